@@ -1,0 +1,52 @@
+/* The contract between generated code and whatever runs it: the launcher, ahead-of-time products, custom calls.
+ *
+ * Freestanding on purpose: generated C includes no system header, since parsing one costs more than compiling a kernel.
+ * Fields of cyx_ctx are only ever appended; a loader refuses a library whose CYX_ABI_VERSION it does not know.
+ */
+#ifndef CYXLA_ABI_H
+#define CYXLA_ABI_H
+
+#define CYX_ABI_VERSION 1
+
+typedef __INT8_TYPE__ int8_t;
+typedef __INT16_TYPE__ int16_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __UINT64_TYPE__ uint64_t;
+
+/* A status is 0 or one of TensorFlow's canonical error codes; cyx_ctx.message then holds the text. */
+typedef int32_t cyx_status;
+#define CYX_OK 0
+#define CYX_CANCELLED 1
+#define CYX_INVALID_ARGUMENT 3
+#define CYX_RESOURCE_EXHAUSTED 8
+#define CYX_UNIMPLEMENTED 12
+#define CYX_INTERNAL 13
+#define CYX_MESSAGE_BYTES 256
+
+typedef struct cyx_ctx cyx_ctx;
+
+/* Run tasks [begin, end) of one kernel. How many tasks a kernel has depends on its shapes alone, never on the threads. */
+typedef cyx_status (*cyx_kernel)(void *const *bufs, int64_t begin, int64_t end);
+
+/* Run a whole module: bufs holds the inputs, then the results, then the constants, each in flattened order. */
+typedef cyx_status (*cyx_entry)(void *const *bufs, const cyx_ctx *ctx);
+
+struct cyx_ctx {
+  uint32_t version; /* CYX_ABI_VERSION of whoever made it */
+  uint32_t size;    /* sizeof(cyx_ctx) of whoever made it */
+  char *arena;      /* temporaries of this call: 64-byte aligned, of the size the module asked for */
+  char *message;    /* CYX_MESSAGE_BYTES for the text of an error */
+  void *pool;       /* the threads behind parallel_for; opaque here */
+  /* Run every task of [0, tasks) and return the first error by task number. Serial when tasks == 1 or inside a task. */
+  cyx_status (*parallel_for)(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs, int64_t tasks);
+  /* Called at least every few milliseconds of work from long loops, on the calling thread; not CYX_OK: return it at once. */
+  cyx_status (*poll)(const cyx_ctx *ctx);
+  /* Host functions that the module asked for by number when it was built (custom calls, LAPACK, ...). */
+  void *const *functions;
+};
+
+#endif

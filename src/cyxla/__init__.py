@@ -1,0 +1,1 @@
+"""cyxla: an array compiler for CPUs that reads like XLA."""

@@ -1,0 +1,200 @@
+"""Element types: the numbers, names and NumPy twins of everything an array can hold."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from cyxla.errors import DTypeError
+
+
+class Kind(Enum):
+    """What sort of thing an element is."""
+
+    PRED = "pred"
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+    FLOAT = "float"
+    COMPLEX = "complex"
+    OTHER = "other"  # tuple, token, opaque, buffer: not array elements
+
+
+_NUMPY_NAMES = {
+    "pred": "bool", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64", "c128": "complex128",
+    "bf16": "bfloat16", "s1": "int1", "u1": "uint1", "f4e2m1fn": "float4_e2m1fn",
+}  # fmt: skip
+_NOT_ARRAYS = ("tuple", "opaque", "token", "buffer")
+
+
+def _numpy_name(text: str) -> str:
+    if text in _NUMPY_NAMES:
+        return _NUMPY_NAMES[text]
+    if text[0] in "su":
+        return ("int" if text[0] == "s" else "uint") + text[1:]
+    return f"float{text[1]}_{text[2:]}"  # f8e5m2 -> float8_e5m2
+
+
+def _facts(text: str) -> tuple[Kind, int, np.dtype[Any] | None]:
+    if text in _NOT_ARRAYS:
+        return Kind.OTHER, 0, None
+    kind = {"p": Kind.PRED, "s": Kind.SIGNED, "u": Kind.UNSIGNED, "c": Kind.COMPLEX}.get(text[0], Kind.FLOAT)
+    digits = text.removeprefix("b")[1:].split("e")[0] if kind is not Kind.PRED else "8"
+    name = _numpy_name(text)
+    # ml_dtypes has no one-bit integers in every release: a byte holds them, which loses nothing.
+    scalar = getattr(ml_dtypes, name, None) or getattr(np, name, None) or (np.int8 if kind is Kind.SIGNED else np.uint8)
+    return kind, int(digits), np.dtype(scalar)
+
+
+class ElementType(Enum):
+    """An element type, named as in HLO text; the value is its number in ``xla_data.proto``.
+
+    Attributes
+    ----------
+    text : str
+        Spelling in HLO text, such as ``"f32"``.
+    bits : int
+        Width of one element's value; 0 for what is not an array element.
+    kind : Kind
+        Sort of the element.
+    numpy_dtype : numpy.dtype or None
+        Type of host arrays; types below a byte take one byte an element.
+    """
+
+    PRED = 1
+    S8 = 2
+    S16 = 3
+    S32 = 4
+    S64 = 5
+    U8 = 6
+    U16 = 7
+    U32 = 8
+    U64 = 9
+    F16 = 10
+    F32 = 11
+    F64 = 12
+    TUPLE = 13
+    OPAQUE = 14
+    C64 = 15
+    BF16 = 16
+    TOKEN = 17
+    C128 = 18
+    F8E5M2 = 19
+    F8E4M3FN = 20
+    S4 = 21
+    U4 = 22
+    F8E4M3B11FNUZ = 23
+    F8E5M2FNUZ = 24
+    F8E4M3FNUZ = 25
+    S2 = 26
+    U2 = 27
+    F8E4M3 = 28
+    F8E3M4 = 29
+    S1 = 30
+    U1 = 31
+    F4E2M1FN = 32
+    F8E8M0FNU = 33
+    BUFFER = 34
+    F6E3M2FN = 35
+    F6E2M3FN = 36
+
+    text: str
+    bits: int
+    kind: Kind
+    numpy_dtype: np.dtype[Any] | None
+
+    def __init__(self, number: int) -> None:
+        self.text = self.name.lower()
+        self.kind, self.bits, self.numpy_dtype = _facts(self.text)
+
+    # Enum members are singletons, so identity is the cheapest hash there is.
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def is_array(self) -> bool:
+        """Whether arrays of this type exist."""
+        return self.kind is not Kind.OTHER
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is a signed or unsigned integer."""
+        return self.kind in (Kind.SIGNED, Kind.UNSIGNED)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether this is a signed integer."""
+        return self.kind is Kind.SIGNED
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether this is an unsigned integer."""
+        return self.kind is Kind.UNSIGNED
+
+    @property
+    def is_float(self) -> bool:
+        """Whether this is a real floating-point type of any width."""
+        return self.kind is Kind.FLOAT
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether this is a complex type."""
+        return self.kind is Kind.COMPLEX
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in host memory."""
+        return self.numpy_dtype.itemsize if self.numpy_dtype is not None else 0
+
+    @property
+    def real_part(self) -> ElementType:
+        """The type of a complex type's parts; any other type itself."""
+        return {ElementType.C64: ElementType.F32, ElementType.C128: ElementType.F64}.get(self, self)
+
+
+_BY_TEXT = {e.text: e for e in ElementType}
+_BY_NUMPY: dict[np.dtype[Any], ElementType] = {}
+for _e in ElementType:
+    if _e.numpy_dtype is not None:
+        _BY_NUMPY.setdefault(_e.numpy_dtype, _e)
+
+
+def element_type(name: str) -> ElementType:
+    """Look up an element type by its HLO spelling.
+
+    Raises
+    ------
+    DTypeError
+        No type has that name.
+    """
+    try:
+        return _BY_TEXT[name]
+    except KeyError:
+        raise DTypeError(f"{name!r} is not an element type", hint=f"one of {', '.join(_BY_TEXT)}") from None
+
+
+def is_element_type(name: str) -> bool:
+    """Whether HLO text spells an element type this way."""
+    return name in _BY_TEXT
+
+
+def from_numpy(dtype: Any) -> ElementType:
+    """The element type of arrays with a NumPy dtype (or what NumPy takes for one), whatever its byte order.
+
+    Raises
+    ------
+    DTypeError
+        Arrays of that dtype have no HLO element type.
+    """
+    wanted = np.dtype(dtype).newbyteorder("=")
+    try:
+        return _BY_NUMPY[wanted]
+    except KeyError:
+        raise DTypeError(f"arrays of dtype {wanted} have no HLO element type") from None

@@ -1,0 +1,73 @@
+"""Layouts: how the elements of an array lie in memory, as HLO spells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+COMBINE = -(2**63)  # the `*` in a tile: combine this dimension with the next
+
+
+@dataclass(frozen=True)
+class SplitConfig:
+    """A dimension cut into pieces that lie apart: ``SC(1:32)``."""
+
+    dimension: int
+    split_indices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Physical order and extras of an array; `minor_to_major[0]` varies fastest.
+
+    Everything but `minor_to_major` is carried, printed and stored, and never changes a value.
+    """
+
+    minor_to_major: tuple[int, ...]
+    dim_level_types: tuple[str, ...] = ()  # D C S H ..: old sparse formats, with their +/~ suffixes
+    tiles: tuple[tuple[int, ...], ...] = ()
+    tail_padding_alignment: int = 1
+    index_primitive_type: str = ""
+    pointer_primitive_type: str = ""
+    element_size_in_bits: int = 0
+    memory_space: int = 0
+    split_configs: tuple[SplitConfig, ...] = ()
+    physical_shape: str = ""
+    dynamic_shape_metadata_prefix_bytes: int = 0
+
+    def __str__(self) -> str:
+        extras = self._extras()
+        order = ",".join(map(str, self.minor_to_major))
+        return "{" + order + (":" + extras if extras else "") + "}"
+
+    def _extras(self) -> str:
+        parts = []
+        if self.dim_level_types:
+            parts.append(f"D({','.join(self.dim_level_types)})")
+        if self.tiles:
+            spell = ["(" + ",".join("*" if d == COMBINE else str(d) for d in tile) + ")" for tile in self.tiles]
+            parts.append("T" + "".join(spell))
+        if self.tail_padding_alignment != 1:
+            parts.append(f"L({self.tail_padding_alignment})")
+        if self.index_primitive_type:
+            parts.append(f"#({self.index_primitive_type})")
+        if self.pointer_primitive_type:
+            parts.append(f"*({self.pointer_primitive_type})")
+        if self.element_size_in_bits:
+            parts.append(f"E({self.element_size_in_bits})")
+        if self.memory_space:
+            parts.append(f"S({self.memory_space})")
+        if self.split_configs:
+            cuts = [f"({s.dimension}:{','.join(map(str, s.split_indices))})" for s in self.split_configs]
+            parts.append("SC" + "".join(cuts))
+        if self.physical_shape:
+            parts.append(f"P({self.physical_shape})")
+        if self.dynamic_shape_metadata_prefix_bytes:
+            parts.append(f"M({self.dynamic_shape_metadata_prefix_bytes})")
+        return "".join(parts)
+
+
+@lru_cache(maxsize=64)
+def row_major(rank: int) -> Layout:
+    """The default layout: the last dimension varies fastest."""
+    return Layout(tuple(range(rank - 1, -1, -1)))

@@ -1,0 +1,1 @@
+"""HLO and running it."""

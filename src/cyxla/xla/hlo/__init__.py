@@ -1,0 +1,13 @@
+"""HLO: the program representation, its text and its proto, and how to build it."""
+
+from cyxla.xla.hlo import ops as _ops  # registers every opcode
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order
+from cyxla.xla.hlo.opcode import OPCODES, Opcode, Site, complete_attrs, lookup
+from cyxla.xla.hlo.visitor import Visitor
+
+__all__ = [
+    "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "complete_attrs",
+    "computations_post_order", "lookup",
+]  # fmt: skip

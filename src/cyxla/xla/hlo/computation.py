@@ -1,0 +1,171 @@
+"""A function of HLO: parameters, instructions, one root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cyxla.errors import FailedPreconditionError, ShapeError
+from cyxla.types import Shape
+from cyxla.xla.hlo.attributes import Metadata
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.opcode import complete_attrs, lookup
+
+if TYPE_CHECKING:
+    from cyxla.xla.hlo.module import HloModule
+
+
+class Computation:
+    """Instructions in an order where operands come first.
+
+    Attributes
+    ----------
+    name : str
+        Unique in the module.
+    instructions : dict of Instruction to None
+        All of them, in order of definition.
+    root : Instruction
+        The result. Set by the reader or builder; `FailedPreconditionError` before.
+    module : HloModule or None
+        Where it belongs.
+    execution_thread : str
+        Name of a thread; empty is the main one.
+    changed : list of Instruction
+        Instructions touched by the primitives since somebody last cleared the list; drives rewriting.
+    """
+
+    __slots__ = ("_root", "changed", "execution_thread", "instructions", "is_fusion", "module", "name")
+
+    def __init__(self, name: str, module: HloModule | None = None) -> None:
+        self.name = name
+        self.module = module
+        self.instructions: dict[Instruction, None] = {}
+        self._root: Instruction | None = None
+        self.execution_thread = ""
+        self.is_fusion = False
+        self.changed: list[Instruction] = []
+
+    @property
+    def root(self) -> Instruction:
+        """The instruction whose value is the result."""
+        if self._root is None:
+            raise FailedPreconditionError(f"computation {self.name} has no root yet")
+        return self._root
+
+    @root.setter
+    def root(self, instruction: Instruction) -> None:
+        self._root = instruction
+
+    @property
+    def parameters(self) -> list[Instruction]:
+        """The parameter instructions by number."""
+        found = [i for i in self.instructions if i.opcode == "parameter"]
+        return sorted(found, key=lambda i: int(i.attrs["parameter_number"]))
+
+    @property
+    def has_side_effect(self) -> bool:
+        """Whether any instruction must run even when unused."""
+        return any(i.has_side_effect for i in self.instructions)
+
+    def add(
+        self,
+        opcode: str,
+        operands: Sequence[Instruction] = (),
+        attrs: Mapping[str, Any] | None = None,
+        *,
+        shape: Shape,
+        called: Sequence[Computation] = (),
+        name: str = "",
+        metadata: Metadata = (),
+        extras: Mapping[str, Any] | None = None,
+        control_predecessors: Sequence[Instruction] = (),
+    ) -> Instruction:
+        """Append an instruction. Checks attribute names, not shapes: `infer_shape` and the verifier do that."""
+        row = lookup(opcode)
+        ins = object.__new__(Instruction)
+        ins.opcode, ins.shape, ins.operands = row.name, shape, tuple(operands)
+        ins.attrs = complete_attrs(row, attrs or {}, [o.shape for o in ins.operands])
+        ins.called, ins.computation, ins.name = tuple(called), self, name
+        ins.metadata, ins.extras, ins.users = metadata, dict(extras or {}), {}
+        ins.control_predecessors = tuple(control_predecessors)
+        for o in ins.operands:
+            o.users[ins] = o.users.get(ins, 0) + 1
+        self.instructions[ins] = None
+        self.changed.append(ins)
+        return ins
+
+    def remove(self, ins: Instruction) -> None:
+        """Take out an instruction that nobody uses."""
+        if ins.users or ins is self._root:
+            raise FailedPreconditionError(f"{ins!r} is in use and cannot be removed")
+        for o in dict.fromkeys(ins.operands):
+            del o.users[ins]
+            self.changed.append(o)
+        del self.instructions[ins]
+
+    def replace_operand(self, user: Instruction, index: int, new: Instruction) -> None:
+        """Make `user` read `new` as its operand number `index`."""
+        old = user.operands[index]
+        if not old.shape.compatible(new.shape):
+            raise ShapeError(f"operand {index} of {user!r} is {old.shape}, its replacement {new.shape}")
+        user.operands = (*user.operands[:index], new, *user.operands[index + 1 :])
+        _drop_use(old, user)
+        new.users[user] = new.users.get(user, 0) + 1
+        self.changed += (user, old)
+
+    def replace_all_uses(self, old: Instruction, new: Instruction) -> None:
+        """Make every reader of `old`, and the root, read `new` instead."""
+        if not old.shape.compatible(new.shape):
+            raise ShapeError(f"{old!r} cannot be replaced by {new!r}")
+        for user in list(old.users):
+            if user is not new:
+                user.operands = tuple(new if o is old else o for o in user.operands)
+                new.users[user] = new.users.get(user, 0) + old.users.pop(user)
+                self.changed.append(user)
+        if self._root is old:
+            self._root = new
+        self.changed.append(old)
+
+    def post_order(self) -> list[Instruction]:
+        """Every instruction after its operands and control predecessors; what the root needs comes first, the rest after.
+
+        Raises
+        ------
+        ShapeError
+            The instructions form a cycle.
+        """
+        starts = ([self._root] if self._root is not None else []) + list(self.instructions)
+        return list(_post_order(starts))
+
+    def __repr__(self) -> str:
+        return f"Computation({self.name}, {len(self.instructions)} instructions)"
+
+
+def _drop_use(value: Instruction, user: Instruction) -> None:
+    if value.users[user] == 1:
+        del value.users[user]
+    else:
+        value.users[user] -= 1
+
+
+def _post_order(starts: Iterable[Instruction]) -> Iterator[Instruction]:
+    done: set[Instruction] = set()
+    open_: set[Instruction] = set()
+    for start in starts:
+        stack = [start]
+        while stack:
+            ins = stack[-1]
+            if ins in done:
+                stack.pop()
+                continue
+            before = [p for p in (*ins.operands, *ins.control_predecessors) if p not in done]
+            if not before:
+                stack.pop()
+                open_.discard(ins)
+                done.add(ins)
+                yield ins
+                continue
+            if ins in open_:
+                raise ShapeError(f"{ins!r} depends on itself")
+            open_.add(ins)
+            stack.extend(reversed(before))

@@ -1,0 +1,173 @@
+"""A compile unit of HLO: computations, one of them the entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError
+from cyxla.xla.hlo.attributes import BufferDonor, EntryLayout, FrontendAttributes, InputOutputAlias
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+
+
+@dataclass
+class ModuleConfig:
+    """What the module line of HLO text says besides the name."""
+
+    entry_layout: EntryLayout | None = None
+    input_output_alias: tuple[InputOutputAlias, ...] = ()
+    buffer_donor: tuple[BufferDonor, ...] = ()
+    is_scheduled: bool = False
+    replica_count: int = 1
+    num_partitions: int = 1
+    frontend_attributes: FrontendAttributes = ()
+    alias_passthrough_params: bool = False
+    allow_spmd_sharding_propagation_to_parameters: tuple[bool, ...] = ()
+    allow_spmd_sharding_propagation_to_output: tuple[bool, ...] = ()
+    origin_recovery_table: str = ""
+    stack_frames: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())  # (table name, its lines), verbatim
+
+
+class HloModule:
+    """A named set of computations.
+
+    Attributes
+    ----------
+    name : str
+        Name of the module.
+    computations : dict of str to Computation
+        By name, callees before callers.
+    entry : Computation
+        Where running starts; `FailedPreconditionError` when there is none.
+    config : ModuleConfig
+        Everything else.
+    """
+
+    __slots__ = ("__weakref__", "_entry", "computations", "config", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.computations: dict[str, Computation] = {}
+        self._entry: Computation | None = None
+        self.config = ModuleConfig()
+
+    @property
+    def entry(self) -> Computation:
+        """The entry computation."""
+        if self._entry is None:
+            raise FailedPreconditionError(f"module {self.name} has no entry computation")
+        return self._entry
+
+    @entry.setter
+    def entry(self, computation: Computation) -> None:
+        self._entry = computation
+
+    def new_computation(self, name: str) -> Computation:
+        """Add an empty computation; a taken name gets a number."""
+        unique, n = name, 0
+        while unique in self.computations:
+            n += 1
+            unique = f"{name}.{n}"
+        return self.add_computation(Computation(unique))
+
+    def add_computation(self, computation: Computation) -> Computation:
+        """Add a computation made elsewhere.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The name is taken.
+        """
+        if computation.name in self.computations:
+            raise InvalidArgumentError(f"module {self.name} has a computation {computation.name} already")
+        self.computations[computation.name] = computation
+        computation.module = self
+        return computation
+
+    def post_order(self) -> list[Computation]:
+        """Computations that the entry reaches, callees first, the entry last.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A computation calls itself.
+        """
+        return computations_post_order(self.entry)
+
+    @property
+    def instruction_count(self) -> int:
+        """Instructions in all computations."""
+        return sum(len(c.instructions) for c in self.computations.values())
+
+    @property
+    def parameters(self) -> list[Instruction]:
+        """Parameters of the entry computation by number."""
+        return self.entry.parameters
+
+    @staticmethod
+    def from_text(text: str) -> HloModule:
+        """Read HLO text; see `cyxla.xla.hlo.parse_module`."""
+        from cyxla.xla.hlo.text import parse_module
+
+        return parse_module(text)
+
+    def to_text(self) -> str:
+        """HLO text that reads back to an equal module."""
+        from cyxla.xla.hlo.text import to_text
+
+        return to_text(self)
+
+    @staticmethod
+    def from_proto(data: bytes) -> HloModule:
+        """Read a serialised HloModuleProto (or HloProto)."""
+        from cyxla.xla.hlo.proto import from_proto
+
+        return from_proto(data)
+
+    def to_proto(self) -> bytes:
+        """Serialise as HloModuleProto."""
+        from cyxla.xla.hlo.proto import to_proto
+
+        return to_proto(self)
+
+    def verify(self) -> None:
+        """Check every rule of HLO; the first broken one raises."""
+        from cyxla.xla.hlo.verifier import verify
+
+        verify(self)
+
+    def fingerprint(self) -> str:
+        """32 hex digits that are equal for equal programs, whatever their names and metadata."""
+        from cyxla.xla.hlo.fingerprint import fingerprint
+
+        return fingerprint(self)
+
+    def __repr__(self) -> str:
+        return f"HloModule({self.name}, {len(self.computations)} computations, {self.instruction_count} instructions)"
+
+
+def computations_post_order(entry: Computation) -> list[Computation]:
+    """Computations reached from `entry`, callees first.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A computation calls itself.
+    """
+    order: dict[Computation, None] = {}
+    open_: set[Computation] = set()
+    stack = [entry]
+    while stack:
+        comp = stack[-1]
+        if comp in order:
+            stack.pop()
+            continue
+        before = [c for c in dict.fromkeys(c for i in comp.instructions for c in i.called) if c not in order]
+        if not before:
+            order[stack.pop()] = None
+            continue
+        if comp in open_:
+            raise InvalidArgumentError(f"computation {comp.name} calls itself, directly or through others")
+        open_.add(comp)
+        stack.extend(reversed(before))
+    return list(order)

@@ -1,0 +1,234 @@
+"""The registry of opcodes: one row each, written in `cyxla.xla.hlo.ops`.
+
+A row says what the rest of this layer needs: arity, attributes, called computations, accepted element types, shape
+rule, algebra. How an opcode is evaluated or compiled stands in one table of that layer each, under the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from cyxla.errors import AlreadyExistsError, NotFoundError, ShapeError
+from cyxla.types import ElementType, Shape
+
+if TYPE_CHECKING:
+    from cyxla.xla.hlo.computation import Computation
+
+REQUIRED: Final = object()
+VARIADIC: Final = (0, None)
+
+# fmt: off
+_A = [e for e in ElementType if e.is_array]
+PRED     = frozenset({ElementType.PRED})
+SIGNED   = frozenset(e for e in _A if e.is_signed)
+UNSIGNED = frozenset(e for e in _A if e.is_unsigned)
+INTEGER  = SIGNED | UNSIGNED
+FLOAT    = frozenset(e for e in _A if e.is_float)
+COMPLEX  = frozenset(e for e in _A if e.is_complex)
+INEXACT  = FLOAT | COMPLEX
+REAL     = INTEGER | FLOAT
+NUMBER   = REAL | COMPLEX
+ANY      = NUMBER | PRED
+# fmt: on
+
+
+@dataclass(frozen=True)
+class Attr:
+    """One attribute of an opcode.
+
+    Attributes
+    ----------
+    name : str
+        Spelling in HLO text and key in `Instruction.attrs`.
+    kind : str
+        How it is written and stored; the kinds are the keys of the reader's and the printer's tables: int, bool, float, string, dims,
+        slice, padding, window, dim_labels, precision, replica_groups, pairs, aliasing, shapes, literal, domain, accuracy, tristate, or
+        ``enum:A,B,C``.
+    default : object
+        Value when absent; `REQUIRED` where absence is an error.
+    """
+
+    name: str
+    kind: str
+    default: Any = REQUIRED
+
+    @property
+    def required(self) -> bool:
+        """Whether the attribute must be written."""
+        return self.default is REQUIRED
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a shape rule sees of an instruction.
+
+    Attributes
+    ----------
+    opcode : str
+        Name of the opcode.
+    operands : tuple of Shape
+        Shapes of the operands, without layouts.
+    attrs : mapping
+        Attributes, defaults filled in.
+    called : tuple of Computation
+        Called computations, in the row's order.
+    declared : Shape or None
+        The result shape that the program states (without layouts); opcodes such as `reshape` need it.
+    """
+
+    opcode: str
+    operands: tuple[Shape, ...]
+    attrs: Mapping[str, Any]
+    called: tuple[Computation, ...] = ()
+    declared: Shape | None = None
+
+    def require(self, holds: bool, constraint: str, message: str, error: type[ShapeError] | Any = ShapeError) -> None:
+        """Raise the error of a numbered constraint, such as ``"C4"``, unless it holds."""
+        if not holds:
+            shapes = ", ".join(map(str, self.operands))
+            raise error(f"{self.opcode}({shapes}): {message}", rule=f"{self.opcode} {constraint}")
+
+
+ShapeRule = Callable[[Site], Shape]
+
+
+@dataclass
+class Opcode:
+    """The row of one opcode.
+
+    Attributes
+    ----------
+    name : str
+        Spelling in HLO text.
+    arity : (int, int or None)
+        Least and greatest number of operands; None is no limit.
+    accepts : frozenset of ElementType
+        Element types of the first operand (of the result, for opcodes without operands).
+    attrs : tuple of Attr
+        Its own attributes, in print order.
+    calls : tuple of str
+        Attribute names of its called computations, in the order of `Instruction.called` (and of the proto).
+    many_calls : bool
+        The (single) name in `calls` holds a list of computations.
+    elementwise : bool
+        Each result element depends on the operands' elements at the same place.
+    side_effect : bool
+        Must run even when nobody uses the result.
+    commutes : bool
+        The two operands may be swapped.
+    unit : int or None
+        Value that leaves the other operand unchanged.
+    ulp : int
+        Error allowed to a compiled form, in units of the last place; 0 is exact.
+    rule : callable
+        Shape rule.
+    """
+
+    name: str
+    arity: tuple[int, int | None]
+    accepts: frozenset[ElementType] = ANY
+    attrs: tuple[Attr, ...] = ()
+    calls: tuple[str, ...] = ()
+    many_calls: bool = False
+    elementwise: bool = False
+    side_effect: bool = False
+    commutes: bool = False
+    unit: int | None = None
+    ulp: int = 0
+    rule: ShapeRule | None = None
+    attr_by_name: dict[str, Attr] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.attr_by_name = {a.name: a for a in self.attrs}
+
+    def infer(self, site: Site) -> Shape:
+        """Apply the shape rule.
+
+        Raises
+        ------
+        ShapeError, DTypeError
+            A numbered constraint does not hold.
+        """
+        if self.rule is None:
+            raise NotFoundError(f"opcode {self.name} has no shape rule")
+        return self.rule(site)
+
+
+OPCODES: dict[str, Opcode] = {}
+
+
+def opcode(name: str, arity: int | tuple[int, int | None], **facts: Any) -> Callable[[ShapeRule], ShapeRule]:
+    """Register an opcode's row; the result decorates its shape rule."""
+    if name in OPCODES:
+        raise AlreadyExistsError(f"opcode {name} is registered twice")
+    row = Opcode(name, (arity, arity) if isinstance(arity, int) else arity, **facts)
+    OPCODES[name] = row
+
+    def attach(rule: ShapeRule) -> ShapeRule:
+        row.rule = rule
+        return rule
+
+    return attach
+
+
+def lookup(name: str) -> Opcode:
+    """The row of an opcode.
+
+    Raises
+    ------
+    NotFoundError
+        No such opcode; the message names near ones.
+    """
+    try:
+        return OPCODES[name]
+    except KeyError:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, OPCODES, n=3)
+        raise NotFoundError(f"unknown opcode {name!r}", hint=f"did you mean {', '.join(near)}?" if near else "") from None
+
+
+def complete_attrs(row: Opcode, attrs: Mapping[str, Any], operands: Sequence[Shape]) -> dict[str, Any]:
+    """Attributes with every default filled in, in the row's order.
+
+    Raises
+    ------
+    ShapeError
+        An attribute is missing or unknown.
+    """
+    unknown = [a for a in attrs if a not in row.attr_by_name]
+    if unknown:
+        raise ShapeError(f"{row.name} has no attribute {unknown[0]!r}", hint=f"it takes {', '.join(row.attr_by_name) or 'none'}")
+    full = {}
+    for a in row.attrs:
+        value = attrs.get(a.name, a.default)
+        if value is REQUIRED:
+            raise ShapeError(f"{row.name} needs the attribute {a.name!r}")
+        full[a.name] = value
+    if row.name == "compare" and full["type"] is None and operands:
+        full["type"] = default_comparison(operands[0].dtype)
+    return full
+
+
+def default_comparison(dtype: ElementType) -> str:
+    """The comparison type that `compare` takes where none is written."""
+    if dtype.is_signed:
+        return "SIGNED"
+    return "UNSIGNED" if dtype.is_unsigned or dtype is ElementType.PRED else "FLOAT"
+
+
+def req(name: str, kind: str) -> Attr:
+    """A required attribute."""
+    return Attr(name, kind)
+
+
+def opt(name: str, kind: str, default: Any = None) -> Attr:
+    """An optional attribute."""
+    return Attr(name, kind, default)
+
+
+def names(rows: Iterable[Opcode]) -> list[str]:
+    """Names of opcodes, sorted."""
+    return sorted(r.name for r in rows)

@@ -1,0 +1,77 @@
+"""What the emitters hand to the planner: kernels, and the steps that call them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cyxla.types import Shape
+from cyxla.xla.hlo import Instruction
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array that lives in memory: one leaf of the result of an instruction that computes something.
+
+    Attributes
+    ----------
+    instruction : Instruction
+        Who defines it; never one that only passes on what it reads (tuple, get-tuple-element, reshape, copy ..).
+    index : tuple of int
+        Which leaf of a tuple-shaped result.
+    """
+
+    instruction: Instruction
+    index: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> Shape:
+        """Static array shape of the leaf."""
+        return self.instruction.shape.subshape(self.index).static
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One C function.
+
+    Attributes
+    ----------
+    text : str
+        Its definition, named ``KERNEL``: ``static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)``, which runs tasks
+        [begin, end). Helpers and tables beside it are named ``KERNEL_..``. Nothing in the text depends on names or on the number of
+        other kernels, so equal work gives equal text and is compiled once.
+    tasks : int
+        Number of independent tasks, fixed by the shapes.
+    cost : float
+        Estimated time of all tasks on one core, in ns.
+    scratch : int
+        Bytes of scratch memory in one more buffer after the writes; 64-byte aligned, shared by all tasks.
+    kind : str
+        What sort of kernel, for people: loop, reduce, dot ..
+    """
+
+    text: str
+    tasks: int = 1
+    cost: float = 0.0
+    scratch: int = 0
+    kind: str = "loop"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A kernel and the arrays it works on: ``bufs`` holds the reads, then the writes, then the scratch.
+
+    Attributes
+    ----------
+    reads, writes : tuple of Value
+        In the order of the kernel's buffers.
+    in_place : tuple of (int, int)
+        Pairs (write, read): these two may be one buffer if the read value dies here.
+    must_alias : tuple of (int, int)
+        Pairs (write, read): these two are one buffer; the planner copies the read value first unless it dies here.
+    """
+
+    kernel: Kernel
+    reads: tuple[Value, ...]
+    writes: tuple[Value, ...]
+    in_place: tuple[tuple[int, int], ...] = field(default=())
+    must_alias: tuple[tuple[int, int], ...] = field(default=())

@@ -1,0 +1,8 @@
+"""The meaning of HLO on NumPy arrays: plain, slow, and what every other way of running HLO is measured against."""
+
+from cyxla.xla.evaluator import control as _control
+from cyxla.xla.evaluator.evaluation import Evaluation, Options, evaluate, evaluate_computation
+from cyxla.xla.evaluator.registry import EVALUATORS, evaluates
+from cyxla.xla.evaluator.values import TOKEN_VALUE, Token, Value
+
+__all__ = ["EVALUATORS", "TOKEN_VALUE", "Evaluation", "Options", "Token", "Value", "evaluate", "evaluate_computation", "evaluates"]

@@ -1,0 +1,323 @@
+"""Running computations: an explicit stack of frames, each value freed at its last use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import GeneratorType
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import InternalError, InvalidArgumentError, OpError
+from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
+from cyxla.xla.evaluator.values import Array, Token, Value, fits, import_value
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule, computations_post_order
+
+CustomCall = Callable[..., Value]  # (evaluation, instruction, *operands) -> Value
+_POLL_EVERY = 1024  # instructions
+
+
+@dataclass
+class Options:
+    """How to run a module.
+
+    Attributes
+    ----------
+    max_trips : int or None
+        Most trips a `while` may take; more raise `DeadlineExceededError`. None is no limit.
+    poll : callable or None
+        Called now and then; raises to stop the run.
+    custom_calls : mapping of str to callable
+        Meaning of custom-call targets, before the built-in ones.
+    seed : int
+        Start of the stateful random numbers.
+    replica_count, num_partitions : int
+        How many copies of the program run together.
+    replica, partition : int
+        Which of them this run is.
+    rendezvous : callable or None
+        How a collective meets the other copies; None when there are none.
+    infeed, outfeed : list
+        Values that wait for `infeed`, and those that `outfeed` sent.
+    """
+
+    max_trips: int | None = None
+    poll: Callable[[], None] | None = None
+    custom_calls: Mapping[str, CustomCall] = field(default_factory=dict)
+    seed: int = 0
+    replica_count: int = 1
+    num_partitions: int = 1
+    replica: int = 0
+    partition: int = 0
+    rendezvous: Callable[..., Any] | None = None
+    infeed: list[Value] = field(default_factory=list)
+    outfeed: list[Value] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction of a plan: where its operands lie, where its value goes, what is dead afterwards."""
+
+    instruction: Instruction
+    handler: Handler
+    operands: tuple[int, ...]
+    slot: int
+    frees: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The order in which a computation's live instructions run."""
+
+    computation: Computation
+    steps: tuple[Step, ...]
+    root: int
+    parameters: int
+
+
+class _Frame:
+    """A computation on its way: its plan, the next step, the values it still needs, the handler that waits for a call."""
+
+    __slots__ = ("args", "next", "plan", "values", "waiting")
+
+    def __init__(self, plan: Plan, args: tuple[Value, ...]) -> None:
+        self.plan, self.args, self.next = plan, args, 0
+        self.values: list[Any] = [None] * len(plan.steps)
+        self.waiting: Steps | None = None
+
+
+class Evaluation:
+    """One run of one module.
+
+    Attributes
+    ----------
+    options : Options
+        How to run.
+    state : dict
+        What opcodes with state keep during the run, under the opcode's name.
+    vectorises : dict
+        What `vectorise.vectorises` found out.
+    """
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.state: dict[str, Any] = {}
+        self._plans: dict[Computation, Plan] = {}
+        self._effects: dict[Computation, bool] = {}
+        self._scalar_names: dict[Computation, str | None] = {}
+        self.vectorises: dict[Computation, bool] = {}
+        self._args: tuple[Value, ...] = ()
+        self._steps_done = 0
+
+    def apply(self, computation: Computation, *args: Value) -> Value:
+        """Evaluate a computation on arguments, from within a handler or from outside."""
+        return self._run(computation, args, checked=True)
+
+    def apply_batch(self, computation: Computation, args: tuple[Value, ...]) -> Value:
+        """Evaluate a computation of scalars with arrays in the scalars' place; see `vectorise.vectorises`."""
+        return self._run(computation, args, checked=False)
+
+    def apply_elementwise(self, computation: Computation, arrays: Sequence[Array]) -> list[Array]:
+        """Evaluate a computation of scalars on each element of arrays that share one shape.
+
+        Returns
+        -------
+        list of array
+            One array of that shape for each result (a tuple root gives several).
+        """
+        from cyxla.xla.evaluator.vectorise import apply_elementwise
+
+        return apply_elementwise(self, computation, arrays)
+
+    def scalar_function(self, computation: Computation) -> str | None:
+        """The opcode that a computation applies to its two scalar parameters in order (or either order if it commutes), else None."""
+        from cyxla.xla.evaluator.vectorise import scalar_function
+
+        if computation not in self._scalar_names:
+            self._scalar_names[computation] = scalar_function(computation)
+        return self._scalar_names[computation]
+
+    def argument(self, number: int) -> Value:
+        """The argument of the innermost running computation."""
+        return self._args[number]
+
+    def plan(self, computation: Computation) -> Plan:
+        """The order of evaluation, made once a run."""
+        found = self._plans.get(computation)
+        if found is None:
+            found = self._plans[computation] = self._make_plan(computation)
+        return found
+
+    def _make_plan(self, computation: Computation) -> Plan:
+        live = self._live(computation)
+        order = [i for i in computation.post_order() if i in live]
+        slots = {ins: n for n, ins in enumerate(order)}
+        last: dict[int, int] = {}
+        for n, ins in enumerate(order):
+            last[n] = n
+            for o in ins.operands:
+                last[slots[o]] = n
+        last.pop(slots[computation.root])
+        frees: dict[int, list[int]] = {}
+        for slot, n in last.items():
+            frees.setdefault(n, []).append(slot)
+        steps = tuple(
+            Step(ins, handler_of(ins.opcode), tuple(slots[o] for o in ins.operands), n, tuple(frees.get(n, ())))
+            for n, ins in enumerate(order)
+        )
+        return Plan(computation, steps, slots[computation.root], len(computation.parameters))
+
+    def _live(self, computation: Computation) -> set[Instruction]:
+        stack = [computation.root, *(i for i in computation.instructions if self._has_effect(i))]
+        live: set[Instruction] = set()
+        while stack:
+            ins = stack.pop()
+            if ins not in live:
+                live.add(ins)
+                stack.extend(ins.operands)
+        return live
+
+    def _has_effect(self, ins: Instruction) -> bool:
+        if ins.row.side_effect or ins.attrs.get("custom_call_has_side_effect"):
+            return True
+        if not ins.called:
+            return False
+        for callee in ins.called:  # callees first, so that none of this recurses
+            for comp in computations_post_order(callee) if callee not in self._effects else ():
+                if comp not in self._effects:
+                    self._effects[comp] = any(self._own_effect(i) for i in comp.instructions)
+        return any(self._effects[c] for c in ins.called)
+
+    def _own_effect(self, ins: Instruction) -> bool:
+        direct = ins.row.side_effect or bool(ins.attrs.get("custom_call_has_side_effect"))
+        return direct or any(self._effects[c] for c in ins.called)
+
+    def _run(self, computation: Computation, args: tuple[Value, ...], *, checked: bool) -> Value:
+        stack = [self._enter(computation, args)]
+        outer = self._args
+        try:
+            while True:
+                frame = stack[-1]
+                request = self._advance(frame, checked)
+                if request is not None:
+                    stack.append(self._enter(*request))
+                    continue
+                result: Value = frame.values[frame.plan.root]
+                stack.pop()
+                if not stack:
+                    return result
+                request = self._resume(stack[-1], result, checked)
+                if request is not None:
+                    stack.append(self._enter(*request))
+        finally:
+            self._args = outer
+
+    def _enter(self, computation: Computation, args: tuple[Value, ...]) -> _Frame:
+        plan = self.plan(computation)
+        if len(args) != plan.parameters:
+            raise InvalidArgumentError(f"computation {computation.name} takes {plan.parameters} arguments, got {len(args)}")
+        return _Frame(plan, args)
+
+    def _advance(self, frame: _Frame, checked: bool) -> Request | None:
+        """Run steps until the computation ends (None) or a handler asks for a call."""
+        steps, values = frame.plan.steps, frame.values
+        self._args = frame.args
+        while frame.next < len(steps):
+            step = steps[frame.next]
+            value = self._call(step, values)
+            if isinstance(value, GeneratorType):
+                frame.waiting = value
+                request = self._resume(frame, None, checked)
+                if request is not None:
+                    return request
+                continue
+            self._store(frame, step, value, checked)
+        return None
+
+    def _resume(self, frame: _Frame, result: Value | None, checked: bool) -> Request | None:
+        """Send a call's result to the handler that waits; None when that was its last call."""
+        assert frame.waiting is not None
+        try:
+            request: Request = frame.waiting.send(result)  # type: ignore[arg-type]  # None starts it
+        except StopIteration as stop:
+            frame.waiting = None
+            self._store(frame, frame.plan.steps[frame.next], stop.value, checked)
+            return None
+        except OpError as error:
+            _locate(error, frame.plan.steps[frame.next].instruction)
+            raise
+        return request
+
+    def _call(self, step: Step, values: list[Any]) -> Any:
+        self._steps_done += 1
+        if self._steps_done % _POLL_EVERY == 0 and self.options.poll is not None:
+            self.options.poll()
+        try:
+            return step.handler(self, step.instruction, *[values[o] for o in step.operands])
+        except OpError as error:
+            _locate(error, step.instruction)
+            raise
+
+    def _store(self, frame: _Frame, step: Step, value: Any, checked: bool) -> None:
+        if not isinstance(value, (np.ndarray, tuple, Token)):
+            value = np.asarray(value)  # ufuncs turn rank 0 into NumPy scalars
+        if checked:
+            _check(step.instruction, value)
+        frame.values[step.slot] = value
+        for slot in step.frees:
+            frame.values[slot] = None
+        frame.next += 1
+
+
+def _locate(error: OpError, ins: Instruction) -> None:
+    if not error.where:
+        error.where = f"{ins!r} of computation {ins.computation.name}"
+
+
+def _check(ins: Instruction, value: Value) -> None:
+    """Hold a handler to its promise: the value has the instruction's shape."""
+    if not isinstance(value, np.ndarray):
+        return
+    shape = ins.shape
+    if value.dtype != shape.dtype.numpy_dtype or (value.shape != shape.dims and not fits(value.shape, shape)):
+        raise InternalError(f"{ins.opcode} gave {value.dtype}{list(value.shape)} where {shape} is due", where=repr(ins))
+
+
+def evaluate(module: HloModule, args: Sequence[Any], *, options: Options | None = None) -> Value:
+    """Run a module's entry computation.
+
+    Parameters
+    ----------
+    module : HloModule
+        What to run; it is taken to be well formed.
+    args : sequence
+        One value for each parameter: an array, or a tuple for a tuple.
+    options : Options, optional
+        How to run it.
+
+    Returns
+    -------
+    array, tuple or Token
+        The root's value.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The arguments do not fit the parameters.
+    UnimplementedError
+        An opcode or custom-call target that has no meaning here.
+    """
+    return evaluate_computation(module.entry, args, options=options)
+
+
+def evaluate_computation(computation: Computation, args: Sequence[Any], *, options: Options | None = None) -> Value:
+    """Run one computation; see `evaluate`."""
+    parameters = computation.parameters
+    if len(args) != len(parameters):
+        raise InvalidArgumentError(f"computation {computation.name} takes {len(parameters)} arguments, got {len(args)}")
+    values = [import_value(a, p.shape) for a, p in zip(args, parameters, strict=True)]
+    with np.errstate(all="ignore"):
+        return Evaluation(options).apply(computation, *values)

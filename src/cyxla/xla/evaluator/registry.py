@@ -1,0 +1,55 @@
+"""Which function evaluates which opcode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
+
+from cyxla.errors import AlreadyExistsError, UnimplementedError
+from cyxla.xla.evaluator.values import Value
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.opcode import lookup
+
+Request: TypeAlias = tuple[Computation, tuple[Value, ...]]
+Steps: TypeAlias = Generator[Request, Value, Value]  # asks for calls, gets their results, returns its own
+Handler: TypeAlias = Callable[..., Any]  # (evaluation, instruction, *operands) -> Value or Steps
+
+EVALUATORS: dict[str, Handler] = {}
+
+
+def evaluates(*opcodes: str) -> Callable[[Handler], Handler]:
+    """Register a function as the meaning of opcodes.
+
+    The function gets the `Evaluation`, the instruction and the operands' values, and returns the value. One that calls
+    computations as programs (call, while, ..) is a generator: it yields ``(computation, arguments)``, is sent the result,
+    and returns its own value, so that no depth of nesting meets Python's recursion limit.
+
+    Raises
+    ------
+    AlreadyExistsError
+        The opcode has a meaning already.
+    """
+
+    def register(handler: Handler) -> Handler:
+        for name in opcodes:
+            lookup(name)
+            if name in EVALUATORS:
+                raise AlreadyExistsError(f"opcode {name} is evaluated by two functions")
+            EVALUATORS[name] = handler
+        return handler
+
+    return register
+
+
+def handler_of(opcode: str) -> Handler:
+    """The function that evaluates an opcode.
+
+    Raises
+    ------
+    UnimplementedError
+        There is none.
+    """
+    try:
+        return EVALUATORS[opcode]
+    except KeyError:
+        raise UnimplementedError(f"the evaluator has no meaning for opcode {opcode}") from None

@@ -1,0 +1,87 @@
+"""What an instruction evaluates to: an array, a tuple of values, or a token."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from cyxla.errors import InvalidArgumentError
+from cyxla.types import ElementType, Shape
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class Token:
+    """The value of a token: there is one, `TOKEN_VALUE`, and it holds nothing."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "token"
+
+
+TOKEN_VALUE: Final = Token()
+Value: TypeAlias = Union[Array, tuple["Value", ...], Token]
+
+
+def numpy_dtype(shape: Shape) -> np.dtype[Any]:
+    """The NumPy dtype of arrays of this shape."""
+    dtype = shape.dtype.numpy_dtype
+    if dtype is None:
+        raise InvalidArgumentError(f"{shape} is not the shape of an array")
+    return dtype
+
+
+def array_of(value: Value) -> Array:
+    """The value, which must be an array."""
+    if not isinstance(value, np.ndarray):
+        raise InvalidArgumentError(f"expected an array, got a {type(value).__name__}")
+    return value
+
+
+def tuple_of(value: Value) -> tuple[Value, ...]:
+    """The value, which must be a tuple."""
+    if not isinstance(value, tuple):
+        raise InvalidArgumentError(f"expected a tuple, got a {type(value).__name__}")
+    return value
+
+
+def zeros(shape: Shape) -> Value:
+    """The value of a shape with every element zero."""
+    if shape.is_tuple:
+        return tuple(zeros(e) for e in shape.elements)
+    return np.zeros(shape.dims, numpy_dtype(shape)) if shape.is_array else TOKEN_VALUE
+
+
+def import_value(value: Any, shape: Shape) -> Value:
+    """Take in what a caller passes for a parameter of this shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The value does not have the shape.
+    """
+    if shape.is_tuple:
+        if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
+            raise InvalidArgumentError(f"expected a tuple of {len(shape.elements)} for {shape}")
+        return tuple(import_value(v, e) for v, e in zip(value, shape.elements, strict=True))
+    if not shape.is_array:
+        return TOKEN_VALUE
+    array = np.asarray(value)
+    if array.dtype != numpy_dtype(shape) or not fits(array.shape, shape):
+        raise InvalidArgumentError(f"expected {shape}, got {array.dtype}{list(array.shape)}")
+    return array.astype(numpy_dtype(shape), copy=False)
+
+
+def fits(dims: tuple[int, ...], shape: Shape) -> bool:
+    """Whether an array of these sizes is a value of the shape: equal sizes, and at most the bound where dynamic."""
+    if len(dims) != shape.rank:
+        return False
+    return all(d == want or (moving and (want < 0 or d < want)) for d, want, moving in zip(dims, shape.dims, shape.dynamic, strict=True))
+
+
+def is_narrow_float(dtype: ElementType) -> bool:
+    """Whether arithmetic in this type runs in a wider one and rounds once."""
+    return dtype.is_float and dtype.bits < 32

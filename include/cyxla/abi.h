@@ -27,6 +27,10 @@ typedef int32_t cyx_status;
 #define CYX_INTERNAL 13
 #define CYX_MESSAGE_BYTES 256
 
+/* What a library shows to its loader: the entry, and once per library CYX_LIBRARY, by which the loader knows the contract. */
+#define CYX_EXPORT __attribute__((visibility("default")))
+#define CYX_LIBRARY CYX_EXPORT const uint32_t cyx_library_version = CYX_ABI_VERSION;
+
 typedef struct cyx_ctx cyx_ctx;
 
 /* Run tasks [begin, end) of one kernel. How many tasks a kernel has depends on its shapes alone, never on the threads. */

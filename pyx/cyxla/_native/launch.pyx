@@ -1,0 +1,424 @@
+"""Calls of compiled programs: NumPy arrays in, NumPy arrays out, through C alone when the arguments are as declared.
+
+It decides nothing: shapes, buffers and the order of work were all planned when the program was compiled.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.exc cimport PyErr_Occurred
+from cpython.object cimport PyTypeObject
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.ref cimport Py_INCREF, PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from cyxla._native.abi cimport *
+
+import os
+
+import numpy as np
+
+from cyxla._native import _rt
+from cyxla._native import arguments
+
+cdef extern from "dlfcn.h" nogil:
+    void *dlopen(const char *, int)
+    void *dlsym(void *, const char *)
+    int dlclose(void *)
+    const char *dlerror()
+    int RTLD_NOW, RTLD_LOCAL
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef Py_ssize_t npy_intp
+    ctypedef struct PyArrayObject
+    ctypedef struct PyArray_Descr
+    PyTypeObject PyArray_Type
+    int _import_array() except -1
+    bint PyArray_CheckExact(PyObject *)
+    bint PyArray_Check(PyObject *)
+    PyArray_Descr *PyArray_DESCR(PyArrayObject *) nogil
+    int PyArray_TYPE(PyArrayObject *) nogil
+    int PyArray_NDIM(PyArrayObject *) nogil
+    npy_intp *PyArray_DIMS(PyArrayObject *) nogil
+    void *PyArray_DATA(PyArrayObject *) nogil
+    npy_intp PyArray_NBYTES(PyArrayObject *) nogil
+    bint PyArray_IS_C_CONTIGUOUS(PyArrayObject *) nogil
+    bint PyArray_ISNOTSWAPPED(PyArrayObject *) nogil
+    bint PyArray_ISWRITEABLE(PyArrayObject *) nogil
+    object PyArray_NewFromDescr(PyTypeObject *, PyArray_Descr *, int, npy_intp *, npy_intp *, void *, int, PyObject *)
+    int PyArray_SetBaseObject(PyArrayObject *, PyObject *) except -1
+    int PyArray_CopyInto(PyArrayObject *, PyArrayObject *) except -1
+    int NPY_ARRAY_CARRAY
+
+_import_array()
+
+cdef cyx_runtime *rt = <cyx_runtime *> PyCapsule_GetPointer(_rt.runtime, CYX_RUNTIME_CAPSULE)
+if rt.size != sizeof(cyx_runtime):
+    raise ImportError("cyxla._native._rt and cyxla._native.launch are from different builds")
+
+cdef enum:
+    INLINE_BUFFERS = 64  # programs with more keep their pointers in the pool
+
+
+cdef struct Spec:
+    # One array of the signature; what it points to belongs to the Program.
+    PyArray_Descr *descr
+    int type_num
+    int ndim
+    npy_intp *dims
+    size_t bytes
+
+
+@cython.final
+@cython.freelist(256)
+cdef class Block:
+    """Memory on loan from the pool, given back when the array over it dies."""
+
+    cdef void *data
+    cdef size_t bytes
+
+    def __dealloc__(self):
+        if self.data != NULL:
+            rt.release(self.data, self.bytes)
+
+
+@cython.final
+cdef class Library:
+    """A shared object in this process; closed when the last program of it dies."""
+
+    cdef void *handle
+    cdef readonly str path
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        self.handle = dlopen(PyBytes_AS_STRING(os.fsencode(self.path)), RTLD_NOW | RTLD_LOCAL)
+        if self.handle == NULL:
+            raise OSError(f"cannot load {self.path}: {dlerror().decode(errors='replace')}")
+        cdef uint32_t *version = <uint32_t *> dlsym(self.handle, b"cyx_library_version")
+        if version != NULL and version[0] != CYX_ABI_VERSION:
+            raise OSError(f"{self.path} was made for ABI version {version[0]}, this is {CYX_ABI_VERSION}")
+
+    @staticmethod
+    def from_bytes(bytes image):
+        """Load a library that is not, or not yet, a file."""
+        fd = os.memfd_create("cyxla", os.MFD_CLOEXEC)
+        try:
+            with open(fd, "wb", closefd=False) as file:
+                file.write(image)
+            return Library(f"/proc/self/fd/{fd}")
+        finally:
+            os.close(fd)
+
+    cdef void *symbol(self, str name) except NULL:
+        cdef void *found = dlsym(self.handle, PyBytes_AS_STRING(name.encode()))
+        if found == NULL:
+            raise OSError(f"{self.path} has no symbol {name}")
+        return found
+
+    def __dealloc__(self):
+        if self.handle != NULL:
+            dlclose(self.handle)
+
+
+cdef inline bint matches(PyObject *value, const Spec *spec) noexcept:
+    """Tell whether an argument can be lent to the program as it is. Misaligned data is all right."""
+    if not PyArray_CheckExact(value):
+        return False
+    cdef PyArrayObject *array = <PyArrayObject *> value
+    if PyArray_DESCR(array) != spec.descr and (
+        PyArray_TYPE(array) != spec.type_num or not PyArray_ISNOTSWAPPED(array)
+    ):
+        return False
+    if PyArray_NDIM(array) != spec.ndim or not PyArray_IS_C_CONTIGUOUS(array):
+        return False
+    cdef npy_intp *dims = PyArray_DIMS(array)
+    cdef int k
+    for k in range(spec.ndim):
+        if dims[k] != spec.dims[k]:
+            return False
+    return True
+
+
+cdef inline object new_array(const Spec *spec):
+    """Make an array over memory of the pool; what stands in it is undefined."""
+    cdef Block block = Block.__new__(Block)
+    block.data = rt.acquire(spec.bytes)
+    if block.data == NULL:
+        arguments.out_of_memory(spec.bytes)
+    block.bytes = spec.bytes
+    Py_INCREF(<object> spec.descr)
+    array = PyArray_NewFromDescr(
+        &PyArray_Type, spec.descr, spec.ndim, spec.dims, NULL, block.data, NPY_ARRAY_CARRAY, NULL
+    )
+    Py_INCREF(block)
+    PyArray_SetBaseObject(<PyArrayObject *> <PyObject *> array, <PyObject *> block)
+    return array
+
+
+cdef class Program:
+    """A compiled program, called like a function of arrays.
+
+    Parameters
+    ----------
+    library : Library or path
+        The shared object.
+    entry : str
+        Its `cyx_entry` symbol.
+    inputs, outputs : sequence of (numpy dtype, dims)
+        The arrays that the entry takes and makes, flattened.
+    results : int or nested tuple of int
+        The shape of what a call returns, with the numbers of outputs at the leaves.
+    parameters : tuple of int or nested tuples, optional
+        One tree per argument of a call, with the numbers of inputs at the leaves. By default argument k is input k.
+    constants : sequence of C-contiguous arrays
+        Lent to every call, after the results.
+    bound : mapping of int to array, optional
+        Inputs fixed once and for all; they do not stand in `parameters`.
+    arena_bytes : int
+        Temporaries of one call.
+    functions : sequence of int
+        Addresses for `cyx_ctx.functions`; `keep` holds whatever they need alive.
+    release_gil : bool
+        False for programs of a microsecond or two.
+    """
+
+    cdef cyx_entry entry
+    cdef Py_ssize_t n_inputs, n_outputs, n_buffers, n_leaves
+    cdef Spec *specs  # inputs, then outputs
+    cdef npy_intp *dims
+    cdef void **template  # constants and bound inputs in their places
+    cdef void **functions
+    cdef int *slots  # leaf of a call, in order -> input
+    cdef bint nested, single, flat, release_gil, complete
+    cdef size_t arena_bytes
+    cdef uint32_t cancel_epoch
+    cdef cyx_call call
+    cdef readonly object library
+    cdef readonly tuple inputs, outputs, parameters
+    cdef readonly object results
+    cdef object kept, output_range
+
+    def __init__(
+        self, library, str entry, inputs, outputs, results, *, parameters=None, constants=(), bound=None,
+        Py_ssize_t arena_bytes=0, functions=(), keep=None, bint release_gil=True,
+    ):
+        if self.entry != NULL:
+            raise RuntimeError("a program is initialised once")
+        self.library = library if isinstance(library, Library) else Library(library)
+        self.inputs = tuple((np.dtype(dtype), tuple(dims)) for dtype, dims in inputs)
+        self.outputs = tuple((np.dtype(dtype), tuple(dims)) for dtype, dims in outputs)
+        self.n_inputs, self.n_outputs = len(self.inputs), len(self.outputs)
+        self.results = results
+        self.single = isinstance(results, int)
+        self.output_range = tuple(range(self.n_outputs))
+        self.flat = results == self.output_range
+        bound = dict(bound or {})
+        self.set_parameters(parameters, bound)
+        self.set_specs()
+        self.set_buffers(list(constants), bound)
+        self.set_functions(list(functions))
+        self.kept = (list(constants), bound, keep)
+        self.arena_bytes = arena_bytes
+        self.release_gil = release_gil
+        self.call.ctx.version = CYX_ABI_VERSION
+        self.call.ctx.size = sizeof(cyx_ctx)
+        self.call.ctx.parallel_for = rt.parallel_for
+        self.call.ctx.poll = rt.poll
+        self.call.ctx.functions = self.functions
+        self.call.cancel_epoch = &self.cancel_epoch
+        self.entry = <cyx_entry> (<Library> self.library).symbol(entry)
+
+    def __dealloc__(self):
+        free(self.specs)
+        free(self.dims)
+        free(self.template)
+        free(self.functions)
+        free(self.slots)
+
+    cdef int set_parameters(self, parameters, dict bound) except -1:
+        if parameters is None:
+            parameters = tuple(k for k in range(self.n_inputs) if k not in bound)
+        self.parameters = tuple(parameters)
+        self.nested = any(isinstance(tree, tuple) for tree in self.parameters)
+        leaves = arguments.leaves(self.parameters)
+        if sorted([*leaves, *bound]) != list(range(self.n_inputs)):
+            raise ValueError(f"parameters {parameters} and bound {sorted(bound)} are not the {self.n_inputs} inputs")
+        self.n_leaves = len(leaves)
+        self.slots = <int *> calloc(max(1, self.n_leaves), sizeof(int))
+        if self.slots == NULL:
+            raise MemoryError
+        for k, leaf in enumerate(leaves):
+            self.slots[k] = leaf
+        return 0
+
+    cdef int set_specs(self) except -1:
+        arrays = [*self.inputs, *self.outputs]
+        self.specs = <Spec *> calloc(max(1, len(arrays)), sizeof(Spec))
+        self.dims = <npy_intp *> calloc(max(1, sum(len(dims) for _, dims in arrays)), sizeof(npy_intp))
+        if self.specs == NULL or self.dims == NULL:
+            raise MemoryError
+        cdef npy_intp *dims_at = self.dims
+        cdef Spec *spec
+        for k, (dtype, dims) in enumerate(arrays):
+            if not dtype.isnative or dtype.hasobject:
+                raise ValueError(f"no program works on {dtype!r}")
+            spec = &self.specs[k]
+            spec.descr = <PyArray_Descr *> <PyObject *> dtype  # self.inputs and self.outputs keep it
+            spec.type_num = dtype.num
+            spec.ndim = len(dims)
+            spec.dims = dims_at
+            spec.bytes = dtype.itemsize
+            for size in dims:
+                dims_at[0] = size
+                dims_at += 1
+                spec.bytes *= <size_t> size
+        return 0
+
+    cdef int set_buffers(self, list constants, dict bound) except -1:
+        self.n_buffers = self.n_inputs + self.n_outputs + len(constants)
+        self.template = <void **> calloc(max(1, self.n_buffers), sizeof(void *))
+        if self.template == NULL:
+            raise MemoryError
+        for k, array in enumerate(constants):
+            if not PyArray_Check(<PyObject *> array) or not array.flags.c_contiguous:
+                raise ValueError(f"constant {k} is not a C-contiguous array")
+            self.template[self.n_inputs + self.n_outputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
+        for k, value in bound.items():
+            array = arguments.convert(value, *self.inputs[k], f"bound input {k}")
+            bound[k] = array
+            self.template[k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
+        return 0
+
+    cdef int set_functions(self, list addresses) except -1:
+        self.functions = <void **> calloc(max(1, len(addresses)), sizeof(void *))
+        if self.functions == NULL:
+            raise MemoryError
+        for k, address in enumerate(addresses):
+            self.functions[k] = <void *> <size_t> address
+        return 0
+
+    def cancel(self):
+        """Make the calls that are under way, on any thread, end with CancelledError at their next poll."""
+        self.cancel_epoch += 1  # under the GIL; read without it
+
+    def __call__(self, *args, out=None):
+        """Run on the arguments; the results are new arrays, or those given in `out`."""
+        if self.nested or PyTuple_GET_SIZE(args) != self.n_leaves:
+            args = arguments.flatten(args, self.parameters)
+        if self.n_buffers <= INLINE_BUFFERS:
+            return self.run_inline(args, out)
+        cdef size_t bytes = self.n_buffers * sizeof(void *)
+        cdef void **bufs = <void **> rt.acquire(bytes)
+        if bufs == NULL:
+            arguments.out_of_memory(bytes)
+        try:
+            return self.run(bufs, args, out)
+        finally:
+            rt.release(bufs, bytes)
+
+    cdef object run_inline(self, tuple args, object out):
+        cdef void *bufs[INLINE_BUFFERS]
+        return self.run(bufs, args, out)
+
+    cdef object run(self, void **bufs, tuple args, object out):
+        """Borrow the arguments, make the results, run, and hand the results out."""
+        if self.entry == NULL:
+            raise RuntimeError("the program was never initialised")
+        memcpy(bufs, self.template, self.n_buffers * sizeof(void *))
+        held = self.lend_arguments(bufs, args)  # noqa: F841  keeps converted copies alive during the call
+        if out is not None:
+            return self.run_into(bufs, out)
+        if self.single:
+            result = new_array(&self.specs[self.n_inputs])
+            bufs[self.n_inputs] = PyArray_DATA(<PyArrayObject *> <PyObject *> result)
+            self.execute(bufs)
+            return result
+        leaves = self.new_results(bufs)
+        self.execute(bufs)
+        return leaves if self.flat else arguments.build(self.results, leaves)
+
+    cdef object lend_arguments(self, void **bufs, tuple args):
+        cdef Py_ssize_t k
+        cdef int slot
+        cdef PyObject *value
+        cdef object held = None  # typed: inference does not end on a tuple of itself
+        for k in range(self.n_leaves):
+            slot = self.slots[k]
+            value = <PyObject *> PyTuple_GET_ITEM(args, k)
+            if not matches(value, &self.specs[slot]):
+                converted = arguments.convert(<object> value, *self.inputs[slot], arguments.label(self.parameters, k))
+                value = <PyObject *> converted
+                held = (held, converted)
+            bufs[slot] = PyArray_DATA(<PyArrayObject *> value)
+        return held
+
+    cdef tuple new_results(self, void **bufs):
+        cdef Py_ssize_t k
+        leaves = PyTuple_New(self.n_outputs)
+        for k in range(self.n_outputs):
+            array = new_array(&self.specs[self.n_inputs + k])
+            bufs[self.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
+            Py_INCREF(array)
+            PyTuple_SET_ITEM(leaves, k, array)
+        return leaves
+
+    cdef object run_into(self, void **bufs, object out):
+        """Write to the caller's arrays, by way of a new one where that one is strided or overlaps what is read."""
+        cdef list given = arguments.match_out(out, self.results, self.outputs)
+        cdef list computed = []
+        cdef Py_ssize_t k
+        cdef object array
+        for k in range(self.n_outputs):
+            array = given[k]
+            if array is None or not self.direct(bufs, array, k):
+                array = new_array(&self.specs[self.n_inputs + k])
+            bufs[self.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
+            computed.append(array)
+        self.execute(bufs)
+        for k in range(self.n_outputs):
+            if given[k] is not None and given[k] is not computed[k]:
+                PyArray_CopyInto(<PyArrayObject *> <PyObject *> given[k], <PyArrayObject *> <PyObject *> computed[k])
+            else:
+                given[k] = computed[k]
+        return arguments.build(self.results, given)
+
+    cdef bint direct(self, void **bufs, object out, Py_ssize_t index):
+        """Tell whether result `index` may be written straight to `out`: it overlaps no input, earlier result, constant."""
+        if not matches(<PyObject *> out, &self.specs[self.n_inputs + index]):
+            return False
+        cdef char *begin = <char *> PyArray_DATA(<PyArrayObject *> <PyObject *> out)
+        cdef char *end = begin + self.specs[self.n_inputs + index].bytes
+        cdef Py_ssize_t k
+        for k in range(self.n_inputs + index):
+            if begin < <char *> bufs[k] + self.specs[k].bytes and <char *> bufs[k] < end:
+                return False
+        return True
+
+    cdef int execute(self, void **bufs) except -1:
+        """Run the entry on ready buffers; turn its status into an exception."""
+        cdef char message[CYX_MESSAGE_BYTES]
+        cdef cyx_call call = self.call
+        cdef cyx_status status
+        message[0] = 0
+        call.ctx.message = message
+        call.epoch = self.cancel_epoch
+        if self.arena_bytes:
+            call.ctx.arena = <char *> rt.acquire(self.arena_bytes)
+            if call.ctx.arena == NULL:
+                arguments.out_of_memory(self.arena_bytes)
+        if self.release_gil:
+            with nogil:
+                status = self.entry(bufs, &call.ctx)
+        else:
+            status = self.entry(bufs, &call.ctx)
+        if self.arena_bytes:
+            rt.release(call.ctx.arena, self.arena_bytes)
+        if status == CYX_OK:
+            return 0
+        if PyErr_Occurred():  # a signal handler raised while the program polled
+            return -1
+        message[CYX_MESSAGE_BYTES - 1] = 0
+        arguments.failed(status, (<bytes> message).decode(errors="replace"))
+        return -1

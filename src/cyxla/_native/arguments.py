@@ -1,0 +1,172 @@
+"""The slow path of a call: arguments that are not exactly what the program declared.
+
+What can be converted without loss of meaning is; anything else is an error that names the argument, what came and what
+was wanted. Typed values (arrays, NumPy scalars) must have the declared dtype, as in XLA; Python numbers, and lists of
+them, take it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cyxla import errors
+
+UNTYPED = (bool, int, float, complex, list, tuple)
+KINDS = "buifc"  # a Python number may become any kind that stands at or after its own; i and u count as one
+LONGEST_REPR = 60
+
+
+def leaves(tree: Any) -> list[int]:
+    """Flatten a nested tuple of numbers."""
+    return [tree] if isinstance(tree, int) else [leaf for part in tree for leaf in leaves(part)]
+
+
+def build(tree: Any, values: Sequence[Any]) -> Any:
+    """Put values into the places that a tree names."""
+    return values[tree] if isinstance(tree, int) else tuple([build(part, values) for part in tree])
+
+
+def flatten(args: tuple[Any, ...], parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+    """List the leaves of the arguments of a call, one for each leaf of `parameters`."""
+    if len(args) != len(parameters):
+        raise errors.InvalidArgumentError(f"the program takes {count(parameters)}, got {len(args)}")
+    return tuple([leaf for k, tree in enumerate(parameters) for leaf in _flatten(args[k], tree, f"argument {k}")])
+
+
+def _flatten(value: Any, tree: Any, where: str) -> Iterator[Any]:
+    if isinstance(tree, int):
+        yield value
+        return
+    if not isinstance(value, (tuple, list)) or len(value) != len(tree):
+        raise errors.InvalidArgumentError(f"{where}: got {describe(value)}, want a tuple of {len(tree)}")
+    for k, part in enumerate(tree):
+        yield from _flatten(value[k], part, f"{where}[{k}]")
+
+
+def count(parameters: tuple[Any, ...]) -> str:
+    """Say how many arguments a call takes."""
+    return "1 argument" if len(parameters) == 1 else f"{len(parameters)} arguments"
+
+
+def label(parameters: tuple[Any, ...], position: int) -> str:
+    """Name the leaf at a position of the flattened arguments: ``argument 2[0][1]``."""
+    paths = [path for k, tree in enumerate(parameters) for path in _paths(tree, f"argument {k}")]
+    return paths[position]
+
+
+def _paths(tree: Any, path: str) -> list[str]:
+    if isinstance(tree, int):
+        return [path]
+    return [leaf for k, part in enumerate(tree) for leaf in _paths(part, f"{path}[{k}]")]
+
+
+def signature(dtype: np.dtype[Any], dims: Sequence[int]) -> str:
+    """Write an array's type: ``float32[2,3]``."""
+    return f"{dtype}[{','.join(map(str, dims))}]"
+
+
+def describe(value: Any) -> str:
+    """Say what came: the type of an array, else the value itself if it is short."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return signature(value.dtype, value.shape)
+    text = repr(value) if isinstance(value, UNTYPED) else ""
+    return text if text and len(text) <= LONGEST_REPR else f"a {type(value).__name__}"
+
+
+def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: str) -> NDArray[Any]:
+    """Make the C-contiguous native array of the declared type that an argument stands for.
+
+    Raises
+    ------
+    ShapeError, DTypeError, InvalidArgumentError
+        The argument is no array, or one of another shape or dtype, or the declared dtype cannot hold its numbers.
+    """
+    got = describe(value)
+    want = signature(dtype, dims)
+    try:
+        array = np.asarray(value)
+    except Exception as error:
+        raise errors.InvalidArgumentError(f"{where}: got {got}, want {want}: {error}") from error
+    if array.dtype != dtype:
+        if not _is_untyped(value) or not _may_become(array, dtype):
+            raise errors.DTypeError(f"{where}: got {got}, want {want}")
+        array = _cast(array, dtype, f"{where}: got {got}, want {want}")
+    if array.shape != dims:
+        raise errors.ShapeError(f"{where}: got {got if not _is_untyped(value) else signature(dtype, array.shape)}, want {want}")
+    return np.ascontiguousarray(array, dtype=dtype).reshape(dims)  # ascontiguousarray alone would make rank 0 rank 1
+
+
+def _is_untyped(value: Any) -> bool:
+    return isinstance(value, UNTYPED) and not isinstance(value, np.generic)
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    """Return b, i, u, f or c; the dtypes of ml_dtypes say V or f and are told apart by what they can hold."""
+    if dtype.kind in KINDS:
+        return "i" if dtype.kind == "u" else dtype.kind
+    return "i" if "int" in dtype.name else "f"
+
+
+def _may_become(array: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    if array.dtype.kind not in KINDS:
+        return False
+    return array.size == 0 or KINDS.index(_kind(array.dtype)) <= KINDS.index(_kind(dtype))
+
+
+def _cast(array: NDArray[Any], dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+    with np.errstate(all="ignore"):
+        cast = array.astype(dtype)
+        # A float loses digits, as ever; an integer that comes back as another one did not fit.
+        fits = _kind(dtype) != "i" or np.array_equal(cast.astype(array.dtype), array)
+    if not fits:
+        raise errors.InvalidArgumentError(f"{what}: out of range")
+    return cast
+
+
+def match_out(out: Any, results: Any, outputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> list[Any]:
+    """List the arrays of `out=` by output number; None where the call is to make one."""
+    given: list[Any] = [None] * len(outputs)
+    for path, leaf, array in _match_out(out, results, "out"):
+        if array is not None:
+            _check_out(array, *outputs[leaf], path)
+            given[leaf] = array
+    return given
+
+
+def _match_out(out: Any, tree: Any, path: str) -> Iterator[tuple[str, int, Any]]:
+    if isinstance(tree, int):
+        yield path, tree, out
+    elif out is not None:
+        if not isinstance(out, (tuple, list)) or len(out) != len(tree):
+            raise errors.InvalidArgumentError(f"{path}: got {describe(out)}, want a tuple of {len(tree)}")
+        for k, part in enumerate(tree):
+            yield from _match_out(out[k], part, f"{path}[{k}]")
+
+
+def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: str) -> None:
+    what = f"{path}: got {describe(array)}, want {signature(dtype, dims)}"
+    if not isinstance(array, np.ndarray):
+        raise errors.InvalidArgumentError(what)
+    if array.dtype != dtype:
+        raise errors.DTypeError(what)
+    if array.shape != dims:
+        raise errors.ShapeError(what)
+    if not array.flags.writeable:
+        raise errors.InvalidArgumentError(f"{path}: the array is read-only")
+
+
+def out_of_memory(size: int) -> NoReturn:
+    """Raise for memory that the system did not give."""
+    raise errors.ResourceExhaustedError(f"cannot allocate {size} bytes")
+
+
+def failed(status: int, message: str) -> NoReturn:
+    """Raise for a status that a program returned."""
+    error = errors.from_code(status, message)
+    if not message:
+        error = errors.from_code(status, f"the program stopped with {error.code}")
+    raise error

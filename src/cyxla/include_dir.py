@@ -1,0 +1,16 @@
+"""Where the C headers are, in an installed package and in a source tree."""
+
+from pathlib import Path
+
+
+def get_include() -> str:
+    """Return the directory to pass to a C compiler as ``-I``, for ``#include "cyxla/abi.h"``.
+
+    Examples
+    --------
+    >>> (Path(get_include()) / "cyxla" / "abi.h").is_file()
+    True
+    """
+    package = Path(__file__).resolve().parent
+    installed = package / "include"
+    return str(installed if installed.is_dir() else package.parent.parent / "include")

@@ -1,0 +1,76 @@
+// cyxla._native._rt: the C++ side as Python sees it. The launcher takes the capsule and goes round Python.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "blocks.hpp"
+#include "poll.hpp"
+#include "runtime.h"
+#include "threads.hpp"
+
+namespace py = pybind11;
+
+namespace {
+
+const cyx_runtime kRuntime = {
+    sizeof(cyx_runtime), cyxla::block_acquire, cyxla::block_release, cyxla::parallel_for, cyxla::poll,
+};
+
+std::map<std::string, std::uint64_t> pool_stats() {
+  const cyxla::BlockStats stats = cyxla::block_stats();
+  return {
+      {"in_use_bytes", stats.in_use_bytes}, {"in_use_blocks", stats.in_use_blocks},
+      {"held_bytes", stats.held_bytes},     {"held_blocks", stats.held_blocks},
+      {"hits", stats.hits},                 {"misses", stats.misses},
+      {"limit", cyxla::block_limit()},
+  };
+}
+
+// The highest x86-64 psABI level whose every feature both the processor and the system support; "" elsewhere.
+std::string isa_level() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();  // these checks include the system's support for the registers
+  unsigned a, b, c = 0, d, ext_c = 0;
+  __get_cpuid(1, &a, &b, &c, &d);
+  __get_cpuid(0x80000001, &a, &b, &ext_c, &d);
+  const bool cx16 = c & (1u << 13), movbe = c & (1u << 22), f16c = c & (1u << 29);
+  const bool lahf = ext_c & 1u, lzcnt = ext_c & (1u << 5);
+  const bool v2 = cx16 && lahf && __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("ssse3") &&
+                  __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("sse4.2");
+  const bool v3 = v2 && movbe && f16c && lzcnt && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                  __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
+  return v4 ? "x86-64-v4" : v3 ? "x86-64-v3" : v2 ? "x86-64-v2" : "x86-64-v1";
+#else
+  return "";
+#endif
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_rt, m) {
+  m.doc() = "Threads, recycled memory and processor features.";
+  cyxla::blocks_init();
+  cyxla::threads_init();
+  cyxla::poll_init();
+  m.attr("runtime") = py::capsule(&kRuntime, CYX_RUNTIME_CAPSULE);
+  m.def("threads", &cyxla::thread_count, "How many threads a program may use, the caller's included.");
+  m.def("set_threads", &cyxla::set_thread_count, py::arg("n"), py::call_guard<py::gil_scoped_release>(),
+        "Let programs use n threads; waits for a parallel region that is under way.");
+  m.def("started_workers", &cyxla::started_workers, "How many worker threads exist now.");
+  m.def("pool_stats", &pool_stats, "Bytes and blocks in use and held, hits and misses, and the limit.");
+  m.def("pool_trim", &cyxla::block_trim, py::arg("keep") = 0, "Give free memory back until `keep` bytes are held.");
+  m.def("set_pool_limit", &cyxla::set_block_limit, py::arg("bytes"), "Hold at most so much free memory.");
+  m.def("block_capacity", &cyxla::block_capacity, py::arg("bytes"), "The size class that serves a request.");
+  m.def("isa_level", &isa_level, "The processor's x86-64 level, such as 'x86-64-v3'; '' on other processors.");
+}

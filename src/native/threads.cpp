@@ -1,0 +1,342 @@
+#include "threads.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+
+namespace cyxla {
+namespace {
+
+constexpr int64_t kSpin = 50'000;            // ns an idle worker stays awake: about one Python call
+constexpr int64_t kWorthWaking = 30'000;     // ns of remaining work below which parked workers come too late
+constexpr int kChunksPerThread = 8;          // small enough to balance, large enough to claim rarely
+constexpr int64_t kNoTask = std::numeric_limits<int64_t>::max();
+
+int64_t clock_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Spin until `done` holds or kSpin has passed; tells whether it holds.
+template <class Done>
+bool spin_until(Done done) {
+  const int64_t end = clock_ns() + kSpin;
+  do {
+    for (int k = 0; k < 64; ++k) {
+      if (done()) return true;
+      relax();
+    }
+  } while (clock_ns() < end);
+  return false;
+}
+
+// The word on which everything turns: which region, whether workers may still join it, how many have.
+constexpr uint64_t kActiveMask = 0xffff, kOpen = 0x10000, kGeneration = 0x20000;
+uint64_t generation(uint64_t word) { return word / kGeneration; }
+uint64_t active(uint64_t word) { return word & kActiveMask; }
+
+struct Region {
+  const cyx_ctx *ctx;
+  cyx_kernel kernel;
+  void *const *bufs;
+  int64_t tasks, chunk;
+};
+
+thread_local bool inside_task = false;
+
+class Pool {
+ public:
+  cyx_status run(const Region &region, int threads) noexcept;
+  bool try_take() noexcept { return !busy_.exchange(true, std::memory_order_acquire); }
+  void give() noexcept { busy_.store(false, std::memory_order_release); }
+  void retire_above(int workers) noexcept;
+  int started() noexcept {
+    std::lock_guard<std::mutex> hold(mutex_);
+    return started_;
+  }
+
+ private:
+  void start_workers(int wanted) noexcept;
+  void open(const Region &region) noexcept;
+  void close() noexcept;
+  void wake() noexcept;
+  void work(int index) noexcept;
+  bool await_region(uint64_t seen, int index) noexcept;
+  bool join(uint64_t *seen) noexcept;
+  void leave() noexcept;
+  int64_t drain(int64_t most) noexcept;
+  void drain_as_caller(int threads) noexcept;
+  void fail(int64_t task, cyx_status status) noexcept;
+
+  alignas(64) std::atomic<uint64_t> word_{0};
+  alignas(64) std::atomic<int64_t> next_{0};   // first task that nobody has claimed
+  std::atomic<int64_t> limit_{0};              // tasks from here on are not worth starting
+  alignas(64) std::atomic<bool> busy_{false};
+  Region region_{};                            // read by those who have joined
+  std::atomic<int> caller_cpu_{-1};
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> caller_sleeps_{false};
+  std::atomic<int> wanted_{0};                 // workers with an index from here on end
+  std::mutex mutex_;
+  std::condition_variable wake_, quiet_;
+  int started_ = 0;
+  std::mutex error_mutex_;
+  int64_t error_task_ = kNoTask;
+  cyx_status error_ = CYX_OK;
+};
+
+// A worker that shares the caller's CPU can only run when the caller does not: move over before taking part.
+void leave_cpu(int cpu, const cpu_set_t &allowed) {
+  if (cpu < 0 || sched_getcpu() != cpu) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others)) sched_setaffinity(0, sizeof others, &others);
+}
+
+void Pool::work(int index) noexcept {
+  inside_task = true;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  uint64_t seen = 0;
+  while (await_region(seen, index)) {
+    leave_cpu(caller_cpu_.load(std::memory_order_relaxed), allowed);
+    if (join(&seen)) {
+      drain(kNoTask);
+      leave();
+    }
+  }
+}
+
+// False when this worker is to end.
+bool Pool::await_region(uint64_t seen, int index) noexcept {
+  const auto news = [&] {
+    return generation(word_.load(std::memory_order_seq_cst)) != seen || index >= wanted_.load(std::memory_order_relaxed);
+  };
+  if (!spin_until(news)) {
+    std::unique_lock<std::mutex> hold(mutex_);
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    wake_.wait(hold, news);
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+  if (index < wanted_.load(std::memory_order_relaxed)) return true;
+  std::lock_guard<std::mutex> hold(mutex_);
+  if (index < wanted_.load(std::memory_order_relaxed)) return true;
+  --started_;
+  return false;
+}
+
+bool Pool::join(uint64_t *seen) noexcept {
+  uint64_t word = word_.load(std::memory_order_acquire);
+  do {
+    *seen = generation(word);
+    if (!(word & kOpen)) return false;
+  } while (!word_.compare_exchange_weak(word, word + 1, std::memory_order_acq_rel, std::memory_order_acquire));
+  return true;
+}
+
+void Pool::leave() noexcept {
+  const uint64_t before = word_.fetch_sub(1, std::memory_order_seq_cst);
+  if ((before & kOpen) || active(before) != 1 || !caller_sleeps_.load(std::memory_order_seq_cst)) return;
+  std::lock_guard<std::mutex> hold(mutex_);
+  quiet_.notify_one();
+}
+
+void Pool::open(const Region &region) noexcept {
+  region_ = region;
+  caller_cpu_.store(sched_getcpu(), std::memory_order_relaxed);
+  error_task_ = kNoTask;
+  error_ = CYX_OK;
+  next_.store(0, std::memory_order_relaxed);
+  limit_.store(region.tasks, std::memory_order_relaxed);
+  const uint64_t last = generation(word_.load(std::memory_order_relaxed));
+  word_.store((last + 1) * kGeneration | kOpen, std::memory_order_seq_cst);
+}
+
+// Nobody joins from here on; wait for those who did.
+void Pool::close() noexcept {
+  word_.fetch_and(~kOpen, std::memory_order_seq_cst);
+  const auto quiet = [&] { return active(word_.load(std::memory_order_seq_cst)) == 0; };
+  if (spin_until(quiet)) return;
+  std::unique_lock<std::mutex> hold(mutex_);
+  caller_sleeps_.store(true, std::memory_order_seq_cst);
+  quiet_.wait(hold, quiet);
+  caller_sleeps_.store(false, std::memory_order_seq_cst);
+}
+
+void Pool::wake() noexcept {
+  if (!sleepers_.load(std::memory_order_seq_cst)) return;
+  { std::lock_guard<std::mutex> hold(mutex_); }  // whoever is about to park has parked, or has seen the news
+  wake_.notify_all();
+}
+
+void Pool::fail(int64_t task, cyx_status status) noexcept {
+  std::lock_guard<std::mutex> hold(error_mutex_);
+  if (task >= error_task_) return;
+  // Claims ascend, so every earlier task is already running somewhere and still gets to report.
+  error_task_ = task;
+  error_ = status;
+  limit_.store(task, std::memory_order_relaxed);
+}
+
+// Claim and run up to `most` chunks; tells how many tasks that were.
+int64_t Pool::drain(int64_t most) noexcept {
+  int64_t ran = 0;
+  for (int64_t k = 0; k < most; ++k) {
+    const int64_t begin = next_.fetch_add(region_.chunk, std::memory_order_relaxed);
+    if (begin >= limit_.load(std::memory_order_relaxed)) break;
+    const int64_t end = std::min(begin + region_.chunk, region_.tasks);
+    const cyx_status status = region_.kernel(region_.bufs, begin, end);
+    ran += end - begin;
+    if (status != CYX_OK) fail(begin, status);
+  }
+  return ran;
+}
+
+void Pool::drain_as_caller(int threads) noexcept {
+  const cyx_ctx *ctx = region_.ctx;
+  const int64_t chunks = (region_.tasks + region_.chunk - 1) / region_.chunk;
+  int64_t ran = 0, rest = kNoTask;
+  if (chunks >= int64_t{kChunksPerThread} * threads && sleepers_.load(std::memory_order_seq_cst)) {
+    // Waking a thread costs as much as a small region: see first what a chunk takes.
+    const int64_t start = clock_ns();
+    ran = drain(1);
+    rest = (clock_ns() - start) * (chunks - 1);
+  }
+  if (rest > kWorthWaking) wake();
+  do {
+    const cyx_status status = ctx->poll(ctx);
+    if (status != CYX_OK) fail(-1, status);
+    ran = drain(1);
+  } while (ran);
+}
+
+cyx_status Pool::run(const Region &region, int threads) noexcept {
+  start_workers(threads - 1);
+  open(region);
+  inside_task = true;
+  drain_as_caller(threads);
+  close();
+  inside_task = false;
+  return error_;
+}
+
+struct Start {
+  Pool *pool;
+  int index;
+  void (Pool::*work)(int) noexcept;
+};
+
+void Pool::start_workers(int wanted) noexcept {
+  if (wanted_.load(std::memory_order_relaxed) == wanted) return;
+  std::lock_guard<std::mutex> hold(mutex_);
+  wanted_.store(wanted, std::memory_order_relaxed);
+  // Signals belong to the interpreter's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (started_ < wanted) {
+    Start *start = new (std::nothrow) Start{this, started_, &Pool::work};
+    pthread_t thread;
+    const auto body = [](void *raw) -> void * {
+      const std::unique_ptr<Start> start(static_cast<Start *>(raw));
+      (start->pool->*start->work)(start->index);
+      return nullptr;
+    };
+    if (!start || pthread_create(&thread, nullptr, body, start) != 0) {
+      delete start;
+      break;  // the tasks are done all the same, by fewer
+    }
+    pthread_detach(thread);
+    ++started_;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// With the pool taken: end the workers that are too many, and wait until they have.
+void Pool::retire_above(int workers) noexcept {
+  std::unique_lock<std::mutex> hold(mutex_);
+  if (started_ <= workers) return;
+  wanted_.store(workers, std::memory_order_seq_cst);
+  wake_.notify_all();
+  while (started_ > workers) {
+    hold.unlock();
+    sched_yield();
+    hold.lock();
+  }
+}
+
+std::atomic<Pool *> current{nullptr};
+std::atomic<int> thread_target{1};
+
+Pool &pool() {
+  Pool *found = current.load(std::memory_order_acquire);
+  if (found) return *found;
+  Pool *fresh = new Pool;  // never destroyed: workers may be parked in it until the process ends
+  if (current.compare_exchange_strong(found, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;
+  return *found;
+}
+
+cyx_status run_serially(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs, int64_t tasks, int64_t chunk) {
+  for (int64_t begin = 0; begin < tasks; begin += chunk) {
+    const cyx_status stop = ctx->poll(ctx);
+    if (stop != CYX_OK) return stop;
+    const cyx_status status = kernel(bufs, begin, std::min(begin + chunk, tasks));
+    if (status != CYX_OK) return status;
+  }
+  return CYX_OK;
+}
+
+}  // namespace
+
+cyx_status parallel_for(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs, int64_t tasks) noexcept {
+  if (tasks <= 1) return tasks == 1 ? kernel(bufs, 0, 1) : CYX_OK;
+  const int threads = thread_target.load(std::memory_order_relaxed);
+  const int64_t chunk = std::max<int64_t>(1, tasks / (int64_t{kChunksPerThread} * threads));
+  if (threads == 1 || inside_task || !pool().try_take()) return run_serially(ctx, kernel, bufs, tasks, chunk);
+  const cyx_status status = pool().run({ctx, kernel, bufs, tasks, chunk}, threads);
+  pool().give();
+  return status;
+}
+
+int thread_count() noexcept { return thread_target.load(std::memory_order_relaxed); }
+
+void set_thread_count(int n) noexcept {
+  n = std::clamp(n, 1, 1024);
+  while (!pool().try_take()) sched_yield();
+  thread_target.store(n, std::memory_order_relaxed);
+  pool().retire_above(n - 1);
+  pool().give();
+}
+
+int started_workers() noexcept { return pool().started(); }
+
+void threads_init() {
+  // The child has none of the threads: it starts over with a pool of its own, when it first needs one.
+  pthread_atfork(nullptr, nullptr, [] {
+    current.store(nullptr, std::memory_order_relaxed);
+    inside_task = false;
+  });
+}
+
+}  // namespace cyxla

@@ -96,7 +96,9 @@ def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: str)
             raise errors.DTypeError(f"{where}: got {got}, want {want}")
         array = _cast(array, dtype, f"{where}: got {got}, want {want}")
     if array.shape != dims:
-        raise errors.ShapeError(f"{where}: got {got if not _is_untyped(value) else signature(dtype, array.shape)}, want {want}")
+        raise errors.ShapeError(
+            f"{where}: got {got if not _is_untyped(value) else signature(dtype, array.shape)}, want {want}"
+        )
     return np.ascontiguousarray(array, dtype=dtype).reshape(dims)  # ascontiguousarray alone would make rank 0 rank 1
 
 

@@ -1,5 +1,5 @@
 """The rows of every opcode, by family; importing this fills the registry."""
 
-from cyxla.xla.hlo.ops import collective, contraction, control, data_movement, elementwise, functional, host
+from cyxla.xla.hlo.ops import collective, contraction, control, data_movement, elementwise, functional, gather, host
 
-__all__ = ["collective", "contraction", "control", "data_movement", "elementwise", "functional", "host"]
+__all__ = ["collective", "contraction", "control", "data_movement", "elementwise", "functional", "gather", "host"]

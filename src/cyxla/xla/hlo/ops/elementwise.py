@@ -4,26 +4,122 @@ from __future__ import annotations
 
 from typing import Any
 
+from cyxla.errors import DTypeError
+from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.opcode import (
-    ANY, COMPLEX, FLOAT, INEXACT, INTEGER, NUMBER, PRED, REAL, SIGNED, Attr, opcode, opt, req,
+    ANY, COMPLEX, FLOAT, INEXACT, INTEGER, NUMBER, PRED, REAL, SIGNED, Attr, ShapeRule, Site, opcode, opt, req,
 )  # fmt: skip
+from cyxla.xla.hlo.ops.checks import arrays, merged_dims, same_dtype, stated
 
 _ACCURACY = (opt("result_accuracy", "accuracy"),)
+_COMPLEX_OF = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
+_COMPARED = {"FLOAT": INEXACT, "TOTALORDER": REAL | PRED, "SIGNED": INTEGER | PRED, "UNSIGNED": INTEGER | PRED, None: ANY}
 
 
-def unary(name: str, accepts: frozenset[Any], *attrs: Attr, **facts: Any) -> None:
-    """One operand, result of the same shape."""
-    opcode(name, 1, accepts=accepts, attrs=attrs, elementwise=True, **facts)
+def same_shape(site: Site) -> Shape:
+    """(C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes: nothing is broadcast."""
+    first = site.operands[0]
+    if first.is_array and site.operands[-1] is first and len(site.operands) < 3:
+        return first
+    arrays(site)
+    same_dtype(site, "C2", site.operands)
+    dims, dynamic = merged_dims(site, "C3", site.operands)
+    return first.with_dims(dims, dynamic)
 
 
-def binary(name: str, accepts: frozenset[Any], *attrs: Attr, **facts: Any) -> None:
-    """Two operands of one shape, result of the same shape."""
-    opcode(name, 2, accepts=accepts, attrs=attrs, elementwise=True, **facts)
+def real_part(site: Site) -> Shape:
+    """(C1) an array. The result has the type of a complex operand's parts."""
+    arrays(site)
+    return site.operands[0].with_dtype(site.operands[0].dtype.real_part)
+
+
+def predicate(site: Site) -> Shape:
+    """(C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes."""
+    return same_shape(site).with_dtype(ElementType.PRED)
+
+
+def converted(site: Site) -> Shape:
+    """(C1) an array; (C2) the result is a stated array."""
+    arrays(site)
+    return site.operands[0].with_dtype(stated(site, "C2").dtype)
+
+
+def reduced_precision(site: Site) -> Shape:
+    """(C1) an array; (C2) exponent_bits >= 1; (C3) mantissa_bits >= 0."""
+    arrays(site)
+    exponent, mantissa = site.attrs["exponent_bits"], site.attrs["mantissa_bits"]
+    site.require(exponent >= 1, "C2", f"exponent_bits is {exponent}, but must be at least 1")
+    site.require(mantissa >= 0, "C3", f"mantissa_bits is {mantissa}, but must not be negative")
+    return site.operands[0]
+
+
+def complex_of(site: Site) -> Shape:
+    """(C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes; (C4) f32 or f64."""
+    parts = same_shape(site)
+    site.require(parts.dtype in _COMPLEX_OF, "C4", f"no complex type has parts of {parts.dtype}", DTypeError)
+    return parts.with_dtype(_COMPLEX_OF[parts.dtype])
+
+
+def comparison(site: Site) -> Shape:
+    """(C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes; (C4) complex numbers know only EQ
+    and NE; (C5) the comparison type suits the element type.
+    """
+    result, dtype, kind = predicate(site), site.operands[0].dtype, site.attrs["type"]
+    order = site.attrs["direction"]
+    site.require(not dtype.is_complex or order in ("EQ", "NE"), "C4", f"direction {order} needs an order, {dtype} has none", DTypeError)
+    site.require(dtype in _COMPARED[kind], "C5", f"comparison type {kind} does not suit {dtype}", DTypeError)
+    return result
+
+
+def stochastically_converted(site: Site) -> Shape:
+    """(C1) the operands are arrays; (C2) of the same sizes; (C3) the random bits are unsigned integers as wide as the
+    operand; (C4) the result is a stated array of real numbers.
+    """
+    arrays(site)
+    value, bits = site.operands
+    dims, dynamic = merged_dims(site, "C2", site.operands)
+    fits = bits.dtype.is_unsigned and bits.dtype.bits == value.dtype.bits
+    site.require(fits, "C3", f"random bits are {bits.dtype}, but must be u{value.dtype.bits}", DTypeError)
+    wanted = stated(site, "C4").dtype
+    site.require(wanted.is_integer or wanted.is_float, "C4", f"the result cannot be {wanted}", DTypeError)
+    return Shape.array(wanted, dims, dynamic=dynamic)
+
+
+def selection(site: Site) -> Shape:
+    """(C1) the operands are arrays; (C2) the values have one element type; (C3) and the same sizes; (C4) the predicate is a
+    scalar or has their sizes.
+    """
+    arrays(site)
+    pred, *values = site.operands
+    same_dtype(site, "C2", values)
+    dims, dynamic = merged_dims(site, "C3", values)
+    if not pred.is_scalar:
+        dims, dynamic = merged_dims(site, "C4", (values[0].with_dims(dims, dynamic), pred))
+    return values[0].with_dims(dims, dynamic)
+
+
+def clamped(site: Site) -> Shape:
+    """(C1) the operands are arrays; (C2) of one element type; (C3) each bound is a scalar or has the operand's sizes."""
+    arrays(site)
+    same_dtype(site, "C2", site.operands)
+    low, x, high = site.operands
+    dims, dynamic = merged_dims(site, "C3", [x, *(b for b in (low, high) if not b.is_scalar)])
+    return x.with_dims(dims, dynamic)
+
+
+def unary(name: str, accepts: frozenset[Any], *attrs: Attr, rule: ShapeRule = same_shape, **facts: Any) -> None:
+    """One operand, result of the same sizes."""
+    opcode(name, 1, accepts=accepts, attrs=attrs, elementwise=True, rule=rule, **facts)
+
+
+def binary(name: str, accepts: frozenset[Any], *attrs: Attr, rule: ShapeRule = same_shape, **facts: Any) -> None:
+    """Two operands of one shape, result of the same sizes."""
+    opcode(name, 2, accepts=accepts, attrs=attrs, elementwise=True, rule=rule, **facts)
 
 
 # fmt: off
-#      name                     accepts                attributes    tolerance, algebra
-unary( "abs",                   SIGNED | INEXACT)
+#      name                     accepts                attributes    tolerance, algebra, rule if the result differs
+unary( "abs",                   SIGNED | INEXACT,      rule=real_part)
 unary( "negate",                NUMBER)
 unary( "sign",                  SIGNED | INEXACT)
 unary( "not",                   INTEGER | PRED)
@@ -53,11 +149,11 @@ unary( "asinh",                 INEXACT,               ulp=2)
 unary( "atanh",                 INEXACT,               ulp=2)
 unary( "sinh",                  INEXACT,               ulp=2)
 unary( "cosh",                  INEXACT,               ulp=2)
-unary( "is-finite",             FLOAT)
-unary( "real",                  INEXACT)
-unary( "imag",                  INEXACT)
-unary( "convert",               ANY)
-unary( "reduce-precision",      FLOAT,                 req("exponent_bits", "int"), req("mantissa_bits", "int"))
+unary( "is-finite",             FLOAT,                 rule=predicate)
+unary( "real",                  INEXACT,               rule=real_part)
+unary( "imag",                  INEXACT,               rule=real_part)
+unary( "convert",               ANY,                   rule=converted)
+unary( "reduce-precision",      FLOAT,                 req("exponent_bits", "int"), req("mantissa_bits", "int"), rule=reduced_precision)
 
 binary("add",                   NUMBER | PRED,         commutes=True, unit=0)
 binary("subtract",              NUMBER)
@@ -74,11 +170,11 @@ binary("xor",                   INTEGER | PRED,        commutes=True, unit=0)
 binary("shift-left",            INTEGER)
 binary("shift-right-arithmetic", INTEGER)
 binary("shift-right-logical",   INTEGER)
-binary("complex",               FLOAT)
-binary("compare",               ANY,                   req("direction", "enum:EQ,NE,GE,GT,LE,LT"), opt("type", "enum:FLOAT,TOTALORDER,SIGNED,UNSIGNED"))
+binary("complex",               FLOAT,                 rule=complex_of)
+binary("compare",               ANY,                   req("direction", "enum:EQ,NE,GE,GT,LE,LT"), opt("type", "enum:FLOAT,TOTALORDER,SIGNED,UNSIGNED"), rule=comparison)
 binary("mulhi",                 INTEGER)
-binary("stochastic-convert",    FLOAT)
+binary("stochastic-convert",    FLOAT,                 rule=stochastically_converted)
 
-opcode("select", 3, accepts=PRED, elementwise=True)  # the predicate may be a scalar
-opcode("clamp",  3, accepts=REAL | PRED | COMPLEX, elementwise=True)  # the bounds may be scalars
+opcode("select", 3, accepts=PRED, elementwise=True, rule=selection)  # the predicate may be a scalar
+opcode("clamp",  3, accepts=REAL | PRED | COMPLEX, elementwise=True, rule=clamped)  # the bounds may be scalars
 # fmt: on

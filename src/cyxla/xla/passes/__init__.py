@@ -1,0 +1,24 @@
+"""Passes over HLO: each module here holds one, and shows in its docstring one program before and after.
+
+A pass is a function ``run(module) -> bool`` that changes the module in place and says whether it changed anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from cyxla.xla.hlo import HloModule
+
+Pass: TypeAlias = Callable[[HloModule], bool]
+
+
+def run_passes(module: HloModule, passes: list[Pass] | tuple[Pass, ...]) -> bool:
+    """Run passes one after the other; says whether any changed the module."""
+    changed = False
+    for run in passes:
+        changed |= run(module)
+    return changed
+
+
+__all__ = ["Pass", "run_passes"]

@@ -1,0 +1,86 @@
+"""Copies of instructions, computations and modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cyxla.types import Shape
+from cyxla.xla.hlo import Computation, HloModule, Instruction
+
+
+def copy_instruction(
+    ins: Instruction,
+    target: Computation,
+    operands: Sequence[Instruction],
+    *,
+    called: Sequence[Computation] | None = None,
+    shape: Shape | None = None,
+) -> Instruction:
+    """Append a copy of an instruction to a computation; attributes are shared, since nobody changes them.
+
+    Parameters
+    ----------
+    ins : Instruction
+        What to copy.
+    target : Computation
+        Where the copy goes.
+    operands : sequence of Instruction
+        What the copy reads, in `target`.
+    called : sequence of Computation, optional
+        What the copy calls; by default the same computations.
+    shape : Shape, optional
+        Its shape; by default the same.
+    """
+    new = object.__new__(Instruction)
+    new.opcode, new.shape, new.operands = ins.opcode, ins.shape if shape is None else shape, tuple(operands)
+    new.attrs, new.called = ins.attrs, ins.called if called is None else tuple(called)
+    new.computation, new.name, new.metadata, new.extras = target, ins.name, ins.metadata, dict(ins.extras)
+    new.users, new.control_predecessors = {}, ()
+    for o in new.operands:
+        o.users[new] = o.users.get(new, 0) + 1
+    target.instructions[new] = None
+    target.changed.append(new)
+    return new
+
+
+def copy_body(source: Computation, target: Computation, arguments: Sequence[Instruction]) -> Instruction:
+    """Append copies of all instructions of `source`, with `arguments` for its parameters; returns the copy of its root."""
+    made: dict[Instruction, Instruction] = {}
+    for ins in source.post_order():
+        if ins.opcode == "parameter":
+            made[ins] = arguments[int(ins.attrs["parameter_number"])]
+            continue
+        new = copy_instruction(ins, target, [made[o] for o in ins.operands])
+        new.control_predecessors = tuple(made[p] for p in ins.control_predecessors)
+        made[ins] = new
+    return made[source.root]
+
+
+def clone(module: HloModule) -> HloModule:
+    """Copy what a module's entry reaches, so that passes may change the copy.
+
+    Names, metadata and configuration are kept; computations come callees first.
+    """
+    twin = HloModule(module.name)
+    twin.config = replace(module.config)
+    made: dict[Computation, Computation] = {}
+    for source in module.post_order():
+        target = Computation(source.name)
+        twin.add_computation(target)
+        target.execution_thread, target.is_fusion = source.execution_thread, source.is_fusion
+        _copy_computation(source, target, made)
+        made[source] = target
+    twin.entry = made[module.entry]
+    return twin
+
+
+def _copy_computation(source: Computation, target: Computation, computations: Mapping[Computation, Computation]) -> None:
+    made: dict[Instruction, Instruction] = {}
+    for ins in source.post_order():
+        called = [computations[c] for c in ins.called]
+        new = copy_instruction(ins, target, [made[o] for o in ins.operands], called=called)
+        new.control_predecessors = tuple(made[p] for p in ins.control_predecessors)
+        made[ins] = new
+    target.root = made[source.root]
+    target.changed.clear()

@@ -67,28 +67,31 @@ ATANH2_TAIL = (
     lambda z: ((2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z - mp.mpf(2) / 3) / z,
     lambda z: mp.sqrt(z) * z**2 / (2 * mp.atanh(mp.sqrt(z))),
 )
+LOG2 = (lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.log(2), lambda z: mp.sqrt(z) / mp.atanh(mp.sqrt(z)) / 2)
 EXP2 = (lambda r: (2**r - 1) / r, lambda r: abs(r) / 2**r)
+COS = (lambda t: (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2, lambda t: t**2 / mp.cos(mp.sqrt(t)))
 ERF_TAIL = (lambda t: -mp.log(mp.erfc(t)), lambda t: mp.erfc(t) / mp.erf(t))
 
 HALF_LN2 = 0.3467
-HALF_PI2 = 2.4675
 QUARTER_PI2 = 0.6170
 
 FITS = (
     Fit("exp_f32", *EXP, -HALF_LN2, HALF_LN2, 5, single=True),
     Fit("log_f32", *LOG, -1 / 3, 1 / 3, 8, single=True),
-    Fit("sin_f32", *_odd(mp.sin), 1e-6, HALF_PI2, 4, single=True),
+    Fit("sin_f32", *_odd(mp.sin), 1e-6, QUARTER_PI2, 3, single=True),
+    Fit("cos_f32", *COS, 1e-6, QUARTER_PI2, 3, single=True),
     Fit("tan_f32", *_odd(mp.tan), 1e-6, QUARTER_PI2, 6, single=True),
     Fit("tanh_f32", *_odd(mp.tanh), 1e-6, 0.3136, 5, single=True),
-    Fit("sinh_f32", *_odd(mp.sinh), 1e-6, 1.0, 4, single=True),
+    Fit("sinh_f32", *_odd(mp.sinh), 1e-6, 1.0, 3, single=True),
     Fit("erf_f32", *_scaled_odd(mp.erf), 1e-6, 0.8836, 6, single=True),
-    Fit("erf_tail_f32", *ERF_TAIL, 0.92, 4.0, 8, single=True),
-    Fit("atan_f32", *_odd(mp.atan), 1e-6, 0.1717, 4, single=True),
+    Fit("erf_tail_f32", *ERF_TAIL, 0.92, 4.0, 7, single=True),
+    Fit("atan_f32", *_odd(mp.atan), 1e-6, 0.1717, 5, single=True),
     Fit("asin_f32", *_odd(mp.asin), 1e-6, 0.25, 5, single=True),
     Fit("exp_f64", *EXP, -HALF_LN2, HALF_LN2, 10),
     Fit("log_f64", *ATANH2, 1e-9, 0.02945, 7),
     Fit("log_tail_f64", *ATANH2_TAIL, 1e-9, 0.02945, 8),
-    Fit("sin_f64", *_odd(mp.sin), 1e-9, HALF_PI2, 9),
+    Fit("sin_f64", *_odd(mp.sin), 1e-9, QUARTER_PI2, 6),
+    Fit("cos_f64", *COS, 1e-9, QUARTER_PI2, 6),
     Fit("tan_f64", *_odd(mp.tan), 1e-9, QUARTER_PI2, 14),
     Fit("tanh_f64", *_odd(mp.tanh), 1e-9, 0.3136, 10),
     Fit("sinh_f64", *_odd(mp.sinh), 1e-9, 1.0, 8),
@@ -96,7 +99,9 @@ FITS = (
     Fit("erf_tail_f64", *ERF_TAIL, 1.0, 6.0, 20),
     Fit("atan_f64", *_odd(mp.atan), 1e-9, 0.1717, 11),
     Fit("asin_f64", *_odd(mp.asin), 1e-9, 0.25, 12),
-    Fit("exp2_f64", *EXP2, -0.5, 0.5, 7),
+    # Both serve the f32 power, which works in double.
+    Fit("log2_f32", *LOG2, 1e-9, 0.02945, 5),
+    Fit("exp2_f32", *EXP2, -0.5, 0.5, 6),
 )
 
 

@@ -1,0 +1,149 @@
+"""Computations over scalars as straight-line C: what reduce, sort, scatter and map apply to elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType
+from cyxla.xla.cpu import scalar
+from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.hlo import Computation, Instruction
+
+# These hand their first operand on: with scalars only, moving elements about moves nothing.
+_SAME = frozenset(
+    {"copy", "opt-barrier", "bitcast", "reshape", "broadcast", "transpose", "reverse", "slice", "add-dependency", "domain",
+     "copy-start", "copy-done"}
+)  # fmt: skip
+_CALLS = frozenset({"call", "fusion", "map"})
+_Value = str | tuple["_Value", ...]
+
+
+def inline(computation: Computation, operands: Sequence[str], writer: CWriter) -> list[str]:
+    """Write a scalar computation's instructions as locals.
+
+    Parameters
+    ----------
+    computation : Computation
+        Elementwise opcodes on scalars, constants, tuples and calls of such computations.
+    operands : sequence of str
+        C expression of each parameter (of each leaf, where a parameter is a tuple), in register types.
+    writer : CWriter
+        Where the locals go.
+
+    Returns
+    -------
+    list of str
+        C expression of each leaf of the result, in register types.
+    """
+    return _flat(_Inliner(writer).run(computation, _parameters(computation, operands)))
+
+
+def reason(computation: Computation) -> str | None:
+    """Why a computation cannot be written inline; None if it can."""
+    stack, seen = [computation], {computation}
+    while stack:
+        for ins in stack.pop().post_order():
+            why = _reason(ins)
+            if why is not None:
+                return why
+            new = [c for c in ins.called if c not in seen]
+            seen.update(new)
+            stack += new
+    return None
+
+
+def combiner(computation: Computation) -> str | None:
+    """The opcode that a binary computation comes down to, such as ``"add"``; None if it is none of a single opcode.
+
+    A computation in a wider type, with `convert` around, counts as its opcode: it only rounds more often.
+    """
+    parameters = computation.parameters
+    root = _unconverted(computation.root)
+    if len(parameters) != 2 or root.opcode not in COMBINERS or not root.shape.is_scalar:
+        return None
+    if {_unconverted(o) for o in root.operands} != set(parameters):
+        return None
+    widened = root.shape.dtype is not parameters[0].shape.dtype
+    if widened and not (root.shape.dtype.is_float and parameters[0].shape.dtype.is_float):
+        return None
+    same = computation.root.shape.dtype is parameters[0].shape.dtype is parameters[1].shape.dtype
+    return root.opcode if same else None
+
+
+COMBINERS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+
+
+def _unconverted(ins: Instruction) -> Instruction:
+    while ins.opcode in ("convert", "copy") and ins.shape.dtype.is_float and ins.operands[0].shape.dtype.is_float:
+        inner = ins.operands[0]
+        if ins.opcode == "convert" and not (ins.shape.dtype.bits >= 32 or inner.shape.dtype.bits >= 32):
+            break
+        ins = inner
+    return ins
+
+
+def _reason(ins: Instruction) -> str | None:
+    if ins.opcode in ("parameter", "constant", "tuple", "get-tuple-element", "iota") or ins.opcode in _SAME or ins.opcode in _CALLS:
+        return None if all(s.size == 1 for s in ins.shape.leaves()) else f"{ins.opcode} of {ins.shape} in a scalar computation"
+    types = [o.shape.dtype for o in ins.operands]
+    if ins.shape.is_array and ins.shape.size == 1 and scalar.supported(ins.opcode, ins.shape.dtype, types, ins.attrs):
+        return None
+    return f"{ins.opcode} to {ins.shape} in a scalar computation"
+
+
+def _parameters(computation: Computation, operands: Sequence[str]) -> list[_Value]:
+    rest = list(operands)
+    values = []
+    for p in computation.parameters:
+        count = len(p.shape.leaves())
+        leaves, rest = rest[:count], rest[count:]
+        values.append(leaves[0] if not p.shape.is_tuple else _nest(p, leaves))
+    return values
+
+
+def _nest(ins: Instruction, leaves: list[str]) -> _Value:
+    if any(e.is_tuple for e in ins.shape.elements):
+        raise UnimplementedError("a nested tuple as parameter of a scalar computation", where=repr(ins))
+    return tuple(leaves)
+
+
+def _flat(value: _Value) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [leaf for part in value for leaf in _flat(part)]
+
+
+@dataclass
+class _Inliner:
+    writer: CWriter
+
+    def run(self, computation: Computation, parameters: Sequence[_Value]) -> _Value:
+        values: dict[Instruction, _Value] = {}
+        for ins in computation.post_order():
+            values[ins] = self.value(ins, [values[o] for o in ins.operands], parameters)
+        return values[computation.root]
+
+    def value(self, ins: Instruction, operands: list[_Value], parameters: Sequence[_Value]) -> _Value:
+        opcode = ins.opcode
+        if opcode == "parameter":
+            return parameters[ins.attrs["parameter_number"]]
+        if opcode == "tuple":
+            return tuple(operands)
+        if opcode == "get-tuple-element":
+            return operands[0][ins.attrs["index"]]
+        if opcode in _SAME:
+            return operands[0]
+        if opcode in _CALLS:
+            return self.run(ins.called[0], operands)  # as deep as calls nest, not as long as the computation is
+        return self.writer.local(scalar.register_type(ins.shape.dtype), self.expression(ins, operands))
+
+    def expression(self, ins: Instruction, operands: list[_Value]) -> str:
+        dtype: ElementType = ins.shape.dtype
+        if ins.opcode == "constant":
+            return scalar.literal(dtype, ins.attrs["literal"].array.reshape(())[()])
+        if ins.opcode == "iota":
+            return scalar.literal(dtype, dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
+        types = [o.shape.dtype for o in ins.operands]
+        return scalar.expression(ins.opcode, dtype, types, ins.attrs, [str(o) for o in operands])

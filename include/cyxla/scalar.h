@@ -165,15 +165,15 @@ static inline uint8_t cyx_f6e2m3fn_from_f32(float x) {
   return (uint8_t)((u >> 26 & 32) | (mag > 0x7f800000 ? 0 : mag == 0x7f800000 || code > 31 ? 31 : code));
 }
 
-/* Exponent only: 2^(code - 127), 0xff is NaN; code 0 is a denormal float. */
+/* Exponent only: 2^(code - 127), 0xff is NaN; code 0 is a denormal float; halfway goes up. */
 static inline float cyx_f32_from_f8e8m0fnu(uint8_t h) {
   return cyx_from_bits_f32(h == 0xff ? 0x7fc00000 : h == 0 ? 0x00400000 : (uint32_t)h << 23);
 }
 
 static inline uint8_t cyx_f8e8m0fnu_from_f32(float x) {
   const uint32_t u = cyx_bits_f32(x), exponent = u >> 23, mantissa = u & 0x7fffff;
-  const uint32_t normal = exponent + (mantissa > 0x400000 || (mantissa == 0x400000 && (exponent & 1)));
-  const uint32_t tiny = mantissa > 0x600000;
+  const uint32_t normal = exponent + (mantissa >= 0x400000);
+  const uint32_t tiny = mantissa >= 0x600000;
   return (uint8_t)(!(x > 0) || exponent == 0xff ? 0xff : exponent == 0 ? tiny : normal);
 }
 

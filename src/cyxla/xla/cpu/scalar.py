@@ -40,13 +40,17 @@ def register_type(dtype: E) -> str:
 
 
 def load(dtype: E, place: str) -> str:
-    """From memory to register."""
-    return f"cyx_f32_from_{dtype}({place})" if is_narrow(dtype) else place
+    """From memory to register; integers below a byte are extended, since their unused bits may hold anything."""
+    if is_narrow(dtype):
+        return f"cyx_f32_from_{dtype}({place})"
+    return wrap(dtype, place) if dtype.bits < 8 else place
 
 
 def store(dtype: E, value: str) -> str:
-    """From register to memory."""
-    return f"cyx_{dtype}_from_f32({value})" if is_narrow(dtype) else value
+    """From register to memory; integers below a byte leave their unused bits zero."""
+    if is_narrow(dtype):
+        return f"cyx_{dtype}_from_f32({value})"
+    return f"({storage_type(dtype)})({value} & {2**dtype.bits - 1})" if dtype.bits < 8 else value
 
 
 def literal(dtype: E, value: Any) -> str:

@@ -105,7 +105,7 @@ class Evaluation:
     def __init__(self, options: Options | None = None) -> None:
         self.options = options or Options()
         self.state: dict[str, Any] = {}
-        self._plans: dict[Computation, Plan] = {}
+        self._plans: dict[Instruction, Plan] = {}
         self._effects: dict[Computation, bool] = {}
         self._scalar_names: dict[Computation, str | None] = {}
         self.vectorises: dict[Computation, bool] = {}
@@ -116,9 +116,9 @@ class Evaluation:
         """Evaluate a computation on arguments, from within a handler or from outside."""
         return self._run(computation, args, checked=True)
 
-    def apply_batch(self, computation: Computation, args: tuple[Value, ...]) -> Value:
-        """Evaluate a computation of scalars with arrays in the scalars' place; see `vectorise.vectorises`."""
-        return self._run(computation, args, checked=False)
+    def apply_batch(self, computation: Computation, args: tuple[Value, ...], root: Instruction | None = None) -> Value:
+        """Evaluate a computation of scalars, or one value in it, with arrays in the scalars' place; see `vectorise`."""
+        return self._run(computation, args, checked=False, root=root)
 
     def apply_elementwise(self, computation: Computation, arrays: Sequence[Array]) -> list[Array]:
         """Evaluate a computation of scalars on each element of arrays that share one shape.
@@ -144,15 +144,16 @@ class Evaluation:
         """The argument of the innermost running computation."""
         return self._args[number]
 
-    def plan(self, computation: Computation) -> Plan:
-        """The order of evaluation, made once a run."""
-        found = self._plans.get(computation)
+    def plan(self, computation: Computation, root: Instruction | None = None) -> Plan:
+        """Return the order of evaluation that leads to the root (or another instruction), made once a run."""
+        goal = root or computation.root
+        found = self._plans.get(goal)
         if found is None:
-            found = self._plans[computation] = self._make_plan(computation)
+            found = self._plans[goal] = self._make_plan(computation, goal)
         return found
 
-    def _make_plan(self, computation: Computation) -> Plan:
-        live = self._live(computation)
+    def _make_plan(self, computation: Computation, root: Instruction) -> Plan:
+        live = self._live(computation, root)
         order = [i for i in computation.post_order() if i in live]
         slots = {ins: n for n, ins in enumerate(order)}
         last: dict[int, int] = {}
@@ -160,7 +161,7 @@ class Evaluation:
             last[n] = n
             for o in ins.operands:
                 last[slots[o]] = n
-        last.pop(slots[computation.root])
+        last.pop(slots[root])
         frees: dict[int, list[int]] = {}
         for slot, n in last.items():
             frees.setdefault(n, []).append(slot)
@@ -168,10 +169,10 @@ class Evaluation:
             Step(ins, handler_of(ins.opcode), tuple(slots[o] for o in ins.operands), n, tuple(frees.get(n, ())))
             for n, ins in enumerate(order)
         )
-        return Plan(computation, steps, slots[computation.root], len(computation.parameters))
+        return Plan(computation, steps, slots[root], len(computation.parameters))
 
-    def _live(self, computation: Computation) -> set[Instruction]:
-        stack = [computation.root, *(i for i in computation.instructions if self._has_effect(i))]
+    def _live(self, computation: Computation, root: Instruction) -> set[Instruction]:
+        stack = [root, *(i for i in computation.instructions if self._has_effect(i))]
         live: set[Instruction] = set()
         while stack:
             ins = stack.pop()
@@ -195,8 +196,10 @@ class Evaluation:
         direct = ins.row.side_effect or bool(ins.attrs.get("custom_call_has_side_effect"))
         return direct or any(self._effects[c] for c in ins.called)
 
-    def _run(self, computation: Computation, args: tuple[Value, ...], *, checked: bool) -> Value:
-        stack = [self._enter(computation, args)]
+    def _run(
+        self, computation: Computation, args: tuple[Value, ...], *, checked: bool, root: Instruction | None = None
+    ) -> Value:
+        stack = [self._enter(computation, args, root)]
         outer = self._args
         try:
             while True:
@@ -215,10 +218,12 @@ class Evaluation:
         finally:
             self._args = outer
 
-    def _enter(self, computation: Computation, args: tuple[Value, ...]) -> _Frame:
-        plan = self.plan(computation)
+    def _enter(self, computation: Computation, args: tuple[Value, ...], root: Instruction | None = None) -> _Frame:
+        plan = self.plan(computation, root)
         if len(args) != plan.parameters:
-            raise InvalidArgumentError(f"computation {computation.name} takes {plan.parameters} arguments, got {len(args)}")
+            raise InvalidArgumentError(
+                f"computation {computation.name} takes {plan.parameters} arguments, got {len(args)}"
+            )
         return _Frame(plan, args)
 
     def _advance(self, frame: _Frame, checked: bool) -> Request | None:

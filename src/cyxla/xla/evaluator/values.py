@@ -79,7 +79,10 @@ def fits(dims: tuple[int, ...], shape: Shape) -> bool:
     """Whether an array of these sizes is a value of the shape: equal sizes, and at most the bound where dynamic."""
     if len(dims) != shape.rank:
         return False
-    return all(d == want or (moving and (want < 0 or d < want)) for d, want, moving in zip(dims, shape.dims, shape.dynamic, strict=True))
+    return all(
+        d == want or (moving and (want < 0 or d < want))
+        for d, want, moving in zip(dims, shape.dims, shape.dynamic, strict=True)
+    )
 
 
 def is_narrow_float(dtype: ElementType) -> bool:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from cyxla.xla.evaluator.evaluation import Evaluation
 
 # Opcodes besides the elementwise ones that mean the same on a batch of scalars.
-_ALSO = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "copy", "opt-barrier", "call", "fusion", "reduce-precision"})
+_ALSO = frozenset(
+    {"parameter", "constant", "tuple", "get-tuple-element", "copy", "opt-barrier", "call", "fusion", "reduce-precision"}
+)
 
 
 def apply_elementwise(ev: Evaluation, computation: Computation, arrays: Sequence[Array]) -> list[Array]:
@@ -55,8 +57,6 @@ def _stack(columns: list[Value], computation: Computation, shape: tuple[int, ...
         cells = [array_of(c[n] if isinstance(c, tuple) else c) for c in columns]
         results.append(np.array(cells, numpy_dtype(leaf)).reshape(shape))
     return results
-
-
 
 
 def scalar_function(computation: Computation) -> str | None:

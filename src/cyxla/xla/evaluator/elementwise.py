@@ -1,0 +1,187 @@
+"""Opcodes that work element by element.
+
+Each is one rounding in its declared type. Floats below 32 bits compute in f32 (arithmetic) or f64 (functions), f32
+functions in f64 and f64 functions in long double, so that the last rounding is nearly always the only error.
+Operands may also be rank 0 beside arrays: computations of scalars are run on whole arrays that way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType, Kind, from_numpy
+from cyxla.xla.evaluator.complex_math import COMPLEX, absolute, complex_of
+from cyxla.xla.evaluator.convert import convert_array, dtype_of, round_float, widen_integer, wrap_integer
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.float_math import EXACT, SMOOTH
+from cyxla.xla.evaluator.integer_math import INTEGER, PREDICATE
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Array
+from cyxla.xla.hlo.instruction import Instruction
+
+_BY_NAME = sorted({*INTEGER, *PREDICATE, *EXACT, *SMOOTH, *COMPLEX} - {"real", "imag", "abs"})
+
+
+@evaluates(*_BY_NAME)
+def by_name(ev: Evaluation, ins: Instruction, *operands: Array) -> Array:
+    """Apply an opcode whose meaning follows from its name and element type alone."""
+    return apply_named(ins.opcode, ins.shape.dtype, *operands)
+
+
+def apply_named(name: str, element: ElementType, *operands: Array) -> Array:
+    """Apply an elementwise opcode to arrays of one element type.
+
+    Parameters
+    ----------
+    name : str
+        The opcode.
+    element : ElementType
+        Type of the operands and the result.
+    operands : array
+        Equal shapes, or rank 0.
+
+    Raises
+    ------
+    UnimplementedError
+        The opcode has no meaning for the type.
+    """
+    apply = _KINDS.get(element.kind)
+    result = apply(name, element, operands) if apply is not None else None
+    if result is None:
+        raise UnimplementedError(f"the evaluator has no {name} of {element}")
+    return np.asarray(result)
+
+
+def _apply_pred(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
+    meaning = PREDICATE.get(name)
+    return None if meaning is None else meaning(*operands)
+
+
+def _apply_integer(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
+    meaning = INTEGER.get(name)
+    if meaning is None:
+        return None
+    result = np.asarray(meaning(element.bits, *map(widen_integer, operands)))
+    return wrap_integer(result, element)
+
+
+def _apply_float(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
+    exact = EXACT.get(name)
+    if exact is not None:
+        wide = dtype_of(element) if element.bits >= 32 else np.dtype(np.float32)
+        return round_float(np.asarray(exact(*(x.astype(wide, copy=False) for x in operands))), element)
+    smooth = SMOOTH.get(name)
+    if smooth is None:
+        return None
+    wider = np.longdouble if element is ElementType.F64 else np.float64
+    return round_float(np.asarray(smooth(*(x.astype(wider) for x in operands))), element)
+
+
+def _apply_complex(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
+    meaning = COMPLEX.get(name)
+    if meaning is None:
+        return None
+    if name in EXACT and name != "sqrt":
+        return np.asarray(meaning(*operands)).astype(dtype_of(element))
+    wide = np.clongdouble if element is ElementType.C128 else np.complex128
+    return np.asarray(meaning(*(x.astype(wide) for x in operands))).astype(dtype_of(element))
+
+
+_KINDS = {
+    Kind.PRED: _apply_pred,
+    Kind.SIGNED: _apply_integer,
+    Kind.UNSIGNED: _apply_integer,
+    Kind.FLOAT: _apply_float,
+    Kind.COMPLEX: _apply_complex,
+}
+
+
+@evaluates("abs")
+def absolute_value(ev: Evaluation, ins: Instruction, x: Array) -> Array:
+    """Return the absolute value; of a complex number, the real modulus."""
+    if from_numpy(x.dtype).is_complex:
+        wide = np.clongdouble if x.dtype == np.complex128 else np.complex128
+        return absolute(x.astype(wide)).astype(dtype_of(ins.shape.dtype))
+    return apply_named("abs", ins.shape.dtype, x)
+
+
+@evaluates("real")
+def real(ev: Evaluation, ins: Instruction, x: Array) -> Array:
+    """Return the real part; a real number is its own."""
+    return x.real.copy() if from_numpy(x.dtype).is_complex else x
+
+
+@evaluates("imag")
+def imag(ev: Evaluation, ins: Instruction, x: Array) -> Array:
+    """Return the imaginary part, 0 for a real number."""
+    return x.imag.copy() if from_numpy(x.dtype).is_complex else np.zeros_like(x)
+
+
+@evaluates("complex")
+def make_complex(ev: Evaluation, ins: Instruction, x: Array, y: Array) -> Array:
+    """Put a real and an imaginary part together."""
+    return complex_of(x, y)
+
+
+@evaluates("is-finite")
+def is_finite(ev: Evaluation, ins: Instruction, x: Array) -> Array:
+    """Tell which elements are neither infinite nor NaN."""
+    return np.isfinite(x.astype(np.float64))
+
+
+@evaluates("select")
+def select(ev: Evaluation, ins: Instruction, which: Array, yes: Array, no: Array) -> Array:
+    """Take the second operand where the predicate holds, else the third."""
+    return np.where(which, yes, no)
+
+
+@evaluates("clamp")
+def clamp(ev: Evaluation, ins: Instruction, low: Array, x: Array, high: Array) -> Array:
+    """Compute min(max(x, low), high), so that bounds the wrong way round give the high one."""
+    element = ins.shape.dtype
+    return apply_named("minimum", element, apply_named("maximum", element, x, low), high)
+
+
+# --- comparisons ---
+
+_DIRECTIONS: dict[str, Any] = {
+    "EQ": np.equal, "NE": np.not_equal, "GE": np.greater_equal, "GT": np.greater, "LE": np.less_equal, "LT": np.less,
+}  # fmt: skip
+
+
+@evaluates("compare")
+def compare(ev: Evaluation, ins: Instruction, x: Array, y: Array) -> Array:
+    """Compare in the order of numbers, where NaN equals nothing, or in the total order of floats."""
+    return compare_arrays(str(ins.attrs["direction"]), str(ins.attrs["type"]), x, y)
+
+
+def compare_arrays(direction: str, order: str, x: Array, y: Array) -> Array:
+    """Compare arrays of one element type; `order` is FLOAT, TOTALORDER, SIGNED or UNSIGNED."""
+    key = total_order_key if order == "TOTALORDER" else comparable
+    return np.asarray(_DIRECTIONS[direction](key(x), key(y)))
+
+
+def comparable(x: Array) -> Array:
+    """Return the elements in a type that NumPy orders."""
+    element = from_numpy(x.dtype)
+    if element.is_integer:
+        return widen_integer(x)
+    return x.astype(np.float32) if element.is_float and element.bits < 32 else x
+
+
+def total_order_key(x: Array) -> Array:
+    """Return integers that stand in the total order of the elements: -NaN < -inf < .. < -0 < +0 < .. < inf < NaN."""
+    element = from_numpy(x.dtype)
+    if not element.is_float:
+        return comparable(x)
+    size = x.dtype.itemsize
+    bits = np.ascontiguousarray(x).reshape(x.shape).view(f"i{size}") << (8 * size - element.bits)
+    if element is ElementType.F8E8M0FNU:  # has no sign
+        return bits.view(np.uint8)
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+
+
+__all__ = ["apply_named", "comparable", "compare_arrays", "convert_array", "total_order_key"]

@@ -1,0 +1,194 @@
+"""Opcodes that apply a computation to elements: map, reduce, scan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType, Kind, from_numpy
+from cyxla.xla.evaluator.convert import round_float, widen_integer, wrap_integer
+from cyxla.xla.evaluator.elementwise import apply_named
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import Steps, evaluates
+from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype, tuple_of
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+
+_IN_ORDER = 2048  # reductions up to this long go element by element, longer ones pair by pair
+
+
+@evaluates("map")
+def map_(ev: Evaluation, ins: Instruction, *arrays: Array) -> Array:
+    """Apply a computation of scalars to each element."""
+    return ev.apply_elementwise(ins.called[0], arrays)[0]
+
+
+# --- reduce ---
+
+
+@evaluates("reduce")
+def reduce(ev: Evaluation, ins: Instruction, *operands: Array) -> Value:
+    """Fold dimensions away with a computation of (accumulators, elements)."""
+    half = len(operands) // 2
+    dims = tuple(ins.attrs["dimensions"])
+    results = reduce_arrays(ev, ins.called[0], operands[:half], operands[half:], dims)
+    return tuple(results) if ins.shape.is_tuple else results[0]
+
+
+def reduce_arrays(
+    ev: Evaluation, computation: Computation, arrays: Sequence[Array], inits: Sequence[Array], dims: Sequence[int]
+) -> list[Array]:
+    """Fold dimensions of arrays of one shape away; each init takes part once in every result element.
+
+    Without dimensions the arrays come back as they are.
+
+    Parameters
+    ----------
+    computation : Computation
+        n accumulators, n elements -> n accumulators.
+    arrays, inits : sequence of array
+        n arrays of one shape; n scalars.
+    dims : sequence of int
+        Dimensions to fold away.
+    """
+    if not dims:
+        return list(arrays)
+    rows = [_rows(a, dims) for a in arrays]
+    kept = rows[0].shape[1:]
+    name = ev.scalar_function(computation) if len(arrays) == 1 else None
+    fold = _FOLDS.get((name or "", from_numpy(arrays[0].dtype).kind))
+    if len(rows[0]) == 0:
+        return [np.broadcast_to(i, kept) for i in inits]
+    if fold is not None and name is not None:
+        element = from_numpy(arrays[0].dtype)
+        return [np.broadcast_to(fold(name, element, rows[0], inits[0]), kept)]
+    return _fold_any(ev, computation, rows, inits)
+
+
+def _rows(x: Array, dims: Sequence[int]) -> Array:
+    """Bring the folded dimensions together at the front, as one."""
+    kept = [d for d in range(x.ndim) if d not in dims]
+    moved = x.transpose([*sorted(dims), *kept])
+    count = int(np.prod([x.shape[d] for d in dims], dtype=np.int64))
+    return moved.reshape(count, *(x.shape[d] for d in kept))
+
+
+def _fold_any(ev: Evaluation, computation: Computation, rows: list[Array], inits: Sequence[Array]) -> list[Array]:
+    """Fold in order where that is short; else halve, pairing neighbours, which HLO allows and NumPy likes."""
+    while len(rows[0]) > _IN_ORDER:
+        pairs = len(rows[0]) // 2
+        halves = [r[: 2 * pairs : 2] for r in rows] + [r[1 : 2 * pairs : 2] for r in rows]
+        tails = [r[2 * pairs :] for r in rows]
+        folded = ev.apply_elementwise(computation, halves)
+        rows = [np.concatenate([f, t]) for f, t in zip(folded, tails, strict=True)]
+    state = [np.broadcast_to(i, r.shape[1:]) for i, r in zip(inits, rows, strict=True)]
+    for n in range(len(rows[0])):
+        state = ev.apply_elementwise(computation, [*state, *(r[n, ...] for r in rows)])
+    return state
+
+
+def _fold_pred(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+    folded = {"or": np.logical_or, "and": np.logical_and, "xor": np.logical_xor}[_PRED_NAMES[name]].reduce(rows, axis=0)
+    return apply_named(name, element, init, np.asarray(folded))
+
+
+_PRED_NAMES = {
+    "add": "or",
+    "maximum": "or",
+    "or": "or",
+    "multiply": "and",
+    "minimum": "and",
+    "and": "and",
+    "xor": "xor",
+}
+
+
+def _fold_integer(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+    wide = widen_integer(rows)
+    folded = _UFUNCS[name].reduce(wide, axis=0, dtype=wide.dtype)
+    return apply_named(name, element, init, wrap_integer(np.asarray(folded), element))
+
+
+def _fold_float(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+    """Fold f32 in f64 and f64 in long double, rounding once; 16 bits and fewer round at every step, as they must."""
+    if element.bits < 32:
+        return _fold_narrow(name, element, rows, init)
+    wide = np.dtype(np.longdouble if element is ElementType.F64 else np.float64)
+    ufunc = _UFUNCS[name]
+    folded = ufunc(init.astype(wide), ufunc.reduce(rows.astype(wide), axis=0))
+    return round_float(np.asarray(folded), element)
+
+
+def _fold_extremum(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+    if not element.is_float:
+        return _fold_integer(name, element, rows, init)
+    wide = rows.astype(np.float32) if element.bits < 32 else rows
+    found = np.asarray(_UFUNCS[name].reduce(wide, axis=0))
+    is_maximum = name == "maximum"
+    wins = ((wide == 0) & (np.signbit(wide) != is_maximum)).any(axis=0)  # +0 is the greater zero, -0 the less
+    zero = np.where(wins != is_maximum, -0.0, 0.0).astype(wide.dtype)
+    return apply_named(name, element, init, round_float(np.where(found == 0, zero, found), element))
+
+
+def _fold_narrow(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+    while len(rows) > _IN_ORDER:
+        pairs = len(rows) // 2
+        rows = np.concatenate(
+            [apply_named(name, element, rows[: 2 * pairs : 2], rows[1 : 2 * pairs : 2]), rows[2 * pairs :]]
+        )
+    state = init
+    for n in range(len(rows)):
+        state = apply_named(name, element, state, rows[n, ...])
+    return state
+
+
+def _fold_complex(name: str, element: ElementType, rows: Array, init: Array) -> Array:
+    wide = np.dtype(np.clongdouble if element is ElementType.C128 else np.complex128)
+    folded = _UFUNCS[name](init.astype(wide), _UFUNCS[name].reduce(rows.astype(wide), axis=0))
+    return np.asarray(folded).astype(rows.dtype)
+
+
+_UFUNCS: dict[str, Any] = {
+    "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+_Fold = Callable[[str, ElementType, Array, Array], Array]
+_FOLDS: dict[tuple[str, Kind], _Fold] = {
+    **{(name, Kind.PRED): _fold_pred for name in _PRED_NAMES},
+    **{(name, kind): _fold_integer for name in _UFUNCS for kind in (Kind.SIGNED, Kind.UNSIGNED)},
+    **{(name, Kind.FLOAT): _fold_float for name in ("add", "multiply")},
+    **{(name, Kind.FLOAT): _fold_extremum for name in ("maximum", "minimum")},
+    **{(name, Kind.COMPLEX): _fold_complex for name in ("add", "multiply")},
+}
+
+
+# --- scan ---
+
+
+@evaluates("scan")
+def scan(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
+    """Step along a dimension: (elements, carries) -> (outs, carries); gives the stacked outs, then the last carries."""
+    carried = int(ins.attrs["num_carries"])
+    split = len(operands) - carried
+    inputs, carries = [array_of(x) for x in operands[:split]], operands[split:]
+    along = int(ins.attrs["dimensions"][0])
+    if not inputs:
+        raise UnimplementedError("scan without an array to step along", where=repr(ins))
+    length = inputs[0].shape[along]
+    order = range(length - 1, -1, -1) if ins.attrs["is_reverse"] else range(length)
+    outs: dict[int, tuple[Value, ...]] = {}
+    for n in order:
+        result = yield ins.called[0], (*(np.asarray(np.take(x, n, axis=along)) for x in inputs), *carries)
+        parts = tuple_of(result) if isinstance(result, tuple) else (result,)
+        outs[n], carries = parts[: len(parts) - carried], parts[len(parts) - carried :]
+    shapes = ins.shape.elements if ins.shape.is_tuple else (ins.shape,)
+    stacked = []
+    for k, shape in enumerate(shapes[: len(shapes) - carried]):
+        column = [array_of(outs[n][k]) for n in range(length)]
+        stacked.append(np.stack(column, axis=along) if column else np.zeros(shape.dims, numpy_dtype(shape)))
+    results = (*stacked, *carries)
+    return results if ins.shape.is_tuple else results[0]

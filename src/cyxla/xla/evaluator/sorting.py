@@ -1,0 +1,124 @@
+"""Sorting by any comparator, stably, and picking the greatest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cyxla.xla.evaluator.elementwise import comparable, total_order_key
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.evaluator.vectorise import vectorises
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+
+
+@evaluates("sort")
+def sort(ev: Evaluation, ins: Instruction, *arrays: Array) -> Value:
+    """Order the operands together along one dimension, by a comparator of (a0, b0, a1, b1, ..)."""
+    along = int(ins.attrs["dimensions"][0])
+    moved = [np.moveaxis(a, along, -1) for a in arrays]
+    order = _order_by_key(ev, ins.called[0], moved)
+    if order is None:
+        rows = [m.reshape(-1, m.shape[-1]) for m in moved]
+        order = _merge_sort(ev, ins.called[0], rows).reshape(moved[0].shape)
+    results = [np.moveaxis(np.take_along_axis(m, order, axis=-1), -1, along) for m in moved]
+    return tuple(results) if ins.shape.is_tuple else results[0]
+
+
+@evaluates("topk")
+def topk(ev: Evaluation, ins: Instruction, x: Array) -> Value:
+    """Give the k greatest (or least) along the last dimension and their places, in total order, ties by place."""
+    key, k = total_order_key(x), int(ins.attrs["k"])
+    order = (_descending(key) if ins.attrs["largest"] else np.argsort(key, axis=-1, kind="stable"))[..., :k]
+    return np.take_along_axis(x, order, axis=-1), order.astype(np.int32)
+
+
+def _descending(key: Array) -> Array:
+    """Argsort from the greatest down, equal ones staying in order."""
+    backwards = np.argsort(key[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+    return key.shape[-1] - 1 - backwards
+
+
+# --- comparators that compare one function of one operand ---
+
+
+def _order_by_key(ev: Evaluation, comparator: Computation, arrays: list[Array]) -> Array | None:
+    """Sort by key where the comparator is ``f(a) < f(b)`` (or ``>``) for one operand; None where it is not."""
+    root = comparator.root
+    if root.opcode != "compare" or root.attrs["direction"] not in ("LT", "GT") or not vectorises(ev, comparator):
+        return None
+    left, right = root.operands
+    found = _same_function(left, right)
+    if found is None:
+        return None
+    args = tuple(a for array in arrays for a in (array, array))
+    values = np.broadcast_to(array_of(ev.apply_batch(comparator, args, left)), arrays[0].shape)
+    key = total_order_key(values) if root.attrs["type"] == "TOTALORDER" else comparable(values)
+    return _descending(key) if root.attrs["direction"] == "GT" else np.argsort(key, axis=-1, kind="stable")
+
+
+def _same_function(left: Instruction, right: Instruction) -> int | None:
+    """Tell which operand both sides look at, the left at its a and the right at its b, with the same instructions."""
+    number: int | None = None
+    seen: set[tuple[Instruction, Instruction]] = set()
+    stack = [(left, right)]
+    while stack:
+        pair = stack.pop()
+        if pair in seen:
+            continue
+        seen.add(pair)
+        one, other = pair
+        if one.opcode == "parameter":
+            if other.opcode != "parameter":
+                return None
+            a, b = int(one.attrs["parameter_number"]), int(other.attrs["parameter_number"])
+            if a % 2 or b != a + 1 or number not in (None, a // 2):
+                return None
+            number = a // 2
+        elif one.opcode != other.opcode or one.shape is not other.shape or one.called or one.attrs != other.attrs:
+            return None
+        stack.extend(zip(one.operands, other.operands, strict=True))
+    return number
+
+
+# --- any comparator ---
+
+
+def _merge_sort(ev: Evaluation, comparator: Computation, rows: list[Array]) -> Array:
+    """Argsort each row: runs of 1, 2, 4 .. are merged, all at once, by binary search of the left run's elements."""
+    count, length = rows[0].shape
+    order = np.broadcast_to(np.arange(length), (count, length)).copy()
+    width = 1
+    while width < length:
+        _merge_level(ev, comparator, rows, order, width)
+        width *= 2
+    return order
+
+
+def _merge_level(ev: Evaluation, comparator: Computation, rows: list[Array], order: Array, width: int) -> None:
+    count, length = order.shape
+    places = np.arange(length)
+    middle = (places // (2 * width)) * 2 * width + width
+    left = places[(places < middle) & (middle < length)]  # left runs that have a right run
+    start, end = middle[left], np.minimum(middle[left] + width, length)
+    low, high = np.broadcast_to(start, (count, len(left))).copy(), np.broadcast_to(end, (count, len(left))).copy()
+    mine = order[:, left]
+    while (low < high).any():
+        probe = (low + high) // 2
+        theirs = np.take_along_axis(order, np.minimum(probe, length - 1), axis=1)
+        args = [side for r in rows for side in (np.take_along_axis(r, theirs, 1), np.take_along_axis(r, mine, 1))]
+        before = ev.apply_elementwise(comparator, args)[0] & (low < high)
+        high = np.where(before | (low >= high), high, probe)
+        low = np.where(before, probe + 1, low)
+    _weave(order, left, left + low - start)
+
+
+def _weave(order: Array, left: Array, target: Array) -> None:
+    """Put the left runs' elements where they go; all others fill the places between, in their order."""
+    mine = order[:, left]
+    others = np.delete(order, left, axis=1)
+    free = np.ones(order.shape, bool)
+    np.put_along_axis(free, target, False, axis=1)
+    np.put_along_axis(order, target, mine, axis=1)
+    order[free] = others.reshape(-1)

@@ -1,0 +1,46 @@
+"""The front doors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.xla.client import compile_program
+from cyxla.xla.service import Executable
+
+
+def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:  # noqa: A001 - the field's name for it
+    """Compile a program into something to call with NumPy arrays.
+
+    Parameters
+    ----------
+    program : str, bytes, HloModule or XlaComputation
+        HLO text, a serialised HloModuleProto or HloProto, a module, or a built computation.
+    *specs
+        Shapes of the arguments of a Python function; other programs state their own.
+    platform : str
+        ``"cpu"`` generates C, ``"interpreter"`` evaluates on NumPy; a plugin's name is its own.
+    **options
+        Fields of `cyxla.xla.service.CompileOptions`.
+
+    Returns
+    -------
+    Executable
+        Takes one array for each parameter; gives one array, or a tuple for a tuple root.
+
+    Raises
+    ------
+    HloParseError
+        The text is not HLO.
+    InvalidArgumentError
+        The program breaks a rule of HLO.
+    UnimplementedError
+        The platform cannot run it; the message names every opcode in the way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> double = compile("ENTRY e { x = f32[3] parameter(0) ROOT y = f32[3] add(x, x) }", platform="interpreter")
+    >>> double(np.arange(3, dtype=np.float32))
+    array([0., 2., 4.], dtype=float32)
+    """
+    return compile_program(program, *specs, platform=platform, **options)

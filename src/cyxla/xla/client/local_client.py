@@ -1,0 +1,85 @@
+"""XLA's client chain: a client compiles computations, an executable runs on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cyxla.errors import ShapeError
+from cyxla.types import Shape
+from cyxla.xla.client import platforms as _platforms
+from cyxla.xla.client.program import read_program
+from cyxla.xla.service import CompileOptions, Executable, LocalService, RunOptions
+
+_ = _platforms
+
+
+class LocalExecutable:
+    """A compiled computation.
+
+    Attributes
+    ----------
+    executable : Executable
+        What the service built.
+    """
+
+    def __init__(self, executable: Executable) -> None:
+        self.executable = executable
+
+    def run(self, arguments: Sequence[Any], *, out: Any = None) -> Any:
+        """Run on NumPy arrays, one for each parameter.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Their number, a shape or an element type differs from what was compiled.
+        """
+        return self.executable.execute_on_stream(RunOptions(out=out), arguments)
+
+
+class LocalClient:
+    """Compiles for one platform of this process.
+
+    Parameters
+    ----------
+    platform : str
+        ``"cpu"``, ``"interpreter"``, or a plugin's name.
+    """
+
+    def __init__(self, platform: str = "cpu") -> None:
+        self.service = LocalService(platform)
+
+    @property
+    def platform(self) -> str:
+        """Name of the platform."""
+        return self.service.platform
+
+    def compile(self, computation: Any, argument_layouts: Sequence[Shape] | None = None, **options: Any) -> LocalExecutable:
+        """Compile a computation.
+
+        Parameters
+        ----------
+        computation : XlaComputation, HloModule, str or bytes
+            The program.
+        argument_layouts : sequence of Shape, optional
+            Shapes that the caller will pass; checked against the parameters.
+        **options
+            Fields of `CompileOptions`.
+
+        Raises
+        ------
+        ShapeError
+            `argument_layouts` does not fit the parameters.
+        """
+        module = read_program(computation)
+        if argument_layouts is not None:
+            _check_layouts([p.shape for p in module.parameters], argument_layouts)
+        return LocalExecutable(self.service.build_executable(module, CompileOptions.of(options)))
+
+
+def _check_layouts(parameters: Sequence[Shape], given: Sequence[Shape]) -> None:
+    if len(parameters) != len(given):
+        raise ShapeError(f"the computation takes {len(parameters)} arguments, got {len(given)} argument layouts")
+    for k, (want, got) in enumerate(zip(parameters, given, strict=True)):
+        if not want.compatible(got):
+            raise ShapeError(f"argument layout {k} is {got}, parameter {k} is {want}")

@@ -1,0 +1,51 @@
+"""Programs as users hold them: text, bytes, modules, computations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.xla.client import platforms as _platforms  # registers what comes with cyxla
+from cyxla.xla.hlo import HloModule, XlaComputation, parse_module
+from cyxla.xla.service import CompileOptions, Executable, LocalService
+
+__all__ = ["compile_program", "read_program"]
+_ = _platforms
+_STABLEHLO = ("stablehlo.", "mhlo.", "func.func", "vhlo.")
+
+
+def read_program(program: Any) -> HloModule:
+    """The module that a program stands for.
+
+    Parameters
+    ----------
+    program : str, bytes, HloModule or XlaComputation
+        HLO text, a serialised HloModuleProto or HloProto, a module, or what `XlaBuilder.build` gave.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is none of these.
+    UnimplementedError
+        It is StableHLO text or a Python function, which this release does not read.
+    """
+    if isinstance(program, HloModule):
+        return program
+    if isinstance(program, XlaComputation):
+        return program.module()
+    if isinstance(program, (bytes, bytearray, memoryview)):
+        return HloModule.from_proto(bytes(program))
+    if isinstance(program, str):
+        if any(mark in program for mark in _STABLEHLO) and "HloModule" not in program:
+            raise UnimplementedError("StableHLO text is not read by this release", hint="lower to HLO text first")
+        return parse_module(program)
+    if callable(program):
+        raise UnimplementedError("Python functions are not traced by this release", hint="build the program with XlaBuilder")
+    raise InvalidArgumentError(f"cannot compile a {type(program).__name__}", hint="give HLO text, a proto, a module or a computation")
+
+
+def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:
+    """Compile a program; see `cyxla.compile`."""
+    if specs and not callable(program):
+        raise InvalidArgumentError("argument specs belong to Python functions; this program states its own shapes")
+    return LocalService(platform).build_executable(read_program(program), CompileOptions.of(options))

@@ -1,0 +1,1 @@
+"""The oracle as a platform: any module, on NumPy."""

@@ -1,0 +1,87 @@
+"""Compilers by platform name: how a backend plugs in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import ClassVar
+
+from cyxla.errors import AlreadyExistsError, NotFoundError
+from cyxla.xla.hlo import HloModule
+from cyxla.xla.service.executable import Executable
+from cyxla.xla.service.options import CompileOptions
+
+ENTRY_POINTS = "cyxla.backends"
+
+
+class Compiler(ABC):
+    """Turns HLO modules into executables for one platform.
+
+    A backend is a subclass, registered with `register_compiler` or announced by an installed package as an entry point of the group
+    ``cyxla.backends`` whose name is the platform and whose value is the class.
+    """
+
+    platform: ClassVar[str]
+
+    @abstractmethod
+    def run_hlo_passes(self, module: HloModule, options: CompileOptions) -> HloModule:
+        """Rewrite the module for this platform; the argument is left as it is."""
+
+    @abstractmethod
+    def run_backend(self, module: HloModule, options: CompileOptions) -> Executable:
+        """Make an executable of a module that went through `run_hlo_passes`.
+
+        Raises
+        ------
+        UnimplementedError
+            Names every opcode that this platform cannot run.
+        """
+
+    def compile(self, module: HloModule, options: CompileOptions) -> Executable:
+        """Compile a verified module."""
+        return self.run_backend(self.run_hlo_passes(module, options), options)
+
+
+Factory = Callable[[], Compiler]
+_FACTORIES: dict[str, Factory] = {}
+
+
+def register_compiler(platform: str, factory: Factory) -> None:
+    """Make a platform known under a name.
+
+    Raises
+    ------
+    AlreadyExistsError
+        The name is taken.
+    """
+    if platform in _FACTORIES:
+        raise AlreadyExistsError(f"platform {platform!r} is registered already")
+    _FACTORIES[platform] = factory
+
+
+def platforms() -> list[str]:
+    """Names of the platforms, those of installed packages included."""
+    return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+
+
+def compiler_for(platform: str) -> Compiler:
+    """The compiler of a platform; one object for all callers.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such platform.
+    """
+    return _make(platform, _FACTORIES.get(platform))
+
+
+@lru_cache
+def _make(platform: str, factory: Factory | None) -> Compiler:
+    if factory is None:
+        announced = [point for point in entry_points(group=ENTRY_POINTS) if point.name == platform]
+        if not announced:
+            raise NotFoundError(f"no platform {platform!r}", hint=f"there are {', '.join(platforms())}")
+        factory = announced[0].load()
+    return factory()

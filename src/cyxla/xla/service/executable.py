@@ -1,0 +1,141 @@
+"""A compiled program, whatever compiled it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.types import Shape
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run a compiled program.
+
+    Attributes
+    ----------
+    out : array or nested tuple of arrays, optional
+        Where to put the results.
+    """
+
+    out: Any = None
+
+
+class Executable:
+    """A program to call with NumPy arrays; safe to call from several threads at once.
+
+    Attributes
+    ----------
+    platform : str
+        Which backend made it.
+    inputs : tuple of Shape
+        Shapes of the arguments.
+    outputs : Shape
+        Shape of the result: an array, or a tuple for a tuple root.
+    """
+
+    platform: str
+    inputs: tuple[Shape, ...]
+    outputs: Shape
+
+    @abstractmethod
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        """Run.
+
+        Parameters
+        ----------
+        *args : array_like
+            One for each of `inputs`, of that shape and element type; a tuple for a tuple-shaped parameter. Python numbers and lists of
+            them take on the declared type.
+        out : numpy.ndarray or nested tuple of them, optional
+            Arrays to write the results to.
+
+        Returns
+        -------
+        numpy.ndarray or nested tuple of them
+            As `outputs` says.
+
+        Raises
+        ------
+        InvalidArgumentError
+            An argument does not fit; the message names it, what came and what is wanted.
+        """
+
+    def execute_on_stream(self, options: RunOptions, arguments: Sequence[Any]) -> Any:
+        """Run on given arguments, to the end: XLA's name for a call."""
+        return self(*arguments, out=options.out)
+
+    def bind(self, arguments: Mapping[int, Any]) -> Executable:
+        """Fix some arguments, such as weights.
+
+        Parameters
+        ----------
+        arguments : mapping of int to array
+            By argument number.
+
+        Returns
+        -------
+        Executable
+            Takes the remaining arguments, in order.
+        """
+        return BoundExecutable(self, arguments)
+
+    @abstractmethod
+    def hlo(self, stage: str = "optimized") -> str:
+        """HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
+
+    @property
+    def c_source(self) -> str:
+        """The generated C."""
+        raise UnimplementedError(f"platform {self.platform} generates no C")
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes by use: ``arguments``, ``results``, ``temporaries``, ``constants``."""
+        sizes = {"arguments": self.inputs, "results": (self.outputs,)}
+        return {k: sum(leaf.nbytes for s in shapes for leaf in s.leaves()) for k, shapes in sizes.items()}
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """Estimated cost of a call."""
+        return {}
+
+    @abstractmethod
+    def explain(self) -> str:
+        """For people: what runs, and why it was not joined with its neighbours."""
+
+
+class BoundExecutable(Executable):
+    """An executable with some arguments fixed."""
+
+    def __init__(self, whole: Executable, arguments: Mapping[int, Any]) -> None:
+        wrong = [k for k in arguments if not 0 <= k < len(whole.inputs)]
+        if wrong:
+            raise InvalidArgumentError(f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(whole.inputs) - 1}")
+        self._whole, self._fixed = whole, dict(arguments)
+        self._free = [k for k in range(len(whole.inputs)) if k not in arguments]
+        self.platform, self.outputs = whole.platform, whole.outputs
+        self.inputs = tuple(whole.inputs[k] for k in self._free)
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        """Run on the remaining arguments."""
+        if len(args) != len(self._free):
+            raise InvalidArgumentError(f"the program takes {len(self._free)} arguments, got {len(args)}")
+        given = {**self._fixed, **dict(zip(self._free, args, strict=True))}
+        return self._whole(*(given[k] for k in range(len(given))), out=out)
+
+    def hlo(self, stage: str = "optimized") -> str:
+        """HLO text of the whole program."""
+        return self._whole.hlo(stage)
+
+    @property
+    def c_source(self) -> str:
+        """The generated C of the whole program."""
+        return self._whole.c_source
+
+    def explain(self) -> str:
+        """What runs."""
+        return self._whole.explain()

@@ -19,7 +19,8 @@ namespace {
 
 constexpr int64_t kSpin = 50'000;            // ns an idle worker stays awake: about one Python call
 constexpr int64_t kWorthWaking = 30'000;     // ns of remaining work below which parked workers come too late
-constexpr int kChunksPerThread = 8;          // small enough to balance, large enough to claim rarely
+constexpr int64_t kShortChunk = 20'000;      // ns: a thread whose chunk took less claims twice as much the next time
+constexpr int kChunksPerThread = 8;          // no chunk is a larger part of the whole, so that the ends balance
 constexpr int64_t kNoTask = std::numeric_limits<int64_t>::max();
 
 int64_t clock_ns() {
@@ -58,7 +59,23 @@ struct Region {
   const cyx_ctx *ctx;
   cyx_kernel kernel;
   void *const *bufs;
-  int64_t tasks, chunk;
+  int64_t tasks, longest;  // longest: most tasks in a chunk
+};
+
+// How many tasks a thread runs at a stretch: few at first, since a task may be long and Ctrl-C should not wait for many.
+class Pace {
+ public:
+  explicit Pace(int64_t longest) : longest_(longest) {}
+  int64_t chunk() const { return chunk_; }
+  void start() {
+    if (chunk_ < longest_) start_ = clock_ns();
+  }
+  void stop() {
+    if (chunk_ < longest_ && clock_ns() - start_ < kShortChunk) chunk_ = std::min(2 * chunk_, longest_);
+  }
+
+ private:
+  int64_t longest_, chunk_ = 1, start_ = 0;
 };
 
 thread_local bool inside_task = false;
@@ -83,7 +100,7 @@ class Pool {
   bool await_region(uint64_t seen, int index) noexcept;
   bool join(uint64_t *seen) noexcept;
   void leave() noexcept;
-  int64_t drain(int64_t most) noexcept;
+  bool run_chunk(Pace &pace) noexcept;
   void drain_as_caller(int threads) noexcept;
   void fail(int64_t task, cyx_status status) noexcept;
 
@@ -121,7 +138,9 @@ void Pool::work(int index) noexcept {
   while (await_region(seen, index)) {
     leave_cpu(caller_cpu_.load(std::memory_order_relaxed), allowed);
     if (join(&seen)) {
-      drain(kNoTask);
+      Pace pace(region_.longest);
+      while (run_chunk(pace)) {
+      }
       leave();
     }
   }
@@ -198,36 +217,32 @@ void Pool::fail(int64_t task, cyx_status status) noexcept {
   limit_.store(task, std::memory_order_relaxed);
 }
 
-// Claim and run up to `most` chunks; tells how many tasks that were.
-int64_t Pool::drain(int64_t most) noexcept {
-  int64_t ran = 0;
-  for (int64_t k = 0; k < most; ++k) {
-    const int64_t begin = next_.fetch_add(region_.chunk, std::memory_order_relaxed);
-    if (begin >= limit_.load(std::memory_order_relaxed)) break;
-    const int64_t end = std::min(begin + region_.chunk, region_.tasks);
-    const cyx_status status = region_.kernel(region_.bufs, begin, end);
-    ran += end - begin;
-    if (status != CYX_OK) fail(begin, status);
-  }
-  return ran;
+// Claim and run a chunk; false when there is none left.
+bool Pool::run_chunk(Pace &pace) noexcept {
+  const int64_t begin = next_.fetch_add(pace.chunk(), std::memory_order_relaxed);
+  if (begin >= limit_.load(std::memory_order_relaxed)) return false;
+  pace.start();
+  const cyx_status status = region_.kernel(region_.bufs, begin, std::min(begin + pace.chunk(), region_.tasks));
+  pace.stop();
+  if (status != CYX_OK) fail(begin, status);
+  return true;
 }
 
 void Pool::drain_as_caller(int threads) noexcept {
   const cyx_ctx *ctx = region_.ctx;
-  const int64_t chunks = (region_.tasks + region_.chunk - 1) / region_.chunk;
-  int64_t ran = 0, rest = kNoTask;
-  if (chunks >= int64_t{kChunksPerThread} * threads && sleepers_.load(std::memory_order_seq_cst)) {
-    // Waking a thread costs as much as a small region: see first what a chunk takes.
+  Pace pace(region_.longest);
+  int64_t rest = kNoTask;
+  if (region_.tasks >= int64_t{kChunksPerThread} * threads && sleepers_.load(std::memory_order_seq_cst)) {
+    // Waking a thread costs as much as a small region: see first what a task takes.
     const int64_t start = clock_ns();
-    ran = drain(1);
-    rest = (clock_ns() - start) * (chunks - 1);
+    run_chunk(pace);
+    rest = (clock_ns() - start) * (region_.tasks - 1);
   }
   if (rest > kWorthWaking) wake();
   do {
     const cyx_status status = ctx->poll(ctx);
     if (status != CYX_OK) fail(-1, status);
-    ran = drain(1);
-  } while (ran);
+  } while (run_chunk(pace));
 }
 
 cyx_status Pool::run(const Region &region, int threads) noexcept {
@@ -297,12 +312,17 @@ Pool &pool() {
   return *found;
 }
 
-cyx_status run_serially(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs, int64_t tasks, int64_t chunk) {
-  for (int64_t begin = 0; begin < tasks; begin += chunk) {
-    const cyx_status stop = ctx->poll(ctx);
+cyx_status run_serially(const Region &region) {
+  Pace pace(region.longest);
+  for (int64_t begin = 0; begin < region.tasks;) {
+    const cyx_status stop = region.ctx->poll(region.ctx);
     if (stop != CYX_OK) return stop;
-    const cyx_status status = kernel(bufs, begin, std::min(begin + chunk, tasks));
+    const int64_t end = std::min(begin + pace.chunk(), region.tasks);
+    pace.start();
+    const cyx_status status = region.kernel(region.bufs, begin, end);
+    pace.stop();
     if (status != CYX_OK) return status;
+    begin = end;
   }
   return CYX_OK;
 }
@@ -312,9 +332,9 @@ cyx_status run_serially(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs
 cyx_status parallel_for(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs, int64_t tasks) noexcept {
   if (tasks <= 1) return tasks == 1 ? kernel(bufs, 0, 1) : CYX_OK;
   const int threads = thread_target.load(std::memory_order_relaxed);
-  const int64_t chunk = std::max<int64_t>(1, tasks / (int64_t{kChunksPerThread} * threads));
-  if (threads == 1 || inside_task || !pool().try_take()) return run_serially(ctx, kernel, bufs, tasks, chunk);
-  const cyx_status status = pool().run({ctx, kernel, bufs, tasks, chunk}, threads);
+  const Region region{ctx, kernel, bufs, tasks, std::max<int64_t>(1, tasks / (int64_t{kChunksPerThread} * threads))};
+  if (threads == 1 || inside_task || !pool().try_take()) return run_serially(region);
+  const cyx_status status = pool().run(region, threads);
   pool().give();
   return status;
 }

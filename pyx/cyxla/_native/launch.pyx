@@ -17,6 +17,7 @@ from libc.string cimport memcpy
 from cyxla._native.abi cimport *
 
 import os
+import tempfile
 
 import numpy as np
 
@@ -103,13 +104,11 @@ cdef class Library:
     @staticmethod
     def from_bytes(bytes image):
         """Load a library that is not, or not yet, a file."""
-        fd = os.memfd_create("cyxla", os.MFD_CLOEXEC)
-        try:
-            with open(fd, "wb", closefd=False) as file:
-                file.write(image)
-            return Library(f"/proc/self/fd/{fd}")
-        finally:
-            os.close(fd)
+        # A file with a name of its own: the loader takes an equal path, such as one of /proc/self/fd, for the same library.
+        with tempfile.NamedTemporaryFile(prefix="cyxla-", suffix=".so") as file:
+            file.write(image)
+            file.flush()
+            return Library(file.name)
 
     cdef void *symbol(self, str name) except NULL:
         cdef void *found = dlsym(self.handle, PyBytes_AS_STRING(name.encode()))
@@ -327,7 +326,7 @@ cdef class Program:
         if self.entry == NULL:
             raise RuntimeError("the program was never initialised")
         memcpy(bufs, self.template, self.n_buffers * sizeof(void *))
-        held = self.lend_arguments(bufs, args)  # noqa: F841  keeps converted copies alive during the call
+        held = self.lend_arguments(bufs, args)  # converted copies must outlive the call
         if out is not None:
             return self.run_into(bufs, out)
         if self.single:
@@ -366,6 +365,10 @@ cdef class Program:
 
     cdef object run_into(self, void **bufs, object out):
         """Write to the caller's arrays, by way of a new one where that one is strided or overlaps what is read."""
+        if self.single and self.direct(bufs, out, 0):
+            bufs[self.n_inputs] = PyArray_DATA(<PyArrayObject *> <PyObject *> out)
+            self.execute(bufs)
+            return out
         cdef list given = arguments.match_out(out, self.results, self.outputs)
         cdef list computed = []
         cdef Py_ssize_t k
@@ -385,8 +388,10 @@ cdef class Program:
         return arguments.build(self.results, given)
 
     cdef bint direct(self, void **bufs, object out, Py_ssize_t index):
-        """Tell whether result `index` may be written straight to `out`: it overlaps no input, earlier result, constant."""
+        """Tell whether result `index` may be written straight to `out`: as declared, and over no input or earlier result."""
         if not matches(<PyObject *> out, &self.specs[self.n_inputs + index]):
+            return False
+        if not PyArray_ISWRITEABLE(<PyArrayObject *> <PyObject *> out):
             return False
         cdef char *begin = <char *> PyArray_DATA(<PyArrayObject *> <PyObject *> out)
         cdef char *end = begin + self.specs[self.n_inputs + index].bytes

@@ -91,7 +91,7 @@ def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: str)
         array = np.asarray(value)
     except Exception as error:
         raise errors.InvalidArgumentError(f"{where}: got {got}, want {want}: {error}") from error
-    if array.dtype != dtype:
+    if array.dtype.newbyteorder("=") != dtype:
         if not _is_untyped(value) or not _may_become(array, dtype):
             raise errors.DTypeError(f"{where}: got {got}, want {want}")
         array = _cast(array, dtype, f"{where}: got {got}, want {want}")
@@ -150,6 +150,8 @@ def _match_out(out: Any, tree: Any, path: str) -> Iterator[tuple[str, int, Any]]
 
 
 def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: str) -> None:
+    if isinstance(array, np.ndarray) and array.dtype == dtype and array.shape == dims and array.flags.writeable:
+        return
     what = f"{path}: got {describe(array)}, want {signature(dtype, dims)}"
     if not isinstance(array, np.ndarray):
         raise errors.InvalidArgumentError(what)
@@ -157,8 +159,7 @@ def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: st
         raise errors.DTypeError(what)
     if array.shape != dims:
         raise errors.ShapeError(what)
-    if not array.flags.writeable:
-        raise errors.InvalidArgumentError(f"{path}: the array is read-only")
+    raise errors.InvalidArgumentError(f"{path}: the array is read-only")
 
 
 def out_of_memory(size: int) -> NoReturn:

@@ -57,7 +57,7 @@ def build_library(
 
 
 def load(path: Path | None, image: bytes = b"") -> Library:
-    """Load a library from the cache's file, or from its image when there is no file or it cannot be loaded from there."""
+    """Load a library from the cache's file, or from its image if there is no file or the system refuses it."""
     if path is not None:
         with contextlib.suppress(OSError):
             return Library(path)

@@ -1,0 +1,25 @@
+"""Programs written by hand in C, so that the launcher and the pools are tested without the compiler above them."""
+
+import functools
+import textwrap
+
+import pytest
+
+from cyxla.xla.cpu import native, toolchain
+
+
+@functools.cache
+def _library(body):
+    return native.build_library([f"{toolchain.abi_header()}\nCYX_LIBRARY\n{textwrap.dedent(body)}"])
+
+
+@pytest.fixture
+def program():
+    """Build a Program from the C text of its functions; the entry is called `entry`."""
+    if toolchain.find() is None:
+        pytest.skip("needs a C compiler")
+
+    def build(body, inputs, outputs, results=0, **options):
+        return native.Program(_library(body), "entry", inputs, outputs, results, **options)
+
+    return build

@@ -1,0 +1,98 @@
+"""Recycled memory: size classes, reuse, the bound on what is held."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cyxla._native import _rt
+from cyxla.xla.cpu import native
+
+MiB = 1 << 20
+COPY_NOTHING = "CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return CYX_OK; }"
+
+
+@pytest.fixture
+def pool():
+    """Start from an empty pool, and leave the limit as it was."""
+    native.pool_trim()
+    limit = native.pool_stats()["limit"]
+    yield native
+    native.set_pool_limit(limit)
+
+
+@pytest.fixture
+def array(program):
+    """Make an array of so many bytes over memory of the pool."""
+    return lambda size: program(COPY_NOTHING, [], [("u1", (size,))])()
+
+
+@given(st.integers(0, 1 << 40))
+def test_size_classes_are_aligned_and_waste_little(size):
+    got = _rt.block_capacity(size)
+    assert got >= size
+    assert got % 64 == 0
+    if size >= MiB:
+        assert got % (2 * MiB) == 0
+        assert got - size < max(2 * MiB, size / 8 + 2 * MiB)
+    else:
+        assert got - size <= max(64, size / 8)
+    assert _rt.block_capacity(got) == got
+
+
+@given(st.integers(0, 1 << 32), st.integers(0, 1 << 20))
+def test_size_classes_ascend(size, more):
+    assert _rt.block_capacity(size) <= _rt.block_capacity(size + more)
+
+
+@pytest.mark.parametrize("size", [0, 1, 64, 65, 4096, MiB - 1, MiB, 3 * MiB, 33 * MiB])
+def test_a_block_is_used_again(pool, array, size):
+    first = array(size)
+    assert first.ctypes.data % (2 * MiB if size >= MiB else 64) == 0
+    address = first.ctypes.data
+    first.fill(1)
+    before = pool.pool_stats()
+    del first
+    assert array(size).ctypes.data == address
+    assert pool.pool_stats()["misses"] == before["misses"]
+
+
+def test_held_memory_is_bounded_and_the_oldest_goes_first(pool, array):
+    pool.set_pool_limit(8 * MiB)
+    arrays = [array(2 * MiB) for _ in range(3)] + [array(4 * MiB)]
+    small, large = arrays[0].ctypes.data, arrays[3].ctypes.data
+    for k in range(4):
+        arrays[k] = None
+        assert pool.pool_stats()["held_bytes"] <= 8 * MiB
+    assert array(4 * MiB).ctypes.data == large
+    misses = pool.pool_stats()["misses"]
+    again = [array(2 * MiB) for _ in range(2)]
+    assert small not in [a.ctypes.data for a in again] or pool.pool_stats()["misses"] > misses
+    huge = array(10 * MiB)
+    del huge
+    assert pool.pool_stats()["held_bytes"] <= 8 * MiB
+
+
+def test_trim_gives_memory_back(pool, array):
+    del [array(4 * MiB), array(100)][:]
+    array(5 * MiB)
+    assert pool.pool_stats()["held_bytes"] >= 6 * MiB
+    pool.pool_trim(keep=1000)
+    assert pool.pool_stats()["held_bytes"] <= 1000
+    pool.pool_trim()
+    assert pool.pool_stats()["held_blocks"] == 0
+
+
+def test_too_much_memory_is_an_error(array):
+    from cyxla import errors
+
+    with pytest.raises(errors.ResourceExhaustedError, match="cannot allocate"):
+        array(1 << 45)
+
+
+def test_arenas_come_from_the_pool_and_go_back(pool, program):
+    call = program(COPY_NOTHING, [], [], (), arena_bytes=3 * MiB)
+    call()
+    before = pool.pool_stats()
+    call()
+    assert pool.pool_stats()["misses"] == before["misses"]
+    assert pool.pool_stats()["in_use_bytes"] == before["in_use_bytes"]

@@ -1,0 +1,202 @@
+"""The thread pool: every task once, the first error by number, inline when taken, alive after fork."""
+
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from cyxla import errors
+from cyxla._native import _rt
+from cyxla.xla.cpu import native
+
+COUNT_TASKS = """
+static cyx_status task(void *const *b, int64_t begin, int64_t end) {
+  for (int64_t k = begin; k < end; ++k) ((unsigned char *)b[0])[k] += 1;
+  return CYX_OK;
+}
+CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) {
+  unsigned char *y = b[0];
+  for (int k = 0; k < N; ++k) y[k] = 0;
+  return c->parallel_for(c, task, b, N);
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    before = native.threads()
+    yield
+    native.threads(before)
+
+
+def counting(program, n):
+    return program(COUNT_TASKS.replace("N", str(n)), [], [("u1", (n,))])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("tasks", [0, 1, 2, 3, 17, 100, 5000])
+def test_every_task_runs_once(program, threads, tasks):
+    native.threads(threads)
+    count = counting(program, tasks)
+    for _ in range(20):
+        np.testing.assert_array_equal(count(), np.ones(tasks, np.uint8))
+
+
+def test_workers_start_when_needed_and_end_when_too_many(program):
+    native.threads(1)
+    assert _rt.started_workers() == 0
+    native.threads(4)
+    counting(program, 1)()
+    assert _rt.started_workers() == 0
+    counting(program, 2)()
+    assert _rt.started_workers() == 3
+    native.threads(2)
+    assert _rt.started_workers() == 1
+    counting(program, 100)()
+    assert _rt.started_workers() == 1
+
+
+@pytest.mark.parametrize("pause", [0, 0.001], ids=["spinning", "parked"])
+def test_workers_take_part(program, pause):
+    native.threads(2)
+    who = program(
+        """
+        static __thread int mark;
+        static cyx_status task(void *const *b, int64_t begin, int64_t end) {
+          for (volatile int k = 0; k < 1000000; ++k) {}
+          for (int64_t k = begin; k < end; ++k) ((int64_t *)b[0])[k] = (int64_t)&mark;
+          return CYX_OK;
+        }
+        CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return c->parallel_for(c, task, b, 64); }
+        """,
+        [], [("i8", (64,))],
+    )  # fmt: skip
+    seen = set()
+    for _ in range(20):
+        time.sleep(pause)
+        seen.add(len(set(who().tolist())))
+    assert max(seen) == 2
+
+
+FAIL = """
+static cyx_status task(void *const *b, int64_t begin, int64_t end) {
+  for (int64_t k = begin; k < end; ++k) {
+    if (k % 100 == 37) return 3 + k / 100;
+    for (volatile int i = 0; i < 100; ++i) {}
+  }
+  return CYX_OK;
+}
+CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return c->parallel_for(c, task, b, 1000); }
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_the_first_error_by_task_number_wins(program, threads):
+    native.threads(threads)
+    fails = program(FAIL, [], [], ())
+    for _ in range(200):
+        with pytest.raises(errors.InvalidArgumentError):
+            fails()
+
+
+def test_concurrent_callers_run_their_tasks_themselves(program):
+    native.threads(2)
+    count = counting(program, 500)
+
+    def work(_):
+        return all((count() == 1).all() for _ in range(200))
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(work, range(16)))
+
+
+def test_setting_threads_while_programs_run(program):
+    count = counting(program, 300)
+    stop = threading.Event()
+    wrong = []
+
+    def work():
+        while not stop.is_set():
+            if not (count() == 1).all():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for n in [1, 4, 2, 3, 1, 2] * 10:
+        native.threads(n)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+FORK = """
+import os, numpy as np
+from cyxla.xla.cpu import native, toolchain
+
+native.threads(3)
+text = '''{text}'''.replace("N", "1000")
+count = native.Program(native.build_library([toolchain.abi_header() + "CYX_LIBRARY" + text]), "entry", [], [("u1", (1000,))], 0)
+assert (count() == 1).all() and native._rt.started_workers() == 2
+for k in range(200):
+    count()
+    pid = os.fork()
+    if pid == 0:
+        ok = native._rt.started_workers() == 0 and (count() == 1).all() and native._rt.started_workers() == 2
+        os._exit(0 if ok else 1)
+    assert os.waitpid(pid, 0)[1] == 0, k
+assert (count() == 1).all()
+print("done")
+"""
+
+
+def test_two_hundred_forks(program, tmp_path):
+    counting(program, 2)  # skips without a compiler
+    script = FORK.format(text=textwrap.dedent(COUNT_TASKS))
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "done\n", done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_cancel_between_tasks(program, threads):
+    native.threads(threads)
+    slow = program(
+        """
+        static cyx_status task(void *const *b, int64_t begin, int64_t end) {
+          for (int64_t t = begin; t < end; ++t) for (volatile int k = 0; k < 1000000; ++k) {}
+          return CYX_OK;
+        }
+        CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return c->parallel_for(c, task, b, 1 << 20); }
+        """,
+        [], [], (),
+    )  # fmt: skip
+    timer = threading.Timer(0.1, slow.cancel)
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(errors.CancelledError):
+        slow()
+    assert time.monotonic() - start < 0.3  # all tasks would take some ten minutes
+
+
+QUOTAS = {"max 100000": 1 << 16, "150000 100000": 2, "50000 100000": 1, "400000 100000": 4}
+
+
+@pytest.mark.parametrize("text, cpus", QUOTAS.items())
+def test_cgroup_quota(tmp_path, monkeypatch, text, cpus):
+    (tmp_path / "cpu.max").write_text(text + "\n")
+    monkeypatch.setattr(native, "_cgroup_directories", lambda: [tmp_path, tmp_path / "missing"])
+    assert native.cgroup_quota.__wrapped__() == cpus
+
+
+def test_default_threads(monkeypatch):
+    monkeypatch.setenv("CYXLA_THREADS", "7")
+    assert native.default_threads() == 7
+    monkeypatch.delenv("CYXLA_THREADS")
+    assert native.default_threads() >= 1

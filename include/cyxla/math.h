@@ -6,8 +6,7 @@
  * follow C99 Annex F. No libm symbol is called.
  *
  * The file is a sequence of blocks separated by blank lines. One block defines one name and uses names of earlier
- * blocks only, so that generated code pastes just the blocks it needs; include/cyxla/abi.h comes first for the integer
- * types.
+ * blocks only, so that generated code pastes just what it needs. Needs abi.h and scalar.h; math_inverse.h goes on.
  *
  * A few functions are right only where their predicate cyx_<name>_needs_slow(...) is 0; the twin cyx_<name>_slow(...)
  * is right for every argument. A branch would stop the vectoriser, so a loop over a block calls the fast function for
@@ -17,7 +16,7 @@
  *   for (int i = 0; i < 512; i++) { y[i] = cyx_sine_f32(x[i]); slow |= cyx_sine_f32_needs_slow(x[i]); }
  *   if (slow) for (int i = 0; i < 512; i++) if (cyx_sine_f32_needs_slow(x[i])) y[i] = cyx_sine_f32_slow(x[i]);
  */
-/* slow: sine_f32 cosine_f32 tan_f32 remainder_f32 sine_f64 cosine_f64 tan_f64 remainder_f64 */
+/* slow: sine_f32 cosine_f32 tan_f32 sine_f64 cosine_f64 tan_f64 */
 #ifndef CYXLA_MATH_H
 #define CYXLA_MATH_H
 
@@ -98,26 +97,6 @@
 #define CYX_POLY20(F, t, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19) \
   F(CYX_POLY19(F, t, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19), t, c0)
 
-static inline CYX_ALWAYS uint32_t cyx_bits_f32(float x) {
-  union { float f; uint32_t u; } cast = {x};
-  return cast.u;
-}
-
-static inline CYX_ALWAYS float cyx_float_f32(uint32_t bits) {
-  union { uint32_t u; float f; } cast = {bits};
-  return cast.f;
-}
-
-static inline CYX_ALWAYS uint64_t cyx_bits_f64(double x) {
-  union { double f; uint64_t u; } cast = {x};
-  return cast.u;
-}
-
-static inline CYX_ALWAYS double cyx_float_f64(uint64_t bits) {
-  union { uint64_t u; double f; } cast = {bits};
-  return cast.f;
-}
-
 /* Adding these rounds to the nearest integer and leaves it in the low bits of the sum. */
 #define CYX_MAGIC_F32 0x1.8p23f
 
@@ -191,7 +170,7 @@ static inline CYX_ALWAYS float cyx_exp_scaled_f32(float x, int32_t k) {
   float e = 1.0f + CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
   uint32_t n = cyx_bits_f32(z) - 0x4b400000u + 254u + (uint32_t)k;
   uint32_t half = n >> 1;
-  return e * cyx_float_f32(half << 23) * cyx_float_f32((n - half) << 23);
+  return e * cyx_from_bits_f32(half << 23) * cyx_from_bits_f32((n - half) << 23);
 }
 
 /* e^x for |x| <= 87, where one scaling is enough. */
@@ -199,7 +178,7 @@ static inline CYX_ALWAYS float cyx_exp_mid_f32(float x) {
   float z = CYX_FMA_F32(x, 0x1.715476p+0f, CYX_MAGIC_F32);
   float r = cyx_exp_reduce_f32(x, z - CYX_MAGIC_F32);
   float e = 1.0f + CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
-  return e * cyx_float_f32((cyx_bits_f32(z) - 0x4b400000u + 127u) << 23);
+  return e * cyx_from_bits_f32((cyx_bits_f32(z) - 0x4b400000u + 127u) << 23);
 }
 
 static inline CYX_ALWAYS float cyx_exponential_f32(float x) { return cyx_exp_scaled_f32(x, 0); }
@@ -211,12 +190,12 @@ static inline CYX_ALWAYS float cyx_exponential_minus_one_f32(float x) {
   float z = CYX_FMA_F32(y, 0x1.715476p+0f, CYX_MAGIC_F32);
   float r = cyx_exp_reduce_f32(y, z - CYX_MAGIC_F32);
   float p = r * r * cyx_exp_poly_f32(r);
-  float half = cyx_float_f32((cyx_bits_f32(z) - 0x4b400000u + 126u) << 23);
+  float half = cyx_from_bits_f32((cyx_bits_f32(z) - 0x4b400000u + 126u) << 23);
   float e = CYX_FMA_F32(p, half, CYX_FMA_F32(r, half, half - 0.5f)) * 2.0f;
   return __builtin_copysignf(__builtin_fabsf(x) < 0x1p-25f ? x : e, x);
 }
 
-/* 1 / (1 + 2^n (1 + p)), multiplied through by 2^-n for n > 0: one rounding before the division, denormal results kept. */
+/* 1 / (1 + 2^n (1 + p)), multiplied through by 2^-n for n > 0, which keeps the denormal results. */
 static inline CYX_ALWAYS float cyx_logistic_f32(float x) {
   float y = x > 104.0f ? 104.0f : x;
   y = y < -104.0f ? 104.0f : -y;
@@ -226,7 +205,7 @@ static inline CYX_ALWAYS float cyx_logistic_f32(float x) {
   float p = CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
   uint32_t count = cyx_bits_f32(__builtin_fabsf(n) + CYX_MAGIC_F32) - 0x4b400000u;
   uint32_t half = count >> 1;
-  float u = cyx_float_f32((127u - half) << 23) * cyx_float_f32((127u - count + half) << 23);
+  float u = cyx_from_bits_f32((127u - half) << 23) * cyx_from_bits_f32((127u - count + half) << 23);
   float d = 1.0f + u;
   d += CYX_FMA_F32(n > 0 ? 1.0f : u, p, u - (d - 1.0f));
   return (n > 0 ? u : 1.0f) / d;
@@ -283,7 +262,7 @@ static inline CYX_ALWAYS float cyx_log_f32(float x) {
   uint8_t tiny = x < 0x1p-126f;
   float y = tiny ? x * 0x1p23f : x;
   int32_t i = (int32_t)(cyx_bits_f32(y) - 0x3f2aaaabu) >> 23;
-  float f = cyx_float_f32(cyx_bits_f32(y) - ((uint32_t)i << 23)) - 1.0f;
+  float f = cyx_from_bits_f32(cyx_bits_f32(y) - ((uint32_t)i << 23)) - 1.0f;
   float r = cyx_log_core_f32(f, (float)i - (tiny ? 23.0f : 0.0f));
   float edge = x == 0 ? -CYX_INF_F32 : CYX_NAN_F32;
   r = x < CYX_INF_F32 ? r : x;
@@ -295,8 +274,8 @@ static inline CYX_ALWAYS float cyx_log_plus_one_f32(float x) {
   float u = 1.0f + x;
   float lost = x < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
   int32_t i = (int32_t)(cyx_bits_f32(u) - 0x3f2aaaabu) >> 23;
-  float f = cyx_float_f32(cyx_bits_f32(u) - ((uint32_t)i << 23)) - 1.0f;
-  f += lost * cyx_float_f32((uint32_t)(127 - (i > 126 ? 126 : i)) << 23);
+  float f = cyx_from_bits_f32(cyx_bits_f32(u) - ((uint32_t)i << 23)) - 1.0f;
+  f += lost * cyx_from_bits_f32((uint32_t)(127 - (i > 126 ? 126 : i)) << 23);
   float r = cyx_log_core_f32(f, (float)i);
   float edge = x == -1.0f ? -CYX_INF_F32 : CYX_NAN_F32;
   r = x < CYX_INF_F32 ? r : x;
@@ -327,7 +306,7 @@ static inline CYX_ALWAYS double cyx_exp_scaled_f64(double x, double low, int64_t
   double e = 1.0 + CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
   uint64_t n = cyx_bits_f64(z) - 0x4338000000000000u + 2046u + (uint64_t)k;
   uint64_t half = n >> 1;
-  return e * cyx_float_f64(half << 52) * cyx_float_f64((n - half) << 52);
+  return e * cyx_from_bits_f64(half << 52) * cyx_from_bits_f64((n - half) << 52);
 }
 
 /* e^x for |x| <= 708, where one scaling is enough. */
@@ -335,7 +314,7 @@ static inline CYX_ALWAYS double cyx_exp_mid_f64(double x) {
   double z = CYX_FMA_F64(x, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
   double r = cyx_exp_reduce_f64(x, z - CYX_MAGIC_F64);
   double e = 1.0 + CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
-  return e * cyx_float_f64((cyx_bits_f64(z) - 0x4338000000000000u + 1023u) << 52);
+  return e * cyx_from_bits_f64((cyx_bits_f64(z) - 0x4338000000000000u + 1023u) << 52);
 }
 
 static inline CYX_ALWAYS double cyx_exponential_f64(double x) { return cyx_exp_scaled_f64(x, 0.0, 0); }
@@ -347,12 +326,12 @@ static inline CYX_ALWAYS double cyx_exponential_minus_one_f64(double x) {
   double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
   double r = cyx_exp_reduce_f64(y, z - CYX_MAGIC_F64);
   double p = r * r * cyx_exp_poly_f64(r);
-  double half = cyx_float_f64((cyx_bits_f64(z) - 0x4338000000000000u + 1022u) << 52);
+  double half = cyx_from_bits_f64((cyx_bits_f64(z) - 0x4338000000000000u + 1022u) << 52);
   double e = CYX_FMA_F64(p, half, CYX_FMA_F64(r, half, half - 0.5)) * 2.0;
   return __builtin_copysign(__builtin_fabs(x) < 0x1p-54 ? x : e, x);
 }
 
-/* 1 / (1 + 2^n (1 + p)), multiplied through by 2^-n for n > 0: one rounding before the division, denormal results kept. */
+/* 1 / (1 + 2^n (1 + p)), multiplied through by 2^-n for n > 0, which keeps the denormal results. */
 static inline CYX_ALWAYS double cyx_logistic_f64(double x) {
   double y = x > 750.0 ? 750.0 : x;
   y = y < -750.0 ? 750.0 : -y;
@@ -362,7 +341,7 @@ static inline CYX_ALWAYS double cyx_logistic_f64(double x) {
   double p = CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
   uint64_t count = cyx_bits_f64(__builtin_fabs(n) + CYX_MAGIC_F64) - 0x4338000000000000u;
   uint64_t half = count >> 1;
-  double u = cyx_float_f64((1023u - half) << 52) * cyx_float_f64((1023u - count + half) << 52);
+  double u = cyx_from_bits_f64((1023u - half) << 52) * cyx_from_bits_f64((1023u - count + half) << 52);
   double d = 1.0 + u;
   d += CYX_FMA_F64(n > 0 ? 1.0 : u, p, u - (d - 1.0));
   return (n > 0 ? u : 1.0) / d;
@@ -419,13 +398,13 @@ static inline CYX_ALWAYS double cyx_erf_f64(double x) {
 /* The exponent, as a double, that brings normal x > 0 into [sqrt(1/2), sqrt(2)), without a signed 64-bit shift. */
 static inline CYX_ALWAYS double cyx_log_exponent_f64(double x) {
   uint64_t biased = (cyx_bits_f64(x) + 0x00095f6198000000u) >> 52;
-  return cyx_float_f64(biased | 0x4330000000000000u) - (0x1p52 + 1023.0);
+  return cyx_from_bits_f64(biased | 0x4330000000000000u) - (0x1p52 + 1023.0);
 }
 
 /* x 2^-e for the exponent of the function above. */
 static inline CYX_ALWAYS double cyx_log_mantissa_f64(double x) {
   uint64_t biased = (cyx_bits_f64(x) + 0x00095f6198000000u) >> 52;
-  return cyx_float_f64(cyx_bits_f64(x) - ((biased - 1023u) << 52));
+  return cyx_from_bits_f64(cyx_bits_f64(x) - ((biased - 1023u) << 52));
 }
 
 /* log(1 + f) + e ln(2) for 1 + f in [sqrt(1/2), sqrt(2)): log(1 + f) = f - f^2/2 + s (f^2/2 + R), s = f / (2 + f). */
@@ -456,7 +435,7 @@ static inline CYX_ALWAYS double cyx_log_plus_one_low_f64(double x, double low) {
   double e = cyx_log_exponent_f64(u);
   uint64_t scale = cyx_bits_f64((e > 1022.0 ? 1022.0 : e) + (0x1p52 + 1023.0));
   double f = cyx_log_mantissa_f64(u) - 1.0;
-  f += lost * cyx_float_f64((2046u - (scale & 0x7ffu)) << 52);
+  f += lost * cyx_from_bits_f64((2046u - (scale & 0x7ffu)) << 52);
   double r = cyx_log_core_f64(f, e);
   return x < CYX_INF_F64 ? r : x;
 }
@@ -488,7 +467,7 @@ static inline CYX_ALWAYS double cyx_reduce_pio2_f64(double x, double n) {
   return CYX_FMA_F64(n, -0x1.98a2e03707345p-77, r);
 }
 
-/* As above, with what the rounded difference lost in *low. Where x is close to n pi / 2, a - r would round, but r is good. */
+/* As above, with what the rounding of r lost in *low. Close to n pi / 2, where a - r would round, r itself is good. */
 static inline CYX_ALWAYS float cyx_reduce_pio2_low_f32(float x, float n, float *low) {
 #ifdef __FMA__
   float a = __builtin_fmaf(n, -0x1.921fb6p+0f, x);
@@ -565,7 +544,7 @@ static inline CYX_ALWAYS float cyx_sine_f32(float x) {
   float r = cyx_reduce_pio2_f32(a, z - CYX_MAGIC_F32);
   uint32_t n = cyx_bits_f32(z);
   float y = n & 1 ? cyx_cosine_kernel_f32(r) : cyx_sine_kernel_f32(r);
-  return cyx_float_f32(cyx_bits_f32(y) ^ ((n >> 1) << 31) ^ (cyx_bits_f32(x) & 0x80000000u));
+  return cyx_from_bits_f32(cyx_bits_f32(y) ^ ((n >> 1) << 31) ^ (cyx_bits_f32(x) & 0x80000000u));
 }
 
 /* As the sine, one quarter turn on. */
@@ -575,7 +554,7 @@ static inline CYX_ALWAYS float cyx_cosine_f32(float x) {
   float r = cyx_reduce_pio2_f32(a, z - CYX_MAGIC_F32);
   uint32_t n = cyx_bits_f32(z) + 1u;
   float y = n & 1 ? cyx_cosine_kernel_f32(r) : cyx_sine_kernel_f32(r);
-  return cyx_float_f32(cyx_bits_f32(y) ^ ((n >> 1) << 31));
+  return cyx_from_bits_f32(cyx_bits_f32(y) ^ ((n >> 1) << 31));
 }
 
 /* tan(|x| - n pi / 2), or minus its reciprocal for odd n; valid for |x| <= 1e5. */
@@ -587,7 +566,7 @@ static inline CYX_ALWAYS float cyx_tan_f32(float x) {
   float t = cyx_tan_kernel_f32(r, low);
   uint8_t odd = cyx_bits_f32(z) & 1;
   float q = (odd ? -1.0f : t) / (odd ? t : 1.0f);
-  return cyx_float_f32(cyx_bits_f32(q) ^ (cyx_bits_f32(x) & 0x80000000u));
+  return cyx_from_bits_f32(cyx_bits_f32(q) ^ (cyx_bits_f32(x) & 0x80000000u));
 }
 
 /* The sine or cosine of |x| - n pi / 2 by the last bit of n, negated by the bit before; valid for |x| <= 1e5. */
@@ -597,7 +576,7 @@ static inline CYX_ALWAYS double cyx_sine_f64(double x) {
   double r = cyx_reduce_pio2_f64(a, z - CYX_MAGIC_F64);
   uint64_t n = cyx_bits_f64(z);
   double y = n & 1 ? cyx_cosine_kernel_f64(r) : cyx_sine_kernel_f64(r);
-  return cyx_float_f64(cyx_bits_f64(y) ^ ((n >> 1) << 63) ^ (cyx_bits_f64(x) & 0x8000000000000000u));
+  return cyx_from_bits_f64(cyx_bits_f64(y) ^ ((n >> 1) << 63) ^ (cyx_bits_f64(x) & 0x8000000000000000u));
 }
 
 /* As the sine, one quarter turn on. */
@@ -607,7 +586,7 @@ static inline CYX_ALWAYS double cyx_cosine_f64(double x) {
   double r = cyx_reduce_pio2_f64(a, z - CYX_MAGIC_F64);
   uint64_t n = cyx_bits_f64(z) + 1u;
   double y = n & 1 ? cyx_cosine_kernel_f64(r) : cyx_sine_kernel_f64(r);
-  return cyx_float_f64(cyx_bits_f64(y) ^ ((n >> 1) << 63));
+  return cyx_from_bits_f64(cyx_bits_f64(y) ^ ((n >> 1) << 63));
 }
 
 /* tan(|x| - n pi / 2), or minus its reciprocal for odd n; valid for |x| <= 1e5. */
@@ -619,7 +598,7 @@ static inline CYX_ALWAYS double cyx_tan_f64(double x) {
   double t = cyx_tan_kernel_f64(r, low);
   uint8_t odd = cyx_bits_f64(z) & 1;
   double q = (odd ? -1.0 : t) / (odd ? t : 1.0);
-  return cyx_float_f64(cyx_bits_f64(q) ^ (cyx_bits_f64(x) & 0x8000000000000000u));
+  return cyx_from_bits_f64(cyx_bits_f64(q) ^ (cyx_bits_f64(x) & 0x8000000000000000u));
 }
 
 /* The bits of 2 / pi behind 64 zeros. */
@@ -654,7 +633,7 @@ static CYX_RARE double cyx_reduce_big_f64(double x, uint32_t *quadrant, double *
   double p = a * 0x1.921fb54442d18p+0;
   double tail = CYX_FMA_F64(a, 0x1.921fb54442d18p+0, -p) + a * 0x1.1a62633145c07p-54 + b * 0x1.921fb54442d18p-53;
   double r = p + tail;
-  double scale = cyx_float_f64((uint64_t)(1023u - 53u - zeros) << 52);
+  double scale = cyx_from_bits_f64((uint64_t)(1023u - 53u - zeros) << 52);
   scale = negative ? -scale : scale;
   *low = ((p - r) + tail) * scale;
   return r * scale;
@@ -687,6 +666,15 @@ static CYX_RARE double cyx_tan_f64_slow(double x) {
   r = cyx_tan_kernel_f64(r, low);
   if (quadrant & 1) r = -1.0 / r;
   return __builtin_signbit(x) ? -r : r;
+}
+
+/* For scalar code: right for every argument, quick for the usual ones. */
+static inline double cyx_sine_any_f64(double x) {
+  return __builtin_fabs(x) > 1e5 ? cyx_sine_f64_slow(x) : cyx_sine_f64(x);
+}
+
+static inline double cyx_cosine_any_f64(double x) {
+  return __builtin_fabs(x) > 1e5 ? cyx_cosine_f64_slow(x) : cyx_cosine_f64(x);
 }
 
 static inline CYX_ALWAYS float cyx_sine_f32_slow(float x) { return (float)cyx_sine_f64_slow((double)x); }
@@ -743,7 +731,7 @@ static inline CYX_ALWAYS float cyx_power_f32(float x, float y) {
   double r = t - (n - CYX_MAGIC_F64);
   double e = CYX_POLY6(CYX_FMA_F64, r, 0x1.62e430af1f62p-1, 0x1.ebfbdc3a8006fp-3, 0x1.c6aee89a72d4fp-5,
       0x1.3b2d4e4231668p-7, 0x1.5f3e4d2327632p-10, 0x1.41fad5a2a05d5p-13);
-  e = CYX_FMA_F64(r, e, 1.0) * cyx_float_f64((cyx_bits_f64(n) + 1023u) << 52);
+  e = CYX_FMA_F64(r, e, 1.0) * cyx_from_bits_f64((cyx_bits_f64(n) + 1023u) << 52);
   return (float)cyx_power_edges_f64((double)x, (double)y, e);
 }
 
@@ -752,14 +740,14 @@ static inline CYX_ALWAYS double cyx_product_error_f64(double a, double b, double
 #ifdef __FMA__
   return __builtin_fma(a, b, -p);
 #else
-  double a1 = cyx_float_f64(cyx_bits_f64(a) & 0xfffffffff8000000u), a2 = a - a1;
-  double b1 = cyx_float_f64(cyx_bits_f64(b) & 0xfffffffff8000000u), b2 = b - b1;
+  double a1 = cyx_from_bits_f64(cyx_bits_f64(a) & 0xfffffffff8000000u), a2 = a - a1;
+  double b1 = cyx_from_bits_f64(cyx_bits_f64(b) & 0xfffffffff8000000u), b2 = b - b1;
   return ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
 #endif
 }
 
-/* log(a) for normal a > 0 as a sum of two doubles, good to about 2^-67. With s = (m - 1) / (m + 1) to twice the precision it
- * is 2 s + s^3 (2/3 + s^2 P(s^2)), where only the last term is plain. */
+/* log(a) for normal a > 0 as a sum of two doubles, good to about 2^-67. With s = (m - 1) / (m + 1) to twice the
+ * precision it is 2 s + s^3 (2/3 + s^2 P(s^2)), where only the last term is plain. */
 static inline CYX_ALWAYS double cyx_log_pair_f64(double a, double e, double *low) {
   double m = cyx_log_mantissa_f64(a);
   double f = m - 1.0;

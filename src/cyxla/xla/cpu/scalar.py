@@ -15,7 +15,7 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType as E
 
-HEADERS = ("scalar.h", "math.h", "complex.h")  # in the order of what builds on what
+HEADERS = ("scalar.h", "math.h", "math_inverse.h", "complex.h")  # in the order of what builds on what
 
 _NATIVE = {
     E.PRED: "uint8_t", E.F32: "float", E.F64: "double", E.C64: "cyx_c64", E.C128: "cyx_c128",

@@ -1,0 +1,104 @@
+"""Fingerprints: what a program computes, in 128 bits.
+
+Two programs with the same fingerprint differ at most in names, metadata, shardings and the order in which independent
+instructions are written. The number depends on nothing else, neither on the process nor on the hash seed, so that
+caches on disk may use it as their key.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+from cyxla.types import Literal, Shape
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule
+
+# What an instruction carries beside its attributes and may change what it does; the others are for people.
+MEANINGFUL_EXTRAS = ("backend_config", "frontend_attributes")
+
+
+def fingerprint(module: HloModule) -> str:
+    """Hash what a module computes and how its arguments and results lie in memory.
+
+    Computations that the entry does not reach have no part in it.
+
+    Returns
+    -------
+    str
+        32 hex digits.
+    """
+    shapes: dict[Shape, str] = {}
+    known: dict[Computation, str] = {}
+    for comp in module.post_order():
+        known[comp] = _digest(_lines(comp, known, shapes))
+    return _digest([known[module.entry], *_config(module)])
+
+
+def fingerprint_computation(comp: Computation) -> str:
+    """Hash what one computation does, with all that it calls.
+
+    Returns
+    -------
+    str
+        32 hex digits.
+    """
+    from cyxla.xla.hlo.module import computations_post_order
+
+    shapes: dict[Shape, str] = {}
+    known: dict[Computation, str] = {}
+    for c in computations_post_order(comp):
+        known[c] = _digest(_lines(c, known, shapes))
+    return known[comp]
+
+
+def _digest(lines: list[str]) -> str:
+    return blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _lines(comp: Computation, known: dict[Computation, str], shapes: dict[Shape, str]) -> list[str]:
+    """One line for each instruction, operands as numbers of lines."""
+    order = comp.post_order()
+    number = {ins: i for i, ins in enumerate(order)}
+    lines = []
+    for ins in order:
+        shape = shapes.get(ins.shape)
+        if shape is None:
+            shape = shapes[ins.shape] = ins.shape.to_text()
+        line = f"{ins.opcode} {shape} {','.join([str(number[o]) for o in ins.operands])}"
+        if ins.attrs:
+            line += " " + ";".join(map(_canonical, ins.attrs.values()))
+        if ins.called or ins.control_predecessors or ins.extras:
+            line += _rest(ins, number, known)
+        lines.append(line)
+    lines.append(f"root {number[comp.root]}")
+    return lines
+
+
+def _rest(ins: Instruction, number: dict[Instruction, int], known: dict[Computation, str]) -> str:
+    after = ",".join(sorted(str(number[p]) for p in ins.control_predecessors))
+    extras = ";".join(f"{k}={_canonical(ins.extras[k])}" for k in MEANINGFUL_EXTRAS if k in ins.extras)
+    return f" calls {','.join([known[c] for c in ins.called])} after {after} {extras}"
+
+
+def _canonical(value: Any) -> str:
+    """The text of an attribute value, alike in every process."""
+    if isinstance(value, Literal):
+        return value.digest().hex()
+    if isinstance(value, Shape):
+        return value.to_text()
+    if isinstance(value, tuple):
+        return "(" + ",".join(map(_canonical, value)) + ")"
+    return repr(value)
+
+
+def _config(module: HloModule) -> list[str]:
+    config, entry = module.config, module.entry
+    if config.entry_layout is not None:
+        parameters, result = config.entry_layout
+    else:
+        parameters, result = tuple(p.shape for p in entry.parameters), entry.root.shape
+    counts = f"{config.replica_count} replicas {config.num_partitions} partitions"
+    aliases = (tuple(sorted(config.input_output_alias)), tuple(sorted(config.buffer_donor)))
+    return [*(p.to_text() for p in parameters), result.to_text(), counts, _canonical(aliases)]

@@ -1,0 +1,26 @@
+"""How large a program may be; beyond that readers and the verifier refuse instead of running out of time or memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cyxla.errors import ResourceExhaustedError
+
+MAX_NESTING: Final = 200  # tuples in tuples, braces in braces, instructions written inside instructions
+MAX_RANK: Final = 256  # dimensions of an array
+MAX_INSTRUCTIONS: Final = 4_000_000  # in a module
+MAX_COMPUTATIONS: Final = 1_000_000
+MAX_LEAVES: Final = 1_000_000  # arrays in a tuple, however deep
+MAX_CONSTANT_BYTES: Final = 2**31  # one constant: what a protobuf message can hold
+
+
+def check_limit(value: int, most: int, what: str, where: str = "") -> None:
+    """Refuse a program that has more of something than allowed.
+
+    Raises
+    ------
+    ResourceExhaustedError
+        There are more than `most`.
+    """
+    if value > most:
+        raise ResourceExhaustedError(f"{value} {what}, but at most {most} are allowed", where=where)

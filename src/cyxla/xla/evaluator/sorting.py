@@ -28,9 +28,14 @@ def sort(ev: Evaluation, ins: Instruction, *arrays: Array) -> Value:
 
 @evaluates("topk")
 def topk(ev: Evaluation, ins: Instruction, x: Array) -> Value:
-    """Give the k greatest (or least) along the last dimension and their places, in total order, ties by place."""
-    key, k = total_order_key(x), int(ins.attrs["k"])
-    order = (_descending(key) if ins.attrs["largest"] else np.argsort(key, axis=-1, kind="stable"))[..., :k]
+    """Give the k greatest (or least) along the last dimension and their places."""
+    return top(x, int(ins.attrs["k"]), largest=bool(ins.attrs["largest"]))
+
+
+def top(x: Array, k: int, *, largest: bool) -> tuple[Array, Array]:
+    """Find the k greatest or least along the last dimension and their places, in total order, ties by place."""
+    key = total_order_key(x)
+    order = (_descending(key) if largest else np.argsort(key, axis=-1, kind="stable"))[..., :k]
     return np.take_along_axis(x, order, axis=-1), order.astype(np.int32)
 
 

@@ -1,0 +1,78 @@
+"""Batch normalisation: for training, for inference, and its gradient."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cyxla.types import Shape
+from cyxla.xla.evaluator.convert import convert_array
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.hlo.instruction import Instruction
+
+
+class _Norm:
+    """The attributes of a batch-norm, and its operands in double precision."""
+
+    def __init__(self, ins: Instruction, *operands: Value) -> None:
+        self.x, *self.columns = (array_of(o).astype(np.float64) for o in operands)
+        self.feature = int(ins.attrs["feature_index"])
+        self.epsilon = float(np.float32(ins.attrs["epsilon"]))
+        self.axes = tuple(d for d in range(self.x.ndim) if d != self.feature)
+        self.count = max(self.x.size // max(self.x.shape[self.feature], 1), 0)
+
+    def spread(self, column: Array) -> Array:
+        """Shape one value a feature so that it broadcasts over the operand."""
+        shape = [1] * self.x.ndim
+        shape[self.feature] = -1
+        return column.reshape(shape)
+
+    def total(self, x: Array) -> Array:
+        """Sum over everything but the features."""
+        return np.asarray(x.sum(axis=self.axes))
+
+
+def _rounded(shape: Shape, *arrays: Array) -> Value:
+    return tuple(convert_array(a, e.dtype) for a, e in zip(arrays, shape.elements, strict=True))
+
+
+@evaluates("batch-norm-training")
+def batch_norm_training(ev: Evaluation, ins: Instruction, x: Value, scale: Value, offset: Value) -> Value:
+    """(normalised, mean, biased variance)."""
+    norm = _Norm(ins, x, scale, offset)
+    gain, shift = norm.columns
+    mean = norm.total(norm.x) / norm.count
+    centred = norm.x - norm.spread(mean)
+    variance = norm.total(centred * centred) / norm.count
+    y = centred / norm.spread(np.sqrt(variance + norm.epsilon)) * norm.spread(gain) + norm.spread(shift)
+    return _rounded(ins.shape, y, mean, variance)
+
+
+@evaluates("batch-norm-inference")
+def batch_norm_inference(
+    ev: Evaluation, ins: Instruction, x: Value, scale: Value, offset: Value, mean: Value, variance: Value
+) -> Value:
+    """Normalise with a given mean and variance."""
+    norm = _Norm(ins, x, scale, offset, mean, variance)
+    gain, shift, centre, spread = norm.columns
+    y = (norm.x - norm.spread(centre)) / norm.spread(np.sqrt(spread + norm.epsilon)) * norm.spread(gain) + norm.spread(
+        shift
+    )
+    return convert_array(np.asarray(y), ins.shape.dtype)
+
+
+@evaluates("batch-norm-grad")
+def batch_norm_grad(
+    ev: Evaluation, ins: Instruction, x: Value, scale: Value, mean: Value, variance: Value, grad: Value
+) -> Value:
+    """(gradient of x, of scale, of offset) of the training form."""
+    norm = _Norm(ins, x, scale, mean, variance)
+    gain, centre, spread = norm.columns
+    dy = array_of(grad).astype(np.float64)
+    inverse = 1.0 / np.sqrt(spread + norm.epsilon)
+    unit = (norm.x - norm.spread(centre)) * norm.spread(inverse)
+    d_scale, d_offset = norm.total(dy * unit), norm.total(dy)
+    share = norm.spread(d_offset / norm.count) + unit * norm.spread(d_scale / norm.count)
+    dx = norm.spread(gain * inverse) * (dy - share)
+    return _rounded(ins.shape, dx, d_scale, d_offset)

@@ -1,0 +1,218 @@
+"""dot and its relatives: sums of products, in an accumulator wider than the operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+
+import numpy as np
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType
+from cyxla.xla.evaluator.convert import convert_array
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype
+from cyxla.xla.hlo.instruction import Instruction
+
+# Above so many multiplications single precision accumulates in itself: twice the speed, half the memory.
+WIDE_LIMIT = 2**30
+_EXACT = 2**53  # integers below it are exact in double precision
+
+
+@dataclass(frozen=True)
+class DotDims:
+    """Which dimensions a dot pairs up; the other ones are free."""
+
+    lhs_batch: tuple[int, ...]
+    lhs_contracting: tuple[int, ...]
+    rhs_batch: tuple[int, ...]
+    rhs_contracting: tuple[int, ...]
+
+    @staticmethod
+    def of(ins: Instruction) -> DotDims:
+        """The dimension numbers of a dot, ragged-dot or scaled-dot."""
+        sides = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
+        return DotDims(*(tuple(ins.attrs[s]) for s in sides))
+
+    def lhs_free(self, rank: int) -> tuple[int, ...]:
+        """Left dimensions that are neither batch nor contracting."""
+        return _others(rank, self.lhs_batch + self.lhs_contracting)
+
+    def rhs_free(self, rank: int) -> tuple[int, ...]:
+        """Right dimensions that are neither batch nor contracting."""
+        return _others(rank, self.rhs_batch + self.rhs_contracting)
+
+
+def _others(rank: int, taken: Sequence[int]) -> tuple[int, ...]:
+    return tuple(d for d in range(rank) if d not in taken)
+
+
+def accumulator(lhs: Array, rhs: Array, result: ElementType, products: int) -> ElementType:
+    """The type in which so many products are summed.
+
+    Integers wrap in the result type. Floats run in double precision, except that single precision stays in single
+    precision when there are more than `WIDE_LIMIT` products.
+    """
+    if not (result.is_float or result.is_complex):
+        return result
+    narrow = result.real_part.bits <= 32 and max(lhs.dtype.itemsize, rhs.dtype.itemsize) <= (
+        8 if result.is_complex else 4
+    )
+    if narrow and products > WIDE_LIMIT:
+        return ElementType.C64 if result.is_complex else ElementType.F32
+    return ElementType.C128 if result.is_complex else ElementType.F64
+
+
+def batched_product(lhs: Array, rhs: Array, result: ElementType) -> Array:
+    """``lhs[b, m, k] @ rhs[b, k, n]``, rounded once to `result`; of predicates it is "or" of "and"."""
+    if result is ElementType.PRED:
+        return np.asarray(np.matmul(lhs.astype(np.float32), rhs.astype(np.float32)) != 0)
+    if result.is_integer:
+        return _integer_product(lhs, rhs, result)
+    wide = accumulator(lhs, rhs, result, lhs.size * rhs.shape[2])
+    a, b = (x.astype(wide.numpy_dtype, copy=False) for x in (lhs, rhs))
+    return convert_array(np.matmul(a, b), result)
+
+
+def _integer_product(lhs: Array, rhs: Array, result: ElementType) -> Array:
+    if lhs.size == 0 or rhs.size == 0:
+        return np.zeros((lhs.shape[0], lhs.shape[1], rhs.shape[2]), result.numpy_dtype)
+    # Bits above those of the result never matter, so 64 of them are enough whatever the signs.
+    a, b = (x.astype(np.int64, copy=False) for x in (lhs, rhs))
+    if lhs.shape[2] * _largest(a) * _largest(b) < _EXACT:
+        exact = np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
+    else:
+        exact = np.matmul(a, b)
+    return convert_array(exact, result)
+
+
+def _largest(x: Array) -> int:
+    return max(abs(int(x.max())), abs(int(x.min())))
+
+
+def contract(lhs: Array, rhs: Array, dims: DotDims, result: ElementType) -> Array:
+    """The dot of two arrays: batch dimensions first, then the free ones of the left and of the right."""
+    lhs_free, rhs_free = dims.lhs_free(lhs.ndim), dims.rhs_free(rhs.ndim)
+    batch = [lhs.shape[d] for d in dims.lhs_batch]
+    rows, columns = [lhs.shape[d] for d in lhs_free], [rhs.shape[d] for d in rhs_free]
+    b, m, n = prod(batch), prod(rows), prod(columns)
+    k = prod(lhs.shape[d] for d in dims.lhs_contracting)
+    left = lhs.transpose(dims.lhs_batch + lhs_free + dims.lhs_contracting).reshape(b, m, k)
+    right = rhs.transpose(dims.rhs_batch + dims.rhs_contracting + rhs_free).reshape(b, k, n)
+    return batched_product(left, right, result).reshape(*batch, *rows, *columns)
+
+
+@evaluates("dot")
+def dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value) -> Value:
+    """Contract pairs of dimensions. An algorithm or precision asks for the least that will do; more is always right."""
+    return contract(array_of(lhs), array_of(rhs), DotDims.of(ins), ins.shape.dtype)
+
+
+@evaluates("scaled-dot")
+def scaled_dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value, *scales: Value) -> Value:
+    """The dot of operands multiplied by their scales first, one scale for each block of elements."""
+    a, b = array_of(lhs), array_of(rhs)
+    a = _scaled(a, array_of(scales[0]))
+    b = _scaled(b, array_of(scales[1])) if len(scales) > 1 else b
+    return contract(a, b, DotDims.of(ins), ins.shape.dtype)
+
+
+def _scaled(x: Array, scale: Array) -> Array:
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    factor = scale.astype(wide)
+    if factor.ndim == x.ndim:
+        for d, (size, count) in enumerate(zip(x.shape, scale.shape, strict=True)):
+            factor = np.repeat(factor, size // max(count, 1), axis=d)
+    return np.asarray(x.astype(wide) * factor)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """One piece of a ragged dot: a coordinate of the leading dimensions, a group, the rows it owns."""
+
+    prefix: tuple[int, ...]
+    number: int
+    rows: slice
+
+
+def _groups(sizes: Array, prefix_shape: tuple[int, ...], extent: int) -> Iterator[_Group]:
+    """Groups follow each other along the ragged dimension; what lies beyond its end is cut off."""
+    shape = prefix_shape if sizes.ndim > 1 else ()
+    table = sizes.astype(np.int64).reshape(*shape, sizes.shape[-1])
+    for prefix in np.ndindex(shape):
+        ends = [min(max(e, 0), extent) for e in accumulate(map(int, table[prefix]))]
+        for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            yield _Group(prefix, number, slice(start, end))
+
+
+@evaluates("ragged-dot")
+def ragged_dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value, group_sizes: Value) -> Value:
+    """A dot in pieces: one of the left dimensions is cut into groups, each with a right operand or a result of its own."""
+    dims, a, b = DotDims.of(ins), array_of(lhs), array_of(rhs)
+    if len(ins.attrs["lhs_ragged_dims"]) != 1:
+        raise UnimplementedError("ragged-dot takes one ragged dimension")
+    ragged = ins.attrs["lhs_ragged_dims"][0]
+    out = np.zeros(ins.shape.dims, numpy_dtype(ins.shape))
+    if ragged in dims.lhs_batch:
+        mode = _ragged_batch
+    else:
+        mode = _ragged_contracting if ragged in dims.lhs_contracting else _ragged_free
+    mode(ins, dims, a, b, array_of(group_sizes), out)
+    return out
+
+
+def _at(rank: int, places: dict[int, slice]) -> tuple[slice, ...]:
+    return tuple(places.get(d, slice(None)) for d in range(rank))
+
+
+def _unit(i: int) -> slice:
+    return slice(i, i + 1)
+
+
+def _ragged_free(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Array, out: Array) -> None:
+    """``l[b, m, k] x r[g, b, k, n] -> [b, m, n]``: each block of rows meets the right operand of its group."""
+    ragged, (group_dim,) = ins.attrs["lhs_ragged_dims"][0], ins.attrs["rhs_group_dims"]
+    free = dims.lhs_free(a.ndim)
+    outer = dims.lhs_batch + free[: free.index(ragged)]  # these come first in the result, too
+    inner = DotDims(
+        dims.lhs_batch,
+        dims.lhs_contracting,
+        tuple(d - (d > group_dim) for d in dims.rhs_batch),
+        tuple(d - (d > group_dim) for d in dims.rhs_contracting),
+    )
+    for group in _groups(sizes, tuple(a.shape[d] for d in outer), a.shape[ragged]):
+        places = [_unit(i) for i in group.prefix]
+        left = a[_at(a.ndim, {**dict(zip(outer, places, strict=False)), ragged: group.rows})]
+        right = b.take(group.number, group_dim)
+        right = right[_at(right.ndim, dict(zip(inner.rhs_batch, places, strict=False)))]
+        target = _at(out.ndim, {**dict(enumerate(places)), len(outer): group.rows})
+        out[target] = contract(left, right, inner, ins.shape.dtype)
+
+
+def _ragged_contracting(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Array, out: Array) -> None:
+    """``l[b, m, k] x r[b, k, n] -> [g, b, m, n]``: each group sums over its own part of k."""
+    ragged = ins.attrs["lhs_ragged_dims"][0]
+    number = dims.lhs_contracting.index(ragged)
+    outer = dims.lhs_batch + dims.lhs_contracting[:number]
+    outer_rhs = dims.rhs_batch + dims.rhs_contracting[:number]
+    for group in _groups(sizes, tuple(a.shape[d] for d in outer), a.shape[ragged]):
+        places = [_unit(i) for i in group.prefix]
+        left = a[_at(a.ndim, {**dict(zip(outer, places, strict=False)), ragged: group.rows})]
+        right = b[_at(b.ndim, {**dict(zip(outer_rhs, places, strict=False)), dims.rhs_contracting[number]: group.rows})]
+        batch = dict(enumerate(places[: len(dims.lhs_batch)], start=1))
+        target = _at(out.ndim, {0: _unit(group.number), **batch})
+        part = contract(left, right, dims, ins.shape.dtype)[None]
+        out[target] = _plus(out[target], part, ins.shape.dtype)
+
+
+def _plus(x: Array, y: Array, dtype: ElementType) -> Array:
+    wide = x.astype(np.float64) + y.astype(np.float64) if dtype.is_float else x + y
+    return convert_array(np.asarray(wide), dtype)
+
+
+def _ragged_batch(ins: Instruction, dims: DotDims, a: Array, b: Array, sizes: Array, out: Array) -> None:
+    """``l[b, m, k] x r[b, k, n] -> [b, m, n]``: batch entries meet alone anyway, so the groups change nothing."""
+    out[...] = contract(a, b, dims, ins.shape.dtype)

@@ -1,0 +1,106 @@
+"""Convolution as a product of matrices: every patch of the input a row, every output feature of the kernel a column."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from cyxla.types import ElementType
+from cyxla.xla.evaluator.contraction import accumulator, batched_product
+from cyxla.xla.evaluator.convert import convert_array
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.evaluator.windows import count, patches, spread
+from cyxla.xla.hlo.attributes import ConvDims, Window, WindowDim
+from cyxla.xla.hlo.instruction import Instruction
+
+# Patches are copied out in pieces of at most so many elements.
+PIECE = 2**24
+
+
+@evaluates("convolution")
+def convolution(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value) -> Value:
+    """Slide the kernel over the input; see `convolve`."""
+    attrs = ins.attrs
+    return convolve(
+        array_of(lhs), array_of(rhs), attrs["window"] or (), attrs["dim_labels"], ins.shape.dtype,
+        feature_groups=attrs["feature_group_count"], batch_groups=attrs["batch_group_count"],
+    )  # fmt: skip
+
+
+def convolve(
+    lhs: Array,
+    rhs: Array,
+    window: Window,
+    labels: ConvDims,
+    result: ElementType,
+    *,
+    feature_groups: int = 1,
+    batch_groups: int = 1,
+) -> Array:
+    """Cross-correlate an input with a kernel.
+
+    Parameters
+    ----------
+    lhs, rhs : array
+        Input and kernel, their dimensions in the order that `labels` names.
+    window : Window
+        Strides, padding, dilations and reversal, one entry for each spatial dimension.
+    labels : ConvDims
+        Which dimension plays which part.
+    result : ElementType
+        Type of the result; sums run in a type at least as wide.
+    feature_groups : int
+        Input and output features fall into so many groups that do not mix.
+    batch_groups : int
+        The batch falls into so many groups, each with output features of its own.
+
+    Returns
+    -------
+    array
+        Its dimensions in the order that `labels` names.
+    """
+    # x[batch, feature, spatial..], k[output feature, input feature, spatial..]
+    x = lhs.transpose(labels.input_batch, labels.input_feature, *labels.input_spatial)
+    k = rhs.transpose(labels.kernel_output_feature, labels.kernel_input_feature, *labels.kernel_spatial)
+    k = k[(slice(None), slice(None), *(slice(None, None, -1 if w.window_reversal else 1) for w in window))]
+    places = tuple(count(n, w) for n, w in zip(x.shape[2:], window, strict=True))
+    groups, columns = feature_groups * batch_groups, k.shape[0] // (feature_groups * batch_groups)
+    x = _grouped(x, feature_groups, batch_groups)
+    wide = accumulator(lhs, rhs, result, x.shape[0] * prod(places) * k.size)
+    if wide.is_float or wide.is_complex:
+        x, k = (v.astype(wide.numpy_dtype, copy=False) for v in (x, k))
+    kernel = k.reshape(groups, columns, prod(k.shape[1:])).transpose(0, 2, 1)
+    every = (*(WindowDim(1) for _ in range(3)), *window)
+    view = patches(spread(x, every, 0), every, (*x.shape[:3], *places))
+    view = view[(*[slice(None)] * x.ndim, 0, 0, 0)]  # the windows over batch, group and feature hold one element
+    out = convert_array(_rows_times(view, kernel, len(places), wide), result)
+    order = {labels.output_batch: 0, labels.output_feature: out.ndim - 1}
+    order.update({d: n + 1 for n, d in enumerate(labels.output_spatial)})
+    return np.ascontiguousarray(out.transpose([order[d] for d in range(out.ndim)]))
+
+
+def _grouped(x: Array, feature_groups: int, batch_groups: int) -> Array:
+    """``[batch, feature, spatial..]`` to ``[batch, group, feature, spatial..]``; groups are consecutive blocks of either."""
+    batch, features = x.shape[0] // batch_groups, x.shape[1] // feature_groups
+    blocks = x.reshape(batch_groups, batch, feature_groups, features, *x.shape[2:])
+    return np.moveaxis(blocks, 0, 1).reshape(batch, batch_groups * feature_groups, features, *x.shape[2:])
+
+
+def _rows_times(view: Array, kernel: Array, spatial: int, result: ElementType) -> Array:
+    """Patches ``[batch, group, feature, places.., window..]`` times kernels, as ``[batch, places.., output feature]``."""
+    batch, places = view.shape[0], view.shape[3 : 3 + spatial]
+    splittable = (0, *range(3, 3 + spatial))
+    axis = max(splittable, key=lambda d: view.shape[d])
+    if view.size > PIECE and view.shape[axis] > 1:
+        half = view.shape[axis] // 2
+        cuts = (slice(None, half), slice(half, None))
+        parts = [_rows_times(view[(*[slice(None)] * axis, cut)], kernel, spatial, result) for cut in cuts]
+        return np.concatenate(parts, axis=max(axis - 2, 0))
+    order = (1, 0, *range(3, 3 + spatial), 2, *range(3 + spatial, view.ndim))
+    groups, _, columns = kernel.shape
+    rows = view.transpose(order).reshape(groups, batch * prod(places), kernel.shape[1])
+    product = batched_product(rows, kernel, result).reshape(groups, batch, *places, columns)
+    return np.moveaxis(product, 0, -2).reshape(batch, *places, groups * columns)

@@ -1,0 +1,141 @@
+"""Custom calls: a registry of targets and what they compute.
+
+To give a target a meaning, register a function of the run, the instruction and the operands' values::
+
+    @register_custom_call("my_square")
+    def my_square(ev, ins, x):
+        return x * x
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from cyxla.errors import AlreadyExistsError, UnimplementedError
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Value
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule
+
+CustomCall: TypeAlias = Callable[..., Value]  # (evaluation, instruction, *operands) -> Value
+
+_TARGETS: dict[str, CustomCall] = {}
+_ATTRIBUTE = re.compile(r'"?([\w.]+)"?\s*[=:]\s*("(?:[^"\\]|\\.)*"|[-+.\w]+)')
+_PYTHON_CALLBACKS = re.compile(r"(^|_)python_(cpu_|gpu_)?callback")
+
+
+def register_custom_call(target: str, function: CustomCall | None = None, *, replace: bool = False) -> Any:
+    """Give a custom-call target a meaning.
+
+    Parameters
+    ----------
+    target : str
+        The ``custom_call_target``.
+    function : callable, optional
+        Called as ``function(evaluation, instruction, *operands)`` with NumPy arrays (tuples of them for tuples); returns an
+        array, or a tuple of arrays for a tuple result. Operands must not be written to. `options_of` reads the
+        instruction's configuration. Without it, the result is a decorator.
+    replace : bool
+        Allow a target that has a meaning already.
+
+    Raises
+    ------
+    AlreadyExistsError
+        The target has a meaning, and `replace` is false.
+    """
+
+    def register(meaning: CustomCall) -> CustomCall:
+        if target in _TARGETS and not replace:
+            raise AlreadyExistsError(f"custom-call target {target!r} is registered", hint="pass replace=True")
+        _TARGETS[target] = meaning
+        return meaning
+
+    return register if function is None else register(function)
+
+
+def unregister_custom_call(target: str) -> None:
+    """Take back what `register_custom_call` gave; unknown targets are ignored."""
+    _TARGETS.pop(target, None)
+
+
+def custom_call_targets() -> list[str]:
+    """Every registered target, sorted."""
+    _load_built_in()
+    return sorted(_TARGETS)
+
+
+def _load_built_in() -> None:
+    import cyxla.xla.evaluator.custom_targets  # noqa: F401 - registers what cyxla itself knows
+
+
+def find_custom_call(target: str, extra: Mapping[str, CustomCall] | None = None) -> CustomCall:
+    """The meaning of a target; those in `extra` come first.
+
+    Raises
+    ------
+    UnimplementedError
+        It has none.
+    """
+    _load_built_in()
+    found = (extra or {}).get(target) or _TARGETS.get(target)
+    if found is None:
+        hint = "cyxla.xla.evaluator.register_custom_call gives it one"
+        if _PYTHON_CALLBACKS.search(target):
+            hint = f"the Python function lives in the process that wrote the program; {hint}"
+        raise UnimplementedError(f"custom-call target {target!r} has no meaning here", hint=hint)
+    return found
+
+
+def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
+    """Raise unless every custom call that the entry reaches has a meaning.
+
+    Parameters
+    ----------
+    module : HloModule
+        The module.
+    extra : iterable of str
+        Targets that the run will know besides the registered ones.
+
+    Raises
+    ------
+    UnimplementedError
+        A target has none; the message names it.
+    """
+    known = set(extra)
+    for computation in module.post_order():
+        for ins in computation.instructions:
+            if ins.opcode == "custom-call" and ins.attrs["custom_call_target"] not in known:
+                try:
+                    find_custom_call(ins.attrs["custom_call_target"])
+                except UnimplementedError as error:
+                    error.where = f"{ins!r} of computation {computation.name}"
+                    raise
+
+
+def options_of(ins: Instruction) -> dict[str, Any]:
+    """The options in a backend configuration such as ``{uplo = 76 : ui8, left = true}`` or a JSON object of scalars."""
+    config = ins.extras.get("backend_config") or ""
+    text = config.decode() if isinstance(config, bytes) else str(config)
+    return {key: _scalar(value) for key, value in _ATTRIBUTE.findall(text)}
+
+
+def _scalar(text: str) -> Any:
+    if text.startswith('"'):
+        return text[1:-1]
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+@evaluates("custom-call")
+def custom_call(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+    """What the target's registered function makes of the operands."""
+    return find_custom_call(ins.attrs["custom_call_target"], ev.options.custom_calls)(ev, ins, *operands)

@@ -1,0 +1,145 @@
+"""Custom-call targets that cyxla knows besides LAPACK: annotations, expanded operations, sparse products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import UnimplementedError
+from cyxla.xla.evaluator import lapack as _lapack  # registers the LAPACK targets
+from cyxla.xla.evaluator.contraction import accumulator
+from cyxla.xla.evaluator.convert import convert_array
+from cyxla.xla.evaluator.custom_call import options_of, register_custom_call
+from cyxla.xla.evaluator.elementwise import apply_named
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.sorting import top
+from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.hlo.instruction import Instruction
+
+_ = _lapack
+
+# What annotates a value, for a compiler that places or partitions it.
+_IDENTITIES = (
+    "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost", "MoveToDevice", "Pin", "Unpin",
+    "PinToDevice", "PinToDeviceSram", "annotate_device_placement", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape",
+    "xla.sdy.LocalToGlobalShape", "xla.sdy.PropagationBarrier", "AssumeGatherIndicesInBound", "AssumeScatterIndicesInBound",
+)  # fmt: skip
+
+
+def _identity(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+    value = operands[0] if len(operands) == 1 else tuple(operands)
+    if isinstance(value, np.ndarray) and value.shape != ins.shape.dims:
+        raise UnimplementedError(f"{ins.attrs['custom_call_target']} to another shape needs more than one partition")
+    return value
+
+
+for _name in _IDENTITIES:
+    register_custom_call(_name, _identity)
+
+
+_ELEMENTWISE = ("erf", "tan", "asin", "acos", "atanh", "asinh", "acosh", "sinh", "cosh")
+
+
+def _elementwise(opcode: str) -> None:
+    def run(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+        return apply_named(opcode, ins.shape.dtype, *(array_of(o) for o in operands))
+
+    for dialect in ("mhlo", "chlo"):
+        register_custom_call(f"{dialect}.{opcode}", run)
+
+
+for _name in _ELEMENTWISE:
+    _elementwise(_name)
+
+
+@register_custom_call("TopK")
+@register_custom_call("mhlo.topk")
+def _top_k(ev: Evaluation, ins: Instruction, x: Value) -> Value:
+    """(values, places): the greatest of the last dimension, or the least if the comparator or an option says so."""
+    direction = ins.called[0].root.attrs.get("direction", "GT") if ins.called else "GT"
+    largest = bool(options_of(ins).get("largest", direction in ("GT", "GE")))
+    values, places = top(array_of(x), ins.shape.elements[0].dims[-1], largest=largest)
+    return values, convert_array(places, ins.shape.elements[1].dtype)
+
+
+# --- factorisations that XLA expands by itself ---
+
+
+def _each(ins: Instruction, function: Callable[..., tuple[Any, ...]], *operands: Value) -> Value:
+    """Run a function of wide matrices over the leading dimensions of its operands; the first is a matrix."""
+    arrays = [_wide(array_of(o)) for o in operands]
+    leaves = ins.shape.leaves()
+    results = [np.zeros(leaf.dims, np.complex128 if leaf.dtype.is_complex else np.float64) for leaf in leaves]
+    if arrays[0].size:
+        for at in np.ndindex(arrays[0].shape[:-2]):
+            for result, part in zip(results, function(*(a[at] for a in arrays)), strict=True):
+                result[at] = part
+    rounded = tuple(convert_array(r, leaf.dtype) for r, leaf in zip(results, leaves, strict=True))
+    return rounded if ins.shape.is_tuple else rounded[0]
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def _lapack_of(a: Array, real: str, complex_: str) -> Any:
+    from scipy.linalg import lapack
+
+    return getattr(lapack, "z" + complex_ if a.dtype.kind == "c" else "d" + real)
+
+
+@register_custom_call("Qr")
+def _qr(ev: Evaluation, ins: Instruction, a: Value) -> Value:
+    """(R above the Householder vectors, their factors)."""
+    return _each(ins, lambda m: _lapack_of(m, "geqrf", "geqrf")(m)[:2], a)
+
+
+@register_custom_call("ProductOfElementaryHouseholderReflectors")
+def _householder_product(ev: Evaluation, ins: Instruction, a: Value, taus: Value) -> Value:
+    """The first columns of the product of reflectors."""
+    return _each(ins, lambda m, t: _lapack_of(m, "orgqr", "ungqr")(m, t)[:1], a, taus)
+
+
+@register_custom_call("LuDecomposition")
+def _lu(ev: Evaluation, ins: Instruction, a: Value) -> Value:
+    """(L and U, pivots, permutation), counted from 0."""
+
+    def factor(m: Array) -> tuple[Any, ...]:
+        lu, pivots, _ = _lapack_of(m, "getrf", "getrf")(m)
+        order = np.arange(m.shape[0])
+        for i, p in enumerate(pivots):
+            order[[i, p]] = order[[p, i]]
+        return lu, pivots, order
+
+    return _each(ins, factor, a)
+
+
+@register_custom_call("Eigh")
+def _eigh(ev: Evaluation, ins: Instruction, a: Value) -> Value:
+    """(eigenvectors, eigenvalues in ascending order); the configuration starts with 1 for the lower triangle."""
+    lower = not str(ins.extras.get("backend_config", "1")).strip('" ').startswith("0")
+
+    def factor(m: Array) -> tuple[Any, ...]:
+        if not np.isfinite(m).all():
+            return np.nan, np.nan
+        values, vectors, info = _lapack_of(m, "syevd", "heevd")(m, 1, int(lower))
+        return (vectors, values) if info == 0 else (np.nan, np.nan)
+
+    return _each(ins, factor, a)
+
+
+@register_custom_call("cpu_csr_sparse_dense_ffi")
+def _csr_times_dense(
+    ev: Evaluation, ins: Instruction, data: Value, row_starts: Value, columns: Value, dense: Value
+) -> Value:
+    """A matrix of compressed rows times a matrix or vector."""
+    values, starts, places, right = (array_of(o) for o in (data, row_starts, columns, dense))
+    wide = accumulator(values, right, ins.shape.dtype, 0).numpy_dtype
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts.astype(np.int64)))
+    picked = right[places[: rows.size].astype(np.int64)].astype(wide)
+    factors = values[: rows.size].astype(wide).reshape(-1, *[1] * (right.ndim - 1))
+    out = np.zeros(ins.shape.dims, wide)
+    np.add.at(out, rows, factors * picked)
+    return convert_array(out, ins.shape.dtype)

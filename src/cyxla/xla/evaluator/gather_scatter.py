@@ -1,0 +1,229 @@
+"""gather and scatter: index vectors that say where slices come from or go to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cyxla.types import from_numpy
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+
+_FAR = np.int64(2**62)  # beyond any dimension, and safe to add to
+
+
+@dataclass(frozen=True)
+class Indexing:
+    """What gather and scatter share: which slice of an array belongs to which index vector.
+
+    Attributes
+    ----------
+    vector_dims : tuple of int
+        Dimension of the array that each component of an index vector counts.
+    vector_dim : int
+        Dimension of the indices that holds the vector; their rank if the indices are scalars.
+    batching : tuple of (int, int)
+        Dimensions of the array and of the indices that run together.
+    dropped : tuple of int
+        Dimensions of the array that slices lack.
+    """
+
+    vector_dims: tuple[int, ...]
+    vector_dim: int
+    batching: tuple[tuple[int, int], ...]
+    dropped: tuple[int, ...]
+
+    def starts(self, indices: Array, rank: int) -> list[Array | None]:
+        """Where slices start in each dimension of the array, shaped for the batch dimensions; None is always 0."""
+        vectors = indices[..., None] if self.vector_dim == indices.ndim else np.moveaxis(indices, self.vector_dim, -1)
+        batch = vectors.shape[:-1]
+        starts: list[Array | None] = [None] * rank
+        for k, d in enumerate(self.vector_dims):
+            starts[d] = _as_int64(vectors[..., k])
+        for d, index_dim in self.batching:
+            axis = index_dim - (index_dim > self.vector_dim)
+            shape = [1] * len(batch)
+            shape[axis] = batch[axis]
+            starts[d] = np.broadcast_to(np.arange(batch[axis]).reshape(shape), batch)
+        return starts
+
+    def window_dims(self, rank: int) -> list[int]:
+        """Dimensions of the array that slices keep, in order."""
+        gone = {*self.dropped, *(d for d, _ in self.batching)}
+        return [d for d in range(rank) if d not in gone]
+
+
+def _as_int64(x: Array) -> Array:
+    if x.dtype == np.uint64:
+        x = np.minimum(x, np.uint64(_FAR))
+    return np.asarray(np.clip(x.astype(np.int64), -_FAR, _FAR))
+
+
+def _place(batch: Sequence[int], window: Sequence[int]) -> list[int]:
+    """Order that moves dimensions from (batch.., window..) to where they stand in the result."""
+    order = [0] * (len(batch) + len(window))
+    for n, d in enumerate((*batch, *window)):
+        order[d] = n
+    return order
+
+
+@evaluates("gather")
+def gather(ev: Evaluation, ins: Instruction, operand: Value, indices: Value) -> Value:
+    """Slices of the operand, moved so that they fit, stacked in the shape of the indices."""
+    x, attrs = array_of(operand), ins.attrs
+    how = Indexing(
+        attrs["start_index_map"], attrs["index_vector_dim"],
+        tuple(zip(attrs["operand_batching_dims"], attrs["start_indices_batching_dims"], strict=True)), attrs["collapsed_slice_dims"],
+    )  # fmt: skip
+    sizes = attrs["slice_sizes"]
+    index = array_of(indices)
+    batch_rank = index.ndim - (how.vector_dim < index.ndim)
+    kept = how.window_dims(x.ndim)
+    starts = [s if s is None else np.clip(s, 0, x.shape[d] - sizes[d]) for d, s in enumerate(how.starts(index, x.ndim))]
+    whole = [d for d in kept if sizes[d] == x.shape[d]]  # a slice of everything can only start at 0
+    parts = [d for d in range(x.ndim) if d not in whole]
+    windowed = [d for d in kept if d not in whole]
+    coordinates = _coordinates(parts, windowed, starts, sizes, batch_rank)
+    slices = x.transpose(*parts, *whole)[coordinates] if parts else _repeat(x, index, how)
+    batch = [d for d in range(ins.shape.rank) if d not in attrs["offset_dims"]]
+    offsets = [attrs["offset_dims"][kept.index(d)] for d in (*windowed, *whole)]
+    return np.ascontiguousarray(slices.transpose(_place(batch, offsets))) if slices.ndim else slices
+
+
+def _repeat(x: Array, index: Array, how: Indexing) -> Array:
+    batch = [n for d, n in enumerate(index.shape) if d != how.vector_dim]
+    return np.broadcast_to(x, (*batch, *x.shape))
+
+
+def _coordinates(
+    dims: Sequence[int], windowed: Sequence[int], starts: Sequence[Array | None], sizes: Sequence[int], batch_rank: int
+) -> tuple[Array, ...]:
+    """Index arrays that broadcast to [batch.., window..], one for each of `dims`; `windowed` of them run along the window."""
+    found = []
+    for d in dims:
+        start = starts[d]
+        base = (
+            np.zeros((1,) * (batch_rank + len(windowed)), np.int64) if start is None else _widen(start, len(windowed))
+        )
+        if d in windowed:
+            shape = [1] * (batch_rank + len(windowed))
+            shape[batch_rank + windowed.index(d)] = sizes[d]
+            base = base + np.arange(sizes[d]).reshape(shape)
+        found.append(base)
+    return tuple(found)
+
+
+def _widen(x: Array, extra: int) -> Array:
+    return x.reshape(x.shape + (1,) * extra)
+
+
+@evaluates("scatter")
+def scatter(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+    """Combine updates into the operands, in the order of the indices; a slice that does not fit whole is skipped."""
+    number = len(operands) // 2
+    arrays = [array_of(o) for o in operands[:number]]
+    updates = [array_of(o) for o in operands[number + 1 :]]
+    where, fits, order = _targets(ins, arrays[0].shape, array_of(operands[number]), updates[0].shape)
+    keep = fits.ravel()
+    values = [u.transpose(order).reshape(-1)[keep] for u in updates]
+    flat = [a.reshape(-1).copy() for a in arrays]
+    results = combine_at(ev, ins.called[0], flat, where.ravel()[keep], values)
+    shaped = [r.reshape(a.shape) for r, a in zip(results, arrays, strict=True)]
+    return tuple(shaped) if ins.shape.is_tuple else shaped[0]
+
+
+def _targets(
+    ins: Instruction, shape: tuple[int, ...], index: Array, update_shape: tuple[int, ...]
+) -> tuple[Array, Array, list[int]]:
+    """Row-major place in the operand of each update element, whether its slice fits, and the updates' order (batch.., window..)."""
+    attrs, rank = ins.attrs, len(shape)
+    how = Indexing(
+        attrs["scatter_dims_to_operand_dims"], attrs["index_vector_dim"],
+        tuple(zip(attrs["input_batching_dims"], attrs["scatter_indices_batching_dims"], strict=True)), attrs["inserted_window_dims"],
+    )  # fmt: skip
+    window = list(attrs["update_window_dims"])
+    batch = [d for d in range(len(update_shape)) if d not in window]
+    kept = how.window_dims(rank)
+    sizes = [1] * rank
+    for d, u in zip(kept, window, strict=True):
+        sizes[d] = update_shape[u]
+    starts = how.starts(index, rank)
+    full = tuple(update_shape[d] for d in (*batch, *window))
+    fits = np.ones((1,) * len(full), np.bool_)
+    for d, start in enumerate(starts):
+        if start is not None:
+            fits = fits & _widen((start >= 0) & (start <= shape[d] - sizes[d]), len(window))
+    where = np.zeros((1,) * len(full), np.int64)
+    for d, at in enumerate(_coordinates(range(rank), kept, starts, sizes, len(batch))):
+        where = where * shape[d] + at
+    return np.broadcast_to(where, full), np.broadcast_to(fits, full), [*batch, *window]
+
+
+_UFUNCS = {
+    "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+def combine_at(
+    ev: Evaluation, body: Computation, arrays: list[Array], where: Array, updates: list[Array]
+) -> list[Array]:
+    """Replace ``array[where]`` by ``body(array[where], update)`` for one update after the other.
+
+    Parameters
+    ----------
+    arrays : list of array
+        Rank 1; they may be written to.
+    where : array
+        Places, which may repeat.
+    updates : list of array
+        One value a place for each array.
+    """
+    if where.size == 0:
+        return arrays
+    name = ev.scalar_function(body) if len(arrays) == 1 else None
+    ufunc = _UFUNCS.get(name or "")
+    if _overwrites(body) and len(arrays) == len(updates):
+        for a, u in zip(arrays, updates, strict=True):
+            a[where] = u  # of equal places, the last wins
+        return arrays
+    if ufunc is not None and _adds_alike(name, arrays[0], where):
+        ufunc.at(arrays[0], where, updates[0])
+        return arrays
+    return _in_rounds(ev, body, arrays, where, updates)
+
+
+def _overwrites(body: Computation) -> bool:
+    """Whether the body returns its second half of parameters, unchanged and in order."""
+    parameters = body.parameters
+    roots = list(body.root.operands) if body.root.opcode == "tuple" else [body.root]
+    return roots == parameters[len(parameters) // 2 :]
+
+
+def _adds_alike(name: str | None, array: Array, where: Array) -> bool:
+    """Whether NumPy's own operation rounds, wraps and treats signed zeros as HLO's does."""
+    dtype = from_numpy(array.dtype)
+    if array.dtype.kind not in "biufc":
+        return False
+    return name in ("add", "multiply") or not (dtype.is_float or dtype.is_complex)
+
+
+def _in_rounds(
+    ev: Evaluation, body: Computation, arrays: list[Array], where: Array, updates: list[Array]
+) -> list[Array]:
+    """Each round takes the next update of every place, so that within a round places differ."""
+    order = np.argsort(where, kind="stable")
+    places, firsts, counts = np.unique(where[order], return_index=True, return_counts=True)
+    for turn in range(int(counts.max())):
+        active = counts > turn
+        picked = order[firsts[active] + turn]
+        at = places[active]
+        results = ev.apply_elementwise(body, [*(a[at] for a in arrays), *(u[picked] for u in updates)])
+        for a, r in zip(arrays, results, strict=True):
+            a[at] = r
+    return arrays

@@ -1,0 +1,49 @@
+"""triangular-solve and cholesky, in double precision, rounded once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cyxla.xla.evaluator.convert import convert_array
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.hlo.instruction import Instruction
+
+_TRANSPOSE = {"NO_TRANSPOSE": 0, "TRANSPOSE": 1, "ADJOINT": 2}
+
+
+def _wide(x: Array) -> Array:
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+@evaluates("triangular-solve")
+def triangular_solve(ev: Evaluation, ins: Instruction, a: Value, b: Value) -> Value:
+    """Solve ``op(a) x = b`` or ``x op(a) = b``; the other triangle is not read, nor a unit diagonal."""
+    from scipy.linalg import blas
+
+    attrs, lhs, rhs = ins.attrs, _wide(array_of(a)), _wide(array_of(b))
+    solve = blas.ztrsm if lhs.dtype.kind == "c" else blas.dtrsm
+    out = np.zeros_like(rhs)
+    if rhs.size:
+        for at in np.ndindex(rhs.shape[:-2]):
+            out[at] = solve(
+                1.0, lhs[at], rhs[at], side=int(not attrs["left_side"]), lower=int(attrs["lower"]),
+                trans_a=_TRANSPOSE[attrs["transpose_a"]], diag=int(attrs["unit_diagonal"]),
+            )  # fmt: skip
+    return convert_array(out, ins.shape.dtype)
+
+
+@evaluates("cholesky")
+def cholesky(ev: Evaluation, ins: Instruction, a: Value) -> Value:
+    """One triangle is read, the other filled with zeros; a matrix that is not positive definite gives nan."""
+    from scipy.linalg import lapack
+
+    wide = _wide(array_of(a))
+    factor = lapack.zpotrf if wide.dtype.kind == "c" else lapack.dpotrf
+    out = np.zeros_like(wide)
+    if wide.size:
+        for at in np.ndindex(wide.shape[:-2]):
+            result, info = factor(wide[at], lower=int(ins.attrs["lower"]), clean=1)
+            out[at] = result if info == 0 else np.nan
+    return convert_array(out, ins.shape.dtype)

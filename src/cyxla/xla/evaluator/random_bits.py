@@ -1,0 +1,177 @@
+"""Random numbers: the counter-based generators bit for bit, and the ones whose generator HLO leaves open.
+
+References
+----------
+.. [1] J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011: Threefry and Philox.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType, Shape
+from cyxla.xla.evaluator.convert import convert_array
+from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.registry import evaluates
+from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype
+from cyxla.xla.hlo.instruction import Instruction
+
+_WORD: Final = 0xFFFFFFFF
+_STATE: Final = "rng-get-and-update-state"
+_FIRST_STATE: Final = 0x7012395  # where XLA's global state starts
+
+
+def threefry(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds.
+
+    Parameters
+    ----------
+    key, counter : pair of u32 arrays
+        Low and high words; the four broadcast.
+    """
+    x, y = counter
+    schedule = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
+    x, y = x + schedule[0], y + schedule[1]
+    for group in range(5):
+        for distance in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
+            x = x + y
+            y = (y << np.uint32(distance) | y >> np.uint32(32 - distance)) ^ x
+        x = x + schedule[(group + 1) % 3]
+        y = y + schedule[(group + 2) % 3] + np.uint32(group + 1)
+    return x, y
+
+
+def philox(key: int, counters: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+    """Philox-4x32 with 10 rounds.
+
+    Parameters
+    ----------
+    key : int
+        64 bits.
+    counters : four u32 arrays
+        From the lowest word up.
+    """
+    low, high = key & _WORD, key >> 32
+    a, b, c, d = counters
+    for _ in range(10):
+        one, two = a.astype(np.uint64) * np.uint64(0xD2511F53), c.astype(np.uint64) * np.uint64(0xCD9E8D57)
+        a, b, c, d = _high(two) ^ b ^ np.uint32(low), _low(two), _high(one) ^ d ^ np.uint32(high), _low(one)
+        low, high = (low + 0x9E3779B9) & _WORD, (high + 0xBB67AE85) & _WORD
+    return a, b, c, d
+
+
+def _low(x: Array) -> Array:
+    return x.astype(np.uint32)
+
+
+def _high(x: Array) -> Array:
+    return (x >> np.uint64(32)).astype(np.uint32)
+
+
+def _split(value: int) -> tuple[Array, Array]:
+    return np.uint32(value & _WORD).reshape(()), np.uint32(value >> 32 & _WORD).reshape(())
+
+
+def _threefry_blocks(key: int, counter: int, blocks: int) -> tuple[Array, Array]:
+    counters = np.uint64(counter) + np.arange(blocks, dtype=np.uint64)
+    return threefry(_split(key), (_low(counters), _high(counters)))
+
+
+def _threefry_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
+    """(new state, words of the shape): the counter is a plain 64-bit number."""
+    key, counter = (int(s) for s in state[:2])
+    if shape.dtype.bits == 64:
+        blocks = shape.size
+        x, y = _threefry_blocks(key, counter, blocks)
+        bits = (x.astype(np.uint64) | y.astype(np.uint64) << np.uint64(32)).reshape(shape.dims)
+    else:
+        dims = shape.dims or (1,)
+        at = next((d for d, n in enumerate(dims) if n % 2 == 0), None)
+        at = dims.index(max(dims)) if at is None else at
+        half = (*dims[:at], (dims[at] + 1) // 2, *dims[at + 1 :])
+        blocks = prod(half)
+        pair = np.stack([w.reshape(half) for w in _threefry_blocks(key, counter, blocks)], axis=at + 1)
+        whole = pair.reshape(*dims[:at], 2 * half[at], *dims[at + 1 :])
+        bits = whole[(*[slice(None)] * at, slice(dims[at]))].reshape(shape.dims)
+    return np.array([key, (counter + blocks) % 2**64], np.uint64), bits
+
+
+def _philox_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
+    """(new state, words of the shape): the counter has 128 bits, of which a state of two words keeps the lower half."""
+    key, low = int(state[0]), int(state[1])
+    high = int(state[2]) if state.size > 2 else key
+    wide = shape.dtype.bits == 64
+    blocks = -(-shape.size * (2 if wide else 1) // 4)
+    first = low + (high << 64)
+    lows = np.uint64(low) + np.arange(blocks, dtype=np.uint64)
+    highs = np.uint64(high) + (lows < np.uint64(low)).astype(np.uint64)
+    words = np.stack(philox(key, (_low(lows), _high(lows), _low(highs), _high(highs))), axis=-1).reshape(-1)
+    if wide:
+        words = words[0::2].astype(np.uint64) | words[1::2].astype(np.uint64) << np.uint64(32)
+    after = (first + blocks) % 2**128
+    new = [key, after % 2**64, after >> 64][: state.size]
+    return np.array(new, np.uint64), words[: shape.size].reshape(shape.dims)
+
+
+_ALGORITHMS = {"rng_three_fry": _threefry_bits, "rng_philox": _philox_bits, "rng_default": _philox_bits}
+
+
+@evaluates("rng-bit-generator")
+def rng_bit_generator(ev: Evaluation, ins: Instruction, state: Value) -> Value:
+    """(new state, random bits): narrow results take the low bits of one 32-bit word each."""
+    old = array_of(state)
+    as_words = np.ascontiguousarray(old).reshape(-1).view(np.uint64)  # a state of u32 holds pairs, lower word first
+    new_shape, shape = ins.shape.elements
+    new, bits = _ALGORITHMS[ins.attrs["algorithm"]](as_words, shape)
+    return new.view(old.dtype).reshape(new_shape.dims), _narrowed(bits, shape.dtype)
+
+
+def _narrowed(bits: Array, dtype: ElementType) -> Array:
+    if dtype.is_float:
+        raise UnimplementedError(f"rng-bit-generator gives integers, not {dtype}")
+    unsigned = bits.astype(np.dtype(f"u{dtype.itemsize}")) if dtype.bits >= 8 else bits & np.uint32(2**dtype.bits - 1)
+    return convert_array(unsigned, dtype) if dtype.bits < 8 else unsigned.view(dtype.numpy_dtype)
+
+
+@evaluates("rng-get-and-update-state")
+def rng_get_and_update_state(ev: Evaluation, ins: Instruction) -> Value:
+    """The run's 128-bit state, lower half first, before `delta` is added to it."""
+    state = int(ev.state.get(_STATE, _FIRST_STATE + (ev.options.seed << 64))) % 2**128
+    ev.state[_STATE] = state + int(ins.attrs["delta"])
+    return np.array([state % 2**64, state >> 64], np.uint64).reshape(ins.shape.dims)
+
+
+@evaluates("rng")
+def rng(ev: Evaluation, ins: Instruction, first: Value, second: Value) -> Value:
+    """Uniform on [first, second), or normal with mean `first` and deviation `second`; one generator a run, seeded by the options."""
+    generator = ev.state.setdefault("rng", np.random.default_rng(ev.options.seed))
+    dtype = ins.shape.dtype
+    if dtype.is_complex:
+        raise UnimplementedError(f"rng of {dtype}")
+    a, b = array_of(first), array_of(second)
+    if ins.attrs["distribution"] == "rng_normal":
+        return convert_array(generator.normal(size=ins.shape.dims) * float(b) + float(a), dtype)
+    return _uniform(generator, a, b, ins.shape)
+
+
+def _uniform(generator: np.random.Generator, low: Array, high: Array, shape: Shape) -> Array:
+    dtype: Any = numpy_dtype(shape)
+    if shape.dtype.is_float:
+        unit = np.asarray(generator.random(shape.dims))
+        drawn = convert_array(unit * (float(high) - float(low)) + float(low), shape.dtype)
+        return np.where(drawn < high, drawn, low)  # rounding may have reached the end, which is not included
+    start, end = int(low), int(high)
+    if shape.dtype is ElementType.PRED:
+        return (
+            generator.integers(0, 2, shape.dims).astype(np.bool_)
+            if end > start
+            else np.full(shape.dims, start, np.bool_)
+        )
+    if end <= start:
+        return np.full(shape.dims, start, dtype)
+    span = generator.integers(0, end - start, shape.dims, dtype=np.uint64)
+    return convert_array(span + np.uint64(start % 2**64), shape.dtype)

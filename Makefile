@@ -1,0 +1,59 @@
+# The verbs of this project. Everything runs in an environment of its own, .venv, made on first use.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+DEMO    := build/demo-venv
+WORKERS ?= 2
+SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h pyx/cyxla/_native/*)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench wheel docs fuzz clean
+
+help:  ## list the verbs
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
+
+demo: wheel  ## build the wheel, install it into a fresh environment, run two programs that JAX lowered
+	rm -rf $(DEMO) && $(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/pip install --quiet dist/cyxla-*.whl
+	cd build && ../$(DEMO)/bin/python ../examples/run_jax_programs.py
+
+test: $(VENV)/built  ## pass the tests
+	$(BIN)/python -m pytest -n $(WORKERS) -q
+
+lint: $(VENV)/built $(VENV)/lint  ## style, types, and which part may import which
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/built  ## time what the files of bench/ claim
+	$(BIN)/python -m pytest bench -q --benchmark-only -p no:cacheprovider -p no:xdist
+
+wheel: $(VENV)/wheel-tools  ## build the wheel into dist/, through the source distribution
+	rm -rf dist && $(BIN)/python -m build --quiet
+
+docs: $(VENV)/built  ## write docs/opcodes.md
+	$(BIN)/cyxla ops --markdown > docs/opcodes.md
+
+fuzz: $(VENV)/built  ## random programs, cpu against interpreter: SEED=1 COUNT=500
+	$(BIN)/python tests/fuzz.py --seed $(or $(SEED),0) --count $(or $(COUNT),500)
+
+clean:  ## remove everything built
+	rm -rf build dist $(VENV) src/cyxla.egg-info src/cyxla/_native/*.so
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+$(VENV)/built: $(BIN)/python $(SOURCES)
+	$(BIN)/pip install --quiet --editable '.[test,cli]'
+	touch $@
+
+$(VENV)/lint: $(BIN)/python
+	$(BIN)/pip install --quiet ruff mypy import-linter
+	touch $@
+
+$(VENV)/wheel-tools: $(BIN)/python
+	$(BIN)/pip install --quiet build
+	touch $@

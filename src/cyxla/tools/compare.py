@@ -1,0 +1,58 @@
+"""Comparing the results of two platforms."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cyxla.types import from_numpy
+
+ULPS = 256  # of the largest element; sums and whole programs may differ by so much
+
+
+class Difference(NamedTuple):
+    """How two arrays differ: a reason when they do, and the largest difference as a part of the largest element."""
+
+    problem: str
+    relative: float
+
+
+def flatten(value: Any) -> list[Any]:
+    """The arrays of a nested tuple, in order."""
+    return [leaf for part in value for leaf in flatten(part)] if isinstance(value, tuple) else [value]
+
+
+def difference(got: Any, want: Any) -> Difference:
+    """Compare two arrays: integers exactly, floats by the scale of the expected ones."""
+    if not isinstance(want, np.ndarray):
+        return Difference("", 0.0)
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return Difference(f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}", np.inf)
+    dtype = from_numpy(want.dtype)
+    if dtype.is_integer or not (dtype.is_float or dtype.is_complex):
+        wrong = int((got != want).sum())
+        return Difference(f"{wrong} of {want.size} elements" if wrong else "", float(bool(wrong)))
+    return _float_difference(got, want)
+
+
+def _float_difference(got: Any, want: Any) -> Difference:
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    epsilon = _epsilon(want.dtype)
+    a, b = got.astype(wide), want.astype(wide)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    finite = np.isfinite(a) & np.isfinite(b)
+    if not (same | finite).all():
+        return Difference(f"{int((~(same | finite)).sum())} infinities or NaNs", np.inf)
+    if same.all():
+        return Difference("", 0.0)
+    scale = max(float(np.abs(b[finite]).max()), np.finfo(np.float32).tiny)
+    relative = float(np.abs(a - b)[finite & ~same].max()) / scale
+    return Difference(f"off by {relative:.3g} of the scale {scale:.3g}" if relative > ULPS * epsilon else "", relative)
+
+
+def _epsilon(dtype: np.dtype[Any]) -> float:
+    import ml_dtypes
+
+    real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    return float(ml_dtypes.finfo(real).eps)

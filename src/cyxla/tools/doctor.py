@@ -1,0 +1,83 @@
+"""``cyxla doctor``: what there is on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+import cyxla
+from cyxla import config
+from cyxla.errors import OpError
+from cyxla.tools.compare import difference
+from cyxla.xla.client import compile_program
+from cyxla.xla.service import platforms
+
+PACKAGES = ("numpy", "scipy", "ml_dtypes", "protobuf", "platformdirs", "rich")
+SELF_TEST = """
+HloModule self_test
+add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT z = f32[] add(x, y) }
+ENTRY e {
+  a = f32[64,48] parameter(0)
+  b = f32[48,32] parameter(1)
+  d = f32[64,32] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[64,32] tanh(d)
+  zero = f32[] constant(0)
+  ROOT r = f32[64] reduce(t, zero), dimensions={1}, to_apply=add
+}
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("--self-test", action="store_true", help="compile a small program and check it against the interpreter")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the verb; 1 if the self test fails."""
+    for name, value in facts().items():
+        print(f"{name:16s} {value}")
+    try:
+        config.check_environment()
+    except OpError as error:
+        print(f"{'settings':16s} {error}")
+        return 1
+    return self_test() if args.self_test else 0
+
+
+def facts() -> dict[str, str]:
+    """What was found."""
+    from cyxla.xla.cpu import cache, native, toolchain
+
+    found = toolchain.find()
+    store = cache.open_cache()
+    return {
+        "cyxla": cyxla.__version__,
+        "python": f"{platform.python_version()} on {platform.machine()}",
+        **{name: _version(name) for name in PACKAGES},
+        "platforms": ", ".join(platforms()),
+        "C compiler": " ".join(found.compiler.command) if found else "none: install gcc or clang, or pip install cyxla[cc]",
+        "instructions": f"{found.isa}, {found.vector_bits}-bit vectors" if found else "-",
+        "threads": str(native.threads()),
+        "disk cache": str(store.directory) if store else "off",
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def self_test() -> int:
+    """Compile, run, compare."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((64, 48), np.float32), rng.standard_normal((48, 32), np.float32)
+    got = compile_program(SELF_TEST, platform="cpu", cache=False)(a, b)
+    want = compile_program(SELF_TEST, platform="interpreter")(a, b)
+    found = difference(got, want)
+    print(f"{'self test':16s} {found.problem or 'passed'}")
+    return 1 if found.problem else 0

@@ -1,0 +1,49 @@
+"""The ``cyxla`` command: one file a verb, listed here."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from cyxla.errors import OpError
+
+VERBS = {
+    "run": "run a program on NumPy arrays, and check it against another platform",
+    "opt": "parse a program, verify it, run passes, print it",
+    "dump": "print a program at one stage of its compilation",
+    "ops": "list the opcodes, or show one",
+    "cache": "look at the disk cache, clear it, check it",
+    "doctor": "say what cyxla found on this machine, and try it out",
+}
+USAGE_ERROR, PROGRAM_ERROR = 2, 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command."""
+    top = argparse.ArgumentParser(prog="cyxla", description="Compile and run HLO programs on CPUs.")
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, summary in VERBS.items():
+        import_module(f"cyxla.tools.{name}").add_arguments(verbs.add_parser(name, help=summary, description=summary))
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status: 0, 1 for an error of the program, 2 for wrong usage."""
+    args = parser().parse_args(argv)
+    try:
+        status: int = import_module(f"cyxla.tools.{args.verb}").main(args)
+    except OpError as error:
+        print(f"cyxla {args.verb}: {error.code}: {error}", file=sys.stderr)
+        return PROGRAM_ERROR
+    except OSError as error:
+        print(f"cyxla {args.verb}: {error}", file=sys.stderr)
+        return PROGRAM_ERROR
+    except BrokenPipeError:  # the reader of our output left
+        return 0
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

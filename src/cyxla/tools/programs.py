@@ -1,0 +1,73 @@
+"""Reading programs and arrays from files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError
+from cyxla.types import Shape
+from cyxla.xla.client import read_program
+from cyxla.xla.hlo import HloModule
+
+Array = np.ndarray[Any, Any]
+
+
+def read_module(path: str) -> HloModule:
+    """The module in a file: a proto if the name ends in .pb, else HLO text; ``-`` is standard input."""
+    if path == "-":
+        return read_program(sys.stdin.read())
+    data = Path(path).read_bytes()
+    if path.endswith(".pb"):
+        return read_program(data)
+    try:
+        return read_program(data.decode())
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(f"{path} is not text: {error}", hint="name a proto file .pb") from None
+
+
+def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> list[Any]:
+    """Arguments from .npy and .npz files in order; random ones where there is no file.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There are more arrays than parameters.
+    """
+    given = [array for path in files for array in _arrays(path)]
+    if len(given) > len(shapes):
+        raise InvalidArgumentError(f"{len(given)} arrays for {len(shapes)} parameters")
+    rng = np.random.default_rng(seed)
+    return [*(_typed(a, s) for a, s in zip(given, shapes, strict=False)), *(random_value(s, rng) for s in shapes[len(given) :])]
+
+
+def _arrays(path: str) -> list[Array]:
+    loaded = np.load(path, allow_pickle=False)
+    return [loaded] if isinstance(loaded, np.ndarray) else [loaded[name] for name in loaded.files]
+
+
+def _typed(array: Array, shape: Shape) -> Array:
+    """Arrays of types that NumPy cannot store come as raw bits."""
+    wanted = shape.dtype.numpy_dtype
+    if wanted is not None and array.dtype != wanted and array.dtype.kind in "uV" and array.dtype.itemsize == wanted.itemsize:
+        return array.view(wanted)
+    return array
+
+
+def random_value(shape: Shape, rng: np.random.Generator) -> Any:
+    """A random argument: floats around 0, small integers, coin tosses."""
+    if shape.is_tuple:
+        return tuple(random_value(s, rng) for s in shape.elements)
+    dtype = shape.dtype
+    if dtype.is_integer:
+        high = min(2 ** (dtype.bits - 1) - 1, 10) if dtype.is_signed else min(2**dtype.bits - 1, 10)
+        return rng.integers(0, high, shape.dims, endpoint=True).astype(dtype.numpy_dtype)
+    if dtype.is_complex:
+        return (rng.standard_normal(shape.dims) + 1j * rng.standard_normal(shape.dims)).astype(dtype.numpy_dtype)
+    if dtype.is_float:
+        return np.asarray(rng.standard_normal(shape.dims)).astype(dtype.numpy_dtype)
+    return rng.random(shape.dims) < 0.5

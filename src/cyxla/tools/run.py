@@ -1,0 +1,73 @@
+"""``cyxla run``: a program on arrays."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.tools.compare import difference, flatten
+from cyxla.tools.programs import read_inputs, read_module
+from cyxla.xla.client import compile_program
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("file", help="HLO text, a .pb proto, or - for standard input")
+    parser.add_argument("--input", action="append", default=[], metavar="FILE", help=".npy or .npz arguments, in order; the rest is random")
+    parser.add_argument("--platform", default="cpu", help="where to run (default cpu)")
+    parser.add_argument("--check", metavar="PLATFORM", help="run there too and compare")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="calls to time; the best counts")
+    parser.add_argument("--seed", type=int, default=0, help="of the random arguments")
+    parser.add_argument("--output", metavar="FILE", help="write the results to an .npz file")
+    parser.add_argument("--quiet", action="store_true", help="do not print the results")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the verb; 1 if a check fails."""
+    module = read_module(args.file)
+    started = time.perf_counter()
+    executable = compile_program(module, platform=args.platform)
+    built = time.perf_counter() - started
+    inputs = read_inputs(args.input, executable.inputs, args.seed)
+    results, seconds = best_of(lambda: executable(*inputs), args.repeat)
+    flat = flatten(results)
+    if not args.quiet:
+        show(flat)
+    if args.output:
+        np.savez(args.output, *flat)
+    print(f"{args.platform}: compiled in {built * 1e3:.1f} ms, ran in {seconds * 1e6:.1f} us")
+    return check(module, inputs, flat, args) if args.check else 0
+
+
+def check(module: Any, inputs: list[Any], results: list[Any], args: argparse.Namespace) -> int:
+    """Compare with another platform."""
+    other = compile_program(module, platform=args.check)
+    expected, seconds = best_of(lambda: other(*inputs), 1)
+    print(f"{args.check}: ran in {seconds * 1e6:.1f} us")
+    worst = [difference(got, want) for got, want in zip(results, flatten(expected), strict=True)]
+    bad = [(k, d) for k, d in enumerate(worst) if d.problem]
+    for k, d in bad:
+        print(f"result {k} differs: {d.problem}")
+    print("results differ" if bad else f"results agree: largest difference {max((d.relative for d in worst), default=0.0):.2g} of the scale")
+    return 1 if bad else 0
+
+
+def best_of(call: Callable[[], Any], repeat: int) -> tuple[Any, float]:
+    """The result of a call, and the shortest of several times."""
+    best, result = float("inf"), None
+    for _ in range(max(repeat, 1)):
+        started = time.perf_counter()
+        result = call()
+        best = min(best, time.perf_counter() - started)
+    return result, best
+
+
+def show(results: list[Any]) -> None:
+    """Print results, long ones cut."""
+    with np.printoptions(threshold=20, edgeitems=3, precision=6, suppress=True):
+        for k, array in enumerate(results):
+            print(f"result {k}: {array.dtype}{list(array.shape)}\n{array}")

@@ -1,5 +1,6 @@
 """Calls of native programs: what arguments are lent, converted or refused, what comes back, and what stays behind."""
 
+import contextlib
 import gc
 import signal
 import sys
@@ -94,7 +95,7 @@ def test_count_of_arguments(add_one, args, message):
 
 SCALARS = [
     ("i1", 127, 127), ("i1", True, 1), ("i1", 128, None), ("i1", -129, None), ("u1", -1, None), ("i4", 2**31, None),
-    ("i4", 1.5, None), ("i4", 1.0, None), ("u8", 2**64 - 1, 2**64 - 1), ("f4", 3, 3.0), ("f4", True, 1.0), ("f8", 0.1, 0.1),
+    ("i4", 1.5, None), ("i4", 1.0, None), ("u8", 2**64 - 1, 2**64 - 1), ("f4", 3, 3.0), ("f4", True, 1.0), ("f8", 1, 1),
     ("c8", 2, 2 + 0j), ("c8", 1j, 1j), ("f4", 1j, None), ("?", True, True), ("?", 1, None),
     (ml_dtypes.bfloat16, 1.5, 1.5), (ml_dtypes.int4, 7, 7), (ml_dtypes.int4, 8, None), (ml_dtypes.uint4, 15, 15),
 ]  # fmt: skip
@@ -140,7 +141,7 @@ def test_empty_arrays(program, dims):
 
 def test_no_arguments_and_constants(program):
     answer = program(
-        "CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { *(int *)b[0] = *(const int *)b[1]; return 0; }",
+        "CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { *(int *)b[0] = *(int *)b[1]; return 0; }",
         [], [("i4", ())], constants=[np.array(42, np.int32)],
     )  # fmt: skip
     gc.collect()
@@ -310,21 +311,20 @@ def test_result_memory_is_returned_and_used_again(program):
 @pytest.mark.parametrize("value", [X, X.tolist(), X.T.copy().T, X.T], ids=["lent", "list", "strided", "refused"])
 def test_nothing_leaks(add_one, value):
     def call():
-        try:
+        with contextlib.suppress(errors.ShapeError):
             add_one(value)
-        except errors.ShapeError:
-            pass
+
+    def alive():
+        gc.collect()
+        return sys.getrefcount(value), sys.getrefcount(X.dtype), native.pool_stats()["in_use_bytes"]
 
     for _ in range(100):
         call()
-    gc.collect()
-    before = sys.getrefcount(value), sys.getrefcount(X.dtype), native.pool_stats()["in_use_bytes"], sys.getallocatedblocks()
+    before, blocks = alive(), sys.getallocatedblocks()
     for _ in range(10_000 if value is X else 1_000):
         call()
-    gc.collect()
-    after = sys.getrefcount(value), sys.getrefcount(X.dtype), native.pool_stats()["in_use_bytes"], sys.getallocatedblocks()
-    assert after[:3] == before[:3]
-    assert after[3] - before[3] < 100
+    assert alive() == before
+    assert sys.getallocatedblocks() - blocks < 100
 
 
 def test_programs_and_libraries_are_released(program):
@@ -371,7 +371,7 @@ CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) {
 }"""
 
 
-class Interrupted(Exception):
+class Interrupted(BaseException):
     pass
 
 
@@ -429,14 +429,13 @@ def test_subclass_in_python(program):
 
 
 BAD_PLANS = {
-    "input left over": dict(parameters=(0,), inputs=2),
-    "input used twice": dict(parameters=(0, 0), inputs=1),
-    "strided constant": dict(constants=[np.zeros((4, 4))[:, 1]], inputs=0),
+    "input left over": (2, {"parameters": (0,)}),
+    "input used twice": (1, {"parameters": (0, 0)}),
+    "strided constant": (0, {"constants": [np.zeros((4, 4))[:, 1]]}),
 }
 
 
-@pytest.mark.parametrize("plan", BAD_PLANS.values(), ids=BAD_PLANS)
-def test_bad_plans_are_refused(program, plan):
-    options = {key: value for key, value in plan.items() if key != "inputs"}
+@pytest.mark.parametrize("inputs, options", BAD_PLANS.values(), ids=BAD_PLANS)
+def test_bad_plans_are_refused(program, inputs, options):
     with pytest.raises(ValueError, match=r"parameters|constant"):
-        program(ADD_ONE, [("f4", ())] * plan["inputs"], [], (), **options)
+        program(ADD_ONE, [("f4", ())] * inputs, [], (), **options)

@@ -142,7 +142,8 @@ from cyxla.xla.cpu import native, toolchain
 
 native.threads(3)
 text = '''{text}'''.replace("N", "1000")
-count = native.Program(native.build_library([toolchain.abi_header() + "CYX_LIBRARY" + text]), "entry", [], [("u1", (1000,))], 0)
+library = native.build_library([toolchain.abi_header() + "CYX_LIBRARY" + text])
+count = native.Program(library, "entry", [], [("u1", (1000,))], 0)
 assert (count() == 1).all() and native._rt.started_workers() == 2
 for k in range(200):
     count()

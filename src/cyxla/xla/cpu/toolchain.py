@@ -47,7 +47,7 @@ VECTOR_BITS = {"x86-64-v1": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4"
 # Strict floating point: only errno and the trap flags, which nobody reads, are given up. Contraction is up to the unit.
 COMPILE_FLAGS = (
     "-std=gnu11", "-O2", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
-    "-fno-semantic-interposition", "-fno-stack-protector", "-pipe", "-w", "-Werror=implicit-function-declaration",
+    "-fno-semantic-interposition", "-fno-stack-protector", "-pipe", "-Werror=implicit-function-declaration",
 )  # fmt: skip
 # Undefined symbols are all right: what the compiler itself calls (memcpy ..) is in every process already.
 LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")

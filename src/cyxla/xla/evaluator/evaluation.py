@@ -318,6 +318,29 @@ def evaluate(module: HloModule, args: Sequence[Any], *, options: Options | None 
     return evaluate_computation(module.entry, args, options=options)
 
 
+def evaluate_instruction(ins: Instruction, *operands: Value, options: Options | None = None) -> Value:
+    """Evaluate one instruction on values of its operands, as constant folding does."""
+    ev = Evaluation(options)
+    with np.errstate(all="ignore"):
+        value = handler_of(ins.opcode)(ev, ins, *operands)
+        if isinstance(value, GeneratorType):
+            value = _drive(ev, value)
+    if not isinstance(value, (np.ndarray, tuple, Token)):
+        value = np.asarray(value)
+    _check(ins, value)
+    return value
+
+
+def _drive(ev: Evaluation, steps: Steps) -> Value:
+    result: Any = None
+    while True:
+        try:
+            computation, args = steps.send(result)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        result = ev.apply(computation, *args)
+
+
 def evaluate_computation(computation: Computation, args: Sequence[Any], *, options: Options | None = None) -> Value:
     """Run one computation; see `evaluate`."""
     parameters = computation.parameters

@@ -118,7 +118,8 @@ def _fold_float(name: str, element: ElementType, rows: Array, init: Array) -> Ar
         return _fold_narrow(name, element, rows, init)
     wide = np.dtype(np.longdouble if element is ElementType.F64 else np.float64)
     ufunc = _UFUNCS[name]
-    folded = ufunc(init.astype(wide), ufunc.reduce(rows.astype(wide), axis=0))
+    unit = -0.0 if name == "add" else 1.0  # NumPy would begin with +0, and make -0 + -0 come out as +0
+    folded = ufunc(init.astype(wide), ufunc.reduce(rows.astype(wide), axis=0, initial=unit))
     return round_float(np.asarray(folded), element)
 
 

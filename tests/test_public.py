@@ -1,0 +1,88 @@
+"""The public names, and the rules that hold for the whole of the house."""
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import cyxla
+import pytest
+from cyxla import config, errors
+from cyxla.errors import InvalidArgumentError
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_public_names_are_pinned():
+    assert cyxla.__all__ == [
+        "ElementType", "Error", "Executable", "Literal", "LocalClient", "LocalExecutable", "OpError", "Shape", "XlaBuilder",
+        "XlaComputation", "XlaOp", "__version__", "compile", "errors", "get_include", "hlo", "register_custom_call", "threads",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", cyxla.__all__)
+def test_every_public_name_is_there_and_documented(name):
+    value = getattr(cyxla, name)
+    assert name == "__version__" or inspect.getdoc(value)
+
+
+def test_unknown_public_name():
+    with pytest.raises(AttributeError, match="no attribute 'compil'"):
+        _ = cyxla.compil
+
+
+def test_imports_go_one_way():
+    from importlinter.cli import lint_imports
+
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), is_debug_mode=False, show_timings=False, verbose=False) == 0
+
+
+def test_import_loads_nothing_heavy():
+    code = "import json, sys, cyxla; print(json.dumps(sorted(sys.modules)))"
+    loaded = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert not {"scipy", "google.protobuf", "platformdirs", "cyxla.xla"} & set(loaded)
+
+
+CODES = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.OpError)]
+
+
+@pytest.mark.parametrize("cls", CODES, ids=lambda c: c.__name__)
+def test_errors_carry_their_code(cls):
+    error = cls("what")
+    assert error.message == "what"
+    assert error.code.isupper()
+    assert type(errors.from_code(error.number, "what")).code == error.code
+
+
+def test_errors_say_what_where_and_how_to_mend():
+    error = errors.ShapeError("sizes differ", rule="add C1", where="%x", hint="reshape one")
+    assert str(error) == "sizes differ  [add C1]\n  at:   %x\n  mend: reshape one"
+    assert isinstance(error, ValueError)
+
+
+def test_unknown_setting_names_the_nearest(monkeypatch):
+    monkeypatch.setenv("CYXLA_CACHE_DRI", "x")
+    with pytest.raises(InvalidArgumentError, match="CYXLA_CACHE_DIR"):
+        config.check_environment()
+
+
+@pytest.mark.parametrize(("name", "text", "value"), [
+    ("THREADS", "3", 3), ("CACHE", "0", False), ("CACHE", "on", True), ("DISABLE_HLO_PASSES", "cse, dce", ("cse", "dce")), ("CC", "", ""),
+])  # fmt: skip
+def test_settings_parse(monkeypatch, name, text, value):
+    monkeypatch.setenv("CYXLA_" + name, text)
+    assert config.get(name) == value
+
+
+@pytest.mark.parametrize(("name", "text"), [("THREADS", "0"), ("THREADS", "many"), ("CACHE", "perhaps")])
+def test_bad_settings_are_refused(monkeypatch, name, text):
+    monkeypatch.setenv("CYXLA_" + name, text)
+    with pytest.raises(InvalidArgumentError, match=f"CYXLA_{name}"):
+        config.check_environment()
+
+
+@pytest.mark.parametrize("options", [{"disabled_pases": ()}, {"nonsense": 1}])
+def test_unknown_options_are_refused(options):
+    with pytest.raises(InvalidArgumentError, match="unknown option"):
+        cyxla.compile("ENTRY e { ROOT x = f32[] parameter(0) }", platform="interpreter", **options)

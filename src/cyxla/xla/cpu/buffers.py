@@ -1,0 +1,277 @@
+"""Where each array of a plan lies: in the caller's memory, in a constant, or in the arena, several sharing a place if they can."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal as Choice
+from typing import NamedTuple
+
+from cyxla.types import Literal
+from cyxla.xla.cpu.arena import Temporary, place
+from cyxla.xla.cpu.kernel import Value
+from cyxla.xla.cpu.lifetimes import Life, Lifetimes, lifetimes
+from cyxla.xla.cpu.plan import Node, Plan
+
+
+class Place(NamedTuple):
+    """Memory: a buffer of the call by number, or an offset into the arena."""
+
+    kind: Choice["input", "output", "constant", "arena"]
+    at: int
+
+
+class Copy(NamedTuple):
+    """Bytes to be copied from one place to another."""
+
+    target: Place
+    source: Place
+    nbytes: int
+
+
+@dataclass
+class Buffers:
+    """The memory of a plan.
+
+    Attributes
+    ----------
+    places : dict of Value to Place
+        Every array that some kernel reads or writes.
+    scratch : dict of Node to Place
+        Working memory of kernels.
+    copies : dict of (Node or Plan, str, int) to list of Copy
+        What has to be copied, in order: ``(kernel, "before", 0)``, ``(while, "enter", 0)``, ``(while, "again", 0)``,
+        ``(conditional, "leave", branch)``, ``(plan, "return", 0)``.
+    constants : list of Literal
+        What the constant buffers hold.
+    inputs, outputs : int
+        How many buffers of each kind a call gets.
+    arena_bytes : int
+        Size of the arena.
+    """
+
+    places: dict[Value, Place] = field(default_factory=dict)
+    scratch: dict[Node, Place] = field(default_factory=dict)
+    copies: dict[tuple[Node | Plan, str, int], list[Copy]] = field(default_factory=dict)
+    constants: list[Literal] = field(default_factory=list)
+    inputs: int = 0
+    outputs: int = 0
+    arena_bytes: int = 0
+
+
+class _Memory:
+    """Lives that share one place.
+
+    Attributes
+    ----------
+    spans : list of (int, int)
+        Moments at which it is in use, sorted and apart.
+    begins, ends : dict of int to Life
+        Whose first and last moments they are.
+    output : int
+        Which result of the call it is, or -1.
+    """
+
+    __slots__ = ("begins", "ends", "fixed", "lives", "nbytes", "output", "spans", "temporary")
+
+    def __init__(self, life: Life) -> None:
+        self.lives = [life]
+        self.nbytes = life.nbytes
+        self.spans = [(life.start, life.end)]
+        self.begins, self.ends = {life.start: life}, {life.end: life}
+        self.fixed = life.fixed
+        self.output = -1
+        self.temporary: Temporary | None = None
+
+    def absorb(self, other: _Memory) -> None:
+        """Take over another one's lives."""
+        self.lives += other.lives
+        self.spans = _merged(self.spans, other.spans)
+        self.begins |= other.begins
+        self.ends |= other.ends
+        self.output = max(self.output, other.output)
+
+
+def assign(plan: Plan) -> Buffers:
+    """Give every array of an entry's plan a place."""
+    return _Assignment(plan, lifetimes(plan)).run()
+
+
+class _Assignment:
+    def __init__(self, plan: Plan, found: Lifetimes) -> None:
+        self.plan, self.found = plan, found
+        self.memory: dict[Life, _Memory] = {}
+        self.follows: set[tuple[Life | None, Life | None]] = set()
+        self.buffers = Buffers(inputs=len(plan.parameters), outputs=len(plan.results))
+
+    def run(self) -> Buffers:
+        for life in {id(v): v for v in (*self.found.lives.values(), *self.found.computed)}.values():
+            self.memory[life] = _Memory(life)
+        self.share()
+        self.place_arena()
+        self.place_values()
+        self.place_copies()
+        return self.buffers
+
+    # --- who shares with whom, the most useful sharings first -------------------------------------------------------
+
+    def share(self) -> None:
+        found = self.found
+        musts = [s for sharings in found.musts.values() for s in sharings]
+        moves = {when: [m for key, some in found.moves.items() if key[1] == when for m in some] for when in ("again", "leave", "enter")}
+        # Contents that change hands: these may follow each other in one place without a moment between them.
+        self.follows = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}
+        self.follows |= {(m.source, m.target) for some in moves.values() for m in some}
+        for a, b in found.forced:
+            self.join(self.memory[a], self.memory[b])
+        for pair in (*musts, *moves["again"], *moves["leave"], *moves["enter"]):
+            self.try_join(pair.target, pair.source)
+        for number, m in enumerate(found.moves[self.plan, "return", 0]):
+            memory = self.memory[m.source]
+            if not memory.fixed and memory.output < 0 and memory.nbytes == m.target.nbytes:
+                memory.output = number
+        for s in found.may:
+            self.try_join(s.target, s.source)
+
+    def try_join(self, target: Life, source: Life) -> None:
+        a, b = self.memory[source], self.memory[target]
+        if a is b or a.fixed or b.fixed or a.nbytes != b.nbytes or (a.output >= 0 and b.output >= 0):
+            return
+        if (source, target) in self.follows and self.apart(a, b):
+            self.join(a, b)
+
+    def apart(self, a: _Memory, b: _Memory) -> bool:
+        """Whether two memories are never in use at once, but for the moments when contents pass from one to the other."""
+        i = j = 0
+        while i < len(a.spans) and j < len(b.spans):
+            (a_start, a_end), (b_start, b_end) = a.spans[i], b.spans[j]
+            low, high = max(a_start, b_start), min(a_end, b_end)
+            if low < high or (low == high and not (self.passes(a, b, low) if a_end == low else self.passes(b, a, low))):
+                return False
+            if a_end < b_end:
+                i += 1
+            else:
+                j += 1
+        return True
+
+    def passes(self, before: _Memory, after: _Memory, moment: int) -> bool:
+        """Whether what ends in one memory at a moment becomes what begins in the other."""
+        ending, beginning = before.ends.get(moment), after.begins.get(moment)
+        return (ending, beginning) in self.follows
+
+    def join(self, a: _Memory, b: _Memory) -> None:
+        if a is b:
+            return
+        if len(a.lives) < len(b.lives):
+            a, b = b, a
+        a.absorb(b)
+        for life in b.lives:
+            self.memory[life] = a
+
+    # --- places -----------------------------------------------------------------------------------------------------
+
+    def place_arena(self) -> None:
+        temporaries = []
+        for memory in dict.fromkeys(self.memory[life] for life in self.found.computed):
+            if memory.output < 0:
+                memory.temporary = Temporary(memory.nbytes, memory.spans[0][0], memory.spans[-1][1])
+                temporaries.append(memory.temporary)
+        self.cycles = self.reserve_for_cycles(temporaries)
+        self.buffers.arena_bytes = place(temporaries)
+
+    def reserve_for_cycles(self, temporaries: list[Temporary]) -> dict[tuple[Node | Plan, str, int], Temporary]:
+        """Memory for one array wherever a loop's state changes places with itself."""
+        reserved = {}
+        for key, moves in self.found.moves.items():
+            if key[1] != "again":
+                continue
+            targets = {id(self.memory[m.target]) for m in moves}
+            crossing = [m for m in moves if self.memory[m.source] is not self.memory[m.target] and id(self.memory[m.source]) in targets]
+            if crossing:
+                moment = moves[0].moment
+                reserved[key] = Temporary(max(m.source.nbytes for m in crossing), moment, moment)
+                temporaries.append(reserved[key])
+        return reserved
+
+    def place_values(self) -> None:
+        inputs = {value: n for n, value in enumerate(self.plan.parameters)}
+        constants: dict[Literal, int] = {}
+        for value, life in self.found.lives.items():
+            if life.fixed and life.value is not None and life.value not in inputs:
+                literal = _literal(life.value)
+                number = constants.setdefault(literal, len(constants))
+                self.buffers.places[value] = Place("constant", number)
+            elif life.fixed and life.value is not None:
+                self.buffers.places[value] = Place("input", inputs[life.value])
+            else:
+                self.buffers.places[value] = self.place_of(life)
+        self.buffers.constants = list(constants)
+        self.buffers.scratch = {node: self.place_of(life) for node, life in self.found.scratch.items()}
+
+    def place_of(self, life: Life) -> Place:
+        if life.fixed:
+            assert life.value is not None
+            return self.buffers.places[life.value]
+        memory = self.memory[life]
+        if memory.output >= 0:
+            return Place("output", memory.output)
+        assert memory.temporary is not None
+        return Place("arena", memory.temporary.offset)
+
+    # --- copies -----------------------------------------------------------------------------------------------------
+
+    def place_copies(self) -> None:
+        copies = self.buffers.copies
+        for node, sharings in self.found.musts.items():
+            copies[node, "before", 0] = _needed([Copy(self.place_of(s.target), self.place_of(s.source), s.source.nbytes) for s in sharings])
+        for key, moves in self.found.moves.items():
+            if key[1] == "return":
+                wanted = [Copy(Place("output", n), self.place_of(m.source), m.source.nbytes) for n, m in enumerate(moves)]
+            else:
+                wanted = [Copy(self.place_of(m.target), self.place_of(m.source), m.source.nbytes) for m in moves]
+            spare = self.cycles.get(key)
+            copies[key] = _sequence(_needed(wanted), Place("arena", spare.offset) if spare else None)
+
+
+def _literal(value: Value) -> Literal:
+    literal: Literal = value.instruction.attrs["literal"]
+    for i in value.index:
+        literal = literal.elements[i]
+    return literal
+
+
+def _needed(copies: Sequence[Copy]) -> list[Copy]:
+    return [c for c in copies if c.target != c.source and c.nbytes]
+
+
+def _sequence(copies: list[Copy], spare: Place | None) -> list[Copy]:
+    """Order copies that happen at once so that none overwrites what a later one reads; `spare` breaks cycles."""
+    ordered: list[Copy] = []
+    waiting = list(copies)
+    while waiting:
+        sources = {c.source for c in waiting}
+        free = [c for c in waiting if c.target not in sources]
+        if not free:
+            # Every target is still to be read: save one, and let its readers read the saved one.
+            assert spare is not None, "a cycle of copies outside a loop"
+            saved = waiting[0].target
+            ordered.append(Copy(spare, saved, waiting[0].nbytes))
+            waiting = [c._replace(source=spare) if c.source == saved else c for c in waiting]
+            continue
+        ordered += free
+        taken = set(free)
+        waiting = [c for c in waiting if c not in taken]
+    return ordered
+
+
+Spans = list[tuple[int, int]]
+
+
+def _merged(a: Spans, b: Spans) -> Spans:
+    merged: Spans = []
+    for start, end in sorted(a + b):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,159 @@
+"""The body of a module's entry: calls of kernels, copies, loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.buffers import Buffers, Copy, Place
+from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.plan import ConditionalNode, KernelNode, Node, Plan, WhileNode
+
+POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
+CHUNK = 250  # calls in one C function: the time of a compiler grows faster than the length of a function
+NESTING = 8  # loops and branches in one C function, for the same reason
+CALL_COST = 5.0  # ns of a call beside the kernel's work
+PART = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
+
+
+class ControlWriter:
+    """Writes what runs a plan, cut into functions of bearable length.
+
+    Parameters
+    ----------
+    buffers : Buffers
+        Where everything lies.
+    name_of : callable
+        Gives the C name of a kernel.
+    """
+
+    def __init__(self, buffers: Buffers, name_of: Callable[[Kernel], str]) -> None:
+        self.buffers, self.name_of = buffers, name_of
+        self.parts: list[str] = []  # callees first
+
+    def entry(self, plan: Plan) -> str:
+        """The definition of the entry; the functions it needs are in `parts`."""
+        c = CWriter()
+        with c.block("CYX_EXPORT cyx_status cyx_main(void *const *bufs, const cyx_ctx *ctx)"):
+            c.line("int64_t done = 0, *const work = &done;")
+            self._body(c, lambda: self.plan(c, plan, 0))
+        return c.text()
+
+    def _body(self, c: CWriter, write: Callable[[], None]) -> None:
+        c.line("char *const arena = ctx->arena;")
+        c.line("cyx_status s;")
+        write()
+        c.line("(void)arena; (void)work; (void)s;")
+        c.line("return CYX_OK;")
+
+    def _part(self, write: Callable[[CWriter], None]) -> str:
+        """Write a function of its own; the statement that calls it."""
+        c = CWriter()
+        body = CWriter(1)
+        write(body)  # first, so that what it calls comes before it
+        name = f"part{len(self.parts)}"
+        with c.block(PART.format(name=name)):
+            self._body(c, lambda: c.lines(body.text().splitlines()))
+        self.parts.append(c.text().replace("\n    ", "\n  "))
+        return f"if ((s = {name}(bufs, ctx, work))) return s;"
+
+    def plan(self, c: CWriter, plan: Plan, depth: int) -> None:
+        """Everything a plan does, with the copies into the results if it is the entry's."""
+        self.nodes(c, plan.nodes, depth)
+        self.copies(c, self.buffers.copies.get((plan, "return", 0), ()))
+
+    def nodes(self, c: CWriter, nodes: Sequence[Node], depth: int) -> None:
+        """Nodes in order; many of them in several functions."""
+        if len(nodes) <= CHUNK:
+            for node in nodes:
+                self.node(c, node, depth)
+            return
+        for k in range(0, len(nodes), CHUNK):
+            some = nodes[k : k + CHUNK]
+            c.line(self._part(lambda part, some=some: self.nodes(part, some, 0)))  # type: ignore[misc]
+
+    def node(self, c: CWriter, node: Node, depth: int) -> None:
+        """One node."""
+        if isinstance(node, KernelNode):
+            self.kernel(c, node)
+            return
+        if depth >= NESTING:
+            c.line(self._part(lambda part: self.node(part, node, 0)))
+            return
+        if isinstance(node, WhileNode):
+            self.loop(c, node, depth + 1)
+        else:
+            self.branches(c, node, depth + 1)
+
+    # --- kernels ----------------------------------------------------------------------------------------------------
+
+    def kernel(self, c: CWriter, node: KernelNode) -> None:
+        """A call, on this thread if there is one task, else on all."""
+        self.copies(c, self.buffers.copies.get((node, "before", 0), ()))
+        step = node.step
+        if all(v.shape.nbytes == 0 for v in step.writes):
+            return
+        name = self.name_of(step.kernel)
+        bufs = ", ".join(self.pointer(p) for p in self._places(node, step))
+        tasks = step.kernel.tasks
+        call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
+        c.line(f"{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}")
+
+    def _places(self, node: KernelNode, step: Step) -> list[Place]:
+        reads = [self.place(v) for v in step.reads]
+        writes = [self.place(v) for v in step.writes]
+        for w, r in step.must_alias:
+            reads[r] = writes[w]
+        return [*reads, *writes, *([self.buffers.scratch[node]] if node in self.buffers.scratch else [])]
+
+    # --- loops and branches -----------------------------------------------------------------------------------------
+
+    def loop(self, c: CWriter, node: WhileNode, depth: int) -> None:
+        """A C loop around condition and body."""
+        self.copies(c, self.buffers.copies[node, "enter", 0])
+        with c.block("for (;;)"):
+            self.nodes(c, node.condition.nodes, depth)
+            c.line(f"if (!*(const uint8_t *)({self.pointer(self.place(node.condition.results[0]))})) break;")
+            self.nodes(c, node.body.nodes, depth)
+            self.copies(c, self.buffers.copies[node, "again", 0])
+            cost = int(node.cost + CALL_COST * (len(node.body.nodes) + len(node.condition.nodes))) + 1
+            c.line(f"if ((*work += {min(cost, POLL_EVERY)}) >= {POLL_EVERY}) {{ *work = 0; if ((s = ctx->poll(ctx))) return s; }}")
+
+    def branches(self, c: CWriter, node: ConditionalNode, depth: int) -> None:
+        """A C switch; the last branch also takes every number that is none of a branch."""
+        at = self.pointer(self.place(node.selector))
+        if node.selector.shape.dtype is ElementType.PRED:
+            choice = f"*(const uint8_t *)({at}) == 0"
+        else:
+            choice = f"*(const {UNALIGNED_S32} *)({at})"
+        with c.block(f"switch ({choice})"):
+            for k, branch in enumerate(node.branches):
+                last = k == len(node.branches) - 1
+                with c.block("default:" if last else f"case {k}:"):
+                    self.nodes(c, branch.nodes, depth)
+                    self.copies(c, self.buffers.copies[node, "leave", k])
+                    c.line("break;")
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def copies(self, c: CWriter, copies: Sequence[Copy]) -> None:
+        """Copies, in order."""
+        for copy in copies:
+            c.line(f"__builtin_memcpy({self.pointer(copy.target)}, {self.pointer(copy.source)}, {copy.nbytes});")
+
+    def place(self, value: Value) -> Place:
+        """Where a value lies."""
+        return self.buffers.places[value]
+
+    def pointer(self, place: Place) -> str:
+        """A place as a C expression: the call's buffers are the inputs, the results, the constants."""
+        b = self.buffers
+        if place.kind == "arena":
+            return f"arena + {place.at}"
+        start = {"input": 0, "output": b.inputs, "constant": b.inputs + b.outputs}[place.kind]
+        return f"bufs[{start + place.at}]"
+
+
+UNALIGNED_S32 = "cyx_s32_anywhere"
+DEFINITIONS = f"typedef int32_t {UNALIGNED_S32} __attribute__((aligned(1), may_alias));\n"

@@ -1,0 +1,176 @@
+"""A computation as the sequence of kernels, loops and branches that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu.emitters import emit
+from cyxla.xla.cpu.fusion import fuse
+from cyxla.xla.cpu.kernel import Step, Value
+from cyxla.xla.cpu.values import leaves, own_leaves, resolve
+from cyxla.xla.hlo import Computation, Instruction
+
+MAX_NESTING = 100  # of loops and branches
+CONTROL_FLOW = frozenset({"while", "conditional"})
+
+
+@dataclass(frozen=True, eq=False)
+class KernelNode:
+    """One kernel, called once."""
+
+    step: Step
+
+    @property
+    def cost(self) -> float:
+        """Estimated ns."""
+        return self.step.kernel.cost
+
+
+@dataclass(frozen=True, eq=False)
+class WhileNode:
+    """A loop over a state of arrays.
+
+    Attributes
+    ----------
+    initial : list of Value
+        The state before the first turn.
+    state : list of Value
+        The state after the last.
+    condition, body : Plan
+        Both take the state; the one results in a predicate, the other in the next state.
+    """
+
+    initial: list[Value]
+    state: list[Value]
+    condition: Plan
+    body: Plan
+
+    @property
+    def cost(self) -> float:
+        """Estimated ns of one turn."""
+        return self.condition.cost + self.body.cost
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalNode:
+    """A choice between computations; a selector outside their range picks the last.
+
+    Attributes
+    ----------
+    selector : Value
+        A predicate (true picks branch 0, false branch 1) or a number.
+    branches : list of Plan
+        What there is to choose from.
+    arguments : list of list of Value
+        What each branch takes.
+    results : list of Value
+        What the chosen branch results in.
+    """
+
+    selector: Value
+    branches: list[Plan]
+    arguments: list[list[Value]]
+    results: list[Value]
+
+    @property
+    def cost(self) -> float:
+        """Estimated ns of the longest branch."""
+        return max(b.cost for b in self.branches)
+
+
+Node: TypeAlias = KernelNode | WhileNode | ConditionalNode
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What runs a computation.
+
+    Attributes
+    ----------
+    computation : Computation
+        What it came from.
+    nodes : list of Node
+        In the order they run.
+    parameters : list of Value
+        The array leaves of all parameters, in order.
+    results : list of Value
+        The array leaves of the root, in order; a leaf may be a parameter, a constant, or stand there twice.
+    """
+
+    computation: Computation
+    nodes: list[Node]
+    parameters: list[Value]
+    results: list[Value]
+
+    @property
+    def cost(self) -> float:
+        """Estimated ns, each loop counted as one turn."""
+        return sum(n.cost for n in self.nodes) + 1.0
+
+    def steps(self) -> Iterator[Step]:
+        """All calls of kernels, those inside loops and branches included."""
+        for node in self.nodes:
+            if isinstance(node, KernelNode):
+                yield node.step
+            elif isinstance(node, WhileNode):
+                yield from node.condition.steps()
+                yield from node.body.steps()
+            else:
+                for branch in node.branches:
+                    yield from branch.steps()
+
+
+def plan(computation: Computation, nesting: int = 0) -> Plan:
+    """Decide which kernels run a computation, and in what order.
+
+    Parameters
+    ----------
+    computation : Computation
+        Without calls, and without computations that several loops or branches share.
+    nesting : int
+        How many loops and branches are around it.
+
+    Raises
+    ------
+    UnimplementedError
+        Something in it has no native code, or the nesting is deeper than `MAX_NESTING`.
+    """
+    if nesting > MAX_NESTING:
+        raise UnimplementedError(f"native code for loops and branches nested deeper than {MAX_NESTING}")
+    nodes: list[Node] = []
+    for group in fuse(computation, materialised=_materialised(computation)):
+        first = group.instructions[0]
+        if first.opcode == "while":
+            nodes.append(_while(first, nesting))
+        elif first.opcode == "conditional":
+            nodes.append(_conditional(first, nesting))
+        else:
+            nodes.extend(KernelNode(step) for step in emit(group))
+    parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
+    return Plan(computation, nodes, parameters, leaves(computation.root))
+
+
+def _while(ins: Instruction, nesting: int) -> WhileNode:
+    body, condition = ins.called
+    return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition, nesting + 1), plan(body, nesting + 1))
+
+
+def _conditional(ins: Instruction, nesting: int) -> ConditionalNode:
+    arguments = [leaves(o) for o in ins.operands[1:]]
+    branches = [plan(c, nesting + 1) for c in ins.called]
+    return ConditionalNode(resolve(ins.operands[0]), branches, arguments, own_leaves(ins))
+
+
+def _materialised(computation: Computation) -> set[Instruction]:
+    """What must be in memory: what results, and what loops and branches take."""
+    wanted = {v.instruction for v in leaves(computation.root)}
+    for ins in computation.instructions:
+        if ins.opcode in CONTROL_FLOW:
+            wanted.update(v.instruction for o in ins.operands for v in leaves(o))
+    return wanted
+
+
+__all__ = ["CONTROL_FLOW", "MAX_NESTING", "ConditionalNode", "KernelNode", "Node", "Plan", "WhileNode", "plan"]

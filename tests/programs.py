@@ -1,0 +1,48 @@
+"""Small programs made from opcodes, for tests that run them on both platforms."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from cyxla.hlo import HloModule, infer_shape
+from cyxla.types import ElementType, Shape
+
+
+def single(opcode: str, operands: Sequence[Shape], attrs: Mapping[str, Any] | None = None, result: Shape | None = None) -> HloModule:
+    """A module whose root applies one opcode to its parameters."""
+    module = HloModule(opcode)
+    module.entry = entry = module.new_computation("main")
+    params = [entry.add("parameter", attrs={"parameter_number": k}, shape=s) for k, s in enumerate(operands)]
+    shape = infer_shape(opcode, params, attrs or {}, declared=result)
+    entry.root = entry.add(opcode, params, attrs, shape=shape)
+    return module
+
+
+def epsilon(dtype: ElementType) -> float:
+    """Distance from 1 to the next number."""
+    return float(ml_dtypes.finfo(dtype.real_part.numpy_dtype).eps)
+
+
+def smallest_normal(dtype: ElementType) -> float:
+    return float(ml_dtypes.finfo(dtype.real_part.numpy_dtype).tiny)
+
+
+def assert_same(got: np.ndarray, want: np.ndarray, dtype: ElementType, ulp: float, floor: float = 0.0) -> None:
+    """Equal within `ulp`; NaN matches NaN; `floor` is a part of the largest element that each may be measured by."""
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    if not (dtype.is_float or dtype.is_complex):
+        np.testing.assert_array_equal(got, want)
+        return
+    wide = np.complex128 if dtype.is_complex else np.float64
+    with np.errstate(all="ignore"):
+        g, w = got.astype(wide), want.astype(wide)
+        for a, b in ((g.real, w.real), (g.imag, w.imag)):
+            special = ~(np.isfinite(a) & np.isfinite(b))
+            np.testing.assert_array_equal(a[special], b[special])
+        finite = np.isfinite(g) & np.isfinite(w)
+        size = np.abs(w[finite])
+        scale = np.maximum(np.maximum(size, floor * size.max(initial=0.0)), smallest_normal(dtype))
+        error = np.abs(g - w)[finite] / scale / epsilon(dtype)
+    worst = float(error.max(initial=0.0))
+    assert worst <= ulp, f"{worst:.3g} ulp at {np.argwhere(finite)[np.argmax(error)]}: {g[finite][np.argmax(error)]!r}, want {w[finite][np.argmax(error)]!r}"

@@ -1,0 +1,60 @@
+"""Arrays that hurt: NaN, infinities, signed zeros, denormals, extreme integers, beside ordinary numbers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from cyxla.types import ElementType, Shape
+from hypothesis import strategies as st
+
+FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 100.0, np.inf, -np.inf, np.nan]
+
+
+def hostile(dtype: ElementType) -> np.ndarray:
+    """The values that break things, in an array of the type."""
+    kind = dtype.numpy_dtype
+    if dtype is ElementType.PRED:
+        return np.array([False, True])
+    if dtype.is_integer:
+        low, high = integer_range(dtype)
+        values = [v for v in (0, 1, 2, 3, 7, -1, -2, low, low + 1, high - 1, high, dtype.bits) if low <= v <= high]
+        return np.array(values, object).astype(np.int64 if low < 0 else np.uint64).astype(kind)
+    with np.errstate(all="ignore"):
+        if dtype.is_complex:
+            parts = hostile(dtype.real_part)[:9]
+            return np.array([complex(a, b) for a in parts for b in parts]).astype(kind)
+        bits = np.array([1, 2], f"u{kind.itemsize}").view(kind)  # the smallest denormals
+        large = np.array([np.finfo(np.float64).max]).astype(kind) if dtype is ElementType.F64 else np.array([60000.0, 3e38]).astype(kind)
+        return np.concatenate([np.array(FLOATS).astype(kind), bits, large])
+
+
+def integer_range(dtype: ElementType) -> tuple[int, int]:
+    """Smallest and largest value."""
+    return (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.is_signed else (0, 2**dtype.bits - 1)
+
+
+def random_array(shape: Shape, seed: int, pain: float = 0.3) -> np.ndarray:
+    """An array of ordinary values in which a part is hostile."""
+    rng = np.random.default_rng(seed)
+    dtype, dims = shape.dtype, shape.dims
+    plain = ordinary(dtype, dims, rng)
+    nasty = hostile(dtype)
+    chosen = nasty[rng.integers(0, len(nasty), dims)]
+    return np.where(rng.random(dims) < pain, chosen, plain).astype(dtype.numpy_dtype).reshape(dims)
+
+
+def ordinary(dtype: ElementType, dims: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+    """Values of moderate size."""
+    kind = dtype.numpy_dtype
+    if dtype is ElementType.PRED:
+        return rng.random(dims) < 0.5
+    if dtype.is_integer:
+        low, high = integer_range(dtype)
+        return rng.integers(max(low, -50), min(high, 50), dims, endpoint=True).astype(kind)
+    values = rng.standard_normal(dims) * 2
+    with np.errstate(all="ignore"):
+        return (values + 1j * rng.standard_normal(dims)).astype(kind) if dtype.is_complex else np.asarray(values).astype(kind)
+
+
+def arrays(shape: Shape) -> st.SearchStrategy[np.ndarray]:
+    """Arrays of one shape, more or less hostile."""
+    return st.builds(random_array, st.just(shape), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.3, 1.0]))

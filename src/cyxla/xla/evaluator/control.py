@@ -15,13 +15,13 @@ from cyxla.xla.hlo.instruction import Instruction
 
 @evaluates("parameter")
 def parameter(ev: Evaluation, ins: Instruction) -> Value:
-    """The argument of that number."""
+    """Give the argument of that number."""
     return ev.argument(int(ins.attrs["parameter_number"]))
 
 
 @evaluates("call", "fusion")
 def call(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
-    """What the called computation gives."""
+    """Give what the called computation gives."""
     return (yield ins.called[0], operands)
 
 
@@ -63,7 +63,7 @@ def async_update(ev: Evaluation, ins: Instruction, started: Value) -> Value:
 
 @evaluates("async-done")
 def async_done(ev: Evaluation, ins: Instruction, started: Value) -> Value:
-    """The result that the start computed."""
+    """Give the result that the start computed."""
     return tuple_of(started)[1]
 
 
@@ -75,31 +75,31 @@ def copy_start(ev: Evaluation, ins: Instruction, value: Value) -> Value:
 
 @evaluates("copy-done")
 def copy_done(ev: Evaluation, ins: Instruction, started: Value) -> Value:
-    """The destination of the copy."""
+    """Give the destination of the copy."""
     return tuple_of(started)[0]
 
 
 @evaluates("copy", "opt-barrier", "domain")
 def identity(ev: Evaluation, ins: Instruction, value: Value) -> Value:
-    """The operand."""
+    """Give the operand."""
     return value
 
 
 @evaluates("after-all")
 def after_all(ev: Evaluation, ins: Instruction, *tokens: Value) -> Value:
-    """A token that comes after others."""
+    """Give a token that comes after others."""
     return TOKEN_VALUE
 
 
 @evaluates("add-dependency")
 def add_dependency(ev: Evaluation, ins: Instruction, value: Value, token: Value) -> Value:
-    """The first operand."""
+    """Give the first operand."""
     return value
 
 
 @evaluates("tuple")
 def make_tuple(ev: Evaluation, ins: Instruction, *elements: Value) -> Value:
-    """The operands, as one value."""
+    """Give the operands, as one value."""
     return elements
 
 
@@ -111,7 +111,7 @@ def get_tuple_element(ev: Evaluation, ins: Instruction, value: Value) -> Value:
 
 @evaluates("constant")
 def constant(ev: Evaluation, ins: Instruction) -> Value:
-    """The literal."""
+    """Give the literal."""
     return _literal(ins.attrs["literal"])
 
 

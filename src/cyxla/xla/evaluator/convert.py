@@ -31,7 +31,8 @@ def convert_array(x: Array, to: ElementType) -> Array:
     """Convert values as HLO does.
 
     Floats become integers by truncation, held at the ends of the range, NaN becomes 0. Integers keep their low bits.
-    What becomes a float is rounded once, to nearest even. Complex numbers lose their imaginary part on the way to reals.
+    What becomes a float is rounded once, to nearest even. Complex numbers lose their imaginary part where the result is
+    real.
     """
     source = from_numpy(x.dtype)
     if source is to:

@@ -44,11 +44,13 @@ def broadcast(ev: Evaluation, ins: Instruction, x: Array) -> Array:
 @evaluates("reshape")
 def reshape(ev: Evaluation, ins: Instruction, x: Array) -> Array:
     """Keep the row-major order of elements."""
+    if not ins.shape.rank and not ins.operands[0].shape.rank:
+        return x  # in a computation of scalars, run on arrays
     return x.reshape(_present_sizes(ins.shape, x))
 
 
 def _present_sizes(shape: Shape, x: Array) -> tuple[int, ...]:
-    """Sizes of a reshape's result: where the operand is smaller than its bound, the dynamic dimensions take the loss."""
+    """Return the sizes of a reshape's result; dynamic dimensions take what the operand lacks to its bound."""
     if x.size == shape.size or not shape.is_dynamic:
         return shape.dims
     moving = [d for d, is_dynamic in enumerate(shape.dynamic) if is_dynamic]

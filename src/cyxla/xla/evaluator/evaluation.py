@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.errors import InternalError, InvalidArgumentError, OpError
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
-from cyxla.xla.evaluator.values import Array, Token, Value, fits, import_value
+from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, computations_post_order
@@ -79,7 +79,7 @@ class Plan:
 
 
 class _Frame:
-    """A computation on its way: its plan, the next step, the values it still needs, the handler that waits for a call."""
+    """A computation on its way: its plan, the next step, the values still needed, the handler that waits for a call."""
 
     __slots__ = ("args", "next", "plan", "values", "waiting")
 
@@ -133,7 +133,7 @@ class Evaluation:
         return apply_elementwise(self, computation, arrays)
 
     def scalar_function(self, computation: Computation) -> str | None:
-        """The opcode that a computation applies to its two scalar parameters in order (or either order if it commutes), else None."""
+        """Return the opcode that a computation applies to its two scalar parameters, in order unless it commutes, or None."""
         from cyxla.xla.evaluator.vectorise import scalar_function
 
         if computation not in self._scalar_names:
@@ -141,7 +141,7 @@ class Evaluation:
         return self._scalar_names[computation]
 
     def argument(self, number: int) -> Value:
-        """The argument of the innermost running computation."""
+        """Return an argument of the innermost running computation."""
         return self._args[number]
 
     def plan(self, computation: Computation, root: Instruction | None = None) -> Plan:
@@ -166,7 +166,7 @@ class Evaluation:
         for slot, n in last.items():
             frees.setdefault(n, []).append(slot)
         steps = tuple(
-            Step(ins, handler_of(ins.opcode), tuple(slots[o] for o in ins.operands), n, tuple(frees.get(n, ())))
+            Step(ins, _handler(ins), tuple(slots[o] for o in ins.operands), n, tuple(frees.get(n, ())))
             for n, ins in enumerate(order)
         )
         return Plan(computation, steps, slots[root], len(computation.parameters))
@@ -251,7 +251,7 @@ class Evaluation:
             frame.waiting = None
             self._store(frame, frame.plan.steps[frame.next], stop.value, checked)
             return None
-        except OpError as error:
+        except Exception as error:
             _locate(error, frame.plan.steps[frame.next].instruction)
             raise
         return request
@@ -262,7 +262,7 @@ class Evaluation:
             self.options.poll()
         try:
             return step.handler(self, step.instruction, *[values[o] for o in step.operands])
-        except OpError as error:
+        except Exception as error:
             _locate(error, step.instruction)
             raise
 
@@ -277,9 +277,28 @@ class Evaluation:
         frame.next += 1
 
 
-def _locate(error: OpError, ins: Instruction) -> None:
-    if not error.where:
-        error.where = f"{ins!r} of computation {ins.computation.name}"
+def _handler(ins: Instruction) -> Handler:
+    """Return the opcode's handler; elementwise results of dynamic shape first cut operands to their common size."""
+    handler = handler_of(ins.opcode)
+    return _on_common_size(handler) if ins.row.elementwise and ins.shape.is_dynamic else handler
+
+
+def _on_common_size(handler: Handler) -> Handler:
+    def cut(ev: Evaluation, ins: Instruction, *operands: Array) -> Any:
+        sizes = [min(n) for n in zip(*(x.shape for x in operands if x.ndim), strict=True)]
+        common = tuple(map(slice, sizes))
+        return handler(ev, ins, *(x[common] if x.ndim else x for x in operands))
+
+    return cut
+
+
+def _locate(error: Exception, ins: Instruction) -> None:
+    """Tell where an error came from, unless an instruction further in did."""
+    place = f"{ins!r} of computation {ins.computation.name}"
+    if isinstance(error, OpError):
+        error.where = error.where or place
+    elif not getattr(error, "__notes__", None):
+        error.add_note(f"while evaluating {place}")
 
 
 def _check(ins: Instruction, value: Value) -> None:
@@ -348,4 +367,4 @@ def evaluate_computation(computation: Computation, args: Sequence[Any], *, optio
         raise InvalidArgumentError(f"computation {computation.name} takes {len(parameters)} arguments, got {len(args)}")
     values = [import_value(a, p.shape) for a, p in zip(args, parameters, strict=True)]
     with np.errstate(all="ignore"):
-        return Evaluation(options).apply(computation, *values)
+        return export_value(Evaluation(options).apply(computation, *values))

@@ -1,4 +1,4 @@
-"""Real functions on NumPy floats: exact ones in the type they are given, smooth ones meant for a wider type than the result."""
+"""Real functions on NumPy floats: exact ones in the type given, smooth ones meant for a type wider than the result."""
 
 from __future__ import annotations
 

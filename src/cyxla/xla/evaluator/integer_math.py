@@ -1,6 +1,7 @@
 """Arithmetic on NumPy integers as HLO defines it: everything wraps, nothing traps.
 
-Each function takes the width in bits first: types below a byte come in bytes, sign-extended, and the caller cuts the result.
+Each function takes the width in bits first: types below a byte come in bytes, sign-extended, and the caller cuts the
+result to its width.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ def evaluates(*opcodes: str) -> Callable[[Handler], Handler]:
     """Register a function as the meaning of opcodes.
 
     The function gets the `Evaluation`, the instruction and the operands' values, and returns the value. One that calls
-    computations as programs (call, while, ..) is a generator: it yields ``(computation, arguments)``, is sent the result,
-    and returns its own value, so that no depth of nesting meets Python's recursion limit.
+    computations as programs (call, while, ..) is a generator: it yields ``(computation, arguments)``, is sent the
+    result, and returns its own value, so that no depth of nesting meets Python's recursion limit.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def evaluates(*opcodes: str) -> Callable[[Handler], Handler]:
 
 
 def handler_of(opcode: str) -> Handler:
-    """The function that evaluates an opcode.
+    """Return the function that evaluates an opcode.
 
     Raises
     ------

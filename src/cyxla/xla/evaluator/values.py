@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias, Union
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,11 @@ class Token:
 
 
 TOKEN_VALUE: Final = Token()
-Value: TypeAlias = Union[Array, tuple["Value", ...], Token]
+Value: TypeAlias = "Array | tuple[Value, ...] | Token"
 
 
 def numpy_dtype(shape: Shape) -> np.dtype[Any]:
-    """The NumPy dtype of arrays of this shape."""
+    """Return the NumPy dtype of arrays of this shape."""
     dtype = shape.dtype.numpy_dtype
     if dtype is None:
         raise InvalidArgumentError(f"{shape} is not the shape of an array")
@@ -35,21 +35,21 @@ def numpy_dtype(shape: Shape) -> np.dtype[Any]:
 
 
 def array_of(value: Value) -> Array:
-    """The value, which must be an array."""
+    """Return the value, which must be an array."""
     if not isinstance(value, np.ndarray):
         raise InvalidArgumentError(f"expected an array, got a {type(value).__name__}")
     return value
 
 
 def tuple_of(value: Value) -> tuple[Value, ...]:
-    """The value, which must be a tuple."""
+    """Return the value, which must be a tuple."""
     if not isinstance(value, tuple):
         raise InvalidArgumentError(f"expected a tuple, got a {type(value).__name__}")
     return value
 
 
 def zeros(shape: Shape) -> Value:
-    """The value of a shape with every element zero."""
+    """Return the value of a shape with every element zero."""
     if shape.is_tuple:
         return tuple(zeros(e) for e in shape.elements)
     return np.zeros(shape.dims, numpy_dtype(shape)) if shape.is_array else TOKEN_VALUE
@@ -73,6 +73,13 @@ def import_value(value: Any, shape: Shape) -> Value:
     if array.dtype != numpy_dtype(shape) or not fits(array.shape, shape):
         raise InvalidArgumentError(f"expected {shape}, got {array.dtype}{list(array.shape)}")
     return array.astype(numpy_dtype(shape), copy=False)
+
+
+def export_value(value: Value) -> Value:
+    """Hand out a value as arrays of the caller's own, in row-major order."""
+    if isinstance(value, tuple):
+        return tuple(map(export_value, value))
+    return np.array(value, order="C", copy=True) if isinstance(value, np.ndarray) else value
 
 
 def fits(dims: tuple[int, ...], shape: Shape) -> bool:

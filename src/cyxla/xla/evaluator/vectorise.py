@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from cyxla.xla.evaluator.evaluation import Evaluation
 
 # Opcodes besides the elementwise ones that mean the same on a batch of scalars.
-_ALSO = frozenset(
-    {"parameter", "constant", "tuple", "get-tuple-element", "copy", "opt-barrier", "call", "fusion", "reduce-precision"}
-)
+_ALSO = frozenset({
+    "parameter", "constant", "tuple", "get-tuple-element", "copy", "opt-barrier", "call", "fusion", "broadcast", "reshape",
+})  # fmt: skip
 
 
 def apply_elementwise(ev: Evaluation, computation: Computation, arrays: Sequence[Array]) -> list[Array]:

@@ -108,25 +108,66 @@ static inline CYX_ALWAYS float cyx_abs_f32(float x) { return __builtin_fabsf(x);
 
 static inline CYX_ALWAYS double cyx_abs_f64(double x) { return __builtin_fabs(x); }
 
-static inline CYX_ALWAYS float cyx_floor_f32(float x) { return __builtin_floorf(x); }
+/* Processors before SSE4.1 round by hand, since the builtins would call libm. */
+#if defined(__x86_64__) && !defined(__SSE4_1__)
+#define CYX_ROUND_BY_HAND 1
+#else
+#define CYX_ROUND_BY_HAND 0
+#endif
 
-static inline CYX_ALWAYS double cyx_floor_f64(double x) { return __builtin_floor(x); }
+static inline CYX_ALWAYS float cyx_round_nearest_even_f32(float x) {
+  if (!CYX_ROUND_BY_HAND) return __builtin_rintf(x);
+  float a = __builtin_fabsf(x);
+  return a < 0x1p23f ? __builtin_copysignf((a + 0x1p23f) - 0x1p23f, x) : x;
+}
 
-static inline CYX_ALWAYS float cyx_ceil_f32(float x) { return __builtin_ceilf(x); }
+static inline CYX_ALWAYS float cyx_floor_f32(float x) {
+  if (!CYX_ROUND_BY_HAND) return __builtin_floorf(x);
+  float r = cyx_round_nearest_even_f32(x);
+  return __builtin_copysignf(r > x ? r - 1.0f : r, x);
+}
 
-static inline CYX_ALWAYS double cyx_ceil_f64(double x) { return __builtin_ceil(x); }
+static inline CYX_ALWAYS float cyx_ceil_f32(float x) {
+  if (!CYX_ROUND_BY_HAND) return __builtin_ceilf(x);
+  float r = cyx_round_nearest_even_f32(x);
+  return __builtin_copysignf(r < x ? r + 1.0f : r, x);
+}
 
-static inline CYX_ALWAYS float cyx_round_nearest_even_f32(float x) { return __builtin_rintf(x); }
+static inline CYX_ALWAYS float cyx_truncate_f32(float x) {
+  if (!CYX_ROUND_BY_HAND) return __builtin_truncf(x);
+  return __builtin_copysignf(cyx_floor_f32(__builtin_fabsf(x)), x);
+}
 
-static inline CYX_ALWAYS double cyx_round_nearest_even_f64(double x) { return __builtin_rint(x); }
+static inline CYX_ALWAYS double cyx_round_nearest_even_f64(double x) {
+  if (!CYX_ROUND_BY_HAND) return __builtin_rint(x);
+  double a = __builtin_fabs(x);
+  return a < 0x1p52 ? __builtin_copysign((a + 0x1p52) - 0x1p52, x) : x;
+}
+
+static inline CYX_ALWAYS double cyx_floor_f64(double x) {
+  if (!CYX_ROUND_BY_HAND) return __builtin_floor(x);
+  double r = cyx_round_nearest_even_f64(x);
+  return __builtin_copysign(r > x ? r - 1.0 : r, x);
+}
+
+static inline CYX_ALWAYS double cyx_ceil_f64(double x) {
+  if (!CYX_ROUND_BY_HAND) return __builtin_ceil(x);
+  double r = cyx_round_nearest_even_f64(x);
+  return __builtin_copysign(r < x ? r + 1.0 : r, x);
+}
+
+static inline CYX_ALWAYS double cyx_truncate_f64(double x) {
+  if (!CYX_ROUND_BY_HAND) return __builtin_trunc(x);
+  return __builtin_copysign(cyx_floor_f64(__builtin_fabs(x)), x);
+}
 
 /* The number below one half: adding one half itself would lift 0.49999997 to 1. */
 static inline CYX_ALWAYS float cyx_round_nearest_afz_f32(float x) {
-  return __builtin_truncf(x + __builtin_copysignf(0x1.fffffep-2f, x));
+  return cyx_truncate_f32(x + __builtin_copysignf(0x1.fffffep-2f, x));
 }
 
 static inline CYX_ALWAYS double cyx_round_nearest_afz_f64(double x) {
-  return __builtin_trunc(x + __builtin_copysign(0x1.fffffffffffffp-2, x));
+  return cyx_truncate_f64(x + __builtin_copysign(0x1.fffffffffffffp-2, x));
 }
 
 static inline CYX_ALWAYS float cyx_sign_f32(float x) {
@@ -467,13 +508,15 @@ static inline CYX_ALWAYS double cyx_reduce_pio2_f64(double x, double n) {
   return CYX_FMA_F64(n, -0x1.98a2e03707345p-77, r);
 }
 
-/* As above, with what the rounding of r lost in *low. Close to n pi / 2, where a - r would round, r itself is good. */
+/* As above, with what the rounding of r lost in *low. */
 static inline CYX_ALWAYS float cyx_reduce_pio2_low_f32(float x, float n, float *low) {
 #ifdef __FMA__
   float a = __builtin_fmaf(n, -0x1.921fb6p+0f, x);
-  float r = __builtin_fmaf(n, 0x1.777a5cp-25f, a);
-  float lost = __builtin_fmaf(n, 0x1.777a5cp-25f, a - r);
-  *low = __builtin_fmaf(n, 0x1.ee59dap-50f, __builtin_fabsf(a) > 0x1p-7f ? lost : 0.0f);
+  float b = n * 0x1.777a5cp-25f;
+  float r = a + b;
+  float added = r - a;
+  float lost = __builtin_fmaf(n, 0x1.777a5cp-25f, -b) + ((a - (r - added)) + (b - added));
+  *low = __builtin_fmaf(n, 0x1.ee59dap-50f, lost);
   return r;
 #else
   double r = ((double)x - (double)n * 0x1.921fb544p+0) - (double)n * 0x1.0b4611a626331p-34;
@@ -700,14 +743,14 @@ static inline CYX_ALWAYS uint64_t cyx_tan_f64_needs_slow(double x) { return __bu
 /* Whether y is an odd integer, and whether it is an integer at all (infinities count as even ones). */
 static inline CYX_ALWAYS uint8_t cyx_is_odd_f64(double y) {
   double half = 0.5 * y;
-  return (__builtin_floor(y) == y) & (__builtin_floor(half) != half);
+  return (cyx_floor_f64(y) == y) & (cyx_floor_f64(half) != half);
 }
 
 /* C's special cases of pow around r = |x|^y. */
 static inline CYX_ALWAYS double cyx_power_edges_f64(double x, double y, double r) {
   double a = __builtin_fabs(x);
   double negative = cyx_is_odd_f64(y) ? -r : r;
-  negative = ((__builtin_floor(y) != y) & (x < 0) & (a < CYX_INF_F64)) ? CYX_NAN_F64 : negative;
+  negative = ((cyx_floor_f64(y) != y) & (x < 0) & (a < CYX_INF_F64)) ? CYX_NAN_F64 : negative;
   r = cyx_bits_f64(x) >> 63 ? negative : r;
   uint8_t one = (x == 1.0) | (y == 0) | ((a == 1.0) & (__builtin_fabs(y) == CYX_INF_F64));
   return one ? 1.0 : r;

@@ -25,10 +25,12 @@ static inline CYX_ALWAYS float cyx_atan_f32(float x) {
   return __builtin_copysignf(cyx_atan_ratio_f32(__builtin_fabsf(x), 1.0f), x);
 }
 
-/* Both infinite count as 1 and 1, both zero as 0 and 1; huge ones are scaled, since their sum may overflow. */
+/* Both infinite count as 1 and 1, both zero as 0 and 1; huge and tiny ones are scaled, for the sum and the products. */
 static inline CYX_ALWAYS float cyx_atan2_f32(float y, float x) {
   float a = __builtin_fabsf(y), b = __builtin_fabsf(x);
-  float scale = (a > 0x1p125f) | (b > 0x1p125f) ? 0.125f : 1.0f;
+  float most = a < b ? b : a;
+  float scale = most < 0x1p-64f ? 0x1p60f : 1.0f;
+  scale = most > 0x1p125f ? 0.125f : scale;
   uint8_t infinite = (a == CYX_INF_F32) & (b == CYX_INF_F32), zero = (a == 0) & (b == 0);
   float r = cyx_atan_ratio_f32(infinite ? 1.0f : a * scale, infinite | zero ? 1.0f : b * scale);
   float turned = 0x1.921fb6p+1f - (r + 0x1.777a5cp-24f);
@@ -83,10 +85,12 @@ static inline CYX_ALWAYS double cyx_atan_f64(double x) {
   return __builtin_copysign(cyx_atan_ratio_f64(__builtin_fabs(x), 1.0), x);
 }
 
-/* Both infinite count as 1 and 1, both zero as 0 and 1; huge ones are scaled, since their sum may overflow. */
+/* Both infinite count as 1 and 1, both zero as 0 and 1; huge and tiny ones are scaled, for the sum and the products. */
 static inline CYX_ALWAYS double cyx_atan2_f64(double y, double x) {
   double a = __builtin_fabs(y), b = __builtin_fabs(x);
-  double scale = (a > 0x1p1021) | (b > 0x1p1021) ? 0.125 : 1.0;
+  double most = a < b ? b : a;
+  double scale = most < 0x1p-900 ? 0x1p120 : 1.0;
+  scale = most > 0x1p1021 ? 0.125 : scale;
   uint8_t infinite = (a == CYX_INF_F64) & (b == CYX_INF_F64), zero = (a == 0) & (b == 0);
   double r = cyx_atan_ratio_f64(infinite ? 1.0 : a * scale, infinite | zero ? 1.0 : b * scale);
   double turned = 0x1.921fb54442d18p+1 - (r - 0x1.1a62633145c07p-53);
@@ -140,7 +144,7 @@ static inline CYX_ALWAYS double cyx_asinh_f64(double x) {
 static inline CYX_ALWAYS double cyx_acosh_f64(double x) {
   uint8_t big = x > 0x1p60;
   double t = x - 1.0;
-  double s = __builtin_sqrt(t * (t + 2.0));
+  double s = __builtin_sqrt(CYX_FMA_F64(t, t, 2.0 * t));
   double w = big ? x : s + t;
   double low = big ? 0.0 : (s - w) + t;
   double r = cyx_log_plus_one_low_f64(w, low) + (big ? 0x1.62e42fefa39efp-1 : 0.0);
@@ -247,7 +251,7 @@ static inline float cyx_remainder_f32(float x, float y) {
   double a = __builtin_fabs((double)x), b = __builtin_fabs((double)y);
   if (a < b) return x;
   if (!(a < 0x1p29 * b)) return (float)cyx_remainder_long_f64((double)x, (double)y);
-  double r = a - __builtin_trunc(a / b) * b;
+  double r = a - cyx_truncate_f64(a / b) * b;
   return __builtin_copysignf((float)(r < 0 ? r + b : r), x);
 }
 
@@ -257,7 +261,7 @@ static inline double cyx_remainder_f64(double x, double y) {
   double a = __builtin_fabs(x), b = __builtin_fabs(y);
   if (a < b) return x;
   if (!(a < 0x1p52 * b)) return cyx_remainder_long_f64(x, y);
-  double r = __builtin_fma(-__builtin_trunc(a / b), b, a);
+  double r = __builtin_fma(-cyx_truncate_f64(a / b), b, a);
   return __builtin_copysign(r < 0 ? r + b : r, x);
 #else
   return cyx_remainder_long_f64(x, y);

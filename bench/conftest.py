@@ -1,0 +1,54 @@
+"""Claims: each benchmark file measures some; the summary prints them beside their bounds."""
+
+import time
+
+import pytest
+
+CLAIMS = pytest.StashKey()
+
+
+def pytest_configure(config):
+    config.stash[CLAIMS] = []
+
+
+@pytest.fixture
+def claim(request):
+    """Record a figure: claim("what", value, "us", at_most=1.5)."""
+
+    def record(what, value, unit="", at_most=None, at_least=None):
+        request.config.stash[CLAIMS].append((what, value, unit, at_most, at_least))
+
+    return record
+
+
+@pytest.fixture
+def best_time():
+    """The shortest of several timings of a call, in seconds; calls that take microseconds are timed in bundles."""
+
+    def measure(call, seconds=0.5):
+        call()
+        started = time.perf_counter()
+        call()
+        once = time.perf_counter() - started
+        bundle = max(1, int(2e-4 / max(once, 1e-9)))
+        best, deadline = float("inf"), time.perf_counter() + seconds
+        while time.perf_counter() < deadline:
+            started = time.perf_counter()
+            for _ in range(bundle):
+                call()
+            best = min(best, (time.perf_counter() - started) / bundle)
+        return best
+
+    return measure
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    rows = config.stash[CLAIMS]
+    if not rows:
+        return
+    terminalreporter.section("claims")
+    for what, value, unit, at_most, at_least in rows:
+        bound = f"at most {at_most:g}" if at_most is not None else f"at least {at_least:g}" if at_least is not None else ""
+        holds = (at_most is None or value <= at_most) and (at_least is None or value >= at_least)
+        verdict = "" if not bound else "holds" if holds else "FALLS SHORT"
+        terminalreporter.write_line(f"{what:58s} {value:10.3g} {unit:6s} {bound:16s} {verdict}")

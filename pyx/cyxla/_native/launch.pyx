@@ -347,7 +347,7 @@ cdef class Program:
             slot = self.slots[k]
             value = <PyObject *> PyTuple_GET_ITEM(args, k)
             if not matches(value, &self.specs[slot]):
-                converted = arguments.convert(<object> value, *self.inputs[slot], arguments.label(self.parameters, k))
+                converted = arguments.convert(<object> value, *self.inputs[slot], (self.parameters, k))
                 value = <PyObject *> converted
                 held = (held, converted)
             bufs[slot] = PyArray_DATA(<PyArrayObject *> value)
@@ -420,10 +420,10 @@ cdef class Program:
             status = self.entry(bufs, &call.ctx)
         if self.arena_bytes:
             rt.release(call.ctx.arena, self.arena_bytes)
-        if status == CYX_OK:
-            return 0
         if PyErr_Occurred():  # a signal handler raised while the program polled
             return -1
+        if status == CYX_OK:
+            return 0
         message[CYX_MESSAGE_BYTES - 1] = 0
         arguments.failed(status, (<bytes> message).decode(errors="replace"))
         return -1

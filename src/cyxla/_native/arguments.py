@@ -19,6 +19,13 @@ UNTYPED = (bool, int, float, complex, list, tuple)
 KINDS = "buifc"  # a Python number may become any kind that stands at or after its own; i and u count as one
 LONGEST_REPR = 60
 
+# Numbers that any dtype of four bytes or more and of these kinds can hold.
+PLAIN = {(float, "f"), (float, "c"), (int, "f"), (int, "c"), (int, "i"), (bool, "i"), (bool, "f")}
+PLAIN_BELOW = 2**31
+
+# An argument's name, or how to find it if it comes to that: the trees of the parameters, and which of their leaves.
+Where = str | tuple[tuple[Any, ...], int]
+
 
 def leaves(tree: Any) -> list[int]:
     """Flatten a nested tuple of numbers."""
@@ -52,10 +59,12 @@ def count(parameters: tuple[Any, ...]) -> str:
     return "1 argument" if len(parameters) == 1 else f"{len(parameters)} arguments"
 
 
-def label(parameters: tuple[Any, ...], position: int) -> str:
-    """Name the leaf at a position of the flattened arguments: ``argument 2[0][1]``."""
-    paths = [path for k, tree in enumerate(parameters) for path in _paths(tree, f"argument {k}")]
-    return paths[position]
+def name(where: Where) -> str:
+    """Name an argument, such as ``argument 2[0][1]``."""
+    if isinstance(where, str):
+        return where
+    parameters, position = where
+    return [path for k, tree in enumerate(parameters) for path in _paths(tree, f"argument {k}")][position]
 
 
 def _paths(tree: Any, path: str) -> list[str]:
@@ -77,7 +86,7 @@ def describe(value: Any) -> str:
     return text if text and len(text) <= LONGEST_REPR else f"a {type(value).__name__}"
 
 
-def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: str) -> NDArray[Any]:
+def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: Where) -> NDArray[Any]:
     """Make the C-contiguous native array of the declared type that an argument stands for.
 
     Raises
@@ -85,21 +94,28 @@ def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: str)
     ShapeError, DTypeError, InvalidArgumentError
         The argument is no array, or one of another shape or dtype, or the declared dtype cannot hold its numbers.
     """
-    got = describe(value)
-    want = signature(dtype, dims)
+
+    if not dims and (type(value), dtype.kind) in PLAIN and dtype.itemsize >= 4 and -PLAIN_BELOW < value < PLAIN_BELOW:
+        return np.array(value, dtype)
+
+    def problem(got: str, why: str = "") -> str:
+        return f"{name(where)}: got {got}, want {signature(dtype, dims)}{why}"
+
     try:
         array = np.asarray(value)
     except Exception as error:
-        raise errors.InvalidArgumentError(f"{where}: got {got}, want {want}: {error}") from error
-    if array.dtype.newbyteorder("=") != dtype:
+        raise errors.InvalidArgumentError(problem(describe(value), f": {error}")) from error
+    if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
         if not _is_untyped(value) or not _may_become(array, dtype):
-            raise errors.DTypeError(f"{where}: got {got}, want {want}")
-        array = _cast(array, dtype, f"{where}: got {got}, want {want}")
+            raise errors.DTypeError(problem(describe(value)))
+        cast = _cast(array, dtype)
+        if cast is None:
+            raise errors.InvalidArgumentError(problem(describe(value), ": out of range"))
+        array = cast
     if array.shape != dims:
-        raise errors.ShapeError(
-            f"{where}: got {got if not _is_untyped(value) else signature(dtype, array.shape)}, want {want}"
-        )
-    return np.ascontiguousarray(array, dtype=dtype).reshape(dims)  # ascontiguousarray alone would make rank 0 rank 1
+        raise errors.ShapeError(problem(signature(dtype, array.shape)))
+    # ascontiguousarray makes rank 0 rank 1; it copies only what is strided or of the other byte order.
+    return np.ascontiguousarray(array, dtype=dtype).reshape(dims)
 
 
 def _is_untyped(value: Any) -> bool:
@@ -119,14 +135,12 @@ def _may_become(array: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     return array.size == 0 or KINDS.index(_kind(array.dtype)) <= KINDS.index(_kind(dtype))
 
 
-def _cast(array: NDArray[Any], dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """Convert numbers; None if an integer comes back as another one. A float loses digits, as ever."""
     with np.errstate(all="ignore"):
         cast = array.astype(dtype)
-        # A float loses digits, as ever; an integer that comes back as another one did not fit.
-        fits = _kind(dtype) != "i" or np.array_equal(cast.astype(array.dtype), array)
-    if not fits:
-        raise errors.InvalidArgumentError(f"{what}: out of range")
-    return cast
+        fits = _kind(dtype) != "i" or bool((cast.astype(array.dtype) == array).all())
+    return cast if fits else None
 
 
 def match_out(out: Any, results: Any, outputs: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> list[Any]:

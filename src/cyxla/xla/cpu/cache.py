@@ -28,6 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cyxla import config
+from cyxla.include_dir import get_include
+
 logger = logging.getLogger(__name__)
 
 FORMAT = "v1"  # a directory of its own for each layout of the files
@@ -60,8 +63,6 @@ def code_fingerprint() -> str:
 
 
 def _headers() -> Iterator[Path]:
-    from cyxla.include_dir import get_include
-
     return (Path(get_include()) / "cyxla").glob("*.h")
 
 
@@ -72,8 +73,7 @@ def _identity(path: Path) -> str:
 
 def default_directory() -> Path:
     """Return CYXLA_CACHE_DIR, else the user's cache directory."""
-    named = os.environ.get("CYXLA_CACHE_DIR")
-    if named:
+    if named := config.get("CACHE_DIR"):
         return Path(named)
     import platformdirs
 
@@ -82,13 +82,13 @@ def default_directory() -> Path:
 
 def open_cache() -> DiskCache | None:
     """Return the cache of this process, or None when CYXLA_CACHE=0 or its directory cannot be trusted or made."""
-    return None if os.environ.get("CYXLA_CACHE") == "0" else _open(default_directory())
+    return _open(default_directory(), config.get("CACHE_BYTES")) if config.get("CACHE") else None
 
 
 @functools.cache
-def _open(directory: Path) -> DiskCache | None:
+def _open(directory: Path, limit: int) -> DiskCache | None:
     try:
-        return DiskCache(directory)
+        return DiskCache(directory, limit)
     except OSError as error:
         logger.warning("no disk cache: %s", error)
         return None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from cyxla import config
 from cyxla._native import _rt
 from cyxla._native.launch import Library, Program
 from cyxla.xla.cpu import cache as store
@@ -74,8 +75,7 @@ def threads(n: int | None = None) -> int:
 
 def default_threads() -> int:
     """Return CYXLA_THREADS, else how many CPUs this process may use: affinity, and the quota of its control group."""
-    named = os.environ.get("CYXLA_THREADS", "")
-    return max(1, int(named)) if named else max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
+    return config.get("THREADS") or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
 
 
 @cache
@@ -118,3 +118,4 @@ def _quota_v1(directory: Path) -> float:
 
 
 _rt.set_threads(default_threads())
+_rt.set_pool_limit(config.get("POOL_BYTES"))

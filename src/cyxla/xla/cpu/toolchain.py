@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from cyxla import errors
+from cyxla import config, errors
 from cyxla._native import _rt
 from cyxla.include_dir import get_include
 from cyxla.xla.cpu import cache as store
@@ -206,14 +206,14 @@ def require() -> Toolchain:
 
 def find() -> Toolchain | None:
     """Return the toolchain of this process, or None when there is no working C compiler (or CYXLA_CC=none)."""
-    compiler = find_compiler(os.environ.get("CYXLA_CC", ""), os.environ.get("CC", ""))
+    compiler = find_compiler(config.get("CC"), os.environ.get("CC", ""))
     return Toolchain(compiler, isa_level()) if compiler else None
 
 
 def isa_level() -> str:
     """Return the processor level to compile for: CYXLA_ISA, else what this processor has ('' on other than x86-64)."""
     detected = _rt.isa_level()
-    wanted = os.environ.get("CYXLA_ISA", "") or detected
+    wanted = config.get("ISA") or detected
     levels = list(ISA_FEATURES)
     if wanted == detected or (
         wanted in levels and detected in levels and levels.index(wanted) < levels.index(detected)

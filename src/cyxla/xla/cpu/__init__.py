@@ -1,0 +1,1 @@
+"""The platform cpu: HLO to C, to machine code, to a call."""

@@ -94,7 +94,6 @@ def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: Wher
     ShapeError, DTypeError, InvalidArgumentError
         The argument is no array, or one of another shape or dtype, or the declared dtype cannot hold its numbers.
     """
-
     if not dims and (type(value), dtype.kind) in PLAIN and dtype.itemsize >= 4 and -PLAIN_BELOW < value < PLAIN_BELOW:
         return np.array(value, dtype)
 

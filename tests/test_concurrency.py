@@ -1,0 +1,85 @@
+"""One executable, many threads, forks, and a user who presses Ctrl-C."""
+
+import os
+import signal
+import threading
+import time
+
+import cyxla
+import numpy as np
+import pytest
+
+PROGRAM = "ENTRY e { x = f32[4096] parameter(0) t = f32[4096] tanh(x) ROOT r = f32[4096] add(t, x) }"
+FOREVER = """
+cond { s = (s32[], f32[64]) parameter(0) i = s32[] get-tuple-element(s), index=0 z = s32[] constant(0) ROOT p = pred[] compare(i, z), direction=GE }
+body {
+  s = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[64] get-tuple-element(s), index=1
+  y = f32[64] sine(x)
+  ROOT t = (s32[], f32[64]) tuple(i, y)
+}
+ENTRY e {
+  i = s32[] parameter(0)
+  x = f32[64] parameter(1)
+  s = (s32[], f32[64]) tuple(i, x)
+  w = (s32[], f32[64]) while(s), condition=cond, body=body
+  ROOT r = f32[64] get-tuple-element(w), index=1
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def executable():
+    return cyxla.compile(PROGRAM)
+
+
+def test_a_hundred_threads(executable):
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(4096, dtype=np.float32) for _ in range(100)]
+    wanted = [executable(x).tobytes() for x in inputs]
+    wrong = []
+
+    def work(k):
+        for _ in range(1000):
+            if executable(inputs[k]).tobytes() != wanted[k]:
+                wrong.append(k)
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(100)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forks_after_use(executable):
+    x = np.ones(4096, np.float32)
+    want = executable(x).tobytes()
+    for _ in range(200):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if executable(x).tobytes() == want else 1)
+        _, status = os.waitpid(child, 0)
+        assert status == 0
+
+
+def test_ctrl_c_ends_a_loop_and_the_next_call_works(executable):
+    loop = cyxla.compile(FOREVER)
+    pressed = []
+
+    def press():
+        pressed.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.3, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        loop(np.int32(1), np.ones(64, np.float32))
+    waited = time.perf_counter() - pressed[0]
+    timer.join()
+    assert waited < 5  # 0.2 s is what a user sees; a busy machine may take longer to let us run at all
+    ended = loop(np.int32(-1), np.full(64, 2, np.float32))
+    np.testing.assert_array_equal(ended, np.full(64, 2, np.float32))
+    assert executable(np.zeros(4096, np.float32)).shape == (4096,)

@@ -5,9 +5,10 @@ from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order
 from cyxla.xla.hlo.opcode import OPCODES, Opcode, Site, complete_attrs, lookup
+from cyxla.xla.hlo.text import parse_module, parse_shape, to_text
 from cyxla.xla.hlo.visitor import Visitor
 
 __all__ = [
     "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "complete_attrs",
-    "computations_post_order", "lookup",
+    "computations_post_order", "lookup", "parse_module", "parse_shape", "to_text",
 ]  # fmt: skip

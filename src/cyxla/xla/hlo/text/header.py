@@ -1,0 +1,171 @@
+"""The module line of HLO text and the tables of stack frames, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.types import Shape
+from cyxla.xla.hlo.attributes import BufferDonor, EntryLayout, InputOutputAlias
+from cyxla.xla.hlo.module import HloModule, ModuleConfig
+from cyxla.xla.hlo.text.attributes import BOOLS, KINDS, Kind, dims_text, frontend_text, read_frontend
+from cyxla.xla.hlo.text.lexer import NAME, WS, Cursor, pattern
+from cyxla.xla.hlo.text.shapes import ShapeReader
+
+_HEADER = pattern(rf"HloModule(?![\w.\-]){WS}%?+({NAME})")
+_HEADER_WORD = pattern(r"HloModule(?![\w.\-])")
+_ATTRIBUTE = pattern(rf",{WS}([A-Za-z_]\w*+)=")
+_ALIAS_KIND = pattern(rf",{WS}(may-alias|must-alias)(?![\w\-])")
+STACK_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_TABLE = pattern(rf"({'|'.join(STACK_TABLES)})(?=[ \t\r\n]+[^({{ \t\r\n])")
+_TABLE_LINE = pattern(r'([0-9]++)[ \t\r\n]++("(?:[^"\\]|\\.)*+"|\{[^{}]*+\})')
+
+
+def _entry_layout(s: ShapeReader) -> EntryLayout:
+    c = s.cursor
+    c.expect("{", "at the start of entry_computation_layout")
+    c.expect("(", "before the shapes of the parameters")
+    parameters: list[Shape] = []
+    while not c.accept(")"):
+        if parameters:
+            c.expect(",", "between shapes of parameters")
+        parameters.append(s.read())
+    c.expect("->", "after the shapes of the parameters")
+    result = s.read()
+    c.expect("}", "at the end of entry_computation_layout")
+    return EntryLayout(tuple(parameters), result)
+
+
+def entry_layout_text(layout: EntryLayout) -> str:
+    """Spell ``{(f32[2]{0})->f32[2]{0}}``."""
+    parts = [(f"/*index={i}*/" if i and i % 5 == 0 else "") + p.to_text() for i, p in enumerate(layout.parameters)]
+    return f"{{({', '.join(parts)})->{layout.result.to_text()}}}"
+
+
+def _index(s: ShapeReader) -> tuple[int, ...]:
+    found: tuple[int, ...] = KINDS["dims"].read(s)
+    return found
+
+
+def _aliases(s: ShapeReader) -> tuple[InputOutputAlias, ...]:
+    c = s.cursor
+    c.expect("{", "at the start of input_output_alias")
+    found: list[InputOutputAlias] = []
+    while not c.accept("}"):
+        if found:
+            c.expect(",", "between aliases")
+        output = _index(s)
+        if not c.at(":"):
+            raise c.error("expected ':' after the index of an output", _after(c))
+        c.expect(":", "after the index of an output")
+        number, index = _parameter(s)
+        m = c.match(_ALIAS_KIND)
+        c.expect(")", "after what an output aliases")
+        found.append(InputOutputAlias(output, number, index, m.group(1) if m else "may-alias"))
+    return tuple(found)
+
+
+def _after(c: Cursor) -> int:
+    """The place right behind the last token."""
+    return len(c.text[: c.pos].rstrip())
+
+
+def _parameter(s: ShapeReader) -> tuple[int, tuple[int, ...]]:
+    c = s.cursor
+    c.expect("(", "before the number of a parameter")
+    number = c.integer("the number of a parameter", 0)
+    c.expect(",", "after the number of a parameter")
+    return number, _index(s)
+
+
+def _aliases_text(aliases: tuple[InputOutputAlias, ...]) -> str:
+    parts = [f"{dims_text(a.output_index)}: ({a.parameter}, {dims_text(a.parameter_index)}, {a.kind})" for a in aliases]
+    return "{ " + ", ".join(parts) + " }"
+
+
+def _donors(s: ShapeReader) -> tuple[BufferDonor, ...]:
+    c = s.cursor
+    c.expect("{", "at the start of buffer_donor")
+    found: list[BufferDonor] = []
+    while not c.accept("}"):
+        if found:
+            c.expect(",", "between buffer donors")
+        found.append(BufferDonor(*_parameter(s)))
+        c.expect(")", "after a buffer donor")
+    return tuple(found)
+
+
+def _donors_text(donors: tuple[BufferDonor, ...]) -> str:
+    return "{ " + ", ".join(f"({d.parameter}, {dims_text(d.parameter_index)})" for d in donors) + " }"
+
+
+def _count(s: ShapeReader) -> int:
+    return s.cursor.integer("a count", 1)
+
+
+# fmt: off
+# name in text -> (field of ModuleConfig, how it is read and spelled); in print order
+_ATTRIBUTES: dict[str, tuple[str, Kind]] = {
+    "is_scheduled":             ("is_scheduled",             KINDS["bool"]),
+    "input_output_alias":       ("input_output_alias",       Kind(_aliases, _aliases_text)),
+    "buffer_donor":             ("buffer_donor",             Kind(_donors, _donors_text)),
+    "alias_passthrough_params": ("alias_passthrough_params", KINDS["bool"]),
+    "entry_computation_layout": ("entry_layout",             Kind(_entry_layout, entry_layout_text)),
+    "allow_spmd_sharding_propagation_to_parameters": ("allow_spmd_sharding_propagation_to_parameters", BOOLS),
+    "allow_spmd_sharding_propagation_to_output":     ("allow_spmd_sharding_propagation_to_output", BOOLS),
+    "replica_count":            ("replica_count",            Kind(_count, str)),
+    "num_partitions":           ("num_partitions",           Kind(_count, str)),
+    "frontend_attributes":      ("frontend_attributes",      Kind(read_frontend, frontend_text)),
+    "origin_recovery_table":    ("origin_recovery_table",    Kind(lambda s: s.cursor.braces("a table"), str)),
+}
+# fmt: on
+
+
+def read_header(s: ShapeReader, module: HloModule) -> bool:
+    """Read ``HloModule name, attr=..`` into a module; False when the text has no such line."""
+    c = s.cursor
+    if not _HEADER_WORD.match(c.text, c.pos):
+        return False
+    m = c.match(_HEADER)
+    if m is None:
+        c.match(_HEADER_WORD)
+        raise c.error(f"expected the name of the module, found {c.seen()}")
+    module.name = m.group(1)
+    seen: set[str] = set()
+    while (m := c.match(_ATTRIBUTE)) is not None:
+        name = m.group(1)
+        if name not in _ATTRIBUTES or name in seen:
+            what = "stands twice" if name in seen else "is no attribute of a module"
+            raise c.error(f"{name} {what}", m.start(1), hint=f"it takes {', '.join(_ATTRIBUTES)}")
+        seen.add(name)
+        field, kind = _ATTRIBUTES[name]
+        setattr(module.config, field, kind.read(s))
+    return True
+
+
+def header_text(name: str, config: ModuleConfig, layout: EntryLayout) -> str:
+    """Spell the module line."""
+    usual = ModuleConfig()
+    parts = [f"HloModule {name}"]
+    for attr, (field, kind) in _ATTRIBUTES.items():
+        value: Any = layout if field == "entry_layout" else getattr(config, field)
+        if value != getattr(usual, field):
+            parts.append(f"{attr}={kind.spell(value)}")
+    return ", ".join(parts)
+
+
+def read_stack_frames(c: Cursor) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Read the tables that may stand between the module line and the computations."""
+    tables = []
+    while (m := c.match(_TABLE)) is not None:
+        lines = []
+        while (line := c.match(_TABLE_LINE)) is not None:
+            lines.append(f"{line.group(1)} {line.group(2)}")
+        tables.append((m.group(1), tuple(lines)))
+    return tuple(tables)
+
+
+def stack_frames_text(tables: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
+    """Spell the stack-frame tables."""
+    return "".join(f"{name}\n" + "".join(f"{line}\n" for line in lines) + "\n" for name, lines in tables)
+
+

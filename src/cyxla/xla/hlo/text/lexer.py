@@ -1,0 +1,237 @@
+"""A cursor over HLO text: compiled patterns matched in place, errors with line and column.
+
+Comments are blanked out beforehand (same length, so positions stay true), hence every pattern skips blanks alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cyxla.errors import HloParseError
+
+WS: Final = r"[ \t\r\n]*+"
+NAME: Final = r"[\w.\-]++"
+INT64: Final = (-(2**63), 2**63 - 1)
+MAX_NESTING: Final = 200  # of tuples, literals, operands and inline computations; real programs stay below 20
+
+
+def pattern(source: str) -> re.Pattern[str]:
+    """Compile a pattern that skips blanks first; ``\\w`` and ``\\d`` are ASCII."""
+    return re.compile(WS + source, re.ASCII)
+
+
+_BLANKS = re.compile(WS)
+_WORD = pattern(r"[\w.\-+]+|\S")
+_INTEGER = pattern(r"(-?+[0-9]++)(?![\w.])")
+_PLAIN_INTEGERS = re.compile(r"[ \t\r\n]*-?[0-9]{1,18}[ \t\r\n]*(?:,[ \t\r\n]*-?[0-9]{1,18}[ \t\r\n]*)*+")
+_NAME = pattern(rf"%?+({NAME})")
+_STRING = pattern(r'"((?:[^"\\]|\\[\s\S])*+)"')
+_BALANCE = re.compile(r'"(?:[^"\\]|\\[\s\S])*+"|[{}"]')
+_QUOTED_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\[\s\S])*+"|//[^\n]*+|/\*[\s\S]*?\*/|/\*')
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+def blank_comments(text: str) -> str:
+    """Replace comments by blanks, leaving strings alone and every position where it was."""
+    if "//" not in text and "/*" not in text:
+        return text
+
+    def blank(m: re.Match[str]) -> str:
+        found = m.group()
+        if found[0] == '"':
+            return found
+        if found == "/*":
+            raise Cursor(text).error("comment without an end", m.start())
+        return _NOT_NEWLINE.sub(" ", found)
+
+    return _QUOTED_OR_COMMENT.sub(blank, text)
+
+
+class Cursor:
+    """A place in a text.
+
+    Attributes
+    ----------
+    text : str
+        All of it, without comments.
+    pos : int
+        Where reading goes on.
+    """
+
+    __slots__ = ("depth", "pos", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pos = 0
+        self.depth = 0
+
+    def error(self, message: str, at: int | None = None, hint: str = "") -> HloParseError:
+        """An error at a position; by default at the next token."""
+        where = self.skip() if at is None else at
+        line = self.text.count("\n", 0, where) + 1
+        return HloParseError(message, line, where - self.text.rfind("\n", 0, where), hint=hint)
+
+    def skip(self) -> int:
+        """Pass blanks; the position of the next token."""
+        m = _BLANKS.match(self.text, self.pos)
+        assert m is not None
+        self.pos = m.end()
+        return self.pos
+
+    def seen(self) -> str:
+        """What stands next, for messages."""
+        m = _WORD.match(self.text, self.pos)
+        return repr(m.group().strip()[:40]) if m else "the end"
+
+    def match(self, wanted: re.Pattern[str]) -> re.Match[str] | None:
+        """Match a pattern here and move past it."""
+        m = wanted.match(self.text, self.pos)
+        if m is not None:
+            self.pos = m.end()
+        return m
+
+    def at(self, mark: str) -> bool:
+        """Whether a mark stands next."""
+        return self.text.startswith(mark, self.skip())
+
+    def accept(self, mark: str) -> bool:
+        """Move past a mark if it stands next."""
+        found = self.text.startswith(mark, self.skip())
+        if found:
+            self.pos += len(mark)
+        return found
+
+    def expect(self, mark: str, where: str) -> None:
+        """Move past a mark, which must stand next."""
+        if not self.accept(mark):
+            raise self.error(f"expected {mark!r} {where}, found {self.seen()}")
+
+    def enter(self) -> None:
+        """Count one more level of nesting."""
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise self.error(f"nested more than {MAX_NESTING} deep")
+
+    def leave(self) -> None:
+        """Undo one `enter`."""
+        self.depth -= 1
+
+    def name(self, what: str) -> str:
+        """Read a name, with or without ``%``."""
+        m = self.match(_NAME)
+        if m is None:
+            raise self.error(f"expected {what}, found {self.seen()}")
+        return m.group(1)
+
+    def integer(self, what: str, low: int = INT64[0], high: int = INT64[1]) -> int:
+        """Read a decimal integer within bounds."""
+        start = self.skip()
+        m = self.match(_INTEGER)
+        if m is None:
+            raise self.error(f"expected {what}, found {self.seen()}", start)
+        return self.bounded(m.group(1), what, start, low, high)
+
+    def bounded(self, digits: str, what: str, at: int, low: int = INT64[0], high: int = INT64[1]) -> int:
+        """The value of an integer already matched."""
+        # Twenty characters hold every 64-bit number; int() of very many digits is slow, then refused.
+        value = int(digits) if len(digits) <= 20 else None
+        if value is None or not low <= value <= high:
+            raise self.error(f"{what} {digits[:40]} is out of range", at)
+        return value
+
+    def integers(self, inner: str, what: str, at: int, low: int = INT64[0], high: int = INT64[1]) -> tuple[int, ...]:
+        """The values of a comma-separated list already matched; ``at`` is where it starts."""
+        if not inner or inner.isspace():
+            return ()
+        if _PLAIN_INTEGERS.fullmatch(inner):
+            values = tuple(map(int, inner.split(",")))
+            if min(values) >= low and max(values) <= high:
+                return values
+        return self._integers_one_by_one(inner, what, at, low, high)
+
+    def _integers_one_by_one(self, inner: str, what: str, at: int, low: int, high: int) -> tuple[int, ...]:
+        outer, self.pos = self.pos, at
+        values = [self.integer(what, low, high)]
+        while self.accept(","):
+            values.append(self.integer(what, low, high))
+        if self.skip() < at + len(inner):
+            raise self.error(f"expected ',' or the end of the list, found {self.seen()}")
+        self.pos = outer
+        return tuple(values)
+
+    def string(self, what: str) -> str:
+        """Read a quoted string; escapes become what they stand for."""
+        m = self.match(_STRING)
+        if m is None:
+            raise self.error(f"expected {what} in quotes, found {self.seen()}")
+        return unescape(m.group(1))
+
+    def braces(self, what: str) -> str:
+        """Read balanced ``{...}`` and give it back verbatim; quoted strings may hold braces."""
+        start = self.skip()
+        end = balanced_end(self.text, start)
+        if end < 0:
+            raise self.error(f"expected {what} in balanced braces, found {self.seen()}", start)
+        self.pos = end
+        return self.text[start:end]
+
+
+def balanced_end(text: str, start: int) -> int:
+    """Where the braces that open at `start` have closed, or -1."""
+    if not text.startswith("{", start):
+        return -1
+    depth = 0
+    for m in _BALANCE.finditer(text, start):
+        mark = m.group()
+        if mark == "{":
+            depth += 1
+        elif mark == "}":
+            depth -= 1
+            if depth == 0:
+                return m.end()
+        elif mark == '"':  # a quote without its partner
+            return -1
+    return -1
+
+
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|([\s\S]))")
+_LETTERS = {"n": "\n", "r": "\r", "t": "\t", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_MARKS = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\": "\\\\"}
+
+
+def unescape(text: str) -> str:
+    """Undo C escapes; octal and hex ones are bytes of UTF-8 (those that are not become lone surrogates)."""
+    if "\\" not in text:
+        return text
+
+    def one(m: re.Match[str]) -> bytes:
+        octal, hexa, letter = m.groups()
+        if letter is not None:
+            return _LETTERS.get(letter, letter).encode("utf-8", "surrogateescape")
+        return bytes([int(octal, 8) & 255 if octal is not None else int(hexa, 16)])
+
+    parts, last = [], 0
+    for m in _ESCAPE.finditer(text):
+        parts += [text[last : m.start()].encode("utf-8", "surrogateescape"), one(m)]
+        last = m.end()
+    parts.append(text[last:].encode("utf-8", "surrogateescape"))
+    return b"".join(parts).decode("utf-8", "surrogateescape")
+
+
+_TO_ESCAPE = re.compile(r"[^ !#-&(-\[\]-~]")
+
+
+def escape(text: str) -> str:
+    """Spell a string for quotes: C escapes, bytes beyond ASCII in octal."""
+
+    def one(m: re.Match[str]) -> str:
+        c = m.group()
+        return _MARKS.get(c) or "".join(f"\\{b:03o}" for b in c.encode("utf-8", "surrogateescape"))
+
+    return _TO_ESCAPE.sub(one, text)
+
+
+def quote(text: str) -> str:
+    """Spell a string, quotes included."""
+    return f'"{escape(text)}"'

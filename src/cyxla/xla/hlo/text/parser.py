@@ -1,0 +1,573 @@
+"""HLO text to modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from cyxla.errors import HloParseError, InvalidArgumentError, OpError
+from cyxla.types import Literal, Shape
+from cyxla.xla.hlo.attributes import Metadata
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.infer import infer_shape
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule
+from cyxla.xla.hlo.opcode import OPCODES, Opcode
+from cyxla.xla.hlo.text.attributes import COMMON, kind_of
+from cyxla.xla.hlo.text.header import read_header, read_stack_frames
+from cyxla.xla.hlo.text.lexer import NAME, WS, Cursor, blank_comments, pattern
+from cyxla.xla.hlo.text.literals import read_literal
+from cyxla.xla.hlo.text.names import IGNORED_ATTRIBUTES, NOT_REQUIRED_CALLS, call_names, split_async
+from cyxla.xla.hlo.text.shapes import ARRAY, ShapeReader
+
+_HEAD = pattern(rf"(ROOT[ \t\r\n]++)?+(?:%({NAME}){WS}|([A-Za-z_][\w.\-]*+)[ \t\r\n]++)=(?!=)")
+_SHAPE = pattern(rf"({ARRAY})[ \t\r\n]++(?=[a-z])")
+_OPCODE = pattern(rf"([a-z][a-z0-9\-]*+){WS}\(")
+_OPERAND = pattern(rf"(?:({ARRAY})[ \t\r\n]++)?+%?+({NAME}){WS}(?=[,)])")
+_OPERAND_NAME = pattern(rf"%?+({NAME}){WS}(?=[,)])")
+_NESTED = pattern(rf"(?=[a-z][a-z0-9\-]*+{WS}\()")
+_ATTRIBUTE = pattern(rf",{WS}([A-Za-z_][\w.\-]*+)=")
+_MISPLACED = pattern(rf"(ROOT[ \t\r\n]++)?+%?+({NAME})")
+_SIGNATURE_NAME = pattern(rf"%?+({NAME}){WS}:")
+_ENTRY = pattern(r"(ENTRY)(?![\w.\-])")
+_THREAD = pattern(rf",{WS}execution_thread=")
+_BARE_RHS = pattern(rf"(?:\(|{ARRAY}|[a-z][a-z0-9\-]*+{WS}\()")
+_LINE_START = pattern(rf"%?+{NAME}{WS}(?:\{{|\({WS}(?:\){WS}->|%?+{NAME}{WS}:))")
+MAX_TUPLE_LEAVES = 1_000_000
+MAX_TUPLE_DEPTH = 200
+MAX_INSTRUCTIONS = 1_000_000
+
+
+class _Operands(NamedTuple):
+    values: list[Instruction]
+    at: int  # of the opening parenthesis
+
+
+class _Attributes(NamedTuple):
+    own: dict[str, Any]
+    calls: dict[str, tuple[Computation, ...]]
+    extras: dict[str, Any]
+    metadata: Metadata
+    control: tuple[Instruction, ...]
+
+
+class _Scope:
+    """A computation while it is read."""
+
+    __slots__ = ("computation", "free", "names", "places")
+
+    def __init__(self, computation: Computation, *, free: bool = False) -> None:
+        self.computation = computation
+        self.names: dict[str, Instruction] = {}
+        self.places: dict[Instruction, int] = {}  # of parameters
+        self.free = free  # unknown operands become parameters
+
+
+class _Parser:
+    """Reads one module."""
+
+    def __init__(self, text: str) -> None:
+        self.cursor = Cursor(text)
+        self.shapes = ShapeReader(self.cursor)
+        self.module = HloModule("_")
+        self.entry: Computation | None = None
+        self.count = 0
+        self.sizes: dict[Shape, tuple[int, int]] = {}
+
+    def read(self) -> HloModule:
+        """Read everything."""
+        c = self.cursor
+        headed = read_header(self.shapes, self.module)
+        if headed:
+            self.module.config.stack_frames = read_stack_frames(c)
+        elif not self._starts_computation():
+            return self._single()
+        while c.skip() < len(c.text):
+            self._computation()
+        self._choose_entry(headed)
+        return self.module
+
+    def _choose_entry(self, headed: bool) -> None:
+        if not self.module.computations:
+            raise self.cursor.error("expected a computation, found the end")
+        if self.entry is None:
+            self.entry = list(self.module.computations.values())[-1]
+        self.module.entry = self.entry
+        if not headed:
+            self.module.name = f"module_{self.entry.name}"
+
+    def _starts_computation(self) -> bool:
+        c = self.cursor
+        if _ENTRY.match(c.text, c.pos) or _LINE_START.match(c.text, c.pos) or c.skip() == len(c.text):
+            return True
+        if _HEAD.match(c.text, c.pos) or _BARE_RHS.match(c.text, c.pos):
+            return False
+        start = c.skip()
+        m = _MISPLACED.match(c.text, start)
+        raise c.error("expected HloModule, a computation or an instruction", m.end() if m else start)
+
+    def _single(self) -> HloModule:
+        """A lone instruction: what it reads becomes parameters."""
+        c = self.cursor
+        computation = self.module.add_computation(Computation("_"))
+        scope = _Scope(computation, free=True)
+        if _HEAD.match(c.text, c.pos):
+            self._instruction(scope)
+        else:
+            self._right_side(scope, "_", self._result_shape(), None)
+        if c.skip() != len(c.text):
+            raise c.error(f"expected the end after a lone instruction, found {c.seen()}")
+        computation.root = list(computation.instructions)[-1]
+        self.module.entry = computation
+        self.module.config.is_scheduled = True
+        self._check_parameters(scope)
+        return self.module
+
+    # Computations
+
+    def _computation(self) -> None:
+        c = self.cursor
+        is_entry = c.match(_ENTRY) is not None
+        start = c.skip()
+        if is_entry and self.entry is not None:
+            raise c.error("a second ENTRY", start)
+        name = c.name("a computation")
+        declared = self._signature() if c.at("(") else None
+        if not c.at("{"):
+            raise c.error(f"expected '{{' of computation {name}, found {c.seen()}")
+        if name in self.module.computations:
+            raise c.error(f"a second computation called {name}", start)
+        computation = self._body(name, declared)
+        if c.match(_THREAD):
+            thread = c.string("the name of a thread")
+            computation.execution_thread = "" if thread == "main" else thread
+        self.module.add_computation(computation)
+        if is_entry:
+            self.entry = computation
+
+    def _signature(self) -> tuple[Shape, int]:
+        """``(p: f32[2]) -> f32[2]``: only the result matters; gives it and its place."""
+        c = self.cursor
+        c.expect("(", "of a signature")
+        first = True
+        while not c.accept(")"):
+            if not first:
+                c.expect(",", "between parameters")
+            first = False
+            if c.match(_SIGNATURE_NAME) is None:
+                raise c.error(f"expected 'name: shape', found {c.seen()}")
+            self.shapes.read()
+        c.expect("->", "after the parameters of a computation")
+        at = c.skip()
+        return self.shapes.read(), at
+
+    def _body(self, name: str, declared: tuple[Shape, int] | None) -> Computation:
+        c = self.cursor
+        c.enter()
+        c.expect("{", f"of computation {name}")
+        computation = Computation(name)
+        scope = _Scope(computation)
+        root: Instruction | None = None
+        last: Instruction | None = None
+        while not c.accept("}"):
+            at = c.skip()
+            last, is_root = self._instruction(scope)
+            if is_root:
+                if root is not None:
+                    raise c.error(f"a second ROOT in computation {name}", at)
+                root = last
+        if last is None:
+            raise c.error(f"computation {name} is empty", c.pos - 1)
+        computation.root = root or last
+        if declared and not declared[0].compatible(computation.root.shape):
+            raise c.error(f"the result of {name} is {computation.root.shape}, not {declared[0]}", declared[1])
+        self._check_parameters(scope)
+        c.leave()
+        return computation
+
+    def _check_parameters(self, scope: _Scope) -> None:
+        taken: dict[int, Instruction] = {}
+        for ins, at in scope.places.items():
+            number = ins.attrs["parameter_number"]
+            if number in taken:
+                raise self.cursor.error(f"parameter number {number} stands twice in {scope.computation.name}", at)
+            if number >= len(scope.places):
+                raise self.cursor.error(f"parameter numbers of {scope.computation.name} are not 0 to {len(scope.places) - 1}", at)
+            taken[number] = ins
+
+    def _called(self) -> Computation:
+        """A computation by name, or written in place."""
+        c = self.cursor
+        if c.at("{"):
+            name, n = "_", 0
+            while name in self.module.computations:
+                n += 1
+                name = f"_.{n}"
+            return self.module.add_computation(self._body(name, None))
+        start = c.skip()
+        name = c.name("a computation")
+        found = self.module.computations.get(name)
+        if found is None:
+            raise c.error(f"no computation {name} stands before this", start)
+        return found
+
+    def _call_list(self, many: bool) -> tuple[Computation, ...]:
+        c = self.cursor
+        if not many:
+            return (self._called(),)
+        c.expect("{", "at the start of a list of computations")
+        found: list[Computation] = []
+        while not c.accept("}"):
+            if found:
+                c.expect(",", "between computations")
+            found.append(self._called())
+        return tuple(found)
+
+    # Instructions
+
+    def _instruction(self, scope: _Scope) -> tuple[Instruction, bool]:
+        """Read ``[ROOT] name = shape opcode(..), ..``."""
+        c = self.cursor
+        m = c.match(_HEAD)
+        if m is None:
+            raise self._no_instruction()
+        name = m.group(2) or m.group(3)
+        if name in scope.names:
+            raise c.error(f"a second instruction called {name}", m.start(2) if m.group(2) else m.start(3))
+        ins = self._right_side(scope, name, self._result_shape(), name)
+        return ins, m.group(1) is not None
+
+    def _no_instruction(self) -> HloParseError:
+        c = self.cursor
+        start = c.skip()
+        m = c.match(_MISPLACED)
+        if m is None or m.group(2) == "ROOT":
+            c.pos = start
+            return c.error(f"expected an instruction or '}}', found {c.seen()}", start)
+        if c.text.startswith("=", c.pos):
+            return c.error("expected a blank between the name and =", m.start(2))
+        return c.error(f"expected '=' after {m.group(2)}, found {c.seen()}")
+
+    def _result_shape(self) -> Shape | None:
+        c = self.cursor
+        m = c.match(_SHAPE)
+        if m is not None:
+            return self.shapes.array(m.group(1), m.start(1))
+        if c.at("(") or not _OPCODE.match(c.text, c.pos):
+            return self.shapes.read()
+        return None
+
+    def _right_side(self, scope: _Scope, name: str, shape: Shape | None, key: str | None) -> Instruction:
+        c = self.cursor
+        self.count += 1
+        if self.count > MAX_INSTRUCTIONS:
+            raise c.error(f"more than {MAX_INSTRUCTIONS} instructions")
+        start = c.skip()
+        m = c.match(_OPCODE)
+        if m is None:
+            raise c.error(f"expected an opcode and '(', found {c.seen()}", start)
+        opcode = m.group(1)
+        row = OPCODES.get(opcode)
+        if row is None:
+            stage, wrapped = split_async(opcode)
+            if not stage:
+                raise c.error(f"unknown opcode {opcode}", m.start(1), _nearest(opcode))
+            ins = self._async(scope, name, shape, stage, wrapped, m.end() - 1)
+        else:
+            ins = self._plain(scope, row, name, shape, m)
+        if key is not None:
+            scope.names[key] = ins
+        return ins
+
+    def _plain(self, scope: _Scope, row: Opcode, name: str, shape: Shape | None, m: Any) -> Instruction:
+        c = self.cursor
+        given: dict[str, Any] = {}
+        operands: list[Instruction] = []
+        special = _IN_PARENTHESES.get(row.name)
+        if special is not None:
+            attr, reader = special
+            given[attr] = reader(self, shape)
+            c.expect(")", f"after the argument of {row.name}")
+        else:
+            operands = self._operands(scope, row, m.end() - 1)
+        found = self._attributes(scope, row, given)
+        called = self._order_calls(row, found)
+        self._check_complete(row, found, shape)
+        shape = self._shape_of(row, operands, found.own, called, shape)
+        ins = self._add(scope, row.name, operands, found, shape, called, name)
+        if special is not None and row.name == "parameter":
+            scope.places[ins] = m.start(1)
+        return ins
+
+    def _add(
+        self, scope: _Scope, opcode: str, operands: Sequence[Instruction], found: _Attributes, shape: Shape,
+        called: tuple[Computation, ...], name: str,
+    ) -> Instruction:  # fmt: skip
+        return scope.computation.add(
+            opcode, operands, found.own, shape=shape, called=called, name=name, metadata=found.metadata, extras=found.extras,
+            control_predecessors=found.control,
+        )  # fmt: skip
+
+    def _operands(self, scope: _Scope, row: Opcode, at: int) -> list[Instruction]:
+        values = self._operand_list(scope)
+        low, high = row.arity
+        if len(values) < low or (high is not None and len(values) > high):
+            wanted = str(low) if low == high else f"{low} to {high}" if high is not None else f"{low} or more"
+            raise self.cursor.error(f"{row.name} takes {wanted} operands, found {len(values)}", at)
+        return values
+
+    def _operand_list(self, scope: _Scope) -> list[Instruction]:
+        """Operands up to the closing parenthesis."""
+        c = self.cursor
+        text, names = c.text, scope.names
+        values: list[Instruction] = []
+        if c.accept(")"):
+            return values
+        while True:
+            m = _OPERAND.match(text, c.pos)
+            if m is None:
+                values.append(self._long_operand(scope))
+            else:
+                c.pos = m.end()
+                spelled, name = m.groups()
+                shape = self.shapes.array(spelled, m.start(1)) if spelled else None
+                value = names.get(name)
+                if value is None:
+                    value = self._unknown_operand(scope, name, shape, m.start(2))
+                elif shape is not None and not shape.compatible(value.shape):
+                    raise c.error(f"{name} is {value.shape}, not {shape}", m.start(1))
+                values.append(value)
+            if not c.accept(","):
+                c.expect(")", "at the end of the operands")
+                return values
+
+    def _unknown_operand(self, scope: _Scope, name: str, shape: Shape | None, at: int) -> Instruction:
+        if not scope.free or shape is None:
+            raise self.cursor.error(f"no instruction {name} stands before this", at)
+        number = {"parameter_number": len(scope.places)}
+        ins = scope.names[name] = scope.computation.add("parameter", (), number, shape=shape, name=name)
+        scope.places[ins] = at
+        return ins
+
+    def _long_operand(self, scope: _Scope) -> Instruction:
+        """An operand with a tuple shape, or an instruction nested in place."""
+        c = self.cursor
+        start = c.skip()
+        shape: Shape | None = None
+        if c.at("(") or (_SHAPE.match(c.text, start) and not _NESTED.match(c.text, start)):
+            shape = self.shapes.read()
+        m = c.match(_OPERAND_NAME)
+        if m is not None:
+            value = scope.names.get(m.group(1))
+            if value is None:
+                return self._unknown_operand(scope, m.group(1), shape, m.start(1))
+            if shape is not None and not shape.compatible(value.shape):
+                raise c.error(f"{m.group(1)} is {value.shape}, not {shape}", start)
+            return value
+        nested = _OPCODE.match(c.text, c.pos)
+        if nested is None:
+            raise c.error(f"expected an operand, then ',' or ')', found {c.seen()}", start)
+        c.enter()
+        ins = self._right_side(scope, f"{nested.group(1)}.anon", shape, None)
+        c.leave()
+        return ins
+
+    def _attributes(self, scope: _Scope, row: Opcode, own: dict[str, Any], more: tuple[str, ...] = ()) -> _Attributes:
+        """Read ``, name=value`` as often as it stands."""
+        c = self.cursor
+        text, by_name = c.text, row.attr_by_name
+        calls: dict[str, tuple[Computation, ...]] = {}
+        extras: dict[str, Any] = {}
+        metadata: Metadata = ()
+        control: tuple[Instruction, ...] = ()
+        seen: set[str] = set(own)
+        while (m := _ATTRIBUTE.match(text, c.pos)) is not None:
+            name = m.group(1)
+            if name in seen:
+                raise c.error(f"attribute {name} stands twice", m.start(1))
+            seen.add(name)
+            c.pos = m.end()
+            attr = by_name.get(name)
+            if attr is not None:
+                own[name] = kind_of(attr.kind).read(self.shapes)
+            elif name == "metadata":
+                metadata = COMMON[name].read(self.shapes)
+            elif name in COMMON:
+                extras[name] = COMMON[name].read(self.shapes)
+            elif name == "control-predecessors":
+                control = self._control(scope)
+            elif name in call_names(row):
+                calls[name] = self._call_list(row.many_calls and name in _LISTS)
+            elif name in more:
+                own[name] = kind_of("string").read(self.shapes)
+            elif name in IGNORED_ATTRIBUTES.get(row.name, ()):
+                c.string("a string")
+            else:
+                allowed = sorted({*by_name, *call_names(row), *COMMON, "control-predecessors"})
+                raise c.error(f"{row.name} has no attribute {name}", m.start(1), hint=f"it takes {', '.join(allowed)}")
+        return _Attributes(own, calls, {k: v for k, v in extras.items() if v != ()}, metadata, control)
+
+    def _control(self, scope: _Scope) -> tuple[Instruction, ...]:
+        c = self.cursor
+        c.expect("{", "at the start of control-predecessors")
+        found: list[Instruction] = []
+        while not c.accept("}"):
+            if found:
+                c.expect(",", "between control predecessors")
+            start = c.skip()
+            name = c.name("an instruction")
+            if name not in scope.names:
+                raise c.error(f"no instruction {name} stands before this", start)
+            found.append(scope.names[name])
+        return tuple(found)
+
+    def _order_calls(self, row: Opcode, found: _Attributes) -> tuple[Computation, ...]:
+        """Called computations in the row's order."""
+        calls = found.calls
+        if not calls and not row.calls:
+            return ()
+        if row.name in IGNORED_ATTRIBUTES:
+            return ()
+        if row.name == "conditional" and "branch_computations" not in calls:
+            return (*self._call_of(row, calls, "true_computation"), *self._call_of(row, calls, "false_computation"))
+        if row.name in NOT_REQUIRED_CALLS:
+            return tuple(comp for group in calls.values() for comp in group)
+        return tuple(comp for name in row.calls for comp in self._call_of(row, calls, name))
+
+    def _call_of(self, row: Opcode, calls: dict[str, tuple[Computation, ...]], name: str) -> tuple[Computation, ...]:
+        if name not in calls:
+            raise self.cursor.error(f"{row.name} needs the attribute {name}")
+        return calls[name]
+
+    def _check_complete(self, row: Opcode, found: _Attributes, shape: Shape | None) -> None:
+        """Refuse what is missing, at the token after the instruction."""
+        for attr in row.attrs:
+            if attr.required and attr.name not in found.own:
+                raise self.cursor.error(f"{row.name} needs the attribute {attr.name}")
+        if row.name == "infeed" and shape is not None and not (shape.is_tuple and len(shape.elements) == 2):
+            raise self.cursor.error(f"the result of infeed is a tuple (data, token), not {shape}")
+
+    def _shape_of(
+        self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], called: tuple[Computation, ...], shape: Shape | None
+    ) -> Shape:
+        """The stated shape, else the one that follows from the operands."""
+        if shape is not None:
+            return shape
+        if row.name == "tuple":
+            return self._limited(Shape.tuple([o.shape for o in operands]))
+        if row.name in _STATED:
+            raise self.cursor.error(f"the shape of {row.name} must be written")
+        try:
+            found = infer_shape(row.name, operands, attrs, called, None)
+        except HloParseError:
+            raise
+        except OpError as e:
+            raise self.cursor.error(f"cannot infer the shape: {e.message}") from None
+        if operands and row.elementwise and found.compatible(operands[0].shape):
+            return operands[0].shape  # keeps the layout
+        return self._limited(found)
+
+    def _limited(self, shape: Shape) -> Shape:
+        """Refuse tuples of tuples of tuples that a few lines can make huge."""
+        if shape.is_tuple:
+            parts = [self.sizes.get(e, (0, 1)) for e in shape.elements]
+            depth, leaves = 1 + max((d for d, _ in parts), default=0), sum(n for _, n in parts)
+            if depth > MAX_TUPLE_DEPTH or leaves > MAX_TUPLE_LEAVES:
+                raise self.cursor.error("a tuple is nested too deep or has too many leaves")
+            self.sizes[shape] = depth, leaves
+        return shape
+
+    # Async sugar
+
+    def _async(self, scope: _Scope, name: str, shape: Shape | None, stage: str, wrapped: str, at: int) -> Instruction:
+        """``<op>-start``, ``-update``, ``-done``: a chain around a computation that holds the operation alone."""
+        c = self.cursor
+        if stage != "start":
+            row = OPCODES[f"async-{stage}"]
+            operands = self._operands(scope, row, at)
+            found = self._attributes(scope, row, {})
+            shape = self._shape_of(row, operands, {}, (), shape)
+            return self._add(scope, row.name, operands, found, shape, (), name)
+        row = OPCODES[wrapped]
+        operands = self._operands(scope, row, at)
+        found = self._attributes(scope, row, {}, ("async_execution_thread",))
+        called = self._order_calls(row, found)
+        self._check_complete(row, found, None)
+        if shape is None or not shape.is_tuple or len(shape.elements) < 2:
+            raise c.error(f"{wrapped}-start has a result ((operands), result, ..), not {shape}")
+        thread = found.own.pop("async_execution_thread", "")
+        inner = self._wrap(row, operands, found.own, shape.elements[1], called, thread)
+        start = found._replace(own={"async_execution_thread": thread})
+        return self._add(scope, "async-start", operands, start, shape, (inner,), name)
+
+    def _wrap(
+        self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], shape: Shape, called: tuple[Computation, ...], thread: str
+    ) -> Computation:
+        computation = self.module.new_computation("async_computation")
+        computation.execution_thread = "" if thread == "main" else thread
+        parameters = [
+            computation.add("parameter", (), {"parameter_number": i}, shape=o.shape, name=f"param_{i}") for i, o in enumerate(operands)
+        ]
+        computation.root = computation.add(row.name, parameters, attrs, shape=shape, called=called, name=row.name)
+        return computation
+
+    # Arguments that stand in the parentheses
+
+    def _parameter_number(self, _shape: Shape | None) -> int:
+        return self.cursor.integer("the number of a parameter", 0)
+
+    def _constant(self, shape: Shape | None) -> Literal:
+        if shape is None:
+            raise self.cursor.error("the shape of a constant must be written")
+        return read_literal(self.cursor, shape)
+
+
+_IN_PARENTHESES: dict[str, tuple[str, Callable[[_Parser, Shape | None], Any]]] = {
+    "parameter": ("parameter_number", _Parser._parameter_number),
+    "constant": ("literal", _Parser._constant),
+}
+_LISTS = ("branch_computations", "called_computations")
+# Opcodes whose result shape the operands do not tell.
+_STATED = frozenset({
+    "parameter", "constant", "iota", "custom-call", "reshape", "bitcast", "bitcast-convert", "convert", "rng", "rng-bit-generator",
+    "rng-get-and-update-state", "infeed", "recv", "fusion", "async-start", "stochastic-convert", "dynamic-reshape", "broadcast",
+})  # fmt: skip
+
+
+def _nearest(opcode: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(opcode[:60], OPCODES, n=3)
+    return f"did you mean {', '.join(near)}?" if near else ""
+
+
+def parse_module(text: str) -> HloModule:
+    """Read HLO text.
+
+    Parameters
+    ----------
+    text : str
+        A module; also a lone computation, or a lone instruction.
+
+    Returns
+    -------
+    HloModule
+        What the text says; result shapes are not checked, see `cyxla.xla.hlo.verifier`.
+
+    Raises
+    ------
+    HloParseError
+        The text is not HLO; the error has line and column.
+
+    Examples
+    --------
+    >>> parse_module("ROOT %y = f32[3] negate(f32[3] %x)").entry.root.opcode
+    'negate'
+    """
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"HLO text is a str, not {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        raise Cursor(text).error("a lone surrogate is no character", e.start) from None
+    return _Parser(blank_comments(text)).read()

@@ -1,0 +1,251 @@
+"""Modules to HLO text.
+
+The text depends on the program alone: computations stand callees first, instructions after what they read, names are
+numbered in that order. So text that was printed, read and printed again does not change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from cyxla.xla.hlo.attributes import EntryLayout
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule
+from cyxla.xla.hlo.opcode import Attr, default_comparison
+from cyxla.xla.hlo.text.attributes import COMMON, kind_of
+from cyxla.xla.hlo.text.header import header_text, stack_frames_text
+from cyxla.xla.hlo.text.literals import literal_text
+from cyxla.xla.hlo.text.names import PRINTED_CALLS
+
+_ALWAYS = {("broadcast", "dimensions"), ("dot", "lhs_contracting_dims"), ("dot", "rhs_contracting_dims"), ("topk", "largest")}
+_ALWAYS |= {(f"all-{op}", "replica_groups") for op in ("reduce", "reduce-start", "gather", "gather-start", "to-all")}
+_ALWAYS |= {("reduce-scatter", "replica_groups")}
+_HIDDEN = {("parameter", "parameter_number"), ("constant", "literal")}
+_SUFFIX = re.compile(r"(?:\.[0-9]+)+$")
+_FORBIDDEN = re.compile(r"[^\w.\-]", re.ASCII)
+_BEFORE_METADATA = tuple(COMMON)[: tuple(COMMON).index("metadata")]
+_AFTER_METADATA = tuple(COMMON)[tuple(COMMON).index("metadata") + 1 :]
+
+Names = Mapping[Instruction | Computation, str]
+
+
+def to_text(module: HloModule) -> str:
+    """Spell a module.
+
+    Parameters
+    ----------
+    module : HloModule
+        A module with an entry computation.
+
+    Returns
+    -------
+    str
+        HLO text that `parse_module` reads back to an equal module.
+    """
+    computations = printed_computations(module)
+    orders = {c: list(print_order(c, scheduled=module.config.is_scheduled)) for c in computations}
+    names = _Naming().assign(computations, orders)
+    entry = module.entry
+    layout = module.config.entry_layout or EntryLayout(tuple(p.shape for p in entry.parameters), entry.root.shape)
+    parts = [header_text(_clean(module.name) or "_", module.config, layout) + "\n\n", stack_frames_text(module.config.stack_frames)]
+    parts += ["\n\n".join(_computation_text(c, orders[c], names, c is entry) for c in computations), "\n"]
+    return "".join(parts)
+
+
+def printed_computations(module: HloModule) -> list[Computation]:
+    """Computations in print order: callees first, the entry last, without those that async sugar swallows."""
+    called = {c for comp in module.computations.values() for i in comp.instructions for c in i.called}
+    starts = [c for c in module.computations.values() if c not in called and c is not module.entry]
+    order: dict[Computation, None] = {}
+    for start in (*starts, module.entry):
+        _callees_first(start, order)
+    swallowed = {c for comp in order for i in comp.instructions if wrapped_root(i) is not None for c in i.called}
+    return [c for c in order if c not in swallowed]
+
+
+def _callees_first(start: Computation, order: dict[Computation, None]) -> None:
+    stack = [(start, _callees(start))]
+    while stack:
+        comp, rest = stack[-1]
+        following = next((c for c in rest if c not in order), None)
+        if following is not None:
+            stack.append((following, _callees(following)))
+            continue
+        stack.pop()
+        order[comp] = None
+
+
+def _callees(comp: Computation) -> Iterator[Computation]:
+    return (c for ins in print_order(comp) for c in ins.called)
+
+
+def print_order(comp: Computation, *, scheduled: bool = False) -> Iterable[Instruction]:
+    """Instructions in print order: the schedule if there is one, else an order that the data flow alone decides."""
+    if scheduled:
+        return list(comp.instructions)
+    needed = {p for i in comp.instructions for p in i.control_predecessors}
+    ends = [i for i in comp.instructions if not i.users and i not in needed]
+    done: dict[Instruction, None] = {}
+    for start in (*comp.parameters, comp.root, *ends, *comp.instructions):
+        _operands_first(start, done)
+    return done
+
+
+def _operands_first(start: Instruction, done: dict[Instruction, None]) -> None:
+    stack = [start]
+    while stack:
+        ins = stack[-1]
+        if ins in done:
+            stack.pop()
+            continue
+        before = [p for p in (*ins.operands, *ins.control_predecessors) if p not in done]
+        if before:
+            stack += reversed(before)
+        else:
+            done[stack.pop()] = None
+
+
+def wrapped_root(ins: Instruction) -> Instruction | None:
+    """The operation that an async-start wraps, when ``<op>-start`` can say it all."""
+    if ins.opcode != "async-start" or len(ins.called) != 1:
+        return None
+    comp = ins.called[0]
+    root = comp.root
+    plain = all(o.opcode == "parameter" and o.attrs["parameter_number"] == i for i, o in enumerate(root.operands))
+    whole = plain and len(comp.instructions) == len(root.operands) + 1 == len(ins.operands) + 1
+    same = comp.execution_thread == ins.attrs["async_execution_thread"].removeprefix("main")
+    told = ins.shape.is_tuple and len(ins.shape.elements) > 1 and ins.shape.elements[1] == root.shape
+    return root if whole and same and told and root.opcode not in _NO_SUGAR and not root.extras else None
+
+
+_NO_SUGAR = {"parameter", "constant", "async-start", "async-update", "async-done", "all-reduce", "all-gather", "collective-permute", "copy"}
+
+
+class _Naming:
+    """Unique names: the wished name without its number, then a number if that is taken."""
+
+    def __init__(self) -> None:
+        self.names: dict[Instruction | Computation, str] = {}
+
+    def assign(self, computations: list[Computation], orders: Mapping[Computation, list[Instruction]]) -> Names:
+        counts: dict[str, int] = {}
+        for comp in computations:
+            self.names[comp] = self._next(comp.name or "computation", counts)
+        counts = {}
+        for comp in computations:
+            for ins in orders[comp]:
+                self.names[ins] = self._next(ins.name or ins.opcode, counts)
+        return self.names
+
+    @staticmethod
+    def _next(wish: str, counts: dict[str, int]) -> str:
+        base = _clean(_SUFFIX.sub("", wish)) or _clean(wish).strip(".") or "_"
+        n = counts.get(base, 0)
+        counts[base] = n + 1
+        return f"{base}.{n}" if n else base
+
+
+def _clean(name: str) -> str:
+    """A name without characters that text does not allow in names."""
+    return _FORBIDDEN.sub("_", name)
+
+
+def _computation_text(comp: Computation, order: list[Instruction], names: Names, entry: bool) -> str:
+    parameters = ", ".join(
+        (f"/*index={i}*/" if i and i % 5 == 0 else "") + f"{names[p]}: {p.shape}" for i, p in enumerate(comp.parameters)
+    )
+    lines = [f"{'ENTRY ' if entry else ''}%{names[comp]} ({parameters}) -> {comp.root.shape} {{"]
+    lines += [f"  {'ROOT ' if i is comp.root else ''}{instruction_to_text(i, names)}" for i in order]
+    lines.append("}" + (f', execution_thread="{comp.execution_thread}"' if comp.execution_thread else ""))
+    return "\n".join(lines)
+
+
+def instruction_to_text(ins: Instruction, names: Names | None = None) -> str:
+    """Spell one instruction, without ROOT.
+
+    Parameters
+    ----------
+    ins : Instruction
+        Any instruction.
+    names : mapping, optional
+        Names of instructions and computations; their wished names by default.
+    """
+    known = names if names is not None else {}
+    wrapped = wrapped_root(ins)
+    said = wrapped if wrapped is not None else ins
+    inside = _inside(ins, known)
+    parts = [f"%{_name(ins, known)} = {ins.shape.to_text()} {_opcode(ins, wrapped)}({inside})"]
+    if wrapped is not None and ins.attrs["async_execution_thread"]:
+        parts.append(f"async_execution_thread={kind_of('string').spell(ins.attrs['async_execution_thread'])}")
+    parts += [f"{a.name}={kind_of(a.kind).spell(said.attrs[a.name])}" for a in said.row.attrs if _shown(said, a)]
+    parts += _calls(said, known)
+    parts += _common(ins, known)
+    return ", ".join(parts)
+
+
+def _name(value: Instruction | Computation, names: Names) -> str:
+    found = names.get(value)
+    if found is not None:
+        return found
+    return _clean(value.name) or (value.opcode if isinstance(value, Instruction) else "computation")
+
+
+def _opcode(ins: Instruction, wrapped: Instruction | None) -> str:
+    if wrapped is not None:
+        return f"{wrapped.opcode}-start"
+    if ins.opcode in ("async-update", "async-done"):
+        start = _chain_start(ins)
+        root = wrapped_root(start) if start is not None else None
+        if root is not None:
+            return f"{root.opcode}{ins.opcode.removeprefix('async')}"
+    return ins.opcode
+
+
+def _chain_start(ins: Instruction) -> Instruction | None:
+    while ins.opcode in ("async-update", "async-done"):
+        ins = ins.operands[0]
+    return ins if ins.opcode == "async-start" else None
+
+
+def _inside(ins: Instruction, names: Names) -> str:
+    if ins.opcode == "parameter":
+        return str(ins.attrs["parameter_number"])
+    if ins.opcode == "constant":
+        return literal_text(ins.attrs["literal"])
+    return ", ".join(f"%{_name(o, names)}" for o in ins.operands)
+
+
+def _shown(ins: Instruction, attr: Attr) -> bool:
+    if (ins.opcode, attr.name) in _HIDDEN:
+        return False
+    value = ins.attrs[attr.name]
+    if ins.opcode == "compare" and attr.name == "type":
+        return bool(value != default_comparison(ins.operands[0].shape.dtype))
+    if value is None or (attr.kind == "window" and not value):
+        return False
+    return attr.required or (ins.opcode, attr.name) in _ALWAYS or bool(value != attr.default)
+
+
+def _calls(ins: Instruction, names: Names) -> list[str]:
+    row = ins.row
+    found = [f"%{_name(c, names)}" for c in ins.called]
+    if not found:
+        return []
+    if ins.opcode == "conditional" and len(found) == 2 and ins.operands[0].shape.dtype.text == "pred":
+        return [f"true_computation={found[0]}", f"false_computation={found[1]}"]
+    if row.many_calls:
+        return [f"{row.calls[0]}={{{', '.join(found)}}}"]
+    by_name = dict(zip(row.calls, found, strict=False))
+    return [f"{n}={by_name[n]}" for n in PRINTED_CALLS.get(row.name, row.calls) if n in by_name]
+
+
+def _common(ins: Instruction, names: Names) -> list[str]:
+    parts = [f"{n}={COMMON[n].spell(ins.extras[n])}" for n in _BEFORE_METADATA if n in ins.extras]
+    if ins.control_predecessors:
+        parts.append("control-predecessors={" + ", ".join(f"%{_name(p, names)}" for p in ins.control_predecessors) + "}")
+    if ins.metadata:
+        parts.append(f"metadata={COMMON['metadata'].spell(ins.metadata)}")
+    parts += [f"{n}={COMMON[n].spell(ins.extras[n])}" for n in _AFTER_METADATA if n in ins.extras]
+    return parts

@@ -1,0 +1,186 @@
+"""Shardings and iota device lists as text, both ways."""
+
+from __future__ import annotations
+
+from math import prod
+
+from cyxla.xla.hlo.attributes import IotaTiles, Sharding
+from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
+
+_PLAIN = ("replicated", "manual", "unknown", "unreduced")
+SUBGROUPS = ("replicated", "maximal", "manual", "unreduced", "unknown")
+_LIST = pattern(r"\[([0-9, \t\r\n]*+)\]")
+_TRANSPOSE = pattern(rf"T{WS}\(([0-9, \t\r\n]*+)\)")
+
+
+def read_iota(c: Cursor) -> IotaTiles:
+    """Read ``[2,2]<=[4]`` or ``[2,2]<=[2,2]T(1,0)``."""
+    start = c.skip()
+    dims = _sizes(c, "sizes of the device list")
+    return _iota_after(c, dims, start)
+
+
+def _sizes(c: Cursor, what: str) -> tuple[int, ...]:
+    m = c.match(_LIST)
+    if m is None:
+        raise c.error(f"expected {what} such as [2,2], found {c.seen()}")
+    return c.integers(m.group(1), "a size", m.start(1), 1)
+
+
+def _iota_after(c: Cursor, dims: tuple[int, ...], start: int) -> IotaTiles:
+    c.expect("<=", "in a device list")
+    reshape = _sizes(c, "the sizes after <=")
+    m = c.match(_TRANSPOSE)
+    transpose = c.integers(m.group(1), "a dimension", m.start(1), 0) if m else ()
+    if m and sorted(transpose) != list(range(len(reshape))):
+        raise c.error(f"T{transpose} is not an order of the {len(reshape)} dimensions after <=", m.start(1))
+    if prod(dims) != prod(reshape):
+        raise c.error(f"{list(dims)} and {list(reshape)} differ in the number of devices", start)
+    if transpose == tuple(range(len(reshape))):
+        transpose = ()
+    return IotaTiles(dims, reshape, transpose)
+
+
+def iota_text(iota: IotaTiles) -> str:
+    """Spell an iota device list."""
+    turned = f"T({_joined(iota.transpose)})" if iota.transpose else ""
+    return f"[{_joined(iota.dims)}]<=[{_joined(iota.reshape)}]{turned}"
+
+
+def _joined(values: tuple[int, ...]) -> str:
+    return ",".join(map(str, values))
+
+
+def read_sharding(c: Cursor) -> Sharding:
+    """Read ``{replicated}``, ``{devices=[2,1]0,1}``, ``{{..}, {..}}`` and so on."""
+    c.enter()
+    c.expect("{", "at the start of a sharding")
+    if c.at("{") or c.at("}"):
+        sharding = Sharding("tuple", elements=_elements(c))
+    else:
+        sharding = _read_one(c)
+    c.leave()
+    return sharding
+
+
+def _elements(c: Cursor) -> tuple[Sharding, ...]:
+    parts: list[Sharding] = []
+    while not c.accept("}"):
+        if parts:
+            c.expect(",", "between the shardings of a tuple")
+        parts.append(read_sharding(c))
+    return tuple(parts)
+
+
+def _read_one(c: Cursor) -> Sharding:
+    """Read the words up to the closing brace, in any order."""
+    facts: dict[str, object] = {}
+    start = c.skip()
+    while not c.accept("}"):
+        at = c.skip()
+        word = c.name("a word of a sharding")
+        for field, value in _WORDS[word](c).items() if word in _WORDS else _plain(c, word, at).items():
+            if field in facts:
+                raise c.error(f"{word} does not go with what stands before it", at)
+            facts[field] = value
+    if "kind" not in facts:
+        raise c.error("a sharding says replicated, maximal, manual, unknown or devices=[..]", start)
+    sharding = Sharding(**facts)  # type: ignore[arg-type]
+    return _checked(c, sharding, start)
+
+
+def _plain(c: Cursor, word: str, at: int) -> dict[str, object]:
+    if word not in _PLAIN:
+        raise c.error(f"{word!r} is no word of a sharding", at)
+    return {"kind": word}
+
+
+def _maximal(c: Cursor) -> dict[str, object]:
+    if c.name("device=") != "device":
+        raise c.error("expected device= after maximal")
+    c.expect("=", "after device")
+    return {"kind": "maximal", "devices": (c.integer("a device", 0),)}
+
+
+def _device(c: Cursor) -> dict[str, object]:
+    c.expect("=", "after device")
+    return {"kind": "maximal", "devices": (c.integer("a device", 0),)}
+
+
+def _devices(c: Cursor) -> dict[str, object]:
+    c.expect("=", "after devices")
+    start = c.skip()
+    dims = _sizes(c, "sizes of the tile assignment")
+    if c.at("<="):
+        return {"kind": "devices", "tile_dims": dims, "iota": _iota_after(c, dims, start)}
+    devices = [c.integer("a device", 0)]
+    while c.accept(","):
+        devices.append(c.integer("a device", 0))
+    if len(devices) != prod(dims):
+        raise c.error(f"{len(devices)} devices for tiles of {list(dims)}", start)
+    return {"kind": "devices", "tile_dims": dims, "devices": tuple(devices)}
+
+
+def _last_tile_dims(c: Cursor) -> dict[str, object]:
+    c.expect("=", "after last_tile_dims")
+    c.expect("{", "after last_tile_dims=")
+    kinds: list[str] = []
+    while not c.accept("}"):
+        if kinds:
+            c.expect(",", "between the kinds of last_tile_dims")
+        at = c.skip()
+        kinds.append(c.name("the kind of a tile dimension"))
+        if kinds[-1] not in SUBGROUPS:
+            raise c.error(f"{kinds[-1]!r} is no kind of a tile dimension", at)
+    return {"last_tile_dims": tuple(kinds)}
+
+
+def _metadata(c: Cursor) -> dict[str, object]:
+    c.expect("=", "after metadata")
+    return {"metadata": (c.braces("metadata"),)}
+
+
+_WORDS = {
+    "maximal": _maximal,
+    "device": _device,
+    "devices": _devices,
+    "last_tile_dims": _last_tile_dims,
+    "last_tile_dim_replicate": lambda c: {"last_tile_dim_replicate": True},
+    "shard_as": lambda c: {"shard_group": ("shard_as", c.integer("a shard group", 0))},
+    "shard_like": lambda c: {"shard_group": ("shard_like", c.integer("a shard group", 0))},
+    "metadata": _metadata,
+}
+
+
+def _checked(c: Cursor, sharding: Sharding, at: int) -> Sharding:
+    subgroups = len(sharding.last_tile_dims) + sharding.last_tile_dim_replicate
+    if subgroups and sharding.kind != "devices":
+        raise c.error("only devices=[..] has subgroups", at)
+    if subgroups > len(sharding.tile_dims):
+        raise c.error(f"{subgroups} subgroups of {len(sharding.tile_dims)} tile dimensions", at)
+    return sharding
+
+
+def sharding_text(sharding: Sharding) -> str:
+    """Spell a sharding, braces included."""
+    if sharding.kind == "tuple":
+        return "{" + ", ".join(map(sharding_text, sharding.elements)) + "}"
+    words = [_kind_text(sharding)]
+    if sharding.last_tile_dim_replicate:
+        words.append("last_tile_dim_replicate")
+    if sharding.last_tile_dims:
+        words.append("last_tile_dims={" + ", ".join(sharding.last_tile_dims) + "}")
+    if sharding.shard_group:
+        words.append(f"{sharding.shard_group[0]} {sharding.shard_group[1]}")
+    words += [f"metadata={m}" for m in sharding.metadata]
+    return "{" + " ".join(words) + "}"
+
+
+def _kind_text(sharding: Sharding) -> str:
+    if sharding.kind == "maximal":
+        return f"maximal device={sharding.devices[0]}"
+    if sharding.kind != "devices":
+        return sharding.kind
+    if sharding.iota:
+        return "devices=" + iota_text(sharding.iota)
+    return f"devices=[{_joined(sharding.tile_dims)}]{_joined(sharding.devices)}"

@@ -80,10 +80,10 @@ FITS = (
     Fit("log_f32", *LOG, -1 / 3, 1 / 3, 8, single=True),
     Fit("sin_f32", *_odd(mp.sin), 1e-6, QUARTER_PI2, 3, single=True),
     Fit("cos_f32", *COS, 1e-6, QUARTER_PI2, 3, single=True),
-    Fit("tan_f32", *_odd(mp.tan), 1e-6, QUARTER_PI2, 6, single=True),
+    Fit("tan_f32", *_odd(mp.tan), 1e-6, QUARTER_PI2, 7, single=True),
     Fit("tanh_f32", *_odd(mp.tanh), 1e-6, 0.3136, 5, single=True),
-    Fit("sinh_f32", *_odd(mp.sinh), 1e-6, 1.0, 3, single=True),
-    Fit("erf_f32", *_scaled_odd(mp.erf), 1e-6, 0.8836, 6, single=True),
+    Fit("sinh_f32", *_odd(mp.sinh), 1e-6, 1.0, 4, single=True),
+    Fit("erf_f32", *_scaled_odd(mp.erf), 1e-6, 0.8836, 7, single=True),
     Fit("erf_tail_f32", *ERF_TAIL, 0.92, 4.0, 7, single=True),
     Fit("atan_f32", *_odd(mp.atan), 1e-6, 0.1717, 5, single=True),
     Fit("asin_f32", *_odd(mp.asin), 1e-6, 0.25, 5, single=True),
@@ -152,9 +152,7 @@ def fit_remez(fit: Fit) -> tuple[list[float], float]:
             break
         chosen = following
     rounded = [float(c) for c in coefficients]
-    worst = max(
-        abs(w * (mp.polyval(rounded[::-1], x) - t)) for x, t, w in zip(grid, target, weight, strict=True)
-    )
+    worst = max(abs(w * (mp.polyval(rounded[::-1], x) - t)) for x, t, w in zip(grid, target, weight, strict=True))
     return rounded, float(worst)
 
 

@@ -264,7 +264,7 @@ static inline CYX_ALWAYS float cyx_tanh_f32(float x) {
 static inline CYX_ALWAYS float cyx_sinh_f32(float x) {
   float y = __builtin_fabsf(x);
   float t = y * y;
-  float p = CYX_POLY3(CYX_FMA_F32, t, 0x1.555598p-3f, 0x1.10f768p-7f, 0x1.ab3fdp-13f);
+  float p = CYX_POLY4(CYX_FMA_F32, t, 0x1.555556p-3f, 0x1.1110ep-7f, 0x1.a022bcp-13f, 0x1.756c1ep-19f);
   float low = CYX_FMA_F32(y * t, p, y);
   float half = cyx_exp_scaled_f32(y, -1);
   return __builtin_copysignf(y < 1.0f ? low : half - 0.25f / half, x);
@@ -279,8 +279,8 @@ static inline CYX_ALWAYS float cyx_cosh_f32(float x) {
 static inline CYX_ALWAYS float cyx_erf_f32(float x) {
   float y = __builtin_fabsf(x);
   float t = y * y;
-  float p = CYX_POLY6(CYX_FMA_F32, t, 0x1.06eba6p-3f, -0x1.8126dap-2f, 0x1.ce17fap-4f, -0x1.b66456p-6f,
-      0x1.464c12p-8f, -0x1.362ebep-11f);
+  float p = CYX_POLY7(CYX_FMA_F32, t, 0x1.06eba8p-3f, -0x1.81274p-2f, 0x1.ce2d64p-4f, -0x1.b80122p-6f,
+      0x1.544ad4p-8f, -0x1.a614d8p-11f, 0x1.4f993ep-14f);
   float low = CYX_FMA_F32(y, p, y);
   float u = y > 4.0f ? 4.0f : y;
   float q = CYX_POLY7(CYX_FMA_F32, u, 0x1.9a57aap-13f, 0x1.20af5ap+0f, 0x1.463ccp-1f, 0x1.a9b424p-4f,
@@ -549,8 +549,8 @@ static inline CYX_ALWAYS float cyx_cosine_kernel_f32(float r) {
 /* tan(r + low) for |r| <= pi / 4. */
 static inline CYX_ALWAYS float cyx_tan_kernel_f32(float r, float low) {
   float t = r * r;
-  float p = CYX_POLY6(CYX_FMA_F32, t, 0x1.5554dep-2f, 0x1.112dep-3f, 0x1.b58732p-5f, 0x1.905fe6p-6f, 0x1.979a88p-9f,
-      0x1.33ba2cp-7f);
+  float p = CYX_POLY7(CYX_FMA_F32, t, 0x1.55556p-2f, 0x1.110d9ep-3f, 0x1.bad9bep-5f, 0x1.5cc12cp-6f, 0x1.62c88p-7f,
+      0x1.9e4aa6p-14f, 0x1.1e8c6p-8f);
   return r + CYX_FMA_F32(r * t, p, CYX_FMA_F32(low, t, low));
 }
 

@@ -102,7 +102,7 @@ def contract(lhs: Array, rhs: Array, dims: DotDims, result: ElementType) -> Arra
     k = prod(lhs.shape[d] for d in dims.lhs_contracting)
     left = lhs.transpose(dims.lhs_batch + lhs_free + dims.lhs_contracting).reshape(b, m, k)
     right = rhs.transpose(dims.rhs_batch + dims.rhs_contracting + rhs_free).reshape(b, k, n)
-    return batched_product(left, right, result).reshape(*batch, *rows, *columns)
+    return batched_product(left, right, result).reshape((*batch, *rows, *columns))
 
 
 @evaluates("dot")

@@ -193,7 +193,7 @@ def _reduce(x: Array, element: ElementType, exponent_bits: int, mantissa_bits: i
     if exponent_bits < exponent:
         bits = _clip_exponent(bits, element, exponent, mantissa, exponent_bits)
     result: Array = bits.astype(unsigned, copy=False).view(x.dtype)
-    return np.where(np.isnan(x), x, result) if mantissa_bits else result
+    return np.where(np.isnan(x), x, result)
 
 
 def _round_bits(bits: Array, drop: int) -> Array:

@@ -77,7 +77,13 @@ def _apply_float(name: str, element: ElementType, operands: tuple[Array, ...]) -
     if smooth is None:
         return None
     wider = np.longdouble if element is ElementType.F64 else np.float64
-    return round_float(np.asarray(smooth(*(x.astype(wider) for x in operands))), element)
+    result = round_float(np.asarray(smooth(*(x.astype(wider) for x in operands))), element)
+    return _flush(result) if name == "atan2" and element.bits >= 32 else result
+
+
+def _flush(x: Array) -> Array:
+    """Take numbers below the normal range for zero, as XLA does where a quotient inside a function underflows."""
+    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
 
 
 def _apply_complex(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:

@@ -1,0 +1,311 @@
+"""Builder functions that work element by element, and the broadcasting that they bring along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError, ShapeError
+from cyxla.types import ElementType, Literal, Shape, element_type
+from cyxla.xla.hlo.attributes import ResultAccuracy
+from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred, deferred_in
+
+Scalar = bool | int | float | complex | np.generic
+Operand = XlaOp | Scalar | np.ndarray[Any, Any]
+
+
+def as_dtype(dtype: ElementType | str) -> ElementType:
+    """An element type, or the one of that name."""
+    return element_type(dtype) if isinstance(dtype, str) else dtype
+
+
+@deferred_in
+def constant(builder: XlaBuilder, value: Any, dtype: ElementType | str | None = None) -> XlaOp:
+    """A constant.
+
+    Parameters
+    ----------
+    builder : XlaBuilder
+        Where.
+    value : Literal or array_like
+        The value; a tuple of literals gives a tuple.
+    dtype : ElementType or str, optional
+        Element type; by default that of the array as NumPy makes it.
+    """
+    return builder.add("constant", (), {"literal": _literal(value, None if dtype is None else as_dtype(dtype))})
+
+
+def _literal(value: Any, dtype: ElementType | None) -> Literal:
+    if isinstance(value, Literal) or (isinstance(value, tuple) and value and all(isinstance(v, Literal) for v in value)):
+        return value if isinstance(value, Literal) else Literal(value)
+    if dtype is None:
+        return Literal(np.asarray(value))
+    try:
+        array = np.array(value, dtype=dtype.numpy_dtype)
+    except (OverflowError, TypeError, ValueError) as e:
+        raise DTypeError(f"{value!r} is no value of type {dtype}: {e}") from e
+    return Literal(array, Shape.array(dtype, array.shape))
+
+
+def _kind_fits(value: Any, dtype: ElementType) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return True
+    if isinstance(value, (int, np.integer)):
+        return dtype is not ElementType.PRED
+    if isinstance(value, (complex, np.complexfloating)):
+        return dtype.is_complex
+    return dtype.is_float or dtype.is_complex
+
+
+def lift(builder: XlaBuilder, value: Operand, like: Shape) -> XlaOp:
+    """An operand as a value: a scalar takes the element type of `like`, an array keeps its own.
+
+    Raises
+    ------
+    DTypeError
+        A scalar that the element type cannot hold, such as 0.5 for integers.
+    """
+    if isinstance(value, XlaOp):
+        return value
+    if isinstance(value, np.ndarray):
+        return constant(builder, value)
+    if not _kind_fits(value, like.dtype):
+        raise DTypeError(f"{value!r} is no value of type {like.dtype}", hint="convert the other operand first")
+    return constant(builder, value, like.dtype)
+
+
+def _pair(lhs: Operand, rhs: Operand) -> tuple[XlaOp, XlaOp]:
+    some = lhs if isinstance(lhs, XlaOp) else rhs
+    assert isinstance(some, XlaOp)  # `deferred` has seen to it
+    return lift(some.builder, lhs, some.shape), lift(some.builder, rhs, some.shape)
+
+
+@deferred
+def broadcast_in_dim(operand: XlaOp, dims: Sequence[int], broadcast_dims: Sequence[int]) -> XlaOp:
+    """Repeat an array along new dimensions, and along its dimensions of size 1.
+
+    Parameters
+    ----------
+    operand : XlaOp
+        Array.
+    dims : sequence of int
+        Sizes of the result.
+    broadcast_dims : sequence of int
+        Where each dimension of the operand is in the result.
+    """
+    x = operand.shape
+    if len(broadcast_dims) != x.rank or any(not 0 <= d < len(dims) for d in broadcast_dims):
+        raise ShapeError(f"broadcast_dims {list(broadcast_dims)} do not place the {x.rank} dimensions of {x} in {list(dims)}")
+    thin = [i for i, d in enumerate(broadcast_dims) if x.dims[i] == 1 and dims[d] != 1]
+    if thin:
+        kept = [i for i in range(x.rank) if i not in thin]
+        operand = operand.builder.add("reshape", [operand], shape=x.with_dims([x.dims[i] for i in kept], [x.dynamic[i] for i in kept]))
+        broadcast_dims = [broadcast_dims[i] for i in kept]
+    moves = [False] * len(dims)
+    for i, d in enumerate(broadcast_dims):
+        moves[d] = operand.shape.dynamic[i]
+    result = x.with_dims(dims, moves)
+    return operand.builder.add("broadcast", [operand], {"dimensions": tuple(broadcast_dims)}, shape=result)
+
+
+@deferred
+def broadcast(operand: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    """Repeat an array along new leading dimensions of the given sizes."""
+    x = operand.shape
+    result = x.with_dims((*sizes, *x.dims), (*[False] * len(sizes), *x.dynamic))
+    return operand.builder.add("broadcast", [operand], {"dimensions": tuple(range(len(sizes), result.rank))}, shape=result)
+
+
+def _align(lhs: XlaOp, rhs: XlaOp, broadcast_dimensions: Sequence[int]) -> tuple[XlaOp, XlaOp]:
+    """Give two operands one shape: scalars and dimensions of size 1 stretch, a lower rank needs `broadcast_dimensions`."""
+    a, b = lhs.shape, rhs.shape
+    if a is b or (a.dims == b.dims and not broadcast_dimensions) or not (a.is_array and b.is_array):
+        return lhs, rhs
+    if a.rank > b.rank:
+        lhs, rhs = _align(rhs, lhs, broadcast_dimensions)[::-1]
+        return lhs, rhs
+    if a.rank < b.rank:
+        places = list(broadcast_dimensions)
+        if len(places) != a.rank:
+            hint = "name the dimensions of the larger operand that those of the smaller one stand for"
+            raise ShapeError(f"operands {a} and {b} have different ranks, broadcast_dimensions are {places}", hint=hint)
+    else:
+        places = list(range(a.rank))
+    if any(not 0 <= d < b.rank for d in places):
+        raise ShapeError(f"broadcast_dimensions {places} leave {b}")
+    sizes = list(b.dims)
+    for i, d in enumerate(places):
+        if 1 not in (a.dims[i], b.dims[d]) and a.dims[i] != b.dims[d]:
+            raise ShapeError(f"operands {a} and {b}: sizes {a.dims[i]} and {b.dims[d]} of dimensions {i} and {d} differ")
+        sizes[d] = a.dims[i] if b.dims[d] == 1 else b.dims[d]
+    return _stretch(lhs, sizes, places), _stretch(rhs, sizes, list(range(b.rank)))
+
+
+def _stretch(x: XlaOp, sizes: Sequence[int], places: Sequence[int]) -> XlaOp:
+    return x if x.shape.dims == tuple(sizes) else broadcast_in_dim(x, sizes, places)
+
+
+def _documented(function: Callable[..., XlaOp], name: str, text: str) -> Callable[..., XlaOp]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return deferred(function)
+
+
+def _unary(opcode: str, name: str = "") -> Callable[..., XlaOp]:
+    def make(operand: XlaOp, *, result_accuracy: ResultAccuracy | None = None) -> XlaOp:
+        attrs = {"result_accuracy": result_accuracy} if result_accuracy is not None else {}
+        return operand.builder.add(opcode, [operand], attrs)
+
+    return _documented(make, name or opcode.replace("-", "_"), f"`{opcode}` of each element.")
+
+
+def _binary(opcode: str, name: str = "", **attrs: Any) -> Callable[..., XlaOp]:
+    def make(lhs: Operand, rhs: Operand, broadcast_dimensions: Sequence[int] = ()) -> XlaOp:
+        x, y = _align(*_pair(lhs, rhs), broadcast_dimensions)
+        return x.builder.add(opcode, [x, y], attrs)
+
+    text = f"`{opcode}` of the elements of two arrays; scalars and dimensions of size 1 are repeated."
+    return _documented(make, name or opcode.replace("-", "_"), text)
+
+
+# fmt: off
+abs_                  = _unary("abs", "abs_")
+acos                  = _unary("acos")
+acosh                 = _unary("acosh")
+asin                  = _unary("asin")
+asinh                 = _unary("asinh")
+atanh                 = _unary("atanh")
+cbrt                  = _unary("cbrt")
+ceil                  = _unary("ceil")
+cosh                  = _unary("cosh")
+cosine                = _unary("cosine")
+count_leading_zeros   = _unary("count-leading-zeros")
+erf                   = _unary("erf")
+exponential           = _unary("exponential")
+exponential_minus_one = _unary("exponential-minus-one")
+floor                 = _unary("floor")
+imag                  = _unary("imag")
+is_finite             = _unary("is-finite")
+log                   = _unary("log")
+log_plus_one          = _unary("log-plus-one")
+logistic              = _unary("logistic")
+negate                = _unary("negate")
+not_                  = _unary("not", "not_")
+popcnt                = _unary("popcnt")
+real                  = _unary("real")
+round_nearest_afz     = _unary("round-nearest-afz")
+round_nearest_even    = _unary("round-nearest-even")
+rsqrt                 = _unary("rsqrt")
+sign                  = _unary("sign")
+sine                  = _unary("sine")
+sinh                  = _unary("sinh")
+sqrt                  = _unary("sqrt")
+tan                   = _unary("tan")
+tanh                  = _unary("tanh")
+
+add                    = _binary("add")
+and_                   = _binary("and", "and_")
+atan2                  = _binary("atan2")
+complex_               = _binary("complex", "complex_")
+divide                 = _binary("divide")
+maximum                = _binary("maximum")
+minimum                = _binary("minimum")
+mulhi                  = _binary("mulhi")
+multiply               = _binary("multiply")
+or_                    = _binary("or", "or_")
+power                  = _binary("power")
+remainder              = _binary("remainder")
+shift_left             = _binary("shift-left")
+shift_right_arithmetic = _binary("shift-right-arithmetic")
+shift_right_logical    = _binary("shift-right-logical")
+subtract               = _binary("subtract")
+xor                    = _binary("xor")
+
+eq = _binary("compare", "eq", direction="EQ")
+ne = _binary("compare", "ne", direction="NE")
+lt = _binary("compare", "lt", direction="LT")
+le = _binary("compare", "le", direction="LE")
+gt = _binary("compare", "gt", direction="GT")
+ge = _binary("compare", "ge", direction="GE")
+eq_total_order = _binary("compare", "eq_total_order", direction="EQ", type="TOTALORDER")
+ne_total_order = _binary("compare", "ne_total_order", direction="NE", type="TOTALORDER")
+lt_total_order = _binary("compare", "lt_total_order", direction="LT", type="TOTALORDER")
+le_total_order = _binary("compare", "le_total_order", direction="LE", type="TOTALORDER")
+gt_total_order = _binary("compare", "gt_total_order", direction="GT", type="TOTALORDER")
+ge_total_order = _binary("compare", "ge_total_order", direction="GE", type="TOTALORDER")
+# fmt: on
+
+
+@deferred
+def compare(
+    lhs: Operand, rhs: Operand, direction: str, type: str | None = None, broadcast_dimensions: Sequence[int] = ()
+) -> XlaOp:
+    """Compare the elements of two arrays.
+
+    Parameters
+    ----------
+    lhs, rhs : XlaOp or scalar
+        Of one element type.
+    direction : str
+        EQ, NE, LT, LE, GT or GE.
+    type : str, optional
+        FLOAT, TOTALORDER, SIGNED or UNSIGNED; by default what suits the element type.
+    broadcast_dimensions : sequence of int, optional
+        Where the dimensions of the operand of lower rank are in the other.
+    """
+    x, y = _align(*_pair(lhs, rhs), broadcast_dimensions)
+    return x.builder.add("compare", [x, y], {"direction": direction, "type": type})
+
+
+@deferred
+def shift_right(lhs: Operand, rhs: Operand) -> XlaOp:
+    """Shift right: arithmetic for signed integers, logical for unsigned ones."""
+    x, y = _pair(lhs, rhs)
+    return (shift_right_arithmetic if x.shape.dtype.is_signed else shift_right_logical)(x, y)
+
+
+@deferred
+def convert(operand: XlaOp, dtype: ElementType | str) -> XlaOp:
+    """Convert each element to another type."""
+    return operand.builder.add("convert", [operand], shape=operand.shape.with_dtype(as_dtype(dtype)))
+
+
+@deferred
+def bitcast_convert(operand: XlaOp, dtype: ElementType | str) -> XlaOp:
+    """Take the bits of the elements for another type; a wider or narrower one takes or gives a last dimension."""
+    x, wanted = operand.shape, as_dtype(dtype)
+    return operand.builder.add("bitcast-convert", [operand], shape=x.with_dtype(wanted))
+
+
+@deferred
+def reduce_precision(operand: XlaOp, exponent_bits: int, mantissa_bits: int) -> XlaOp:
+    """Round each element to a floating-point format of fewer bits."""
+    return operand.builder.add("reduce-precision", [operand], {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits})
+
+
+@deferred
+def stochastic_convert(operand: XlaOp, random: XlaOp, dtype: ElementType | str) -> XlaOp:
+    """Convert floats to integers, rounding as random bits of the same width say."""
+    return operand.builder.add("stochastic-convert", [operand, random], shape=operand.shape.with_dtype(as_dtype(dtype)))
+
+
+@deferred
+def select(pred: XlaOp, on_true: Operand, on_false: Operand) -> XlaOp:
+    """Take each element from one of two arrays; a scalar among these is repeated."""
+    some = on_true if isinstance(on_true, XlaOp) else on_false
+    if not isinstance(some, XlaOp):
+        raise DTypeError("select needs at least one value whose element type is known")
+    x, y = lift(some.builder, on_true, some.shape), lift(some.builder, on_false, some.shape)
+    if pred.shape.rank and x.shape.is_scalar and y.shape.is_scalar:
+        x = broadcast(x, pred.shape.dims)
+    x, y = _align(x, y, ())
+    return pred.builder.add("select", [pred, x, y])
+
+
+@deferred
+def clamp(low: Operand, operand: XlaOp, high: Operand) -> XlaOp:
+    """Limit each element to low .. high, which may be scalars."""
+    bounds = [lift(operand.builder, b, operand.shape) for b in (low, high)]
+    return operand.builder.add("clamp", [bounds[0], operand, bounds[1]])

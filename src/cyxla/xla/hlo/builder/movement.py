@@ -1,0 +1,273 @@
+"""Builder functions that make arrays or move their elements about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.attributes import PaddingDim, SliceDim
+from cyxla.xla.hlo.builder.computation import XlaComputation
+from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred, deferred_in
+from cyxla.xla.hlo.builder.elementwise import Operand, lift
+
+
+@deferred_in
+def parameter(builder: XlaBuilder, number: int, shape: Shape, name: str = "") -> XlaOp:
+    """Argument `number` of the computation."""
+    return builder.add("parameter", (), {"parameter_number": number}, shape=shape, name=name or f"p{number}")
+
+
+@deferred_in
+def iota(builder: XlaBuilder, shape: Shape, dimension: int = 0) -> XlaOp:
+    """An array whose elements are their own index along a dimension."""
+    return builder.add("iota", (), {"iota_dimension": dimension}, shape=shape)
+
+
+@deferred
+def reshape(operand: XlaOp, dims: Sequence[int]) -> XlaOp:
+    """Give the elements, in row-major order, other sizes."""
+    return operand.builder.add("reshape", [operand], shape=operand.shape.with_dims(dims))
+
+
+@deferred
+def collapse(operand: XlaOp, dimensions: Sequence[int]) -> XlaOp:
+    """Make one dimension of several that follow each other."""
+    dims = operand.shape.dims
+    if list(dimensions) != list(range(dimensions[0], dimensions[0] + len(dimensions))) or dimensions[-1] >= len(dims):
+        raise ShapeError(f"dimensions {list(dimensions)} of {operand.shape} do not follow each other")
+    merged = prod(dims[d] for d in dimensions)
+    return reshape(operand, (*dims[: dimensions[0]], merged, *dims[dimensions[-1] + 1 :]))
+
+
+@deferred
+def dynamic_reshape(operand: XlaOp, sizes: Sequence[XlaOp], bounds: Sequence[int], dynamic: Sequence[bool]) -> XlaOp:
+    """Give the elements sizes that are known when the program runs."""
+    result = operand.shape.with_dims(bounds, dynamic)
+    return operand.builder.add("dynamic-reshape", [operand, *sizes], shape=result)
+
+
+@deferred
+def bitcast(operand: XlaOp, shape: Shape) -> XlaOp:
+    """Take the memory of an array for one of another shape and layout."""
+    return operand.builder.add("bitcast", [operand], shape=shape)
+
+
+@deferred
+def transpose(operand: XlaOp, permutation: Sequence[int]) -> XlaOp:
+    """Reorder the dimensions: dimension i of the result is dimension permutation[i] of the operand."""
+    return operand.builder.add("transpose", [operand], {"dimensions": tuple(permutation)})
+
+
+@deferred
+def reverse(operand: XlaOp, dimensions: Sequence[int]) -> XlaOp:
+    """Turn the order of the elements along dimensions."""
+    return operand.builder.add("reverse", [operand], {"dimensions": tuple(dimensions)})
+
+
+@deferred
+def slice_(operand: XlaOp, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None) -> XlaOp:
+    """Take the elements from starts up to limits, every strides-th."""
+    steps = strides if strides is not None else [1] * len(starts)
+    if not len(starts) == len(limits) == len(steps):
+        raise ShapeError(f"slice has {len(starts)} starts, {len(limits)} limits and {len(steps)} strides")
+    ranges = tuple(map(SliceDim, starts, limits, steps))
+    return operand.builder.add("slice", [operand], {"slice": ranges})
+
+
+@deferred
+def slice_in_dim(operand: XlaOp, start: int, limit: int, stride: int = 1, dimension: int = 0) -> XlaOp:
+    """Take a range of one dimension and all of the others."""
+    dims = operand.shape.dims
+    if not 0 <= dimension < len(dims):
+        raise ShapeError(f"{operand.shape} has no dimension {dimension}")
+    ranges = [SliceDim(0, n) for n in dims]
+    ranges[dimension] = SliceDim(start, limit, stride)
+    return operand.builder.add("slice", [operand], {"slice": tuple(ranges)})
+
+
+@deferred
+def static_index(operand: XlaOp, key: Any) -> XlaOp:
+    """Index with integers, slices of positive step, and an ellipsis, as NumPy does."""
+    shape = operand.shape
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if keys.count(Ellipsis) > 1 or len(keys) - keys.count(Ellipsis) > shape.rank:
+        raise ShapeError(f"{len(keys)} indices for {shape}")
+    at = keys.index(Ellipsis) if Ellipsis in keys else len(keys)
+    keys[at : at + 1] = [slice(None)] * (shape.rank - len(keys) + keys.count(Ellipsis))
+    ranges, kept = [], []
+    for axis, (k, size) in enumerate(zip(keys, shape.dims, strict=True)):
+        ranges.append(_range(k, size, axis))
+        if isinstance(k, slice):
+            kept.append(axis)
+    taken = operand.builder.add("slice", [operand], {"slice": tuple(ranges)})
+    return taken if len(kept) == shape.rank else reshape(taken, [taken.shape.dims[d] for d in kept])
+
+
+def _range(key: Any, size: int, axis: int) -> SliceDim:
+    if isinstance(key, slice):
+        start, stop, step = key.indices(size)
+        if step < 1:
+            raise ShapeError(f"step {step} along dimension {axis} is not positive", hint="reverse the dimension first")
+        return SliceDim(start, max(start, stop), step)
+    if not hasattr(key, "__index__"):
+        raise InvalidArgumentError(f"{key!r} is no index", hint="use dynamic_slice or gather for values of the program")
+    i = key.__index__()
+    if not -size <= i < size:
+        raise ShapeError(f"index {i} is outside dimension {axis} of size {size}")
+    return SliceDim(i % size, i % size + 1)
+
+
+@deferred
+def pad(operand: XlaOp, value: Operand, padding: Sequence[Sequence[int]]) -> XlaOp:
+    """Put `value` around and between the elements; negative numbers take elements away.
+
+    Parameters
+    ----------
+    operand : XlaOp
+        Array.
+    value : XlaOp or scalar
+        What to put.
+    padding : sequence of (low, high) or (low, high, interior)
+        For each dimension.
+    """
+    config = tuple(PaddingDim(*p) for p in padding)
+    return operand.builder.add("pad", [operand, lift(operand.builder, value, operand.shape)], {"padding": config})
+
+
+@deferred
+def pad_in_dim(operand: XlaOp, value: Operand, dimension: int, low: int, high: int) -> XlaOp:
+    """Put `value` before and after the elements of one dimension."""
+    return pad(operand, value, [(low, high) if d == dimension else (0, 0) for d in range(operand.shape.rank)])
+
+
+@deferred
+def concatenate(operands: Sequence[XlaOp], dimension: int) -> XlaOp:
+    """Put arrays behind each other along a dimension."""
+    return operands[0].builder.add("concatenate", operands, {"dimensions": (dimension,)})
+
+
+def _starts(operand: XlaOp, starts: Sequence[Operand] | XlaOp) -> list[XlaOp]:
+    if isinstance(starts, XlaOp):
+        return [starts]
+    like = next((s.shape for s in starts if isinstance(s, XlaOp)), Shape.array(ElementType.S32))
+    return [lift(operand.builder, s, like) for s in starts]
+
+
+@deferred
+def dynamic_slice(operand: XlaOp, starts: Sequence[Operand] | XlaOp, sizes: Sequence[int]) -> XlaOp:
+    """Take a part of given sizes from where the program says; it is moved inside where it would stick out."""
+    return operand.builder.add("dynamic-slice", [operand, *_starts(operand, starts)], {"dynamic_slice_sizes": tuple(sizes)})
+
+
+@deferred
+def dynamic_update_slice(operand: XlaOp, update: XlaOp, starts: Sequence[Operand] | XlaOp) -> XlaOp:
+    """Replace the part that `dynamic_slice` would take."""
+    return operand.builder.add("dynamic-update-slice", [operand, update, *_starts(operand, starts)])
+
+
+@deferred
+def gather(
+    operand: XlaOp,
+    indices: XlaOp,
+    *,
+    offset_dims: Sequence[int],
+    collapsed_slice_dims: Sequence[int],
+    start_index_map: Sequence[int],
+    index_vector_dim: int,
+    slice_sizes: Sequence[int],
+    operand_batching_dims: Sequence[int] = (),
+    start_indices_batching_dims: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+) -> XlaOp:
+    """Take slices from the places that an array of indices names."""
+    attrs = {
+        "offset_dims": tuple(offset_dims), "collapsed_slice_dims": tuple(collapsed_slice_dims),
+        "start_index_map": tuple(start_index_map), "operand_batching_dims": tuple(operand_batching_dims),
+        "start_indices_batching_dims": tuple(start_indices_batching_dims), "index_vector_dim": index_vector_dim,
+        "slice_sizes": tuple(slice_sizes), "indices_are_sorted": indices_are_sorted,
+    }  # fmt: skip
+    return operand.builder.add("gather", [operand, indices], attrs)
+
+
+@deferred
+def scatter(
+    operands: XlaOp | Sequence[XlaOp],
+    indices: XlaOp,
+    updates: XlaOp | Sequence[XlaOp],
+    to_apply: XlaComputation,
+    *,
+    update_window_dims: Sequence[int],
+    inserted_window_dims: Sequence[int],
+    scatter_dims_to_operand_dims: Sequence[int],
+    index_vector_dim: int,
+    input_batching_dims: Sequence[int] = (),
+    scatter_indices_batching_dims: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> XlaOp:
+    """Combine updates into arrays at the places that an array of indices names."""
+    inputs, changes = as_list(operands), as_list(updates)
+    attrs = {
+        "update_window_dims": tuple(update_window_dims), "inserted_window_dims": tuple(inserted_window_dims),
+        "scatter_dims_to_operand_dims": tuple(scatter_dims_to_operand_dims), "input_batching_dims": tuple(input_batching_dims),
+        "scatter_indices_batching_dims": tuple(scatter_indices_batching_dims), "index_vector_dim": index_vector_dim,
+        "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices,
+    }  # fmt: skip
+    return indices.builder.add("scatter", [*inputs, indices, *changes], attrs, called=[to_apply])
+
+
+def as_list(values: XlaOp | Sequence[XlaOp]) -> list[XlaOp]:
+    """One value or several as a list."""
+    return [values] if isinstance(values, XlaOp) else list(values)
+
+
+@deferred_in
+def tuple_(builder: XlaBuilder, elements: Sequence[XlaOp]) -> XlaOp:
+    """Bundle values."""
+    return builder.add("tuple", elements)
+
+
+@deferred
+def get_tuple_element(operand: XlaOp, index: int) -> XlaOp:
+    """Take one value out of a bundle."""
+    return operand.builder.add("get-tuple-element", [operand], {"index": index})
+
+
+@deferred
+def get_dimension_size(operand: XlaOp, dimension: int) -> XlaOp:
+    """The size of a dimension, as the program runs."""
+    return operand.builder.add("get-dimension-size", [operand], {"dimensions": (dimension,)})
+
+
+@deferred
+def set_dimension_size(operand: XlaOp, size: Operand, dimension: int) -> XlaOp:
+    """Make a dimension smaller than its bound, as the program runs."""
+    given = lift(operand.builder, size, Shape.array(ElementType.S32))
+    return operand.builder.add("set-dimension-size", [operand, given], {"dimensions": (dimension,)})
+
+
+@deferred
+def copy(operand: XlaOp) -> XlaOp:
+    """The same value in memory of its own."""
+    return operand.builder.add("copy", [operand])
+
+
+@deferred
+def copy_start(operand: XlaOp, *, cross_program_prefetch_index: int | None = None) -> XlaOp:
+    """Begin to copy."""
+    return operand.builder.add("copy-start", [operand], {"cross_program_prefetch_index": cross_program_prefetch_index})
+
+
+@deferred
+def copy_done(operand: XlaOp) -> XlaOp:
+    """Wait for what `copy_start` began."""
+    return operand.builder.add("copy-done", [operand])
+
+
+@deferred
+def opt_barrier(operand: XlaOp) -> XlaOp:
+    """The same value, across which nothing is moved."""
+    return operand.builder.add("opt-barrier", [operand])

@@ -29,6 +29,17 @@ class CWriter:
         """One line, indented; `note` becomes a comment."""
         self._lines.append(f"{self._indent}{text}  /* {note} */" if note else self._indent + text)
 
+    def child(self) -> CWriter:
+        """An empty writer that shares this one's names; its text goes in by `lines`."""
+        other = CWriter()
+        other._counts = self._counts
+        return other
+
+    @property
+    def written(self) -> list[str]:
+        """The lines so far."""
+        return self._lines
+
     def lines(self, texts: Iterator[str] | list[str]) -> None:
         """Several lines."""
         self._lines += [self._indent + t for t in texts]

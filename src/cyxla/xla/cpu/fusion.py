@@ -1,0 +1,419 @@
+"""Which instructions are computed together: groups of one iteration space, found in one sweep from the results to the parameters.
+
+An instruction is computed inside the groups of its readers where that is right and cheap, becomes one more output of a group that
+walks through the same elements anyway, or starts a group of its own. `Group.reasons` says why something was not fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from cyxla.xla.cpu import cost, emit_scalar, scalar
+from cyxla.xla.cpu.emitters import fusible
+from cyxla.xla.cpu.kernel import Value
+from cyxla.xla.cpu.values import leaves, passes_on, resolve
+from cyxla.xla.hlo import OPCODES, Computation, Instruction
+
+MAX_INSTRUCTIONS = 200
+MAX_OUTPUTS = 8
+MAX_COPIES = 8  # how often one instruction may stand in one body
+_DEEP_ROWS = 256  # what varies only outside loops of this length costs nothing inside
+_MAX_VISITS = 400
+
+MOVEMENT = frozenset({
+    "broadcast", "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice", "transpose",
+})  # fmt: skip
+ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window"})  # fused with what they read, at most one a group
+_KINDS = {"dynamic-update-slice": "update"}
+_LEAF = frozenset({"parameter", "constant"})
+
+
+@dataclass(eq=False)
+class Group:
+    """Instructions that one kernel (or a few in a row) computes.
+
+    Attributes
+    ----------
+    kind : str
+        ``loop``, ``reduce``, ``reduce-window``, ``update``; or the opcode of a single instruction with a kernel of its own.
+    instructions : list of Instruction
+        What is computed here, operands first; one that is cheap may be computed in several groups.
+    outputs : list of Instruction
+        Those whose results are written, the group's first reason to exist first.
+    reasons : list of str
+        What was not fused into it and why.
+    """
+
+    kind: str
+    instructions: list[Instruction] = field(default_factory=list)
+    outputs: list[Instruction] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def root(self) -> Instruction:
+        """The reduction, window or update of the group, or its first output."""
+        return next((i for i in self.instructions if i.opcode in ROOTS), self.outputs[0])
+
+
+def fuse(computation: Computation, *, materialised: set[Instruction] | None = None) -> list[Group]:
+    """Cut a computation into groups, in an order in which they can run.
+
+    Parameters
+    ----------
+    computation : Computation
+        Without calls and fusions.
+    materialised : set of Instruction, optional
+        Whose results must be in memory, besides the computation's own result.
+    """
+    return _Fuser(computation, materialised or set()).run()
+
+
+def is_loopable(ins: Instruction) -> bool:
+    """Whether an instruction can be computed element by element inside a group."""
+    if not _static(ins) or not ins.shape.is_array:
+        return False
+    if ins.opcode in MOVEMENT:
+        return True
+    if ins.opcode == "map":
+        return emit_scalar.reason(ins.called[0]) is None
+    if ins.opcode == "bitcast-convert":
+        return _can_bitcast(ins)
+    if not OPCODES[ins.opcode].elementwise:
+        return False
+    return scalar.supported(ins.opcode, ins.shape.dtype, [o.shape.dtype for o in ins.operands], ins.attrs)
+
+
+def _can_bitcast(ins: Instruction) -> bool:
+    of, to = ins.operands[0].shape.dtype, ins.shape.dtype
+    return of.bits == to.bits and not of.is_complex and not to.is_complex
+
+
+def _static(ins: Instruction) -> bool:
+    return not ins.shape.is_dynamic and not any(o.shape.is_dynamic for o in ins.operands)
+
+
+# ----------------------------------------------------------------------------------------------------------- the sweep
+_FUSED = frozenset({"loop", "reduce", "reduce-window", "update"})
+_MUST = 1 << 30  # more than any number of operations: has to be in memory
+_IDENTITY = 0  # the chain of what is asked for at the loop's own index
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A group on its way. `demand` says for each instruction inside by which chains of index maps it is asked for."""
+
+    kind: str
+    size: int
+    number: int
+    inside: dict[Instruction, frozenset[int]] = field(default_factory=dict)
+    outputs: dict[Instruction, None] = field(default_factory=dict)
+    needs: set[_Draft] = field(default_factory=set)
+    root: Instruction | None = None
+    first: int = 0
+    merged: _Draft | None = None
+    reasons: list[str] = field(default_factory=list)
+    spent: dict[Instruction, int] = field(default_factory=dict)  # operations repeated so far on the way to an instruction
+
+
+class _Fuser:
+    def __init__(self, computation: Computation, materialised: set[Instruction]) -> None:
+        self.order = [i for i in computation.post_order() if not passes_on(i)]
+        self.number = {ins: n for n, ins in enumerate(self.order)}
+        self.sources = {ins: _sources(ins) for ins in self.order}
+        self.forced: set[Instruction] = {v.instruction for v in leaves(computation.root)}
+        for ins in materialised:
+            self.forced.update(v.instruction for v in leaves(ins))
+        self.users: dict[Instruction, list[Instruction]] = {}
+        self.drafts: list[_Draft] = []
+        self.homes: dict[Instruction, list[_Draft]] = {}  # where an instruction is computed
+        self.chains: dict[tuple[int, Instruction, int], int] = {}
+        self.loopable: dict[Instruction, bool] = {}
+
+    def run(self) -> list[Group]:
+        """Sweep, then put the groups in order."""
+        for ins in self.order:
+            for source in dict.fromkeys(v.instruction for _, v in self.sources[ins]):
+                self.users.setdefault(source, []).append(ins)
+        for ins in reversed(self.order):
+            if ins.opcode not in _LEAF and self._is_needed(ins):
+                self._assign(ins)
+        return [self._finish(d) for d in self._ordered()]
+
+    def _is_needed(self, ins: Instruction) -> bool:
+        return ins in self.forced or ins.has_side_effect or any(u in self.homes for u in self.users.get(ins, ()))
+
+    # ------------------------------------------------------------------------------------------------ one instruction
+    def _assign(self, ins: Instruction) -> None:
+        self.loopable[ins] = is_loopable(ins)
+        asked = self._demand(ins)
+        must = ins in self.forced or any(d.kind not in _FUSED or spent >= _MUST for d, (_, spent) in asked.items())
+        if not must and asked and self._inline(ins, asked):
+            return
+        self._materialise(ins, asked)
+
+    def _demand(self, ins: Instruction) -> dict[_Draft, tuple[frozenset[int], int]]:
+        """Per group that reads an instruction: the chains by which, and the operations repeated on the way."""
+        asked: dict[_Draft, tuple[frozenset[int], int]] = {}
+        for user in self.users.get(ins, ()):
+            for draft in dict.fromkeys(_final(d) for d in self.homes.get(user, ())):
+                chains, spent = asked.get(draft, (frozenset(), 0))
+                for position, value in self.sources[user]:
+                    if value.instruction is ins:
+                        more, repeated = self._step_back(draft, user, position, ins)
+                        chains, spent = chains | more, max(spent, repeated)
+                asked[draft] = (chains, spent)
+        return asked
+
+    def _step_back(self, draft: _Draft, user: Instruction, position: int, ins: Instruction) -> tuple[frozenset[int], int]:
+        if user not in draft.inside:
+            return frozenset((_IDENTITY,)), 0
+        chains, spent = draft.inside[user], draft.spent.get(user, 0)
+        if self.loopable.get(user) and user.opcode not in MOVEMENT and _same_size(user, ins):
+            return chains, spent
+        if user.opcode == "dynamic-update-slice" and position == 0:
+            return frozenset((_IDENTITY,)), _MUST
+        stepped = frozenset(self.chains.setdefault((c, user, position), len(self.chains) + 1) for c in chains)
+        if _repeats(user, position, ins, at_root=chains == {_IDENTITY} and draft.kind == "loop"):
+            spent += max(1, cost.flops(ins)) if cost.flops(ins) else 0
+        elif spent:
+            spent += cost.flops(ins)
+        return stepped, spent
+
+    # ------------------------------------------------------------------------------------------------ into its readers
+    def _inline(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> bool:
+        if ins.opcode in ROOTS:
+            return self._inline_root(ins, asked)
+        if not self.loopable[ins]:
+            return False
+        drafts = list(asked)
+        if len(drafts) > 1 and not self._cheap_everywhere(ins, len(drafts)):
+            merged = self._merge(drafts, asked)
+            if merged is None:
+                return False
+            asked, drafts = {merged: (frozenset((_IDENTITY,)), 0)}, [merged]
+        why = [self._refusal(ins, d, *asked[d]) for d in drafts]
+        for draft, reason in zip(drafts, why, strict=True):
+            if reason is not None:
+                draft.reasons.append(f"{ins.opcode} {ins.shape.static}: {reason}")
+        if any(why):
+            return False
+        for draft in drafts:
+            self._put(ins, draft, *asked[draft])
+        return True
+
+    def _refusal(self, ins: Instruction, draft: _Draft, chains: frozenset[int], spent: int) -> str | None:
+        if len(draft.inside) >= MAX_INSTRUCTIONS:
+            return f"the group has {MAX_INSTRUCTIONS} instructions"
+        if len(chains) > MAX_COPIES:
+            return f"it would be computed at {len(chains)} places"
+        if len(chains) > 1 and cost.flops(ins) > cost.CHEAP_FLOPS and ins.shape.size > 1:
+            return f"too costly to compute at {len(chains)} places"
+        if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
+            return "each element is read several times and too costly to repeat"
+        if draft.kind == "update" and draft.root is not None and self._reads_target(ins, draft.root):
+            return "it reads the array that is updated in place"
+        return None
+
+    def _reads_target(self, ins: Instruction, root: Instruction) -> bool:
+        target = resolve(root.operands[0])
+        return any(v == target for _, v in self.sources[ins])
+
+    def _cheap_everywhere(self, ins: Instruction, places: int) -> bool:
+        if ins.shape.size == 1:
+            return cost.flops(ins) <= cost.CHEAP_FLOPS
+        flops = cost.flops(ins)
+        arrays = sum(v.shape.size > 1 for _, v in self.sources[ins])
+        return flops == 0 and arrays <= 1 or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and places <= 4)
+
+    def _inline_root(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> bool:
+        """A reduction goes into the element-wise group that alone reads it, element by element: its epilogue."""
+        (draft, (chains, _)), *others = asked.items()
+        if others or ins.opcode != "reduce" or draft.kind != "loop" or chains != {_IDENTITY} or not ins.shape.is_array:
+            return False
+        if draft.size != ins.shape.size or not _static(ins) or len(draft.inside) >= MAX_INSTRUCTIONS:
+            return False
+        draft.kind, draft.root = "reduce", ins
+        self._put(ins, draft, chains, 0)
+        return True
+
+    def _put(self, ins: Instruction, draft: _Draft, chains: frozenset[int], spent: int) -> None:
+        draft.inside[ins] = chains
+        draft.spent[ins] = spent
+        self.homes.setdefault(ins, []).append(draft)
+        draft.first = self.number[ins]
+
+    # ------------------------------------------------------------------------------------------------ into memory
+    def _materialise(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> None:
+        draft = self._host(ins, asked)
+        if draft is None:
+            kind = "loop" if self.loopable[ins] else _KINDS.get(ins.opcode, ins.opcode)
+            draft = _Draft(kind, ins.shape.size if ins.shape.is_array else 0, self.number[ins])
+            draft.root = ins if ins.opcode in ROOTS else None
+            self.drafts.append(draft)
+        self._put(ins, draft, frozenset((_IDENTITY,)), 0)
+        draft.outputs[ins] = None
+        for reader in asked:
+            if reader is not draft:
+                reader.needs.add(draft)
+
+    def _host(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> _Draft | None:
+        """A group that walks through the elements of an instruction anyway and may write them."""
+        if not self.loopable[ins]:
+            return None
+        for draft, (chains, _) in asked.items():
+            if draft.kind != "loop" or chains != {_IDENTITY} or draft.size != ins.shape.size:
+                continue
+            if len(draft.inside) >= MAX_INSTRUCTIONS or len(draft.outputs) >= MAX_OUTPUTS or ins.control_predecessors:
+                continue
+            if not any(self._depends(draft, other) for other in asked if other is not draft):
+                return draft
+        return None
+
+    def _merge(self, drafts: list[_Draft], asked: dict[_Draft, tuple[frozenset[int], int]]) -> _Draft | None:
+        """One group of several that read an instruction element by element, if no path leads from one to another."""
+        first, *others = drafts
+        same = all(d.kind == "loop" and d.size == first.size and asked[d][0] == {_IDENTITY} for d in drafts)
+        total, outputs = sum(len(d.inside) for d in drafts), sum(len(d.outputs) for d in drafts)
+        if not same or total >= MAX_INSTRUCTIONS or outputs > MAX_OUTPUTS or len(drafts) > 4:
+            return None
+        if any(self._depends(a, b) for a in drafts for b in drafts if a is not b):
+            return None
+        for other in others:
+            _absorb(first, other)
+        return first
+
+    def _depends(self, a: _Draft, b: _Draft) -> bool:
+        """Whether a group needs another, directly or through others; in doubt yes."""
+        seen: set[_Draft] = set()
+        stack = [a]
+        lowest = min(self.number[o] for o in b.outputs)
+        while stack:
+            for d in [_final(d) for d in stack.pop().needs]:
+                if d is b or len(seen) > _MAX_VISITS:
+                    return True
+                if d not in seen and max(self.number[o] for o in d.outputs) > lowest:
+                    seen.add(d)
+                    stack.append(d)
+        return False
+
+    # ------------------------------------------------------------------------------------------------ the result
+    def _ordered(self) -> list[_Draft]:
+        live = [d for d in self.drafts if d.merged is None]
+        after = self._side_effects(live)
+        live.sort(key=lambda d: min(self.number[o] for o in d.outputs))
+        done: dict[_Draft, None] = {}
+        for start in live:
+            stack = [start]
+            while stack:
+                draft = stack[-1]
+                before = [d for d in self._before(draft, after) if d not in done]
+                if before and draft not in done:
+                    stack += before[::-1]
+                else:
+                    done.setdefault(stack.pop())
+        return list(done)
+
+    def _before(self, draft: _Draft, after: dict[_Draft, list[_Draft]]) -> list[_Draft]:
+        needs = dict.fromkeys(_final(d) for d in draft.needs)
+        return sorted([*needs, *after.get(draft, ())], key=lambda d: d.number)
+
+    def _side_effects(self, live: list[_Draft]) -> dict[_Draft, list[_Draft]]:
+        """What must come before a group for other reasons than data: side effects keep their order, control edges hold."""
+        after: dict[_Draft, list[_Draft]] = {}
+        acting = sorted((d for d in live if any(o.has_side_effect for o in d.outputs)), key=lambda d: d.number)
+        for before, draft in zip(acting, acting[1:], strict=False):
+            after.setdefault(draft, []).append(before)
+        for ins in self.order:
+            for p in (*ins.control_predecessors, *_token_sources(ins)):
+                for mine in self.homes.get(ins, ()):
+                    others = [_final(d) for d in self.homes.get(p, ()) if _final(d) is not _final(mine)]
+                    after.setdefault(_final(mine), []).extend(others)
+        return after
+
+    def _finish(self, draft: _Draft) -> Group:
+        instructions = sorted(draft.inside, key=self.number.__getitem__)
+        return Group(draft.kind, instructions, list(draft.outputs), draft.reasons)
+
+
+def _final(draft: _Draft) -> _Draft:
+    while draft.merged is not None:
+        draft = draft.merged
+    return draft
+
+
+def _absorb(into: _Draft, other: _Draft) -> None:
+    for ins, chains in other.inside.items():
+        into.inside[ins] = into.inside.get(ins, frozenset()) | chains
+        into.spent[ins] = max(into.spent.get(ins, 0), other.spent[ins])
+    into.outputs.update(other.outputs)
+    into.needs |= other.needs
+    into.reasons += other.reasons
+    other.merged = into
+
+
+def _sources(ins: Instruction) -> list[tuple[int, Value]]:
+    """The arrays that an instruction reads, each with the number of the operand."""
+    found = []
+    for position, operand in enumerate(ins.operands):
+        if operand.shape.is_array:
+            found.append((position, resolve(operand)))
+        else:
+            found += [(position, v) for v in leaves(operand)]
+    return found
+
+
+def _token_sources(ins: Instruction) -> Iterator[Instruction]:
+    """Instructions behind the tokens that an instruction takes."""
+    stack = [o for o in ins.operands if not o.shape.is_array]
+    stack += [o for o in ins.operands if o.opcode == "add-dependency"]
+    seen = set()
+    while stack:
+        before = stack.pop()
+        if before in seen:
+            continue
+        seen.add(before)
+        if passes_on(before):
+            stack += before.operands
+        elif before.opcode not in _LEAF:
+            yield before
+
+
+def _same_size(user: Instruction, ins: Instruction) -> bool:
+    return user.shape.is_array and ins.shape.is_array and user.shape.size == ins.shape.size
+
+
+def _repeats(user: Instruction, position: int, ins: Instruction, *, at_root: bool) -> bool:
+    """Whether a reader asks for elements of an instruction more than once each, deep in the loops."""
+    if not ins.shape.is_array or ins.shape.size == 1:
+        return False
+    if user.opcode == "reduce":
+        return False
+    if user.opcode == "reduce-window":
+        window = user.attrs["window"]
+        return prod(w.size for w in window) > prod(w.stride for w in window)
+    if user.shape.is_array and user.shape.size <= ins.shape.size:
+        return user.opcode == "gather"
+    if user.opcode == "broadcast" and at_root:
+        dims = user.attrs["dimensions"]
+        inner = prod(user.shape.dims[len(dims) :])
+        return not (tuple(dims) == tuple(range(len(dims))) and inner >= _DEEP_ROWS)
+    return user.opcode not in ("pad", "concatenate")
+
+
+def _check_loop(ins: Instruction) -> str | None:
+    if is_loopable(ins):
+        return None
+    if not _static(ins):
+        return f"{ins.opcode} with dynamic sizes"
+    return f"{ins.opcode} to {ins.shape.dtype} from {', '.join(str(o.shape.dtype) for o in ins.operands)}"
+
+
+def _check_update(ins: Instruction) -> str | None:
+    return None if _static(ins) else f"{ins.opcode} with dynamic sizes"
+
+
+fusible(*sorted(o for o, row in OPCODES.items() if row.elementwise), *sorted(MOVEMENT), "map", "bitcast-convert", check=_check_loop)
+fusible("dynamic-update-slice", check=_check_update)
+fusible(*sorted(_LEAF))

@@ -1,0 +1,65 @@
+"""The part of the headers that a text of C needs, pasted in front of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from cyxla.include_dir import get_include
+
+HEADERS = ("scalar.h", "math.h", "complex.h", "loops.h")  # in the order of what builds on what
+
+_NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_GUARD = re.compile(r"^#\s*(?:ifndef|define)\s+CYXLA_\w+_H\s*$", re.MULTILINE)
+
+
+def prelude(text: str, headers: Sequence[str] = HEADERS) -> str:
+    """The contract, and the blocks of headers that a text names, directly or through other blocks, in the order of the headers.
+
+    Parameters
+    ----------
+    text : str
+        C without includes.
+    headers : sequence of str
+        Files under ``include/cyxla``. Each is a sequence of blocks separated by blank lines; a block defines the names with the
+        project's prefix that no earlier block has.
+    """
+    blocks, owner = _index(tuple(headers))
+    needed: set[int] = set()
+    names = _names(text)
+    while names:
+        new = {owner[n] for n in names if n in owner} - needed
+        needed |= new
+        names = set().union(*(blocks[b][1] for b in new))
+    return abi() + "".join(blocks[b][0] + "\n" for b in sorted(needed))
+
+
+@cache
+def abi() -> str:
+    """The text of the contract, ``abi.h``."""
+    return _read("abi.h") + "\n"
+
+
+def _read(header: str) -> str:
+    return Path(get_include(), "cyxla", header).read_text(encoding="utf-8")
+
+
+def _names(text: str) -> set[str]:
+    return set(_NAME.findall(_COMMENT.sub("", text)))
+
+
+@cache
+def _index(headers: tuple[str, ...]) -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
+    """Blocks as (text, names in it), and for each name the block that defines it."""
+    blocks: list[tuple[str, set[str]]] = []
+    owner = dict.fromkeys(_names(abi()), -1)  # what the contract defines needs no block
+    for header in headers:
+        for part in re.split(r"\n[ \t]*\n", _GUARD.sub("", _read(header))):
+            names = _names(part)
+            for name in names:
+                owner.setdefault(name, len(blocks))
+            blocks.append((part.strip("\n") + "\n", names))
+    return blocks, {n: b for n, b in owner.items() if b >= 0}

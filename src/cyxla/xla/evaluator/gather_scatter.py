@@ -89,15 +89,12 @@ def gather(ev: Evaluation, ins: Instruction, operand: Value, indices: Value) -> 
     parts = [d for d in range(x.ndim) if d not in whole]
     windowed = [d for d in kept if d not in whole]
     coordinates = _coordinates(parts, windowed, starts, sizes, batch_rank)
-    slices = x.transpose(*parts, *whole)[coordinates] if parts else _repeat(x, index, how)
+    stacked = tuple(n for d, n in enumerate(index.shape) if d != how.vector_dim) + tuple(sizes[d] for d in windowed)
+    slices = x.transpose(*parts, *whole)[tuple(np.broadcast_to(c, stacked) for c in coordinates)] if parts else x
+    slices = np.broadcast_to(slices, stacked + tuple(x.shape[d] for d in whole))
     batch = [d for d in range(ins.shape.rank) if d not in attrs["offset_dims"]]
     offsets = [attrs["offset_dims"][kept.index(d)] for d in (*windowed, *whole)]
     return np.ascontiguousarray(slices.transpose(_place(batch, offsets))) if slices.ndim else slices
-
-
-def _repeat(x: Array, index: Array, how: Indexing) -> Array:
-    batch = [n for d, n in enumerate(index.shape) if d != how.vector_dim]
-    return np.broadcast_to(x, (*batch, *x.shape))
 
 
 def _coordinates(

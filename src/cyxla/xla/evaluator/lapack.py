@@ -141,13 +141,14 @@ def _multiply_q(call: _Call, a: Array, tau: Array, c: Array, *, left: bool, adjo
 @lapack("geqp3", 2, 1)
 def _geqp3(call: _Call, a: Array, fixed: Array) -> Results:
     """(R and reflectors, column order counted from 1, factors); columns marked in `fixed` go to the front and stay there."""
-    marked = np.flatnonzero(fixed)
-    if marked.size == 0:
+    front_order = _marked_first(fixed)
+    marked = int(np.count_nonzero(fixed))
+    if marked == 0:
         packed, order, tau = call.routine("geqp3")(a)[:3]
         return packed, order, tau
-    order = np.concatenate([marked, np.flatnonzero(fixed == 0)]) + 1
+    order = front_order + 1
     packed, tau = np.asfortranarray(a[:, order - 1]), np.zeros(min(a.shape), a.dtype)
-    front = min(marked.size, a.shape[0])
+    front = min(marked, a.shape[0])
     packed[:, :front], tau[:front] = call.routine("geqrf")(packed[:, :front])[:2]
     if front < a.shape[1]:
         packed[:, front:] = _multiply_q(
@@ -160,7 +161,16 @@ def _geqp3(call: _Call, a: Array, fixed: Array) -> Results:
     return packed, order, tau
 
 
-def _is_finite(call: _Call, a: Array) -> bool:
+def _marked_first(fixed: Array) -> Array:
+    """Bring marked columns to the front, each by trading places with the first unmarked one, as LAPACK does."""
+    order, done = np.arange(fixed.size), 0
+    for column in np.flatnonzero(fixed):
+        order[[done, column]] = order[[column, done]]
+        done += 1
+    return order
+
+
+def _is_finite(a: Array) -> bool:
     return bool(np.isfinite(a).all())
 
 
@@ -171,7 +181,7 @@ _BAD_ARGUMENT = -4  # info where the matrix holds infinities or nan, on which LA
 @lapack("heevd", 2, letters="cz")
 def _syevd(call: _Call, a: Array) -> Results:
     """(eigenvectors, eigenvalues, info)."""
-    if not _is_finite(call, a):
+    if not _is_finite(a):
         return np.nan, np.nan, _BAD_ARGUMENT
     name = "heevd" if call.is_complex else "syevd"
     values, vectors, info = call.routine(name)(a, int(call.is_set("mode", "V")), int(call.is_set("uplo", "L")))
@@ -182,7 +192,7 @@ def _syevd(call: _Call, a: Array) -> Results:
 def _geev(call: _Call, a: Array) -> Results:
     """(eigenvalues: real and imaginary parts or complex; left and right eigenvectors, complex; info)."""
     left, right = (call.is_set(side, "V") for side in ("compute_left", "compute_right"))
-    if not _is_finite(call, a):
+    if not _is_finite(a):
         return (*[np.nan] * (3 if call.is_complex else 4), _BAD_ARGUMENT)
     *values, vl, vr, info = call.routine("geev")(a, compute_vl=int(left), compute_vr=int(right))
     if not call.is_complex:
@@ -201,7 +211,7 @@ def _unpacked(packed: Array, imaginary: Array) -> Array:
 
 def _svd(call: _Call, a: Array, name: str) -> Results:
     """(scratch, singular values, u, vt, info)."""
-    if not _is_finite(call, a):
+    if not _is_finite(a):
         return np.nan, np.nan, np.nan, np.nan, _BAD_ARGUMENT
     vectors, full = not call.is_set("mode", "N"), call.is_set("mode", "A")
     u, s, vt, info = call.routine(name)(a, compute_uv=int(vectors), full_matrices=int(full))
@@ -221,7 +231,7 @@ def _gesvd(call: _Call, a: Array) -> Results:
 @lapack("gees", 2)
 def _gees(call: _Call, a: Array) -> Results:
     """(T, Schur vectors, eigenvalues: real and imaginary parts or complex; 0; info). Nothing is sorted."""
-    if not _is_finite(call, a):
+    if not _is_finite(a):
         return (*[np.nan] * (3 if call.is_complex else 4), 0, _BAD_ARGUMENT)
     vectors = call.is_set("mode", "V")
     t, chosen, *values, z, _, info = call.routine("gees")(lambda *_: 0, a, compute_v=int(vectors))
@@ -247,6 +257,8 @@ def _sytrd(call: _Call, a: Array) -> Results:
 @lapack("gtsv", 1, 1, 1, 2)
 def _gtsv(call: _Call, lower: Array, diagonal: Array, upper: Array, b: Array) -> Results:
     """(three diagonals of U, solution, info); `lower` starts, and `upper` ends, with an element that is not used."""
+    if diagonal.size == 1:
+        return lower, diagonal, upper, b / diagonal, int(diagonal[0] == 0)
     second, main, first, x, info = call.routine("gtsv")(lower[1:], diagonal, upper[:-1], b)
     return np.append(lower[:1], second), main, np.append(first, upper[-1:]), x, info
 
@@ -263,25 +275,32 @@ def tridiagonal_solve_perturbed(ev: Evaluation, ins: Instruction, *operands: Val
 
 
 def _perturbed(lower: Array, diagonal: Array, upper: Array, b: Array) -> Array:
-    """LU with partial pivoting; a pivot below ``eps * max |U|`` becomes that."""
+    """LU with partial pivoting; ``eps * max |U|`` is added to a pivot too small to divide by."""
     n = diagonal.size
-    d, u, x, second = diagonal.copy(), upper.copy(), b.copy(), np.zeros_like(upper)
+    d, u, x, second = diagonal.copy(), np.append(upper[:-1], 0 * upper[-1:]), b.copy(), np.zeros_like(upper)
     for i in range(n - 1):
         low, step, after = lower[i + 1], d[i + 1], u[i + 1]
         if abs(low) > abs(d[i]):  # swap rows i and i + 1
-            d[i], low, u[i], step, second[i], after = low, d[i], step, u[i], (after if i + 2 < n else 0), 0 * after
+            d[i], low, u[i], step, second[i], after = low, d[i], step, u[i], after, 0 * after
             x[[i, i + 1]] = x[[i + 1, i]]
         factor = low / d[i] if d[i] != 0 else 0 * low
         d[i + 1], x[i + 1] = step - factor * u[i], x[i + 1] - factor * x[i]
         u[i + 1] = after - factor * second[i]
-    u[n - 1] = 0
-    least = np.finfo(b.dtype).eps * max(float(np.abs(v).max()) for v in (d, u, second))
-    d = np.where(np.abs(d) < least, np.where(d.real < 0, -least, least), d).astype(b.dtype)
+    limits = np.finfo(b.dtype)
+    least = max(float(limits.eps) * max(float(np.abs(v).max()) for v in (d, u, second)), float(limits.tiny))
     for i in reversed(range(n)):
         value = x[i]
         if i + 1 < n:
             value = value - u[i] * x[i + 1]
         if i + 2 < n:
             value = value - second[i] * x[i + 2]
-        x[i] = value / d[i]
+        x[i] = value / _away_from_zero(d[i], float(np.abs(value).max(initial=0.0)) * float(limits.tiny), least)
     return x
+
+
+def _away_from_zero(pivot: Any, floor: float, amount: float) -> Any:
+    """Move a pivot out, by ever larger amounts, until what is divided by it stays finite."""
+    step = -amount if np.signbit(pivot.real) else amount
+    while abs(pivot) <= floor:
+        pivot, step = pivot + step, 2 * step
+    return pivot

@@ -1,8 +1,8 @@
-"""Fit the polynomials of ``include/cyxla/math.h`` and print them as C literals.
+"""Fit the polynomials of ``include/cyxla/math*.h`` and print them as C literals.
 
-Development-time only: needs ``mpmath`` and ``numpy``, which the product does not. Every polynomial of the header is one row of
-``FITS``; the row names the smooth part that the polynomial replaces and the weight that turns its error into the relative error
-of the finished function. ``--check FILE`` reports coefficients that a header does not contain.
+Development-time only: needs ``mpmath`` and ``numpy``, which the product does not. Every polynomial of the headers is a row
+of ``FITS``; the row names the smooth part that the polynomial replaces and the weight that turns its error into the
+relative error of the finished function. ``--check FILE`` reports coefficients that a header does not contain.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import mpmath as mp
+import mpmath as mp  # type: ignore[import-not-found]
 import numpy as np
 
 mp.mp.dps = 60
@@ -182,9 +182,9 @@ def main(argv: list[str] | None = None) -> int:
     """Print every fit whose name holds one of the given words, or check a header for all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--check", type=Path)
+    parser.add_argument("--check", type=Path, nargs="+", metavar="FILE")
     options = parser.parse_args(argv)
-    text = options.check.read_text() if options.check else ""
+    text = "".join(path.read_text() for path in options.check or ())
     missing = 0
     for fit in FITS:
         if options.names and not any(name in fit.name for name in options.names):
@@ -197,7 +197,7 @@ def main(argv: list[str] | None = None) -> int:
         lost = [c for c in literals if c not in text]
         missing += len(lost)
         if lost:
-            print(f"{fit.name}: not in {options.check}: {', '.join(lost)}")
+            print(f"{fit.name}: not in the headers: {', '.join(lost)}")
     return 1 if missing else 0
 
 

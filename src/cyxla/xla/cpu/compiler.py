@@ -1,0 +1,165 @@
+"""From an HLO module to native code in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from cyxla import config
+from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu import cache as store
+from cyxla.xla.cpu import kernels as _kernels  # registers the emitters
+from cyxla.xla.cpu import native, toolchain
+from cyxla.xla.cpu.buffers import Buffers, assign
+from cyxla.xla.cpu.emit_module import Source, emit_module
+from cyxla.xla.cpu.emitters import can_emit
+from cyxla.xla.cpu.executable import CpuExecutable, Manifest
+from cyxla.xla.cpu.plan import CONTROL_FLOW, Plan, plan
+from cyxla.xla.cpu.values import passes_on
+from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
+from cyxla.xla.passes import Pass, dce, expand_batch_norm, expand_collectives, expand_layout, inline, unshare
+from cyxla.xla.passes.clone import clone
+from cyxla.xla.service import CompileOptions, Compiler
+
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("inline", inline.run),
+    ("expand_collectives", expand_collectives.run),
+    ("expand_batch_norm", expand_batch_norm.run),
+    ("expand_layout", expand_layout.run),
+    ("unshare", unshare.run),
+    ("dce", dce.run),
+)
+#: What the planner takes care of without a kernel.
+_NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
+
+
+class CpuCompiler(Compiler):
+    """Generates C, has it compiled for this processor, and keeps the result on disk."""
+
+    platform: ClassVar[str] = "cpu"
+
+    def compile(self, module: HloModule, options: CompileOptions) -> CpuExecutable:
+        """Compile a verified module, or find it compiled: then no pass runs and no C is written."""
+        tools = toolchain.require()
+        cache = store.open_cache() if options.cache else None
+        if cache is None:
+            return self._build(module, options, tools, None, "")
+        key = tools.module_key(module.fingerprint(), options.key())
+        found = self._cached(module, options, cache, key)
+        if found is not None:
+            return found
+        with cache.building(key):
+            return self._cached(module, options, cache, key) or self._build(module, options, tools, cache, key)
+
+    def run_hlo_passes(self, module: HloModule, options: CompileOptions) -> HloModule:
+        """Bring a copy of the module into the form that has kernels."""
+        _check_interface(module)
+        twin = clone(module)
+        checked = config.get("VERIFY")
+        for name, run in PASSES:
+            if name not in options.disabled_passes and run(twin) and checked:
+                verify(twin)
+        return twin
+
+    def run_backend(self, module: HloModule, options: CompileOptions) -> CpuExecutable:
+        """Make native code of a module that went through `run_hlo_passes`."""
+        cache = store.open_cache() if options.cache else None
+        return self._finish(module, module, options, toolchain.require(), cache, "")
+
+    def emit(self, module: HloModule) -> tuple[Plan, Buffers, Source]:
+        """Plan a module that went through `run_hlo_passes` and write its C.
+
+        Raises
+        ------
+        UnimplementedError
+            Names every opcode without native code.
+        """
+        check_supported(module)
+        planned = plan(module.entry)
+        buffers = assign(planned)
+        return planned, buffers, emit_module(planned, buffers)
+
+    def _cached(self, module: HloModule, options: CompileOptions, cache: store.DiskCache, key: str) -> CpuExecutable | None:
+        found = cache.get_module(key)
+        if found is None:
+            return None
+        manifest = Manifest.from_json(found.manifest)
+        library = native.load(found.path)
+        return CpuExecutable(module, library, manifest, found.constants, self, options)
+
+    def _build(
+        self, module: HloModule, options: CompileOptions, tools: toolchain.Toolchain, cache: store.DiskCache | None, key: str
+    ) -> CpuExecutable:
+        return self._finish(module, self.run_hlo_passes(module, options), options, tools, cache, key)
+
+    def _finish(
+        self, module: HloModule, optimized: HloModule, options: CompileOptions, tools: toolchain.Toolchain,
+        cache: store.DiskCache | None, key: str,
+    ) -> CpuExecutable:  # fmt: skip
+        planned, buffers, source = self.emit(optimized)
+        manifest = Manifest.of(planned, buffers)
+        constants = [memoryview(c.array).cast("B") if c.array.nbytes else memoryview(b"") for c in _plain(buffers)]
+        if cache is not None and key:
+            image = tools.compile([toolchain.Unit(text) for text in source.units], cache)
+            path = cache.put_module(key, manifest.to_json(), image, constants)
+            library = native.load(path, image)
+        else:
+            library = native.build_library(source.units, toolchain=tools, cache=cache)
+        return CpuExecutable(module, library, manifest, constants, self, options)
+
+
+def check_supported(module: HloModule) -> None:
+    """Find every instruction without native code.
+
+    Raises
+    ------
+    UnimplementedError
+        Names them all: opcode, types, why.
+    """
+    missing: dict[str, Instruction] = {}
+    for computation in _scheduled(module):
+        for ins in computation.instructions:
+            if ins.opcode in _NO_KERNEL or passes_on(ins):
+                continue
+            reason = "has a dynamic dimension" if ins.shape.is_dynamic else can_emit(ins)
+            if reason is not None:
+                missing.setdefault(f"{ins.opcode} of {_types(ins)} ({reason})", ins)
+    if missing:
+        raise UnimplementedError(
+            f"no native code for {len(missing)} of the program's operations: {'; '.join(missing)}",
+            where=repr(next(iter(missing.values()))),
+            hint='run it with platform="interpreter"',
+        )
+
+
+def _types(ins: Instruction) -> str:
+    leaves = [leaf.dtype.text for o in ins.operands for leaf in o.shape.leaves()]
+    return ", ".join(dict.fromkeys(leaves)) or str(ins.shape)
+
+
+def _scheduled(module: HloModule) -> Iterator[Computation]:
+    """The entry and the computations of loops and branches."""
+    stack, seen = [module.entry], {module.entry}
+    while stack:
+        computation = stack.pop()
+        yield computation
+        for ins in computation.instructions:
+            if ins.opcode in CONTROL_FLOW:
+                new = [c for c in ins.called if c not in seen]
+                seen.update(new)
+                stack += new
+
+
+def _check_interface(module: HloModule) -> None:
+    """Arguments and results have to be arrays of known sizes."""
+    for ins in (*module.entry.parameters, module.entry.root):
+        wrong = [leaf for leaf in ins.shape.leaves() if not leaf.is_array or leaf.is_dynamic]
+        if wrong:
+            raise UnimplementedError(f"{wrong[0]} as argument or result of native code", where=repr(ins))
+
+
+def _plain(buffers: Buffers) -> list[Any]:
+    return buffers.constants
+
+
+_ = _kernels

@@ -1,0 +1,316 @@
+"""dot in f32 and f64: tiles of the result in vector registers.
+
+The result is cut into panels of columns and chunks of rows; a task does some of these. Within one, a tile of a few rows by a
+few vectors stays in registers while the contracted dimension runs: a row of the right operand, times one element of the left
+for each row. The right operand is read where it lies, or copied into a panel first when its columns are no neighbours, when
+the last vector would be cut, or when its rows lie a multiple of a page apart. Each element is one chain of fused
+multiply-adds in the order of the contracted dimension: neither tiles nor threads change a bit.
+
+With few rows, and an operand whose contracted dimension is the contiguous one, the columns are dot products along it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu import cost
+from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.emit_dot_plain import check_plain, plain_dot
+from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
+from cyxla.xla.cpu.values import resolve
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.passes.expand_dot import DotDims, merged_stride, walkable
+
+FLOPS_NS = 60.0  # multiply-adds of f32 per ns on one core, about half of what the best tile reaches
+FEW_ROWS = 4
+STACK_BYTES = 48 << 10  # largest panel on a thread's stack
+PAGE = 4096
+#: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
+_ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
+
+_FUSED = """#ifndef CYX_FUSED
+#if defined(__clang__)
+#define CYX_FUSED
+#define CYX_FUSE _Pragma("clang fp contract(fast)")
+#else
+#define CYX_FUSED __attribute__((optimize("fp-contract=fast")))
+#define CYX_FUSE
+#endif
+#endif
+"""
+
+
+@dataclass(frozen=True)
+class Product:
+    """``out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]``, with strides in elements; `out` is dense."""
+
+    dtype: ElementType
+    batch: int
+    m: int
+    n: int
+    k: int
+    lhs: tuple[int, int, int]  # strides of b, m, k
+    rhs: tuple[int, int, int]  # strides of b, k, n
+
+    @property
+    def swapped(self) -> Product:
+        """The same sums with the operands' parts exchanged; equal memory when the result has one row or one column."""
+        (ab, am, ak), (bb, bk, bn) = self.lhs, self.rhs
+        return Product(self.dtype, self.batch, self.n, self.m, self.k, (bb, bn, bk), (ab, ak, am))
+
+    @property
+    def ns(self) -> float:
+        """Estimated time on one core."""
+        flops = self.batch * self.m * self.n * self.k
+        rate = FLOPS_NS if self.dtype is ElementType.F32 else FLOPS_NS / 2
+        nbytes = self.batch * self.k * (self.m + self.n) * self.dtype.itemsize
+        return max(flops / rate, cost.memory_ns(nbytes))
+
+
+def product_of(ins: Instruction) -> Product:
+    """Read a dot's sizes and strides."""
+    lhs, rhs = (o.shape for o in ins.operands)
+    d = DotDims.of(ins)
+    batch, m, k = (prod(lhs.dims[i] for i in part) for part in d[:3])
+    n = prod(rhs.dims[i] for i in d.rhs_free)
+    a = tuple(merged_stride(lhs, part) or 0 for part in d[:3])
+    b = tuple(merged_stride(rhs, part) or 0 for part in (d.rhs_batch, d.rhs_contracting, d.rhs_free))
+    return Product(ins.shape.dtype, batch, m, n, k, a, b)  # type: ignore[arg-type]
+
+
+def _check(ins: Instruction) -> str | None:
+    d = DotDims.of(ins)
+    groups = (d[:3], (d.rhs_batch, d.rhs_contracting, d.rhs_free))
+    if not all(walkable(o.shape, g) for o, g in zip(ins.operands, groups, strict=True)):
+        return "its dimensions are not in the order that kernels take"
+    return None if _is_tiled(ins) else check_plain(ins)
+
+
+def _is_tiled(ins: Instruction) -> bool:
+    types = {ins.shape.dtype, *(o.shape.dtype for o in ins.operands)}
+    return len(types) == 1 and types <= {ElementType.F32, ElementType.F64}
+
+
+@emits("dot", check=_check)
+def dot(ins: Instruction) -> Step:
+    """The kernel of one dot."""
+    product = product_of(ins)
+    reads = [resolve(o) for o in ins.operands]
+    if not _is_tiled(ins):
+        kernel = plain_dot(ins, product.batch, product.m, product.n, product.k, product.lhs, product.rhs)
+    else:
+        if product.n == 1 and product.m > 1:
+            product, reads = product.swapped, reads[::-1]
+        kernel = _rows_of_dots(product) if _along_k(product) else _Tiled(product).kernel()
+    return Step(kernel, tuple(reads), (Value(ins),))
+
+
+def _along_k(p: Product) -> bool:
+    return p.m <= FEW_ROWS and p.lhs[2] == p.rhs[1] == 1 and p.rhs[2] != 1 and p.n > 0
+
+
+def _c_type(p: Product) -> str:
+    return "float" if p.dtype is ElementType.F32 else "double"
+
+
+# --- tiles ----------------------------------------------------------------------------------------------------------------
+
+
+class _Tiled:
+    """Chooses panels, chunks and tiles for a product and writes its kernel."""
+
+    def __init__(self, p: Product) -> None:
+        self.p = p
+        self.c = _c_type(p)
+        bits = VECTOR_BITS.get(isa_level(), 128)
+        self.bytes = bits // 8
+        self.lanes = self.bytes // p.dtype.itemsize
+        table = _ROWS[32 if bits == 512 else 16]
+        needed = max(1, -(-p.n // self.lanes))
+        widest = 8 if p.m == 1 else max(table)
+        self.vectors = min(needed, widest)
+        self.width = self.vectors * self.lanes
+        self.panels = max(1, -(-p.n // self.width))
+        self.last = p.n - (self.panels - 1) * self.width  # columns of the last panel
+        self.last_vectors = max(1, -(-self.last // self.lanes))
+        self.rows = max(1, min(p.m, 1 if p.m == 1 else table[min(self.vectors, max(table))]))
+        self.tasks, self.chunk_rows = self._chunks()
+        self.chunks = max(1, -(-p.m // self.chunk_rows))
+        self.units = p.batch * self.panels * self.chunks
+        apart = p.rhs[1] * p.dtype.itemsize
+        # Copying pays when enough rows read the copy.
+        self.packs_all = p.rhs[2] != 1 or (apart % PAGE == 0 and apart > 0 and p.m >= 4 * self.rows)
+        self.packs_last = self.packs_all or self.last % self.lanes != 0
+        self.panel_bytes = -(-p.k * self.width * p.dtype.itemsize // 64) * 64
+        self.on_stack = self.panel_bytes <= STACK_BYTES
+
+    def _chunks(self) -> tuple[int, int]:
+        """How many tasks, and how many rows in a chunk so that there are enough units for them."""
+        p = self.p
+        wanted = cost.tasks(p.ns, max(1, p.batch * self.panels * -(-p.m // self.rows)))
+        chunks = max(1, -(-wanted // max(1, p.batch * self.panels)))
+        rows = -(-max(p.m, 1) // chunks)
+        return wanted, max(self.rows, -(-rows // self.rows) * self.rows)
+
+    def kernel(self) -> Kernel:
+        c = CWriter()
+        c.lines(_FUSED.splitlines())
+        c.line(f"typedef {self.c} KERNEL_v __attribute__((vector_size({self.bytes})));")
+        c.line(f"typedef {self.c} KERNEL_u __attribute__((vector_size({self.bytes}), aligned(1), may_alias));")
+        c.line(f"typedef {self.c} KERNEL_e __attribute__((aligned(1), may_alias));")
+        tiles = self._tiles()
+        for rows, vectors, packed, cut in tiles:
+            self._tile(c, rows, vectors, packed, cut)
+        if self.packs_last:
+            self._pack(c)
+        self._main(c)
+        scratch = self.units * self.panel_bytes if self.packs_last and not self.on_stack else 0
+        return Kernel(c.text(), self.tasks, self.p.ns, scratch, "dot")
+
+    def _panel_kinds(self) -> list[tuple[int, bool, bool]]:
+        """(vectors, packed, cut) of the panels before the last, if any, then of the last."""
+        kinds = [(self.vectors, self.packs_all, False)] if self.panels > 1 else []
+        return [*kinds, (self.last_vectors, self.packs_last, self.last % self.lanes != 0)]
+
+    def _tiles(self) -> list[tuple[int, int, bool, bool]]:
+        rest = self.p.m % self.rows
+        rows = [self.rows, rest] if rest else [self.rows]
+        return list(dict.fromkeys((r, *kind) for kind in self._panel_kinds() for r in rows))
+
+    def _tile(self, c: CWriter, rows: int, vectors: int, packed: bool, cut: bool) -> None:
+        """One tile: all of the contracted dimension, then the store."""
+        p, lanes = self.p, self.lanes
+        step = self._panel_step(packed)
+        head = f"static CYX_FUSED __attribute__((noinline)) void {_tile_name(rows, vectors, packed, cut)}"
+        with c.block(f"{head}(const KERNEL_e *restrict a, const KERNEL_e *restrict b, KERNEL_e *restrict o)"):
+            c.line("CYX_FUSE")
+            zeros = ", ".join(f"c{r}_{v} = {{0}}" for r in range(rows) for v in range(vectors))
+            c.line(f"KERNEL_v {zeros};")
+            with c.block(f"for (int64_t k = 0; k < {p.k}; ++k)"):
+                loads = ", ".join(f"b{v} = *(const KERNEL_u *)(b + k * {step} + {v * lanes})" for v in range(vectors))
+                c.line(f"const KERNEL_v {loads};")
+                for r in range(rows):
+                    c.line(f"const {self.c} a{r} = a[{r * p.lhs[1]} + k * {p.lhs[2]}];")
+                    c.line(" ".join(f"c{r}_{v} += a{r} * b{v};" for v in range(vectors)))
+            for r in range(rows):
+                self._store(c, r, vectors, cut)
+
+    def _store(self, c: CWriter, row: int, vectors: int, cut: bool) -> None:
+        n, lanes = self.p.n, self.lanes
+        whole = vectors - 1 if cut else vectors
+        for v in range(whole):
+            c.line(f"*(KERNEL_u *)(o + {row * n + v * lanes}) = c{row}_{v};")
+        if cut:
+            left = (self.last % lanes) * self.p.dtype.itemsize
+            c.line(f"__builtin_memcpy(o + {row * n + whole * lanes}, &c{row}_{whole}, {left});")
+
+    def _panel_step(self, packed: bool) -> int:
+        return self.width if packed else self.p.rhs[1]
+
+    def _pack(self, c: CWriter) -> None:
+        """Copy a panel of the right operand, columns side by side, zeros after the last."""
+        p, width = self.p, self.width
+        args = "const KERNEL_e *restrict b, KERNEL_e *restrict to, int64_t columns"
+        with c.block(f"static __attribute__((noinline)) void KERNEL_pack({args})"):
+            inner, outer = ("n", "k") if p.rhs[2] <= p.rhs[1] else ("k", "n")
+            bound = {"n": "columns", "k": str(p.k)}
+            with c.block(f"if (columns < {width})"), c.block(f"for (int64_t k = 0; k < {p.k}; ++k)"):
+                c.line(f"for (int64_t n = columns; n < {width}; ++n) to[k * {width} + n] = 0;")
+            with c.block(f"for (int64_t {outer} = 0; {outer} < {bound[outer]}; ++{outer})"):
+                c.line(f"for (int64_t {inner} = 0; {inner} < {bound[inner]}; ++{inner})")
+                c.line(f"  to[k * {width} + n] = b[k * {p.rhs[1]} + n * {p.rhs[2]}];")
+
+    def _main(self, c: CWriter) -> None:
+        p = self.p
+        with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+            c.line("const KERNEL_e *const a = bufs[0], *const b = bufs[1];")
+            c.line("KERNEL_e *const out = bufs[2];")
+            with c.block(f"for (int64_t u = begin * {self.units} / {self.tasks}; u < end * {self.units} / {self.tasks}; ++u)"):
+                c.line(f"const int64_t chunk = u % {self.chunks}, panel = u / {self.chunks} % {self.panels}, batch = u / {self.chunks * self.panels};")
+                c.line(f"const KERNEL_e *at = a + batch * {p.lhs[0]} + chunk * {self.chunk_rows * p.lhs[1]};")
+                c.line(f"const KERNEL_e *bt = b + batch * {p.rhs[0]} + panel * {self.width * p.rhs[2]};")
+                c.line(f"KERNEL_e *ot = out + batch * {p.m * p.n} + chunk * {self.chunk_rows * p.n} + panel * {self.width};")
+                c.line(f"const int64_t rest = {p.m} - chunk * {self.chunk_rows}, rows = rest < {self.chunk_rows} ? rest : {self.chunk_rows};")
+                self._packing(c)
+                *full, last = self._panel_kinds()
+                if full:
+                    with c.block(f"if (panel < {self.panels - 1})"):
+                        self._rows(c, *full[0])
+                    with c.block("else"):
+                        self._rows(c, *last)
+                else:
+                    self._rows(c, *last)
+            c.line("return CYX_OK;")
+
+    def _packing(self, c: CWriter) -> None:
+        if not self.packs_last:
+            return
+        size = max(self.p.k, 1) * self.width
+        if self.on_stack:
+            c.line(f"{self.c} store[{size}] __attribute__((aligned(64)));")
+        else:
+            c.line(f"{self.c} *const store = ({self.c} *)((char *)bufs[3] + u * {self.panel_bytes});")
+        columns = f"panel < {self.panels - 1} ? {self.width} : {self.last}" if self.panels > 1 else str(self.last)
+        when = "" if self.packs_all or self.panels == 1 else f"if (panel == {self.panels - 1}) "
+        c.line(f"{when}{{ KERNEL_pack(bt, (KERNEL_e *)store, {columns}); bt = (const KERNEL_e *)store; }}")
+
+    def _rows(self, c: CWriter, vectors: int, packed: bool, cut: bool) -> None:
+        p, rest = self.p, self.p.m % self.rows
+        c.line("int64_t m = 0;")
+        call = "(at + m * {0}, bt, ot + m * {1});".format(p.lhs[1], p.n)
+        c.line(f"for (; m + {self.rows} <= rows; m += {self.rows}) {_tile_name(self.rows, vectors, packed, cut)}{call}")
+        if rest:
+            c.line(f"if (m < rows) {_tile_name(rest, vectors, packed, cut)}{call}")
+
+
+def _tile_name(rows: int, vectors: int, packed: bool, cut: bool) -> str:
+    return f"KERNEL_{rows}x{vectors}{'p' if packed else ''}{'c' if cut else ''}"
+
+
+# --- along the contracted dimension ---------------------------------------------------------------------------------------
+
+
+def _rows_of_dots(p: Product) -> Kernel:
+    """Each element by itself: four vectors of 64 bytes run along both operands and are added in a fixed tree at the end."""
+    c = CWriter()
+    lanes = 64 // p.dtype.itemsize
+    ctype = _c_type(p)
+    c.lines(_FUSED.splitlines())
+    c.line(f"typedef {ctype} KERNEL_v __attribute__((vector_size(64)));")
+    c.line(f"typedef {ctype} KERNEL_u __attribute__((vector_size(64), aligned(1), may_alias));")
+    c.line(f"typedef {ctype} KERNEL_e __attribute__((aligned(1), may_alias));")
+    with c.block(f"static CYX_FUSED __attribute__((noinline)) {ctype} KERNEL_dot(const KERNEL_e *restrict a, const KERNEL_e *restrict b)"):
+        c.line("CYX_FUSE")
+        c.line("KERNEL_v s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};")
+        c.line("int64_t k = 0;")
+        with c.block(f"for (; k + {4 * lanes} <= {p.k}; k += {4 * lanes})"):
+            for v in range(4):
+                at = f"k + {v * lanes}"
+                c.line(f"s{v} += *(const KERNEL_u *)(a + {at}) * *(const KERNEL_u *)(b + {at});")
+        with c.block(f"for (; k + {lanes} <= {p.k}; k += {lanes})"):
+            c.line("s0 += *(const KERNEL_u *)(a + k) * *(const KERNEL_u *)(b + k);")
+        c.line("s0 = (s0 + s1) + (s2 + s3);")
+        c.line(f"{ctype} t[{lanes}];")
+        c.line("__builtin_memcpy(t, &s0, 64);")
+        width = lanes // 2
+        while width:
+            c.line(f"for (int l = 0; l < {width}; ++l) t[l] += t[l + {width}];")
+            width //= 2
+        c.line(f"for (; k < {p.k}; ++k) t[0] += a[k] * b[k];")
+        c.line("return t[0];")
+    units = p.batch * p.n
+    tasks = cost.tasks(p.ns, units)
+    with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+        c.line("const KERNEL_e *const a = bufs[0], *const b = bufs[1];")
+        c.line("KERNEL_e *const out = bufs[2];")
+        with c.block(f"for (int64_t u = begin * {units} / {tasks}; u < end * {units} / {tasks}; ++u)"):
+            c.line(f"const int64_t batch = u / {p.n}, n = u % {p.n};")
+            with c.block(f"for (int64_t m = 0; m < {p.m}; ++m)"):
+                c.line(f"out[batch * {p.m * p.n} + m * {p.n} + n] =")
+                c.line(f"    KERNEL_dot(a + batch * {p.lhs[0]} + m * {p.lhs[1]}, b + batch * {p.rhs[0]} + n * {p.rhs[2]});")
+        c.line("return CYX_OK;")
+    return Kernel(c.text(), tasks, p.ns, 0, "dot")

@@ -1,0 +1,189 @@
+"""A compiled module: the call itself is the launcher's, everything else is told here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError
+from cyxla.types import ElementType, Shape, element_type
+from cyxla.xla.cpu.buffers import Buffers
+from cyxla.xla.cpu.emit_module import ENTRY, Source
+from cyxla.xla.cpu.native import Library, Program
+from cyxla.xla.cpu.plan import Plan
+from cyxla.xla.hlo import HloModule
+from cyxla.xla.service import CompileOptions, Executable
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.compiler import CpuCompiler
+
+RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What running a compiled module takes beside its code; stored with it.
+
+    Attributes
+    ----------
+    arena_bytes : int
+        Temporaries of one call.
+    cost : float
+        Estimated ns of a call, each loop counted as one turn.
+    loops : bool
+        Whether it has loops, so that `cost` may be far too low.
+    constants : list of (str, list of int)
+        Element types and sizes of the constant buffers.
+    """
+
+    arena_bytes: int
+    cost: float
+    loops: bool
+    constants: list[tuple[str, list[int]]]
+
+    @staticmethod
+    def of(plan: Plan, buffers: Buffers) -> Manifest:
+        """Collect it from what the compiler made."""
+        loops = any(hasattr(n, "body") or hasattr(n, "branches") for n in plan.nodes)
+        constants = [(c.shape.dtype.text, list(c.shape.dims)) for c in buffers.constants]
+        return Manifest(buffers.arena_bytes, plan.cost, loops, constants)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Manifest:
+        """Read what `to_json` gave."""
+        return Manifest(**data)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+class CpuExecutable(Program, Executable):
+    """Native code of a module. Calling it is the launcher's work and touches no Python of this class."""
+
+    platform = "cpu"
+
+    def __init__(
+        self, module: HloModule, library: Library, manifest: Manifest, constants: Sequence[Any], compiler: CpuCompiler,
+        options: CompileOptions, bound: Mapping[int, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._module, self._manifest, self._constants = module, manifest, constants
+        self._compiler, self._options, self._bound = compiler, options, dict(bound or {})
+        self._given = [p.shape.static for p in module.parameters]
+        trees = _trees(self._given)
+        self._free = [k for k in range(len(trees)) if k not in self._bound]
+        fixed = {leaf: array for k, value in self._bound.items() for leaf, array in _flat(trees[k], value)}
+        root = module.entry.root.shape.static
+        super().__init__(
+            library,
+            ENTRY,
+            [_spec(leaf) for shape in self._given for leaf in shape.leaves()],
+            [_spec(leaf) for leaf in root.leaves()],
+            _trees([root])[0],
+            parameters=[trees[k] for k in self._free],
+            bound=fixed,
+            constants=[_array(data, *spec) for data, spec in zip(constants, manifest.constants, strict=True)],
+            arena_bytes=manifest.arena_bytes,
+            release_gil=manifest.loops or manifest.cost > RELEASE_GIL_ABOVE,
+        )
+
+    @property
+    def inputs(self) -> tuple[Shape, ...]:  # type: ignore[override]
+        """Shapes of the arguments."""
+        return tuple(self._given[k] for k in self._free)
+
+    @property
+    def outputs(self) -> Shape:  # type: ignore[override]
+        """Shape of the result."""
+        return self._module.entry.root.shape.static
+
+    def bind(self, arguments: Mapping[int, Any]) -> CpuExecutable:
+        """Fix some arguments, such as weights; the arrays are taken as they are at each call."""
+        wrong = [k for k in arguments if not 0 <= k < len(self._free)]
+        if wrong:
+            raise InvalidArgumentError(f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(self._free) - 1}")
+        bound = {**self._bound, **{self._free[k]: value for k, value in arguments.items()}}
+        return CpuExecutable(self._module, self.library, self._manifest, self._constants, self._compiler, self._options, bound)
+
+    # --- what was made of the program; worked out again when asked for, since a program from the disk cache has only its code -----
+
+    @cached_property
+    def _optimized(self) -> HloModule:
+        return self._compiler.run_hlo_passes(self._module, self._options)
+
+    @cached_property
+    def _emitted(self) -> tuple[Plan, Buffers, Source]:
+        return self._compiler.emit(self._optimized)
+
+    def hlo(self, stage: str = "optimized") -> str:
+        """HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
+        if stage not in ("input", "optimized"):
+            raise InvalidArgumentError(f"there is no stage {stage!r}", hint="input or optimized")
+        return (self._module if stage == "input" else self._optimized).to_text()
+
+    @property
+    def c_source(self) -> str:
+        """The generated C."""
+        return self._emitted[2].text
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes by use."""
+        constants = sum(memoryview(c).nbytes for c in self._constants)
+        return {**Executable.memory.fget(self), "temporaries": self._manifest.arena_bytes, "constants": constants}  # type: ignore[attr-defined]
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """Estimated ns of a call on one core, each loop counted as one turn."""
+        return {"ns": self._manifest.cost}
+
+    def explain(self) -> str:
+        """One line for each distinct kernel: name, kind, calls, tasks, estimated time, bytes in and out."""
+        plan, buffers, source = self._emitted
+        names = {kernel.text: name for name, kernel in source.kernels}
+        calls = Counter(names[s.kernel.text] for s in plan.steps())
+        moved = {names[s.kernel.text]: sum(v.shape.nbytes for v in (*s.reads, *s.writes)) for s in plan.steps()}
+        copies = sum(c.nbytes for some in buffers.copies.values() for c in some)
+        lines = [f"{len(source.kernels)} kernels, {sum(calls.values())} calls, {buffers.arena_bytes} bytes of temporaries, {copies} bytes copied"]
+        lines.append(f"{'kernel':8} {'kind':14} {'calls':>6} {'tasks':>6} {'us':>10} {'bytes':>12}")
+        for name, k in source.kernels:
+            lines.append(f"{name:8} {k.kind:14} {calls[name]:6} {k.tasks:6} {k.cost / 1000:10.3f} {moved[name]:12}")
+        return "\n".join(lines)
+
+
+def _trees(shapes: Sequence[Shape]) -> list[Any]:
+    """For each shape, the numbers of its leaves, nested as its tuples are; numbers run on from shape to shape."""
+    count = 0
+
+    def tree(shape: Shape) -> Any:
+        nonlocal count
+        if shape.is_tuple:
+            return tuple([tree(e) for e in shape.elements])
+        count += 1
+        return count - 1
+
+    return [tree(s) for s in shapes]
+
+
+def _flat(tree: Any, value: Any) -> list[tuple[int, Any]]:
+    if isinstance(tree, int):
+        return [(tree, value)]
+    if len(value) != len(tree):
+        raise InvalidArgumentError(f"expected a tuple of {len(tree)}, got one of {len(value)}")
+    return [pair for part, v in zip(tree, value, strict=True) for pair in _flat(part, v)]
+
+
+def _spec(shape: Shape) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    assert shape.dtype.numpy_dtype is not None
+    return shape.dtype.numpy_dtype, shape.dims
+
+
+def _array(data: Any, dtype: str, dims: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The array in the bytes of a constant."""
+    kind: ElementType = element_type(dtype)
+    return np.frombuffer(data, np.uint8).view(kind.numpy_dtype).reshape(dims)

@@ -1,0 +1,9 @@
+"""Importing this registers every emitter."""
+
+from importlib import import_module
+
+#: Modules that register emitters with `cyxla.xla.cpu.emitters`.
+EMITTERS = ("emit_loop",)
+
+for _name in EMITTERS:
+    import_module(f"cyxla.xla.cpu.{_name}")

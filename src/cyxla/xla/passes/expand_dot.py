@@ -1,0 +1,116 @@
+"""Brings dots into the form that has kernels: one type throughout, and groups of dimensions that can be walked as one.
+
+Before::
+
+    ROOT d = bf16[8,5] dot(bf16[3,8,4] a, bf16[4,3,5] b), lhs_contracting_dims={0,2}, rhs_contracting_dims={1,0}
+
+After::
+
+    x = f32[8,3,4] transpose(convert(a)), dimensions={1,0,2}
+    y = f32[3,4,5] transpose(convert(b)), dimensions={1,0,2}
+    d = f32[8,5] dot(x, y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}
+    ROOT r = bf16[8,5] convert(d)
+
+Floats narrower than 32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its batch,
+free or contracting dimensions do not lie one after the other in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.passes.build import Writer, rewrite_each
+
+
+def run(module: HloModule) -> bool:
+    """Rewrite dots that are not in that form."""
+    return rewrite_each(module, {"dot": _dot})
+
+
+class DotDims(NamedTuple):
+    """The parts that the dimensions of a dot's operands play; contracting dimensions in the left operand's order."""
+
+    lhs_batch: tuple[int, ...]
+    lhs_free: tuple[int, ...]
+    lhs_contracting: tuple[int, ...]
+    rhs_batch: tuple[int, ...]
+    rhs_free: tuple[int, ...]
+    rhs_contracting: tuple[int, ...]
+
+    @staticmethod
+    def of(ins: Instruction) -> DotDims:
+        """Read them off a dot."""
+        a = ins.attrs
+        pairs = sorted(zip(a["lhs_contracting_dims"], a["rhs_contracting_dims"], strict=True))
+        left, right = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+        lhs_batch, rhs_batch = tuple(a["lhs_batch_dims"]), tuple(a["rhs_batch_dims"])
+        lhs_free = tuple(d for d in range(ins.operands[0].shape.rank) if d not in lhs_batch + left)
+        rhs_free = tuple(d for d in range(ins.operands[1].shape.rank) if d not in rhs_batch + right)
+        return DotDims(lhs_batch, lhs_free, left, rhs_batch, rhs_free, right)
+
+
+def merged_stride(shape: Shape, dims: Sequence[int]) -> int | None:
+    """The distance in elements between neighbours along some dimensions of a row-major array taken as one.
+
+    Returns
+    -------
+    int or None
+        None when they do not lie one after the other; 0 when there is at most one element.
+    """
+    strides = [1] * shape.rank
+    for d in range(shape.rank - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape.dims[d + 1]
+    wide = [d for d in dims if shape.dims[d] != 1]
+    if not wide:
+        return 0
+    for d, inner in zip(wide, wide[1:], strict=False):
+        if strides[d] != strides[inner] * shape.dims[inner]:
+            return None
+    return strides[wide[-1]]
+
+
+def walkable(shape: Shape, groups: Sequence[Sequence[int]]) -> bool:
+    """Whether each group of dimensions can be walked as one."""
+    return shape.size == 0 or all(merged_stride(shape, g) is not None for g in groups)
+
+
+def _work_type(ins: Instruction) -> ElementType:
+    """The type to compute in: the result's or an operand's, the widest; integers and predicates have kernels that widen."""
+    types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
+    if not all(t.is_float for t in types):
+        return max(types, key=lambda t: t.bits) if all(t.is_complex for t in types) else ins.shape.dtype
+    return max((*types, ElementType.F32), key=lambda t: t.bits)
+
+
+def _dot(ins: Instruction) -> Instruction | None:
+    dims, write, work = DotDims.of(ins), Writer(ins.computation), _work_type(ins)
+    inexact = work.is_float or work.is_complex
+    groups = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
+    sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]
+    right_types = not inexact or all(t is work for t in (ins.shape.dtype, *(o.shape.dtype for o in ins.operands)))
+    if right_types and all(walkable(o.shape, g) for o, g in sides):
+        return None
+    attrs = dict(ins.attrs)
+    names = (("lhs_batch_dims", None, "lhs_contracting_dims"), ("rhs_batch_dims", "rhs_contracting_dims", None))
+    operands = []
+    for (operand, group), keys in zip(sides, names, strict=True):
+        x = write.convert(operand, work) if inexact else operand
+        if not walkable(x.shape, group):
+            x = write.transpose(x, [d for part in group for d in part])
+            group = _counted(group)
+        attrs.update({key: tuple(part) for key, part in zip(keys, group, strict=True) if key})
+        operands.append(x)
+    shape = ins.shape.with_dtype(work) if inexact else ins.shape.logical
+    return write.convert(ins.computation.add("dot", operands, attrs, shape=shape), ins.shape.dtype)
+
+
+def _counted(group: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """The same groups, numbered in their order."""
+    counted, start = [], 0
+    for part in group:
+        counted.append(tuple(range(start, start + len(part))))
+        start += len(part)
+    return counted

@@ -1,7 +1,7 @@
 """Fit the polynomials of ``include/cyxla/math*.h`` and print them as C literals.
 
-Development-time only: needs ``mpmath`` and ``numpy``, which the product does not. Every polynomial of the headers is a row
-of ``FITS``; the row names the smooth part that the polynomial replaces and the weight that turns its error into the
+Development-time only: needs ``mpmath`` and ``numpy``, which the product does not. Every polynomial of the headers is a
+row of ``FITS``; the row names the smooth part that the polynomial replaces and the weight that turns its error into the
 relative error of the finished function. ``--check FILE`` reports coefficients that a header does not contain.
 """
 

@@ -28,17 +28,15 @@ struct SizeClass {
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-// Classes of one doubling [2^k, 2^(k+1)) are 2^k/8 apart, never less than the alignment or, for large ones, a huge page.
+// Classes of one doubling [2^k, 2^(k+1)) are 2^k/8 apart; small ones at least the alignment, large ones whole huge pages.
 SizeClass size_class(std::size_t bytes) {
   if (bytes < kAlign) bytes = kAlign;
-  if (bytes >= kHugeFrom) bytes = round_up(bytes, kHugePage);
-  const int top = 63 - __builtin_clzll(bytes);
-  const std::size_t step = (std::size_t{1} << top) / kSteps;
-  const std::size_t grain = bytes >= kHugeFrom ? kHugePage : kAlign;
-  const std::size_t rounded = round_up(bytes, step < grain ? grain : step);
-  const int rounded_top = 63 - __builtin_clzll(rounded);
-  const std::size_t base = std::size_t{1} << rounded_top;
-  return {rounded_top * kSteps + static_cast<int>((rounded - base) * kSteps / base), rounded};
+  const std::size_t step = (std::size_t{1} << (63 - __builtin_clzll(bytes))) / kSteps;
+  std::size_t rounded = round_up(bytes, step < kAlign ? kAlign : step);
+  if (rounded >= kHugeFrom) rounded = round_up(rounded, kHugePage);
+  const int top = 63 - __builtin_clzll(rounded);
+  const std::size_t base = std::size_t{1} << top;
+  return {top * kSteps + static_cast<int>((rounded - base) * kSteps / base), rounded};
 }
 
 void *map_huge(std::size_t bytes) {

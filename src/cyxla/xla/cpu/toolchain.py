@@ -10,6 +10,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -49,9 +50,12 @@ COMPILE_FLAGS = (
     "-std=gnu11", "-O2", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
     "-fno-semantic-interposition", "-fno-stack-protector", "-pipe", "-Werror=implicit-function-declaration",
 )  # fmt: skip
-# Undefined symbols are all right: what the compiler itself calls (memcpy ..) is in every process already.
+# Undefined symbols are all right: what the compiler itself calls (memcpy ..) is in every process already. Not so its
+# helpers for half precision and wide integers where the processor lacks them. With gcc they cost nothing when unused;
+# some clangs link or even build them whole, so those are asked only when an image calls for a helper.
 LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
-LIBGCC = "-lgcc"  # half-precision and wide-integer helpers where the processor lacks them; costs nothing when unused
+HELPERS = ("-lgcc",)
+HELPER_NAME = re.compile(rb"\0__\w+(?:ti\w?|[hsdx]f)\d\0")  # __divti3, __truncsfhf2
 
 PROBE_TEXT = """typedef float v __attribute__((vector_size(32)));
 __attribute__((visibility("default"))) int probe(float *x, int n) {
@@ -113,7 +117,7 @@ class Toolchain:
     @property
     def link_flags(self) -> tuple[str, ...]:
         """List what goes to the link, after the objects."""
-        return (*LINK_FLAGS, LIBGCC) if self.compiler.kind == "gcc" else LINK_FLAGS
+        return (*LINK_FLAGS, *HELPERS) if self.compiler.kind == "gcc" else LINK_FLAGS
 
     @property
     def fingerprint(self) -> str:
@@ -147,7 +151,7 @@ class Toolchain:
         directory = Path(tempfile.mkdtemp(prefix="cyxla-"))
         keep = False
         try:
-            image = self._compile_in(directory, units, cache)
+            image = self.compile_in(directory, units, cache)
         except errors.InternalError:
             keep = True
             raise
@@ -157,24 +161,33 @@ class Toolchain:
         _report_slow(time.monotonic() - start, units)
         return image
 
-    def _compile_in(self, directory: Path, units: Sequence[Unit], cache: store.DiskCache | None) -> bytes:
-        library = directory / "library.so"
+    def compile_in(self, directory: Path, units: Sequence[Unit], cache: store.DiskCache | None = None) -> bytes:
+        """Do so in a directory that stays: the texts, the objects and what the compiler said are left there."""
         if len(units) == 1:
-            source = _write(directory / "unit0.c", units[0].text)
-            _run([self._command(units[0].contract, "-o", library, source, *self.link_flags)], directory)
-            return library.read_bytes()
-        objects = [directory / f"unit{k}.o" for k in range(len(units))]
+            _write(directory / "unit0.c", units[0].text)
+            return self._link(directory, *self.flags(units[0].contract), "unit0.c")
+        objects = [f"unit{k}.o" for k in range(len(units))]
         keys = [store.digest("object", self.fingerprint, f"{int(unit.contract)}{unit.text}") for unit in units]
-        missing = [k for k in range(len(units)) if not _fetch(cache, keys[k], objects[k])]
-        sources = {k: _write(directory / f"unit{k}.c", units[k].text) for k in missing}
-        _run([self._command(units[k].contract, "-c", "-o", objects[k], sources[k]) for k in missing], directory)
-        for k in missing if cache else ():
-            cache.put(keys[k], objects[k].read_bytes())  # type: ignore[union-attr]
-        _run([(*self.compiler.command, "-o", str(library), *map(str, objects), *self.link_flags)], directory)
-        return library.read_bytes()
+        missing = [k for k in range(len(units)) if not _fetch(cache, keys[k], directory / objects[k])]
+        for k in missing:
+            _write(directory / f"unit{k}.c", units[k].text)
+        command = self.compiler.command
+        _run(
+            [(*command, *self.flags(units[k].contract), "-c", f"unit{k}.c", "-o", objects[k]) for k in missing],
+            directory,
+        )
+        if cache is not None:
+            for k in missing:
+                cache.put(keys[k], (directory / objects[k]).read_bytes())
+        return self._link(directory, *objects)
 
-    def _command(self, contract: bool, *rest: str | Path) -> tuple[str, ...]:
-        return (*self.compiler.command, *self.flags(contract), *map(str, rest))
+    def _link(self, directory: Path, *inputs: str) -> bytes:
+        library = directory / "library.so"
+        command = (*self.compiler.command, *inputs, "-o", library.name, *self.link_flags)
+        _run([command], directory)
+        if self.compiler.kind != "gcc" and HELPER_NAME.search(library.read_bytes()):
+            _run([(*command, *HELPERS)], directory)
+        return library.read_bytes()
 
 
 def compile_c(text: str, *, contract: bool = False) -> bytes:
@@ -269,6 +282,7 @@ def _probe(command: tuple[str, ...]) -> Compiler | None:
     path = shutil.which(command[0])
     if path is None:
         return None
+    path = os.path.abspath(path)
     command = (path, *command[1:])
     stat = os.stat(os.path.realpath(path))
     identity = [list(command), os.path.realpath(path), stat.st_size, stat.st_mtime_ns, isa_level()]
@@ -279,16 +293,20 @@ def _probe(command: tuple[str, ...]) -> Compiler | None:
         if version is None:
             return None
         notes.put(json.dumps(identity), version)
-    return Compiler(command, "clang" if "clang" in version else "gcc", store.digest(json.dumps(identity), version))
+    return Compiler(command, _kind(version), store.digest(json.dumps(identity), version))
+
+
+def _kind(version: str) -> str:
+    return "clang" if "clang" in version else "gcc"
 
 
 def _try(command: tuple[str, ...]) -> str | None:
     """Compile a small text; return what the compiler calls itself, or None when it does not work."""
     try:
         version = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
-        Toolchain(Compiler(command, "clang" if "clang" in version else "gcc", ""), isa_level()).compile(
-            [Unit(PROBE_TEXT)]
-        )
+        chain = Toolchain(Compiler(command, _kind(version), ""), isa_level())
+        with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
+            chain.compile_in(Path(directory), [Unit(PROBE_TEXT)])
     except (OSError, subprocess.SubprocessError, errors.InternalError) as error:
         logger.debug("%s does not work: %s", shlex.join(command), error)
         return None
@@ -310,9 +328,8 @@ def _isa_flags(isa: str) -> tuple[str, ...]:
     )
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
-    return path
 
 
 def _fetch(cache: store.DiskCache | None, key: str, path: Path) -> bool:
@@ -333,13 +350,12 @@ def _run(commands: Sequence[tuple[str, ...]], directory: Path) -> None:
         with lock, open(directory / f"errors{k}.txt", "wb") as stderr:
             if stopped:
                 return None
-            # Without a shell, and without the caller's standard input.
-            running.append(
-                subprocess.Popen(
-                    commands[k], stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, env=_environment()
-                )
+            # No shell; and names relative to the directory, so that its own name gets into no image.
+            process = subprocess.Popen(
+                commands[k], cwd=directory, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, env=_environment()
             )
-            return running[-1]
+            running.append(process)
+            return process
 
     def job(k: int) -> None:
         process = start(k)

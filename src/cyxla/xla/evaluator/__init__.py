@@ -17,11 +17,12 @@ from cyxla.xla.evaluator import linalg as _linalg
 from cyxla.xla.evaluator import random_bits as _random_bits
 from cyxla.xla.evaluator import sorting as _sorting
 from cyxla.xla.evaluator import windows as _windows
+from cyxla.xla.evaluator.custom_call import check_custom_calls, register_custom_call
 from cyxla.xla.evaluator.evaluation import Evaluation, Options, evaluate, evaluate_computation, evaluate_instruction
 from cyxla.xla.evaluator.registry import EVALUATORS, evaluates
 from cyxla.xla.evaluator.values import TOKEN_VALUE, Token, Value
 
 __all__ = [
-    "EVALUATORS", "TOKEN_VALUE", "Evaluation", "Options", "Token", "Value", "evaluate", "evaluate_computation", "evaluate_instruction",
-    "evaluates",
+    "EVALUATORS", "TOKEN_VALUE", "Evaluation", "Options", "Token", "Value", "check_custom_calls", "evaluate", "evaluate_computation", "evaluate_instruction",
+    "evaluates", "register_custom_call",
 ]  # fmt: skip

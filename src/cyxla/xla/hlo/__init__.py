@@ -1,14 +1,22 @@
 """HLO: the program representation, its text and its proto, and how to build it."""
 
 from cyxla.xla.hlo import ops as _ops  # registers every opcode
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.infer import infer_shape
+from cyxla.xla.hlo.fingerprint import fingerprint
+from cyxla.xla.hlo.infer import infer_from_shapes, infer_shape
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order
 from cyxla.xla.hlo.opcode import OPCODES, Opcode, Site, complete_attrs, lookup
 from cyxla.xla.hlo.text import parse_module, parse_shape, to_text
+from cyxla.xla.hlo.verifier import verify
+from cyxla.xla.hlo.verifier import verify
 from cyxla.xla.hlo.visitor import Visitor
 
 __all__ = [
-    "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "complete_attrs",
-    "computations_post_order", "lookup", "parse_module", "parse_shape", "to_text",
+    "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "XlaBuilder", "XlaComputation",
+    "XlaOp", "complete_attrs", "computations_post_order", "fingerprint", "infer_from_shapes", "infer_shape", "lookup",
+    "parse_module", "parse_shape", "to_text", "verify",
 ]  # fmt: skip

@@ -5,7 +5,6 @@ from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.infer import infer_shape
-from cyxla.xla.hlo.fingerprint import fingerprint
 from cyxla.xla.hlo.infer import infer_from_shapes, infer_shape
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order
@@ -17,6 +16,6 @@ from cyxla.xla.hlo.visitor import Visitor
 
 __all__ = [
     "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "XlaBuilder", "XlaComputation",
-    "XlaOp", "complete_attrs", "computations_post_order", "fingerprint", "infer_from_shapes", "infer_shape", "lookup",
+    "XlaOp", "complete_attrs", "computations_post_order", "infer_from_shapes", "infer_shape", "lookup",
     "parse_module", "parse_shape", "to_text", "verify",
 ]  # fmt: skip

@@ -13,10 +13,13 @@ from typing import Any
 from cyxla.types import Literal, Shape
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
-from cyxla.xla.hlo.module import HloModule
+from cyxla.xla.hlo.module import HloModule, computations_post_order
+from cyxla.xla.hlo.opcode import OPCODES
 
 # What an instruction carries beside its attributes and may change what it does; the others are for people.
 MEANINGFUL_EXTRAS = ("backend_config", "frontend_attributes")
+# Opcodes with attributes whose repr does not say all: literals, and shapes with layouts.
+NOT_PLAIN = frozenset(r.name for r in OPCODES.values() if any(a.kind in ("literal", "shape", "shapes") for a in r.attrs))
 
 
 def fingerprint(module: HloModule) -> str:
@@ -44,8 +47,6 @@ def fingerprint_computation(comp: Computation) -> str:
     str
         32 hex digits.
     """
-    from cyxla.xla.hlo.module import computations_post_order
-
     shapes: dict[Shape, str] = {}
     known: dict[Computation, str] = {}
     for c in computations_post_order(comp):
@@ -60,15 +61,16 @@ def _digest(lines: list[str]) -> str:
 def _lines(comp: Computation, known: dict[Computation, str], shapes: dict[Shape, str]) -> list[str]:
     """One line for each instruction, operands as numbers of lines."""
     order = comp.post_order()
-    number = {ins: i for i, ins in enumerate(order)}
+    number = {ins: str(i) for i, ins in enumerate(order)}
     lines = []
     for ins in order:
         shape = shapes.get(ins.shape)
         if shape is None:
             shape = shapes[ins.shape] = ins.shape.to_text()
-        line = f"{ins.opcode} {shape} {','.join([str(number[o]) for o in ins.operands])}"
+        line = f"{ins.opcode} {shape} {','.join([number[o] for o in ins.operands])}"
         if ins.attrs:
-            line += " " + ";".join(map(_canonical, ins.attrs.values()))
+            values = tuple(ins.attrs.values())
+            line += _canonical(values) if ins.opcode in NOT_PLAIN else repr(values)
         if ins.called or ins.control_predecessors or ins.extras:
             line += _rest(ins, number, known)
         lines.append(line)
@@ -76,8 +78,8 @@ def _lines(comp: Computation, known: dict[Computation, str], shapes: dict[Shape,
     return lines
 
 
-def _rest(ins: Instruction, number: dict[Instruction, int], known: dict[Computation, str]) -> str:
-    after = ",".join(sorted(str(number[p]) for p in ins.control_predecessors))
+def _rest(ins: Instruction, number: dict[Instruction, str], known: dict[Computation, str]) -> str:
+    after = ",".join(sorted(number[p] for p in ins.control_predecessors))
     extras = ";".join(f"{k}={_canonical(ins.extras[k])}" for k in MEANINGFUL_EXTRAS if k in ins.extras)
     return f" calls {','.join([known[c] for c in ins.called])} after {after} {extras}"
 

@@ -36,6 +36,7 @@ class XlaComputation:
 
     __slots__ = ("__weakref__", "_module", "name", "program_shape")
 
+    _module: HloModule
     name: str
     program_shape: ProgramShape
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, NoReturn, ParamSpec
+from typing import Any, NoReturn, ParamSpec
+
+import numpy as np
 
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from cyxla.types import Shape
@@ -158,6 +160,7 @@ class XlaBuilder:
                 self.raise_first_error()
         inputs = [o.instruction for o in operands if o.instruction is not None]
         callees = [self._import(c) for c in called]
+        attrs = {k: _plain(v) for k, v in attrs.items()} if attrs else {}
         inferred = infer_shape(opcode, inputs, attrs, callees, shape)
         stated = shape if shape is not None and shape.logical is inferred else inferred
         self._last = XlaOp(self, self._computation.add(
@@ -258,6 +261,14 @@ class XlaBuilder:
         return f"XlaBuilder({self.name}, {self.instruction_count} instructions)"
 
 
+def _plain(value: Any) -> Any:
+    """An attribute value with Python's numbers for NumPy's and tuples for lists."""
+    if isinstance(value, (tuple, list)):
+        parts = map(_plain, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _user_place() -> str:
     """File and line of the innermost caller outside this package."""
     frame = sys._getframe(1)
@@ -285,24 +296,19 @@ def _check_builders(builder: XlaBuilder, values: Iterable[XlaOp], what: str) -> 
 
 
 def deferred(make: Callable[P, XlaOp]) -> Callable[P, XlaOp]:
-    """Let a function that makes operations keep its errors for `build`; its builder is that of its operands."""
+    """Let a function that makes operations keep its errors for `build`.
+
+    Its builder is its first argument if that is one, else the one of its operands.
+    """
 
     @wraps(make)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> XlaOp:
         values = list(_values((*args, *kwargs.values())))
-        if not values:
+        first = args[0] if args else kwargs.get("builder")
+        builder = first if isinstance(first, XlaBuilder) else next((v.builder for v in values), None)
+        if builder is None:
             raise InvalidArgumentError(f"{make.__name__} needs an operand that is an XlaOp", where=_user_place())
-        return _guarded(values[0].builder, values, make, args, kwargs)
-
-    return wrapper
-
-
-def deferred_in(make: Callable[Concatenate[XlaBuilder, P], XlaOp]) -> Callable[Concatenate[XlaBuilder, P], XlaOp]:
-    """`deferred` for functions whose first argument is the builder."""
-
-    @wraps(make)
-    def wrapper(builder: XlaBuilder, *args: P.args, **kwargs: P.kwargs) -> XlaOp:
-        return _guarded(builder, _values((*args, *kwargs.values())), make, (builder, *args), kwargs)
+        return _guarded(builder, values, make, args, kwargs)
 
     return wrapper
 

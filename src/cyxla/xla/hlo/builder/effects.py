@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from cyxla.types import Shape
 from cyxla.xla.hlo.attributes import ReplicaGroups
 from cyxla.xla.hlo.builder.computation import XlaComputation
-from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred, deferred_in
+from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
 from cyxla.xla.hlo.builder.functional import scalar_computation
 from cyxla.xla.hlo.builder.movement import as_list
 
@@ -170,13 +170,13 @@ def collective_permute_done(operand: XlaOp) -> XlaOp:
     return operand.builder.add("collective-permute-done", [operand])
 
 
-@deferred_in
+@deferred
 def replica_id(builder: XlaBuilder) -> XlaOp:
     """The number of this replica."""
     return builder.add("replica-id")
 
 
-@deferred_in
+@deferred
 def partition_id(builder: XlaBuilder) -> XlaOp:
     """The number of this partition."""
     return builder.add("partition-id")
@@ -207,7 +207,7 @@ def rng_bit_generator(initial_state: XlaOp, shape: Shape, algorithm: str = "rng_
     return initial_state.builder.add("rng-bit-generator", [initial_state], {"algorithm": algorithm}, shape=result)
 
 
-@deferred_in
+@deferred
 def rng_get_and_update_state(builder: XlaBuilder, delta: int) -> XlaOp:
     """The process-wide random state, which then moves on by delta."""
     return builder.add("rng-get-and-update-state", (), {"delta": delta})

@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.errors import DTypeError, ShapeError
 from cyxla.types import ElementType, Literal, Shape, element_type
 from cyxla.xla.hlo.attributes import ResultAccuracy
-from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred, deferred_in
+from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
 
 Scalar = bool | int | float | complex | np.generic
 Operand = XlaOp | Scalar | np.ndarray[Any, Any]
@@ -21,7 +21,7 @@ def as_dtype(dtype: ElementType | str) -> ElementType:
     return element_type(dtype) if isinstance(dtype, str) else dtype
 
 
-@deferred_in
+@deferred
 def constant(builder: XlaBuilder, value: Any, dtype: ElementType | str | None = None) -> XlaOp:
     """A constant.
 

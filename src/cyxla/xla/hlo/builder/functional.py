@@ -11,7 +11,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import Alias, DomainAttr, Sharding, Window, WindowDim
 from cyxla.xla.hlo.builder.computation import XlaComputation
 from cyxla.xla.hlo.builder.contraction import Padding, make_padding
-from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred, deferred_in
+from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
 from cyxla.xla.hlo.builder.elementwise import Operand, as_dtype, lift
 from cyxla.xla.hlo.builder.movement import as_list
 
@@ -172,13 +172,13 @@ def topk(operand: XlaOp, k: int, largest: bool = True) -> XlaOp:
     return operand.builder.add("topk", [operand], {"k": k, "largest": largest})
 
 
-@deferred_in
+@deferred
 def call(builder: XlaBuilder, to_apply: XlaComputation, operands: Sequence[XlaOp] = (), *, is_composite: bool = False) -> XlaOp:
     """Call a computation."""
     return builder.add("call", operands, {"is_composite": is_composite}, called=[to_apply])
 
 
-@deferred_in
+@deferred
 def fusion(
     builder: XlaBuilder,
     calls: XlaComputation,
@@ -203,7 +203,7 @@ def conditional(selector: XlaOp, branches: Sequence[XlaComputation], operands: S
     return selector.builder.add("conditional", [selector, *operands], called=branches)
 
 
-@deferred_in
+@deferred
 def custom_call(
     builder: XlaBuilder,
     call_target_name: str,
@@ -254,7 +254,7 @@ def custom_call(
     return builder.add("custom-call", operands, full, called=called_computations, shape=shape, extras=extras)
 
 
-@deferred_in
+@deferred
 def async_start(
     builder: XlaBuilder, calls: XlaComputation, operands: Sequence[XlaOp] = (), *, execution_thread: str = "", shape: Shape | None = None
 ) -> XlaOp:
@@ -274,7 +274,7 @@ def async_done(operand: XlaOp) -> XlaOp:
     return operand.builder.add("async-done", [operand])
 
 
-@deferred_in
+@deferred
 def after_all(builder: XlaBuilder, tokens: Sequence[XlaOp] = ()) -> XlaOp:
     """A token that comes after others."""
     return builder.add("after-all", tokens)

@@ -10,17 +10,17 @@ from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim
 from cyxla.xla.hlo.builder.computation import XlaComputation
-from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred, deferred_in
+from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
 from cyxla.xla.hlo.builder.elementwise import Operand, lift
 
 
-@deferred_in
+@deferred
 def parameter(builder: XlaBuilder, number: int, shape: Shape, name: str = "") -> XlaOp:
     """Argument `number` of the computation."""
     return builder.add("parameter", (), {"parameter_number": number}, shape=shape, name=name or f"p{number}")
 
 
-@deferred_in
+@deferred
 def iota(builder: XlaBuilder, shape: Shape, dimension: int = 0) -> XlaOp:
     """An array whose elements are their own index along a dimension."""
     return builder.add("iota", (), {"iota_dimension": dimension}, shape=shape)
@@ -224,7 +224,7 @@ def as_list(values: XlaOp | Sequence[XlaOp]) -> list[XlaOp]:
     return [values] if isinstance(values, XlaOp) else list(values)
 
 
-@deferred_in
+@deferred
 def tuple_(builder: XlaBuilder, elements: Sequence[XlaOp]) -> XlaOp:
     """Bundle values."""
     return builder.add("tuple", elements)

@@ -248,7 +248,7 @@ def get_tuple_element(site: Site) -> Shape:
     operand, index = site.operands[0], site.attrs["index"]
     site.require(operand.is_tuple, "C1", f"{operand} is not a tuple")
     site.require(0 <= index < len(operand.elements), "C2", f"index {index} of a tuple of {len(operand.elements)}")
-    return operand.elements[index]
+    return operand.subshape((index,))
 
 
 @opcode("get-dimension-size", 1, attrs=(req("dimensions", "dims"),))

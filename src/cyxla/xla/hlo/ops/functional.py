@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo.opcode import REAL, Site, opcode, opt, req
+from cyxla.xla.hlo.opcode import PRED, REAL, Site, opcode, opt, req
 from cyxla.xla.hlo.ops.checks import (
     PRED0, agree, arrays, distinct, in_range, merged_dims, same_but_precision, same_dtype, same_value, scalar_function, signature,
     tuple_or_single,
@@ -162,7 +162,7 @@ def sort(site: Site) -> Shape:
     return tuple_or_single(site.operands)
 
 
-@opcode("topk", 1, accepts=REAL, attrs=(req("k", "int"), opt("largest", "bool", True)))
+@opcode("topk", 1, accepts=REAL | PRED, attrs=(req("k", "int"), opt("largest", "bool", True)))
 def topk(site: Site) -> Shape:
     """(C1) an array of rank 1 or more; (C2) 0 <= k <= size of its last dimension."""
     arrays(site)

@@ -80,13 +80,13 @@ static inline cyx_c128 cyx_exponential_c128(cyx_c128 z) {
   const double r = cyx_exponential_f64(z.re);
   if (z.im == 0) return cyx_c128_of(r, z.im);
   if (r == 0 && !(__builtin_fabs(z.im) < __builtin_inf())) return cyx_c128_of(0, 0);
-  return cyx_c128_of(r * cyx_cosine_f64(z.im), r * cyx_sine_f64(z.im));
+  return cyx_c128_of(r * cyx_cosine_any_f64(z.im), r * cyx_sine_any_f64(z.im));
 }
 
 static inline cyx_c128 cyx_exponential_minus_one_c128(cyx_c128 z) {
-  const double e = cyx_exponential_minus_one_f64(z.re), h = cyx_sine_f64(z.im * 0.5);
+  const double e = cyx_exponential_minus_one_f64(z.re), h = cyx_sine_any_f64(z.im * 0.5);
   if (z.im == 0) return cyx_c128_of(e, z.im);
-  return cyx_c128_of(e * cyx_cosine_f64(z.im) - 2 * h * h, (e + 1) * cyx_sine_f64(z.im));
+  return cyx_c128_of(e * cyx_cosine_any_f64(z.im) - 2 * h * h, (e + 1) * cyx_sine_any_f64(z.im));
 }
 
 static inline cyx_c128 cyx_log_c128(cyx_c128 z) {
@@ -118,10 +118,10 @@ static inline cyx_c128 cyx_rsqrt_c128(cyx_c128 z) { return cyx_divide_c128(cyx_c
 
 static inline cyx_c128 cyx_tanh_c128(cyx_c128 z) {
   if (__builtin_fabs(z.re) > 20) {
-    const double s = cyx_sine_f64(2 * z.im), e = cyx_exponential_f64(-2 * __builtin_fabs(z.re));
+    const double s = cyx_sine_any_f64(2 * z.im), e = cyx_exponential_f64(-2 * __builtin_fabs(z.re));
     return cyx_c128_of(__builtin_copysign(1.0, z.re), __builtin_fabs(z.im) < __builtin_inf() ? 2 * s * e : 0.0);
   }
-  const double t = cyx_sine_f64(z.im) / cyx_cosine_f64(z.im), s = cyx_sinh_f64(z.re), c = cyx_cosh_f64(z.re);
+  const double t = cyx_sine_any_f64(z.im) / cyx_cosine_any_f64(z.im), s = cyx_sinh_f64(z.re), c = cyx_cosh_f64(z.re);
   const double beta = 1 + t * t, d = 1 + beta * s * s;
   return cyx_c128_of(beta * c * s / d, t / d);
 }
@@ -132,19 +132,19 @@ static inline cyx_c128 cyx_tan_c128(cyx_c128 z) {
 }
 
 static inline cyx_c128 cyx_sinh_c128(cyx_c128 z) {
-  return cyx_c128_of(cyx_sinh_f64(z.re) * cyx_cosine_f64(z.im), cyx_cosh_f64(z.re) * cyx_sine_f64(z.im));
+  return cyx_c128_of(cyx_sinh_f64(z.re) * cyx_cosine_any_f64(z.im), cyx_cosh_f64(z.re) * cyx_sine_any_f64(z.im));
 }
 
 static inline cyx_c128 cyx_cosh_c128(cyx_c128 z) {
-  return cyx_c128_of(cyx_cosh_f64(z.re) * cyx_cosine_f64(z.im), cyx_sinh_f64(z.re) * cyx_sine_f64(z.im));
+  return cyx_c128_of(cyx_cosh_f64(z.re) * cyx_cosine_any_f64(z.im), cyx_sinh_f64(z.re) * cyx_sine_any_f64(z.im));
 }
 
 static inline cyx_c128 cyx_sine_c128(cyx_c128 z) {
-  return cyx_c128_of(cyx_sine_f64(z.re) * cyx_cosh_f64(z.im), cyx_cosine_f64(z.re) * cyx_sinh_f64(z.im));
+  return cyx_c128_of(cyx_sine_any_f64(z.re) * cyx_cosh_f64(z.im), cyx_cosine_any_f64(z.re) * cyx_sinh_f64(z.im));
 }
 
 static inline cyx_c128 cyx_cosine_c128(cyx_c128 z) {
-  return cyx_c128_of(cyx_cosine_f64(z.re) * cyx_cosh_f64(z.im), -cyx_sine_f64(z.re) * cyx_sinh_f64(z.im));
+  return cyx_c128_of(cyx_cosine_any_f64(z.re) * cyx_cosh_f64(z.im), -cyx_sine_any_f64(z.re) * cyx_sinh_f64(z.im));
 }
 
 static inline cyx_c128 cyx_logistic_c128(cyx_c128 z) {

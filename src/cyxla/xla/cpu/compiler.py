@@ -17,7 +17,7 @@ from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.cpu.plan import CONTROL_FLOW, Plan, plan
 from cyxla.xla.cpu.values import passes_on
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
-from cyxla.xla.passes import Pass, dce, expand_batch_norm, expand_collectives, expand_layout, inline, unshare
+from cyxla.xla.passes import Pass, dce, expand_batch_norm, expand_collectives, expand_dot, expand_layout, inline, unshare
 from cyxla.xla.passes.clone import clone
 from cyxla.xla.service import CompileOptions, Compiler
 
@@ -26,6 +26,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_collectives", expand_collectives.run),
     ("expand_batch_norm", expand_batch_norm.run),
     ("expand_layout", expand_layout.run),
+    ("expand_dot", expand_dot.run),
     ("unshare", unshare.run),
     ("dce", dce.run),
 )

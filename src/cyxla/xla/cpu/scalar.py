@@ -76,9 +76,9 @@ def _integer_literal(dtype: E, value: int) -> str:
 def _float_literal(dtype: E, value: Any) -> str:
     wide = np.float64(value)
     if dtype is E.F64:
-        return float(wide).hex() if np.isfinite(wide) else f"cyx_from_bits_f64({hex(np.array(value, np.float64).view(np.uint64))}ull)"
+        return f"({float(wide).hex()})" if np.isfinite(wide) else f"cyx_from_bits_f64({hex(np.array(value, np.float64).view(np.uint64))}ull)"
     if np.isfinite(wide):
-        return float(wide).hex() + "f"
+        return f"({float(wide).hex()}f)"
     return f"cyx_from_bits_f32({hex(np.asarray(value).astype(np.float32).view(np.uint32))}u)"
 
 

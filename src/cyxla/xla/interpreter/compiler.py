@@ -49,7 +49,7 @@ class InterpreterExecutable(Executable):
         trees = tuple(self._places[k] for k in range(len(self.inputs)))
         flat = arguments.flatten(args, trees)
         leaves = [leaf for shape in self.inputs for leaf in shape.leaves()]
-        values = [_conform(v, leaf, arguments.label(trees, k)) for k, (v, leaf) in enumerate(zip(flat, leaves, strict=True))]
+        values = [_conform(v, leaf, (trees, k)) for k, (v, leaf) in enumerate(zip(flat, leaves, strict=True))]
         options = Options(custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips)
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
         return _deliver(result, out)
@@ -74,7 +74,7 @@ def _numbered(shape: Shape, start: int) -> Any:
     return tuple(parts)
 
 
-def _conform(value: Any, shape: Shape, where: str) -> Value:
+def _conform(value: Any, shape: Shape, where: arguments.Where) -> Value:
     if shape.dtype is ElementType.TOKEN:
         return TOKEN_VALUE
     assert shape.dtype.numpy_dtype is not None

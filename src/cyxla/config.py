@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
 from cyxla.errors import InvalidArgumentError
@@ -108,5 +107,7 @@ def require_known(name: str) -> None:
 
 def nearest(name: str, known: Mapping[str, Any], prefix: str = "") -> str:
     """A hint that names what was probably meant."""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, known, n=1, cutoff=0.4)
     return f"did you mean {prefix}{near[0]}?" if near else f"one of {', '.join(prefix + k for k in known)}"

@@ -17,7 +17,6 @@ from libc.string cimport memcpy
 from cyxla._native.abi cimport *
 
 import os
-import tempfile
 
 import numpy as np
 
@@ -104,6 +103,8 @@ cdef class Library:
     @staticmethod
     def from_bytes(bytes image):
         """Load a library that is not, or not yet, a file."""
+        import tempfile
+
         # A file with a name of its own: the loader takes an equal path, such as one of /proc/self/fd, for the same library.
         with tempfile.NamedTemporaryFile(prefix="cyxla-", suffix=".so") as file:
             file.write(image)

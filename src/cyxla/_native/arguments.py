@@ -8,12 +8,14 @@ them, take it on.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cyxla import errors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 UNTYPED = (bool, int, float, complex, list, tuple)
 KINDS = "buifc"  # a Python number may become any kind that stands at or after its own; i and u count as one

@@ -16,10 +16,8 @@ import json
 import logging
 import mmap
 import os
-import shutil
 import stat
 import struct
-import tempfile
 import threading
 import time
 import zlib
@@ -261,6 +259,8 @@ class DiskCache:
 
     def clear(self) -> None:
         """Remove everything. Programs that run from it keep running."""
+        import shutil
+
         for path in list(self.directory.iterdir()):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -355,6 +355,8 @@ def _write(path: Path, parts: Sequence[bytes | memoryview]) -> int:
 
 def _replace(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
     """Put a file in place at once, readable by its owner only."""
+    import tempfile
+
     fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
         with open(fd, "wb") as file:

@@ -6,28 +6,26 @@ found. Everything that decides the machine code stands in `Toolchain.fingerprint
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 import os
 import re
-import shlex
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyxla import config, errors
 from cyxla._native import _rt
 from cyxla.include_dir import get_include
 from cyxla.xla.cpu import cache as store
+
+if TYPE_CHECKING:
+    import subprocess
 
 logger = logging.getLogger(__name__)
 
@@ -147,6 +145,9 @@ class Toolchain:
         InternalError
             The compiler refused the text; the message says where the text was kept.
         """
+        import shutil
+        import tempfile
+
         start = time.monotonic()
         directory = Path(tempfile.mkdtemp(prefix="cyxla-"))
         keep = False
@@ -249,6 +250,8 @@ def abi_header() -> str:
 @cache
 def find_compiler(cyxla_cc: str, cc: str) -> Compiler | None:
     """Return the first candidate that compiles a small text, given the values of CYXLA_CC and CC."""
+    import shlex
+
     if cyxla_cc == "none":
         return None
     if cyxla_cc:
@@ -265,11 +268,13 @@ def find_compiler(cyxla_cc: str, cc: str) -> Compiler | None:
 
 
 def _ziglang(_: str) -> tuple[str, ...]:
+    import importlib.util
+
     return (sys.executable, "-m", "ziglang", "cc") if importlib.util.find_spec("ziglang") else ()
 
 
 CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
-    lambda cc: tuple(shlex.split(cc)),
+    lambda cc: tuple(cc.split()),
     lambda _: ("gcc",),
     lambda _: ("clang",),
     lambda _: ("cc",),
@@ -279,6 +284,8 @@ CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
 
 def _probe(command: tuple[str, ...]) -> Compiler | None:
     """Identify a compiler and try it, or recall from disk that this was done."""
+    import shutil
+
     path = shutil.which(command[0])
     if path is None:
         return None
@@ -302,13 +309,16 @@ def _kind(version: str) -> str:
 
 def _try(command: tuple[str, ...]) -> str | None:
     """Compile a small text; return what the compiler calls itself, or None when it does not work."""
+    import subprocess
+    import tempfile
+
     try:
         version = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
         chain = Toolchain(Compiler(command, _kind(version), ""), isa_level())
         with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
             chain.compile_in(Path(directory), [Unit(PROBE_TEXT)])
     except (OSError, subprocess.SubprocessError, errors.InternalError) as error:
-        logger.debug("%s does not work: %s", shlex.join(command), error)
+        logger.debug("%s does not work: %s", " ".join(command), error)
         return None
     return version
 
@@ -342,6 +352,9 @@ def _fetch(cache: store.DiskCache | None, key: str, path: Path) -> bool:
 
 def _run(commands: Sequence[tuple[str, ...]], directory: Path) -> None:
     """Run compilers side by side; an exception, Ctrl-C included, ends them all before it goes on."""
+    import subprocess
+    from concurrent.futures import ThreadPoolExecutor
+
     running: list[subprocess.Popen[bytes]] = []
     lock = threading.Lock()
     stopped = False
@@ -390,7 +403,7 @@ def _environment() -> dict[str, str]:
 
 def _refused(command: tuple[str, ...], directory: Path, said: str) -> errors.InternalError:
     return errors.InternalError(
-        f"the C compiler refused generated code, kept in {directory}:\n{said.strip()[:4000]}", where=shlex.join(command)
+        f"the C compiler refused generated code, kept in {directory}:\n{said.strip()[:4000]}", where=" ".join(command)
     )
 
 

@@ -19,7 +19,7 @@ from cyxla.xla.cpu.nest import Nest, collapse, reachable, table_definition
 from cyxla.xla.cpu.values import resolve
 
 WHOLE = 4096  # an innermost loop up to this long has its own trip count
-BLOCK = 1024  # longer ones run in blocks
+BLOCK = 1024  # longer ones run in blocks of about this length
 MAX_BOXES = 24
 _MAX_BOX_NODES = 4000  # nodes times boxes: beyond, guards stay in the loops
 
@@ -208,7 +208,8 @@ def memory_type(dtype: ElementType) -> str:
 def memory_typedefs(values: Sequence[Value]) -> list[str]:
     """The definitions of the memory types of some arrays; they read the same wherever they stand."""
     dtypes = dict.fromkeys(v.shape.dtype for v in values)
-    return [f"typedef {scalar.storage_type(d)} {memory_type(d)} __attribute__((aligned(1), may_alias));" for d in dtypes]
+    alias = {d: "" if d.is_complex else ", may_alias" for d in dtypes}  # gcc takes that attribute for scalars only
+    return [f"typedef {scalar.storage_type(d)} {memory_type(d)} __attribute__((aligned(1){alias[d]}));" for d in dtypes]
 
 
 def part(box: Box, shell: Shell, name: str, ns: float) -> Part:
@@ -226,7 +227,7 @@ def part(box: Box, shell: Shell, name: str, ns: float) -> Part:
         shell.pointers(writer, _slots(box), [s.slot for s in box.stores])
         writer.lines(nest.writers[0].written)
         extents = [n for _, n in kept]
-        units = _write_loops(writer, nest, extents, _Innermost(inner, after, _locals(box) if streamed else []), ns)
+        units = _write_loops(writer, nest, extents, _Innermost(nest, inner, after, _locals(box) if streamed else [], bool(shell.shared)), ns)
         if streamed:
             writer.line("cyx_stream_end();")
     return Part(writer.text(), units, ns)
@@ -255,12 +256,15 @@ def _inner_lines(box: Box, nest: Nest, streamed: bool) -> tuple[list[str], list[
 
 @dataclass
 class _Innermost:
+    nest: Nest
     lines: list[str]
     after: list[str]
     locals: list[str]
+    in_place: bool
 
-    def write(self, writer: CWriter, nest: Nest, trip: int) -> None:
+    def write(self, writer: CWriter, trip: int) -> None:
         """The loop of constant trip count, and the patch of rare lanes."""
+        nest = self.nest
         writer.lines([line.format(trip=trip) for line in self.locals])
         if nest.rare:
             writer.line("uint32_t rare = 0;")
@@ -286,22 +290,24 @@ def _write_loops(writer: CWriter, nest: Nest, extents: list[int], innermost: _In
     if not extents:  # the lines of depth 0 are everything
         return 1
     *outer, trip = extents
-    whole, tail = divmod(trip, BLOCK) if nest.blocked else (1, 0)
+    block = block_length(trip) if nest.blocked else trip
+    whole, tail = divmod(trip, block)
     levels = [*outer, whole + (tail > 0)] if nest.blocked else outer
     wanted = 4 * cost.tasks(ns, 1 << 30)
     parallel = next((m for m in range(1, len(levels) + 1) if prod(levels[:m]) >= wanted), len(levels))
     units = prod(levels[:parallel])
+    blocks = _Blocks(nest.blocked, block, whole, tail, trip, overlap=not innermost.in_place)
     if parallel:
         writer.line("for (int64_t u = first; u < last; ++u) {")
         writer.open()
     for i in range(parallel):
         step = prod(levels[i + 1 : parallel])
         value = "u" if parallel == 1 else f"u / {step}" if i == 0 else f"u / {step} % {levels[i]}" if step > 1 else f"u % {levels[i]}"
-        _level(writer, nest, i, f"const int64_t {_counter(nest, i, len(outer))} = {value};", block=False)
+        _level(writer, nest, i, f"const int64_t {_counter(nest, i, len(outer))} = {value};", blocks)
     for i in range(parallel, len(levels)):
         name = _counter(nest, i, len(outer))
-        _level(writer, nest, i, f"for (int64_t {name} = 0; {name} < {levels[i]}; ++{name}) {{", block=True)
-    _write_innermost(writer, nest, innermost, trip, whole, tail)
+        _level(writer, nest, i, f"for (int64_t {name} = 0; {name} < {levels[i]}; ++{name}) {{", blocks)
+    _write_innermost(writer, innermost, blocks)
     for _ in range(len(levels) - parallel + (parallel > 0)):
         writer.close()
         writer.line("}")
@@ -312,27 +318,50 @@ def _counter(nest: Nest, i: int, outer: int) -> str:
     return "block" if i == outer else nest.atom(nest.order[i])
 
 
-def _level(writer: CWriter, nest: Nest, i: int, head: str, *, block: bool) -> None:
+@dataclass(frozen=True)
+class _Blocks:
+    """How an innermost loop is cut: `whole` blocks of `length`, then `tail`."""
+
+    blocked: bool
+    length: int
+    whole: int
+    tail: int
+    trip: int
+    overlap: bool  # the last block may begin early and compute some elements again
+
+    @property
+    def start(self) -> str:
+        """C of the first element of a block."""
+        if self.tail and self.overlap:
+            return f"block < {self.whole} ? block * {self.length} : {self.trip - self.length}"
+        return f"block * {self.length}"
+
+
+def block_length(extent: int) -> int:
+    """The length of blocks for a long loop: one that leaves no rest, if there is such."""
+    fitting = [d for d in range(256, WHOLE + 1) if extent % d == 0]
+    best = [d for d in fitting if d % 64 == 0] or [d for d in fitting if d % 16 == 0] or fitting
+    return min(best, key=lambda d: (abs(d - BLOCK), d), default=BLOCK)
+
+
+def _level(writer: CWriter, nest: Nest, i: int, head: str, blocks: _Blocks) -> None:
     writer.line(head)
-    if block:
+    if head.endswith("{"):
         writer.open()
     if nest.blocked and i == len(nest.order) - 1:
-        writer.line(f"const int64_t b = block * {BLOCK};")
+        writer.line(f"const int64_t b = {blocks.start};")
     writer.lines(nest.writers[i + 1].written)
 
 
-def _write_innermost(writer: CWriter, nest: Nest, innermost: _Innermost, trip: int, whole: int, tail: int) -> None:
-    if not nest.blocked:
+def _write_innermost(writer: CWriter, innermost: _Innermost, blocks: _Blocks) -> None:
+    if not blocks.tail or blocks.overlap:
         with writer.block(""):
-            innermost.write(writer, nest, trip)
+            innermost.write(writer, blocks.length)
         return
-    if not tail:
-        innermost.write(writer, nest, BLOCK)
-        return
-    with writer.block(f"if (block < {whole})"):
-        innermost.write(writer, nest, BLOCK)
+    with writer.block(f"if (block < {blocks.whole})"):
+        innermost.write(writer, blocks.length)
     with writer.block("else"):
-        innermost.write(writer, nest, tail)
+        innermost.write(writer, blocks.tail)
 
 
 def assemble(parts: Sequence[Part], shell: Shell, kind: str, note: str = "", scratch: int = 0) -> Kernel:

@@ -1,0 +1,126 @@
+"""Running what the emitters write, kernel by kernel, without planner and launcher."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cyxla.xla.cpu import emit_loop, emit_reduce, emitters, fusion
+from cyxla.xla.cpu.kernel import Step, Value
+from cyxla.xla.cpu.prelude import prelude
+from cyxla.xla.cpu.values import leaves
+from cyxla.xla.evaluator import evaluate
+from cyxla.xla.hlo import HloModule
+
+FLAGS = (
+    "-std=gnu11 -O2 -ftree-vectorize -march=native -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math -ffp-contract=off "
+    "-fPIC -shared -Wall -Wno-unused -Werror -x c -"
+).split()
+_ = (emit_loop, emit_reduce)
+
+
+@dataclass
+class Compiled:
+    """A module's groups as machine code."""
+
+    module: HloModule
+    groups: list[fusion.Group]
+    steps: list[Step]
+    text: str
+    library: ctypes.CDLL
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        """Run all kernels, tasks last to first, every array beginning at an odd address."""
+        arrays: dict[Value, np.ndarray] = {}
+        for p in self.module.entry.parameters:
+            arrays[Value(p)] = inputs[p.attrs["parameter_number"]]
+        for i, step in enumerate(self.steps):
+            self._run(i, step, arrays)
+        root = self.module.entry.root
+        return [_value(v, arrays).reshape(s.dims) for v, s in zip(leaves(root), root.shape.leaves(), strict=True)]
+
+    def _run(self, number: int, step: Step, arrays: dict[Value, np.ndarray]) -> None:
+        bufs = [_value(v, arrays) for v in step.reads]
+        for w in step.writes:
+            arrays[w] = _misaligned(w)
+        for w, r in step.must_alias:
+            arrays[step.writes[w]][...] = bufs[r]
+        for w, r in step.must_alias:
+            bufs[r] = arrays[step.writes[w]]
+        bufs = [np.ascontiguousarray(b) if b.size else np.zeros(1) for b in bufs] + [arrays[w] for w in step.writes]
+        scratch = np.zeros(step.kernel.scratch + 64, np.uint8)
+        table = (ctypes.c_void_p * (len(bufs) + 1))(*[b.ctypes.data for b in bufs], -(-scratch.ctypes.data // 64) * 64)
+        for task in reversed(range(step.kernel.tasks)):
+            status = getattr(self.library, f"run_{number}")(table, ctypes.c_int64(task), ctypes.c_int64(task + 1))
+            assert status == 0
+
+
+def _value(v: Value, arrays: dict[Value, np.ndarray]) -> np.ndarray:
+    if v.instruction.opcode == "constant":
+        literal = v.instruction.attrs["literal"]
+        for i in v.index:
+            literal = literal.elements[i]
+        return literal.array
+    return arrays[v]
+
+
+def _misaligned(v: Value) -> np.ndarray:
+    raw = np.full(v.shape.nbytes + 1, 0xA5, np.uint8)
+    return raw[1 : v.shape.nbytes + 1].view(v.shape.dtype.numpy_dtype).reshape(v.shape.dims)
+
+
+def build(text: str) -> Compiled:
+    """Compile the groups of a module's entry."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    module = HloModule.from_text(text)
+    groups = fusion.fuse(module.entry)
+    steps = [s for g in groups for s in emitters.emit(g)]
+    parts = []
+    for i, s in enumerate(steps):
+        parts.append(s.kernel.text.replace("KERNEL", f"kernel_{i}"))
+        parts.append(f"cyx_status run_{i}(void *const *b, int64_t s, int64_t e) {{ return kernel_{i}(b, s, e); }}\n")
+    c = "".join(parts)
+    c = prelude(c) + c
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "kernels.so")
+        result = subprocess.run(["gcc", *FLAGS, "-o", str(out)], input=c, text=True, capture_output=True, check=False)
+        assert result.returncode == 0, result.stderr[:3000] + c[-6000:]
+        return Compiled(module, groups, steps, c, ctypes.CDLL(str(out)))
+
+
+def check(text: str, *inputs: np.ndarray, ulp: float = 0) -> Compiled:
+    """Compile a module and compare it with the evaluator: bit for bit, or within `ulp`."""
+    compiled = build(text)
+    wanted = flat(evaluate(compiled.module, list(inputs)))
+    for got, want in zip(compiled(*inputs), wanted, strict=True):
+        assert got.dtype == want.dtype
+        assert got.shape == want.shape
+        compare(got, np.asarray(want), ulp)
+    return compiled
+
+
+def flat(value: object) -> list[np.ndarray]:
+    """Leaves of a value."""
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in flat(part)]
+    return [np.asarray(value)]
+
+
+def compare(got: np.ndarray, want: np.ndarray, ulp: float) -> None:
+    if ulp == 0 or not np.issubdtype(want.dtype, np.inexact) and want.dtype.kind != "V":
+        same = (got == want) | ((got != got) & (want != want))
+        assert same.all(), (np.argwhere(~same)[:5], got[~same][:5], want[~same][:5])
+        return
+    scale = np.maximum(np.abs(want.astype(np.complex128)), np.nanmax(np.abs(want.astype(np.complex128)), initial=0) * 1e-3)
+    eps = {"f": np.finfo(want.dtype).eps if want.dtype.kind == "f" else 2.0**-7}.get(want.dtype.kind, 2.0**-7)
+    close = np.abs(got.astype(np.complex128) - want.astype(np.complex128)) <= ulp * eps * scale
+    close |= (got == want) | ((got != got) & (want != want))
+    assert close.all(), (np.argwhere(~close)[:5], got[~close][:5], want[~close][:5])

@@ -19,7 +19,9 @@ from cyxla.xla.hlo.opcode import OPCODES
 # What an instruction carries beside its attributes and may change what it does; the others are for people.
 MEANINGFUL_EXTRAS = ("backend_config", "frontend_attributes")
 # Opcodes with attributes whose repr does not say all: literals, and shapes with layouts.
-NOT_PLAIN = frozenset(r.name for r in OPCODES.values() if any(a.kind in ("literal", "shape", "shapes") for a in r.attrs))
+NOT_PLAIN = frozenset(
+    r.name for r in OPCODES.values() if any(a.kind in ("literal", "shape", "shapes") for a in r.attrs)
+)
 
 
 def fingerprint(module: HloModule) -> str:

@@ -84,7 +84,9 @@ def _apply(row: Opcode, site: Site) -> Shape:
     if len(site.called) != len(row.calls) and not row.many_calls:
         site.require(False, "calls", f"{len(site.called)} called computations instead of {len(row.calls)}")
     if n and row.accepts is not ANY and operands[0].dtype not in row.accepts:
-        site.require(False, "types", f"operand 0 is {operands[0]}: element type {operands[0].dtype} is not accepted", DTypeError)
+        site.require(
+            False, "types", f"operand 0 is {operands[0]}: element type {operands[0].dtype} is not accepted", DTypeError
+        )
     return row.infer(site)
 
 

@@ -36,7 +36,7 @@ def verify(module: HloModule) -> None:
     Raises
     ------
     InvalidArgumentError
-        The first broken rule; `where` names computation and instruction. `ShapeError` and `DTypeError` where shapes do not fit.
+        The first broken rule; `where` names computation and instruction. Shape and type errors are of this kind.
     ResourceExhaustedError
         The program is larger than `cyxla.xla.hlo.limits` allows.
     """
@@ -129,11 +129,19 @@ def _check_graph(comp: Computation) -> None:
     ordered = True
     for ins in members:
         if ins.computation is not comp:
-            _fail("V5", f"the instruction says it is of computation {ins.computation.name}, but {comp.name} holds it", _place(ins))
+            _fail(
+                "V5",
+                f"the instruction says it is of computation {ins.computation.name}, but {comp.name} holds it",
+                _place(ins),
+            )
         for o in ins.operands:
             if o not in seen:
                 if o not in members:
-                    _fail("V5", f"operand %{o.name or o.opcode} is of another computation, {o.computation.name}", _place(ins))
+                    _fail(
+                        "V5",
+                        f"operand %{o.name or o.opcode} is of another computation, {o.computation.name}",
+                        _place(ins),
+                    )
                 ordered = False
             if o.users.get(ins) != 1 and o.users.get(ins) != ins.operands.count(o):
                 _fail("V6", f"operand %{o.name or o.opcode} does not know this user", _place(ins))
@@ -184,7 +192,11 @@ def _check_entry_layout(module: HloModule) -> None:
         return
     found = [p.shape for p in entry.parameters]
     if len(found) != len(layout.parameters):
-        _fail("V10", f"entry_computation_layout has {len(layout.parameters)} parameters, the entry {len(found)}", module.name)
+        _fail(
+            "V10",
+            f"entry_computation_layout has {len(layout.parameters)} parameters, the entry {len(found)}",
+            module.name,
+        )
     pairs = [(f"parameter {i}", *p) for i, p in enumerate(zip(layout.parameters, found, strict=True))]
     for what, stated, has in [*pairs, ("result", layout.result, entry.root.shape)]:
         if not same_value(stated, has):
@@ -202,7 +214,11 @@ def _check_aliases(module: HloModule) -> None:
         result = _subshape(entry.root.shape, a.output_index, "result", module)
         given = _parameter_part(shapes, a.parameter, a.parameter_index, module)
         if a.output_index in outputs or (a.parameter, a.parameter_index) in inputs:
-            _fail("V12", f"input_output_alias names {a.output_index} or parameter {a.parameter} {a.parameter_index} twice", module.name)
+            _fail(
+                "V12",
+                f"input_output_alias names {a.output_index} or parameter {a.parameter} {a.parameter_index} twice",
+                module.name,
+            )
         if result.nbytes != given.nbytes or result.is_tuple or given.is_tuple:
             _fail("V12", f"result {result} cannot share memory with parameter {given}", module.name, ShapeError)
         outputs.add(a.output_index)
@@ -226,5 +242,3 @@ def _subshape(shape: Shape, index: tuple[int, ...], what: str, module: HloModule
     except ShapeError:
         _fail("V11", f"an alias or donor names {index} of {what} {shape}", module.name, ShapeError)
         raise
-
-

@@ -6,5 +6,6 @@ from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp
 from cyxla.xla.hlo.builder.functional import scalar_computation
 
 __all__ = [
-    "ProgramShape", "XlaBuilder", "XlaComputation", "XlaOp", "copy_computations", "copy_module", "functions", "scalar_computation",
+    "ProgramShape", "XlaBuilder", "XlaComputation", "XlaOp", "copy_computations", "copy_module", "functions",
+    "scalar_computation",
 ]  # fmt: skip

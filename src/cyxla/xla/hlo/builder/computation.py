@@ -44,7 +44,9 @@ class XlaComputation:
         copy = copy_module(module)
         parameters = copy.parameters
         shape = ProgramShape(
-            tuple(p.shape for p in parameters), tuple(p.name or f"p{i}" for i, p in enumerate(parameters)), copy.entry.root.shape
+            tuple(p.shape for p in parameters),
+            tuple(p.name or f"p{i}" for i, p in enumerate(parameters)),
+            copy.entry.root.shape,
         )
         for key, value in (("_module", copy), ("name", copy.entry.name), ("program_shape", shape)):
             object.__setattr__(self, key, value)
@@ -106,8 +108,8 @@ def _copy(comp: Computation, module: HloModule, copies: dict[Computation, Comput
     twin: dict[Instruction, Instruction] = {}
     for ins in comp.post_order() if not _in_order(comp) else comp.instructions:
         twin[ins] = new.add(
-            ins.opcode, [twin[o] for o in ins.operands], ins.attrs, shape=ins.shape, called=[copies[c] for c in ins.called],
-            name=ins.name, metadata=ins.metadata, extras=ins.extras,
+            ins.opcode, [twin[o] for o in ins.operands], ins.attrs, shape=ins.shape, name=ins.name,
+            called=[copies[c] for c in ins.called], metadata=ins.metadata, extras=ins.extras,
             control_predecessors=[twin[p] for p in ins.control_predecessors],
         )  # fmt: skip
     new.root = twin[comp.root]

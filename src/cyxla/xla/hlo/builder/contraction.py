@@ -75,7 +75,7 @@ def dot_general(
 
 @deferred
 def matmul(lhs: XlaOp, rhs: XlaOp) -> XlaOp:
-    """Matrix product of the last two dimensions, for each place of equal dimensions before them; vectors as in NumPy."""
+    """Matrix product of the last two dimensions, for each place of equal ones before them; vectors as in NumPy."""
     a, b = lhs.shape, rhs.shape
     if a.rank < 3 and b.rank < 3:
         return dot(lhs, rhs)
@@ -83,7 +83,12 @@ def matmul(lhs: XlaOp, rhs: XlaOp) -> XlaOp:
         raise ShapeError(f"cannot multiply stacks of matrices {a} and {b}", hint="broadcast the smaller one first")
     batch = tuple(range(a.rank - 2))
     return dot_general(
-        lhs, rhs, lhs_contracting_dims=(a.rank - 1,), rhs_contracting_dims=(a.rank - 2,), lhs_batch_dims=batch, rhs_batch_dims=batch
+        lhs,
+        rhs,
+        lhs_contracting_dims=(a.rank - 1,),
+        rhs_contracting_dims=(a.rank - 2,),
+        lhs_batch_dims=batch,
+        rhs_batch_dims=batch,
     )
 
 
@@ -159,7 +164,9 @@ def default_conv_dims(spatial: int) -> ConvDims:
     return ConvDims(0, 1, places, 1, 0, places, 0, 1, places)
 
 
-def make_padding(padding: str, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+def make_padding(
+    padding: str, sizes: Sequence[int], window: Sequence[int], strides: Sequence[int]
+) -> list[tuple[int, int]]:
     """Low and high padding of each dimension for ``"VALID"`` (none) or ``"SAME"`` (as many places as strides fit).
 
     Raises
@@ -190,8 +197,9 @@ def conv(
 ) -> XlaOp:
     """Slide a kernel over an array without holes; `padding` is SAME, VALID, or (low, high) for each dimension."""
     return conv_general_dilated(
-        lhs, rhs, window_strides, padding, dimension_numbers=dimension_numbers, feature_group_count=feature_group_count,
-        batch_group_count=batch_group_count, operand_precision=operand_precision, preferred_element_type=preferred_element_type,
+        lhs, rhs, window_strides, padding, dimension_numbers=dimension_numbers,
+        feature_group_count=feature_group_count, batch_group_count=batch_group_count,
+        operand_precision=operand_precision, preferred_element_type=preferred_element_type,
     )  # fmt: skip
 
 
@@ -247,8 +255,9 @@ def conv_general_dilated(
     parts = zip(size, window_strides, padding, holes, base, turned, strict=True)
     window = tuple(WindowDim(w, s, p[0], p[1], h, b, t) for w, s, p, h, b, t in parts)
     return convolution(
-        lhs, rhs, window=window, dim_labels=labels, feature_group_count=feature_group_count, batch_group_count=batch_group_count,
-        operand_precision=operand_precision, preferred_element_type=preferred_element_type,
+        lhs, rhs, window=window, dim_labels=labels, feature_group_count=feature_group_count,
+        batch_group_count=batch_group_count, operand_precision=operand_precision,
+        preferred_element_type=preferred_element_type,
     )  # fmt: skip
 
 

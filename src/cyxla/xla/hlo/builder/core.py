@@ -1,7 +1,8 @@
 """`XlaBuilder`, which collects instructions, and `XlaOp`, the handle of one.
 
 Errors wait: the first one is kept together with the place in the caller's program, every later use of a value that does
-not exist is passed over, and `XlaBuilder.build` raises it. A program that builds a hundred operations needs to check once.
+not exist is passed over, and `XlaBuilder.build` raises it. A program that builds a hundred operations needs to check
+once.
 """
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ class XlaBuilder:
 
     @contextmanager
     def attributes(self, **extras: Any) -> Iterator[XlaBuilder]:
-        """Give the instructions made inside attributes that any may carry: sharding, frontend_attributes, backend_config."""
+        """Give the instructions made inside sharding, frontend_attributes or backend_config."""
         before = self._extras
         self._extras = {**before, **extras}
         try:
@@ -292,7 +293,9 @@ def _values(args: Iterable[Any]) -> Iterator[XlaOp]:
 def _check_builders(builder: XlaBuilder, values: Iterable[XlaOp], what: str) -> None:
     for v in values:
         if v.builder is not builder:
-            raise InvalidArgumentError(f"{what}: operands are of two builders, {builder.name} and {v.builder.name}", where=_user_place())
+            raise InvalidArgumentError(
+                f"{what}: operands are of two builders, {builder.name} and {v.builder.name}", where=_user_place()
+            )
 
 
 def deferred(make: Callable[P, XlaOp]) -> Callable[P, XlaOp]:

@@ -19,7 +19,9 @@ def _groups(groups: Groups) -> ReplicaGroups:
     return groups if isinstance(groups, ReplicaGroups) else ReplicaGroups(tuple(tuple(g) for g in groups))
 
 
-def _reduction(opcode: str, operands: Values, to_apply: XlaComputation, groups: Groups, channel_id: int | None, ids: bool) -> XlaOp:
+def _reduction(
+    opcode: str, operands: Values, to_apply: XlaComputation, groups: Groups, channel_id: int | None, ids: bool
+) -> XlaOp:
     inputs = as_list(operands)
     attrs = {"replica_groups": _groups(groups), "channel_id": channel_id, "use_global_device_ids": ids}
     return inputs[0].builder.add(opcode, inputs, attrs, called=[to_apply])
@@ -27,7 +29,11 @@ def _reduction(opcode: str, operands: Values, to_apply: XlaComputation, groups: 
 
 @deferred
 def all_reduce(
-    operands: Values, to_apply: XlaComputation, replica_groups: Groups = (), channel_id: int | None = None, use_global_device_ids: bool = False
+    operands: Values,
+    to_apply: XlaComputation,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
 ) -> XlaOp:
     """Combine the arrays of all devices of a group; every one gets the result."""
     return _reduction("all-reduce", operands, to_apply, replica_groups, channel_id, use_global_device_ids)
@@ -35,7 +41,11 @@ def all_reduce(
 
 @deferred
 def all_reduce_start(
-    operands: Values, to_apply: XlaComputation, replica_groups: Groups = (), channel_id: int | None = None, use_global_device_ids: bool = False
+    operands: Values,
+    to_apply: XlaComputation,
+    replica_groups: Groups = (),
+    channel_id: int | None = None,
+    use_global_device_ids: bool = False,
 ) -> XlaOp:
     """Begin an `all_reduce`."""
     return _reduction("all-reduce-start", operands, to_apply, replica_groups, channel_id, use_global_device_ids)
@@ -54,11 +64,18 @@ def cross_replica_sum(operand: XlaOp, replica_groups: Groups = ()) -> XlaOp:
 
 
 def _gather(
-    opcode: str, operands: Values, dimension: int, groups: Groups, channel_id: int | None, ids: bool, shape: Shape | None
+    opcode: str,
+    operands: Values,
+    dimension: int,
+    groups: Groups,
+    channel_id: int | None,
+    ids: bool,
+    shape: Shape | None,
 ) -> XlaOp:
     inputs = as_list(operands)
     attrs = {
-        "dimensions": (dimension,), "replica_groups": _groups(groups), "channel_id": channel_id, "use_global_device_ids": ids,
+        "dimensions": (dimension,), "replica_groups": _groups(groups), "channel_id": channel_id,
+        "use_global_device_ids": ids,
     }  # fmt: skip
     return inputs[0].builder.add(opcode, inputs, attrs, shape=shape)
 
@@ -115,7 +132,9 @@ def reduce_scatter(
 
 
 @deferred
-def all_to_all(operands: Values, dimension: int | None = None, replica_groups: Groups = (), channel_id: int | None = None) -> XlaOp:
+def all_to_all(
+    operands: Values, dimension: int | None = None, replica_groups: Groups = (), channel_id: int | None = None
+) -> XlaOp:
     """Exchange parts of an array along a dimension, or the elements of a tuple, between the devices of a group."""
     inputs = as_list(operands)
     dims = None if dimension is None else (dimension,)
@@ -143,7 +162,9 @@ def ragged_all_to_all(
 @deferred
 def collective_broadcast(operand: XlaOp, replica_groups: Groups = (), channel_id: int | None = None) -> XlaOp:
     """Give every device of a group the array of the first."""
-    return operand.builder.add("collective-broadcast", [operand], {"replica_groups": _groups(replica_groups), "channel_id": channel_id})
+    return operand.builder.add(
+        "collective-broadcast", [operand], {"replica_groups": _groups(replica_groups), "channel_id": channel_id}
+    )
 
 
 def _pairs(pairs: Iterable[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
@@ -151,14 +172,18 @@ def _pairs(pairs: Iterable[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
 
 
 @deferred
-def collective_permute(operand: XlaOp, source_target_pairs: Sequence[Sequence[int]], channel_id: int | None = None) -> XlaOp:
+def collective_permute(
+    operand: XlaOp, source_target_pairs: Sequence[Sequence[int]], channel_id: int | None = None
+) -> XlaOp:
     """Send the array from sources to targets; who receives nothing gets zeros."""
     attrs = {"source_target_pairs": _pairs(source_target_pairs), "channel_id": channel_id}
     return operand.builder.add("collective-permute", [operand], attrs)
 
 
 @deferred
-def collective_permute_start(operand: XlaOp, source_target_pairs: Sequence[Sequence[int]], channel_id: int | None = None) -> XlaOp:
+def collective_permute_start(
+    operand: XlaOp, source_target_pairs: Sequence[Sequence[int]], channel_id: int | None = None
+) -> XlaOp:
     """Begin a `collective_permute`."""
     attrs = {"source_target_pairs": _pairs(source_target_pairs), "channel_id": channel_id}
     return operand.builder.add("collective-permute-start", [operand], attrs)
@@ -222,7 +247,9 @@ def infeed(token: XlaOp, shape: Shape, config: str = "") -> XlaOp:
 @deferred
 def outfeed(operand: XlaOp, token: XlaOp, shape: Shape | None = None, config: str = "") -> XlaOp:
     """Give data to the host."""
-    return operand.builder.add("outfeed", [operand, token], {"outfeed_shape": shape or operand.shape, "outfeed_config": config})
+    return operand.builder.add(
+        "outfeed", [operand, token], {"outfeed_shape": shape or operand.shape, "outfeed_config": config}
+    )
 
 
 def _channel(channel_id: int | None, is_host_transfer: bool) -> dict[str, int | bool | None]:

@@ -38,7 +38,9 @@ def constant(builder: XlaBuilder, value: Any, dtype: ElementType | str | None = 
 
 
 def _literal(value: Any, dtype: ElementType | None) -> Literal:
-    if isinstance(value, Literal) or (isinstance(value, tuple) and value and all(isinstance(v, Literal) for v in value)):
+    if isinstance(value, Literal) or (
+        isinstance(value, tuple) and value and all(isinstance(v, Literal) for v in value)
+    ):
         return value if isinstance(value, Literal) else Literal(value)
     if dtype is None:
         return Literal(np.asarray(value))
@@ -97,11 +99,15 @@ def broadcast_in_dim(operand: XlaOp, dims: Sequence[int], broadcast_dims: Sequen
     """
     x = operand.shape
     if len(broadcast_dims) != x.rank or any(not 0 <= d < len(dims) for d in broadcast_dims):
-        raise ShapeError(f"broadcast_dims {list(broadcast_dims)} do not place the {x.rank} dimensions of {x} in {list(dims)}")
+        raise ShapeError(
+            f"broadcast_dims {list(broadcast_dims)} do not place the {x.rank} dimensions of {x} in {list(dims)}"
+        )
     thin = [i for i, d in enumerate(broadcast_dims) if x.dims[i] == 1 and dims[d] != 1]
     if thin:
         kept = [i for i in range(x.rank) if i not in thin]
-        operand = operand.builder.add("reshape", [operand], shape=x.with_dims([x.dims[i] for i in kept], [x.dynamic[i] for i in kept]))
+        operand = operand.builder.add(
+            "reshape", [operand], shape=x.with_dims([x.dims[i] for i in kept], [x.dynamic[i] for i in kept])
+        )
         broadcast_dims = [broadcast_dims[i] for i in kept]
     moves = [False] * len(dims)
     for i, d in enumerate(broadcast_dims):
@@ -115,11 +121,13 @@ def broadcast(operand: XlaOp, sizes: Sequence[int]) -> XlaOp:
     """Repeat an array along new leading dimensions of the given sizes."""
     x = operand.shape
     result = x.with_dims((*sizes, *x.dims), (*[False] * len(sizes), *x.dynamic))
-    return operand.builder.add("broadcast", [operand], {"dimensions": tuple(range(len(sizes), result.rank))}, shape=result)
+    return operand.builder.add(
+        "broadcast", [operand], {"dimensions": tuple(range(len(sizes), result.rank))}, shape=result
+    )
 
 
 def _align(lhs: XlaOp, rhs: XlaOp, broadcast_dimensions: Sequence[int]) -> tuple[XlaOp, XlaOp]:
-    """Give two operands one shape: scalars and dimensions of size 1 stretch, a lower rank needs `broadcast_dimensions`."""
+    """Give two operands one shape: scalars and sizes of 1 stretch, a lower rank needs `broadcast_dimensions`."""
     a, b = lhs.shape, rhs.shape
     if a is b or (a.dims == b.dims and not broadcast_dimensions) or not (a.is_array and b.is_array):
         return lhs, rhs
@@ -138,7 +146,9 @@ def _align(lhs: XlaOp, rhs: XlaOp, broadcast_dimensions: Sequence[int]) -> tuple
     sizes = list(b.dims)
     for i, d in enumerate(places):
         if 1 not in (a.dims[i], b.dims[d]) and a.dims[i] != b.dims[d]:
-            raise ShapeError(f"operands {a} and {b}: sizes {a.dims[i]} and {b.dims[d]} of dimensions {i} and {d} differ")
+            raise ShapeError(
+                f"operands {a} and {b}: sizes {a.dims[i]} and {b.dims[d]} of dimensions {i} and {d} differ"
+            )
         sizes[d] = a.dims[i] if b.dims[d] == 1 else b.dims[d]
     return _stretch(lhs, sizes, places), _stretch(rhs, sizes, list(range(b.rank)))
 
@@ -282,7 +292,9 @@ def bitcast_convert(operand: XlaOp, dtype: ElementType | str) -> XlaOp:
 @deferred
 def reduce_precision(operand: XlaOp, exponent_bits: int, mantissa_bits: int) -> XlaOp:
     """Round each element to a floating-point format of fewer bits."""
-    return operand.builder.add("reduce-precision", [operand], {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits})
+    return operand.builder.add(
+        "reduce-precision", [operand], {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
+    )
 
 
 @deferred

@@ -46,7 +46,10 @@ def _inits(inputs: Sequence[XlaOp], values: Operand | Sequence[Operand]) -> list
 
 @deferred
 def reduce(
-    operands: XlaOp | Sequence[XlaOp], init_values: Operand | Sequence[Operand], to_apply: XlaComputation, dimensions: Sequence[int]
+    operands: XlaOp | Sequence[XlaOp],
+    init_values: Operand | Sequence[Operand],
+    to_apply: XlaComputation,
+    dimensions: Sequence[int],
 ) -> XlaOp:
     """Combine the elements along dimensions; several arrays together give a tuple."""
     inputs = as_list(operands)
@@ -68,12 +71,14 @@ def make_window(
     base_dilations: Sequence[int] | None = None,
     window_dilations: Sequence[int] | None = None,
 ) -> Window:
-    """The window of `reduce_window` and `select_and_scatter`; padding is SAME, VALID, or (low, high) for each dimension."""
+    """The window of `reduce_window`; padding is SAME, VALID, or (low, high) for each dimension."""
     n = len(dimensions)
     base, holes = list(base_dilations or [1] * n), list(window_dilations or [1] * n)
     if isinstance(padding, str):
         sizes = [0 if d == 0 else (d - 1) * b + 1 for d, b in zip(shape.dims, base, strict=True)]
-        padding = make_padding(padding, sizes, [(w - 1) * h + 1 for w, h in zip(dimensions, holes, strict=True)], strides)
+        padding = make_padding(
+            padding, sizes, [(w - 1) * h + 1 for w, h in zip(dimensions, holes, strict=True)], strides
+        )
     if not n == len(strides) == len(padding) == len(base) == len(holes):
         raise InvalidArgumentError(f"window {list(dimensions)} has {len(strides)} strides and {len(padding)} paddings")
     parts = zip(dimensions, strides, padding, holes, base, strict=True)
@@ -142,18 +147,31 @@ def scan(
     is_associative: bool | None = None,
     shape: Shape | None = None,
 ) -> XlaOp:
-    """Run a computation along a dimension, carrying values from slice to slice; without operands the result must be stated."""
+    """Run a computation along a dimension, carrying values; without operands the result must be stated."""
     inputs, carries = as_list(operands), as_list(init_values)
-    attrs = {"dimensions": (dimension,), "num_carries": len(carries), "is_reverse": is_reverse, "is_associative": is_associative}
+    attrs = {
+        "dimensions": (dimension,),
+        "num_carries": len(carries),
+        "is_reverse": is_reverse,
+        "is_associative": is_associative,
+    }
     return (inputs + carries)[0].builder.add("scan", [*inputs, *carries], attrs, called=[to_apply], shape=shape)
 
 
 @deferred
-def sort(operands: XlaOp | Sequence[XlaOp], comparator: XlaComputation | None = None, dimension: int = -1, is_stable: bool = False) -> XlaOp:
+def sort(
+    operands: XlaOp | Sequence[XlaOp],
+    comparator: XlaComputation | None = None,
+    dimension: int = -1,
+    is_stable: bool = False,
+) -> XlaOp:
     """Sort along a dimension, several arrays together; ascending by the first where no comparator is given."""
     inputs = as_list(operands)
     less = comparator if comparator is not None else less_than([x.shape.dtype for x in inputs])
-    attrs = {"dimensions": (dimension % max(inputs[0].shape.rank, 1) if dimension < 0 else dimension,), "is_stable": is_stable}
+    attrs = {
+        "dimensions": (dimension % max(inputs[0].shape.rank, 1) if dimension < 0 else dimension,),
+        "is_stable": is_stable,
+    }
     return inputs[0].builder.add("sort", inputs, attrs, called=[less])
 
 
@@ -173,7 +191,9 @@ def topk(operand: XlaOp, k: int, largest: bool = True) -> XlaOp:
 
 
 @deferred
-def call(builder: XlaBuilder, to_apply: XlaComputation, operands: Sequence[XlaOp] = (), *, is_composite: bool = False) -> XlaOp:
+def call(
+    builder: XlaBuilder, to_apply: XlaComputation, operands: Sequence[XlaOp] = (), *, is_composite: bool = False
+) -> XlaOp:
     """Call a computation."""
     return builder.add("call", operands, {"is_composite": is_composite}, called=[to_apply])
 
@@ -199,7 +219,7 @@ def while_(condition: XlaComputation, body: XlaComputation, init: XlaOp) -> XlaO
 
 @deferred
 def conditional(selector: XlaOp, branches: Sequence[XlaComputation], operands: Sequence[XlaOp]) -> XlaOp:
-    """Run one of several computations on its operand: for a pred (true, false), else by number, the last where there is none."""
+    """Run one of several computations on its operand: (true, false), or by number, the last for a wrong one."""
     return selector.builder.add("conditional", [selector, *operands], called=branches)
 
 
@@ -247,8 +267,9 @@ def custom_call(
     """
     constraints = tuple(operand_shapes_with_layout) if operand_shapes_with_layout is not None else None
     full = {
-        "custom_call_target": call_target_name, "custom_call_has_side_effect": has_side_effect, "api_version": api_version,
-        "operand_layout_constraints": constraints, "output_to_operand_aliasing": tuple(output_operand_aliasing), **attrs,
+        "custom_call_target": call_target_name, "custom_call_has_side_effect": has_side_effect,
+        "api_version": api_version, "operand_layout_constraints": constraints,
+        "output_to_operand_aliasing": tuple(output_operand_aliasing), **attrs,
     }  # fmt: skip
     extras = {"backend_config": opaque} if opaque else None
     return builder.add("custom-call", operands, full, called=called_computations, shape=shape, extras=extras)
@@ -256,10 +277,17 @@ def custom_call(
 
 @deferred
 def async_start(
-    builder: XlaBuilder, calls: XlaComputation, operands: Sequence[XlaOp] = (), *, execution_thread: str = "", shape: Shape | None = None
+    builder: XlaBuilder,
+    calls: XlaComputation,
+    operands: Sequence[XlaOp] = (),
+    *,
+    execution_thread: str = "",
+    shape: Shape | None = None,
 ) -> XlaOp:
     """Begin to run a computation."""
-    return builder.add("async-start", operands, {"async_execution_thread": execution_thread}, called=[calls], shape=shape)
+    return builder.add(
+        "async-start", operands, {"async_execution_thread": execution_thread}, called=[calls], shape=shape
+    )
 
 
 @deferred

@@ -159,7 +159,9 @@ def _starts(operand: XlaOp, starts: Sequence[Operand] | XlaOp) -> list[XlaOp]:
 @deferred
 def dynamic_slice(operand: XlaOp, starts: Sequence[Operand] | XlaOp, sizes: Sequence[int]) -> XlaOp:
     """Take a part of given sizes from where the program says; it is moved inside where it would stick out."""
-    return operand.builder.add("dynamic-slice", [operand, *_starts(operand, starts)], {"dynamic_slice_sizes": tuple(sizes)})
+    return operand.builder.add(
+        "dynamic-slice", [operand, *_starts(operand, starts)], {"dynamic_slice_sizes": tuple(sizes)}
+    )
 
 
 @deferred
@@ -212,7 +214,8 @@ def scatter(
     inputs, changes = as_list(operands), as_list(updates)
     attrs = {
         "update_window_dims": tuple(update_window_dims), "inserted_window_dims": tuple(inserted_window_dims),
-        "scatter_dims_to_operand_dims": tuple(scatter_dims_to_operand_dims), "input_batching_dims": tuple(input_batching_dims),
+        "scatter_dims_to_operand_dims": tuple(scatter_dims_to_operand_dims),
+        "input_batching_dims": tuple(input_batching_dims),
         "scatter_indices_batching_dims": tuple(scatter_indices_batching_dims), "index_vector_dim": index_vector_dim,
         "indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices,
     }  # fmt: skip

@@ -18,8 +18,9 @@ def _call(name: str, *args: Any) -> XlaOp:
 class Operators:
     """Operators take values, and Python and NumPy scalars, which get the element type of the other side.
 
-    ``==`` and ``!=`` compare handles, as for any Python object; `eq` and `ne` compare values. ``%`` is HLO's remainder (the sign
-    of the dividend) and ``/`` on integers truncates. ``>>`` is arithmetic for signed and logical for unsigned integers.
+    ``==`` and ``!=`` compare handles, as for any Python object; `eq` and `ne` compare values. ``%`` is HLO's remainder
+    (the sign of the dividend) and ``/`` on integers truncates. ``>>`` is arithmetic for signed and logical for unsigned
+    integers.
     """
 
     __slots__ = ()

@@ -134,7 +134,9 @@ def signature(site: Site, label: str, called: Computation, parameters: Sequence[
     return called.root.shape.logical
 
 
-def scalar_function(site: Site, label: str, called: Computation, dtypes: Sequence[ElementType], what: str) -> tuple[Shape, ...]:
+def scalar_function(
+    site: Site, label: str, called: Computation, dtypes: Sequence[ElementType], what: str
+) -> tuple[Shape, ...]:
     """Results of a computation over scalars of these element types (floating-point precision aside)."""
     found = [p.shape for p in called.parameters]
     if len(found) != len(dtypes):

@@ -9,8 +9,16 @@ from cyxla.types import UNBOUNDED, ElementType, Shape
 from cyxla.xla.hlo.attributes import ReplicaGroups
 from cyxla.xla.hlo.opcode import Site, opcode, opt, req
 from cyxla.xla.hlo.ops.checks import (
-    U32_0, agree, arrays, in_range, same_but_precision, same_dtype, same_value, scalar_function, tuple_or_single,
-)  # fmt: skip
+    U32_0,
+    agree,
+    arrays,
+    in_range,
+    same_but_precision,
+    same_dtype,
+    same_value,
+    scalar_function,
+    tuple_or_single,
+)
 
 # fmt: off
 _GROUPS = (opt("channel_id", "int"), opt("replica_groups", "replica_groups", ReplicaGroups()))
@@ -37,7 +45,9 @@ def _members(site: Site, label: str) -> list[int]:
     if groups.iota is None:
         return [d for g in groups.groups for d in g]
     dims, shape, order = groups.iota.dims, groups.iota.reshape, groups.iota.transpose
-    site.require(prod(dims) == prod(shape), label, f"replica_groups {list(dims)}<=[{list(shape)}] number different devices")
+    site.require(
+        prod(dims) == prod(shape), label, f"replica_groups {list(dims)}<=[{list(shape)}] number different devices"
+    )
     site.require(not order or sorted(order) == list(range(len(shape))), label, f"T{list(order)} is no permutation")
     return []
 
@@ -64,7 +74,11 @@ def _reduction(site: Site, label: str) -> None:
     comp, dtypes = site.called[0], {s.dtype for s in site.operands}
     found = [p.shape.dtype for p in comp.parameters]
     results = scalar_function(site, label, comp, found, "to_apply")
-    fits = len(found) == 2 and len(results) == 1 and all(same_but_precision(t, results[0].dtype) for t in (*found, *dtypes))
+    fits = (
+        len(found) == 2
+        and len(results) == 1
+        and all(same_but_precision(t, results[0].dtype) for t in (*found, *dtypes))
+    )
     site.require(fits, label, f"to_apply {comp.name} is not a function of two scalars {' or '.join(map(str, dtypes))}")
 
 
@@ -72,8 +86,8 @@ def _reduction(site: Site, label: str) -> None:
 def all_reduce(site: Site) -> Shape:
     """The operand, or a tuple of several.
 
-    (C1) the operands are arrays; (C2) replica_groups are disjoint and not empty, use_global_device_ids comes with a channel_id;
-    (C3) to_apply combines two scalars of the operands' element type.
+    (C1) the operands are arrays; (C2) replica_groups are disjoint and not empty, use_global_device_ids comes with a
+    channel_id; (C3) to_apply combines two scalars of the operands' element type.
     """
     arrays(site)
     _check_groups(site, "C2")
@@ -124,7 +138,8 @@ def _gathered(site: Site, stated: Shape | None) -> Shape:
 def all_gather(site: Site) -> Shape:
     """The operand with `dimensions` as many times larger as a group has members.
 
-    (C1) the operands are arrays; (C2) dimensions names one dimension of them; (C3) replica_groups are disjoint and of one size.
+    (C1) the operands are arrays; (C2) dimensions names one dimension of them; (C3) replica_groups are disjoint and of
+    one size.
     """
     return _gathered(site, site.declared)
 
@@ -152,8 +167,9 @@ def _second(site: Site) -> Shape:
 def all_to_all(site: Site) -> Shape:
     """The operand, whose parts along `dimensions` are exchanged; without dimensions a tuple, whose elements are.
 
-    (C1) the operands are arrays; (C2) replica_groups are disjoint and of one size; (C3) with dimensions, one operand, and the
-    dimension is a multiple of the group size; (C4) without, operands of one shape, one for each member of a group.
+    (C1) the operands are arrays; (C2) replica_groups are disjoint and of one size; (C3) with dimensions, one operand,
+    and the dimension is a multiple of the group size; (C4) without, operands of one shape, one for each member of a
+    group.
     """
     arrays(site)
     size = _group_size(site, "C2")
@@ -173,8 +189,9 @@ def all_to_all(site: Site) -> Shape:
 def ragged_all_to_all(site: Site) -> Shape:
     """The second operand, updated.
 
-    (C1) the operands are arrays; (C2) replica_groups are disjoint and of one size; (C3) input and output have one element type
-    and the same sizes, save the first; (C4) offsets and sizes are four equal vectors (or batches of them) of integers.
+    (C1) the operands are arrays; (C2) replica_groups are disjoint and of one size; (C3) input and output have one
+    element type and the same sizes, save the first; (C4) offsets and sizes are four equal vectors (or batches of them)
+    of integers.
     """
     arrays(site)
     _group_size(site, "C2")
@@ -198,18 +215,24 @@ def collective_broadcast(site: Site) -> Shape:
 def _permuted(site: Site) -> Shape:
     pairs: Sequence[tuple[int, int]] = site.attrs["source_target_pairs"]
     for what, ids in (("source", [p[0] for p in pairs]), ("target", [p[1] for p in pairs])):
-        site.require(min(ids, default=0) >= 0 and len(set(ids)) == len(ids), "C1", f"a {what} comes twice or is negative")
+        site.require(
+            min(ids, default=0) >= 0 and len(set(ids)) == len(ids), "C1", f"a {what} comes twice or is negative"
+        )
     if not site.attrs["slice_sizes"]:
         return tuple_or_single(site.operands)
-    site.require(len(site.operands) == 4, "C2", f"slices need input, output and two starts, not {len(site.operands)} operands")
+    site.require(
+        len(site.operands) == 4, "C2", f"slices need input, output and two starts, not {len(site.operands)} operands"
+    )
     return site.operands[1]
 
 
 @opcode("collective-permute", (1, None), attrs=(*_PAIRS, *_SLICES))
 def collective_permute(site: Site) -> Shape:
-    """(C1) no device is the source, or the target, of two pairs; (C2) with slice_sizes the operands are input, output and the
-    starts in both.
-    """  # noqa: D205
+    """The operand, or a tuple of several; with slice_sizes the output.
+
+    (C1) no device is the source, or the target, of two pairs; (C2) with slice_sizes the operands are input, output and
+    the starts in both.
+    """
     return _permuted(site)
 
 
@@ -217,8 +240,8 @@ def collective_permute(site: Site) -> Shape:
 def collective_permute_start(site: Site) -> Shape:
     """The operands, what collective-permute returns, and two contexts if the program states them.
 
-    (C1) no device is the source, or the target, of two pairs; (C2) with slice_sizes the operands are input, output and the
-    starts in both.
+    (C1) no device is the source, or the target, of two pairs; (C2) with slice_sizes the operands are input, output and
+    the starts in both.
     """
     result = _permuted(site)
     source = site.operands[0] if site.attrs["slice_sizes"] else tuple_or_single(site.operands)
@@ -258,7 +281,7 @@ def reduce_scatter(site: Site) -> Shape:
 
 
 def _shrunk(site: Site, axis: int) -> int:
-    stated = site.declared.leaves()[0] if site.declared is not None and site.declared.leaves() else None
+    stated = site.declared.subshape((0,)) if site.declared is not None and site.declared.elements else site.declared
     if stated is None or axis >= stated.rank or stated.dims[axis] <= 0:
         return 1
     has, gets = site.operands[0].dims[axis], stated.dims[axis]

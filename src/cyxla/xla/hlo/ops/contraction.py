@@ -37,7 +37,7 @@ def wider_type(a: ElementType, b: ElementType) -> ElementType:
 
 
 def _product_type(site: Site, label: str) -> ElementType:
-    """The element type that the program states, if such products can be added up in it; else the wider of the operands'."""
+    """The stated element type, if such products can be added up in it; else the wider of the operands'."""
     lhs, rhs = (s.dtype for s in site.operands[:2])
     natural = wider_type(lhs, rhs)
     if site.declared is None or not site.declared.is_array or site.declared.dtype is natural:
@@ -66,12 +66,17 @@ def _dot_axes(site: Site) -> _DotAxes:
     arrays(site)
     lhs, rhs = site.operands[:2]
     a = site.attrs
-    lb, lc, rb, rc = (tuple(a[n]) for n in ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims"))
+    lb, lc, rb, rc = (
+        tuple(a[n]) for n in ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
+    )
     distinct(site, "C2", "batch and contracting dimensions of lhs", lb + lc, lhs.rank)
     distinct(site, "C3", "batch and contracting dimensions of rhs", rb + rc, rhs.rank)
     for label, what, ours, theirs in (("C4", "batch", lb, rb), ("C5", "contracting", lc, rc)):
         site.require(len(ours) == len(theirs), label, f"{len(ours)} {what} dimensions of lhs, {len(theirs)} of rhs")
-    for label, what, pairs in (("C6", "batch", zip(lb, rb, strict=True)), ("C7", "contracting", zip(lc, rc, strict=True))):
+    for label, what, pairs in (
+        ("C6", "batch", zip(lb, rb, strict=True)),
+        ("C7", "contracting", zip(lc, rc, strict=True)),
+    ):
         for i, j in pairs:
             n, m = lhs.dims[i], rhs.dims[j]
             site.require(agree(n, m), label, f"{what} dimension {i} of lhs has size {n}, dimension {j} of rhs {m}")
@@ -87,10 +92,10 @@ def _known(a: int, b: int) -> int:
 def dot(site: Site) -> Shape:
     """Batch dimensions, then the free ones of lhs, then those of rhs.
 
-    (C1) the operands are arrays; (C2) batch and contracting dimensions of lhs are different dimensions of it; (C3) so are
-    those of rhs; (C4) batch dimensions are equally many on both sides, (C5) and so are contracting ones; (C6) batch
-    dimensions have the same sizes, (C7) and so have contracting ones; (C8) operand_precision is absent or has two entries;
-    (C9) a stated element type can hold the sums: as wide for integers, of the same kind otherwise.
+    (C1) the operands are arrays; (C2) batch and contracting dimensions of lhs are different dimensions of it; (C3) so
+    are those of rhs; (C4) batch dimensions are equally many on both sides, (C5) and so are contracting ones; (C6) batch
+    dimensions have the same sizes, (C7) and so have contracting ones; (C8) operand_precision is absent or has two
+    entries; (C9) a stated element type can hold the sums: as wide for integers, of the same kind otherwise.
     """
     batch, free_lhs, free_rhs = _dot_axes(site)
     _precision(site, "C8")
@@ -100,16 +105,18 @@ def dot(site: Site) -> Shape:
         return Shape.array(dtype, dims)
     pairs = zip(site.attrs["lhs_batch_dims"], site.attrs["rhs_batch_dims"], strict=True)
     moves = [lhs.dynamic[i] or rhs.dynamic[j] for i, j in pairs]
-    return Shape.array(dtype, dims, dynamic=[*moves, *(lhs.dynamic[d] for d in free_lhs), *(rhs.dynamic[d] for d in free_rhs)])
+    return Shape.array(
+        dtype, dims, dynamic=[*moves, *(lhs.dynamic[d] for d in free_lhs), *(rhs.dynamic[d] for d in free_rhs)]
+    )
 
 
 @opcode("ragged-dot", 3, attrs=(*_DOT, *_RAGGED, *_PRECISION))
 def ragged_dot(site: Site) -> Shape:
     """The dimensions of `dot`; a ragged contracting dimension puts one for the groups in front.
 
-    (C1) to (C9) are those of `dot`; (C10) lhs_ragged_dims names one dimension of lhs; (C11) rhs_group_dims names one free
-    dimension of rhs if the ragged one is free, none if it is contracting or batch; (C12) group_sizes are integers, one for
-    each group, or for each group and each place of the batch and other dimensions before the ragged one.
+    (C1) to (C9) are those of `dot`; (C10) lhs_ragged_dims names one dimension of lhs; (C11) rhs_group_dims names one
+    free dimension of rhs if the ragged one is free, none if it is contracting or batch; (C12) group_sizes are integers,
+    one for each group, or for each group and each place of the batch and other dimensions before the ragged one.
     """
     batch, free_lhs, free_rhs = _dot_axes(site)
     _precision(site, "C8")
@@ -122,7 +129,9 @@ def ragged_dot(site: Site) -> Shape:
     site.require(fits, "C11", f"rhs_group_dims {list(group)} does not suit the ragged dimension {ragged[0]}")
     groups = _group_sizes(site, lhs, sizes, free_lhs)
     if is_free:
-        site.require(agree(groups, rhs.dims[group[0]]), "C12", f"{groups} group sizes for {rhs.dims[group[0]]} groups of rhs")
+        site.require(
+            agree(groups, rhs.dims[group[0]]), "C12", f"{groups} group sizes for {rhs.dims[group[0]]} groups of rhs"
+        )
     front = [groups] if ragged[0] in site.attrs["lhs_contracting_dims"] else []
     return Shape.array(
         dtype, [*front, *batch, *(lhs.dims[d] for d in free_lhs), *(rhs.dims[d] for d in free_rhs if d not in group)]
@@ -140,7 +149,11 @@ def _group_sizes(site: Site, lhs: Shape, sizes: Shape, free: Sequence[int]) -> i
         before = (*batch, *family[: family.index(ragged)])
     prefix = tuple(lhs.dims[d] for d in before)
     fits = sizes.dtype.is_integer and sizes.rank >= 1 and (sizes.rank == 1 or sizes.dims[:-1] == prefix)
-    site.require(fits, "C12", f"group_sizes are {sizes}, but must be integers[{','.join(map(str, (*prefix, 'groups')))}] or [groups]")
+    site.require(
+        fits,
+        "C12",
+        f"group_sizes are {sizes}, but must be integers[{','.join(map(str, (*prefix, 'groups')))}] or [groups]",
+    )
     return sizes.dims[-1]
 
 
@@ -148,13 +161,16 @@ def _group_sizes(site: Site, lhs: Shape, sizes: Shape, free: Sequence[int]) -> i
 def scaled_dot(site: Site) -> Shape:
     """The dimensions of `dot`; each scale holds for a block of its operand.
 
-    (C1) to (C9) are those of `dot`; (C10) a scale is one number, or has the rank of its operand and sizes that divide its.
+    (C1) to (C9) are those of `dot`; (C10) a scale is one number, or has the rank of its operand and sizes that divide
+    its.
     """
     batch, free_lhs, free_rhs = _dot_axes(site)
     _precision(site, "C8")
     dtype, (lhs, rhs, *scales) = _product_type(site, "C9"), site.operands
     for x, scale in zip((lhs, rhs), scales, strict=False):
-        blocks = scale.rank == x.rank and all(n == m == 0 or (n > 0 and m % n == 0) for n, m in zip(scale.dims, x.dims, strict=True))
+        blocks = scale.rank == x.rank and all(
+            n == m == 0 or (n > 0 and m % n == 0) for n, m in zip(scale.dims, x.dims, strict=True)
+        )
         site.require(scale.size == 1 or blocks, "C10", f"scale {scale} does not divide {x} into blocks")
     return Shape.array(dtype, [*batch, *(lhs.dims[d] for d in free_lhs), *(rhs.dims[d] for d in free_rhs)])
 
@@ -163,11 +179,12 @@ def scaled_dot(site: Site) -> Shape:
 def convolution(site: Site) -> Shape:
     """Batch and features of the kernel, and as many places as the window takes.
 
-    (C1) the operands are arrays; (C2) dim_labels give every dimension of input, kernel and result one part; (C3) window has
-    an entry for each spatial dimension, its sizes, stride and dilations at least 1; (C4) and the sizes of the kernel; (C5)
-    group counts are positive and not both above 1; (C6) feature_group_count divides the input features, the kernel has
-    input features of one group; (C7) both counts divide the kernel's output features; (C8) batch_group_count divides the
-    batch; (C9) operand_precision is absent or has two entries; (C10) a stated element type can hold the sums.
+    (C1) the operands are arrays; (C2) dim_labels give every dimension of input, kernel and result one part; (C3) window
+    has an entry for each spatial dimension, its sizes, stride and dilations at least 1; (C4) and the sizes of the
+    kernel; (C5) group counts are positive and not both above 1; (C6) feature_group_count divides the input features,
+    the kernel has input features of one group; (C7) both counts divide the kernel's output features; (C8)
+    batch_group_count divides the batch; (C9) operand_precision is absent or has two entries; (C10) a stated element
+    type can hold the sums.
     """
     arrays(site)
     x, kernel = site.operands
@@ -177,14 +194,21 @@ def convolution(site: Site) -> Shape:
     window = site.attrs["window"]
     check_window(site, "C3", window, rank - 2)
     for w, d in zip(window, labels.kernel_spatial, strict=True):
-        site.require(agree(w.size, kernel.dims[d]), "C4", f"the window has size {w.size}, dimension {d} of the kernel {kernel.dims[d]}")
+        site.require(
+            agree(w.size, kernel.dims[d]),
+            "C4",
+            f"the window has size {w.size}, dimension {d} of the kernel {kernel.dims[d]}",
+        )
     dims = [0] * rank
     dims[labels.output_batch], dims[labels.output_feature] = _conv_groups(site, labels)
     for out, inp, w in zip(labels.output_spatial, labels.input_spatial, window, strict=True):
         dims[out] = window_count(x.dims[inp], w)
     _precision(site, "C9")
     moves = [False] * rank
-    moves[labels.output_batch], moves[labels.output_feature] = x.dynamic[labels.input_batch], kernel.dynamic[labels.kernel_output_feature]
+    moves[labels.output_batch], moves[labels.output_feature] = (
+        x.dynamic[labels.input_batch],
+        kernel.dynamic[labels.kernel_output_feature],
+    )
     for out, inp in zip(labels.output_spatial, labels.input_spatial, strict=True):
         moves[out] = x.dynamic[inp]
     return Shape.array(_product_type(site, "C10"), dims, dynamic=moves)
@@ -198,8 +222,16 @@ def _conv_labels(site: Site, labels: ConvDims, rank: int) -> None:
         "output": (labels.output_batch, labels.output_feature, *labels.output_spatial),
     }
     for what, dims in parts.items():
-        site.require(sorted(dims) == list(range(rank)), "C2", f"dim_labels give the {what} dimensions {list(dims)}, not each of {rank}")
-    site.require(x.rank == kernel.rank == rank, "C2", f"dim_labels are for rank {rank}, the operands have {x.rank} and {kernel.rank}")
+        site.require(
+            sorted(dims) == list(range(rank)),
+            "C2",
+            f"dim_labels give the {what} dimensions {list(dims)}, not each of {rank}",
+        )
+    site.require(
+        x.rank == kernel.rank == rank,
+        "C2",
+        f"dim_labels are for rank {rank}, the operands have {x.rank} and {kernel.rank}",
+    )
 
 
 def _conv_groups(site: Site, labels: ConvDims) -> tuple[int, int]:
@@ -226,8 +258,8 @@ _SPECTRUM = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128
 def fft(site: Site) -> Shape:
     """The operand's sizes; RFFT leaves n // 2 + 1 in the last dimension, IRFFT takes as many.
 
-    (C1) an array; (C2) fft_length has one to three entries, no more than dimensions; (C3) RFFT takes f32 or f64, the others
-    take complex numbers; (C4) the last dimensions are those of fft_length, for IRFFT the very last n // 2 + 1.
+    (C1) an array; (C2) fft_length has one to three entries, no more than dimensions; (C3) RFFT takes f32 or f64, the
+    others take complex numbers; (C4) the last dimensions are those of fft_length, for IRFFT the very last n // 2 + 1.
     """
     arrays(site)
     x, kind, lengths = site.operands[0], site.attrs["fft_type"], tuple(site.attrs["fft_length"])
@@ -238,7 +270,9 @@ def fft(site: Site) -> Shape:
     half = lengths[-1] // 2 + 1 if lengths[-1] else 0
     wanted = (*lengths[:-1], half) if kind == "IRFFT" else lengths
     found = x.dims[x.rank - len(lengths) :]
-    site.require(all(map(agree, found, wanted)), "C4", f"the last dimensions are {list(found)}, but {kind} needs {list(wanted)}")
+    site.require(
+        all(map(agree, found, wanted)), "C4", f"the last dimensions are {list(found)}, but {kind} needs {list(wanted)}"
+    )
     if kind == "RFFT":
         return Shape.array(_SPECTRUM[dtype], (*x.dims[:-1], half), dynamic=(*x.dynamic[:-1], False))
     if kind == "IRFFT":
@@ -250,15 +284,20 @@ def fft(site: Site) -> Shape:
 def triangular_solve(site: Site) -> Shape:
     """The shape of b.
 
-    (C1) the operands are arrays; (C2) of one element type; (C3) of the same rank, at least 2; (C4) a is square in its last two
-    dimensions; (C5) the dimensions before those are the same; (C6) b has as many rows (columns, unless left_side) as a.
+    (C1) the operands are arrays; (C2) of one element type; (C3) of the same rank, at least 2; (C4) a is square in its
+    last two dimensions; (C5) the dimensions before those are the same; (C6) b has as many rows (columns, unless
+    left_side) as a.
     """
     arrays(site)
     same_dtype(site, "C2", site.operands)
     a, b = site.operands
     site.require(a.rank == b.rank >= 2, "C3", f"ranks are {a.rank} and {b.rank}, but must be equal and at least 2")
     site.require(agree(a.dims[-1], a.dims[-2]), "C4", f"a is {a}, not square")
-    site.require(all(map(agree, a.dims[:-2], b.dims[:-2])), "C5", f"batch dimensions {list(a.dims[:-2])} and {list(b.dims[:-2])} differ")
+    site.require(
+        all(map(agree, a.dims[:-2], b.dims[:-2])),
+        "C5",
+        f"batch dimensions {list(a.dims[:-2])} and {list(b.dims[:-2])} differ",
+    )
     side = b.dims[-2 if site.attrs["left_side"] else -1]
     site.require(agree(side, a.dims[-1]), "C6", f"a has size {a.dims[-1]}, b {side} on the side that is solved")
     return b
@@ -280,11 +319,17 @@ def _normalised(site: Site, vectors: Sequence[int], *, like: int | None = None) 
     x, index = site.operands[0], site.attrs["feature_index"]
     in_range(site, "C2", "feature_index", index, x.rank)
     for s in site.operands:
-        site.require(same_but_precision(s.dtype, x.dtype), "C3", f"element types {x.dtype} and {s.dtype} differ", DTypeError)
+        site.require(
+            same_but_precision(s.dtype, x.dtype), "C3", f"element types {x.dtype} and {s.dtype} differ", DTypeError
+        )
     feature = x.with_dims((x.dims[index],), (x.dynamic[index],))
     for i in vectors:
         s = site.operands[i]
-        site.require(s.rank == 1 and agree(s.dims[0], feature.dims[0]), "C4", f"operand {i} is {s}, but there are {feature.dims[0]} features")
+        site.require(
+            s.rank == 1 and agree(s.dims[0], feature.dims[0]),
+            "C4",
+            f"operand {i} is {s}, but there are {feature.dims[0]} features",
+        )
     if like is not None:
         merged_dims(site, "C5", (x, site.operands[like]))
     return feature
@@ -294,8 +339,8 @@ def _normalised(site: Site, vectors: Sequence[int], *, like: int | None = None) 
 def batch_norm_training(site: Site) -> Shape:
     """The operand's shape, and mean and variance for each feature.
 
-    (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element type; (C4)
-    scale and offset have one number for each feature.
+    (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element
+    type; (C4) scale and offset have one number for each feature.
     """
     feature = _normalised(site, (1, 2))
     return Shape.tuple([site.operands[0], feature, feature])
@@ -305,8 +350,8 @@ def batch_norm_training(site: Site) -> Shape:
 def batch_norm_inference(site: Site) -> Shape:
     """The operand's shape.
 
-    (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element type; (C4)
-    scale, offset, mean and variance have one number for each feature.
+    (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element
+    type; (C4) scale, offset, mean and variance have one number for each feature.
     """
     _normalised(site, (1, 2, 3, 4))
     return site.operands[0]
@@ -316,8 +361,8 @@ def batch_norm_inference(site: Site) -> Shape:
 def batch_norm_grad(site: Site) -> Shape:
     """The operand's shape, and gradients of scale and offset for each feature.
 
-    (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element type; (C4)
-    scale, mean and variance have one number for each feature; (C5) the gradient has the operand's sizes.
+    (C1) the operands are arrays; (C2) feature_index is a dimension of the first; (C3) they have one kind of element
+    type; (C4) scale, mean and variance have one number for each feature; (C5) the gradient has the operand's sizes.
     """
     feature = _normalised(site, (1, 2, 3), like=4)
     return Shape.tuple([site.operands[0], feature, feature])

@@ -8,14 +8,16 @@ from cyxla.xla.hlo.opcode import VARIADIC, Site, opcode, opt, req
 from cyxla.xla.hlo.ops.checks import PRED0, S32_0, same_value, signature, stated
 
 _ALIASING = opt("output_to_operand_aliasing", "aliasing", ())
-_VERSIONS = (
-    "API_VERSION_UNSPECIFIED,API_VERSION_ORIGINAL,API_VERSION_STATUS_RETURNING,API_VERSION_STATUS_RETURNING_UNIFIED,API_VERSION_TYPED_FFI"
+_VERSIONS = ",".join(
+    "API_VERSION_" + v for v in ("UNSPECIFIED", "ORIGINAL", "STATUS_RETURNING", "STATUS_RETURNING_UNIFIED", "TYPED_FFI")
 )
 # fmt: off
 _CUSTOM_CALL = (
-    req("custom_call_target", "string"), opt("window", "window"), opt("dim_labels", "dim_labels"), opt("feature_group_count", "int", 1),
-    opt("batch_group_count", "int", 1), opt("operand_layout_constraints", "shapes"), opt("custom_call_has_side_effect", "bool", False),
-    opt("literal", "literal"), _ALIASING, opt("padding_type", "enum:PADDING_INVALID,PADDING_VALID,PADDING_SAME"),
+    req("custom_call_target", "string"), opt("window", "window"), opt("dim_labels", "dim_labels"),
+    opt("feature_group_count", "int", 1), opt("batch_group_count", "int", 1),
+    opt("operand_layout_constraints", "shapes"), opt("custom_call_has_side_effect", "bool", False),
+    opt("literal", "literal"), _ALIASING,
+    opt("padding_type", "enum:PADDING_INVALID,PADDING_VALID,PADDING_SAME"),
     opt("schedule", "enum:SCHEDULE_NONE,SCHEDULE_LATEST,SCHEDULE_EARLIEST", "SCHEDULE_NONE"),
     opt("api_version", f"enum:{_VERSIONS}", "API_VERSION_ORIGINAL"), opt("operand_precision", "precision", ()))
 # fmt: on
@@ -29,7 +31,9 @@ def call(site: Site) -> Shape:
 
 @opcode("while", 1, calls=("body", "condition"))
 def while_(site: Site) -> Shape:
-    """(C1) body takes the operand; (C2) and returns the same shape; (C3) condition takes the operand; (C4) and returns a
+    """The operand.
+
+    (C1) body takes the operand; (C2) and returns the same shape; (C3) condition takes the operand; (C4) and returns a
     pred.
     """
     state, (body, condition) = site.operands[0], site.called
@@ -42,15 +46,22 @@ def while_(site: Site) -> Shape:
 
 @opcode("conditional", (1, None), calls=("branch_computations",), many_calls=True)  # pred form: (true, false)
 def conditional(site: Site) -> Shape:
-    """(C1) the first operand is a pred or s32 scalar; (C2) one branch for each other operand, at least one, and two for a
+    """What the branches return.
+
+    (C1) the first operand is a pred or s32 scalar; (C2) one branch for each other operand, at least one, and two for a
     pred; (C3) a branch takes its operand; (C4) all branches return one shape.
     """
     selector, *arguments = site.operands
-    site.require(selector is PRED0 or selector is S32_0, "C1", f"the selector is {selector}, but must be pred[] or s32[]")
+    site.require(
+        selector is PRED0 or selector is S32_0, "C1", f"the selector is {selector}, but must be pred[] or s32[]"
+    )
     n, wanted = len(site.called), 2 if selector is PRED0 else len(arguments)
     fits = n == wanted == len(arguments) and n > 0
     site.require(fits, "C2", f"{n} branches for {len(arguments)} arguments and a selector {selector}")
-    results = [signature(site, "C3", c, [x], f"branch {i}") for i, (c, x) in enumerate(zip(site.called, arguments, strict=True))]
+    results = [
+        signature(site, "C3", c, [x], f"branch {i}")
+        for i, (c, x) in enumerate(zip(site.called, arguments, strict=True))
+    ]
     for i, r in enumerate(results):
         site.require(same_value(r, results[0]), "C4", f"branch {i} returns {r}, branch 0 {results[0]}")
     return results[0]
@@ -58,8 +69,10 @@ def conditional(site: Site) -> Shape:
 
 @opcode("fusion", VARIADIC, calls=("calls",), attrs=(req("kind", "enum:kLoop,kInput,kOutput,kCustom"), _ALIASING))
 def fusion(site: Site) -> Shape:
-    """(C1) the called computation takes the operands; (C2) aliases name parts of the result and of the operands that are of
-    one shape.
+    """What the called computation returns.
+
+    (C1) the called computation takes the operands; (C2) aliases name parts of the result and of the operands that are
+    of one shape.
     """
     result = signature(site, "C1", site.called[0], site.operands, "computation")
     _aliases(site, "C2", result)
@@ -68,13 +81,17 @@ def fusion(site: Site) -> Shape:
 
 @opcode("custom-call", VARIADIC, calls=("called_computations",), many_calls=True, attrs=_CUSTOM_CALL)
 def custom_call(site: Site) -> Shape:
-    """(C1) the result is stated; (C2) operand_layout_constraints are the operands' shapes; (C3) aliases name parts of the
+    """The stated result.
+
+    (C1) the result is stated; (C2) operand_layout_constraints are the operands' shapes; (C3) aliases name parts of the
     result and of the operands that are of one shape.
     """
     result, constraints = stated(site, "C1", array=False), site.attrs["operand_layout_constraints"]
     if constraints is not None:
         fits = len(constraints) == len(site.operands) and all(map(same_value, constraints, site.operands))
-        site.require(fits, "C2", f"operand_layout_constraints {', '.join(map(str, constraints))} are not the operands' shapes")
+        site.require(
+            fits, "C2", f"operand_layout_constraints {', '.join(map(str, constraints))} are not the operands' shapes"
+        )
     _aliases(site, "C3", result)
     return result
 
@@ -85,10 +102,14 @@ def _aliases(site: Site, label: str, result: Shape) -> None:
 
 
 def _alias(site: Site, label: str, result: Shape, alias: Alias) -> None:
-    site.require(0 <= alias.operand < len(site.operands), label, f"alias of operand {alias.operand} of {len(site.operands)}")
+    site.require(
+        0 <= alias.operand < len(site.operands), label, f"alias of operand {alias.operand} of {len(site.operands)}"
+    )
     ours, theirs = _part(result, alias.output_index), _part(site.operands[alias.operand], alias.operand_index)
     fits = ours is not None and theirs is not None and same_value(ours, theirs)
-    site.require(fits, label, f"alias {alias.output_index} of operand {alias.operand} {alias.operand_index}: {ours} and {theirs}")
+    site.require(
+        fits, label, f"alias {alias.output_index} of operand {alias.operand} {alias.operand_index}: {ours} and {theirs}"
+    )
 
 
 def _part(shape: Shape, index: tuple[int, ...]) -> Shape | None:
@@ -102,7 +123,9 @@ def _part(shape: Shape, index: tuple[int, ...]) -> Shape | None:
 # An async chain is kept as start, update, done around the computation it wraps; text prints the short form.
 @opcode("async-start", VARIADIC, calls=("calls",), attrs=(opt("async_execution_thread", "string", ""),))
 def async_start(site: Site) -> Shape:
-    """(C1) the called computation takes the operands; (C2) a stated result begins with the operands as a tuple and the
+    """The operands as a tuple, the result to come, and what else the program states.
+
+    (C1) the called computation takes the operands; (C2) a stated result begins with the operands as a tuple and the
     computation's result. Whatever follows is state.
     """
     result = signature(site, "C1", site.called[0], site.operands, "computation")
@@ -111,7 +134,11 @@ def async_start(site: Site) -> Shape:
         return base
     head = site.declared.elements[:2]
     fits = len(head) == 2 and all(map(same_value, head, base.elements))
-    site.require(fits, "C2", f"the result is stated as {site.declared}, but must begin with {base.elements[0]}, {base.elements[1]}")
+    site.require(
+        fits,
+        "C2",
+        f"the result is stated as {site.declared}, but must begin with {base.elements[0]}, {base.elements[1]}",
+    )
     return site.declared
 
 

@@ -8,8 +8,18 @@ from cyxla.errors import DTypeError
 from cyxla.types import UNBOUNDED, Shape
 from cyxla.xla.hlo.opcode import NUMBER, VARIADIC, Site, opcode, opt, req
 from cyxla.xla.hlo.ops.checks import (
-    S32_0, U32_0, agree, arrays, distinct, in_range, is_integer_scalar, merged_dim, same_dtype, same_value, stated,
-)  # fmt: skip
+    S32_0,
+    U32_0,
+    agree,
+    arrays,
+    distinct,
+    in_range,
+    is_integer_scalar,
+    merged_dim,
+    same_dtype,
+    same_value,
+    stated,
+)
 from cyxla.xla.hlo.ops.window import padded
 
 
@@ -26,7 +36,11 @@ def constant(site: Site) -> Shape:
     """(C1) a stated shape is that of the literal."""
     shape: Shape = site.attrs["literal"].shape.logical
     if site.declared is not None:
-        site.require(same_value(site.declared, shape), "C1", f"the literal is {shape}, but the result is stated as {site.declared}")
+        site.require(
+            same_value(site.declared, shape),
+            "C1",
+            f"the literal is {shape}, but the result is stated as {site.declared}",
+        )
         return site.declared
     return shape
 
@@ -42,8 +56,10 @@ def iota(site: Site) -> Shape:
 
 @opcode("broadcast", 1, attrs=(opt("dimensions", "dims", ()),))
 def broadcast(site: Site) -> Shape:
-    """(C1) an array; (C2) the result is a stated array; (C3) of the same element type; (C4) one entry of dimensions for each
-    dimension of the operand; (C5) each a different dimension of the result; (C6) of the same size.
+    """The stated result, along whose other dimensions the operand is repeated.
+
+    (C1) an array; (C2) the result is a stated array; (C3) of the same element type; (C4) one entry of dimensions for
+    each dimension of the operand; (C5) each a different dimension of the result; (C6) of the same size.
     """
     arrays(site)
     operand, result, dims = site.operands[0], stated(site, "C2"), site.attrs["dimensions"]
@@ -52,7 +68,9 @@ def broadcast(site: Site) -> Shape:
     distinct(site, "C5", "dimensions", dims, result.rank)
     for i, d in enumerate(dims):
         fits = agree(operand.dims[i], result.dims[d])
-        site.require(fits, "C6", f"dimension {i} has size {operand.dims[i]}, dimension {d} of the result {result.dims[d]}")
+        site.require(
+            fits, "C6", f"dimension {i} has size {operand.dims[i]}, dimension {d} of the result {result.dims[d]}"
+        )
     return result
 
 
@@ -63,14 +81,18 @@ def reshape(site: Site) -> Shape:
     operand, result = site.operands[0], stated(site, "C2")
     same_dtype(site, "C3", (operand, result))
     if UNBOUNDED not in operand.dims + result.dims:
-        site.require(operand.size == result.size, "C4", f"{operand.size} elements cannot become {result} of {result.size}")
+        site.require(
+            operand.size == result.size, "C4", f"{operand.size} elements cannot become {result} of {result.size}"
+        )
     return result
 
 
 @opcode("dynamic-reshape", (1, None))
 def dynamic_reshape(site: Site) -> Shape:
-    """(C1) operand 0 is an array; (C2) the result is a stated array; (C3) of the same element type; (C4) the other operands
-    are one s32 scalar for each dimension of the result; (C5) the (largest) number of elements stays.
+    """The stated result, whose sizes are known when the program runs.
+
+    (C1) operand 0 is an array; (C2) the result is a stated array; (C3) of the same element type; (C4) the other
+    operands are one s32 scalar for each dimension of the result; (C5) the (largest) number of elements stays.
     """
     arrays(site)
     (operand, *sizes), result = site.operands, stated(site, "C2")
@@ -94,8 +116,10 @@ def bitcast(site: Site) -> Shape:
 
 @opcode("bitcast-convert", 1)
 def bitcast_convert(site: Site) -> Shape:
-    """(C1) an array; (C2) the result is a stated array; (C3) both or none are complex; (C4) a wider operand gives a new last
-    dimension as large as the ratio of the widths, a narrower one has such a dimension to give up.
+    """The operand's bits as elements of the stated type.
+
+    (C1) an array; (C2) the result is a stated array; (C3) both or none are complex; (C4) a wider operand gives a new
+    last dimension as large as the ratio of the widths, a narrower one has such a dimension to give up.
     """
     arrays(site)
     operand, result = site.operands[0], stated(site, "C2")
@@ -109,7 +133,9 @@ def bitcast_convert(site: Site) -> Shape:
         return Shape.array(gets, (*operand.dims, ratio), dynamic=(*operand.dynamic, False))
     ratio, rest = divmod(gets.bits, had.bits)
     fits = rest == 0 and operand.rank > 0 and agree(operand.dims[-1], ratio)
-    site.require(fits, "C4", f"{gets} needs {gets.bits / had.bits:g} elements of {had} along the last dimension of {operand}")
+    site.require(
+        fits, "C4", f"{gets} needs {gets.bits / had.bits:g} elements of {had} along the last dimension of {operand}"
+    )
     return Shape.array(gets, operand.dims[:-1], dynamic=operand.dynamic[:-1])
 
 
@@ -118,7 +144,11 @@ def transpose(site: Site) -> Shape:
     """(C1) an array; (C2) dimensions is a permutation of 0..rank - 1."""
     arrays(site)
     operand, order = site.operands[0], site.attrs["dimensions"]
-    site.require(sorted(order) == list(range(operand.rank)), "C2", f"{list(order)} is not a permutation of {operand.rank} dimensions")
+    site.require(
+        sorted(order) == list(range(operand.rank)),
+        "C2",
+        f"{list(order)} is not a permutation of {operand.rank} dimensions",
+    )
     return operand.with_dims([operand.dims[d] for d in order], [operand.dynamic[d] for d in order])
 
 
@@ -149,7 +179,9 @@ def slice_(site: Site) -> Shape:
 
 @opcode("pad", 2, attrs=(req("padding", "padding"),))
 def pad(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) the second a scalar; (C3) of the same element type; (C4) one entry of padding for
+    """The operand with elements around and between its own.
+
+    (C1) the operands are arrays; (C2) the second a scalar; (C3) of the same element type; (C4) one entry of padding for
     each dimension; (C5) interior >= 0; (C6) no size becomes negative.
     """
     arrays(site)
@@ -161,14 +193,20 @@ def pad(site: Site) -> Shape:
     for axis, (size, (low, high, interior)) in enumerate(zip(operand.dims, padding, strict=True)):
         site.require(interior >= 0, "C5", f"interior padding {interior} of dimension {axis} is negative")
         dims.append(padded(size, low, high, interior + 1))
-        site.require(dims[-1] >= 0 or size == UNBOUNDED, "C6", f"padding {low}_{high}_{interior} makes dimension {axis} of {size} negative")
+        site.require(
+            dims[-1] >= 0 or size == UNBOUNDED,
+            "C6",
+            f"padding {low}_{high}_{interior} makes dimension {axis} of {size} negative",
+        )
     return operand.with_dims(dims, operand.dynamic)
 
 
 @opcode("concatenate", (1, None), attrs=(req("dimensions", "dims"),))
 def concatenate(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) dimensions names one dimension of them; (C3) their element types are equal; (C4) so
-    are their sizes, save along that dimension.
+    """The operands behind each other.
+
+    (C1) the operands are arrays; (C2) dimensions names one dimension of them; (C3) their element types are equal; (C4)
+    so are their sizes, save along that dimension.
     """
     arrays(site)
     first, dims = site.operands[0], site.attrs["dimensions"]
@@ -195,21 +233,27 @@ def _joined(site: Site, axis: int, along: bool) -> tuple[int, bool]:
 
 @opcode("dynamic-slice", (1, None), attrs=(req("dynamic_slice_sizes", "dims"),))
 def dynamic_slice(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) one start index for each dimension, all integer scalars of one type, or one vector
-    of them; (C3) one size for each dimension; (C4) 0 <= size <= that of the operand.
+    """A part of the operand, of the sizes given.
+
+    (C1) the operands are arrays; (C2) one start index for each dimension, all integer scalars of one type, or one
+    vector of them; (C3) one size for each dimension; (C4) 0 <= size <= that of the operand.
     """
     arrays(site)
     operand, sizes = site.operands[0], site.attrs["dynamic_slice_sizes"]
     _start_indices(site, operand.rank, site.operands[1:])
     site.require(len(sizes) == operand.rank, "C3", f"{len(sizes)} slice sizes for rank {operand.rank}")
     _sizes_fit(site, sizes, operand)
-    return operand.with_dims(sizes, [m and n == d for m, n, d in zip(operand.dynamic, sizes, operand.dims, strict=True)])
+    return operand.with_dims(
+        sizes, [m and n == d for m, n, d in zip(operand.dynamic, sizes, operand.dims, strict=True)]
+    )
 
 
 @opcode("dynamic-update-slice", (2, None))
 def dynamic_update_slice(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) start indices as in dynamic-slice; (C3) the update has the operand's rank; (C4) and
-    no dimension larger than the operand's; (C5) and the operand's element type.
+    """The operand, a part of it replaced.
+
+    (C1) the operands are arrays; (C2) start indices as in dynamic-slice; (C3) the update has the operand's rank; (C4)
+    and no dimension larger than the operand's; (C5) and the operand's element type.
     """
     arrays(site)
     operand, update = site.operands[:2]
@@ -227,7 +271,9 @@ def _start_indices(site: Site, rank: int, indices: Sequence[Shape]) -> None:
         return
     site.require(len(indices) == rank, "C2", f"{len(indices)} start indices for rank {rank}")
     for i in indices:
-        site.require(is_integer_scalar(i) and i is indices[0], "C2", f"start index {i} is not an integer scalar like the others")
+        site.require(
+            is_integer_scalar(i) and i is indices[0], "C2", f"start index {i} is not an integer scalar like the others"
+        )
 
 
 def _sizes_fit(site: Site, sizes: Sequence[int], operand: Shape) -> None:
@@ -261,7 +307,7 @@ def get_dimension_size(site: Site) -> Shape:
 
 @opcode("set-dimension-size", 2, attrs=(req("dimensions", "dims"),))
 def set_dimension_size(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) dimensions names one dimension of the first; (C3) the second is an s32 scalar."""
+    """(C1) the operands are arrays; (C2) dimensions names one dimension of the first; (C3) the size is s32[]."""
     arrays(site)
     axis, operand = _only_dimension(site), site.operands[0]
     site.require(site.operands[1] is S32_0, "C3", f"the size is {site.operands[1]} instead of s32[]")
@@ -298,5 +344,3 @@ def copy_done(site: Site) -> Shape:
     fits = len(operand.elements) == 3 and same_value(operand.elements[0], operand.elements[1])
     site.require(fits, "C1", f"{operand} is not what copy-start returns")
     return operand.elements[0]
-
-

@@ -7,13 +7,35 @@ from typing import Any
 from cyxla.errors import DTypeError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.opcode import (
-    ANY, COMPLEX, FLOAT, INEXACT, INTEGER, NUMBER, PRED, REAL, SIGNED, Attr, ShapeRule, Site, opcode, opt, req,
-)  # fmt: skip
+    ANY,
+    COMPLEX,
+    FLOAT,
+    INEXACT,
+    INTEGER,
+    NUMBER,
+    PRED,
+    REAL,
+    SIGNED,
+    Attr,
+    ShapeRule,
+    Site,
+    opcode,
+    opt,
+    req,
+)
 from cyxla.xla.hlo.ops.checks import arrays, merged_dims, same_dtype, stated
 
 _ACCURACY = (opt("result_accuracy", "accuracy"),)
+_BITS = (req("exponent_bits", "int"), req("mantissa_bits", "int"))
+_COMPARE = (req("direction", "enum:EQ,NE,GE,GT,LE,LT"), opt("type", "enum:FLOAT,TOTALORDER,SIGNED,UNSIGNED"))
 _COMPLEX_OF = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
-_COMPARED = {"FLOAT": INEXACT, "TOTALORDER": REAL | PRED, "SIGNED": INTEGER | PRED, "UNSIGNED": INTEGER | PRED, None: ANY}
+_COMPARED = {
+    "FLOAT": INEXACT,
+    "TOTALORDER": REAL | PRED,
+    "SIGNED": INTEGER | PRED,
+    "UNSIGNED": INTEGER | PRED,
+    None: ANY,
+}
 
 
 def same_shape(site: Site) -> Shape:
@@ -61,18 +83,27 @@ def complex_of(site: Site) -> Shape:
 
 
 def comparison(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes; (C4) complex numbers know only EQ
+    """A pred for each pair of elements.
+
+    (C1) the operands are arrays; (C2) of one element type; (C3) and the same sizes; (C4) complex numbers know only EQ
     and NE; (C5) the comparison type suits the element type.
     """
     result, dtype, kind = predicate(site), site.operands[0].dtype, site.attrs["type"]
     order = site.attrs["direction"]
-    site.require(not dtype.is_complex or order in ("EQ", "NE"), "C4", f"direction {order} needs an order, {dtype} has none", DTypeError)
+    site.require(
+        not dtype.is_complex or order in ("EQ", "NE"),
+        "C4",
+        f"direction {order} needs an order, {dtype} has none",
+        DTypeError,
+    )
     site.require(dtype in _COMPARED[kind], "C5", f"comparison type {kind} does not suit {dtype}", DTypeError)
     return result
 
 
 def stochastically_converted(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) of the same sizes; (C3) the random bits are unsigned integers as wide as the
+    """The operand's sizes and the stated element type.
+
+    (C1) the operands are arrays; (C2) of the same sizes; (C3) the random bits are unsigned integers as wide as the
     operand; (C4) the result is a stated array of real numbers.
     """
     arrays(site)
@@ -86,8 +117,10 @@ def stochastically_converted(site: Site) -> Shape:
 
 
 def selection(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) the values have one element type; (C3) and the same sizes; (C4) the predicate is a
-    scalar or has their sizes.
+    """The shape of the values.
+
+    (C1) the operands are arrays; (C2) the values have one element type; (C3) and the same sizes; (C4) the predicate is
+    a scalar or has their sizes.
     """
     arrays(site)
     pred, *values = site.operands
@@ -99,7 +132,7 @@ def selection(site: Site) -> Shape:
 
 
 def clamped(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) of one element type; (C3) each bound is a scalar or has the operand's sizes."""
+    """(C1) the operands are arrays; (C2) of one element type; (C3) bounds are scalars or have the operand's sizes."""
     arrays(site)
     same_dtype(site, "C2", site.operands)
     low, x, high = site.operands
@@ -153,7 +186,7 @@ unary( "is-finite",             FLOAT,                 rule=predicate)
 unary( "real",                  INEXACT,               rule=real_part)
 unary( "imag",                  INEXACT,               rule=real_part)
 unary( "convert",               ANY,                   rule=converted)
-unary( "reduce-precision",      FLOAT,                 req("exponent_bits", "int"), req("mantissa_bits", "int"), rule=reduced_precision)
+unary( "reduce-precision",      FLOAT,                 *_BITS, rule=reduced_precision)
 
 binary("add",                   NUMBER | PRED,         commutes=True, unit=0)
 binary("subtract",              NUMBER)
@@ -171,7 +204,7 @@ binary("shift-left",            INTEGER)
 binary("shift-right-arithmetic", INTEGER)
 binary("shift-right-logical",   INTEGER)
 binary("complex",               FLOAT,                 rule=complex_of)
-binary("compare",               ANY,                   req("direction", "enum:EQ,NE,GE,GT,LE,LT"), opt("type", "enum:FLOAT,TOTALORDER,SIGNED,UNSIGNED"), rule=comparison)
+binary("compare",               ANY,                   *_COMPARE, rule=comparison)
 binary("mulhi",                 INTEGER)
 binary("stochastic-convert",    FLOAT,                 rule=stochastically_converted)
 

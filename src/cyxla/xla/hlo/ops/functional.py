@@ -7,21 +7,35 @@ from collections.abc import Sequence
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.opcode import PRED, REAL, Site, opcode, opt, req
 from cyxla.xla.hlo.ops.checks import (
-    PRED0, agree, arrays, distinct, in_range, merged_dims, same_but_precision, same_dtype, same_value, scalar_function, signature,
+    PRED0,
+    agree,
+    arrays,
+    distinct,
+    in_range,
+    merged_dims,
+    same_but_precision,
+    same_dtype,
+    same_value,
+    scalar_function,
+    signature,
     tuple_or_single,
-)  # fmt: skip
+)
 from cyxla.xla.hlo.ops.window import check_window, window_count
 
 
 @opcode("map", (1, None), calls=("to_apply",), attrs=(req("dimensions", "dims"),))
 def map_(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) of the same sizes; (C3) dimensions is 0..rank - 1; (C4) to_apply takes one scalar of
-    each operand's element type and returns one.
+    """The operands' sizes and the element type that to_apply returns.
+
+    (C1) the operands are arrays; (C2) of the same sizes; (C3) dimensions is 0..rank - 1; (C4) to_apply takes one scalar
+    of each operand's element type and returns one.
     """
     arrays(site)
     dims, dynamic = merged_dims(site, "C2", site.operands)
     given = site.attrs["dimensions"]
-    site.require(tuple(given) == tuple(range(len(dims))), "C3", f"dimensions {list(given)} must be all {len(dims)} in order")
+    site.require(
+        tuple(given) == tuple(range(len(dims))), "C3", f"dimensions {list(given)} must be all {len(dims)} in order"
+    )
     results = scalar_function(site, "C4", site.called[0], [s.dtype for s in site.operands], "to_apply")
     site.require(len(results) == 1, "C4", f"to_apply {site.called[0].name} returns {len(results)} values")
     return Shape.array(results[0].dtype, dims, dynamic=dynamic)
@@ -29,9 +43,11 @@ def map_(site: Site) -> Shape:
 
 @opcode("reduce", (2, None), calls=("to_apply",), attrs=(req("dimensions", "dims"),))
 def reduce(site: Site) -> Shape:
-    """(C1) the operands are n arrays and n initial values; (C2) arrays of the same sizes; (C3) scalars of the arrays' element
-    types; (C4) dimensions are different dimensions of the arrays; (C5) to_apply takes n accumulators, then n elements, and
-    returns n accumulators.
+    """The arrays without `dimensions`, or a tuple of several.
+
+    (C1) the operands are n arrays and n initial values; (C2) arrays of the same sizes; (C3) scalars of the arrays'
+    element types; (C4) dimensions are different dimensions of the arrays; (C5) to_apply takes n accumulators, then n
+    elements, and returns n accumulators.
     """
     inputs, inits = _inputs_and_inits(site)
     sizes, moves = merged_dims(site, "C2", inputs)
@@ -45,9 +61,11 @@ def reduce(site: Site) -> Shape:
 
 @opcode("reduce-window", (2, None), calls=("to_apply",), attrs=(opt("window", "window", ()),))
 def reduce_window(site: Site) -> Shape:
-    """(C1) the operands are n arrays and n initial values; (C2) arrays of the same sizes; (C3) scalars of the arrays' element
-    types; (C4) window has an entry for each dimension, its sizes, stride and dilations at least 1; (C5) to_apply takes n
-    accumulators, then n elements, and returns n accumulators.
+    """One element for each place of the window, or a tuple of several such arrays.
+
+    (C1) the operands are n arrays and n initial values; (C2) arrays of the same sizes; (C3) scalars of the arrays'
+    element types; (C4) window has an entry for each dimension, its sizes, stride and dilations at least 1; (C5)
+    to_apply takes n accumulators, then n elements, and returns n accumulators.
     """
     inputs, inits = _inputs_and_inits(site)
     sizes, moves = merged_dims(site, "C2", inputs)
@@ -73,17 +91,21 @@ def _reducer(site: Site, label: str, inputs: Sequence[Shape], inits: Sequence[Sh
     """Element types of the results of the reduction."""
     dtypes = [s.dtype for s in (*inits, *inputs)]
     results = scalar_function(site, label, site.called[0], dtypes, "to_apply")
-    fits = len(results) == len(inits) and all(same_but_precision(r.dtype, i.dtype) for r, i in zip(results, inits, strict=True))
+    fits = len(results) == len(inits) and all(
+        same_but_precision(r.dtype, i.dtype) for r, i in zip(results, inits, strict=True)
+    )
     site.require(fits, label, f"to_apply {site.called[0].name} returns {', '.join(map(str, results))}")
     return [r.dtype for r in results]
 
 
 @opcode("select-and-scatter", 3, calls=("select", "scatter"), attrs=(opt("window", "window", ()),))
 def select_and_scatter(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) operand, source and initial value have one element type; (C3) window has an entry for
-    each dimension, its sizes, stride and dilations at least 1; (C4) source has one element for each place of the window;
-    (C5) the initial value is a scalar; (C6) select takes two scalars and returns a pred; (C7) scatter takes two and returns
-    one.
+    """The operand.
+
+    (C1) the operands are arrays; (C2) operand, source and initial value have one element type; (C3) window has an entry
+    for each dimension, its sizes, stride and dilations at least 1; (C4) source has one element for each place of the
+    window; (C5) the initial value is a scalar; (C6) select takes two scalars and returns a pred; (C7) scatter takes two
+    and returns one.
     """
     arrays(site)
     operand, source, init = site.operands
@@ -95,21 +117,32 @@ def select_and_scatter(site: Site) -> Shape:
     site.require(fits, "C4", f"source is {source}, but the window takes {places} places")
     site.require(init.is_scalar, "C5", f"the initial value is {init}, not a scalar")
     picked = scalar_function(site, "C6", site.called[0], [operand.dtype] * 2, "select")
-    site.require(picked == (PRED0,), "C6", f"select {site.called[0].name} returns {', '.join(map(str, picked))} instead of pred[]")
+    site.require(
+        picked == (PRED0,),
+        "C6",
+        f"select {site.called[0].name} returns {', '.join(map(str, picked))} instead of pred[]",
+    )
     summed = scalar_function(site, "C7", site.called[1], [operand.dtype] * 2, "scatter")
     fits = len(summed) == 1 and same_but_precision(summed[0].dtype, operand.dtype)
     site.require(fits, "C7", f"scatter {site.called[1].name} returns {', '.join(map(str, summed))}")
     return operand
 
 
-# fmt: off
-@opcode("scan", (1, None), calls=("to_apply",), attrs=(
-    req("dimensions", "dims"), req("num_carries", "int"), opt("is_reverse", "bool", False), opt("is_associative", "tristate")))
-# fmt: on
+_SCAN = (
+    req("dimensions", "dims"),
+    req("num_carries", "int"),
+    opt("is_reverse", "bool", False),
+    opt("is_associative", "tristate"),
+)
+
+
+@opcode("scan", (1, None), calls=("to_apply",), attrs=_SCAN)
 def scan(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) 0 <= num_carries <= their number; (C3) dimensions names one dimension; (C4) every
-    scanned array has it, of one size; (C5) to_apply takes slices of the scanned arrays, then the carries; (C6) and returns
-    slices of the results, then the carries; (C7) without a scanned array the results must be stated.
+    """The stacked results, then the final carries.
+
+    (C1) the operands are arrays; (C2) 0 <= num_carries <= their number; (C3) dimensions names one dimension; (C4) every
+    scanned array has it, of one size; (C5) to_apply takes slices of the scanned arrays, then the carries; (C6) and
+    returns slices of the results, then the carries; (C7) without a scanned array the results must be stated.
     """
     arrays(site)
     n, dims = site.attrs["num_carries"], site.attrs["dimensions"]
@@ -127,7 +160,11 @@ def scan(site: Site) -> Shape:
     site.require(fits, "C6", f"to_apply {site.called[0].name} returns {root}, but must end in the carries")
     length = _scan_length(site, scanned, len(outs), along)
     for i, s in enumerate(outs):
-        site.require(s.is_array and along <= s.rank, "C6", f"result {i} of to_apply is {s}: slices cannot be stacked along {along}")
+        site.require(
+            s.is_array and along <= s.rank,
+            "C6",
+            f"result {i} of to_apply is {s}: slices cannot be stacked along {along}",
+        )
     stacked = [s.with_dims((*s.dims[:along], length, *s.dims[along:])) for s in outs]
     shapes = [*stacked, *results[len(outs) :]]
     return Shape.tuple(shapes) if root.is_tuple else shapes[0]
@@ -148,8 +185,10 @@ def _scan_length(site: Site, scanned: Sequence[Shape], outs: int, along: int) ->
 
 @opcode("sort", (1, None), calls=("to_apply",), attrs=(req("dimensions", "dims"), opt("is_stable", "bool", False)))
 def sort(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) of the same sizes; (C3) dimensions names one dimension of them; (C4) to_apply takes
-    two scalars of each operand's element type and returns a pred.
+    """The operand, or a tuple of several.
+
+    (C1) the operands are arrays; (C2) of the same sizes; (C3) dimensions names one dimension of them; (C4) to_apply
+    takes two scalars of each operand's element type and returns a pred.
     """
     arrays(site)
     merged_dims(site, "C2", site.operands)
@@ -158,7 +197,11 @@ def sort(site: Site) -> Shape:
     in_range(site, "C3", "dimension", dims[0], rank)
     dtypes = [s.dtype for s in site.operands for _ in range(2)]
     results = scalar_function(site, "C4", site.called[0], dtypes, "to_apply")
-    site.require(results == (PRED0,), "C4", f"to_apply {site.called[0].name} returns {', '.join(map(str, results))} instead of pred[]")
+    site.require(
+        results == (PRED0,),
+        "C4",
+        f"to_apply {site.called[0].name} returns {', '.join(map(str, results))} instead of pred[]",
+    )
     return tuple_or_single(site.operands)
 
 
@@ -169,8 +212,6 @@ def topk(site: Site) -> Shape:
     operand, k = site.operands[0], site.attrs["k"]
     site.require(operand.rank >= 1, "C1", f"{operand} has no last dimension")
     last = operand.dims[-1]
-    site.require(0 <= k and (k <= last or last < 0), "C2", f"k is {k}, but the last dimension has {last} elements")
+    site.require(k >= 0 and (k <= last or last < 0), "C2", f"k is {k}, but the last dimension has {last} elements")
     values = operand.with_dims((*operand.dims[:-1], k), (*operand.dynamic[:-1], False))
     return Shape.tuple([values, values.with_dtype(ElementType.S32)])
-
-

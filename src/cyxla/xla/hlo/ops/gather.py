@@ -8,8 +8,15 @@ from cyxla.errors import DTypeError
 from cyxla.types import UNBOUNDED, Shape
 from cyxla.xla.hlo.opcode import Site, opcode, opt, req
 from cyxla.xla.hlo.ops.checks import (
-    agree, arrays, ascending, distinct, in_range, merged_dims, same_but_precision, scalar_function, tuple_or_single,
-)  # fmt: skip
+    agree,
+    arrays,
+    ascending,
+    distinct,
+    merged_dims,
+    same_but_precision,
+    scalar_function,
+    tuple_or_single,
+)
 
 # fmt: off
 _GATHER = (
@@ -25,13 +32,15 @@ _SCATTER = (
 
 @opcode("gather", 2, attrs=_GATHER)
 def gather(site: Site) -> Shape:
-    """(C1) the operands are arrays; (C2) the indices integers; (C3) 0 <= index_vector_dim <= rank of the indices; (C4) one
+    """One slice of the operand for each index vector.
+
+    (C1) the operands are arrays; (C2) the indices integers; (C3) 0 <= index_vector_dim <= rank of the indices; (C4) one
     entry of start_index_map for each number of an index vector, each another dimension of the operand; (C5) offset_dims
-    ascend and are dimensions of the result; (C6) collapsed_slice_dims ascend and are dimensions of the operand; (C7) so are
-    operand_batching_dims; (C8) no dimension is both collapsed and batching, or both batching and indexed; (C9)
-    start_indices_batching_dims are as many, other dimensions of the indices than index_vector_dim, and of the same sizes;
-    (C10) slice_sizes has an entry for each dimension of the operand, none larger than it; (C11) collapsed and batching
-    dimensions have slices of at most 1; (C12) offset_dims number the others.
+    ascend and are dimensions of the result; (C6) collapsed_slice_dims ascend and are dimensions of the operand; (C7) so
+    are operand_batching_dims; (C8) no dimension is both collapsed and batching, or both batching and indexed; (C9)
+    start_indices_batching_dims are as many, other dimensions of the indices than index_vector_dim, and of the same
+    sizes; (C10) slice_sizes has an entry for each dimension of the operand, none larger than it; (C11) collapsed and
+    batching dimensions have slices of at most 1; (C12) offset_dims number the others.
     """
     arrays(site)
     operand, indices = site.operands
@@ -49,7 +58,9 @@ def gather(site: Site) -> Shape:
     _apart(site, "C8", collapsed, batching, a["start_index_map"])
     _batching(site, "C9", (operand, batching), (indices, a["start_indices_batching_dims"]), a["index_vector_dim"])
     kept = _slice_sizes(site, operand, a["slice_sizes"], (*collapsed, *batching))
-    site.require(len(kept) == len(offset_dims), "C12", f"{len(offset_dims)} offset_dims for {len(kept)} dimensions of a slice")
+    site.require(
+        len(kept) == len(offset_dims), "C12", f"{len(offset_dims)} offset_dims for {len(kept)} dimensions of a slice"
+    )
     return operand.with_dims(*_interleave(rank, offset_dims, kept, lead))
 
 
@@ -70,15 +81,21 @@ def _index_map(site: Site, indices: Shape, rank: int, name: str) -> None:
 
 def _apart(site: Site, label: str, dropped: Sequence[int], batching: Sequence[int], mapped: Sequence[int]) -> None:
     for d in batching:
-        site.require(d not in dropped and d not in mapped, label, f"batching dimension {d} has another part to play as well")
+        site.require(
+            d not in dropped and d not in mapped, label, f"batching dimension {d} has another part to play as well"
+        )
 
 
-def _batching(site: Site, label: str, a: tuple[Shape, Sequence[int]], b: tuple[Shape, Sequence[int]], vector_dim: int) -> None:
+def _batching(
+    site: Site, label: str, a: tuple[Shape, Sequence[int]], b: tuple[Shape, Sequence[int]], vector_dim: int
+) -> None:
     (operand, of_operand), (indices, of_indices) = a, b
     distinct(site, label, "batching dimensions of the indices", of_indices, indices.rank)
     site.require(vector_dim not in of_indices, label, f"index_vector_dim {vector_dim} cannot be a batching dimension")
     counts = len(of_operand), len(of_indices)
-    site.require(counts[0] == counts[1], label, f"{counts[0]} batching dimensions of the operand, {counts[1]} of the indices")
+    site.require(
+        counts[0] == counts[1], label, f"{counts[0]} batching dimensions of the operand, {counts[1]} of the indices"
+    )
     for i, j in zip(of_operand, of_indices, strict=True):
         n, m = operand.dims[i], indices.dims[j]
         site.require(agree(n, m), label, f"batching dimensions {i} and {j} have sizes {n} and {m}")
@@ -87,10 +104,14 @@ def _batching(site: Site, label: str, a: tuple[Shape, Sequence[int]], b: tuple[S
 def _slice_sizes(site: Site, operand: Shape, sizes: Sequence[int], dropped: Sequence[int]) -> list[tuple[int, bool]]:
     site.require(len(sizes) == operand.rank, "C10", f"{len(sizes)} slice_sizes for rank {operand.rank}")
     for axis, (n, size) in enumerate(zip(sizes, operand.dims, strict=True)):
-        fits = 0 <= n and (n <= size or size == UNBOUNDED)
+        fits = n >= 0 and (n <= size or size == UNBOUNDED)
         site.require(fits, "C10", f"a slice of {n} does not fit dimension {axis} of size {size}")
     for axis in dropped:
-        site.require(sizes[axis] <= 1, "C11", f"dimension {axis} is dropped from the result, but its slice has {sizes[axis]} elements")
+        site.require(
+            sizes[axis] <= 1,
+            "C11",
+            f"dimension {axis} is dropped from the result, but its slice has {sizes[axis]} elements",
+        )
     moves = operand.dynamic
     return [(n, moves[i] and n == operand.dims[i]) for i, n in enumerate(sizes) if i not in dropped]
 
@@ -106,15 +127,18 @@ def _interleave(
 
 @opcode("scatter", (3, None), calls=("to_apply",), attrs=_SCATTER)
 def scatter(site: Site) -> Shape:
-    """(C1) the operands are arrays, as many results as updates and one array of indices; (C2) the indices integers; (C3)
-    0 <= index_vector_dim <= rank of the indices; (C4) one entry of scatter_dims_to_operand_dims for each number of an index
-    vector, each another dimension of the operands; (C5) the operands have the same sizes, and so have the updates; (C6)
-    update_window_dims ascend and are dimensions of the updates; (C7) inserted_window_dims and input_batching_dims ascend and
-    are dimensions of the operands; (C8) no dimension is both inserted and batching, or both batching and indexed; (C9)
-    scatter_indices_batching_dims are as many, other dimensions of the indices than index_vector_dim, and of the same sizes;
-    (C10) window, inserted and batching dimensions make up the operands' rank; (C11) no window is larger than the operands;
-    (C12) the updates' other dimensions are those of the indices; (C13) each update has its operand's element type; (C14) to_apply
-    takes the scalars of operands, then updates, and returns those of operands.
+    """The operands, or a tuple of several, with updates combined into them.
+
+    (C1) the operands are arrays, as many results as updates and one array of indices; (C2) the indices integers; (C3) 0
+    <= index_vector_dim <= rank of the indices; (C4) one entry of scatter_dims_to_operand_dims for each number of an
+    index vector, each another dimension of the operands; (C5) the operands have the same sizes, and so have the
+    updates; (C6) update_window_dims ascend and are dimensions of the updates; (C7) inserted_window_dims and
+    input_batching_dims ascend and are dimensions of the operands; (C8) no dimension is both inserted and batching, or
+    both batching and indexed; (C9) scatter_indices_batching_dims are as many, other dimensions of the indices than
+    index_vector_dim, and of the same sizes; (C10) window, inserted and batching dimensions make up the operands' rank;
+    (C11) no window is larger than the operands; (C12) the updates' other dimensions are those of the indices; (C13)
+    each update has its operand's element type; (C14) to_apply takes the scalars of operands, then updates, and returns
+    those of operands.
     """
     arrays(site)
     n, rest = divmod(len(site.operands) - 1, 2)
@@ -148,10 +172,16 @@ def _windows_fit(site: Site, operand: Shape, update: Shape) -> None:
     dropped = {*a["inserted_window_dims"], *a["input_batching_dims"]}
     window = [d for d in range(operand.rank) if d not in dropped]
     given = a["update_window_dims"]
-    site.require(len(window) == len(given), "C10", f"{len(given)} window dimensions for the {len(window)} that are left of rank {operand.rank}")
+    site.require(
+        len(window) == len(given),
+        "C10",
+        f"{len(given)} window dimensions for the {len(window)} that are left of rank {operand.rank}",
+    )
     for d, u in zip(window, given, strict=True):
         n, size = update.dims[u], operand.dims[d]
-        site.require(n <= size or UNBOUNDED in (n, size), "C11", f"windows of {n} do not fit dimension {d} of size {size}")
+        site.require(
+            n <= size or UNBOUNDED in (n, size), "C11", f"windows of {n} do not fit dimension {d} of size {size}"
+        )
 
 
 def _updates_match(site: Site, update: Shape, lead: Sequence[int]) -> None:
@@ -163,8 +193,12 @@ def _updates_match(site: Site, update: Shape, lead: Sequence[int]) -> None:
 
 def _combiner(site: Site, inputs: Sequence[Shape], updates: Sequence[Shape]) -> None:
     for x, u in zip(inputs, updates, strict=True):
-        site.require(same_but_precision(x.dtype, u.dtype), "C13", f"updates are {u.dtype}, the operand is {x.dtype}", DTypeError)
+        site.require(
+            same_but_precision(x.dtype, u.dtype), "C13", f"updates are {u.dtype}, the operand is {x.dtype}", DTypeError
+        )
     dtypes = [s.dtype for s in (*inputs, *updates)]
     results = scalar_function(site, "C14", site.called[0], dtypes, "to_apply")
-    fits = len(results) == len(inputs) and all(same_but_precision(r.dtype, x.dtype) for r, x in zip(results, inputs, strict=True))
+    fits = len(results) == len(inputs) and all(
+        same_but_precision(r.dtype, x.dtype) for r, x in zip(results, inputs, strict=True)
+    )
     site.require(fits, "C14", f"to_apply {site.called[0].name} returns {', '.join(map(str, results))}")

@@ -15,26 +15,36 @@ _STATE_WORDS = {"rng_three_fry": (2,), "rng_philox": (2, 3), "rng_default": (1, 
 
 @opcode("rng", 2, side_effect=True, attrs=(req("distribution", "enum:rng_uniform,rng_normal"),))
 def rng(site: Site) -> Shape:
-    """(C1) the operands are scalars; (C2) the result is a stated array; (C3) of their element type; (C4) from which the
+    """The stated result.
+
+    (C1) the operands are scalars; (C2) the result is a stated array; (C3) of their element type; (C4) from which the
     distribution can be drawn.
     """
     for i, s in enumerate(site.operands):
         site.require(s.is_scalar, "C1", f"operand {i} is {s}, not a scalar")
     result, distribution = stated(site, "C2"), site.attrs["distribution"]
     same_dtype(site, "C3", (*site.operands, result))
-    site.require(result.dtype in _DRAWN[distribution], "C4", f"{distribution} is not drawn as {result.dtype}", DTypeError)
+    site.require(
+        result.dtype in _DRAWN[distribution], "C4", f"{distribution} is not drawn as {result.dtype}", DTypeError
+    )
     return result
 
 
-@opcode("rng-bit-generator", 1, accepts=UNSIGNED, attrs=(req("algorithm", "enum:rng_default,rng_three_fry,rng_philox"),))
+@opcode(
+    "rng-bit-generator", 1, accepts=UNSIGNED, attrs=(req("algorithm", "enum:rng_default,rng_three_fry,rng_philox"),)
+)
 def rng_bit_generator(site: Site) -> Shape:
-    """(C1) the state is a vector; (C2) of u64 numbers as the algorithm needs them; (C3) the result is stated as new state and
-    random array; (C4) of integers or floats.
+    """The stated result: the new state and the random bits.
+
+    (C1) the state is a vector; (C2) of u64 numbers as the algorithm needs them; (C3) the result is stated as new state
+    and random array; (C4) of integers or floats.
     """
     state, algorithm = site.operands[0], site.attrs["algorithm"]
     site.require(state.rank == 1, "C1", f"the state is {state}, not a vector")
     words = state.nbytes // 8
-    site.require(words in _STATE_WORDS[algorithm] and state.nbytes % 8 == 0, "C2", f"{algorithm} takes no state {state}")
+    site.require(
+        words in _STATE_WORDS[algorithm] and state.nbytes % 8 == 0, "C2", f"{algorithm} takes no state {state}"
+    )
     result = stated(site, "C3", array=False)
     parts = result.elements if result.is_tuple else (state, result)
     fits = len(parts) == 2 and same_value(parts[0], state) and parts[1].is_array
@@ -109,5 +119,3 @@ def _is_transfer(shape: Shape) -> bool:
 
 def _transfer(site: Site) -> None:
     site.require(_is_transfer(site.operands[0]), "C1", f"{site.operands[0]} is not (data, u32[], token[])")
-
-

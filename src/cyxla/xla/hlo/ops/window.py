@@ -31,4 +31,6 @@ def check_window(site: Site, label: str, window: Window, rank: int) -> None:
     site.require(len(window) == rank, label, f"a window of {len(window)} dimensions for {rank}")
     for axis, w in enumerate(window):
         least = min(w.size, w.stride, w.window_dilation, w.base_dilation)
-        site.require(least >= 1, label, f"size, stride and dilations of window dimension {axis} must be at least 1: {tuple(w)}")
+        site.require(
+            least >= 1, label, f"size, stride and dilations of window dimension {axis} must be at least 1: {tuple(w)}"
+        )

@@ -28,7 +28,20 @@ _BY_NAME = sorted({*INTEGER, *PREDICATE, *EXACT, *SMOOTH, *COMPLEX} - {"real", "
 @evaluates(*_BY_NAME)
 def by_name(ev: Evaluation, ins: Instruction, *operands: Array) -> Array:
     """Apply an opcode whose meaning follows from its name and element type alone."""
-    return apply_named(ins.opcode, ins.shape.dtype, *operands)
+    result = apply_named(ins.opcode, ins.shape.dtype, *operands)
+    flushes = ev.options.flush_denormals and ins.shape.dtype in _FLUSHED and ins.opcode not in _COPIES
+    return flush_denormals(result) if flushes else result
+
+
+_FLUSHED = (ElementType.BF16, ElementType.F32, ElementType.F64)
+_COPIES = ("negate", "maximum", "minimum")
+
+
+def flush_denormals(x: Array) -> Array:
+    """Turn numbers below the normal range into zeros of their sign."""
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    small = np.abs(wide) < np.finfo(wide.dtype).tiny
+    return np.where(small, np.copysign(wide.dtype.type(0), wide).astype(x.dtype), x) if small.any() else x
 
 
 def apply_named(name: str, element: ElementType, *operands: Array) -> Array:
@@ -77,13 +90,7 @@ def _apply_float(name: str, element: ElementType, operands: tuple[Array, ...]) -
     if smooth is None:
         return None
     wider = np.longdouble if element is ElementType.F64 else np.float64
-    result = round_float(np.asarray(smooth(*(x.astype(wider) for x in operands))), element)
-    return _flush(result) if name == "atan2" and element.bits >= 32 else result
-
-
-def _flush(x: Array) -> Array:
-    """Take numbers below the normal range for zero, as XLA does where a quotient inside a function underflows."""
-    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
+    return round_float(np.asarray(smooth(*(x.astype(wider) for x in operands))), element)
 
 
 def _apply_complex(name: str, element: ElementType, operands: tuple[Array, ...]) -> Array | None:
@@ -187,6 +194,8 @@ def total_order_key(x: Array) -> Array:
     bits = np.ascontiguousarray(x).reshape(x.shape).view(f"i{size}") << (8 * size - element.bits)
     if element is ElementType.F8E8M0FNU:  # has no sign
         return bits.view(np.uint8)
+    if element.text.endswith("fnuz"):  # the only NaN has the bits of -0, and comes first
+        return np.where(bits == -128, np.int16(-129), np.where(bits < 0, bits ^ np.int8(127), bits))
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 

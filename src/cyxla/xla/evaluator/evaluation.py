@@ -32,6 +32,8 @@ class Options:
         Called now and then; raises to stop the run.
     custom_calls : mapping of str to callable
         Meaning of custom-call targets, before the built-in ones.
+    flush_denormals : bool
+        Results of float arithmetic below the normal range become zeros, as on XLA's CPU backend.
     seed : int
         Start of the stateful random numbers.
     replica_count, num_partitions : int
@@ -47,6 +49,7 @@ class Options:
     max_trips: int | None = None
     poll: Callable[[], None] | None = None
     custom_calls: Mapping[str, CustomCall] = field(default_factory=dict)
+    flush_denormals: bool = False
     seed: int = 0
     replica_count: int = 1
     num_partitions: int = 1

@@ -59,12 +59,13 @@ class Cursor:
         Where reading goes on.
     """
 
-    __slots__ = ("depth", "pos", "text")
+    __slots__ = ("depth", "elided", "pos", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.pos = 0
         self.depth = 0
+        self.elided = 0  # bytes of constants whose values were left out
 
     def error(self, message: str, at: int | None = None, hint: str = "") -> HloParseError:
         """An error at a position; by default at the next token."""
@@ -107,15 +108,15 @@ class Cursor:
         if not self.accept(mark):
             raise self.error(f"expected {mark!r} {where}, found {self.seen()}")
 
-    def enter(self) -> None:
-        """Count one more level of nesting."""
-        self.depth += 1
+    def enter(self, weight: int = 1) -> None:
+        """Count one more level of nesting; what takes more of Python's stack weighs more."""
+        self.depth += weight
         if self.depth > MAX_NESTING:
-            raise self.error(f"nested more than {MAX_NESTING} deep")
+            raise self.error("nested too deep")
 
-    def leave(self) -> None:
+    def leave(self, weight: int = 1) -> None:
         """Undo one `enter`."""
-        self.depth -= 1
+        self.depth -= weight
 
     def name(self, what: str) -> str:
         """Read a name, with or without ``%``."""

@@ -86,8 +86,9 @@ def _read_array(c: Cursor, shape: Shape) -> Literal:
 
 def _elided(c: Cursor, shape: Shape) -> Literal:
     """``{...}``: the contents were left out; zeros stand in."""
-    if shape.nbytes > _MAX_ELIDED_BYTES:
-        raise c.error(f"the elided constant {shape} has more than {_MAX_ELIDED_BYTES} bytes")
+    c.elided += shape.nbytes
+    if c.elided > _MAX_ELIDED_BYTES:
+        raise c.error(f"elided constants, {shape} the last, have more than {_MAX_ELIDED_BYTES} bytes")
     return Literal(np.zeros(shape.dims, shape.dtype.numpy_dtype), shape)
 
 
@@ -174,7 +175,7 @@ class _Values:
         if _PLAIN_FLOATS.fullmatch(self.text + ","):
             self._check_widths()
             wide = np.array(list(map(float, self.text.split(","))))
-            return self._fit(wide, np.isfinite(wide), self.dtype, None)
+            return self._fit(wide, True, self.dtype, None)
         return self._rounded(self._tokens("float"), self.dtype, None)
 
     def _rounded(self, tokens: Sequence[str], dtype: ElementType, places: Sequence[int] | None) -> np.ndarray[Any, Any]:

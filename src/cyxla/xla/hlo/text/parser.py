@@ -163,7 +163,7 @@ class _Parser:
 
     def _body(self, name: str, declared: tuple[Shape, int] | None) -> Computation:
         c = self.cursor
-        c.enter()
+        c.enter(3)
         c.expect("{", f"of computation {name}")
         computation = Computation(name)
         scope = _Scope(computation)
@@ -182,7 +182,7 @@ class _Parser:
         if declared and not declared[0].compatible(computation.root.shape):
             raise c.error(f"the result of {name} is {computation.root.shape}, not {declared[0]}", declared[1])
         self._check_parameters(scope)
-        c.leave()
+        c.leave(3)
         return computation
 
     def _check_parameters(self, scope: _Scope) -> None:
@@ -367,9 +367,9 @@ class _Parser:
         nested = _OPCODE.match(c.text, c.pos)
         if nested is None:
             raise c.error(f"expected an operand, then ',' or ')', found {c.seen()}", start)
-        c.enter()
+        c.enter(2)
         ins = self._right_side(scope, f"{nested.group(1)}.anon", shape, None)
-        c.leave()
+        c.leave(2)
         return ins
 
     def _attributes(self, scope: _Scope, row: Opcode, own: dict[str, Any], more: tuple[str, ...] = ()) -> _Attributes:
@@ -570,4 +570,8 @@ def parse_module(text: str) -> HloModule:
         text.encode()
     except UnicodeEncodeError as e:
         raise Cursor(text).error("a lone surrogate is no character", e.start) from None
-    return _Parser(blank_comments(text)).read()
+    parser = _Parser(blank_comments(text))
+    try:
+        return parser.read()
+    except RecursionError:  # the caller had used up most of the stack
+        raise parser.cursor.error("nested too deep") from None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
+
+import numpy as np
 
 from cyxla import config
 from cyxla.errors import UnimplementedError
@@ -17,7 +19,7 @@ from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.cpu.plan import CONTROL_FLOW, Plan, plan
 from cyxla.xla.cpu.values import passes_on
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
-from cyxla.xla.passes import Pass, dce, expand_batch_norm, expand_collectives, expand_dot, expand_layout, inline, unshare
+from cyxla.xla.passes import Pass, dce, expand_batch_norm, expand_collectives, expand_dot, expand_layout, expand_topk, inline, unshare
 from cyxla.xla.passes.clone import clone
 from cyxla.xla.service import CompileOptions, Compiler
 
@@ -27,6 +29,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_batch_norm", expand_batch_norm.run),
     ("expand_layout", expand_layout.run),
     ("expand_dot", expand_dot.run),
+    ("expand_topk", expand_topk.run),
     ("unshare", unshare.run),
     ("dce", dce.run),
 )
@@ -99,7 +102,7 @@ class CpuCompiler(Compiler):
     ) -> CpuExecutable:  # fmt: skip
         planned, buffers, source = self.emit(optimized)
         manifest = Manifest.of(planned, buffers)
-        constants = [memoryview(c.array).cast("B") if c.array.nbytes else memoryview(b"") for c in _plain(buffers)]
+        constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
         if cache is not None and key:
             image = tools.compile([toolchain.Unit(text) for text in source.units], cache)
             path = cache.put_module(key, manifest.to_json(), image, constants)
@@ -157,10 +160,6 @@ def _check_interface(module: HloModule) -> None:
         wrong = [leaf for leaf in ins.shape.leaves() if not leaf.is_array or leaf.is_dynamic]
         if wrong:
             raise UnimplementedError(f"{wrong[0]} as argument or result of native code", where=repr(ins))
-
-
-def _plain(buffers: Buffers) -> list[Any]:
-    return buffers.constants
 
 
 _ = _kernels

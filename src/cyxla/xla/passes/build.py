@@ -77,22 +77,28 @@ class Writer:
         )
 
     def adder(self, dtype: ElementType) -> Computation:
-        """A computation that adds two scalars."""
+        """A computation that adds two scalars; one for all who ask."""
+        assert self.computation.module is not None
+        found = self.computation.module.computations.get(f"add_{dtype}")
+        if found is not None and found.root.opcode == "add" and found.root.shape is Shape.array(dtype) and len(found.instructions) == 3:
+            return found
+
+        def body(c: Computation) -> Instruction:
+            x, y = (c.add("parameter", (), {"parameter_number": n}, shape=Shape.array(dtype)) for n in range(2))
+            return c.add("add", (x, y), shape=Shape.array(dtype))
+
+        return self.function(f"add_{dtype}", body)
+
+    def function(self, name: str, body: Callable[[Computation], Instruction]) -> Computation:
+        """A new computation; `body` fills it and gives its root."""
         module = self.computation.module
         assert module is not None
-        name, scalar = f"add_{dtype}", Shape.array(dtype)
-        found = module.computations.get(name)
-        if found is not None and found.root.opcode == "add" and found.root.shape is scalar and len(found.instructions) == 3:
-            return found
-        # Callees stand before callers in a module.
-        later = list(module.computations.items())
-        module.computations.clear()
-        made = Computation(name if found is None else _free(name, dict(later)))
+        later = dict(module.computations)
+        made = Computation(name if name not in later else _free(name, later))
+        module.computations.clear()  # callees stand before callers
         module.add_computation(made)
-        for key, computation in later:
-            module.computations[key] = computation
-        x, y = (made.add("parameter", (), {"parameter_number": n}, shape=scalar) for n in range(2))
-        made.root = made.add("add", (x, y), shape=scalar)
+        module.computations.update(later)
+        made.root = body(made)
         return made
 
 

@@ -231,7 +231,7 @@ BAD_OUT = {
     "shape": (np.zeros((3, 2), np.float32), errors.ShapeError, r"out: got float32\[3,2\], want float32\[2,3\]"),
     "dtype": (np.zeros((2, 3)), errors.DTypeError, "out: got float64"),
     "kind": ([[0] * 3] * 2, errors.InvalidArgumentError, "out: got"),
-    "read-only": (np.broadcast_to(np.float32(0), (2, 3)), errors.InvalidArgumentError, "read-only"),
+    "read-only": (np.frombuffer(bytes(24), np.float32).reshape(2, 3), errors.InvalidArgumentError, "read-only"),
 }
 
 

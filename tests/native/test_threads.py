@@ -85,21 +85,19 @@ def test_workers_take_part(program, pause):
 
 FAIL = """
 static cyx_status task(void *const *b, int64_t begin, int64_t end) {
-  for (int64_t k = begin; k < end; ++k) {
-    if (k % 100 == 37) return 3 + k / 100;
-    for (volatile int i = 0; i < 100; ++i) {}
-  }
-  return CYX_OK;
+  for (volatile int k = 0; k < (begin ? LATER : FIRST); ++k) {}
+  return begin ? 5 : 3;
 }
-CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return c->parallel_for(c, task, b, 1000); }
+CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return c->parallel_for(c, task, b, 64); }
 """
 
 
-@pytest.mark.parametrize("threads", [1, 2, 8])
-def test_the_first_error_by_task_number_wins(program, threads):
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("first, later", [(2_000_000, 1_000_000), (1_000_000, 2_000_000)], ids=["late", "early"])
+def test_the_first_error_by_task_number_wins(program, threads, first, later):
     native.threads(threads)
-    fails = program(FAIL, [], [], ())
-    for _ in range(200):
+    fails = program(FAIL.replace("FIRST", str(first)).replace("LATER", str(later)), [], [], ())
+    for _ in range(30):
         with pytest.raises(errors.InvalidArgumentError):
             fails()
 

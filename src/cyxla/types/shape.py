@@ -15,6 +15,8 @@ from cyxla.types.layout import Layout, row_major
 
 UNBOUNDED: Final = -(2**63)  # size of a `?` dimension, as in ShapeProto
 MAX_ELEMENTS: Final = 2**63 - 1
+_Sizes = tuple[int, ...]  # `tuple` names a method inside the class
+_Shapes = tuple["Shape", ...]
 
 
 class Shape:
@@ -52,6 +54,10 @@ class Shape:
     is_array: bool
     is_tuple: bool
     is_dynamic: bool  # any dynamic dimension, in any leaf
+    _logical: Shape | None
+    _static: Shape | None
+    _leaves: tuple[Shape, ...] | None
+    _text: str | None
 
     def __init__(self) -> None:
         raise TypeError("use Shape.array(dtype, dims) or Shape.tuple(shapes)")
@@ -133,11 +139,11 @@ class Shape:
         return Shape.array(self.dtype, dims, dynamic=dynamic)
 
     @property
-    def minor_to_major(self) -> tuple[int, ...]:
+    def minor_to_major(self) -> _Sizes:
         """The order of dimensions in memory, row-major where none was named."""
         return self.layout.minor_to_major if self.layout is not None else row_major(self.rank).minor_to_major
 
-    def leaves(self) -> tuple[Shape, ...]:
+    def leaves(self) -> _Shapes:
         """The parts that are not tuples, in order."""
         if self._leaves is None:
             self._leaves = tuple(_walk(self))

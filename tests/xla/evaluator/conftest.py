@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cyxla.types import Shape, element_type
-from cyxla.xla.evaluator import evaluate_instruction
-from cyxla.xla.hlo import Computation
+from cyxla.xla.evaluator import evaluate, evaluate_instruction
+from cyxla.xla.hlo import Computation, HloModule
 
 
 def shape_of(value):
@@ -46,3 +46,16 @@ class Runner:
 @pytest.fixture
 def run():
     return Runner()
+
+
+def evaluate_text(text, *operands, options=None):
+    """Evaluate HLO text: a module, or one instruction on operands p0, p1, .."""
+    if "ENTRY" not in text:
+        lines = [f"  p{n} = {shape_of(o).to_text(layout=False)} parameter({n})" for n, o in enumerate(operands)]
+        text = "ENTRY main {\n" + "\n".join([*lines, "  ROOT r = " + text]) + "\n}"
+    return evaluate(HloModule.from_text(text), operands, options=options)
+
+
+@pytest.fixture
+def hlo():
+    return evaluate_text

@@ -113,7 +113,11 @@ def test_copy_chain_and_tokens():
     token = comp.add("after-all", [], shape=TOKEN)
     kept = comp.add("add-dependency", [done, token], shape=S32)
     same = comp.add("opt-barrier", [comp.add("copy", [kept], shape=S32)], shape=S32)
-    comp.root = comp.add("tuple", [same, token, comp.add("tuple", shape=Shape.tuple([]))], shape=Shape.tuple([S32, TOKEN, Shape.tuple([])]))
+    comp.root = comp.add(
+        "tuple",
+        [same, token, comp.add("tuple", shape=Shape.tuple([]))],
+        shape=Shape.tuple([S32, TOKEN, Shape.tuple([])]),
+    )
     value, got, empty = evaluate_computation(comp, [np.int32(6)])
     assert value == 6
     assert got is TOKEN_VALUE

@@ -136,7 +136,9 @@ PRECISIONS = [
 @pytest.mark.parametrize("dtype, exponent, mantissa, values, want", PRECISIONS)
 def test_reduce_precision(run, dtype, exponent, mantissa, values, want):
     got = run("reduce-precision", run.array(dtype, values), exponent_bits=exponent, mantissa_bits=mantissa)
-    np.testing.assert_allclose(got.astype(np.float64), run.array(dtype, want).astype(np.float64), rtol=1e-2 if dtype == "f32" else 0)
+    np.testing.assert_allclose(
+        got.astype(np.float64), run.array(dtype, want).astype(np.float64), rtol=1e-2 if dtype == "f32" else 0
+    )
 
 
 def test_stochastic_convert(run):

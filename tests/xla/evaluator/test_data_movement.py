@@ -76,7 +76,9 @@ def test_pad_is_dilate_then_pad_or_crop(n, low, high, interior):
 
 def bitcast(x, source, target):
     comp = Computation("main")
-    return evaluate_instruction(comp.add("bitcast", [comp.add("parameter", attrs={"parameter_number": 0}, shape=source)], shape=target), x)
+    return evaluate_instruction(
+        comp.add("bitcast", [comp.add("parameter", attrs={"parameter_number": 0}, shape=source)], shape=target), x
+    )
 
 
 def test_bitcast_reads_memory_in_another_layout():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from cyxla.types import ElementType, Shape
-from cyxla.xla.evaluator import evaluate_instruction
+from cyxla.xla.evaluator import EVALUATORS, Options, evaluate_computation, evaluate_instruction
 from cyxla.xla.evaluator.elementwise import apply_named
 from cyxla.xla.hlo import OPCODES, Computation
 
@@ -84,7 +84,9 @@ CASES = [
 
 
 def same(got, want):
-    got, want = (np.asarray(x).astype(np.complex128 if np.asarray(x).dtype.kind == "c" else x.dtype) for x in (got, want))
+    got, want = (
+        np.asarray(x).astype(np.complex128 if np.asarray(x).dtype.kind == "c" else x.dtype) for x in (got, want)
+    )
     assert got.shape == want.shape
     for a, b in ((got.real, want.real), (got.imag, want.imag)) if got.dtype.kind == "c" else ((got, want),):
         if got.dtype.kind in "fcV" and got.dtype.itemsize > 0 and a.dtype.kind != "b":
@@ -160,7 +162,8 @@ def test_compare(run, direction, dtype, x, y, want):
 NAMED = [
     (row.name, row.arity[0], dtype)
     for row in OPCODES.values()
-    if row.elementwise and row.name not in ("convert", "compare", "select", "stochastic-convert", "complex", "reduce-precision")
+    if row.elementwise
+    and row.name not in ("convert", "compare", "select", "stochastic-convert", "complex", "reduce-precision")
     for dtype in sorted(row.accepts, key=str)
     if dtype.numpy_dtype is not None
 ]
@@ -170,7 +173,9 @@ NAMED = [
 def test_every_opcode_has_a_meaning_for_every_type_it_accepts(name, arity, dtype):
     result = {"is-finite": ElementType.PRED}.get(name, dtype.real_part if name in ("abs", "real", "imag") else dtype)
     comp = Computation("main")
-    operands = [comp.add("parameter", attrs={"parameter_number": n}, shape=Shape.array(dtype, (4,))) for n in range(arity)]
+    operands = [
+        comp.add("parameter", attrs={"parameter_number": n}, shape=Shape.array(dtype, (4,))) for n in range(arity)
+    ]
     ins = comp.add(name, operands, shape=Shape.array(result, (4,)))
     values = np.array([0, 1, 1, 0]).astype(dtype.numpy_dtype)
     assert evaluate_instruction(ins, *[values] * arity).shape == (4,)
@@ -178,7 +183,18 @@ def test_every_opcode_has_a_meaning_for_every_type_it_accepts(name, arity, dtype
 
 # --- laws ---
 
-SMOOTH = ["exponential", "log", "tanh", "sine", "cosine", "log-plus-one", "exponential-minus-one", "cbrt", "tan", "logistic"]
+SMOOTH = [
+    "exponential",
+    "log",
+    "tanh",
+    "sine",
+    "cosine",
+    "log-plus-one",
+    "exponential-minus-one",
+    "cbrt",
+    "tan",
+    "logistic",
+]
 floats64 = st.floats(-50, 50, allow_nan=False)
 
 
@@ -202,3 +218,22 @@ def test_division_and_remainder_agree(x, y):
     assert (np.where(y == 0, x, back) == x).all()
     exact = [int(a) * int(b) >> 64 for a, b in zip(x, y, strict=True)]
     assert apply_named("mulhi", ElementType.S64, x, y).tolist() == exact
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32", "f64"])
+def test_denormals_are_kept_unless_flushing_is_asked_for(run, dtype):
+    tiny = {"f64": 2.0**-1022}.get(dtype, 2.0**-126)
+    shape = Shape.array(dtype, (2,))
+    comp = Computation("main")
+    a, b = run.parameters(comp, [shape, shape])
+    comp.root = comp.add("multiply", [a, b], shape=shape)
+    args = [run.array(dtype, [tiny, -tiny]), run.array(dtype, [0.5, 0.5])]
+    kept = evaluate_computation(comp, args).astype(np.float64)
+    assert kept.tolist() == [tiny / 2, -tiny / 2]
+    zeros = evaluate_computation(comp, args, options=Options(flush_denormals=True)).astype(np.float64)
+    assert zeros.tolist() == [0, 0]
+    assert np.signbit(zeros).tolist() == [False, True]
+
+
+def test_every_row_has_a_meaning():
+    assert set(OPCODES) == set(EVALUATORS)

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cyxla.types import Literal, Shape
-from cyxla.xla.evaluator import Evaluation, evaluate_computation
-from cyxla.xla.evaluator import functional
+from cyxla.xla.evaluator import Evaluation, evaluate_computation, functional
 from cyxla.xla.hlo import Computation
 
 S32, F32, PRED = (Shape.array(t) for t in ("s32", "f32", "pred"))
@@ -64,7 +63,9 @@ def test_integer_sums_fold_any_dimensions(dims, seed):
     x = np.random.default_rng(seed).integers(-(2**63), 2**63, (2, 3, 4), np.int64)
     comp = Computation("add")
     scalar = Shape.array("s64")
-    comp.root = comp.add("add", [comp.add("parameter", attrs={"parameter_number": n}, shape=scalar) for n in (0, 1)], shape=scalar)
+    comp.root = comp.add(
+        "add", [comp.add("parameter", attrs={"parameter_number": n}, shape=scalar) for n in (0, 1)], shape=scalar
+    )
     (got,) = functional.reduce_arrays(Evaluation(), comp, [x], [np.array(1)], sorted(dims, reverse=True))
     np.testing.assert_array_equal(got, x.sum(tuple(dims)) + 1)
 
@@ -72,7 +73,9 @@ def test_integer_sums_fold_any_dimensions(dims, seed):
 def argmax():
     """(max, index) pairs: the greater value wins, the lower index among equals."""
     comp = Computation("argmax")
-    v0, i0, v1, i1 = (comp.add("parameter", attrs={"parameter_number": n}, shape=s) for n, s in enumerate([F32, S32] * 2))
+    v0, i0, v1, i1 = (
+        comp.add("parameter", attrs={"parameter_number": n}, shape=s) for n, s in enumerate([F32, S32] * 2)
+    )
     greater = comp.add("compare", [v0, v1], {"direction": "GE"}, shape=PRED)
     value = comp.add("select", [greater, v0, v1], shape=F32)
     index = comp.add("select", [greater, i0, i1], shape=S32)
@@ -133,7 +136,9 @@ def test_scan(run, reverse):
     step.root = step.add("tuple", [total, total], shape=Shape.tuple([row, row]))
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     shape = Shape.tuple([Shape.of(x), row])
-    outs, last = run("scan", x, np.float32([10, 20]), shape=shape, called=[step], dimensions=(0,), num_carries=1, is_reverse=reverse)
+    outs, last = run(
+        "scan", x, np.float32([10, 20]), shape=shape, called=[step], dimensions=(0,), num_carries=1, is_reverse=reverse
+    )
     want = np.cumsum(x[::-1], 0)[::-1] if reverse else np.cumsum(x, 0)
     np.testing.assert_array_equal(outs, want + np.float32([10, 20]))
     np.testing.assert_array_equal(last, outs[0] if reverse else outs[-1])

@@ -73,7 +73,7 @@ def _log_plus_one(z: Array) -> Array:
 
 def _atan2(y: Array, x: Array) -> Array:
     i = complex_of(np.zeros_like(y.real), np.ones_like(y.real))
-    return -i * np.log((x + i * y) / np.sqrt(x * x + y * y))
+    return np.asarray(-i * np.log((x + i * y) / np.sqrt(x * x + y * y)))
 
 
 # fmt: off

@@ -125,7 +125,7 @@ def _odd_float32(x: Array) -> Array:
     near = x.astype(np.float32)
     short = np.where(np.abs(near.astype(np.float64)) > np.abs(x), np.nextafter(near, np.float32(0)), near)
     lost = (short.astype(np.float64) != x) & ~np.isnan(x)
-    return (short.view(np.uint32) | lost.astype(np.uint32)).view(np.float32)
+    return np.asarray(short.view(np.uint32) | lost.astype(np.uint32)).view(np.float32)
 
 
 # --- bits ---
@@ -156,7 +156,7 @@ def _bitcast_bytes(x: Array, source: ElementType, to: ElementType) -> Array:
 
 def _bitcast_bits(x: Array, source: ElementType, to: ElementType) -> Array:
     """Take the way through single bits, for types below a byte."""
-    bits = np.unpackbits(np.ascontiguousarray(x).reshape(-1).view(np.uint8), bitorder="little")
+    bits: Array = np.unpackbits(np.ascontiguousarray(x).reshape(-1).view(np.uint8), bitorder="little")
     stored = 8 * x.dtype.itemsize
     bits = bits.reshape(-1, stored)[:, : source.bits].reshape(-1, to.bits)
     holder = dtype_of(to)

@@ -136,7 +136,7 @@ class Evaluation:
         return apply_elementwise(self, computation, arrays)
 
     def scalar_function(self, computation: Computation) -> str | None:
-        """Return the opcode that a computation applies to its two scalar parameters, in order unless it commutes, or None."""
+        """Name the opcode that a computation applies to its two scalar parameters, in order unless it commutes."""
         from cyxla.xla.evaluator.vectorise import scalar_function
 
         if computation not in self._scalar_names:
@@ -344,13 +344,13 @@ def evaluate_instruction(ins: Instruction, *operands: Value, options: Options | 
     """Evaluate one instruction on values of its operands, as constant folding does."""
     ev = Evaluation(options)
     with np.errstate(all="ignore"):
-        value = handler_of(ins.opcode)(ev, ins, *operands)
+        value: Any = handler_of(ins.opcode)(ev, ins, *operands)
         if isinstance(value, GeneratorType):
             value = _drive(ev, value)
     if not isinstance(value, (np.ndarray, tuple, Token)):
         value = np.asarray(value)
     _check(ins, value)
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def _drive(ev: Evaluation, steps: Steps) -> Value:

@@ -54,19 +54,19 @@ def _power(bits: int, x: Array, y: Array) -> Array:
 def _shift_left(bits: int, x: Array, y: Array) -> Array:
     amount = unsigned(bits, y)
     far = amount >= bits
-    return np.where(far, x.dtype.type(0), x << np.where(far, 0, amount).astype(x.dtype))
+    return np.asarray(np.where(far, x.dtype.type(0), x << np.where(far, 0, amount).astype(x.dtype)))
 
 
 def _shift_right_logical(bits: int, x: Array, y: Array) -> Array:
     amount, value = unsigned(bits, y), unsigned(bits, x)
     far = amount >= bits
-    return np.where(far, value.dtype.type(0), value >> np.where(far, 0, amount).astype(value.dtype))
+    return np.asarray(np.where(far, value.dtype.type(0), value >> np.where(far, 0, amount).astype(value.dtype)))
 
 
 def _shift_right_arithmetic(bits: int, x: Array, y: Array) -> Array:
     amount = np.minimum(unsigned(bits, y), bits - 1)
     value = signed(bits, x)
-    return value >> amount.astype(value.dtype)
+    return np.asarray(value >> amount.astype(value.dtype))
 
 
 def _count_leading_zeros(bits: int, x: Array) -> Array:
@@ -77,7 +77,7 @@ def _count_leading_zeros(bits: int, x: Array) -> Array:
             high = left >= left.dtype.type(1 << step)
             length += np.where(high, step, 0)
             left = np.where(high, left >> left.dtype.type(step), left)
-    return bits - (length + (left != 0))
+    return np.asarray(bits - (length + (left != 0)))
 
 
 def _mulhi(bits: int, x: Array, y: Array) -> Array:
@@ -100,7 +100,7 @@ def _unsigned_mulhi64(x: Array, y: Array) -> Array:
     x1, x0, y1, y0 = x >> half, x & low, y >> half, y & low
     middle = x1 * y0 + ((x0 * y0) >> half)
     other = x0 * y1 + (middle & low)
-    return x1 * y1 + (middle >> half) + (other >> half)
+    return np.asarray(x1 * y1 + (middle >> half) + (other >> half))
 
 
 def _plain(ufunc: Callable[..., Any]) -> Callable[..., Any]:

@@ -42,7 +42,7 @@ def top(x: Array, k: int, *, largest: bool) -> tuple[Array, Array]:
 def _descending(key: Array) -> Array:
     """Argsort from the greatest down, equal ones staying in order."""
     backwards = np.argsort(key[..., ::-1], axis=-1, kind="stable")[..., ::-1]
-    return key.shape[-1] - 1 - backwards
+    return np.asarray(key.shape[-1] - 1 - backwards)
 
 
 # --- comparators that compare one function of one operand ---

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # Opcodes besides the elementwise ones that mean the same on a batch of scalars.
 _ALSO = frozenset({
-    "parameter", "constant", "tuple", "get-tuple-element", "copy", "opt-barrier", "call", "fusion", "broadcast", "reshape",
+    "parameter", "constant", "tuple", "get-tuple-element", "copy", "opt-barrier", "call", "fusion", "broadcast",
+    "reshape",
 })  # fmt: skip
 
 

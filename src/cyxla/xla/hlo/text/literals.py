@@ -62,6 +62,8 @@ def read_literal(c: Cursor, shape: Shape) -> Literal:
 
 
 def _read_tuple(c: Cursor, shape: Shape) -> Literal:
+    if c.match(_ELIDED):
+        return Literal(tuple(_elided_any(c, e) for e in shape.elements))
     c.enter()
     c.expect("(", f"at the start of a literal of {shape}")
     parts = []
@@ -82,6 +84,14 @@ def _read_array(c: Cursor, shape: Shape) -> Literal:
     rows = list(_rows(c, shape)) if shape.rank else [_scalar(c, shape.dtype)]
     values = _Values(c, shape, rows).read()
     return Literal(values.reshape(shape.dims), shape)
+
+
+def _elided_any(c: Cursor, shape: Shape) -> Literal:
+    if shape.is_tuple:
+        return Literal(tuple(_elided_any(c, e) for e in shape.elements))
+    if not shape.is_array:
+        raise c.error(f"there are no constants of {shape}")
+    return _elided(c, shape.static)
 
 
 def _elided(c: Cursor, shape: Shape) -> Literal:
@@ -367,7 +377,7 @@ _DIGITS: dict[ElementType, Sequence[int]] = {ElementType.F64: (0,), ElementType.
 def _spell(value: float, digits: int) -> str:
     """A decimal with so many digits; 0 means as many as the double needs."""
     if value.is_integer() and abs(value) < 1e9:
-        return "-0" if value == 0 and np.signbit(value) else str(int(value))
+        return "-0.0" if value == 0 and np.signbit(value) else str(int(value))  # XLA reads -0 as 0
     text = f"{value:.{digits}g}" if digits else repr(value)
     return text.removesuffix(".0")
 

@@ -293,6 +293,8 @@ class _Parser:
         found = self._attributes(scope, row, given)
         called = self._order_calls(row, found)
         self._check_complete(row, found, shape)
+        if row.name == "outfeed":
+            found.own.setdefault("outfeed_shape", operands[0].shape)
         shape = self._shape_of(row, operands, found.own, called, shape)
         ins = self._add(scope, row.name, operands, found, shape, called, name)
         if special is not None and row.name == "parameter":
@@ -405,7 +407,7 @@ class _Parser:
             else:
                 allowed = sorted({*by_name, *call_names(row), *COMMON, "control-predecessors"})
                 raise c.error(f"{row.name} has no attribute {name}", m.start(1), hint=f"it takes {', '.join(allowed)}")
-        return _Attributes(own, calls, {k: v for k, v in extras.items() if v != ()}, metadata, control)
+        return _Attributes(own, calls, {k: v for k, v in extras.items() if v not in ((), "")}, metadata, control)
 
     def _control(self, scope: _Scope) -> tuple[Instruction, ...]:
         c = self.cursor
@@ -463,9 +465,7 @@ class _Parser:
             raise
         except OpError as e:
             raise self.cursor.error(f"cannot infer the shape: {e.message}") from None
-        if operands and row.elementwise and found.compatible(operands[0].shape):
-            return operands[0].shape  # keeps the layout
-        return self._limited(found)
+        return self._limited(_with_layout_of(row, operands, attrs, found))
 
     def _limited(self, shape: Shape) -> Shape:
         """Refuse tuples of tuples of tuples that a few lines can make huge."""
@@ -532,6 +532,19 @@ _STATED = frozenset({
     "parameter", "constant", "iota", "custom-call", "reshape", "bitcast", "bitcast-convert", "convert", "rng", "rng-bit-generator",
     "rng-get-and-update-state", "infeed", "recv", "fusion", "async-start", "stochastic-convert", "dynamic-reshape", "broadcast",
 })  # fmt: skip
+
+
+def _with_layout_of(row: Opcode, operands: list[Instruction], attrs: dict[str, Any], shape: Shape) -> Shape:
+    """An inferred shape in the layout of the operand that it follows."""
+    if row.name == "get-tuple-element":
+        return operands[0].shape.elements[attrs["index"]]
+    source = operands[_FOLLOWED.get(row.name, 0)].shape if operands and (row.elementwise or row.name in _FOLLOWED) else shape
+    if source.layout is None or source.rank != shape.rank:
+        return shape
+    return shape.with_layout(source.layout)
+
+
+_FOLLOWED = {"select": 1, "clamp": 1, "reverse": 0, "copy": 0}
 
 
 def _nearest(opcode: str) -> str:

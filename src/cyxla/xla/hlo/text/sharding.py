@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from cyxla.xla.hlo.attributes import IotaTiles, Sharding
 from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
+from cyxla.xla.hlo.text.tile_assignment import usual_sharding
 
 _PLAIN = ("replicated", "manual", "unknown", "unreduced")
 SUBGROUPS = ("replicated", "maximal", "manual", "unreduced", "unknown")
@@ -55,10 +57,8 @@ def read_sharding(c: Cursor) -> Sharding:
     """Read ``{replicated}``, ``{devices=[2,1]0,1}``, ``{{..}, {..}}`` and so on."""
     c.enter()
     c.expect("{", "at the start of a sharding")
-    if c.at("{") or c.at("}"):
-        sharding = Sharding("tuple", elements=_elements(c))
-    else:
-        sharding = _read_one(c)
+    nested = c.at("{") or c.at("}")
+    sharding = Sharding("tuple", elements=_elements(c)) if nested else _read_one(c)
     c.leave()
     return sharding
 
@@ -79,7 +79,8 @@ def _read_one(c: Cursor) -> Sharding:
     while not c.accept("}"):
         at = c.skip()
         word = c.name("a word of a sharding")
-        for field, value in _WORDS[word](c).items() if word in _WORDS else _plain(c, word, at).items():
+        found = _WORDS[word](c) if word in _WORDS else _plain(c, word, at)
+        for field, value in found.items():
             if field in facts:
                 raise c.error(f"{word} does not go with what stands before it", at)
             facts[field] = value
@@ -98,11 +99,6 @@ def _plain(c: Cursor, word: str, at: int) -> dict[str, object]:
 def _maximal(c: Cursor) -> dict[str, object]:
     if c.name("device=") != "device":
         raise c.error("expected device= after maximal")
-    c.expect("=", "after device")
-    return {"kind": "maximal", "devices": (c.integer("a device", 0),)}
-
-
-def _device(c: Cursor) -> dict[str, object]:
     c.expect("=", "after device")
     return {"kind": "maximal", "devices": (c.integer("a device", 0),)}
 
@@ -140,9 +136,8 @@ def _metadata(c: Cursor) -> dict[str, object]:
     return {"metadata": (c.braces("metadata"),)}
 
 
-_WORDS = {
+_WORDS: dict[str, Callable[[Cursor], dict[str, object]]] = {
     "maximal": _maximal,
-    "device": _device,
     "devices": _devices,
     "last_tile_dims": _last_tile_dims,
     "last_tile_dim_replicate": lambda c: {"last_tile_dim_replicate": True},
@@ -158,11 +153,17 @@ def _checked(c: Cursor, sharding: Sharding, at: int) -> Sharding:
         raise c.error("only devices=[..] has subgroups", at)
     if subgroups > len(sharding.tile_dims):
         raise c.error(f"{subgroups} subgroups of {len(sharding.tile_dims)} tile dimensions", at)
-    return sharding
+    if sharding.last_tile_dims and sharding.last_tile_dim_replicate:
+        raise c.error("last_tile_dims and last_tile_dim_replicate exclude each other", at)
+    if len(sharding.devices) == 1 and sharding.kind == "devices":
+        raise c.error("a list of devices has more than one; for one write maximal", at)
+    if len(sharding.tile_dims) > 32:
+        raise c.error("tiles of more than 32 dimensions", at)
+    return usual_sharding(sharding)
 
 
 def sharding_text(sharding: Sharding) -> str:
-    """Spell a sharding, braces included."""
+    """Spell a sharding, braces included; its metadata is left out, as in XLA."""
     if sharding.kind == "tuple":
         return "{" + ", ".join(map(sharding_text, sharding.elements)) + "}"
     words = [_kind_text(sharding)]
@@ -172,7 +173,6 @@ def sharding_text(sharding: Sharding) -> str:
         words.append("last_tile_dims={" + ", ".join(sharding.last_tile_dims) + "}")
     if sharding.shard_group:
         words.append(f"{sharding.shard_group[0]} {sharding.shard_group[1]}")
-    words += [f"metadata={m}" for m in sharding.metadata]
     return "{" + " ".join(words) + "}"
 
 

@@ -1,0 +1,99 @@
+"""Shardings in their usual form: equal assignments of devices to tiles get equal text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from math import prod
+
+import numpy as np
+
+from cyxla.xla.hlo.attributes import IotaTiles, Sharding
+
+# Replication stands last among the subgroups, the others in this order.
+_SUBGROUP_ORDER = ("maximal", "manual", "unknown", "unreduced", "replicated")
+
+
+def usual_iota(iota: IotaTiles) -> IotaTiles:
+    """Without axes of size 1, and with axes merged that stay side by side."""
+    order = iota.transpose or tuple(range(len(iota.reshape)))
+    runs: list[list[int]] = []
+    for axis in (a for a in order if iota.reshape[a] != 1):
+        between = range(runs[-1][-1] + 1, axis) if runs else ()
+        if runs and axis > runs[-1][-1] and all(iota.reshape[a] == 1 for a in between):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    ranked = sorted(runs)
+    reshape = tuple(prod(iota.reshape[a] for a in run) for run in ranked)
+    transpose = tuple(ranked.index(run) for run in runs)
+    return IotaTiles(iota.dims, reshape or (1,), transpose if transpose != tuple(range(len(transpose))) else ())
+
+
+def _transposed_iota(iota: IotaTiles, order: tuple[int, ...]) -> IotaTiles | None:
+    """An iota with its dimensions in another order; None where axes would have to be cut unevenly."""
+    pieces: list[list[tuple[int, int, int]]] = []  # of each dimension: axis, number of the piece in it, size
+    axes = [[axis, 0, iota.reshape[axis]] for axis in (iota.transpose or range(len(iota.reshape)))]
+    for size in iota.dims:
+        mine: list[tuple[int, int, int]] = []
+        while size > 1:
+            axis, number, left = axes[0]
+            take = min(size, left)
+            if size % take or left % take:
+                return None
+            mine.append((axis, number, take))
+            size //= take
+            axes[0] = [axis, number + 1, left // take]
+            if left == take:
+                axes.pop(0)
+        while axes and axes[0][2] == 1:
+            axes.pop(0)
+        pieces.append(mine)
+    flat = [piece for d in order for piece in pieces[d]]
+    ranked = sorted(flat)
+    dims = tuple(iota.dims[d] for d in order)
+    return IotaTiles(dims, tuple(p[2] for p in ranked) or (1,), tuple(ranked.index(p) for p in flat))
+
+
+def _transposed(sharding: Sharding, order: tuple[int, ...], dims: tuple[int, ...]) -> Sharding:
+    """A sharding with its tile dimensions in another order, then cut to `dims`."""
+    if sharding.iota is None:
+        grid = np.array(sharding.devices).reshape(sharding.tile_dims).transpose(order)
+        return replace(sharding, devices=tuple(grid.reshape(-1).tolist()), tile_dims=dims)
+    turned = _transposed_iota(sharding.iota, order)
+    if turned is None:
+        return replace(sharding, tile_dims=sharding.tile_dims)
+    return replace(sharding, iota=usual_iota(turned._replace(dims=dims)), tile_dims=dims)
+
+
+def usual_sharding(sharding: Sharding) -> Sharding:
+    """Merge, sort and drop subgroups as XLA does."""
+    if sharding.kind != "devices":
+        return sharding
+    if sharding.iota is not None:
+        sharding = replace(sharding, iota=usual_iota(sharding.iota))
+    kinds = sharding.last_tile_dims or (("replicated",) if sharding.last_tile_dim_replicate else ())
+    data = len(sharding.tile_dims) - len(kinds)
+    if prod(sharding.tile_dims[:data]) == 1 and len(set(kinds)) <= 1:
+        return Sharding(kinds[0] if kinds else "replicated", shard_group=sharding.shard_group, metadata=sharding.metadata)
+    if kinds:
+        sharding = _usual_subgroups(sharding, kinds, data)
+    if sharding.last_tile_dim_replicate and sharding.devices:
+        groups = np.sort(np.array(sharding.devices).reshape(-1, sharding.tile_dims[-1]), axis=1)
+        sharding = replace(sharding, devices=tuple(groups.reshape(-1).tolist()))
+    return sharding
+
+
+def _usual_subgroups(sharding: Sharding, kinds: tuple[str, ...], data: int) -> Sharding:
+    dims = sharding.tile_dims
+    kept = sorted((_SUBGROUP_ORDER.index(kind), data + i) for i, kind in enumerate(kinds) if dims[data + i] != 1)
+    dropped = [data + i for i in range(len(kinds)) if dims[data + i] == 1]
+    order = (*range(data), *(d for _, d in kept), *dropped)
+    groups = [(kind, [d for _, d in group]) for kind, group in groupby(kept, lambda k: k[0])]
+    sizes = (*dims[:data], *(prod(dims[d] for d in group) for _, group in groups))
+    names = tuple(_SUBGROUP_ORDER[kind] for kind, _ in groups)
+    turned = _transposed(sharding, order, sizes)
+    if turned.tile_dims != sizes:  # cannot be said as an iota: left as written
+        return sharding
+    only = names == ("replicated",)
+    return replace(turned, last_tile_dims=() if only else names, last_tile_dim_replicate=only)

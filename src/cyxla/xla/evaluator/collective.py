@@ -1,7 +1,7 @@
 """Collectives. A run by itself is one replica and one partition; more of them meet through `Options.rendezvous`.
 
-A rendezvous is called as ``rendezvous(instruction, devices, operands)``, with the devices (flattened ids) that take part
-and this device's operands; it waits for all of them and returns the operands of each, in the order of `devices`.
+A rendezvous is called as ``rendezvous(instruction, devices, operands)``, with the devices (flattened ids) that take
+part and this device's operands; it waits for all of them and returns the operands of each, in the order of `devices`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def partition_id(ev: Evaluation, ins: Instruction) -> Value:
 
 
 def listed(groups: ReplicaGroups) -> list[tuple[int, ...]]:
-    """The groups, written out; none means one group of everybody."""
+    """Write out the groups; none means one group of everybody."""
     if groups.iota is None:
         return list(groups.groups)
     tiles = groups.iota
@@ -45,8 +45,9 @@ def listed(groups: ReplicaGroups) -> list[tuple[int, ...]]:
 class _Party:
     """What the ids of a collective count, and how they turn into devices.
 
-    Without a channel they are replicas, and each partition keeps to itself. With one they are flattened device ids where
-    the instruction says so, replicas with all their partitions where it could but does not, and partitions otherwise.
+    Without a channel they are replicas, and each partition keeps to itself. With one they are flattened device ids
+    where the instruction says so, replicas with all their partitions where it could but does not, and partitions
+    otherwise.
     """
 
     def __init__(self, ev: Evaluation, ins: Instruction) -> None:
@@ -75,7 +76,7 @@ class _Party:
         return [self.device // self.partitions * self.partitions + i]
 
     def devices(self, ids: Sequence[int]) -> list[int]:
-        """The devices that ids stand for."""
+        """List the devices that ids stand for."""
         for i in ids:
             if not 0 <= i < self.count:
                 raise InvalidArgumentError(
@@ -101,7 +102,7 @@ def _required_group(ev: Evaluation, ins: Instruction) -> tuple[list[int], int]:
 
 
 def _meet(ev: Evaluation, ins: Instruction, devices: list[int], operands: Operands) -> list[Operands]:
-    """The operands of each of the devices."""
+    """Get the operands of each of the devices."""
     if len(devices) == 1:
         return [operands]
     if ev.options.rendezvous is None:
@@ -164,7 +165,7 @@ def all_to_all(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
 
 @evaluates("ragged-all-to-all")
 def ragged_all_to_all(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """Every device sends slices of its rows; they land in a copy of the receiver's second operand, where the sender says."""
+    """Send slices of rows to every device; they land where the sender says in a copy of its second operand."""
     devices, place = _required_group(ev, ins)
     out = array_of(operands[1]).copy()
     for sender in _meet(ev, ins, devices, operands):
@@ -177,14 +178,14 @@ def ragged_all_to_all(ev: Evaluation, ins: Instruction, *operands: Value) -> Val
 
 @evaluates("collective-broadcast")
 def collective_broadcast(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """The operands of the first device of the group; zeros on a device that is in no group."""
+    """Get the operands of the first device of the group, or zeros on a device that is in no group."""
     found = _group(ev, ins)
     return zeros(ins.shape) if found is None else _result(ins, _meet(ev, ins, found[0], operands)[0])
 
 
 @evaluates("collective-permute", "collective-permute-start")
 def collective_permute(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """The operands of the device that sends to this one, or zeros."""
+    """Get the operands of the device that sends to this one, or zeros."""
     if ins.attrs["slice_sizes"]:
         raise UnimplementedError(f"{ins.opcode} between slices (slice_sizes)")
     party = _Party(ev, ins)
@@ -203,11 +204,11 @@ def collective_permute(ev: Evaluation, ins: Instruction, *operands: Value) -> Va
 
 @evaluates("all-reduce-done")
 def all_reduce_done(ev: Evaluation, ins: Instruction, started: Value) -> Value:
-    """The result that the start computed."""
+    """Get the result that the start computed."""
     return started
 
 
 @evaluates("all-gather-done", "collective-permute-done")
 def second_of_start(ev: Evaluation, ins: Instruction, started: Value) -> Value:
-    """The result that the start computed, which it keeps beside its operands."""
+    """Get the result that the start computed and keeps beside its operands."""
     return tuple_of(started)[1]

@@ -33,7 +33,7 @@ class DotDims:
 
     @staticmethod
     def of(ins: Instruction) -> DotDims:
-        """The dimension numbers of a dot, ragged-dot or scaled-dot."""
+        """Read the dimension numbers of a dot, ragged-dot or scaled-dot."""
         sides = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
         return DotDims(*(tuple(ins.attrs[s]) for s in sides))
 
@@ -51,7 +51,7 @@ def _others(rank: int, taken: Sequence[int]) -> tuple[int, ...]:
 
 
 def accumulator(lhs: Array, rhs: Array, result: ElementType, products: int) -> ElementType:
-    """The type in which so many products are summed.
+    """Choose the type in which so many products are summed.
 
     Integers wrap in the result type. Floats run in double precision, except that single precision stays in single
     precision when there are more than `WIDE_LIMIT` products.
@@ -94,7 +94,7 @@ def _largest(x: Array) -> int:
 
 
 def contract(lhs: Array, rhs: Array, dims: DotDims, result: ElementType) -> Array:
-    """The dot of two arrays: batch dimensions first, then the free ones of the left and of the right."""
+    """Multiply two arrays: batch dimensions come first, then the free ones of the left and of the right."""
     lhs_free, rhs_free = dims.lhs_free(lhs.ndim), dims.rhs_free(rhs.ndim)
     batch = [lhs.shape[d] for d in dims.lhs_batch]
     rows, columns = [lhs.shape[d] for d in lhs_free], [rhs.shape[d] for d in rhs_free]
@@ -113,7 +113,7 @@ def dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value) -> Value:
 
 @evaluates("scaled-dot")
 def scaled_dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value, *scales: Value) -> Value:
-    """The dot of operands multiplied by their scales first, one scale for each block of elements."""
+    """Contract operands that are multiplied by their scales first, one scale for each block of elements."""
     a, b = array_of(lhs), array_of(rhs)
     a = _scaled(a, array_of(scales[0]))
     b = _scaled(b, array_of(scales[1])) if len(scales) > 1 else b
@@ -139,7 +139,7 @@ class _Group:
 
 
 def _groups(sizes: Array, prefix_shape: tuple[int, ...], extent: int) -> Iterator[_Group]:
-    """Groups follow each other along the ragged dimension; what lies beyond its end is cut off."""
+    """Lay groups one after the other along the ragged dimension; what lies beyond its end is cut off."""
     shape = prefix_shape if sizes.ndim > 1 else ()
     table = sizes.astype(np.int64).reshape(*shape, sizes.shape[-1])
     for prefix in np.ndindex(shape):
@@ -150,7 +150,7 @@ def _groups(sizes: Array, prefix_shape: tuple[int, ...], extent: int) -> Iterato
 
 @evaluates("ragged-dot")
 def ragged_dot(ev: Evaluation, ins: Instruction, lhs: Value, rhs: Value, group_sizes: Value) -> Value:
-    """A dot in pieces: one of the left dimensions is cut into groups, each with a right operand or a result of its own."""
+    """Contract in pieces: a left dimension is cut into groups, each with a right operand or a result of its own."""
     dims, a, b = DotDims.of(ins), array_of(lhs), array_of(rhs)
     if len(ins.attrs["lhs_ragged_dims"]) != 1:
         raise UnimplementedError("ragged-dot takes one ragged dimension")

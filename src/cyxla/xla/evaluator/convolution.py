@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,8 @@ def convolve(
     kernel = k.reshape(groups, columns, prod(k.shape[1:])).transpose(0, 2, 1)
     every = (*(WindowDim(1) for _ in range(3)), *window)
     view = patches(spread(x, every, 0), every, (*x.shape[:3], *places))
-    view = view[(*[slice(None)] * x.ndim, 0, 0, 0)]  # the windows over batch, group and feature hold one element
+    one_element: Any = (*[slice(None)] * x.ndim, 0, 0, 0)  # the windows over batch, group and feature
+    view = view[one_element]
     out = convert_array(_rows_times(view, kernel, len(places), wide), result)
     order = {labels.output_batch: 0, labels.output_feature: out.ndim - 1}
     order.update({d: n + 1 for n, d in enumerate(labels.output_spatial)})
@@ -83,14 +85,14 @@ def convolve(
 
 
 def _grouped(x: Array, feature_groups: int, batch_groups: int) -> Array:
-    """``[batch, feature, spatial..]`` to ``[batch, group, feature, spatial..]``; groups are consecutive blocks of either."""
+    """``[batch, feature, spatial..]`` to ``[batch, group, feature, spatial..]``; groups are blocks of either."""
     batch, features = x.shape[0] // batch_groups, x.shape[1] // feature_groups
     blocks = x.reshape(batch_groups, batch, feature_groups, features, *x.shape[2:])
     return np.moveaxis(blocks, 0, 1).reshape(batch, batch_groups * feature_groups, features, *x.shape[2:])
 
 
 def _rows_times(view: Array, kernel: Array, spatial: int, result: ElementType) -> Array:
-    """Patches ``[batch, group, feature, places.., window..]`` times kernels, as ``[batch, places.., output feature]``."""
+    """Multiply patches ``[batch, group, feature, places.., window..]`` into ``[batch, places.., output feature]``."""
     batch, places = view.shape[0], view.shape[3 : 3 + spatial]
     splittable = (0, *range(3, 3 + spatial))
     axis = max(splittable, key=lambda d: view.shape[d])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from cyxla.errors import AlreadyExistsError, UnimplementedError
 from cyxla.xla.evaluator.evaluation import Evaluation
@@ -27,7 +27,13 @@ _ATTRIBUTE = re.compile(r'"?([\w.]+)"?\s*[=:]\s*("(?:[^"\\]|\\.)*"|[-+.\w]+)')
 _PYTHON_CALLBACKS = re.compile(r"(^|_)python_(cpu_|gpu_)?callback")
 
 
-def register_custom_call(target: str, function: CustomCall | None = None, *, replace: bool = False) -> Any:
+@overload
+def register_custom_call(target: str, function: CustomCall, *, replace: bool = False) -> CustomCall: ...
+@overload
+def register_custom_call(target: str, *, replace: bool = False) -> Callable[[CustomCall], CustomCall]: ...
+def register_custom_call(
+    target: str, function: CustomCall | None = None, *, replace: bool = False
+) -> CustomCall | Callable[[CustomCall], CustomCall]:
     """Give a custom-call target a meaning.
 
     Parameters
@@ -35,9 +41,9 @@ def register_custom_call(target: str, function: CustomCall | None = None, *, rep
     target : str
         The ``custom_call_target``.
     function : callable, optional
-        Called as ``function(evaluation, instruction, *operands)`` with NumPy arrays (tuples of them for tuples); returns an
-        array, or a tuple of arrays for a tuple result. Operands must not be written to. `options_of` reads the
-        instruction's configuration. Without it, the result is a decorator.
+        Called as ``function(evaluation, instruction, *operands)`` with NumPy arrays (tuples of them for tuples);
+        returns an array, or a tuple of arrays for a tuple result. Operands must not be written to. `options_of` reads
+        the instruction's configuration. Without it, the result is a decorator.
     replace : bool
         Allow a target that has a meaning already.
 
@@ -72,7 +78,7 @@ def _load_built_in() -> None:
 
 
 def find_custom_call(target: str, extra: Mapping[str, CustomCall] | None = None) -> CustomCall:
-    """The meaning of a target; those in `extra` come first.
+    """Look up the meaning of a target; those in `extra` come first.
 
     Raises
     ------
@@ -116,7 +122,7 @@ def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
 
 
 def options_of(ins: Instruction) -> dict[str, Any]:
-    """The options in a backend configuration such as ``{uplo = 76 : ui8, left = true}`` or a JSON object of scalars."""
+    """Read the options of a backend configuration: ``{uplo = 76 : ui8, left = true}`` or a JSON object of scalars."""
     config = ins.extras.get("backend_config") or ""
     text = config.decode() if isinstance(config, bytes) else str(config)
     return {key: _scalar(value) for key, value in _ATTRIBUTE.findall(text)}
@@ -137,5 +143,5 @@ def _scalar(text: str) -> Any:
 
 @evaluates("custom-call")
 def custom_call(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """What the target's registered function makes of the operands."""
+    """Call the target's registered function."""
     return find_custom_call(ins.attrs["custom_call_target"], ev.options.custom_calls)(ev, ins, *operands)

@@ -22,9 +22,10 @@ _ = _lapack
 
 # What annotates a value, for a compiler that places or partitions it.
 _IDENTITIES = (
-    "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost", "MoveToDevice", "Pin", "Unpin",
-    "PinToDevice", "PinToDeviceSram", "annotate_device_placement", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape",
-    "xla.sdy.LocalToGlobalShape", "xla.sdy.PropagationBarrier", "AssumeGatherIndicesInBound", "AssumeScatterIndicesInBound",
+    "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "MoveToHost", "MoveToDevice", "Pin",
+    "Unpin", "PinToDevice", "PinToDeviceSram", "annotate_device_placement", "xla.sdy.FuncResultSharding",
+    "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape", "xla.sdy.PropagationBarrier",
+    "AssumeGatherIndicesInBound", "AssumeScatterIndicesInBound",
 )  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def _qr(ev: Evaluation, ins: Instruction, a: Value) -> Value:
 
 @register_custom_call("ProductOfElementaryHouseholderReflectors")
 def _householder_product(ev: Evaluation, ins: Instruction, a: Value, taus: Value) -> Value:
-    """The first columns of the product of reflectors."""
+    """Multiply reflectors; the first columns of the product."""
     return _each(ins, lambda m, t: _lapack_of(m, "orgqr", "ungqr")(m, t)[:1], a, taus)
 
 
@@ -134,10 +135,10 @@ def _eigh(ev: Evaluation, ins: Instruction, a: Value) -> Value:
 def _csr_times_dense(
     ev: Evaluation, ins: Instruction, data: Value, row_starts: Value, columns: Value, dense: Value
 ) -> Value:
-    """A matrix of compressed rows times a matrix or vector."""
+    """Multiply a matrix of compressed rows by a matrix or vector."""
     values, starts, places, right = (array_of(o) for o in (data, row_starts, columns, dense))
     wide = accumulator(values, right, ins.shape.dtype, 0).numpy_dtype
-    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts.astype(np.int64)))
+    rows = np.repeat(np.arange(len(starts) - 1), starts[1:].astype(np.int64) - starts[:-1])
     picked = right[places[: rows.size].astype(np.int64)].astype(wide)
     factors = values[: rows.size].astype(wide).reshape(-1, *[1] * (right.ndim - 1))
     out = np.zeros(ins.shape.dims, wide)

@@ -38,6 +38,17 @@ class Indexing:
     batching: tuple[tuple[int, int], ...]
     dropped: tuple[int, ...]
 
+    @staticmethod
+    def of(ins: Instruction, vector: str, batching: str, index_batching: str, dropped: str) -> Indexing:
+        """Read the attributes, which gather and scatter name differently."""
+        attrs = ins.attrs
+        pairs = tuple(zip(attrs[batching], attrs[index_batching], strict=True))
+        return Indexing(attrs[vector], attrs["index_vector_dim"], pairs, attrs[dropped])
+
+    def batch(self, indices: Array) -> tuple[int, ...]:
+        """Sizes of the indices without the vector."""
+        return tuple(n for d, n in enumerate(indices.shape) if d != self.vector_dim)
+
     def starts(self, indices: Array, rank: int) -> list[Array | None]:
         """Where slices start in each dimension of the array, shaped for the batch dimensions; None is always 0."""
         vectors = indices[..., None] if self.vector_dim == indices.ndim else np.moveaxis(indices, self.vector_dim, -1)
@@ -75,32 +86,29 @@ def _place(batch: Sequence[int], window: Sequence[int]) -> list[int]:
 @evaluates("gather")
 def gather(ev: Evaluation, ins: Instruction, operand: Value, indices: Value) -> Value:
     """Slices of the operand, moved so that they fit, stacked in the shape of the indices."""
-    x, attrs = array_of(operand), ins.attrs
-    how = Indexing(
-        attrs["start_index_map"], attrs["index_vector_dim"],
-        tuple(zip(attrs["operand_batching_dims"], attrs["start_indices_batching_dims"], strict=True)), attrs["collapsed_slice_dims"],
-    )  # fmt: skip
-    sizes = attrs["slice_sizes"]
-    index = array_of(indices)
-    batch_rank = index.ndim - (how.vector_dim < index.ndim)
+    x, index = array_of(operand), array_of(indices)
+    sizes, offset_dims = ins.attrs["slice_sizes"], ins.attrs["offset_dims"]
+    how = Indexing.of(
+        ins, "start_index_map", "operand_batching_dims", "start_indices_batching_dims", "collapsed_slice_dims"
+    )
     kept = how.window_dims(x.ndim)
-    starts = [s if s is None else np.clip(s, 0, x.shape[d] - sizes[d]) for d, s in enumerate(how.starts(index, x.ndim))]
     whole = [d for d in kept if sizes[d] == x.shape[d]]  # a slice of everything can only start at 0
-    parts = [d for d in range(x.ndim) if d not in whole]
     windowed = [d for d in kept if d not in whole]
-    coordinates = _coordinates(parts, windowed, starts, sizes, batch_rank)
-    stacked = tuple(n for d, n in enumerate(index.shape) if d != how.vector_dim) + tuple(sizes[d] for d in windowed)
-    slices = x.transpose(*parts, *whole)[tuple(np.broadcast_to(c, stacked) for c in coordinates)] if parts else x
+    parts = [d for d in range(x.ndim) if d not in whole]
+    starts = [s if s is None else np.clip(s, 0, x.shape[d] - sizes[d]) for d, s in enumerate(how.starts(index, x.ndim))]
+    stacked = (*how.batch(index), *(sizes[d] for d in windowed))
+    at = _coordinates(parts, windowed, starts, sizes, len(how.batch(index)))
+    slices = x.transpose(*parts, *whole)[tuple(np.broadcast_to(c, stacked) for c in at)] if parts else x
     slices = np.broadcast_to(slices, stacked + tuple(x.shape[d] for d in whole))
-    batch = [d for d in range(ins.shape.rank) if d not in attrs["offset_dims"]]
-    offsets = [attrs["offset_dims"][kept.index(d)] for d in (*windowed, *whole)]
+    batch = [d for d in range(ins.shape.rank) if d not in offset_dims]
+    offsets = [offset_dims[kept.index(d)] for d in (*windowed, *whole)]
     return np.ascontiguousarray(slices.transpose(_place(batch, offsets))) if slices.ndim else slices
 
 
 def _coordinates(
     dims: Sequence[int], windowed: Sequence[int], starts: Sequence[Array | None], sizes: Sequence[int], batch_rank: int
 ) -> tuple[Array, ...]:
-    """Index arrays that broadcast to [batch.., window..], one for each of `dims`; `windowed` of them run along the window."""
+    """Make index arrays that broadcast to [batch.., window..], one for each of `dims`; `windowed` run in the window."""
     found = []
     for d in dims:
         start = starts[d]
@@ -137,12 +145,15 @@ def scatter(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
 def _targets(
     ins: Instruction, shape: tuple[int, ...], index: Array, update_shape: tuple[int, ...]
 ) -> tuple[Array, Array, list[int]]:
-    """Row-major place in the operand of each update element, whether its slice fits, and the updates' order (batch.., window..)."""
+    """Find the row-major place of each update element, whether its slice fits, and the order (batch.., window..)."""
     attrs, rank = ins.attrs, len(shape)
-    how = Indexing(
-        attrs["scatter_dims_to_operand_dims"], attrs["index_vector_dim"],
-        tuple(zip(attrs["input_batching_dims"], attrs["scatter_indices_batching_dims"], strict=True)), attrs["inserted_window_dims"],
-    )  # fmt: skip
+    how = Indexing.of(
+        ins,
+        "scatter_dims_to_operand_dims",
+        "input_batching_dims",
+        "scatter_indices_batching_dims",
+        "inserted_window_dims",
+    )
     window = list(attrs["update_window_dims"])
     batch = [d for d in range(len(update_shape)) if d not in window]
     kept = how.window_dims(rank)

@@ -1,7 +1,7 @@
 """The LAPACK custom calls that JAX emits for the CPU, run by SciPy's LAPACK.
 
-A target is ``lapack_<s|d|c|z><routine>_ffi``. Each routine below works on one problem; `_batched` runs it over the leading
-dimensions. Options arrive as the character codes LAPACK takes, so ``uplo = 76`` is "L".
+A target is ``lapack_<s|d|c|z><routine>_ffi``. Each routine below works on one problem; `_batched` runs it over the
+leading dimensions. Options arrive as the character codes LAPACK takes, so ``uplo = 76`` is "L".
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Call:
     def is_set(self, option: str, character: str) -> bool:
         """Whether an option holds this character."""
         value = self.options.get(option, 0)
-        return value == (character if isinstance(value, str) else ord(character))
+        return bool(value == (character if isinstance(value, str) else ord(character)))
 
 
 Results = tuple[Any, ...]
@@ -140,7 +140,7 @@ def _multiply_q(call: _Call, a: Array, tau: Array, c: Array, *, left: bool, adjo
 
 @lapack("geqp3", 2, 1)
 def _geqp3(call: _Call, a: Array, fixed: Array) -> Results:
-    """(R and reflectors, column order counted from 1, factors); columns marked in `fixed` go to the front and stay there."""
+    """(R and reflectors, column order counted from 1, factors); columns marked in `fixed` go to the front and stay."""
     front_order = _marked_first(fixed)
     marked = int(np.count_nonzero(fixed))
     if marked == 0:
@@ -163,10 +163,9 @@ def _geqp3(call: _Call, a: Array, fixed: Array) -> Results:
 
 def _marked_first(fixed: Array) -> Array:
     """Bring marked columns to the front, each by trading places with the first unmarked one, as LAPACK does."""
-    order, done = np.arange(fixed.size), 0
-    for column in np.flatnonzero(fixed):
-        order[[done, column]] = order[[column, done]]
-        done += 1
+    order: Array = np.arange(fixed.size)
+    for place, column in enumerate(np.flatnonzero(fixed).tolist()):
+        order[[place, column]] = order[[column, place]]
     return order
 
 
@@ -241,7 +240,7 @@ def _gees(call: _Call, a: Array) -> Results:
 @lapack("gehrd", 2)
 def _gehrd(call: _Call, a: Array) -> Results:
     """(H and reflectors, their factors, info)."""
-    low, high = int(call.options.get("low", 1)) - 1, int(call.options.get("high", a.shape[0])) - 1
+    low, high = int(call.options.get("low") or 1) - 1, int(call.options.get("high") or a.shape[0]) - 1
     packed, tau, info = call.routine("gehrd")(a, lo=low, hi=high)
     return packed, tau[: a.shape[0] - 1], info
 

@@ -73,7 +73,7 @@ def _high(x: Array) -> Array:
 
 
 def _split(value: int) -> tuple[Array, Array]:
-    return np.uint32(value & _WORD).reshape(()), np.uint32(value >> 32 & _WORD).reshape(())
+    return np.array(value & _WORD, np.uint32), np.array(value >> 32 & _WORD, np.uint32)
 
 
 def _threefry_blocks(key: int, counter: int, blocks: int) -> tuple[Array, Array]:
@@ -82,7 +82,7 @@ def _threefry_blocks(key: int, counter: int, blocks: int) -> tuple[Array, Array]
 
 
 def _threefry_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
-    """(new state, words of the shape): the counter is a plain 64-bit number."""
+    """Make (new state, words of the shape): the counter is a plain 64-bit number."""
     key, counter = (int(s) for s in state[:2])
     if shape.dtype.bits == 64:
         blocks = shape.size
@@ -101,7 +101,7 @@ def _threefry_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
 
 
 def _philox_bits(state: Array, shape: Shape) -> tuple[Array, Array]:
-    """(new state, words of the shape): the counter has 128 bits, of which a state of two words keeps the lower half."""
+    """Make (new state, words of the shape): a 128-bit counter, of which a state of two words keeps the lower half."""
     key, low = int(state[0]), int(state[1])
     high = int(state[2]) if state.size > 2 else key
     wide = shape.dtype.bits == 64
@@ -122,7 +122,7 @@ _ALGORITHMS = {"rng_three_fry": _threefry_bits, "rng_philox": _philox_bits, "rng
 
 @evaluates("rng-bit-generator")
 def rng_bit_generator(ev: Evaluation, ins: Instruction, state: Value) -> Value:
-    """(new state, random bits): narrow results take the low bits of one 32-bit word each."""
+    """Make (new state, random bits): narrow results take the low bits of one 32-bit word each."""
     old = array_of(state)
     as_words = np.ascontiguousarray(old).reshape(-1).view(np.uint64)  # a state of u32 holds pairs, lower word first
     new_shape, shape = ins.shape.elements
@@ -134,12 +134,12 @@ def _narrowed(bits: Array, dtype: ElementType) -> Array:
     if dtype.is_float:
         raise UnimplementedError(f"rng-bit-generator gives integers, not {dtype}")
     unsigned = bits.astype(np.dtype(f"u{dtype.itemsize}")) if dtype.bits >= 8 else bits & np.uint32(2**dtype.bits - 1)
-    return convert_array(unsigned, dtype) if dtype.bits < 8 else unsigned.view(dtype.numpy_dtype)
+    return convert_array(unsigned, dtype)
 
 
 @evaluates("rng-get-and-update-state")
 def rng_get_and_update_state(ev: Evaluation, ins: Instruction) -> Value:
-    """The run's 128-bit state, lower half first, before `delta` is added to it."""
+    """Get the run's 128-bit state, lower half first, and add `delta` to it."""
     state = int(ev.state.get(_STATE, _FIRST_STATE + (ev.options.seed << 64))) % 2**128
     ev.state[_STATE] = state + int(ins.attrs["delta"])
     return np.array([state % 2**64, state >> 64], np.uint64).reshape(ins.shape.dims)
@@ -147,7 +147,7 @@ def rng_get_and_update_state(ev: Evaluation, ins: Instruction) -> Value:
 
 @evaluates("rng")
 def rng(ev: Evaluation, ins: Instruction, first: Value, second: Value) -> Value:
-    """Uniform on [first, second), or normal with mean `first` and deviation `second`; one generator a run, seeded by the options."""
+    """Draw from [first, second), or normally with mean `first` and deviation `second`; one seeded generator a run."""
     generator = ev.state.setdefault("rng", np.random.default_rng(ev.options.seed))
     dtype = ins.shape.dtype
     if dtype.is_complex:

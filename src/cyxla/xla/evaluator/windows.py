@@ -30,13 +30,13 @@ def dilated(size: int, dilation: int) -> int:
 
 
 def count(size: int, w: WindowDim) -> int:
-    """Number of places of a window over a dimension of `size` elements."""
+    """Count the places of a window over a dimension of `size` elements."""
     room = dilated(size, w.base_dilation) + w.padding_low + w.padding_high - dilated(w.size, w.window_dilation)
     return max(room // w.stride + 1, 0) if room >= 0 else 0
 
 
 def spread(x: Array, window: Window, fill: Any) -> Array:
-    """Lay out an array as the window sees it: holes of the base dilation and padding filled, negative padding cut away."""
+    """Lay out an array as the window sees it: base dilation and padding filled, negative padding cut away."""
     sizes, source, target = [], [], []
     for n, w in zip(x.shape, window, strict=True):
         low, step = w.padding_low, w.base_dilation
@@ -58,7 +58,7 @@ def is_plain(window: Window) -> bool:
 
 
 def patches(x: Array, window: Window, places: Sequence[int]) -> Array:
-    """A view ``[places.., window..]`` of an array that `spread` laid out."""
+    """View an array that `spread` laid out as ``[places.., window..]``."""
     strides = [s * w.stride for s, w in zip(x.strides, window, strict=True)]
     inner = [s * w.window_dilation for s, w in zip(x.strides, window, strict=True)]
     shape = (*places, *(w.size for w in window))
@@ -104,7 +104,7 @@ class Sliding:
     def steps(self) -> Iterator[tuple[list[Array], Array | None]]:
         """For each position in the window: the elements at all places, and which of them are real."""
         for at in positions(self.window):
-            here = (..., *at)
+            here: Any = (..., *at)
             yield [v[here] for v in self.views], None if self.inside is None else self.inside[here]
 
 
@@ -204,7 +204,7 @@ def select_and_scatter(ev: Evaluation, ins: Instruction, operand: Value, source:
 
 
 def _choose(ev: Evaluation, select: Computation, sliding: Sliding) -> tuple[Array, Array, Array]:
-    """The chosen element of each window, its place, and whether the window has any: the current one stays while `select` says so."""
+    """Choose an element of each window: (it, its place, if there is one). `select` says if the current one stays."""
     best, where = (np.zeros(sliding.places, v.dtype) for v in sliding.views)
     found = np.zeros(sliding.places, np.bool_)
     if found.size == 0:

@@ -20,6 +20,7 @@ from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_dot_plain import check_plain, plain_dot
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.sums import FUSED
 from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
 from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import Instruction
@@ -31,18 +32,6 @@ STACK_BYTES = 48 << 10  # largest panel on a thread's stack
 PAGE = 4096
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 _ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
-
-_FUSED = """#ifndef CYX_FUSED
-#if defined(__clang__)
-#define CYX_FUSED
-#define CYX_FUSE _Pragma("clang fp contract(fast)")
-#else
-#define CYX_FUSED __attribute__((optimize("fp-contract=fast")))
-#define CYX_FUSE
-#endif
-#endif
-"""
-
 
 @dataclass(frozen=True)
 class Product:
@@ -101,7 +90,7 @@ def dot(ins: Instruction) -> Step:
     product = product_of(ins)
     reads = [resolve(o) for o in ins.operands]
     if not _is_tiled(ins):
-        kernel = plain_dot(ins, product.batch, product.m, product.n, product.k, product.lhs, product.rhs)
+        kernel = plain_dot(ins, reads, (product.batch, product.m, product.n, product.k), product.lhs, product.rhs)
     else:
         if product.n == 1 and product.m > 1:
             product, reads = product.swapped, reads[::-1]
@@ -158,7 +147,7 @@ class _Tiled:
 
     def kernel(self) -> Kernel:
         c = CWriter()
-        c.lines(_FUSED.splitlines())
+        c.lines(FUSED.splitlines())
         c.line(f"typedef {self.c} KERNEL_v __attribute__((vector_size({self.bytes})));")
         c.line(f"typedef {self.c} KERNEL_u __attribute__((vector_size({self.bytes}), aligned(1), may_alias));")
         c.line(f"typedef {self.c} KERNEL_e __attribute__((aligned(1), may_alias));")
@@ -279,7 +268,7 @@ def _rows_of_dots(p: Product) -> Kernel:
     c = CWriter()
     lanes = 64 // p.dtype.itemsize
     ctype = _c_type(p)
-    c.lines(_FUSED.splitlines())
+    c.lines(FUSED.splitlines())
     c.line(f"typedef {ctype} KERNEL_v __attribute__((vector_size(64)));")
     c.line(f"typedef {ctype} KERNEL_u __attribute__((vector_size(64), aligned(1), may_alias));")
     c.line(f"typedef {ctype} KERNEL_e __attribute__((aligned(1), may_alias));")

@@ -1,0 +1,52 @@
+"""Brings convolutions into the form that has kernels: channels last, one type throughout.
+
+Before::
+
+    ROOT c = bf16[1,8,5,5] convolution(bf16[1,3,7,7] x, bf16[8,3,3,3] w), window={size=3x3}, dim_labels=bf01_oi01->bf01
+
+After::
+
+    a = f32[1,7,7,3] transpose(convert(x)), dimensions={0,2,3,1}
+    b = f32[3,3,3,8] transpose(convert(w)), dimensions={2,3,1,0}
+    c = f32[1,5,5,8] convolution(a, b), window={size=3x3}, dim_labels=b01f_01io->b01f
+    ROOT r = bf16[1,8,5,5] convert(transpose(c)), dimensions={0,3,1,2}
+
+Floats narrower than 32 bits are multiplied and added in f32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from cyxla.types import ElementType
+from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.hlo.attributes import ConvDims
+from cyxla.xla.passes.build import Writer, rewrite_each
+
+
+def run(module: HloModule) -> bool:
+    """Rewrite convolutions that are not in that form."""
+    return rewrite_each(module, {"convolution": _convolution})
+
+
+def channels_last(spatial: int) -> ConvDims:
+    """The places of dimensions that kernels take: batch, space, features; space, input features, output features."""
+    places = tuple(range(1, spatial + 1))
+    return ConvDims(0, spatial + 1, places, spatial, spatial + 1, tuple(range(spatial)), 0, spatial + 1, places)
+
+
+def _convolution(ins: Instruction) -> Instruction | None:
+    dims: ConvDims = ins.attrs["dim_labels"]
+    wanted = channels_last(len(dims.input_spatial))
+    types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
+    work = max((*types, ElementType.F32), key=lambda t: t.bits) if all(t.is_float for t in types) else None
+    if dims == wanted and (work is None or all(t is work for t in types)):
+        return None
+    write = Writer(ins.computation)
+    x, w = (write.convert(o, work) if work is not None else o for o in ins.operands)
+    x = write.transpose(x, (dims.input_batch, *dims.input_spatial, dims.input_feature))
+    w = write.transpose(w, (*dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature))
+    order = (dims.output_batch, *dims.output_spatial, dims.output_feature)
+    shape = ins.shape.with_dtype(work or ins.shape.dtype)
+    attrs = {**ins.attrs, "dim_labels": wanted}
+    product = ins.computation.add("convolution", (x, w), attrs, shape=shape.with_dims([shape.dims[d] for d in order]))
+    back = write.transpose(product, [order.index(d) for d in range(len(order))])
+    return write.convert(back, ins.shape.dtype)

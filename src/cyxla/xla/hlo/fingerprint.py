@@ -73,7 +73,7 @@ def _lines(comp: Computation, known: dict[Computation, str], shapes: dict[Shape,
         if ins.attrs:
             values = tuple(ins.attrs.values())
             line += _canonical(values) if ins.opcode in NOT_PLAIN else repr(values)
-        if ins.called or ins.control_predecessors or ins.extras:
+        if ins.called or ins.control_predecessors or not ins.extras.keys().isdisjoint(MEANINGFUL_EXTRAS):
             line += _rest(ins, number, known)
         lines.append(line)
     lines.append(f"root {number[comp.root]}")

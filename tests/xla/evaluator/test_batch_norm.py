@@ -32,7 +32,10 @@ def test_inference(run, shape, feature):
 def training(hlo, x, scale, offset, feature):
     n, dims = x.shape[feature], ",".join(map(str, x.shape))
     return hlo(
-        f"(f64[{dims}], f64[{n}], f64[{n}]) batch-norm-training(p0, p1, p2), epsilon=0.25, feature_index={feature}", x, scale, offset
+        f"(f64[{dims}], f64[{n}], f64[{n}]) batch-norm-training(p0, p1, p2), epsilon=0.25, feature_index={feature}",
+        x,
+        scale,
+        offset,
     )
 
 
@@ -50,7 +53,12 @@ def test_gradient_is_the_slope_of_training(hlo):
     scale, offset = RNG.standard_normal((2, 3))
     mean, variance = moments(x, 1)
     grads = hlo(
-        "(f64[4,3], f64[3], f64[3]) batch-norm-grad(p0, p1, p2, p3, p4), epsilon=0.25, feature_index=1", x, scale, mean, variance, dy
+        "(f64[4,3], f64[3], f64[3]) batch-norm-grad(p0, p1, p2, p3, p4), epsilon=0.25, feature_index=1",
+        x,
+        scale,
+        mean,
+        variance,
+        dy,
     )
 
     def loss(*args):

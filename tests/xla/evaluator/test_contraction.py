@@ -70,7 +70,13 @@ TYPES = [
 @pytest.mark.parametrize("left, right, result, a, b, want", TYPES)
 def test_sums_run_in_a_wide_type_and_round_once(run, left, right, result, a, b, want):
     got = run(
-        "dot", run.array(left, a), run.array(right, b), to=result, dims=(), lhs_contracting_dims=(0,), rhs_contracting_dims=(0,)
+        "dot",
+        run.array(left, a),
+        run.array(right, b),
+        to=result,
+        dims=(),
+        lhs_contracting_dims=(0,),
+        rhs_contracting_dims=(0,),
     )
     assert got.dtype == element_type(result).numpy_dtype
     assert got.astype(object) == want
@@ -97,7 +103,9 @@ def test_scaled_dot_has_one_scale_for_a_block(hlo):
     a, b = numbers("f8e4m3fn", (2, 4)), numbers("f8e4m3fn", (4, 3))
     left = np.array([[1, 2], [4, 0.5]]).astype(element_type("f8e8m0fnu").numpy_dtype)
     right = np.array([[2, 1, 1], [1, 1, 8]]).astype(left.dtype)
-    got = hlo("f32[2,3] scaled-dot(p0, p1, p2, p3), lhs_contracting_dims={1}, rhs_contracting_dims={0}", a, b, left, right)
+    got = hlo(
+        "f32[2,3] scaled-dot(p0, p1, p2, p3), lhs_contracting_dims={1}, rhs_contracting_dims={0}", a, b, left, right
+    )
     wide = [x.astype(np.float64) for x in (a, b, left, right)]
     np.testing.assert_array_equal(got, (wide[0] * wide[2].repeat(2, 1)) @ (wide[1] * wide[3].repeat(2, 0)))
 
@@ -112,16 +120,23 @@ class TestRagged:
     def test_free(self, hlo, sizes):
         a, b, g = numbers("f32", (7, 3)), numbers("f32", (3, 3, 4)), np.array(sizes, np.int32)
         got = hlo(
-            "f32[7,4] ragged-dot(p0, p1, p2), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}",
+            "f32[7,4] ragged-dot(p0, p1, p2), lhs_contracting_dims={1}, rhs_contracting_dims={1}, "
+            "lhs_ragged_dims={0}, rhs_group_dims={0}",
             a, b, g,
         )  # fmt: skip
         rows = owners(sizes, 7)
-        np.testing.assert_array_equal(got, np.stack([a[i] @ b[r] if r >= 0 else np.zeros(4) for i, r in enumerate(rows)]))
+        np.testing.assert_array_equal(
+            got, np.stack([a[i] @ b[r] if r >= 0 else np.zeros(4) for i, r in enumerate(rows)])
+        )
 
     def test_contracting(self, hlo, sizes):
         a, b, g = numbers("bf16", (5, 7)), numbers("bf16", (7, 2)), np.array(sizes, np.int64)
         got = hlo(
-            "bf16[3,5,2] ragged-dot(p0, p1, p2), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}", a, b, g
+            "bf16[3,5,2] ragged-dot(p0, p1, p2), lhs_contracting_dims={1}, rhs_contracting_dims={0}, "
+            "lhs_ragged_dims={1}",
+            a,
+            b,
+            g,
         )
         rows, wide = owners(sizes, 7), [x.astype(np.float64) for x in (a, b)]
         want = np.stack([wide[0][:, rows == n] @ wide[1][rows == n] for n in range(3)])
@@ -130,8 +145,8 @@ class TestRagged:
     def test_batch(self, hlo, sizes):
         a, b, g = numbers("f64", (7, 2, 3)), numbers("f64", (7, 3, 2)), np.array(sizes, np.int32)
         got = hlo(
-            "f64[7,2,2] ragged-dot(p0, p1, p2), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, "
-            "lhs_ragged_dims={0}", a, b, g,
+            "f64[7,2,2] ragged-dot(p0, p1, p2), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+            "rhs_contracting_dims={1}, lhs_ragged_dims={0}", a, b, g,
         )  # fmt: skip
         np.testing.assert_array_equal(got, a @ b)
 
@@ -140,8 +155,8 @@ def test_ragged_groups_of_each_batch_entry(hlo):
     a, b = numbers("f32", (2, 5, 3)), numbers("f32", (2, 3, 3, 4))
     sizes = np.array([[1, 4], [3, 1]], np.int32)
     got = hlo(
-        "f32[2,5,4] ragged-dot(p0, p1, p2), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={2}, "
-        "lhs_ragged_dims={1}, rhs_group_dims={0}", a, b[:, :2], sizes,
+        "f32[2,5,4] ragged-dot(p0, p1, p2), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, "
+        "rhs_contracting_dims={2}, lhs_ragged_dims={1}, rhs_group_dims={0}", a, b[:, :2], sizes,
     )  # fmt: skip
     want = np.zeros((2, 5, 4))
     for n in range(2):

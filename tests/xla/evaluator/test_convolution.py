@@ -26,7 +26,9 @@ def by_definition(x, k, window, feature_groups, batch_groups):
         row = b + block * batch if batch_groups > 1 else b
         first = block * inner if feature_groups > 1 else 0
         for i, *tap in product(range(inner), *(range(w.size) for w in window)):
-            place = [p * w.stride + t * w.window_dilation - w.padding_low for p, t, w in zip(at, tap, window, strict=True)]
+            place = [
+                p * w.stride + t * w.window_dilation - w.padding_low for p, t, w in zip(at, tap, window, strict=True)
+            ]
             real = [n // w.base_dilation for n, w in zip(place, window, strict=True)]
             inside = all(
                 n % w.base_dilation == 0 and 0 <= r < size
@@ -40,7 +42,9 @@ def by_definition(x, k, window, feature_groups, batch_groups):
 
 def windows(size):
     small = st.integers(1, 2)
-    return st.builds(WindowDim, st.just(size), small, st.integers(-2, 3), st.integers(-2, 3), small, small, st.booleans())
+    return st.builds(
+        WindowDim, st.just(size), small, st.integers(-2, 3), st.integers(-2, 3), small, small, st.booleans()
+    )
 
 
 @st.composite
@@ -65,7 +69,9 @@ def test_convolution_is_its_definition(problem, dtype, seed):
     np.testing.assert_array_equal(got, by_definition(x, k, window, feature, batch))
 
 
-@pytest.mark.parametrize("x_order, k_order, out_order", [("bf01", "oi01", "bf01"), ("b10f", "01io", "1fb0"), ("0fb1", "i1o0", "f01b")])
+@pytest.mark.parametrize(
+    "x_order, k_order, out_order", [("bf01", "oi01", "bf01"), ("b10f", "01io", "1fb0"), ("0fb1", "i1o0", "f01b")]
+)
 def test_labels_only_permute(x_order, k_order, out_order):
     rng = np.random.default_rng(1)
     x, k = rng.integers(-5, 6, (2, 3, 5, 4)), rng.integers(-5, 6, (4, 3, 2, 3))
@@ -77,7 +83,11 @@ def test_labels_only_permute(x_order, k_order, out_order):
         out_order.index("b"), out_order.index("f"), (out_order.index("0"), out_order.index("1")),
     )  # fmt: skip
     moved = convolve(
-        x.transpose(["bf01".index(c) for c in x_order]), k.transpose(["oi01".index(c) for c in k_order]), window, labels, ElementType.S64
+        x.transpose(["bf01".index(c) for c in x_order]),
+        k.transpose(["oi01".index(c) for c in k_order]),
+        window,
+        labels,
+        ElementType.S64,
     )
     np.testing.assert_array_equal(moved, plain.transpose(["bf01".index(c) for c in out_order]))
 
@@ -106,5 +116,9 @@ ROUNDING = [
 def test_one_rounding(hlo, dtype, result, values, want):
     x = np.array(values).astype(element_type(dtype).numpy_dtype).reshape(1, -1, 1)
     n = len(values)
-    got = hlo(f"{result}[1,1,1] convolution(p0, p1), window={{size={n}}}, dim_labels=b0f_0io->b0f", x, np.ones((n, 1, 1), x.dtype))
+    got = hlo(
+        f"{result}[1,1,1] convolution(p0, p1), window={{size={n}}}, dim_labels=b0f_0io->b0f",
+        x,
+        np.ones((n, 1, 1), x.dtype),
+    )
     assert got.astype(np.float64).item() == want

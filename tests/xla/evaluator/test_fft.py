@@ -15,7 +15,9 @@ def transform(x, lengths, sign):
     return x
 
 
-@pytest.mark.parametrize("shape, rank", [((5,), 1), ((2, 6), 1), ((3, 4), 2), ((2, 3, 2, 5), 3), ((1,), 1), ((0, 4), 1)])
+@pytest.mark.parametrize(
+    "shape, rank", [((5,), 1), ((2, 6), 1), ((3, 4), 2), ((2, 3, 2, 5), 3), ((1,), 1), ((0, 4), 1)]
+)
 @pytest.mark.parametrize("kind, source, result", KINDS)
 @pytest.mark.parametrize("narrow", [False, True])
 def test_fft(hlo, kind, source, result, shape, rank, narrow):

@@ -39,8 +39,9 @@ def layouts(draw):
     low = 0 if np.dtype(dtype).kind == "u" else -2
     indices = np.random.default_rng(seed).integers(low, 6, index_shape).astype(dtype)
     return {
-        "sizes": sizes, "batching": batching, "index_batching": index_batching, "vector": tuple(vector), "dropped": dropped,
-        "slices": slices, "vector_dim": vector_dim, "indices": indices, "offsets": offsets, "result": result,
+        "sizes": sizes, "batching": batching, "index_batching": index_batching, "vector": tuple(vector),
+        "dropped": dropped, "slices": slices, "vector_dim": vector_dim, "indices": indices,
+        "offsets": offsets, "result": result,
     }  # fmt: skip
 
 
@@ -70,7 +71,8 @@ def test_gather_is_its_definition(how):
     comp = Computation("main")
     operands = parameters(comp, x, how["indices"])
     attrs = {
-        "offset_dims": tuple(how["offsets"]), "collapsed_slice_dims": tuple(how["dropped"]), "start_index_map": how["vector"],
+        "offset_dims": tuple(how["offsets"]), "collapsed_slice_dims": tuple(how["dropped"]),
+        "start_index_map": how["vector"],
         "operand_batching_dims": tuple(how["batching"]), "start_indices_batching_dims": tuple(how["index_batching"]),
         "index_vector_dim": how["vector_dim"], "slice_sizes": tuple(how["slices"]),
     }  # fmt: skip
@@ -91,8 +93,12 @@ def combiner(name, dtype):
 
 
 FUNCTIONS = {
-    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "set": lambda a, b: b, "maximum": max, "multiply": lambda a, b: a * b,
-}  # fmt: skip
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "set": lambda a, b: b,
+    "maximum": max,
+}
 
 
 @settings(max_examples=200, deadline=None)
@@ -102,9 +108,12 @@ def test_scatter_is_its_definition(how, name, dtype):
     rng = np.random.default_rng(how["indices"].size)
     x, updates = (rng.integers(0, 6, s).astype(kind) for s in (how["sizes"], how["result"]))
     want = x.copy()
-    batch_first = sorted(np.ndindex(updates.shape), key=lambda at: [i for d, i in enumerate(at) if d not in how["offsets"]])
+
+    def batch_part(at):
+        return [i for d, i in enumerate(at) if d not in how["offsets"]]
+
     with np.errstate(all="ignore"):
-        for at in batch_first:
+        for at in sorted(np.ndindex(updates.shape), key=batch_part):
             start, offset = place(at, how)
             if all(0 <= s <= n - w for s, n, w in zip(start, x.shape, how["slices"], strict=True)):
                 target = tuple(s + o for s, o in zip(start, offset, strict=True))
@@ -144,21 +153,21 @@ ENTRY main {{
   x = {dtype}[3] parameter(0)
   i = s32[4,1] parameter(1)
   u = {dtype}[4] parameter(2)
-  ROOT r = {dtype}[3] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}},
-    index_vector_dim=1, to_apply=body
+  ROOT r = {dtype}[3] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=body
 }}
 """
 TWICE = np.array([[1], [1], [9], [1]], np.int32)
+PARAMETERS = "a = {0}[] parameter(0)\n b = {0}[] parameter(1)\n "
 # fmt: off
 BODIES = [
-    # dtype   body                                                                                            start, updates, want
-    ("f32",  "a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] subtract(a, b)",               8, [1, 2, 4, 3], 2),
-    ("f32",  "a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] subtract(b, a)",               8, [1, 2, 4, 3], -6),
-    ("bf16", "a = bf16[] parameter(0)\n b = bf16[] parameter(1)\n ROOT r = bf16[] add(a, b)",                 256, [1, 1, 1, 1], 256),
-    ("f32",  "a = f32[] parameter(0)\n b = f32[] parameter(1)\n c = f32[] constant(2)\n d = f32[] multiply(a, c)\n ROOT r = f32[] add(d, b)",
-                                                                                                              1, [1, 1, 1, 1], 15),
-    ("f32",  "a = f32[] parameter(0)\n ROOT b = f32[] parameter(1)",                                          1, [5, 6, 7, 8], 8),
-    ("f32",  "a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] constant(4)",                  1, [5, 6, 7, 8], 4),
+    # dtype  body                                                                            start, updates, want
+    ("f32",  "ROOT r = f32[] subtract(a, b)",                                                8, [1, 2, 4, 3], 2),
+    ("f32",  "ROOT r = f32[] subtract(b, a)",                                                8, [1, 2, 4, 3], -6),
+    ("bf16", "ROOT r = bf16[] add(a, b)",                                                    256, [1, 1, 1, 1], 256),
+    ("f32",  "two = f32[] constant(2)\n c = f32[] multiply(a, two)\n ROOT r = f32[] add(c, b)", 1, [1, 2, 9, 3], 19),
+    ("f32",  "ROOT r = f32[] copy(b)",                                                       1, [5, 6, 7, 8], 8),
+    ("f32",  "ROOT r = f32[] constant(4)",                                                   1, [5, 6, 7, 8], 4),
 ]
 # fmt: on
 
@@ -166,7 +175,7 @@ BODIES = [
 @pytest.mark.parametrize("dtype, body, start, updates, want", BODIES)
 def test_updates_of_one_place_run_in_order(hlo, dtype, body, start, updates, want):
     kind = Shape.array(dtype).dtype.numpy_dtype
-    text = MODULE.format(body=body, dtype=dtype)
+    text = MODULE.format(body=PARAMETERS.format(dtype) + body, dtype=dtype)
     got = hlo(text, np.full(3, start, kind), TWICE, np.array(updates).astype(kind))
     np.testing.assert_array_equal(got.astype(np.float64), [start, want, start])
 
@@ -193,6 +202,11 @@ def test_variadic_scatter(hlo):
     }
     """
     sums, tops = hlo(
-        text, np.zeros(3, np.float32), np.zeros(3, np.int32), np.array([[2], [2]], np.int32), np.float32([1, 2]), np.int32([5, 4])
+        text,
+        np.zeros(3, np.float32),
+        np.zeros(3, np.int32),
+        np.array([[2], [2]], np.int32),
+        np.float32([1, 2]),
+        np.int32([5, 4]),
     )
     assert (sums.tolist(), tops.tolist()) == ([0, 0, 3], [0, 0, 5])

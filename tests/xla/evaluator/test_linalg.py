@@ -26,7 +26,8 @@ def solve(a, b, **attrs):
 @settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(sorted(TOLERANCE)), st.booleans(), st.booleans(), st.booleans(),
-    st.sampled_from(["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"]), st.lists(st.integers(0, 2), max_size=2), st.integers(1, 4), st.integers(0, 3),
+    st.sampled_from(["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"]), st.lists(st.integers(0, 2), max_size=2),
+    st.integers(1, 4), st.integers(0, 3),
 )  # fmt: skip
 def test_triangular_solve(dtype, left, lower, unit, transpose, batch, n, m):
     rng, kind = np.random.default_rng(n), element_type(dtype).numpy_dtype

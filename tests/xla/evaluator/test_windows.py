@@ -13,7 +13,13 @@ from cyxla.xla.evaluator.windows import count, spread
 from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import WindowDim
 
-FUNCTIONS = {"add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "maximum": max, "minimum": min, "xor": lambda a, b: a ^ b}
+FUNCTIONS = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "maximum": max,
+    "minimum": min,
+    "xor": lambda a, b: a ^ b,
+}
 
 
 def combiner(name, dtype, result=None, **attrs):
@@ -118,7 +124,9 @@ def test_long_windows(name, init):
 
 def test_narrow_floats_round_at_each_step():
     x = np.array([256, 1, 1, 1], np.float32).astype(Shape.array("bf16").dtype.numpy_dtype)
-    ins = instruction("reduce-window", [x, x[0] * 0], Shape.array("bf16", (1,)), [combiner("add", "bf16")], (WindowDim(4),))
+    ins = instruction(
+        "reduce-window", [x, x[0] * 0], Shape.array("bf16", (1,)), [combiner("add", "bf16")], (WindowDim(4),)
+    )
     assert evaluate_instruction(ins, x, np.asarray(x[0] * 0)).astype(np.float32) == 256
 
 

@@ -121,7 +121,7 @@ def _depthwise(c: KernelWriter, ins: Instruction, row: sums.Sums) -> None:
     """Products of neighbours: each feature has its own factor."""
     if isinstance(row, sums.VectorSums):
         c.line(" ".join(
-            f"s{v} += *(const KERNEL_u *)(x + {v * row.lanes}) * *(const KERNEL_u *)(w + {v * row.lanes});" for v in range(row.vectors)
+            f"sum{v} += *(const KERNEL_u *)(x + {v * row.lanes}) * *(const KERNEL_u *)(w + {v * row.lanes});" for v in range(row.vectors)
         ))  # fmt: skip
         return
     assert isinstance(row, sums.PlainSums)

@@ -30,6 +30,7 @@ FLOPS_NS = 60.0  # multiply-adds of f32 per ns on one core, about half of what t
 FEW_ROWS = 4
 STACK_BYTES = 48 << 10  # largest panel on a thread's stack
 PAGE = 4096
+READERS = 240
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 _ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
 
@@ -127,23 +128,23 @@ class _Tiled:
         self.last = p.n - (self.panels - 1) * self.width  # columns of the last panel
         self.last_vectors = max(1, -(-self.last // self.lanes))
         self.rows = max(1, min(p.m, 1 if p.m == 1 else table[min(self.vectors, max(table))]))
-        self.tasks, self.chunk_rows = self._chunks()
-        self.chunks = max(1, -(-p.m // self.chunk_rows))
-        self.units = p.batch * self.panels * self.chunks
         apart = p.rhs[1] * p.dtype.itemsize
         # Copying pays when enough rows read the copy.
         self.packs_all = p.rhs[2] != 1 or (apart % PAGE == 0 and apart > 0 and p.m >= 4 * self.rows)
         self.packs_last = self.packs_all or self.last % self.lanes != 0
         self.panel_bytes = -(-p.k * self.width * p.dtype.itemsize // 64) * 64
         self.on_stack = self.panel_bytes <= STACK_BYTES
-
-    def _chunks(self) -> tuple[int, int]:
-        """How many tasks, and how many rows in a chunk so that there are enough units for them."""
-        p = self.p
         wanted = cost.tasks(p.ns, max(1, p.batch * self.panels * -(-p.m // self.rows)))
-        chunks = max(1, -(-wanted // max(1, p.batch * self.panels)))
-        rows = -(-max(p.m, 1) // chunks)
-        return wanted, max(self.rows, -(-rows // self.rows) * self.rows)
+        self.chunk_rows = self._chunk_rows(wanted)
+        self.chunks = max(1, -(-p.m // self.chunk_rows))
+        self.units = max(1, p.batch * self.panels * self.chunks)
+        self.tasks = min(wanted, self.units)
+
+    def _chunk_rows(self, tasks: int) -> int:
+        """Rows of a chunk, so that there are enough units for the tasks; at least `READERS` of them share a copied panel."""
+        chunks = max(1, -(-tasks // max(1, self.p.batch * self.panels)))
+        least = max(1, -(-self.p.m // chunks), READERS if self.packs_all else 1)
+        return -(-min(least, max(self.p.m, 1)) // self.rows) * self.rows
 
     def kernel(self) -> Kernel:
         c = CWriter()

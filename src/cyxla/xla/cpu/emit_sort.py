@@ -13,6 +13,7 @@ from cyxla.xla.cpu.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
 
 RUN = 12  # this many records are sorted by insertion
+SCRATCH_BYTES = 8 << 20  # for the records of all tasks; at least eight tasks if there are rows enough
 _COMPARE_NS = 3.0
 
 
@@ -29,8 +30,8 @@ def sort(ins: Instruction) -> Step:
     reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
     types = [o.shape.dtype for o in ins.operands]
     ns = rows * length * (log2(max(length, 2)) * _COMPARE_NS + len(types))
-    tasks = cost.tasks(ns, max(1, rows))
     record = _record_bytes(types)
+    tasks = min(cost.tasks(ns, max(1, rows)), max(8, SCRATCH_BYTES // max(1, 2 * record * length)))
     c = KernelWriter(reads, writes)
     _record(c, types)
     _less(c, ins, types)

@@ -55,15 +55,15 @@ class VectorSums:
 
     def define(self, c: CWriter) -> None:
         """Declare them, zero."""
-        c.line("KERNEL_v " + ", ".join(f"s{v} = {{0}}" for v in range(self.vectors)) + ";")
+        c.line("KERNEL_v " + ", ".join(f"sum{v} = {{0}}" for v in range(self.vectors)) + ";")
 
     def add(self, c: CWriter, x: str, right: str, step: int) -> None:
         """Add products; `step` is 1."""
-        c.line(" ".join(f"s{v} += {x} * *(const KERNEL_u *)({right} + {v * self.lanes});" for v in range(self.vectors)))
+        c.line(" ".join(f"sum{v} += {x} * *(const KERNEL_u *)({right} + {v * self.lanes});" for v in range(self.vectors)))
 
     def store(self, c: CWriter, out: str) -> None:
         """Write them."""
-        c.line(" ".join(f"*(KERNEL_u *)({out} + {v * self.lanes}) = s{v};" for v in range(self.vectors)))
+        c.line(" ".join(f"*(KERNEL_u *)({out} + {v * self.lanes}) = sum{v};" for v in range(self.vectors)))
 
     @staticmethod
     def types(dtype: ElementType, lanes: int) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cyxla.errors import HloParseError
 from cyxla.xla.hlo.attributes import (
     Alias, ConvDims, DomainAttr, FrontendAttributes, Metadata, PaddingDim, ReplicaGroups, ResultAccuracy, SliceDim, WindowDim,
 )  # fmt: skip
@@ -29,7 +30,7 @@ _WORD = pattern(r"([\w.\-]++)")
 _FLOAT = pattern(r"(-?+(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+|inf|nan))(?![\w.])")
 _SLICE = pattern(rf"\[{WS}([0-9]++){WS}:{WS}([0-9]++){WS}(?::{WS}([0-9]++){WS})?\]")
 _PADDING = pattern(r"(-?[0-9]{1,19}_-?[0-9]{1,19}(?:_-?[0-9]{1,19})?(?:x-?[0-9]{1,19}_-?[0-9]{1,19}(?:_-?[0-9]{1,19})?)*+)(?![\w])")
-_NOTHING = pattern(r"(?=[,})%A-Za-z]|\Z)")
+_NOTHING = pattern(r"(?=[,})]|ROOT[ \t\r\n]|%?[A-Za-z_][\w.\-]*+[ \t\r\n]++=|\Z)")
 _WINDOW_FIELD = pattern(r"([a-z_]++)=")
 _BY_X = pattern(r"(-?[0-9]{1,19}(?:x-?[0-9]{1,19})*+)(?![\w])")
 _PAD_BY_X = pattern(r"(-?[0-9]{1,19}_-?[0-9]{1,19}(?:x-?[0-9]{1,19}_-?[0-9]{1,19})*+)(?![\w])")
@@ -122,11 +123,21 @@ def _slice(s: ShapeReader) -> tuple[SliceDim, ...]:
     def one() -> SliceDim:
         m = c.match(_SLICE)
         if m is None:
-            raise c.error(f"expected [start:limit] or [start:limit:stride], found {c.seen()}")
+            raise _bad_slice(c)
         bounds = [c.bounded(m.group(g), "a bound", m.start(g)) if m.group(g) else 1 for g in (1, 2, 3)]
         return SliceDim(*bounds)
 
     return _listed(c, one, "slice ranges")
+
+
+def _bad_slice(c: Cursor) -> HloParseError:
+    c.expect("[", "of [start:limit] or [start:limit:stride]")
+    c.integer("the start of a slice", 0)
+    c.expect(":", "after the start of a slice")
+    c.integer("the limit of a slice", 0)
+    if c.accept(":"):
+        c.integer("the stride of a slice", 0)
+    return c.error(f"expected ']' at the end of a slice, found {c.seen()}")
 
 
 def _slice_text(dims: tuple[SliceDim, ...]) -> str:
@@ -167,7 +178,7 @@ def _window(s: ShapeReader) -> tuple[WindowDim, ...]:
     c = s.cursor
     c.expect("{", "at the start of a window")
     columns: dict[str, list[list[int]]] = {}
-    start = c.pos
+    start = c.pos - 1
     while not c.accept("}"):
         if columns:
             c.accept(",")
@@ -175,9 +186,9 @@ def _window(s: ShapeReader) -> tuple[WindowDim, ...]:
         m = c.match(_WINDOW_FIELD)
         if m is None or m.group(1) not in _WINDOW:
             raise c.error(f"expected one of {', '.join(_WINDOW)}; found {c.seen()}", at)
+        at = c.skip()
         if m.group(1) in columns:
             raise c.error(f"{m.group(1)} stands twice in a window", at)
-        at = c.skip()
         v = c.match(_PAD_BY_X if m.group(1) == "pad" else _BY_X)
         if v is None:
             raise c.error(f"malformed {m.group(1)} of a window: {c.seen()}", at)
@@ -261,11 +272,9 @@ def _replica_groups_text(groups: ReplicaGroups) -> str:
 
 
 def _pairs(s: ShapeReader) -> tuple[tuple[int, int], ...]:
-    c = s.cursor
-    start = c.skip()
     found = _dims_list(s)
     if any(len(p) != 2 for p in found):
-        raise c.error("source_target_pairs holds pairs", start)
+        raise s.cursor.error("source_target_pairs holds pairs")
     return found  # type: ignore[return-value]
 
 

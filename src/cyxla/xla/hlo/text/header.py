@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from cyxla.errors import ShapeError
 from cyxla.types import Shape
 from cyxla.xla.hlo.attributes import BufferDonor, EntryLayout, InputOutputAlias
 from cyxla.xla.hlo.module import HloModule, ModuleConfig
 from cyxla.xla.hlo.text.attributes import BOOLS, KINDS, Kind, dims_text, frontend_text, read_frontend
-from cyxla.xla.hlo.text.lexer import NAME, WS, Cursor, pattern
+from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
 from cyxla.xla.hlo.text.shapes import ShapeReader
 
-_HEADER = pattern(rf"HloModule(?![\w.\-]){WS}%?+({NAME})")
 _HEADER_WORD = pattern(r"HloModule(?![\w.\-])")
 _ATTRIBUTE = pattern(rf",{WS}([A-Za-z_]\w*+)=")
-_ALIAS_KIND = pattern(rf",{WS}(may-alias|must-alias)(?![\w\-])")
 STACK_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _TABLE = pattern(rf"({'|'.join(STACK_TABLES)})(?=[ \t\r\n]+[^({{ \t\r\n])")
 _TABLE_LINE = pattern(r'([0-9]++)[ \t\r\n]++("(?:[^"\\]|\\.)*+"|\{[^{}]*+\})')
@@ -58,9 +57,14 @@ def _aliases(s: ShapeReader) -> tuple[InputOutputAlias, ...]:
             raise c.error("expected ':' after the index of an output", _after(c))
         c.expect(":", "after the index of an output")
         number, index = _parameter(s)
-        m = c.match(_ALIAS_KIND)
+        kind = "may-alias"
+        if c.accept(","):
+            at = c.skip()
+            kind = c.name("may-alias or must-alias")
+            if kind not in ("may-alias", "must-alias"):
+                raise c.error(f"expected may-alias or must-alias, found {kind!r}", at)
         c.expect(")", "after what an output aliases")
-        found.append(InputOutputAlias(output, number, index, m.group(1) if m else "may-alias"))
+        found.append(InputOutputAlias(output, number, index, kind))
     return tuple(found)
 
 
@@ -125,11 +129,8 @@ def read_header(s: ShapeReader, module: HloModule) -> bool:
     c = s.cursor
     if not _HEADER_WORD.match(c.text, c.pos):
         return False
-    m = c.match(_HEADER)
-    if m is None:
-        c.match(_HEADER_WORD)
-        raise c.error(f"expected the name of the module, found {c.seen()}")
-    module.name = m.group(1)
+    c.match(_HEADER_WORD)
+    module.name = c.name("the name of the module")
     seen: set[str] = set()
     while (m := c.match(_ATTRIBUTE)) is not None:
         name = m.group(1)
@@ -139,7 +140,25 @@ def read_header(s: ShapeReader, module: HloModule) -> bool:
         seen.add(name)
         field, kind = _ATTRIBUTES[name]
         setattr(module.config, field, kind.read(s))
+    if c.accept(","):
+        raise c.error(f"expected an attribute of the module, found {c.seen()}")
     return True
+
+
+def check_aliases(c: Cursor, module: HloModule) -> None:
+    """Refuse aliases of what is not there."""
+    result, parameters = module.entry.root.shape, [p.shape for p in module.parameters]
+    places = [(a.parameter, a.parameter_index) for a in module.config.input_output_alias]
+    places += [(d.parameter, d.parameter_index) for d in module.config.buffer_donor]
+    try:
+        for alias in module.config.input_output_alias:
+            result.subshape(alias.output_index)
+        for number, index in places:
+            if number >= len(parameters):
+                raise ShapeError(f"there is no parameter {number}")
+            parameters[number].subshape(index)
+    except ShapeError as e:
+        raise c.error(f"input_output_alias or buffer_donor: {e.message}") from None
 
 
 def header_text(name: str, config: ModuleConfig, layout: EntryLayout) -> str:

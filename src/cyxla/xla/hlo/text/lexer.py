@@ -12,6 +12,7 @@ from cyxla.errors import HloParseError
 
 WS: Final = r"[ \t\r\n]*+"
 NAME: Final = r"[\w.\-]++"
+KEYWORDS: Final = ("HloModule", "ENTRY", "ROOT")
 INT64: Final = (-(2**63), 2**63 - 1)
 MAX_NESTING: Final = 200  # of tuples, literals, operands and inline computations; real programs stay below 20
 
@@ -120,8 +121,10 @@ class Cursor:
 
     def name(self, what: str) -> str:
         """Read a name, with or without ``%``."""
+        start = self.skip()
         m = self.match(_NAME)
-        if m is None:
+        if m is None or m.group() in KEYWORDS:
+            self.pos = start
             raise self.error(f"expected {what}, found {self.seen()}")
         return m.group(1)
 

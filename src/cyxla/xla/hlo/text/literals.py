@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cyxla.errors import HloParseError
 from cyxla.types import ElementType, Kind, Literal, Shape
 from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
 
@@ -105,8 +106,17 @@ def _elided(c: Cursor, shape: Shape) -> Literal:
 def _scalar(c: Cursor, dtype: ElementType) -> _Row:
     m = c.match(_SCALAR_COMPLEX if dtype.is_complex else _SCALAR)
     if m is None:
-        raise c.error(f"expected a value of type {dtype}, found {c.seen()}")
+        raise _bad_complex(c) if dtype.is_complex else c.error(f"expected a value of type {dtype}, found {c.seen()}")
     return _Row(m.group(1), m.start(1))
+
+
+def _bad_complex(c: Cursor) -> HloParseError:
+    c.expect("(", "before the parts of a complex number")
+    for follows in (",", ")"):
+        if c.match(_SCALAR) is None:
+            break
+        c.expect(follows, "in a complex number (re, im)")
+    return c.error(f"expected a part of a complex number, found {c.seen()}")
 
 
 def _rows(c: Cursor, shape: Shape) -> Iterator[_Row]:
@@ -143,7 +153,7 @@ def _rows(c: Cursor, shape: Shape) -> Iterator[_Row]:
             return
 
 
-def _bad_row(c: Cursor, shape: Shape) -> Exception:
+def _bad_row(c: Cursor, shape: Shape) -> HloParseError:
     if c.accept("{"):
         c.match(re.compile(r"[^{}]*"))
         return c.error(f"a literal of {shape} nests {shape.rank} deep, found {c.seen()}")
@@ -241,7 +251,14 @@ class _Values:
         for row in self.rows:
             found = row.text.count(",") + 1
             if found != self.width:
-                raise self.c.error(f"{found} numbers in a row of {self.width} of a literal of {self.shape}", row.at)
+                raise self._bad_width(row, found)
+
+    def _bad_width(self, row: _Row, found: int) -> HloParseError:
+        at = row.at + len(row.text)
+        if found > self.width and not self.dtype.is_complex:
+            extra = ",".join(row.text.split(",")[self.width :])
+            at -= len(extra.lstrip())
+        return self.c.error(f"{found} elements in a row of {self.width} of a literal of {self.shape}", at)
 
     def _tokens(self, what: str) -> list[str]:
         tokens: list[str] = []
@@ -261,6 +278,8 @@ class _Values:
         c.pos, end, found = row.at, row.at + len(row.text), []
         while True:
             m = c.match(wanted)
+            if m is None and self.dtype.is_complex:
+                raise _bad_complex(c)
             if m is None or m.end() > end:
                 raise c.error(f"expected {what}, found {c.seen()}", c.skip() if m is None else row.at)
             found.append(m)
@@ -268,7 +287,7 @@ class _Values:
                 break
             c.expect(",", f"between elements of a literal of {self.shape}")
         if len(found) != self.width:
-            raise c.error(f"{len(found)} elements in a row of {self.width} of a literal of {self.shape}", row.at)
+            raise self._bad_width(row, len(found))
         return found
 
     def _place(self, i: int, places: Sequence[int] | None) -> int:

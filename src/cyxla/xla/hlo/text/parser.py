@@ -14,7 +14,7 @@ from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.opcode import OPCODES, Opcode
 from cyxla.xla.hlo.text.attributes import COMMON, kind_of
-from cyxla.xla.hlo.text.header import read_header, read_stack_frames
+from cyxla.xla.hlo.text.header import check_aliases, read_header, read_stack_frames
 from cyxla.xla.hlo.text.lexer import NAME, WS, Cursor, blank_comments, pattern
 from cyxla.xla.hlo.text.literals import read_literal
 from cyxla.xla.hlo.text.names import IGNORED_ATTRIBUTES, NOT_REQUIRED_CALLS, call_names, split_async
@@ -22,13 +22,15 @@ from cyxla.xla.hlo.text.shapes import ARRAY, ShapeReader
 
 _HEAD = pattern(rf"(ROOT[ \t\r\n]++)?+(?:%({NAME}){WS}|([A-Za-z_][\w.\-]*+)[ \t\r\n]++)=(?!=)")
 _SHAPE = pattern(rf"({ARRAY})[ \t\r\n]++(?=[a-z])")
+_SHAPE_START = pattern(r"(?:[a-z][a-z0-9]*+\[|b\()")
 _OPCODE = pattern(rf"([a-z][a-z0-9\-]*+){WS}\(")
 _OPERAND = pattern(rf"(?:({ARRAY})[ \t\r\n]++)?+%?+({NAME}){WS}(?=[,)])")
 _OPERAND_NAME = pattern(rf"%?+({NAME}){WS}(?=[,)])")
 _NESTED = pattern(rf"(?=[a-z][a-z0-9\-]*+{WS}\()")
 _ATTRIBUTE = pattern(rf",{WS}([A-Za-z_][\w.\-]*+)=")
 _MISPLACED = pattern(rf"(ROOT[ \t\r\n]++)?+%?+({NAME})")
-_SIGNATURE_NAME = pattern(rf"%?+({NAME}){WS}:")
+_SIGNATURE_NAME = pattern(rf"(%)?+{NAME}{WS}:")
+_WORD = pattern(r"([a-z][a-z0-9\-]*+)")
 _ENTRY = pattern(r"(ENTRY)(?![\w.\-])")
 _THREAD = pattern(rf",{WS}execution_thread=")
 _BARE_RHS = pattern(rf"(?:\(|{ARRAY}|[a-z][a-z0-9\-]*+{WS}\()")
@@ -85,6 +87,7 @@ class _Parser:
         while c.skip() < len(c.text):
             self._computation()
         self._choose_entry(headed)
+        check_aliases(c, self.module)
         return self.module
 
     def _choose_entry(self, headed: bool) -> None:
@@ -127,11 +130,14 @@ class _Parser:
 
     def _computation(self) -> None:
         c = self.cursor
-        is_entry = c.match(_ENTRY) is not None
         start = c.skip()
+        is_entry = c.match(_ENTRY) is not None
         if is_entry and self.entry is not None:
             raise c.error("a second ENTRY", start)
+        start = c.skip()
         name = c.name("a computation")
+        if c.text.startswith("=", c.pos):
+            raise c.error(f"expected a computation, found the attribute {name}=", start)
         declared = self._signature() if c.at("(") else None
         if not c.at("{"):
             raise c.error(f"expected '{{' of computation {name}, found {c.seen()}")
@@ -141,6 +147,8 @@ class _Parser:
         if c.match(_THREAD):
             thread = c.string("the name of a thread")
             computation.execution_thread = "" if thread == "main" else thread
+        elif c.accept(","):
+            raise c.error(f"expected execution_thread= or the next computation, found {c.seen()}")
         self.module.add_computation(computation)
         if is_entry:
             self.entry = computation
@@ -154,8 +162,9 @@ class _Parser:
             if not first:
                 c.expect(",", "between parameters")
             first = False
-            if c.match(_SIGNATURE_NAME) is None:
-                raise c.error(f"expected 'name: shape', found {c.seen()}")
+            m = c.match(_SIGNATURE_NAME)
+            if m is None or m.group(1):
+                raise c.error(f"expected 'name: shape' without %, found {c.seen()}", m.end() - 1 if m else None)
             self.shapes.read()
         c.expect("->", "after the parameters of a computation")
         at = c.skip()
@@ -235,6 +244,8 @@ class _Parser:
         if name in scope.names:
             raise c.error(f"a second instruction called {name}", m.start(2) if m.group(2) else m.start(3))
         ins = self._right_side(scope, name, self._result_shape(), name)
+        if c.accept(","):
+            raise c.error(f"expected an attribute after ',', found {c.seen()}")
         return ins, m.group(1) is not None
 
     def _no_instruction(self) -> HloParseError:
@@ -253,7 +264,7 @@ class _Parser:
         m = c.match(_SHAPE)
         if m is not None:
             return self.shapes.array(m.group(1), m.start(1))
-        if c.at("(") or not _OPCODE.match(c.text, c.pos):
+        if c.at("(") or _SHAPE_START.match(c.text, c.pos):
             return self.shapes.read()
         return None
 
@@ -265,6 +276,10 @@ class _Parser:
         start = c.skip()
         m = c.match(_OPCODE)
         if m is None:
+            word = c.match(_WORD)
+            if word is not None and word.group(1) in OPCODES:
+                raise c.error(f"expected '(' after {word.group(1)}, found {c.seen()}")
+            c.pos = start
             raise c.error(f"expected an opcode and '(', found {c.seen()}", start)
         opcode = m.group(1)
         row = OPCODES.get(opcode)
@@ -287,18 +302,20 @@ class _Parser:
         if special is not None:
             attr, reader = special
             given[attr] = reader(self, shape)
+            at = c.skip()
             c.expect(")", f"after the argument of {row.name}")
         else:
             operands = self._operands(scope, row, m.end() - 1)
+        after = c.skip()
         found = self._attributes(scope, row, given)
-        called = self._order_calls(row, found)
-        self._check_complete(row, found, shape)
+        called = self._order_calls(row, found, after)
+        self._check_complete(row, found, shape, after)
         if row.name == "outfeed":
             found.own.setdefault("outfeed_shape", operands[0].shape)
-        shape = self._shape_of(row, operands, found.own, called, shape)
+        shape = self._shape_of(row, operands, found.own, called, shape, m.end() - 1)
         ins = self._add(scope, row.name, operands, found, shape, called, name)
         if special is not None and row.name == "parameter":
-            scope.places[ins] = m.start(1)
+            scope.places[ins] = at
         return ins
 
     def _add(
@@ -416,14 +433,13 @@ class _Parser:
         while not c.accept("}"):
             if found:
                 c.expect(",", "between control predecessors")
-            start = c.skip()
             name = c.name("an instruction")
             if name not in scope.names:
-                raise c.error(f"no instruction {name} stands before this", start)
+                raise c.error(f"no instruction {name} stands before this")
             found.append(scope.names[name])
         return tuple(found)
 
-    def _order_calls(self, row: Opcode, found: _Attributes) -> tuple[Computation, ...]:
+    def _order_calls(self, row: Opcode, found: _Attributes, at: int) -> tuple[Computation, ...]:
         """Called computations in the row's order."""
         calls = found.calls
         if not calls and not row.calls:
@@ -431,40 +447,40 @@ class _Parser:
         if row.name in IGNORED_ATTRIBUTES:
             return ()
         if row.name == "conditional" and "branch_computations" not in calls:
-            return (*self._call_of(row, calls, "true_computation"), *self._call_of(row, calls, "false_computation"))
+            return (*self._call_of(row, calls, "true_computation", at), *self._call_of(row, calls, "false_computation", at))
         if row.name in NOT_REQUIRED_CALLS:
             return tuple(comp for group in calls.values() for comp in group)
-        return tuple(comp for name in row.calls for comp in self._call_of(row, calls, name))
+        return tuple(comp for name in row.calls for comp in self._call_of(row, calls, name, at))
 
-    def _call_of(self, row: Opcode, calls: dict[str, tuple[Computation, ...]], name: str) -> tuple[Computation, ...]:
+    def _call_of(self, row: Opcode, calls: dict[str, tuple[Computation, ...]], name: str, at: int) -> tuple[Computation, ...]:
         if name not in calls:
-            raise self.cursor.error(f"{row.name} needs the attribute {name}")
+            raise self.cursor.error(f"{row.name} needs the attribute {name}", at)
         return calls[name]
 
-    def _check_complete(self, row: Opcode, found: _Attributes, shape: Shape | None) -> None:
-        """Refuse what is missing, at the token after the instruction."""
+    def _check_complete(self, row: Opcode, found: _Attributes, shape: Shape | None, at: int) -> None:
+        """Refuse what is missing, at the token after the operands."""
         for attr in row.attrs:
             if attr.required and attr.name not in found.own:
-                raise self.cursor.error(f"{row.name} needs the attribute {attr.name}")
+                raise self.cursor.error(f"{row.name} needs the attribute {attr.name}", at)
         if row.name == "infeed" and shape is not None and not (shape.is_tuple and len(shape.elements) == 2):
-            raise self.cursor.error(f"the result of infeed is a tuple (data, token), not {shape}")
+            raise self.cursor.error(f"the result of infeed is a tuple (data, token), not {shape}", at)
 
     def _shape_of(
-        self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], called: tuple[Computation, ...], shape: Shape | None
-    ) -> Shape:
+        self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], called: tuple[Computation, ...], shape: Shape | None, at: int,
+    ) -> Shape:  # fmt: skip
         """The stated shape, else the one that follows from the operands."""
         if shape is not None:
             return shape
         if row.name == "tuple":
             return self._limited(Shape.tuple([o.shape for o in operands]))
         if row.name in _STATED:
-            raise self.cursor.error(f"the shape of {row.name} must be written")
+            raise self.cursor.error(f"the shape of {row.name} must be written", at)
         try:
             found = infer_shape(row.name, operands, attrs, called, None)
         except HloParseError:
             raise
         except OpError as e:
-            raise self.cursor.error(f"cannot infer the shape: {e.message}") from None
+            raise self.cursor.error(f"cannot infer the shape: {e.message}", at) from None
         return self._limited(_with_layout_of(row, operands, attrs, found))
 
     def _limited(self, shape: Shape) -> Shape:
@@ -486,13 +502,14 @@ class _Parser:
             row = OPCODES[f"async-{stage}"]
             operands = self._operands(scope, row, at)
             found = self._attributes(scope, row, {})
-            shape = self._shape_of(row, operands, {}, (), shape)
+            shape = self._shape_of(row, operands, {}, (), shape, at)
             return self._add(scope, row.name, operands, found, shape, (), name)
         row = OPCODES[wrapped]
         operands = self._operands(scope, row, at)
+        after = c.skip()
         found = self._attributes(scope, row, {}, ("async_execution_thread",))
-        called = self._order_calls(row, found)
-        self._check_complete(row, found, None)
+        called = self._order_calls(row, found, after)
+        self._check_complete(row, found, None, after)
         if shape is None or not shape.is_tuple or len(shape.elements) < 2:
             raise c.error(f"{wrapped}-start has a result ((operands), result, ..), not {shape}")
         thread = found.own.pop("async_execution_thread", "")
@@ -514,7 +531,10 @@ class _Parser:
     # Arguments that stand in the parentheses
 
     def _parameter_number(self, _shape: Shape | None) -> int:
-        return self.cursor.integer("the number of a parameter", 0)
+        number = self.cursor.integer("the number of a parameter")
+        if number < 0:
+            raise self.cursor.error(f"the number of a parameter is {number}")
+        return number
 
     def _constant(self, shape: Shape | None) -> Literal:
         if shape is None:

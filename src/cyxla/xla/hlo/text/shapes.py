@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cyxla.errors import DTypeError, ShapeError, UnimplementedError
-from cyxla.types import COMBINE, UNBOUNDED, ElementType, Layout, Shape, SplitConfig, element_type
+from cyxla.types import COMBINE, UNBOUNDED, ElementType, Layout, Shape, SplitConfig, element_type, is_element_type
 from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
 
 # A brace right behind the sizes is a layout when an order of dimensions or a colon follows, as in `{1,0}` and `{:S(2)}`.
@@ -14,8 +14,9 @@ ARRAY = rf"[a-z][a-z0-9]*+\[[^\[\](){{}}\x22]*+\]{_LAYOUT}"  # for use inside la
 _ARRAY = pattern(f"({ARRAY})")
 _PARTS = re.compile(r"([a-z0-9]+)\[([^\]]*)\](?:[ \t\r\n]*\{(.*)\})?", re.DOTALL)
 _PLAIN_SIZES = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*")
-_SIZE = pattern(r"(<=)?([0-9]++|\?)(?=[ \t\r\n]*[,\]])")
+_SIZE = pattern(r"(<=)?([0-9]++|\?)(?![\w.\-])")
 _EXTRA = pattern(r"(SC|D|T|L|E|S|P|M|#|\*)\(")
+_OPEN = pattern(r"([a-z][a-z0-9]*+)\[")
 _BUFFER = pattern(r"b\(")
 _DIM_LEVEL = pattern(r"([DCSHLdcshl]\+?~?)")
 _NOT_DENSE = (ElementType.TUPLE, ElementType.BUFFER)
@@ -38,6 +39,10 @@ class ShapeReader:
             return self.array(m.group(1), m.start(1))
         if c.at("("):
             return self._tuple()
+        if (m := _OPEN.match(c.text, c.pos)) is not None and is_element_type(m.group(1)):
+            c.pos = m.end()
+            self._sizes("?", c.pos)
+            raise c.error(f"expected ']' after the sizes of dimensions, found {c.seen()}")
         if c.match(_BUFFER):
             raise UnimplementedError("buffer shapes b(..) are not supported")
         raise c.error(f"expected a shape, found {c.seen()}")
@@ -91,9 +96,14 @@ class ShapeReader:
         if layout is not None and not (layout.minor_to_major or dims) and str(layout) == "{}":
             layout = None  # `f32[]{}` says nothing
         try:
-            return Shape.array(dtype, dims, dynamic=dynamic, layout=layout)
+            Shape.array(dtype, dims, dynamic=dynamic)
         except ShapeError as e:
             raise c.error(e.message, at) from None
+        try:
+            return Shape.array(dtype, dims, dynamic=dynamic, layout=layout)
+        except ShapeError as e:
+            c.pos = at + len(spelled)
+            raise c.error(e.message) from None
 
     def _sizes(self, inner: str, at: int) -> tuple[tuple[int, ...], tuple[bool, ...]]:
         if _PLAIN_SIZES.fullmatch(inner):

@@ -12,6 +12,7 @@ from cyxla.xla.hlo.text.tile_assignment import usual_sharding
 _PLAIN = ("replicated", "manual", "unknown", "unreduced")
 SUBGROUPS = ("replicated", "maximal", "manual", "unreduced", "unknown")
 _LIST = pattern(r"\[([0-9, \t\r\n]*+)\]")
+_DEVICE = pattern("device=")
 _TRANSPOSE = pattern(rf"T{WS}\(([0-9, \t\r\n]*+)\)")
 
 
@@ -79,6 +80,8 @@ def _read_one(c: Cursor) -> Sharding:
     while not c.accept("}"):
         at = c.skip()
         word = c.name("a word of a sharding")
+        if word == "maximal" and not _DEVICE.match(c.text, c.pos):
+            raise c.error("expected device=N after maximal", at)
         found = _WORDS[word](c) if word in _WORDS else _plain(c, word, at)
         for field, value in found.items():
             if field in facts:
@@ -97,9 +100,7 @@ def _plain(c: Cursor, word: str, at: int) -> dict[str, object]:
 
 
 def _maximal(c: Cursor) -> dict[str, object]:
-    if c.name("device=") != "device":
-        raise c.error("expected device= after maximal")
-    c.expect("=", "after device")
+    c.match(_DEVICE)
     return {"kind": "maximal", "devices": (c.integer("a device", 0),)}
 
 
@@ -112,8 +113,6 @@ def _devices(c: Cursor) -> dict[str, object]:
     devices = [c.integer("a device", 0)]
     while c.accept(","):
         devices.append(c.integer("a device", 0))
-    if len(devices) != prod(dims):
-        raise c.error(f"{len(devices)} devices for tiles of {list(dims)}", start)
     return {"kind": "devices", "tile_dims": dims, "devices": tuple(devices)}
 
 
@@ -155,6 +154,8 @@ def _checked(c: Cursor, sharding: Sharding, at: int) -> Sharding:
         raise c.error(f"{subgroups} subgroups of {len(sharding.tile_dims)} tile dimensions", at)
     if sharding.last_tile_dims and sharding.last_tile_dim_replicate:
         raise c.error("last_tile_dims and last_tile_dim_replicate exclude each other", at)
+    if sharding.kind == "devices" and sharding.iota is None and len(sharding.devices) != prod(sharding.tile_dims):
+        raise c.error(f"{len(sharding.devices)} devices for tiles of {list(sharding.tile_dims)}", at)
     if len(sharding.devices) == 1 and sharding.kind == "devices":
         raise c.error("a list of devices has more than one; for one write maximal", at)
     if len(sharding.tile_dims) > 32:

@@ -99,10 +99,10 @@ static inline uint8_t cyx_fn8_from_f32(float x, int m, int bias) {
   return (uint8_t)((u >> 24 & 0x80) | (mag >= 0x7f800000 || code > 0x7f ? 0x7f : code));
 }
 
-/* No infinity, no negative zero, code 0x80 is NaN, and so is what overflows. */
+/* No infinity, no negative zero, code 0x80 is NaN, and so is what overflows. That NaN is negative: first in the total order. */
 static inline float cyx_f32_from_fnuz8(uint8_t h, int m, int bias) {
   const uint32_t sign = (uint32_t)(h & 0x80) << 24;
-  return cyx_from_bits_f32(h == 0x80 ? 0x7fc00000 : sign | cyx_bits_f32(cyx_small_decode(h & 0x7f, m, bias)));
+  return cyx_from_bits_f32(h == 0x80 ? 0xffc00000 : sign | cyx_bits_f32(cyx_small_decode(h & 0x7f, m, bias)));
 }
 
 static inline uint8_t cyx_fnuz8_from_f32(float x, int m, int bias) {
@@ -280,4 +280,16 @@ static inline double cyx_reduce_precision_f64(double x, int e, int m) {
     u = mag <= (1023 - bias) << 52 ? sign : u;
   }
   return nan ? x : cyx_from_bits_f64(u);
+}
+
+static inline uint16_t cyx_reduce_precision_f16(uint16_t x, int e, int m) {
+  uint32_t u = x;
+  const uint32_t sign = u & 0x8000, nan = (u & 0x7fff) > 0x7c00;
+  if (m < 10) u = (u + ((1u << (9 - m)) - 1) + ((u >> (10 - m)) & 1)) & ~((1u << (10 - m)) - 1);
+  if (e < 5) {
+    const uint32_t mag = u & 0x7c00, bias = (1u << (e - 1)) - 1;
+    u = mag > (15 + bias) << 10 ? sign | 0x7c00 : u;
+    u = mag <= (15 - bias) << 10 ? sign : u;
+  }
+  return (uint16_t)(nan ? x : u);
 }

@@ -3,7 +3,7 @@
 import cyxla
 import pytest
 from cyxla.errors import HloParseError, OpError, UnimplementedError
-from cyxla.hlo import HloModule, parse_module
+from cyxla.xla.hlo import HloModule, parse_module
 
 import xla_cases
 

@@ -116,8 +116,6 @@ def convert(to: E, of: E, x: str) -> str:
 def _convert_complex(to: E, of: E, x: str) -> str:
     if to.is_complex:
         return f"cyx_{to}_from_{of}({x})"
-    if to is E.PRED:
-        return f"(uint8_t)({x}.re != 0 || {x}.im != 0)"
     return convert(to, of.real_part, f"{x}.re")
 
 
@@ -200,14 +198,14 @@ _PREDICATE = {
 }
 _REAL = {   # computed in {t}, which is f32 for narrow types
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}", "negate": "-{0}",
-    "real": "{0}", "imag": "0", "abs": "__builtin_fabs{s}({0})", "sqrt": "__builtin_sqrt{s}({0})",
+    "real": "{0}", "abs": "__builtin_fabs{s}({0})", "sqrt": "__builtin_sqrt{s}({0})",
     "maximum": "cyx_maximum_{t}({0}, {1})", "minimum": "cyx_minimum_{t}({0}, {1})",
     **{name: "cyx_%s_{t}({0})" % name.replace("-", "_") for name in (
         "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one", "log", "log-plus-one",
         "logistic", "tanh", "tan", "sine", "cosine", "rsqrt", "cbrt", "erf", "acos", "acosh", "asin", "asinh", "atanh", "sinh", "cosh")},
     **{name: "cyx_%s_{t}({0}, {1})" % name for name in ("remainder", "power", "atan2")},
 }
-_EXACT = frozenset({"negate", "real", "imag", "abs", "maximum", "minimum", "sign", "ceil", "floor"})  # results need no rounding
+_EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign", "ceil", "floor"})  # results need no rounding
 _COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
     "add": "cyx_add_{t}({0}, {1})", "subtract": "cyx_subtract_{t}({0}, {1})", "multiply": "cyx_multiply_{t}({0}, {1})",
     "divide": "cyx_divide_{t}({0}, {1})", "negate": "cyx_negate_{t}({0})", "abs": "cyx_abs_{t}({0})", "real": "{0}.re", "imag": "{0}.im",
@@ -255,6 +253,8 @@ def _float(opcode: str, dtype: E, xs: Sequence[str], attrs: Mapping[str, Any]) -
     t = "f64" if dtype is E.F64 else "f32"
     if opcode == "reduce-precision":
         return _reduce_precision(dtype, t, xs[0], attrs)
+    if opcode == "imag":
+        return load(dtype, "0") if is_narrow(dtype) else "0"
     if opcode == "clamp":
         return f"cyx_minimum_{t}(cyx_maximum_{t}({xs[1]}, {xs[0]}), {xs[2]})"
     form = _REAL.get(opcode)
@@ -265,10 +265,10 @@ def _float(opcode: str, dtype: E, xs: Sequence[str], attrs: Mapping[str, Any]) -
 
 
 def _reduce_precision(dtype: E, t: str, x: str, attrs: Mapping[str, Any]) -> str:
-    own_exponent, own_mantissa = {E.F64: (11, 52), E.F32: (8, 23), E.BF16: (8, 7), E.F16: (5, 10)}.get(dtype, (8, 23))
     e, m = int(attrs["exponent_bits"]), int(attrs["mantissa_bits"])
-    full = (11, 52) if t == "f64" else (8, 23)
-    value = f"cyx_reduce_precision_{t}({x}, {e if e < own_exponent else full[0]}, {m if m < own_mantissa else full[1]})"
+    if dtype is E.F16:  # denormals are rounded at the places of their own bits
+        return load(dtype, f"cyx_reduce_precision_f16({store(dtype, x)}, {e}, {m})")
+    value = f"cyx_reduce_precision_{t}({x}, {e}, {m})"
     return round_narrow(dtype, value) if is_narrow(dtype) else value
 
 

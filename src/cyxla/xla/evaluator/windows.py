@@ -15,13 +15,13 @@ from cyxla.xla.evaluator.elementwise import apply_named
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.gather_scatter import combine_at
 from cyxla.xla.evaluator.registry import evaluates
-from cyxla.xla.evaluator.values import Array, Value, array_of
+from cyxla.xla.evaluator.values import Array, Value, array_of, is_narrow_float
 from cyxla.xla.hlo.attributes import Window, WindowDim
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 
-# Windows of more elements than this are reduced by doubling: log2(n) steps in place of n.
-DOUBLING_FROM = 32
+# Windows of more elements than this may be reduced by doubling: log2(n) steps in place of n.
+DOUBLING_FROM = 16
 
 
 def dilated(size: int, dilation: int) -> int:
@@ -116,7 +116,7 @@ def reduce_window(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
     window: Window = ins.attrs["window"] or tuple(WindowDim(1) for _ in arrays[0].shape)
     body = ins.called[0]
     name = ev.scalar_function(body) if number == 1 else None
-    if name in _ASSOCIATIVE and _is_unit(name, inits[0]) and prod(w.size for w in window) > DOUBLING_FROM:
+    if name in _ASSOCIATIVE and _is_unit(name, inits[0]) and _doubles(name, arrays[0], window):
         return _by_doubling(name, arrays[0], inits[0], window)
     results = _fold(ev, body, Sliding.over(arrays, window), inits)
     return tuple(results) if ins.shape.is_tuple else results[0]
@@ -135,20 +135,30 @@ def _fold(ev: Evaluation, body: Computation, sliding: Sliding, inits: list[Array
 _ASSOCIATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
 
+def _doubles(name: str, x: Array, window: Window) -> bool:
+    """Whether a reduction runs by doubling: a long one, unless narrow floats are to be rounded at each step.
+
+    Long running totals, of which compilers make trees, are rounded once.
+    """
+    if prod(w.size for w in window) <= DOUBLING_FROM:
+        return False
+    rounds = is_narrow_float(from_numpy(x.dtype)) and name in ("add", "multiply")
+    return not rounds or any(
+        w.size == n and w.stride == 1 and sorted((w.padding_low, w.padding_high)) == [0, n - 1]
+        for n, w in zip(x.shape, window, strict=True)
+    )
+
+
 def _is_unit(name: str, init: Array) -> bool:
     """Whether the initial value leaves every element as it is, so that it may be folded in any number of times."""
     dtype, value = from_numpy(init.dtype), init[()]
     if name in ("add", "or", "xor"):
         return bool(value == 0)
-    if name == "multiply":
+    if name == "multiply" or dtype is ElementType.PRED and name == "and":
         return bool(value == 1)
     if name == "and":
-        return (
-            bool(value == np.bool_(True))
-            if dtype is ElementType.PRED
-            else bool(np.bitwise_not(init.astype(np.int64)) == 0)
-        )
-    return bool(value == _extreme(dtype, highest=name == "minimum")) if not dtype.is_complex else False
+        return int(value) == (-1 if dtype.is_signed else 2**dtype.bits - 1)
+    return not dtype.is_complex and bool(value == _extreme(dtype, highest=name == "minimum"))
 
 
 def _extreme(dtype: ElementType, *, highest: bool) -> Any:
@@ -163,7 +173,9 @@ def _extreme(dtype: ElementType, *, highest: bool) -> Any:
 def _by_doubling(name: str, x: Array, init: Array, window: Window) -> Array:
     """Reduce one dimension after the other; in each, windows of 2n are made of two windows of n."""
     dtype = from_numpy(x.dtype)
-    wide = ElementType.F64 if dtype is ElementType.F32 and name == "add" else dtype
+    wide = dtype
+    if name in ("add", "multiply"):
+        wide = ElementType.F64 if dtype.is_float else ElementType.C128 if dtype.is_complex else dtype
     work = convert_array(spread(x, window, init), wide)
     for d, w in enumerate(window):
         work = _along(name, np.moveaxis(work, d, 0), w, wide)

@@ -9,8 +9,17 @@ from typing import Any
 
 from cyxla.errors import HloParseError
 from cyxla.xla.hlo.attributes import (
-    Alias, ConvDims, DomainAttr, FrontendAttributes, Metadata, PaddingDim, ReplicaGroups, ResultAccuracy, SliceDim, WindowDim,
-)  # fmt: skip
+    Alias,
+    ConvDims,
+    DomainAttr,
+    FrontendAttributes,
+    Metadata,
+    PaddingDim,
+    ReplicaGroups,
+    ResultAccuracy,
+    SliceDim,
+    WindowDim,
+)
 from cyxla.xla.hlo.text.lexer import WS, Cursor, balanced_end, pattern, quote
 from cyxla.xla.hlo.text.literals import literal_text, read_literal
 from cyxla.xla.hlo.text.shapes import ShapeReader
@@ -29,11 +38,12 @@ _DIMS = pattern(r"\{([0-9, \t\r\n-]*+)\}")
 _WORD = pattern(r"([\w.\-]++)")
 _FLOAT = pattern(r"(-?+(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+|inf|nan))(?![\w.])")
 _SLICE = pattern(rf"\[{WS}([0-9]++){WS}:{WS}([0-9]++){WS}(?::{WS}([0-9]++){WS})?\]")
-_PADDING = pattern(r"(-?[0-9]{1,19}_-?[0-9]{1,19}(?:_-?[0-9]{1,19})?(?:x-?[0-9]{1,19}_-?[0-9]{1,19}(?:_-?[0-9]{1,19})?)*+)(?![\w])")
+_N = "-?[0-9]{1,19}"
+_PADDING = pattern(rf"({_N}_{_N}(?:_{_N})?(?:x{_N}_{_N}(?:_{_N})?)*+)(?![\w])")
 _NOTHING = pattern(r"(?=[,})]|ROOT[ \t\r\n]|%?[A-Za-z_][\w.\-]*+[ \t\r\n]++=|\Z)")
 _WINDOW_FIELD = pattern(r"([a-z_]++)=")
-_BY_X = pattern(r"(-?[0-9]{1,19}(?:x-?[0-9]{1,19})*+)(?![\w])")
-_PAD_BY_X = pattern(r"(-?[0-9]{1,19}_-?[0-9]{1,19}(?:x-?[0-9]{1,19}_-?[0-9]{1,19})*+)(?![\w])")
+_BY_X = pattern(rf"({_N}(?:x{_N})*+)(?![\w])")
+_PAD_BY_X = pattern(rf"({_N}_{_N}(?:x{_N}_{_N})*+)(?![\w])")
 _DIM_LABELS = pattern(r"([a-z0-9?]++)_([a-z0-9?]++)->([a-z0-9?]++)")
 _KEY = pattern(rf"(?:([\w.\-/:$@]++)|\"((?:[^\"\\]|\\[\s\S])*+)\"){WS}=")
 _PRECISIONS = ("default", "high", "highest", "packed_nibble")
@@ -295,7 +305,8 @@ def _aliasing(s: ShapeReader) -> tuple[Alias, ...]:
 
 
 def _aliasing_text(aliases: tuple[Alias, ...]) -> str:
-    return "{" + ", ".join(f"{dims_text(a.output_index)}: ({a.operand}, {dims_text(a.operand_index)})" for a in aliases) + "}"
+    parts = [f"{dims_text(a.output_index)}: ({a.operand}, {dims_text(a.operand_index)})" for a in aliases]
+    return "{" + ", ".join(parts) + "}"
 
 
 def _domain(s: ShapeReader) -> DomainAttr:
@@ -453,11 +464,12 @@ def _profile(s: ShapeReader) -> tuple[int, ...]:
 
 
 # fmt: off
+_STRING, _INT = KINDS["string"], KINDS["int"]
 _METADATA: dict[str, Kind] = {  # in the order they are printed
-    "op_type": KINDS["string"], "op_name": KINDS["string"], "source_file": KINDS["string"],
-    "source_line": KINDS["int"], "source_end_line": KINDS["int"], "source_column": KINDS["int"], "source_end_column": KINDS["int"],
-    "profile_type": KINDS["dims"], "deduplicated_name": KINDS["string"], "scheduling_name": KINDS["string"],
-    "stack_frame_id": KINDS["int"], "size_of_generated_code_in_bytes": KINDS["int"], "size_of_memory_working_set_in_bytes": KINDS["int"],
+    "op_type": _STRING, "op_name": _STRING, "source_file": _STRING,
+    "source_line": _INT, "source_end_line": _INT, "source_column": _INT, "source_end_column": _INT,
+    "profile_type": KINDS["dims"], "deduplicated_name": _STRING, "scheduling_name": _STRING,
+    "stack_frame_id": _INT, "size_of_generated_code_in_bytes": _INT, "size_of_memory_working_set_in_bytes": _INT,
     "preserve_layout": KINDS["bool"],
 }
 # fmt: on

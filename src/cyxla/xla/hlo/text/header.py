@@ -186,5 +186,3 @@ def read_stack_frames(c: Cursor) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def stack_frames_text(tables: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
     """Spell the stack-frame tables."""
     return "".join(f"{name}\n" + "".join(f"{line}\n" for line in lines) + "\n" for name, lines in tables)
-
-

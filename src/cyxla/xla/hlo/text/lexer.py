@@ -18,7 +18,7 @@ MAX_NESTING: Final = 200  # of tuples, literals, operands and inline computation
 
 
 def pattern(source: str) -> re.Pattern[str]:
-    """Compile a pattern that skips blanks first; ``\\w`` and ``\\d`` are ASCII."""
+    """Compile a pattern that skips blanks first; character classes are ASCII."""
     return re.compile(WS + source, re.ASCII)
 
 

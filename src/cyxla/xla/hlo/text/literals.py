@@ -20,10 +20,8 @@ _MAX_ELIDED_BYTES = 2**28
 _MAX_NUMPY_RANK = 32
 _MANTISSA = {ElementType.F16: 10, ElementType.BF16: 7, ElementType.F32: 23, ElementType.F64: 52}
 _MANTISSA |= {ElementType.F8E5M2: 2, ElementType.F8E4M3: 3, ElementType.F8E3M4: 4}  # these take NaN payloads
-_ONE_NAN = {
-    ElementType.F8E4M3FN: 0x7F, ElementType.F8E4M3B11FNUZ: 0x80, ElementType.F8E5M2FNUZ: 0x80, ElementType.F8E4M3FNUZ: 0x80,
-    ElementType.F8E8M0FNU: 0xFF,
-}  # fmt: skip
+_ONE_NAN = {ElementType.F8E4M3FN: 0x7F, ElementType.F8E8M0FNU: 0xFF}
+_ONE_NAN |= dict.fromkeys((ElementType.F8E4M3B11FNUZ, ElementType.F8E5M2FNUZ, ElementType.F8E4M3FNUZ), 0x80)
 _SIGNED_NAN = {ElementType.F8E4M3FN}
 
 _DECIMAL = r"-?+[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+"
@@ -141,12 +139,13 @@ def _rows(c: Cursor, shape: Shape) -> Iterator[_Row]:
             yield _Row(m.group(1), m.start(1))
         while counts:
             counts[-1] += 1
-            if counts[-1] > dims[len(counts) - 1]:
-                raise c.error(f"more than {dims[len(counts) - 1]} parts at nesting level {len(counts)} of {shape}", start)
+            level, wanted = len(counts), dims[len(counts) - 1]
+            if counts[-1] > wanted:
+                raise c.error(f"more than {wanted} parts at nesting level {level} of {shape}", start)
             if c.accept(","):
                 break
-            if counts[-1] != dims[len(counts) - 1]:
-                raise c.error(f"{counts[-1]} parts at nesting level {len(counts)} of {shape}")
+            if counts[-1] != wanted:
+                raise c.error(f"{counts[-1]} parts, not {wanted}, at nesting level {level} of {shape}")
             c.expect("}", f"at nesting level {len(counts)} of a literal of {shape}")
             counts.pop()
         else:
@@ -189,13 +188,13 @@ class _Values:
                 tokens += m.groups()
                 places += (m.start(1), m.start(2))
         parts = self._rounded(tokens, self.dtype.real_part, places)
-        return parts.view(self.dtype.numpy_dtype)
+        return parts.view(_numpy(self.dtype))
 
     def _floats(self) -> np.ndarray[Any, Any]:
         if _PLAIN_FLOATS.fullmatch(self.text + ","):
             self._check_widths()
             wide = np.array(list(map(float, self.text.split(","))))
-            return self._fit(wide, True, self.dtype, None)
+            return self._fit(wide, np.bool_(True), self.dtype, None)
         return self._rounded(self._tokens("float"), self.dtype, None)
 
     def _rounded(self, tokens: Sequence[str], dtype: ElementType, places: Sequence[int] | None) -> np.ndarray[Any, Any]:
@@ -209,7 +208,13 @@ class _Values:
                 bits[i] = self._nan_bits(token, dtype, i, places)
         return low
 
-    def _fit(self, wide: np.ndarray[Any, Any], finite: Any, dtype: ElementType, places: Sequence[int] | None) -> Any:
+    def _fit(
+        self,
+        wide: np.ndarray[Any, Any],
+        finite: np.ndarray[Any, Any] | np.bool_,
+        dtype: ElementType,
+        places: Sequence[int] | None,
+    ) -> np.ndarray[Any, Any]:
         """Round doubles; those written as finite must stay so."""
         low = round_to(wide, dtype)
         with np.errstate(all="ignore"):
@@ -245,7 +250,7 @@ class _Values:
             raise self.c.error(f"{values[i]} is out of range for {self.dtype}", self._place(i, None))
         if self.dtype is ElementType.U64:
             return np.array([v % 2**64 for v in values], np.uint64)
-        return np.array(values, np.int64).astype(self.dtype.numpy_dtype)  # type: ignore[arg-type]
+        return np.array(values, np.int64).astype(_numpy(self.dtype))
 
     def _check_widths(self) -> None:
         for row in self.rows:
@@ -265,10 +270,10 @@ class _Values:
         for row in self.rows:
             for m in self._matches(row, _VALUE, f"a number of type {self.dtype}"):
                 token = m.group(1)
-                if what != "float" and not (_INTEGER.fullmatch(token) or (what == "pred" and token in ("true", "false"))):
-                    raise self.c.error(f"expected an integer for {self.dtype}, found {token[:40]!r}", m.start(1))
-                if what == "float" and token in ("true", "false"):
-                    raise self.c.error(f"expected a number for {self.dtype}, found {token!r}", m.start(1))
+                truth = token in ("true", "false")
+                fits = not truth if what == "float" else _INTEGER.fullmatch(token) or (what == "pred" and truth)
+                if not fits:
+                    raise self.c.error(f"{token[:40]!r} is no {self.dtype}", m.start(1))
                 tokens.append(token)
         return tokens
 
@@ -300,10 +305,14 @@ class _Values:
         return at + len(before[-1]) - len(before[-1].lstrip())
 
 
+def _numpy(dtype: ElementType) -> np.dtype[Any]:
+    assert dtype.numpy_dtype is not None
+    return dtype.numpy_dtype
+
+
 def round_to(wide: np.ndarray[Any, Any], dtype: ElementType) -> np.ndarray[Any, Any]:
     """Doubles as a float type; the narrow ones go through single precision, as in XLA."""
-    target = dtype.numpy_dtype
-    assert target is not None
+    target = _numpy(dtype)
     with np.errstate(all="ignore"):
         if target.itemsize >= 4:
             return wide.astype(target)
@@ -322,7 +331,7 @@ def nan_bits(dtype: ElementType, negative: bool, payload: int | None) -> int:
     if dtype not in _MANTISSA:
         return _ONE_NAN.get(dtype, 0) | (0x80 if negative and dtype in _SIGNED_NAN else 0)
     mantissa = _MANTISSA[dtype]
-    exponent = (2 ** (dtype.bits - 1 - mantissa) - 1) << mantissa
+    exponent: int = (2 ** (dtype.bits - 1 - mantissa) - 1) << mantissa
     sign = int(negative) << (dtype.bits - 1)
     return sign | exponent | (payload if payload is not None else 1 << (mantissa - 1))
 
@@ -355,7 +364,7 @@ def _empty_text(dims: tuple[int, ...]) -> str:
 
 def _element_texts(values: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
     if dtype.is_complex:
-        parts = _float_texts(values.view(dtype.real_part.numpy_dtype), dtype.real_part)
+        parts = _float_texts(values.view(_numpy(dtype.real_part)), dtype.real_part)
         return [f"({parts[i]}, {parts[i + 1]})" for i in range(0, len(parts), 2)]
     if dtype.is_float:
         return _float_texts(values, dtype)
@@ -374,7 +383,7 @@ def _float_texts(values: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
 
 
 def _unique_texts(bits: np.ndarray[Any, Any], dtype: ElementType) -> list[str]:
-    low = bits.view(dtype.numpy_dtype)  # type: ignore[type-var]
+    low = bits.view(_numpy(dtype))
     with np.errstate(all="ignore"):  # signalling NaNs
         wide = low.astype(np.float64)
     texts = [_special_text(float(v), int(b), dtype) for v, b in zip(wide, bits, strict=True)]

@@ -200,8 +200,8 @@ class _Parser:
             number = ins.attrs["parameter_number"]
             if number in taken:
                 raise self.cursor.error(f"parameter number {number} stands twice in {scope.computation.name}", at)
-            if number >= len(scope.places):
-                raise self.cursor.error(f"parameter numbers of {scope.computation.name} are not 0 to {len(scope.places) - 1}", at)
+            if number >= (count := len(scope.places)):
+                raise self.cursor.error(f"the {count} parameter numbers of {scope.computation.name} leave a gap", at)
             taken[number] = ins
 
     def _called(self) -> Computation:
@@ -323,8 +323,8 @@ class _Parser:
         called: tuple[Computation, ...], name: str,
     ) -> Instruction:  # fmt: skip
         return scope.computation.add(
-            opcode, operands, found.own, shape=shape, called=called, name=name, metadata=found.metadata, extras=found.extras,
-            control_predecessors=found.control,
+            opcode, operands, found.own, shape=shape, called=called, name=name, metadata=found.metadata,
+            extras=found.extras, control_predecessors=found.control,
         )  # fmt: skip
 
     def _operands(self, scope: _Scope, row: Opcode, at: int) -> list[Instruction]:
@@ -447,15 +447,15 @@ class _Parser:
         if row.name in IGNORED_ATTRIBUTES:
             return ()
         if row.name == "conditional" and "branch_computations" not in calls:
-            return (*self._call_of(row, calls, "true_computation", at), *self._call_of(row, calls, "false_computation", at))
+            names: tuple[str, ...] = ("true_computation", "false_computation")
+        else:
+            names = row.calls
         if row.name in NOT_REQUIRED_CALLS:
             return tuple(comp for group in calls.values() for comp in group)
-        return tuple(comp for name in row.calls for comp in self._call_of(row, calls, name, at))
-
-    def _call_of(self, row: Opcode, calls: dict[str, tuple[Computation, ...]], name: str, at: int) -> tuple[Computation, ...]:
-        if name not in calls:
-            raise self.cursor.error(f"{row.name} needs the attribute {name}", at)
-        return calls[name]
+        for name in names:
+            if name not in calls:
+                raise self.cursor.error(f"{row.name} needs the attribute {name}", at)
+        return tuple(comp for name in names for comp in calls[name])
 
     def _check_complete(self, row: Opcode, found: _Attributes, shape: Shape | None, at: int) -> None:
         """Refuse what is missing, at the token after the operands."""
@@ -466,7 +466,8 @@ class _Parser:
             raise self.cursor.error(f"the result of infeed is a tuple (data, token), not {shape}", at)
 
     def _shape_of(
-        self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], called: tuple[Computation, ...], shape: Shape | None, at: int,
+        self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], called: tuple[Computation, ...],
+        shape: Shape | None, at: int,
     ) -> Shape:  # fmt: skip
         """The stated shape, else the one that follows from the operands."""
         if shape is not None:
@@ -518,12 +519,14 @@ class _Parser:
         return self._add(scope, "async-start", operands, start, shape, (inner,), name)
 
     def _wrap(
-        self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], shape: Shape, called: tuple[Computation, ...], thread: str
-    ) -> Computation:
+        self, row: Opcode, operands: list[Instruction], attrs: dict[str, Any], shape: Shape,
+        called: tuple[Computation, ...], thread: str,
+    ) -> Computation:  # fmt: skip
         computation = self.module.new_computation("async_computation")
         computation.execution_thread = "" if thread == "main" else thread
         parameters = [
-            computation.add("parameter", (), {"parameter_number": i}, shape=o.shape, name=f"param_{i}") for i, o in enumerate(operands)
+            computation.add("parameter", (), {"parameter_number": i}, shape=o.shape, name=f"param_{i}")
+            for i, o in enumerate(operands)
         ]
         computation.root = computation.add(row.name, parameters, attrs, shape=shape, called=called, name=row.name)
         return computation
@@ -549,16 +552,18 @@ _IN_PARENTHESES: dict[str, tuple[str, Callable[[_Parser, Shape | None], Any]]] =
 _LISTS = ("branch_computations", "called_computations")
 # Opcodes whose result shape the operands do not tell.
 _STATED = frozenset({
-    "parameter", "constant", "iota", "custom-call", "reshape", "bitcast", "bitcast-convert", "convert", "rng", "rng-bit-generator",
-    "rng-get-and-update-state", "infeed", "recv", "fusion", "async-start", "stochastic-convert", "dynamic-reshape", "broadcast",
+    "parameter", "constant", "iota", "custom-call", "reshape", "bitcast", "bitcast-convert", "convert", "rng",
+    "rng-bit-generator", "rng-get-and-update-state", "infeed", "recv", "fusion", "async-start", "stochastic-convert",
+    "dynamic-reshape", "broadcast",
 })  # fmt: skip
 
 
 def _with_layout_of(row: Opcode, operands: list[Instruction], attrs: dict[str, Any], shape: Shape) -> Shape:
     """An inferred shape in the layout of the operand that it follows."""
     if row.name == "get-tuple-element":
-        return operands[0].shape.elements[attrs["index"]]
-    source = operands[_FOLLOWED.get(row.name, 0)].shape if operands and (row.elementwise or row.name in _FOLLOWED) else shape
+        return operands[0].shape.subshape((attrs["index"],))
+    follows = bool(operands) and (row.elementwise or row.name in _FOLLOWED)
+    source = operands[_FOLLOWED.get(row.name, 0)].shape if follows else shape
     if source.layout is None or source.rank != shape.rank:
         return shape
     return shape.with_layout(source.layout)

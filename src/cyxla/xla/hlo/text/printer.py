@@ -19,7 +19,8 @@ from cyxla.xla.hlo.text.header import header_text, stack_frames_text
 from cyxla.xla.hlo.text.literals import literal_text
 from cyxla.xla.hlo.text.names import PRINTED_CALLS
 
-_ALWAYS = {("broadcast", "dimensions"), ("dot", "lhs_contracting_dims"), ("dot", "rhs_contracting_dims"), ("topk", "largest")}
+_ALWAYS = {("broadcast", "dimensions"), ("dot", "lhs_contracting_dims"), ("dot", "rhs_contracting_dims")}
+_ALWAYS |= {("topk", "largest")}
 _ALWAYS |= {(f"all-{op}", "replica_groups") for op in ("reduce", "reduce-start", "gather", "gather-start", "to-all")}
 _ALWAYS |= {("reduce-scatter", "replica_groups")}
 _HIDDEN = {("parameter", "parameter_number"), ("constant", "literal")}
@@ -49,7 +50,8 @@ def to_text(module: HloModule) -> str:
     names = _Naming().assign(computations, orders)
     entry = module.entry
     layout = module.config.entry_layout or EntryLayout(tuple(p.shape for p in entry.parameters), entry.root.shape)
-    parts = [header_text(_clean(module.name) or "_", module.config, layout) + "\n\n", stack_frames_text(module.config.stack_frames)]
+    parts = [header_text(_clean(module.name) or "_", module.config, layout), "\n\n"]
+    parts += [stack_frames_text(module.config.stack_frames)]
     parts += ["\n\n".join(_computation_text(c, orders[c], names, c is entry) for c in computations), "\n"]
     return "".join(parts)
 
@@ -120,7 +122,9 @@ def wrapped_root(ins: Instruction) -> Instruction | None:
     return root if whole and same and told and root.opcode not in _NO_SUGAR and not root.extras else None
 
 
-_NO_SUGAR = {"parameter", "constant", "async-start", "async-update", "async-done", "all-reduce", "all-gather", "collective-permute", "copy"}
+# `copy-start` and its like are opcodes of their own.
+_NO_SUGAR = {"parameter", "constant", "async-start", "async-update", "async-done"}
+_NO_SUGAR |= {"all-reduce", "all-gather", "collective-permute", "copy", "send", "recv"}
 
 
 class _Naming:
@@ -244,7 +248,8 @@ def _calls(ins: Instruction, names: Names) -> list[str]:
 def _common(ins: Instruction, names: Names) -> list[str]:
     parts = [f"{n}={COMMON[n].spell(ins.extras[n])}" for n in _BEFORE_METADATA if n in ins.extras]
     if ins.control_predecessors:
-        parts.append("control-predecessors={" + ", ".join(f"%{_name(p, names)}" for p in ins.control_predecessors) + "}")
+        before = ", ".join(f"%{_name(p, names)}" for p in ins.control_predecessors)
+        parts.append(f"control-predecessors={{{before}}}")
     if ins.metadata:
         parts.append(f"metadata={COMMON['metadata'].spell(ins.metadata)}")
     parts += [f"{n}={COMMON[n].spell(ins.extras[n])}" for n in _AFTER_METADATA if n in ins.extras]

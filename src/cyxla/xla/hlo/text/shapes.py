@@ -8,7 +8,7 @@ from cyxla.errors import DTypeError, ShapeError, UnimplementedError
 from cyxla.types import COMBINE, UNBOUNDED, ElementType, Layout, Shape, SplitConfig, element_type, is_element_type
 from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
 
-# A brace right behind the sizes is a layout when an order of dimensions or a colon follows, as in `{1,0}` and `{:S(2)}`.
+# A brace behind the sizes is a layout when an order of dimensions or a colon follows, as in `{1,0}` and `{:S(2)}`.
 _LAYOUT = rf"(?:\{{\}}|{WS}\{{{WS}[0-9:][^{{}}]*+(?:\{{[^{{}}]*+\}}[^{{}}]*+)*+\}})?+"
 ARRAY = rf"[a-z][a-z0-9]*+\[[^\[\](){{}}\x22]*+\]{_LAYOUT}"  # for use inside larger patterns
 _ARRAY = pattern(f"({ARRAY})")
@@ -213,9 +213,9 @@ class ShapeReader:
 
 # spelling -> (field of Layout), (how what stands in parentheses is read)
 _FIELDS = {
-    "D": "dim_level_types", "T": "tiles", "L": "tail_padding_alignment", "#": "index_primitive_type", "*": "pointer_primitive_type",
-    "E": "element_size_in_bits", "S": "memory_space", "SC": "split_configs", "P": "physical_shape",
-    "M": "dynamic_shape_metadata_prefix_bytes",
+    "D": "dim_level_types", "T": "tiles", "L": "tail_padding_alignment", "#": "index_primitive_type",
+    "*": "pointer_primitive_type", "E": "element_size_in_bits", "S": "memory_space", "SC": "split_configs",
+    "P": "physical_shape", "M": "dynamic_shape_metadata_prefix_bytes",
 }  # fmt: skip
 _EXTRAS = {
     "D": ShapeReader._levels, "T": ShapeReader._tiles, "L": ShapeReader._number, "#": ShapeReader._primitive,

@@ -75,7 +75,8 @@ def usual_sharding(sharding: Sharding) -> Sharding:
     kinds = sharding.last_tile_dims or (("replicated",) if sharding.last_tile_dim_replicate else ())
     data = len(sharding.tile_dims) - len(kinds)
     if prod(sharding.tile_dims[:data]) == 1 and len(set(kinds)) <= 1:
-        return Sharding(kinds[0] if kinds else "replicated", shard_group=sharding.shard_group, metadata=sharding.metadata)
+        kind = kinds[0] if kinds else "replicated"
+        return Sharding(kind, shard_group=sharding.shard_group, metadata=sharding.metadata)
     if kinds:
         sharding = _usual_subgroups(sharding, kinds, data)
     if sharding.last_tile_dim_replicate and sharding.devices:

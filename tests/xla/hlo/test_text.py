@@ -1,0 +1,228 @@
+"""HLO text: what is read, what is printed, and where errors point."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cyxla.errors import HloParseError
+from cyxla.types import ElementType, Literal, Shape
+from cyxla.xla.hlo import OPCODES, parse_module, parse_shape, to_text
+from cyxla.xla.hlo.text.literals import literal_text, read_literal
+from cyxla.xla.hlo.text.lexer import Cursor, escape, unescape
+from hypothesis import given
+from hypothesis import strategies as st
+
+FIXTURE = (Path(__file__).parents[2] / "data" / "hlo_text.txt").read_text()
+PROGRAMS = {
+    name: tuple(text.split("\n--- as XLA prints it\n"))
+    for name, _, text in (part.partition("\n") for part in FIXTURE.split("=== ")[1:])
+}
+
+
+def entry(*lines: str) -> str:
+    return "HloModule m\n\nENTRY e {\n  " + "\n  ".join(lines) + "\n}\n"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_and_the_way_xla_prints_it_print_alike(name):
+    text, canonical = PROGRAMS[name]
+    printed = to_text(parse_module(text))
+    assert to_text(parse_module(printed)) == printed
+    assert to_text(parse_module(canonical)) == printed
+
+
+A = "a = f32[2] parameter(0)"
+ERRORS = [
+    # lines of the entry computation, line and column, part of the message
+    (["ROOT r = f32[2] negate(b)"], (4, 26), "no instruction b"),
+    ([A, "a = f32[2] negate(a)"], (5, 3), "second instruction"),
+    ([A, "ROOT r = f32[2] frobnicate(a)"], (5, 19), "unknown opcode"),
+    ([A, "ROOT r = f32[2] add(a)"], (5, 22), "takes 2 operands"),
+    ([A, "ROOT r = f32[2] negate(f32[3] a)"], (5, 26), "is f32[2], not f32[3]"),
+    ([A, "ROOT r = f32[2] negate(a), bogus=3"], (5, 30), "no attribute bogus"),
+    ([A, "ROOT r = f32[2] transpose(a)"], (6, 1), "needs the attribute dimensions"),
+    ([A, "ROOT r = f32[2] transpose(a), dimensions={0}, dimensions={0}"], (5, 49), "stands twice"),
+    ([A, "ROOT r = f32[2] negate(a) $"], (5, 29), "found '$'"),
+    ([A, "ROOT r = f32[2] negate(a"], (5, 26), "expected an operand"),
+    (["a = f32[2,n] parameter(0)"], (4, 13), "size of a dimension"),
+    (["a = f32[2] parameter(1)"], (4, 25), "leave a gap"),
+    (["a = s8[] constant(300)"], (4, 21), "out of range"),
+    (["a = f32[2] constant({1, one})"], (4, 27), "a number"),
+    (["a = s32[2,2] constant({1, 2, 3, 4})"], (4, 26), "expected '{'"),
+    (["a = s32[2] constant({1, 2, 3})"], (4, 30), "3 elements"),
+    (["a = f32[] constant(1e40)"], (4, 22), "out of range"),
+    (["a = f32[] constant(nan(0x800000))"], (4, 22), "payload"),
+    (["a = f32[8] parameter(0), sharding={sideways}"], (4, 38), "no word of a sharding"),
+    (["a= f32[8] parameter(0)"], (4, 3), "blank"),
+]
+
+
+@pytest.mark.parametrize("lines, place, message", ERRORS, ids=[e[2] + str(e[1]) for e in ERRORS])
+def test_errors_say_what_and_where(lines, place, message):
+    with pytest.raises(HloParseError) as caught:
+        parse_module(entry(*lines))
+    assert (caught.value.line, caught.value.column) == place
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS)[::7])
+def test_a_text_cut_anywhere_is_an_error_with_a_place_or_a_program(name):
+    text = PROGRAMS[name][1]
+    for end in range(len(text)):
+        try:
+            to_text(parse_module(text[:end]))
+        except HloParseError as error:
+            assert error.line >= 1 and error.column >= 1
+
+
+@given(st.text('{}()[]%,=-.:x0129 \n"\\aefnpr_<>*/é\0', max_size=60), st.sampled_from(list(PROGRAMS)), st.randoms())
+def test_noise_in_a_text_never_raises_anything_but_parse_errors(noise, name, rng):
+    text = PROGRAMS[name][0]
+    at = rng.randrange(len(text))
+    try:
+        parse_module(text[:at] + noise + text[at + rng.randrange(9) :])
+    except HloParseError:
+        pass
+
+
+SPELLINGS = [
+    ("s32[2,2]", "{{1,-2}, {3,4}}", [[1, -2], [3, 4]]),
+    ("pred[3]", "{true, 0, 7}", [True, False, True]),
+    ("u64[2]", "{-1, 18446744073709551615}", [2**64 - 1, 2**64 - 1]),
+    ("f32[3]", "{1e3, -0.0, inf}", [1000, -0.0, np.inf]),
+    ("c64[1]", "{(1, -inf)}", [complex(1, -np.inf)]),
+    ("f32[0,2]", "{}", np.zeros((0, 2))),
+    ("f32[2,0]", "{ {}, {} }", np.zeros((2, 0))),
+    ("f16[]", "65519", 65504),
+    ("f8e5m2[]", "5.7e+04", 57344),
+]
+
+
+@pytest.mark.parametrize("shape, text, want", SPELLINGS, ids=[s[1] for s in SPELLINGS])
+def test_literals_read_as(shape, text, want):
+    found = read_literal(Cursor(text), parse_shape(shape)).array
+    assert np.array_equal(found, np.array(want, found.dtype))
+    assert np.array_equal(
+        np.signbit(found.real.astype(float)), np.signbit(np.array(want, found.dtype).real.astype(float))
+    )
+
+
+ARRAY_TYPES = [t for t in ElementType if t.is_array]
+
+
+@pytest.mark.parametrize("dtype", ARRAY_TYPES, ids=str)
+@given(data=st.data())
+def test_every_bit_pattern_survives_printing(dtype, data):
+    size = data.draw(st.integers(0, 9))
+    raw = data.draw(st.binary(min_size=size * dtype.itemsize, max_size=size * dtype.itemsize))
+    array = np.frombuffer(raw, np.uint8).copy()
+    if dtype.bits < 8:
+        array &= 2**dtype.bits - 1
+    if dtype.text == "pred":
+        array &= 1
+    literal = Literal(as_type(array, dtype), Shape.array(dtype, (size,)))
+    again = read_literal(Cursor(literal_text(literal)), literal.shape)
+    assert bits(again.array, dtype) == bits(literal.array, dtype)
+
+
+def as_type(array: np.ndarray, dtype: ElementType) -> np.ndarray:
+    if dtype.bits < 8 and dtype.is_signed:
+        return (array.astype(np.int8) - (array >> (dtype.bits - 1)) * 2**dtype.bits).astype(dtype.numpy_dtype)
+    return array.astype(dtype.numpy_dtype) if dtype.bits < 8 and dtype.is_integer else array.view(dtype.numpy_dtype)
+
+
+def bits(array: np.ndarray, dtype: ElementType) -> bytes:
+    """The bytes, with NaNs made one where the type has one NaN only."""
+    if dtype.is_float and dtype.bits == 8:
+        wide = array.astype(np.float32)
+        return np.where(np.isnan(wide), np.uint8(0xFF), array.view(np.uint8)).tobytes()
+    return array.tobytes()
+
+
+@pytest.mark.parametrize(
+    "text", ["f32[2,3]{0,1:T(8,128)(2,1)L(64)E(4)S(3)SC(1:32)}", "(f32[<=2,?]{1,0}, (), token[])", "u32[]{:S(2)}"]
+)
+def test_shapes_survive_printing(text):
+    assert parse_shape(text).to_text() == text
+
+
+@given(st.text())
+def test_escapes_are_undone(text):
+    encodable = text.encode("utf-8", "replace").decode()
+    assert unescape(escape(encodable)) == encodable
+    assert escape(encodable).isascii()
+
+
+def test_names_are_numbered_in_print_order():
+    text = to_text(
+        parse_module(entry("x.7 = f32[] parameter(0)", "x.3 = f32[] negate(x.7)", "ROOT x = f32[] add(x.3, x.7)"))
+    )
+    assert "%x = f32[] parameter(0)" in text
+    assert "%x.1 = f32[] negate(%x)" in text
+    assert "ROOT %x.2 = f32[] add(%x.1, %x)" in text
+
+
+def test_async_sugar_wraps_the_operation():
+    text = entry(
+        "x = f32[8] parameter(0)", 's = ((f32[8]), f32[8], u32[]) custom-call-start(x), custom_call_target="t"',
+        "ROOT d = f32[8] custom-call-done(s)",
+    )  # fmt: skip
+    module = parse_module(text)
+    start = next(i for i in module.entry.instructions if i.opcode == "async-start")
+    assert start.called[0].root.opcode == "custom-call"
+    assert 'custom-call-start(%x), custom_call_target="t"' in to_text(module)
+
+
+def test_shapes_left_out_follow_from_the_operands_layouts_included():
+    module = parse_module(entry("a = f32[2,3]{0,1} parameter(0)", "b = negate(a)", "ROOT t = tuple(a, b)"))
+    assert module.entry.root.shape.to_text() == "(f32[2,3]{0,1}, f32[2,3]{0,1})"
+
+
+@pytest.mark.parametrize("opcode", sorted(OPCODES))
+def test_every_opcode_is_known_to_the_reader(opcode):
+    with pytest.raises(HloParseError) as caught:
+        parse_module(entry(f"x = f32[] {opcode}("))
+    assert "unknown opcode" not in str(caught.value)
+
+
+def chain(length: int) -> str:
+    return entry("x0 = f32[4] parameter(0)", *(f"x{i + 1} = f32[4] negate(x{i})" for i in range(length)))
+
+
+def doubling(depth: int) -> str:
+    return entry("t0 = f32[] parameter(0)", *(f"t{i + 1} = tuple(t{i}, t{i})" for i in range(depth)))
+
+
+HOSTILE = {
+    "deep tuple type": entry("p = " + "(" * 20_000 + "f32[]" + ")" * 20_000 + " parameter(0)"),
+    "deep literal": entry("p = f32[1] constant(" + "{" * 20_000),
+    "deep operands": entry("p = f32[] " + "negate(" * 20_000),
+    "deep bodies": entry(
+        "p = f32[] parameter(0)", "q = f32[] " + "call(p), to_apply={ r = f32[] parameter(0) s = f32[] " * 9_999
+    ),
+    "deep sharding": entry("p = f32[] parameter(0), sharding=" + "{" * 20_000),
+    "doubled tuples": doubling(200),
+    "many digits": entry(f"p = f32[] parameter({'9' * 100_000})"),
+    "many digits of a size": entry(f"p = f32[{'9' * 100_000}] parameter(0)"),
+    "overflowing sizes": entry("p = f32[4294967296,4294967296,4] parameter(0)"),
+    "elided and huge": entry("p = f32[1000000000] constant({...})"),
+    "parameter 2^31 - 1": entry("p = f32[] parameter(2147483647)"),
+    "nul": "HloModule m\0" + entry("p = f32[] parameter(0)"),
+    "lone surrogate": entry('p = f32[] parameter(0), metadata={op_name="\ud800"}'),
+    "quotes": '"' * 300_000,
+    "open comments": "/*" * 300_000,
+    "blanks": " " * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_ends_soon_in_a_parse_error(name):
+    started = time.perf_counter()
+    with pytest.raises(HloParseError):
+        parse_module(HOSTILE[name])
+    assert time.perf_counter() - started < 2
+
+
+def test_long_chains_are_read():
+    assert len(parse_module(chain(20_000)).entry.instructions) == 20_001

@@ -154,7 +154,7 @@ def _is_unit(name: str, init: Array) -> bool:
     dtype, value = from_numpy(init.dtype), init[()]
     if name in ("add", "or", "xor"):
         return bool(value == 0)
-    if name == "multiply" or dtype is ElementType.PRED and name == "and":
+    if name == "multiply" or (dtype is ElementType.PRED and name == "and"):
         return bool(value == 1)
     if name == "and":
         return int(value) == (-1 if dtype.is_signed else 2**dtype.bits - 1)
@@ -185,6 +185,8 @@ def _by_doubling(name: str, x: Array, init: Array, window: Window) -> Array:
 
 def _along(name: str, x: Array, w: WindowDim, dtype: ElementType) -> Array:
     places = (x.shape[0] - dilated(w.size, w.window_dilation)) // w.stride + 1
+    if places <= 0:
+        return x[:0]
     total: Array | None = None
     covered, width, left = 0, 1, w.size
     while left:

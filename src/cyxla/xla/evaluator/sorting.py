@@ -114,7 +114,7 @@ def _merge_level(ev: Evaluation, comparator: Computation, rows: list[Array], ord
         theirs = np.take_along_axis(order, np.minimum(probe, length - 1), axis=1)
         args = [side for r in rows for side in (np.take_along_axis(r, theirs, 1), np.take_along_axis(r, mine, 1))]
         before = ev.apply_elementwise(comparator, args)[0] & (low < high)
-        high = np.where(before | (low >= high), high, probe)
+        high = np.where(before, high, probe)
         low = np.where(before, probe + 1, low)
     _weave(order, left, left + low - start)
 

@@ -19,7 +19,10 @@ from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.cpu.plan import CONTROL_FLOW, Plan, plan
 from cyxla.xla.cpu.values import passes_on
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
-from cyxla.xla.passes import Pass, dce, expand_batch_norm, expand_collectives, expand_convolution, expand_dot, expand_layout, expand_topk, inline, unshare
+from cyxla.xla.passes import (
+    Pass, dce, expand_batch_norm, expand_bitcast_convert, expand_collectives, expand_convolution, expand_dot, expand_layout, expand_narrow,
+    expand_scan, expand_topk, inline, unshare,
+)  # fmt: skip
 from cyxla.xla.passes.clone import clone
 from cyxla.xla.service import CompileOptions, Compiler
 
@@ -28,6 +31,9 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_collectives", expand_collectives.run),
     ("expand_batch_norm", expand_batch_norm.run),
     ("expand_layout", expand_layout.run),
+    ("expand_bitcast_convert", expand_bitcast_convert.run),
+    ("expand_narrow", expand_narrow.run),
+    ("expand_scan", expand_scan.run),
     ("expand_convolution", expand_convolution.run),
     ("expand_dot", expand_dot.run),
     ("expand_topk", expand_topk.run),

@@ -3,7 +3,9 @@
 from importlib import import_module
 
 #: Modules that register emitters with `cyxla.xla.cpu.emitters`.
-EMITTERS = ("emit_convolution", "emit_dot", "emit_loop", "emit_rng", "emit_scatter", "emit_select_and_scatter", "emit_sort")
+EMITTERS = (
+    "emit_convolution", "emit_dot", "emit_fft", "emit_linalg", "emit_loop", "emit_rng", "emit_scatter", "emit_select_and_scatter", "emit_sort",
+)  # fmt: skip
 
 for _name in EMITTERS:
     import_module(f"cyxla.xla.cpu.{_name}")

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError
 from cyxla.types import TOKEN, ElementType, Shape
 from cyxla.xla.hlo import OPCODES, HloModule, infer_from_shapes, parse_module, verify
+from cyxla.xla.hlo.attributes import SliceDim, WindowDim
+from cyxla.xla.hlo.ops.window import window_count
 
 # Computations that the cases call.
 CALLEES = {
@@ -92,6 +97,7 @@ f32[2,4] dot(f32[2,3], f32[3,4]), lhs_contracting_dims={1}, rhs_contracting_dims
 f32[2,3,4] dot(f32[2], f32[3,4])
 s32[5,2,4] dot(s8[5,2,3], s8[5,3,4]), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
 f32[] dot(bf16[3], bf16[3]), lhs_contracting_dims={0}, rhs_contracting_dims={0}, operand_precision={highest,default}
+s8[2,3] dot(s32[2], s32[3])
 f32[2] dot(f8e5m2[2,3], f8e4m3fn[3]), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 f32[5,4] ragged-dot(f32[5,6], f32[3,6,4], s32[3]), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
 f32[3,5,4] ragged-dot(f32[5,6], f32[6,4], s32[3]), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={1}
@@ -273,7 +279,7 @@ dot C6              | f32[2] dot(f32[2], f32[3]), lhs_batch_dims={0}, rhs_batch_
 dot C7              | f32[] dot(f32[2], f32[3]), lhs_contracting_dims={0}, rhs_contracting_dims={0}
 dot C8              | f32[2,3] dot(f32[2], f32[3]), operand_precision={high}
 dot C9              | s32[2,3] dot(f32[2], f32[3])
-dot C9              | s8[2,3] dot(s32[2], s32[3])
+dot C9              | f32[2,3] dot(c64[2], f32[3])
 ragged-dot C1       | f32[5,4] ragged-dot(f32[5,6], f32[3,6,4], token[]), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
 ragged-dot C9       | s32[5,4] ragged-dot(f32[5,6], f32[3,6,4], s32[3]), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}
 ragged-dot C10      | f32[5,4] ragged-dot(f32[5,6], f32[3,6,4], s32[3]), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0,1}, rhs_group_dims={0}
@@ -609,3 +615,40 @@ def test_sizes_beyond_64_bits_end_in_a_clean_error():
     x = Shape.array("f32", (2**40,))
     with pytest.raises(ShapeError, match="more than 2\\^63"):
         infer_from_shapes("dot", [x, x])
+
+
+@given(st.data())
+def test_a_window_takes_as_many_places_as_fit(data):
+    number = st.integers
+    window = WindowDim(
+        data.draw(number(1, 4)), data.draw(number(1, 3)), data.draw(number(-2, 3)), data.draw(number(-2, 3)),
+        data.draw(number(1, 3)), data.draw(number(1, 3)),
+    )  # fmt: skip
+    size = data.draw(number(0, 8))
+    cells = max(0, (size - 1) * window.base_dilation + 1) if size else 0
+    end = cells + window.padding_high
+    reach = (window.size - 1) * window.window_dilation
+    places = [p for p in range(-window.padding_low, end, window.stride) if p + reach < end]
+    assert window_count(size, window) == len(places)
+
+
+@given(st.integers(0, 9), st.data())
+def test_slices_are_as_long_as_in_numpy(size, data):
+    limit = data.draw(st.integers(0, size))
+    start = data.draw(st.integers(0, limit))
+    stride = data.draw(st.integers(1, 4))
+    x = np.zeros((2, size), np.float32)
+    shape = infer_from_shapes("slice", [Shape.of(x)], {"slice": (SliceDim(0, 2), SliceDim(start, limit, stride))})
+    assert shape is Shape.of(x[:, start:limit:stride])
+
+
+@given(st.permutations("abcd"), st.permutations("abce"))
+def test_dot_has_the_shape_of_einsum(lhs, rhs):
+    sizes = dict(zip("abcde", (2, 3, 4, 5, 6), strict=True))
+    x, y = (np.zeros([sizes[d] for d in dims], np.float32) for dims in (lhs, rhs))
+    attrs = {
+        "lhs_batch_dims": (lhs.index("a"),), "rhs_batch_dims": (rhs.index("a"),),
+        "lhs_contracting_dims": (lhs.index("b"), lhs.index("c")), "rhs_contracting_dims": (rhs.index("b"), rhs.index("c")),
+    }  # fmt: skip
+    shape = infer_from_shapes("dot", [Shape.of(x), Shape.of(y)], attrs)
+    assert shape is Shape.of(np.einsum(f"{''.join(lhs)},{''.join(rhs)}->ade", x, y))

@@ -43,9 +43,7 @@ def _product_type(site: Site, label: str) -> ElementType:
     if site.declared is None or not site.declared.is_array or site.declared.dtype is natural:
         return natural
     wanted = site.declared.dtype
-    fits = (natural.is_complex and wanted.is_complex) or (natural.is_float and wanted.is_float)
-    if not natural.is_complex and not natural.is_float:
-        fits = wanted.bits >= natural.bits
+    fits = wanted.is_complex if natural.is_complex else wanted.is_float or not natural.is_float
     site.require(fits, label, f"products of {lhs} and {rhs} cannot be added up in {wanted}", DTypeError)
     return wanted
 
@@ -95,7 +93,7 @@ def dot(site: Site) -> Shape:
     (C1) the operands are arrays; (C2) batch and contracting dimensions of lhs are different dimensions of it; (C3) so
     are those of rhs; (C4) batch dimensions are equally many on both sides, (C5) and so are contracting ones; (C6) batch
     dimensions have the same sizes, (C7) and so have contracting ones; (C8) operand_precision is absent or has two
-    entries; (C9) a stated element type can hold the sums: as wide for integers, of the same kind otherwise.
+    entries; (C9) a stated element type can hold the sums: complex for complex numbers, floating point for floats.
     """
     batch, free_lhs, free_rhs = _dot_axes(site)
     _precision(site, "C8")

@@ -6,7 +6,7 @@ from typing import Any
 
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla.client import platforms as _platforms  # registers what comes with cyxla
-from cyxla.xla.hlo import HloModule, XlaComputation, parse_module
+from cyxla.xla.hlo import HloModule, parse_module
 from cyxla.xla.service import CompileOptions, Executable, LocalService
 
 __all__ = ["compile_program", "read_program"]
@@ -31,17 +31,23 @@ def read_program(program: Any) -> HloModule:
     """
     if isinstance(program, HloModule):
         return program
-    if isinstance(program, XlaComputation):
-        return program.module()
     if isinstance(program, (bytes, bytearray, memoryview)):
         return HloModule.from_proto(bytes(program))
     if isinstance(program, str):
         if any(mark in program for mark in _STABLEHLO) and "HloModule" not in program:
             raise UnimplementedError("StableHLO text is not read by this release", hint="lower to HLO text first")
         return parse_module(program)
+    from cyxla.xla.hlo import XlaComputation
+
+    if isinstance(program, XlaComputation):
+        return program.module()
     if callable(program):
-        raise UnimplementedError("Python functions are not traced by this release", hint="build the program with XlaBuilder")
-    raise InvalidArgumentError(f"cannot compile a {type(program).__name__}", hint="give HLO text, a proto, a module or a computation")
+        raise UnimplementedError(
+            "Python functions are not traced by this release", hint="build the program with XlaBuilder"
+        )
+    raise InvalidArgumentError(
+        f"cannot compile a {type(program).__name__}", hint="give HLO text, a proto, a module or a computation"
+    )
 
 
 def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:

@@ -1,21 +1,35 @@
 """HLO: the program representation, its text and its proto, and how to build it."""
 
+from typing import TYPE_CHECKING, Any
+
 from cyxla.xla.hlo import ops as _ops  # registers every opcode
-from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
-from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.computation import Computation
-from cyxla.xla.hlo.infer import infer_shape
 from cyxla.xla.hlo.infer import infer_from_shapes, infer_shape
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order
 from cyxla.xla.hlo.opcode import OPCODES, Opcode, Site, complete_attrs, lookup
 from cyxla.xla.hlo.text import parse_module, parse_shape, to_text
 from cyxla.xla.hlo.verifier import verify
-from cyxla.xla.hlo.verifier import verify
 from cyxla.xla.hlo.visitor import Visitor
 
+if TYPE_CHECKING:
+    from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+
 __all__ = [
-    "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "XlaBuilder", "XlaComputation",
-    "XlaOp", "complete_attrs", "computations_post_order", "infer_from_shapes", "infer_shape", "lookup",
+    "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "XlaBuilder",
+    "XlaComputation", "XlaOp", "complete_attrs", "computations_post_order", "infer_from_shapes", "infer_shape", "lookup",
     "parse_module", "parse_shape", "to_text", "verify",
 ]  # fmt: skip
+
+_ = _ops
+_BUILDER = ("XlaBuilder", "XlaComputation", "XlaOp")
+
+
+def __getattr__(name: str) -> Any:
+    # Most programs come as text: the builder's functions are imported when somebody builds one.
+    if name in _BUILDER or name == "builder":
+        from importlib import import_module
+
+        builder = import_module("cyxla.xla.hlo.builder")
+        return builder if name == "builder" else getattr(builder, name)
+    raise AttributeError(f"module 'cyxla.hlo' has no attribute {name!r}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from importlib.metadata import entry_points
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from cyxla.errors import AlreadyExistsError, NotFoundError
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service.executable import Executable
 from cyxla.xla.service.options import CompileOptions
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "cyxla.backends"
 
@@ -44,6 +46,12 @@ class Compiler(ABC):
         return self.run_backend(self.run_hlo_passes(module, options), options)
 
 
+def _announced() -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points  # reads the metadata of every installed package: only for platforms that need it
+
+    return entry_points(group=ENTRY_POINTS)
+
+
 Factory = Callable[[], Compiler]
 _FACTORIES: dict[str, Factory] = {}
 
@@ -63,7 +71,7 @@ def register_compiler(platform: str, factory: Factory) -> None:
 
 def platforms() -> list[str]:
     """Names of the platforms, those of installed packages included."""
-    return sorted({*_FACTORIES, *(point.name for point in entry_points(group=ENTRY_POINTS))})
+    return sorted({*_FACTORIES, *(point.name for point in _announced())})
 
 
 def compiler_for(platform: str) -> Compiler:
@@ -80,7 +88,7 @@ def compiler_for(platform: str) -> Compiler:
 @lru_cache
 def _make(platform: str, factory: Factory | None) -> Compiler:
     if factory is None:
-        announced = [point for point in entry_points(group=ENTRY_POINTS) if point.name == platform]
+        announced = [point for point in _announced() if point.name == platform]
         if not announced:
             raise NotFoundError(f"no platform {platform!r}", hint=f"there are {', '.join(platforms())}")
         factory = announced[0].load()

@@ -449,7 +449,6 @@ def test_copies_are_equal_and_independent():
 
 
 def test_computations_survive_their_proto_and_pickle():
-    pytest.importorskip("cyxla.xla.hlo.proto")
     again = XlaComputation.from_proto(NEGATE.proto())
     assert again.fingerprint() == NEGATE.fingerprint()
     assert pickle.loads(pickle.dumps(NEGATE)).program_shape == NEGATE.program_shape

@@ -6,12 +6,11 @@ from typing import Final
 
 from cyxla.errors import ResourceExhaustedError
 
-MAX_NESTING: Final = 200  # tuples in tuples, braces in braces, instructions written inside instructions
+MAX_NESTING: Final = 200  # of tuples, literals, operands and inline computations; real programs stay below 20
 MAX_RANK: Final = 256  # dimensions of an array
-MAX_INSTRUCTIONS: Final = 4_000_000  # in a module
+MAX_INSTRUCTIONS: Final = 1_000_000  # in a module
 MAX_COMPUTATIONS: Final = 1_000_000
 MAX_LEAVES: Final = 1_000_000  # arrays in a tuple, however deep
-MAX_CONSTANT_BYTES: Final = 2**31  # one constant: what a protobuf message can hold
 
 
 def check_limit(value: int, most: int, what: str, where: str = "") -> None:

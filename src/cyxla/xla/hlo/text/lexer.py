@@ -9,12 +9,12 @@ import re
 from typing import Final
 
 from cyxla.errors import HloParseError
+from cyxla.xla.hlo.limits import MAX_NESTING
 
 WS: Final = r"[ \t\r\n]*+"
 NAME: Final = r"[\w.\-]++"
 KEYWORDS: Final = ("HloModule", "ENTRY", "ROOT")
 INT64: Final = (-(2**63), 2**63 - 1)
-MAX_NESTING: Final = 200  # of tuples, literals, operands and inline computations; real programs stay below 20
 
 
 def pattern(source: str) -> re.Pattern[str]:

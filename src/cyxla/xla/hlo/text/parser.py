@@ -11,6 +11,7 @@ from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.infer import infer_shape
 from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS, MAX_LEAVES, MAX_NESTING
 from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.opcode import OPCODES, Opcode
 from cyxla.xla.hlo.text.attributes import COMMON, kind_of
@@ -35,9 +36,6 @@ _ENTRY = pattern(r"(ENTRY)(?![\w.\-])")
 _THREAD = pattern(rf",{WS}execution_thread=")
 _BARE_RHS = pattern(rf"(?:\(|{ARRAY}|[a-z][a-z0-9\-]*+{WS}\()")
 _LINE_START = pattern(rf"%?+{NAME}{WS}(?:\{{|\({WS}(?:\){WS}->|%?+{NAME}{WS}:))")
-MAX_TUPLE_LEAVES = 1_000_000
-MAX_TUPLE_DEPTH = 200
-MAX_INSTRUCTIONS = 1_000_000
 
 
 class _Operands(NamedTuple):
@@ -489,7 +487,7 @@ class _Parser:
         if shape.is_tuple:
             parts = [self.sizes.get(e, (0, 1)) for e in shape.elements]
             depth, leaves = 1 + max((d for d, _ in parts), default=0), sum(n for _, n in parts)
-            if depth > MAX_TUPLE_DEPTH or leaves > MAX_TUPLE_LEAVES:
+            if depth > MAX_NESTING or leaves > MAX_LEAVES:
                 raise self.cursor.error("a tuple is nested too deep or has too many leaves")
             self.sizes[shape] = depth, leaves
         return shape

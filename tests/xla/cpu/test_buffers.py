@@ -53,7 +53,14 @@ class Maker:
         # HLO's computations see their parameters only; seeing outer values too makes for harder plans.
         pool = [*outer, *parameters]
         nodes = self.nodes(pool, depth)
-        results = [self.random.choice([v for v in (parameters if self.random.random() < 0.4 else pool) if v.shape.size == s] or [v for v in pool if v.shape.size == s] or [None]) for s in sizes]
+        results = [
+            self.random.choice(
+                [v for v in (parameters if self.random.random() < 0.4 else pool) if v.shape.size == s]
+                or [v for v in pool if v.shape.size == s]
+                or [None]
+            )
+            for s in sizes
+        ]
         for n, (result, size) in enumerate(zip(results, sizes, strict=True)):
             if result is None:
                 made = self.value(size)
@@ -101,7 +108,9 @@ class Reference:
         self.held.update(zip(plan.parameters, arguments, strict=True))
         for node in plan.nodes:
             if isinstance(node, KernelNode):
-                self.held.update(zip(node.step.writes, work(node, tuple(self.held[v] for v in node.step.reads)), strict=True))
+                self.held.update(
+                    zip(node.step.writes, work(node, tuple(self.held[v] for v in node.step.reads)), strict=True)
+                )
             elif isinstance(node, WhileNode):
                 state = [self.held[v] for v in node.initial]
                 for turn in range(TURNS + 1):
@@ -127,7 +136,9 @@ class Memory:
         assert at.kind in ("arena", "output")
         if at.kind == "arena":
             assert 0 <= at.at and at.at + nbytes <= self.buffers.arena_bytes
-            gone = [k for k in self.held if k[0].kind == "arena" and k[0].at < at.at + nbytes and at.at < k[0].at + k[1]]
+            gone = [
+                k for k in self.held if k[0].kind == "arena" and k[0].at < at.at + nbytes and at.at < k[0].at + k[1]
+            ]
         else:
             gone = [k for k in self.held if k[0] == at]
         for k in gone:

@@ -1,4 +1,4 @@
-"""Where each array of a plan lies: in the caller's memory, in a constant, or in the arena, several sharing a place if they can."""
+"""Where each array of a plan lies: with the caller, in a constant, or in the arena; sharing what they can."""
 
 from __future__ import annotations
 
@@ -118,14 +118,19 @@ class _Assignment:
     def share(self) -> None:
         found = self.found
         musts = [s for sharings in found.musts.values() for s in sharings]
-        moves = {when: [m for key, some in found.moves.items() if key[1] == when for m in some] for when in ("again", "leave", "enter")}
+        moves = {
+            when: [m for key, some in found.moves.items() if key[1] == when for m in some]
+            for when in ("again", "leave", "enter")
+        }
         # Contents that change hands: these may follow each other in one place without a moment between them.
         self.follows = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}
         self.follows |= {(m.source, m.target) for some in moves.values() for m in some}
         for a, b in found.forced:
             self.join(self.memory[a], self.memory[b])
-        for pair in (*musts, *moves["again"], *moves["leave"], *moves["enter"]):
-            self.try_join(pair.target, pair.source)
+        for s in musts:
+            self.try_join(s.target, s.source)
+        for m in (*moves["again"], *moves["leave"], *moves["enter"]):  # what is copied in every turn of a loop first
+            self.try_join(m.target, m.source)
         for number, m in enumerate(found.moves[self.plan, "return", 0]):
             memory = self.memory[m.source]
             if not memory.fixed and memory.output < 0 and memory.nbytes == m.target.nbytes:
@@ -141,7 +146,7 @@ class _Assignment:
             self.join(a, b)
 
     def apart(self, a: _Memory, b: _Memory) -> bool:
-        """Whether two memories are never in use at once, but for the moments when contents pass from one to the other."""
+        """Whether two memories are never in use at once, but for moments when contents pass between them."""
         i = j = 0
         while i < len(a.spans) and j < len(b.spans):
             (a_start, a_end), (b_start, b_end) = a.spans[i], b.spans[j]
@@ -186,7 +191,11 @@ class _Assignment:
             if key[1] != "again":
                 continue
             targets = {id(self.memory[m.target]) for m in moves}
-            crossing = [m for m in moves if self.memory[m.source] is not self.memory[m.target] and id(self.memory[m.source]) in targets]
+            crossing = [
+                m
+                for m in moves
+                if self.memory[m.source] is not self.memory[m.target] and id(self.memory[m.source]) in targets
+            ]
             if crossing:
                 moment = moves[0].moment
                 reserved[key] = Temporary(max(m.source.nbytes for m in crossing), moment, moment)
@@ -223,10 +232,14 @@ class _Assignment:
     def place_copies(self) -> None:
         copies = self.buffers.copies
         for node, sharings in self.found.musts.items():
-            copies[node, "before", 0] = _needed([Copy(self.place_of(s.target), self.place_of(s.source), s.source.nbytes) for s in sharings])
+            copies[node, "before", 0] = _needed(
+                [Copy(self.place_of(s.target), self.place_of(s.source), s.source.nbytes) for s in sharings]
+            )
         for key, moves in self.found.moves.items():
             if key[1] == "return":
-                wanted = [Copy(Place("output", n), self.place_of(m.source), m.source.nbytes) for n, m in enumerate(moves)]
+                wanted = [
+                    Copy(Place("output", n), self.place_of(m.source), m.source.nbytes) for n, m in enumerate(moves)
+                ]
             else:
                 wanted = [Copy(self.place_of(m.target), self.place_of(m.source), m.source.nbytes) for m in moves]
             spare = self.cycles.get(key)

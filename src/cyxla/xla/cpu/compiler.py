@@ -20,8 +20,19 @@ from cyxla.xla.cpu.plan import CONTROL_FLOW, Plan, plan
 from cyxla.xla.cpu.values import passes_on
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
 from cyxla.xla.passes import (
-    Pass, dce, expand_batch_norm, expand_bitcast_convert, expand_collectives, expand_convolution, expand_dot, expand_layout, expand_narrow,
-    expand_scan, expand_topk, inline, unshare,
+    Pass,
+    dce,
+    expand_batch_norm,
+    expand_bitcast_convert,
+    expand_collectives,
+    expand_convolution,
+    expand_dot,
+    expand_layout,
+    expand_narrow,
+    expand_scan,
+    expand_topk,
+    inline,
+    unshare,
 )  # fmt: skip
 from cyxla.xla.passes.clone import clone
 from cyxla.xla.service import CompileOptions, Compiler
@@ -90,7 +101,9 @@ class CpuCompiler(Compiler):
         buffers = assign(planned)
         return planned, buffers, emit_module(planned, buffers)
 
-    def _cached(self, module: HloModule, options: CompileOptions, cache: store.DiskCache, key: str) -> CpuExecutable | None:
+    def _cached(
+        self, module: HloModule, options: CompileOptions, cache: store.DiskCache, key: str
+    ) -> CpuExecutable | None:
         found = cache.get_module(key)
         if found is None:
             return None
@@ -99,7 +112,12 @@ class CpuCompiler(Compiler):
         return CpuExecutable(module, library, manifest, found.constants, self, options)
 
     def _build(
-        self, module: HloModule, options: CompileOptions, tools: toolchain.Toolchain, cache: store.DiskCache | None, key: str
+        self,
+        module: HloModule,
+        options: CompileOptions,
+        tools: toolchain.Toolchain,
+        cache: store.DiskCache | None,
+        key: str,
     ) -> CpuExecutable:
         return self._finish(module, self.run_hlo_passes(module, options), options, tools, cache, key)
 

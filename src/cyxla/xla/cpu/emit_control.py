@@ -118,7 +118,10 @@ class ControlWriter:
             self.nodes(c, node.body.nodes, depth)
             self.copies(c, self.buffers.copies[node, "again", 0])
             cost = int(node.cost + CALL_COST * (len(node.body.nodes) + len(node.condition.nodes))) + 1
-            c.line(f"if ((*work += {min(cost, POLL_EVERY)}) >= {POLL_EVERY}) {{ *work = 0; if ((s = ctx->poll(ctx))) return s; }}")
+            c.line(
+                f"if ((*work += {min(cost, POLL_EVERY)}) >= {POLL_EVERY}) "
+                "{ *work = 0; if ((s = ctx->poll(ctx))) return s; }"
+            )
 
     def branches(self, c: CWriter, node: ConditionalNode, depth: int) -> None:
         """A C switch; the last branch also takes every number that is none of a branch."""

@@ -1,7 +1,7 @@
 """convolution, channels last: for each place of the result, rows of accumulators along its features.
 
-The window's places and the input features are added in their order, whatever the threads. What the window finds outside the
-input, or between its elements where it is spread out, adds nothing and is skipped.
+The window's places and the input features are added in their order, whatever the threads. What the window finds
+outside the input, or between its elements where it is spread out, adds nothing and is skipped.
 """
 
 from __future__ import annotations
@@ -98,7 +98,11 @@ def _sum(c: KernelWriter, ins: Instruction, window: Any, n: _Sizes, row: sums.Su
     rank = range(len(window))
     with c.loops([f"w{d}" for d in rank], [d.size for d in window]):
         for d, dim in enumerate(window):
-            c.line(f"const int64_t e{d} = s{d} * {dim.stride} + w{d} * {dim.window_dilation} - {dim.padding_low};".replace("- -", "+ "))
+            c.line(
+                f"const int64_t e{d} = s{d} * {dim.stride} + w{d} * {dim.window_dilation} - {dim.padding_low};".replace(
+                    "- -", "+ "
+                )
+            )
             if dim.base_dilation != 1:
                 c.line(f"if (e{d} < 0 || e{d} % {dim.base_dilation}) continue;")
             c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
@@ -108,7 +112,9 @@ def _sum(c: KernelWriter, ins: Instruction, window: Any, n: _Sizes, row: sums.Su
         channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"
         at = dotted([image, *(f"i{d}" for d in rank)], x_steps[:-1])
         c.line(f"const {memory_type(x.dtype)} *const x = p0 + {at} + {channel};")
-        c.line(f"const {memory_type(w.dtype)} *const w = p1 + {dotted(turned, w_steps[:-2])} + g * {n.group_features} + f;")
+        c.line(
+            f"const {memory_type(w.dtype)} *const w = p1 + {dotted(turned, w_steps[:-2])} + g * {n.group_features} + f;"
+        )
         if n.is_depthwise:
             _depthwise(c, ins, row)
             return
@@ -121,7 +127,8 @@ def _depthwise(c: KernelWriter, ins: Instruction, row: sums.Sums) -> None:
     """Products of neighbours: each feature has its own factor."""
     if isinstance(row, sums.VectorSums):
         c.line(" ".join(
-            f"sum{v} += *(const KERNEL_u *)(x + {v * row.lanes}) * *(const KERNEL_u *)(w + {v * row.lanes});" for v in range(row.vectors)
+            f"sum{v} += *(const KERNEL_u *)(x + {v * row.lanes}) * *(const KERNEL_u *)(w + {v * row.lanes});"
+            for v in range(row.vectors)
         ))  # fmt: skip
         return
     assert isinstance(row, sums.PlainSums)

@@ -1,12 +1,14 @@
 """dot in f32 and f64: tiles of the result in vector registers.
 
-The result is cut into panels of columns and chunks of rows; a task does some of these. Within one, a tile of a few rows by a
-few vectors stays in registers while the contracted dimension runs: a row of the right operand, times one element of the left
-for each row. The right operand is read where it lies, or copied into a panel first when its columns are no neighbours, when
-the last vector would be cut, or when its rows lie a multiple of a page apart. Each element is one chain of fused
-multiply-adds in the order of the contracted dimension: neither tiles nor threads change a bit.
+The result is cut into panels of columns and chunks of rows; a task does some of these. Within one, a tile of a few
+rows by a few vectors stays in registers while the contracted dimension runs: a row of the right operand, times one
+element of the left for each row. The right operand is read where it lies, or copied into a panel first when its
+columns are no neighbours, when the last vector would be cut, or when its rows lie a multiple of a page apart. Each
+element is one chain of fused multiply-adds in the order of the contracted dimension: neither tiles nor threads
+change a bit.
 
-With few rows, and an operand whose contracted dimension is the contiguous one, the columns are dot products along it.
+With few rows, and an operand whose contracted dimension is the contiguous one, the columns are dot products along
+it.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ PAGE = 4096
 READERS = 240
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 _ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
+
 
 @dataclass(frozen=True)
 class Product:
@@ -107,7 +110,7 @@ def _c_type(p: Product) -> str:
     return "float" if p.dtype is ElementType.F32 else "double"
 
 
-# --- tiles ----------------------------------------------------------------------------------------------------------------
+# --- tiles ----------------------------------------------------------------------------------------------------------
 
 
 class _Tiled:
@@ -141,7 +144,7 @@ class _Tiled:
         self.tasks = min(wanted, self.units)
 
     def _chunk_rows(self, tasks: int) -> int:
-        """Rows of a chunk, so that there are enough units for the tasks; at least `READERS` of them share a copied panel."""
+        """Rows of a chunk: units for all the tasks, but at least `READERS` rows to share a copied panel."""
         chunks = max(1, -(-tasks // max(1, self.p.batch * self.panels)))
         least = max(1, -(-self.p.m // chunks), READERS if self.packs_all else 1)
         return -(-min(least, max(self.p.m, 1)) // self.rows) * self.rows
@@ -219,12 +222,23 @@ class _Tiled:
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             c.line("const KERNEL_e *const a = bufs[0], *const b = bufs[1];")
             c.line("KERNEL_e *const out = bufs[2];")
-            with c.block(f"for (int64_t u = begin * {self.units} / {self.tasks}; u < end * {self.units} / {self.tasks}; ++u)"):
-                c.line(f"const int64_t chunk = u % {self.chunks}, panel = u / {self.chunks} % {self.panels}, batch = u / {self.chunks * self.panels};")
+            with c.block(
+                f"for (int64_t u = begin * {self.units} / {self.tasks}; u < end * {self.units} / {self.tasks}; ++u)"
+            ):
+                c.line(
+                    f"const int64_t chunk = u % {self.chunks}, panel = u / {self.chunks} % {self.panels}, "
+                    f"batch = u / {self.chunks * self.panels};"
+                )
                 c.line(f"const KERNEL_e *at = a + batch * {p.lhs[0]} + chunk * {self.chunk_rows * p.lhs[1]};")
                 c.line(f"const KERNEL_e *bt = b + batch * {p.rhs[0]} + panel * {self.width * p.rhs[2]};")
-                c.line(f"KERNEL_e *ot = out + batch * {p.m * p.n} + chunk * {self.chunk_rows * p.n} + panel * {self.width};")
-                c.line(f"const int64_t rest = {p.m} - chunk * {self.chunk_rows}, rows = rest < {self.chunk_rows} ? rest : {self.chunk_rows};")
+                c.line(
+                    f"KERNEL_e *ot = out + batch * {p.m * p.n} + chunk * {self.chunk_rows * p.n} "
+                    f"+ panel * {self.width};"
+                )
+                c.line(
+                    f"const int64_t rest = {p.m} - chunk * {self.chunk_rows}, "
+                    f"rows = rest < {self.chunk_rows} ? rest : {self.chunk_rows};"
+                )
                 self._packing(c)
                 *full, last = self._panel_kinds()
                 if full:
@@ -251,7 +265,7 @@ class _Tiled:
     def _rows(self, c: CWriter, vectors: int, packed: bool, cut: bool) -> None:
         p, rest = self.p, self.p.m % self.rows
         c.line("int64_t m = 0;")
-        call = "(at + m * {0}, bt, ot + m * {1});".format(p.lhs[1], p.n)
+        call = f"(at + m * {p.lhs[1]}, bt, ot + m * {p.n});"
         c.line(f"for (; m + {self.rows} <= rows; m += {self.rows}) {_tile_name(self.rows, vectors, packed, cut)}{call}")
         if rest:
             c.line(f"if (m < rows) {_tile_name(rest, vectors, packed, cut)}{call}")
@@ -261,11 +275,11 @@ def _tile_name(rows: int, vectors: int, packed: bool, cut: bool) -> str:
     return f"KERNEL_{rows}x{vectors}{'p' if packed else ''}{'c' if cut else ''}"
 
 
-# --- along the contracted dimension ---------------------------------------------------------------------------------------
+# --- along the contracted dimension ---------------------------------------------------------------------------------
 
 
 def _rows_of_dots(p: Product) -> Kernel:
-    """Each element by itself: four vectors of 64 bytes run along both operands and are added in a fixed tree at the end."""
+    """Each element by itself: four vectors run along both operands and are added in a fixed tree at the end."""
     c = CWriter()
     lanes = 64 // p.dtype.itemsize
     ctype = _c_type(p)
@@ -273,7 +287,10 @@ def _rows_of_dots(p: Product) -> Kernel:
     c.line(f"typedef {ctype} KERNEL_v __attribute__((vector_size(64)));")
     c.line(f"typedef {ctype} KERNEL_u __attribute__((vector_size(64), aligned(1), may_alias));")
     c.line(f"typedef {ctype} KERNEL_e __attribute__((aligned(1), may_alias));")
-    with c.block(f"static CYX_FUSED __attribute__((noinline)) {ctype} KERNEL_dot(const KERNEL_e *restrict a, const KERNEL_e *restrict b)"):
+    with c.block(
+        f"static CYX_FUSED __attribute__((noinline)) {ctype} "
+        "KERNEL_dot(const KERNEL_e *restrict a, const KERNEL_e *restrict b)"
+    ):
         c.line("CYX_FUSE")
         c.line("KERNEL_v s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};")
         c.line("int64_t k = 0;")
@@ -301,6 +318,8 @@ def _rows_of_dots(p: Product) -> Kernel:
             c.line(f"const int64_t batch = u / {p.n}, n = u % {p.n};")
             with c.block(f"for (int64_t m = 0; m < {p.m}; ++m)"):
                 c.line(f"out[batch * {p.m * p.n} + m * {p.n} + n] =")
-                c.line(f"    KERNEL_dot(a + batch * {p.lhs[0]} + m * {p.lhs[1]}, b + batch * {p.rhs[0]} + n * {p.rhs[2]});")
+                c.line(
+                    f"    KERNEL_dot(a + batch * {p.lhs[0]} + m * {p.lhs[1]}, b + batch * {p.rhs[0]} + n * {p.rhs[2]});"
+                )
         c.line("return CYX_OK;")
     return Kernel(c.text(), tasks, p.ns, 0, "dot")

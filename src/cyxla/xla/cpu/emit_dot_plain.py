@@ -19,7 +19,9 @@ def check_plain(ins: Instruction) -> str | None:
     return None if sums.supports(types) else f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
 
 
-def plain_dot(ins: Instruction, reads: Sequence[Value], sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Kernel:
+def plain_dot(
+    ins: Instruction, reads: Sequence[Value], sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]
+) -> Kernel:
     """The kernel for given sizes of batch, rows, columns, sum, and strides (see `cyxla.xla.cpu.emit_dot.Product`)."""
     batch, m, n, k = sizes
     types = [o.shape.dtype for o in ins.operands]
@@ -28,13 +30,16 @@ def plain_dot(ins: Instruction, reads: Sequence[Value], sizes: Sequence[int], lh
     units = max(1, batch * m)
     tasks = cost.tasks(ns, units)
     c = KernelWriter(reads, [Value(ins)])
+    rows = max(m, 1)
     with c.kernel(units, tasks, describe("dot", ins.shape)):
-        c.line(f"const int64_t at = u / {max(m, 1)} * {lhs[0]} + u % {max(m, 1)} * {lhs[1]}, bt = u / {max(m, 1)} * {rhs[0]};")
+        c.line(f"const int64_t at = u / {rows} * {lhs[0]} + u % {rows} * {lhs[1]}, bt = u / {rows} * {rhs[0]};")
         for first, pieces, row in sums.cut(n, result, types, 0):
             with c.block(f"for (int64_t n = {first}; n < {first + pieces * row.columns}; n += {row.columns})"):
                 row.define(c)
                 with c.block(f"for (int64_t k = 0; k < {k}; ++k)"):
-                    c.line(f"const {scalar.register_type(types[0])} x = {scalar.load(types[0], f'p0[at + k * {lhs[2]}]')};")
+                    c.line(
+                        f"const {scalar.register_type(types[0])} x = {scalar.load(types[0], f'p0[at + k * {lhs[2]}]')};"
+                    )
                     row.add(c, "x", f"p1 + bt + k * {rhs[1]} + n * {rhs[2]}", rhs[2])
                 row.store(c, f"r0 + u * {n} + n")
     return Kernel(c.text(), tasks, ns, 0, "dot")

@@ -1,9 +1,9 @@
 """fft: self-sorting passes, one for each factor of the length, between two lines of scratch.
 
-A pass of factor r takes the line as r interleaved parts, combines the k-th elements of all parts by a transform of length r,
-and turns the results by powers of the root of unity. Roots come from one table a length, made at the start of a task
-from about two square roots of the length many sines. Transforms over several dimensions go through them one after the other,
-the last one first; real transforms use the complex passes.
+A pass of factor r takes the line as r interleaved parts, combines the k-th elements of all parts by a transform of
+length r, and turns the results by powers of the root of unity. Roots come from one table a length, made at the
+start of a task from about two square roots of the length many sines. Transforms over several dimensions go through
+them one after the other, the last one first; real transforms use the complex passes.
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ class _Transform:
         self._roots(c)
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             c.line(f"/* {describe(self.kind.lower(), self.ins.shape)} */")
-            c.line(f"{self.c} *const x = ({self.c} *)({c.scratch()} + begin * {self.scratch}), *const y = x + {self.longest};")
+            c.line(
+                f"{self.c} *const x = ({self.c} *)({c.scratch()} + begin * {self.scratch}), "
+                f"*const y = x + {self.longest};"
+            )
             at = 2 * self.longest
             for n in self.distinct:
                 c.line(f"{self.c} *const roots{n} = x + {at};")
@@ -108,7 +111,7 @@ class _Transform:
 
     @property
     def scratch(self) -> int:
-        """Bytes of a task: two lines, the tables, and for an inverse real transform of several dimensions a copy of the operand."""
+        """Bytes of a task: two lines, the tables, and perhaps a copy of the operand to work in."""
         points = 2 * self.longest + sum(self.distinct)
         points += prod(self.work_dims) if self.kind == "IRFFT" and len(self.lengths) > 1 else 0
         return -(-points * self.complex.itemsize // 64) * 64
@@ -124,7 +127,9 @@ class _Transform:
         if self.kind == "IRFFT":
             source = f"bufs[0] + u * {size_in}"
             if others:
-                c.line(f"for (int64_t k = 0; k < {size_in}; ++k) work[k] = ((const {memory} *)bufs[0])[u * {size_in} + k];")
+                c.line(
+                    f"for (int64_t k = 0; k < {size_in}; ++k) work[k] = ((const {memory} *)bufs[0])[u * {size_in} + k];"
+                )
                 for axis in others:
                     self._lines(c, axis, "work")
                 source = "work"
@@ -164,7 +169,10 @@ class _Transform:
             c.line(f"const {mem_in} *const in = (const {mem_in} *){source} + row * {width};")
             c.line(f"for (int64_t k = 0; k <= {n // 2}; ++k) x[k] = in[k];")
             c.line("x[0].im = 0;" + (f" x[{n // 2}].im = 0;" if n % 2 == 0 else ""))
-            c.line(f"for (int64_t k = {n // 2 + 1}; k < {n}; ++k) {{ x[k].re = in[{n} - k].re; x[k].im = -in[{n} - k].im; }}")
+            c.line(
+                f"for (int64_t k = {n // 2 + 1}; k < {n}; ++k) "
+                f"{{ x[k].re = in[{n} - k].re; x[k].im = -in[{n} - k].im; }}"
+            )
             c.line(f"const KERNEL_c *const z = KERNEL_line{n}(x, y, roots{n});")
             c.line(f"{mem_out} *const to = ({mem_out} *)bufs[1] + (u * {rows} + row) * {n};")
             c.line(f"for (int64_t k = 0; k < {n}; ++k) to[k] = z[k].re;")
@@ -175,11 +183,14 @@ class _Transform:
         """exp(-2 pi i k / n), conjugated for inverse transforms, as products of a coarse and a fine one."""
         sign = "" if self.inverse else "-"
         step = max(1, isqrt(self.longest))
-        c.lines(f"""\
+        c.lines(
+            f"""\
 static void KERNEL_roots(KERNEL_c *to, int64_t n) {{
   double cr[{step + 3}], ci[{step + 3}], fr[{step}], fi[{step}];
   const double unit = {(2 * pi).hex()} / (double)n;
-  for (int64_t k = 0; k < {step}; ++k) {{ fr[k] = cyx_cosine_f64(unit * (double)k); fi[k] = {sign}cyx_sine_f64(unit * (double)k); }}
+  for (int64_t k = 0; k < {step}; ++k) {{
+    fr[k] = cyx_cosine_f64(unit * (double)k); fi[k] = {sign}cyx_sine_f64(unit * (double)k);
+  }}
   for (int64_t k = 0; k * {step} < n; ++k) {{
     cr[k] = cyx_cosine_f64(unit * (double)(k * {step})); ci[k] = {sign}cyx_sine_f64(unit * (double)(k * {step}));
   }}
@@ -188,7 +199,8 @@ static void KERNEL_roots(KERNEL_c *to, int64_t n) {{
     to[k].re = ({self.real})(cr[a] * fr[b] - ci[a] * fi[b]);
     to[k].im = ({self.real})(cr[a] * fi[b] + ci[a] * fr[b]);
   }}
-}}""".splitlines())
+}}""".splitlines()
+        )
 
     def _line(self, c: KernelWriter, n: int) -> None:
         """All passes over one line; the result is in one of the two."""
@@ -205,7 +217,8 @@ static void KERNEL_roots(KERNEL_c *to, int64_t n) {{
 
     def _pass(self, c: KernelWriter, n: int, r: int) -> None:
         """One factor: `left` points of each of `s` interleaved transforms remain."""
-        head = f"static void KERNEL_pass{n}_{r}(int64_t left, int64_t s, const KERNEL_c *restrict x, KERNEL_c *restrict y, const KERNEL_c *roots)"
+        arrays = "const KERNEL_c *restrict x, KERNEL_c *restrict y, const KERNEL_c *roots"
+        head = f"static void KERNEL_pass{n}_{r}(int64_t left, int64_t s, {arrays})"
         with c.block(head):
             c.line(f"const int64_t m = left / {r};")
             for k in range(1, r) if r <= UNROLLED and r not in _BUTTERFLIES else ():
@@ -233,9 +246,16 @@ static void KERNEL_roots(KERNEL_c *to, int64_t n) {{
                     if at == 0:
                         c.line(f"b{j}r += a{k}.re; b{j}i += a{k}.im;")
                     else:
-                        c.line(f"b{j}r += a{k}.re * g{at}r - a{k}.im * g{at}i; b{j}i += a{k}.re * g{at}i + a{k}.im * g{at}r;")
+                        c.line(
+                            f"b{j}r += a{k}.re * g{at}r - a{k}.im * g{at}i; "
+                            f"b{j}i += a{k}.re * g{at}i + a{k}.im * g{at}r;"
+                        )
         for j in range(r):
-            turned = f"(KERNEL_c){{b{j}r * w{j}.re - b{j}i * w{j}.im, b{j}r * w{j}.im + b{j}i * w{j}.re}}" if j else "(KERNEL_c){b0r, b0i}"
+            turned = (
+                f"(KERNEL_c){{b{j}r * w{j}.re - b{j}i * w{j}.im, b{j}r * w{j}.im + b{j}i * w{j}.re}}"
+                if j
+                else "(KERNEL_c){b0r, b0i}"
+            )
             c.line(f"y[q + s * ({r} * p + {j})] = {turned};")
 
     def _large(self, c: KernelWriter, n: int, r: int) -> None:

@@ -48,7 +48,7 @@ class _Arithmetic:
 
 @emits("triangular-solve", check=_check)
 def triangular_solve(ins: Instruction) -> Step:
-    """Solve ``op(a) x = b`` or ``x op(a) = b``; a unit is a block of columns (rows, in the second case) of one matrix."""
+    """Solve ``op(a) x = b`` or ``x op(a) = b``; a unit is a block of columns (or rows) of one matrix."""
     a, shape = ins.attrs, ins.shape
     do, left = _Arithmetic(shape.dtype), a["left_side"]
     rows, columns = shape.dims[-2:] if left else shape.dims[:-3:-1]
@@ -119,11 +119,11 @@ def cholesky(ins: Instruction) -> Step:
             with c.block("for (int64_t q = 0; q < j; ++q)"):
                 raw = c.local(do.c, "x[q][j]")
                 t = c.local(do.c, do.conjugate(raw))
-                with c.block(f"for (int64_t b = j / {COLUMNS} * {COLUMNS}; b < {width}; b += {COLUMNS})"):
-                    with c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
-                        do.minus_product(c, "x[j][b + k]", t, "x[q][b + k]")
+                blocks = f"for (int64_t b = j / {COLUMNS} * {COLUMNS}; b < {width}; b += {COLUMNS})"
+                with c.block(blocks), c.block(f"for (int k = 0; k < {COLUMNS}; ++k)"):
+                    do.minus_product(c, "x[j][b + k]", t, "x[q][b + k]")
             c.line(f"const {real} d = x[j][j]{part};")
-            c.line(f"if (!(d > 0) || d - d != 0) {{ bad = 1; break; }}")
+            c.line("if (!(d > 0) || d - d != 0) { bad = 1; break; }")
             c.line(f"const {real} root = __builtin_sqrt{'f' if real == 'float' else ''}(d);")
             with c.block(f"for (int64_t i = j; i < {width}; ++i)"):
                 c.line("x[j][i].re /= root; x[j][i].im /= root;" if shape.dtype.is_complex else "x[j][i] /= root;")

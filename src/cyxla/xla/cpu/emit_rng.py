@@ -1,7 +1,7 @@
 """rng-bit-generator: Threefry-2x32 and Philox-4x32, bit for bit, each block from its own counter.
 
-A counter belongs to a fixed place in the result, so blocks can be computed in any order and by any thread. The results are
-written through a word per element; what an element of 8 or 16 bits takes is the low end of its word.
+A counter belongs to a fixed place in the result, so blocks can be computed in any order and by any thread. The
+results are written through a word per element; what an element of 8 or 16 bits takes is the low end of its word.
 """
 
 from __future__ import annotations
@@ -116,7 +116,10 @@ def _threefry_block(c: KernelWriter, shape: Shape) -> None:
         return
     dims, at = _split(shape)
     inner, half = prod(dims[at + 1 :]), (dims[at] + 1) // 2
-    c.line(f"const int64_t i = b % {inner}, j = 2 * (b / {inner} % {half}), o = b / {inner * half} * {inner * dims[at]} + i;")
+    c.line(
+        f"const int64_t i = b % {inner}, j = 2 * (b / {inner} % {half}), "
+        f"o = b / {inner * half} * {inner * dims[at]} + i;"
+    )
     c.line(_store(shape, f"o + j * {inner}", "w0"))
     c.line(f"if (j + 1 < {dims[at]}) {_store(shape, f'o + (j + 1) * {inner}', 'w1')}")
 
@@ -127,7 +130,8 @@ def _philox_block(c: KernelWriter, shape: Shape) -> None:
     c.line("KERNEL_philox(s[0], low, s[2] + (low < s[1]), w);")
     if shape.dtype.bits == 64:
         for k in range(2):
-            c.line(f"if (2 * b + {k} < {shape.size}) {_store(shape, f'2 * b + {k}', f'((uint64_t)w[{2 * k + 1}] << 32 | w[{2 * k}])')}")
+            word = f"((uint64_t)w[{2 * k + 1}] << 32 | w[{2 * k}])"
+            c.line(f"if (2 * b + {k} < {shape.size}) {_store(shape, f'2 * b + {k}', word)}")
         return
     for k in range(4):
         c.line(f"if (4 * b + {k} < {shape.size}) {_store(shape, f'4 * b + {k}', f'w[{k}]')}")

@@ -58,12 +58,12 @@ def scatter(ins: Instruction) -> Step:
     places = _Places.of(ins, count)
     ns = prod(ins.operands[count + 1].shape.dims) * count * _UPDATE_NS + prod(places.batch)
     c = KernelWriter(reads, writes)
-    with c.kernel(1, 1, describe("scatter", ins.operands[0].shape)):
-        with c.loops([f"i{n}" for n in range(len(places.batch))], places.batch):
-            _start(c, ins, count, places)
-            with c.loops([f"w{n}" for n in range(len(places.window))], places.window):
-                c.line(f"const int64_t t = at + {places.target}, s = {places.update};")
-                _combine(c, ins, count)
+    vectors = [f"i{n}" for n in range(len(places.batch))]
+    with c.kernel(1, 1, describe("scatter", ins.operands[0].shape)), c.loops(vectors, places.batch):
+        _start(c, ins, count, places)
+        with c.loops([f"w{n}" for n in range(len(places.window))], places.window):
+            c.line(f"const int64_t t = at + {places.target}, s = {places.update};")
+            _combine(c, ins, count)
     pairs = tuple((n, n) for n in range(count))
     return Step(Kernel(c.text(), 1, ns, 0, "scatter"), tuple(reads), tuple(writes), must_alias=pairs)
 

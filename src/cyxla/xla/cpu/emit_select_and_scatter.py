@@ -11,6 +11,7 @@ from cyxla.xla.cpu.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
 from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.attributes import Window
 
 _LOOK_NS = 1.5
 
@@ -50,10 +51,9 @@ def select_and_scatter(ins: Instruction) -> Step:
     return Step(Kernel(c.text(), 1, ns, 0, "select-and-scatter"), tuple(reads), (Value(ins),))
 
 
-
-def _inside(c: KernelWriter, operand: Shape, window: object) -> None:
+def _inside(c: KernelWriter, operand: Shape, window: Window) -> None:
     """Define the coordinates in the operand of a place in a window, and skip places that are none."""
-    for d, w in enumerate(window):  # type: ignore[arg-type]
+    for d, w in enumerate(window):
         place = f"w{d}" if not w.window_reversal else f"{w.size - 1} - w{d}"
         c.line(f"const int64_t e{d} = s{d} * {w.stride} + ({place}) * {w.window_dilation} - {w.padding_low};")
         if w.base_dilation != 1:

@@ -40,7 +40,9 @@ def sort(ins: Instruction) -> Step:
     with c.kernel(rows, tasks, describe("sort", shape)):
         c.line(f"const int64_t at = u / {step} * {step * length} + u % {step};")
         # The scratch of a task: its records twice.
-        c.line(f"KERNEL_t *const x = (KERNEL_t *)({c.scratch()} + begin * {2 * record * length}), *const y = x + {length};")
+        c.line(
+            f"KERNEL_t *const x = (KERNEL_t *)({c.scratch()} + begin * {2 * record * length}), *const y = x + {length};"
+        )
         with c.block(f"for (int64_t k = 0; k < {length}; ++k)"):
             for n in range(len(types)):
                 c.line(f"x[k].f{n} = p{n}[at + k * {step}];")
@@ -71,7 +73,8 @@ def _less(c: KernelWriter, ins: Instruction, types: list[ElementType]) -> None:
 
 def _merge_sort(c: KernelWriter) -> None:
     """Sort n records in x with y as long; the result is one of the two. Equal records keep their order."""
-    c.lines(f"""\
+    c.lines(
+        f"""\
 static void KERNEL_insert(KERNEL_t *x, int64_t n) {{
   for (int64_t i = 1; i < n; ++i) {{
     const KERNEL_t v = x[i];
@@ -80,7 +83,8 @@ static void KERNEL_insert(KERNEL_t *x, int64_t n) {{
     x[j] = v;
   }}
 }}
-static void KERNEL_merge(const KERNEL_t *a, const KERNEL_t *a_end, const KERNEL_t *b, const KERNEL_t *b_end, KERNEL_t *to) {{
+typedef const KERNEL_t *KERNEL_p;
+static void KERNEL_merge(KERNEL_p a, KERNEL_p a_end, KERNEL_p b, KERNEL_p b_end, KERNEL_t *to) {{
   while (a < a_end && b < b_end) *to++ = KERNEL_less(b, a) ? *b++ : *a++;
   while (a < a_end) *to++ = *a++;
   while (b < b_end) *to++ = *b++;
@@ -95,4 +99,5 @@ static KERNEL_t *KERNEL_sort(KERNEL_t *x, KERNEL_t *y, int64_t n) {{
     KERNEL_t *const t = x; x = y; y = t;
   }}
   return x;
-}}""".splitlines())
+}}""".splitlines()
+    )

@@ -106,11 +106,15 @@ class CpuExecutable(Program, Executable):
         """Fix some arguments, such as weights; the arrays are taken as they are at each call."""
         wrong = [k for k in arguments if not 0 <= k < len(self._free)]
         if wrong:
-            raise InvalidArgumentError(f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(self._free) - 1}")
+            raise InvalidArgumentError(
+                f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(self._free) - 1}"
+            )
         bound = {**self._bound, **{self._free[k]: value for k, value in arguments.items()}}
-        return CpuExecutable(self._module, self.library, self._manifest, self._constants, self._compiler, self._options, bound)
+        return CpuExecutable(
+            self._module, self.library, self._manifest, self._constants, self._compiler, self._options, bound
+        )
 
-    # --- what was made of the program; worked out again when asked for, since a program from the disk cache has only its code -----
+    # --- what was made of the program: worked out again when asked for, since the disk cache keeps only code ----------
 
     @cached_property
     def _optimized(self) -> HloModule:
@@ -149,7 +153,10 @@ class CpuExecutable(Program, Executable):
         calls = Counter(names[s.kernel.text] for s in plan.steps())
         moved = {names[s.kernel.text]: sum(v.shape.nbytes for v in (*s.reads, *s.writes)) for s in plan.steps()}
         copies = sum(c.nbytes for some in buffers.copies.values() for c in some)
-        lines = [f"{len(source.kernels)} kernels, {sum(calls.values())} calls, {buffers.arena_bytes} bytes of temporaries, {copies} bytes copied"]
+        lines = [
+            f"{len(source.kernels)} kernels, {sum(calls.values())} calls, {buffers.arena_bytes} bytes of temporaries, "
+            f"{copies} bytes copied"
+        ]
         lines.append(f"{'kernel':8} {'kind':14} {'calls':>6} {'tasks':>6} {'us':>10} {'bytes':>12}")
         for name, k in source.kernels:
             lines.append(f"{name:8} {k.kind:14} {calls[name]:6} {k.tasks:6} {k.cost / 1000:10.3f} {moved[name]:12}")
@@ -186,4 +193,5 @@ def _spec(shape: Shape) -> tuple[np.dtype[Any], tuple[int, ...]]:
 def _array(data: Any, dtype: str, dims: Sequence[int]) -> np.ndarray[Any, Any]:
     """The array in the bytes of a constant."""
     kind: ElementType = element_type(dtype)
+    assert kind.numpy_dtype is not None
     return np.frombuffer(data, np.uint8).view(kind.numpy_dtype).reshape(dims)

@@ -4,7 +4,8 @@ from importlib import import_module
 
 #: Modules that register emitters with `cyxla.xla.cpu.emitters`.
 EMITTERS = (
-    "emit_convolution", "emit_dot", "emit_fft", "emit_linalg", "emit_loop", "emit_rng", "emit_scatter", "emit_select_and_scatter", "emit_sort",
+    "emit_convolution", "emit_dot", "emit_fft", "emit_linalg", "emit_loop", "emit_rng", "emit_scatter",
+    "emit_select_and_scatter", "emit_sort",
 )  # fmt: skip
 
 for _name in EMITTERS:

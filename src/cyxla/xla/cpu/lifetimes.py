@@ -1,10 +1,10 @@
 """From when to when each array of a plan is needed, as moments counted along the whole schedule.
 
-Loops and branches are laid out in a row. A value that a loop reads from outside is needed until the loop ends; the state
-of a loop has one memory for all turns, so what it holds at the top, what the body makes of it and what remains at the end
-are three values that may share it. Where contents change hands (into a loop, around it, out of a branch, into a result),
-there is a `Move`: no work if both sides end up in one place, a copy otherwise. Things happen at even moments; what is written
-at one lasts at least to the next odd one.
+Loops and branches are laid out in a row. A value that a loop reads from outside is needed until the loop ends; the
+state of a loop has one memory for all turns, so what it holds at the top, what the body makes of it and what
+remains at the end are three values that may share it. Where contents change hands (into a loop, around it, out of a
+branch, into a result), there is a `Move`: no work if both sides end up in one place, a copy otherwise. Things
+happen at even moments; what is written at one lasts at least to the next odd one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Sharing:
-    """At a moment, a kernel may (or must) write `target` over `source`; not if it reads `source` in other places too."""
+    """At a moment, a kernel may (or must) write `target` over `source`, if it is `alone`: read in one place only."""
 
     target: Life
     source: Life
@@ -72,7 +72,8 @@ class Lifetimes:
     musts : dict of Node to list of Sharing
         What a kernel has to find in place of its result.
     moves : dict of (Node or Plan, str, int) to list of Move
-        By place: ``(while, "enter", 0)``, ``(while, "again", 0)``, ``(conditional, "leave", branch)``, ``(plan, "return", 0)``.
+        By place: ``(while, "enter", 0)``, ``(while, "again", 0)``, ``(conditional, "leave", branch)``,
+        ``(plan, "return", 0)``.
     may : list of Sharing
         Where a kernel can work in place.
     scratch : dict of Node to Life
@@ -166,7 +167,9 @@ class _Walk:
         if step.kernel.scratch:
             self.found.scratch[node] = self.define(None, step.kernel.scratch, now)
         for pairs, found in ((step.must_alias, self.found.musts.setdefault(node, [])), (step.in_place, self.found.may)):
-            found += [Sharing(writes[w], reads[r], now, sum(other is reads[r] for other in reads) == 1) for w, r in pairs]
+            found += [
+                Sharing(writes[w], reads[r], now, sum(other is reads[r] for other in reads) == 1) for w, r in pairs
+            ]
 
     def loop(self, node: WhileNode) -> None:
         enter = self.tick()

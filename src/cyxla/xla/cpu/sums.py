@@ -1,4 +1,4 @@
-"""Rows of accumulators for sums of products, by element type: in vector registers for f32 and f64, plain arrays for the rest."""
+"""Rows of accumulators for sums of products: vector registers for f32 and f64, plain arrays for other types."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ class VectorSums:
 
     def add(self, c: CWriter, x: str, right: str, step: int) -> None:
         """Add products; `step` is 1."""
-        c.line(" ".join(f"sum{v} += {x} * *(const KERNEL_u *)({right} + {v * self.lanes});" for v in range(self.vectors)))
+        c.line(
+            " ".join(f"sum{v} += {x} * *(const KERNEL_u *)({right} + {v * self.lanes});" for v in range(self.vectors))
+        )
 
     def store(self, c: CWriter, out: str) -> None:
         """Write them."""
@@ -132,7 +134,9 @@ class PlainSums:
         c.line(f"for (int j = 0; j < {self.columns}; ++j) ({out})[j] = {value};")
 
 
-def cut(columns: int, dtype: ElementType, operands: Sequence[ElementType], vector_bytes: int) -> list[tuple[int, int, Sums]]:
+def cut(
+    columns: int, dtype: ElementType, operands: Sequence[ElementType], vector_bytes: int
+) -> list[tuple[int, int, Sums]]:
     """Cut a row of results into runs of equal pieces: (first column, number of pieces, the accumulators of a piece)."""
     runs: list[tuple[int, int, Sums]] = []
     at = 0

@@ -1,7 +1,7 @@
 """Which instructions are arrays in memory, and which only pass on what they read.
 
-Buffers are dense, row-major and without layouts, so a reshape, a copy or a tuple changes no byte: whoever reads one reads
-what stands behind it. Tokens take no memory and have no value here.
+Buffers are dense, row-major and without layouts, so a reshape, a copy or a tuple changes no byte: whoever reads one
+reads what stands behind it. Tokens take no memory and have no value here.
 """
 
 from __future__ import annotations

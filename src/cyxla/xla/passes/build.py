@@ -37,12 +37,19 @@ class Writer:
 
     def op(self, opcode: str, *operands: Instruction, shape: Shape | None = None, **attrs: Any) -> Instruction:
         """Any instruction; by default its shape is the first operand's."""
-        return self.computation.add(opcode, operands, attrs, shape=operands[0].shape.logical if shape is None else shape)
+        return self.computation.add(
+            opcode, operands, attrs, shape=operands[0].shape.logical if shape is None else shape
+        )
 
     def constant(self, value: Any, dtype: ElementType) -> Instruction:
         """A constant; `value` is a number or nested lists of them."""
         array = np.asarray(value).astype(dtype.numpy_dtype)
-        return self.computation.add("constant", (), {"literal": Literal(array, Shape.array(dtype, array.shape))}, shape=Shape.array(dtype, array.shape))
+        return self.computation.add(
+            "constant",
+            (),
+            {"literal": Literal(array, Shape.array(dtype, array.shape))},
+            shape=Shape.array(dtype, array.shape),
+        )
 
     def broadcast(self, x: Instruction, shape: Shape, dimensions: Sequence[int] = ()) -> Instruction:
         """`x` spread over the sizes of `shape`; dimension i of `x` becomes ``dimensions[i]``."""
@@ -66,21 +73,32 @@ class Writer:
         """`x` with its dimensions reordered."""
         if tuple(order) == tuple(range(x.shape.rank)):
             return x
-        return self.op("transpose", x, shape=x.shape.with_dims([x.shape.dims[d] for d in order]), dimensions=tuple(order))
+        return self.op(
+            "transpose", x, shape=x.shape.with_dims([x.shape.dims[d] for d in order]), dimensions=tuple(order)
+        )
 
     def sum(self, x: Instruction, dimensions: Sequence[int]) -> Instruction:
         """The sum of `x` over some dimensions."""
         dims = [d for i, d in enumerate(x.shape.dims) if i not in dimensions]
         zero = self.constant(0, x.shape.dtype)
         return self.computation.add(
-            "reduce", (x, zero), {"dimensions": tuple(dimensions)}, shape=x.shape.with_dims(dims), called=(self.adder(x.shape.dtype),)
+            "reduce",
+            (x, zero),
+            {"dimensions": tuple(dimensions)},
+            shape=x.shape.with_dims(dims),
+            called=(self.adder(x.shape.dtype),),
         )
 
     def adder(self, dtype: ElementType) -> Computation:
         """A computation that adds two scalars; one for all who ask."""
         assert self.computation.module is not None
         found = self.computation.module.computations.get(f"add_{dtype}")
-        if found is not None and found.root.opcode == "add" and found.root.shape is Shape.array(dtype) and len(found.instructions) == 3:
+        if (
+            found is not None
+            and found.root.opcode == "add"
+            and found.root.shape is Shape.array(dtype)
+            and len(found.instructions) == 3
+        ):
             return found
 
         def body(c: Computation) -> Instruction:

@@ -45,7 +45,7 @@ def copy_instruction(
 
 
 def copy_body(source: Computation, target: Computation, arguments: Sequence[Instruction]) -> Instruction:
-    """Append copies of all instructions of `source`, with `arguments` for its parameters; returns the copy of its root."""
+    """Append copies of all instructions of `source`, with `arguments` for parameters; returns the copy of the root."""
     made: dict[Instruction, Instruction] = {}
     for ins in source.post_order():
         if ins.opcode == "parameter":
@@ -75,7 +75,9 @@ def clone(module: HloModule) -> HloModule:
     return twin
 
 
-def _copy_computation(source: Computation, target: Computation, computations: Mapping[Computation, Computation]) -> None:
+def _copy_computation(
+    source: Computation, target: Computation, computations: Mapping[Computation, Computation]
+) -> None:
     made: dict[Instruction, Instruction] = {}
     for ins in source.post_order():
         called = [computations[c] for c in ins.called]

@@ -43,7 +43,10 @@ def _has_effect(ins: Instruction, effects: dict[Computation, bool]) -> bool:
 
 
 def _sweep(computation: Computation, effects: dict[Computation, bool]) -> bool:
-    stack = [computation.root, *(i for i in computation.instructions if i.opcode == "parameter" or _has_effect(i, effects))]
+    stack = [
+        computation.root,
+        *(i for i in computation.instructions if i.opcode == "parameter" or _has_effect(i, effects)),
+    ]
     live: set[Instruction] = set()
     while stack:
         ins = stack.pop()

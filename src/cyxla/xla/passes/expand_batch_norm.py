@@ -54,7 +54,9 @@ class _Norm:
     def inverse_deviation(self, variance: Instruction) -> Instruction:
         return self.write.op("rsqrt", self.write.op("add", variance, self.write.full(self.epsilon, variance.shape)))
 
-    def normalised(self, centred: Instruction, variance: Instruction, scale: Instruction, offset: Instruction) -> Instruction:
+    def normalised(
+        self, centred: Instruction, variance: Instruction, scale: Instruction, offset: Instruction
+    ) -> Instruction:
         factor = self.write.op("multiply", self.inverse_deviation(variance), scale)
         product = self.write.op("multiply", centred, self.all(factor))
         return self.write.op("add", product, self.all(offset))
@@ -83,7 +85,7 @@ def _training(ins: Instruction) -> Instruction:
 
 
 def _grad(ins: Instruction) -> Instruction:
-    """dx = scale * r * (dy - mean(dy) - centred * r^2 * mean(dy * centred)), with r the inverse deviation."""
+    """Dx = scale * r * (dy - mean(dy) - centred * r^2 * mean(dy * centred)), with r the inverse deviation."""
     norm = _Norm(ins)
     write = norm.write
     _, scale, mean, variance, dy = norm.operands

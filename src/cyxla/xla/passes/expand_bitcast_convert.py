@@ -10,8 +10,8 @@ After::
     s = u32[3,4] multiply(iota(), 8), iota_dimension=1
     b = u8[3,4] convert(shift-right-logical(u, s))
 
-The lowest bits come first. In the other direction the parts are shifted into place and joined by `or`. What is of one width
-stays, and so do complex types.
+The lowest bits come first. In the other direction the parts are shifted into place and joined by `or`. What is of one
+width stays, and so do complex types.
 """
 
 from __future__ import annotations

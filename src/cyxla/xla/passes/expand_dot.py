@@ -11,14 +11,15 @@ After::
     d = f32[8,5] dot(x, y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}
     ROOT r = bf16[8,5] convert(d)
 
-Floats narrower than 32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its batch,
-free or contracting dimensions do not lie one after the other in memory.
+Floats narrower than 32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its
+batch, free or contracting dimensions do not lie one after the other in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import HloModule, Instruction
@@ -28,6 +29,9 @@ from cyxla.xla.passes.build import Writer, rewrite_each
 def run(module: HloModule) -> bool:
     """Rewrite dots that are not in that form."""
     return rewrite_each(module, {"dot": _dot})
+
+
+Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # dimensions by part, in order of memory
 
 
 class DotDims(NamedTuple):
@@ -66,7 +70,7 @@ def merged_stride(shape: Shape, dims: Sequence[int]) -> int | None:
     wide = [d for d in dims if shape.dims[d] != 1]
     if not wide:
         return 0
-    for d, inner in zip(wide, wide[1:], strict=False):
+    for d, inner in pairwise(wide):
         if strides[d] != strides[inner] * shape.dims[inner]:
             return None
     return strides[wide[-1]]
@@ -78,7 +82,7 @@ def walkable(shape: Shape, groups: Sequence[Sequence[int]]) -> bool:
 
 
 def _work_type(ins: Instruction) -> ElementType:
-    """The type to compute in: the result's or an operand's, the widest; integers and predicates have kernels that widen."""
+    """The type to compute in: the widest of all; integers and predicates have kernels that widen."""
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
     if not all(t.is_float for t in types):
         return max(types, key=lambda t: t.bits) if all(t.is_complex for t in types) else ins.shape.dtype
@@ -88,7 +92,7 @@ def _work_type(ins: Instruction) -> ElementType:
 def _dot(ins: Instruction) -> Instruction | None:
     dims, write, work = DotDims.of(ins), Writer(ins.computation), _work_type(ins)
     inexact = work.is_float or work.is_complex
-    groups = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
+    groups: tuple[Group, Group] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
     sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]
     right_types = not inexact or all(t is work for t in (ins.shape.dtype, *(o.shape.dtype for o in ins.operands)))
     if right_types and all(walkable(o.shape, g) for o, g in sides):
@@ -101,16 +105,13 @@ def _dot(ins: Instruction) -> Instruction | None:
         if not walkable(x.shape, group):
             x = write.transpose(x, [d for part in group for d in part])
             group = _counted(group)
-        attrs.update({key: tuple(part) for key, part in zip(keys, group, strict=True) if key})
+        attrs.update({key: part for key, part in zip(keys, group, strict=True) if key})
         operands.append(x)
     shape = ins.shape.with_dtype(work) if inexact else ins.shape.logical
     return write.convert(ins.computation.add("dot", operands, attrs, shape=shape), ins.shape.dtype)
 
 
-def _counted(group: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+def _counted(group: Group) -> Group:
     """The same groups, numbered in their order."""
-    counted, start = [], 0
-    for part in group:
-        counted.append(tuple(range(start, start + len(part))))
-        start += len(part)
-    return counted
+    a, b, c = (len(part) for part in group)
+    return tuple(range(a)), tuple(range(a, a + b)), tuple(range(a + b, a + b + c))

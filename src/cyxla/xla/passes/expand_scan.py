@@ -10,7 +10,8 @@ After::
     w = while(init), condition=scan_more, body=scan_step
     ROOT r = (f32[6,2], f32[2]) tuple(w.2, w.3)
 
-where scan_step cuts slice i out of x, applies `step` to it and to the carry, and puts what comes out into slice i of the stack.
+where scan_step cuts slice i out of x, applies `step` to it and to the carry, and puts what comes out into slice i of
+the stack.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ class _Loop:
             at = write.op("subtract", write.constant(self.length - 1, ElementType.S32), number)
         slices = [self._slice(write, x, at) for x in inputs]
         result = copy_body(self.ins.called[0], c, (*slices, *carries))
-        made = [_part(write, result, n) for n in range(len(result.shape.elements))] if result.shape.is_tuple else [result]
+        made = (
+            [_part(write, result, n) for n in range(len(result.shape.elements))] if result.shape.is_tuple else [result]
+        )
         written = [self._put(write, s, m, at) for s, m in zip(stacks, made[: self.stacks], strict=True)]
         after = write.op("add", number, write.constant(1, ElementType.S32))
         return write.op("tuple", after, *inputs, *written, *made[self.stacks :], shape=self.state)
@@ -92,10 +95,16 @@ class _Loop:
     def _slice(self, write: Writer, x: Instruction, at: Instruction) -> Instruction:
         sizes = tuple(1 if d == self.axis else n for d, n in enumerate(x.shape.dims))
         cut = write.op(
-            "dynamic-slice", x, *self._starts(write, x.shape.rank, at), shape=x.shape.with_dims(sizes), dynamic_slice_sizes=sizes
+            "dynamic-slice",
+            x,
+            *self._starts(write, x.shape.rank, at),
+            shape=x.shape.with_dims(sizes),
+            dynamic_slice_sizes=sizes,
         )
         return write.reshape(cut, [n for d, n in enumerate(x.shape.dims) if d != self.axis])
 
     def _put(self, write: Writer, stack: Instruction, made: Instruction, at: Instruction) -> Instruction:
         sizes = [1 if d == self.axis else n for d, n in enumerate(stack.shape.dims)]
-        return write.op("dynamic-update-slice", stack, write.reshape(made, sizes), *self._starts(write, stack.shape.rank, at))
+        return write.op(
+            "dynamic-update-slice", stack, write.reshape(made, sizes), *self._starts(write, stack.shape.rank, at)
+        )

@@ -33,7 +33,9 @@ def _topk(ins: Instruction) -> Instruction:
     places = write.computation.add("iota", (), {"iota_dimension": last}, shape=shape.with_dtype(number))
     both = Shape.tuple([shape, places.shape])
     order = write.function("order", lambda c: _comparator(c, shape.dtype, "GT" if ins.attrs["largest"] else "LT"))
-    ordered = write.computation.add("sort", (x, places), {"dimensions": (last,), "is_stable": True}, shape=both, called=(order,))
+    ordered = write.computation.add(
+        "sort", (x, places), {"dimensions": (last,), "is_stable": True}, shape=both, called=(order,)
+    )
     parts = []
     for n, part in enumerate(ins.shape.elements):
         whole = write.op("get-tuple-element", ordered, shape=both.elements[n], index=n)

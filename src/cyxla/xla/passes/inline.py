@@ -30,7 +30,9 @@ from cyxla.xla.passes.clone import copy_body, copy_instruction
 
 #: Calls of calls of calls may double the program at each level; beyond this many instructions it is refused.
 MAX_INSTRUCTIONS = 500_000
-_SCALAR_ONLY = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "copy", "broadcast", "reshape", "opt-barrier"})
+_SCALAR_ONLY = frozenset(
+    {"parameter", "constant", "tuple", "get-tuple-element", "copy", "broadcast", "reshape", "opt-barrier"}
+)
 
 
 def run(module: HloModule) -> bool:
@@ -48,7 +50,9 @@ def run(module: HloModule) -> bool:
             for other in ordered:  # what was replaced is dead and orders nothing any more
                 other.control_predecessors = tuple(p for p in other.control_predecessors if p is not ins)
             if len(computation.instructions) > MAX_INSTRUCTIONS:
-                raise ResourceExhaustedError(f"inlining calls makes {computation.name} larger than {MAX_INSTRUCTIONS} instructions")
+                raise ResourceExhaustedError(
+                    f"inlining calls makes {computation.name} larger than {MAX_INSTRUCTIONS} instructions"
+                )
     return changed
 
 

@@ -1,17 +1,19 @@
 """HLO text: what is read, what is printed, and where errors point."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cyxla.errors import HloParseError
 from cyxla.types import ElementType, Literal, Shape
 from cyxla.xla.hlo import OPCODES, parse_module, parse_shape, to_text
-from cyxla.xla.hlo.text.literals import literal_text, read_literal
 from cyxla.xla.hlo.text.lexer import Cursor, escape, unescape
-from hypothesis import given
-from hypothesis import strategies as st
+from cyxla.xla.hlo.text.literals import literal_text, read_literal
 
 FIXTURE = (Path(__file__).parents[2] / "data" / "hlo_text.txt").read_text()
 PROGRAMS = {
@@ -73,17 +75,15 @@ def test_a_text_cut_anywhere_is_an_error_with_a_place_or_a_program(name):
         try:
             to_text(parse_module(text[:end]))
         except HloParseError as error:
-            assert error.line >= 1 and error.column >= 1
+            assert min(error.line, error.column) >= 1  # noqa: PT017: some cuts are programs
 
 
 @given(st.text('{}()[]%,=-.:x0129 \n"\\aefnpr_<>*/é\0', max_size=60), st.sampled_from(list(PROGRAMS)), st.randoms())
 def test_noise_in_a_text_never_raises_anything_but_parse_errors(noise, name, rng):
     text = PROGRAMS[name][0]
     at = rng.randrange(len(text))
-    try:
+    with suppress(HloParseError):
         parse_module(text[:at] + noise + text[at + rng.randrange(9) :])
-    except HloParseError:
-        pass
 
 
 SPELLINGS = [

@@ -132,7 +132,7 @@ _SCAN = (
     req("dimensions", "dims"),
     req("num_carries", "int"),
     opt("is_reverse", "bool", False),
-    opt("is_associative", "tristate"),
+    opt("is_associative", "tristate", False),
 )
 
 

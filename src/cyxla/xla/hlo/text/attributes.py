@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cyxla.errors import HloParseError
 from cyxla.xla.hlo.attributes import (
     Alias,
@@ -111,7 +113,7 @@ def enum_reader(kind: str) -> Callable[[ShapeReader], str]:
     return lambda s: _choice(s, options)
 
 
-def _float(s: ShapeReader) -> float:
+def _double(s: ShapeReader) -> float:
     c = s.cursor
     m = c.match(_FLOAT)
     if m is None:
@@ -122,8 +124,22 @@ def _float(s: ShapeReader) -> float:
     return value
 
 
-def float_text(value: float) -> str:
-    """Spell a double so that it reads back."""
+def _float(s: ShapeReader) -> float:
+    """Read a number of single precision."""
+    at = s.cursor.skip()
+    wide = _double(s)
+    with np.errstate(over="ignore"):
+        value = float(np.float32(wide))
+    if np.isinf(value) and not np.isinf(wide):
+        raise s.cursor.error("number is out of range", at)
+    return value
+
+
+def _float_text(value: float) -> str:
+    return str(np.float32(value)).removesuffix(".0")
+
+
+def _double_text(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
@@ -356,14 +372,14 @@ def _tolerance(s: ShapeReader) -> ResultAccuracy:
         m = c.match(_WINDOW_FIELD)
         if m is None or m.group(1) not in ("atol", "rtol", "ulps") or m.group(1) in facts:
             raise c.error(f"expected atol=, rtol= or ulps=, found {c.seen()}", at)
-        facts[m.group(1)] = c.integer("a count of ulps", 0) if m.group(1) == "ulps" else _float(s)
+        facts[m.group(1)] = c.integer("a count of ulps", 0) if m.group(1) == "ulps" else _double(s)
     return ResultAccuracy("tolerance", **facts)
 
 
 def _accuracy_text(a: ResultAccuracy) -> str:
     if a.mode != "tolerance":
         return f"{{mode={a.mode}}}"
-    return f"{{tolerance={{atol={float_text(a.atol)},rtol={float_text(a.rtol)},ulps={a.ulps}}}}}"
+    return f"{{tolerance={{atol={_double_text(a.atol)},rtol={_double_text(a.rtol)},ulps={a.ulps}}}}}"
 
 
 def _literal(s: ShapeReader) -> Any:
@@ -388,7 +404,7 @@ KINDS: dict[str, Kind] = {
     "int":          Kind(lambda s: s.cursor.integer("a number"),   str),
     "bool":         Kind(_bool,                                    _bool_text),
     "tristate":     Kind(_tristate,                                _bool_text),
-    "float":        Kind(_float,                                   float_text),
+    "float":        Kind(_float,                                   _float_text),
     "string":       Kind(lambda s: s.cursor.string("a string"),    quote),
     "dims":         Kind(_dims,                                    dims_text),
     "dims_list":    Kind(_dims_list,                               _dims_list_text),

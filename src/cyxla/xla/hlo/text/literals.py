@@ -193,14 +193,14 @@ class _Values:
     def _floats(self) -> np.ndarray[Any, Any]:
         if _PLAIN_FLOATS.fullmatch(self.text + ","):
             self._check_widths()
-            wide = np.array(list(map(float, self.text.split(","))))
+            wide = _doubles(self.text.split(","))
             return self._fit(wide, np.bool_(True), self.dtype, None)
         return self._rounded(self._tokens("float"), self.dtype, None)
 
     def _rounded(self, tokens: Sequence[str], dtype: ElementType, places: Sequence[int] | None) -> np.ndarray[Any, Any]:
         """Round tokens to a float type; NaNs are put in by their bits."""
         special = [t[-1] in "fn)" for t in tokens]
-        wide = np.array([0.0 if t[-1] in "n)" else float(t) for t in tokens])
+        wide = _doubles(["0" if t[-1] in "n)" else t for t in tokens])
         low = self._fit(wide, ~np.array(special), dtype, places)
         bits = low.view(f"u{low.dtype.itemsize}")
         for i, token in enumerate(tokens):
@@ -303,6 +303,15 @@ class _Values:
         before = row.text.split(",")[: k + 1]
         at = row.at + len(",".join(before)) - len(before[-1])
         return at + len(before[-1]) - len(before[-1].lstrip())
+
+
+def _doubles(tokens: Sequence[str]) -> np.ndarray[Any, Any]:
+    """Doubles of numbers; ``-0`` without a point is an integer to XLA, hence 0."""
+    wide = np.array(list(map(float, tokens)))
+    for i in np.flatnonzero((wide == 0) & np.signbit(wide)).tolist():
+        if not tokens[i].strip(" \t\r\n-0"):
+            wide[i] = 0.0
+    return wide
 
 
 def _numpy(dtype: ElementType) -> np.dtype[Any]:

@@ -47,7 +47,7 @@ def to_text(module: HloModule) -> str:
     """
     computations = printed_computations(module)
     orders = {c: list(print_order(c, scheduled=module.config.is_scheduled)) for c in computations}
-    names = _Naming().assign(computations, orders)
+    names = Naming().assign(computations, orders)
     entry = module.entry
     layout = module.config.entry_layout or EntryLayout(tuple(p.shape for p in entry.parameters), entry.root.shape)
     parts = [header_text(_clean(module.name) or "_", module.config, layout), "\n\n"]
@@ -57,14 +57,20 @@ def to_text(module: HloModule) -> str:
 
 
 def printed_computations(module: HloModule) -> list[Computation]:
-    """Computations in print order: callees first, the entry last, without those that async sugar swallows."""
+    """Computations in print order, without those that async sugar swallows."""
+    order = all_computations(module)
+    swallowed = {c for comp in order for i in comp.instructions if wrapped_root(i) is not None for c in i.called}
+    return [c for c in order if c not in swallowed]
+
+
+def all_computations(module: HloModule) -> list[Computation]:
+    """Computations, callees first, the entry last; the order depends on the program alone."""
     called = {c for comp in module.computations.values() for i in comp.instructions for c in i.called}
     starts = [c for c in module.computations.values() if c not in called and c is not module.entry]
     order: dict[Computation, None] = {}
     for start in (*starts, module.entry):
         _callees_first(start, order)
-    swallowed = {c for comp in order for i in comp.instructions if wrapped_root(i) is not None for c in i.called}
-    return [c for c in order if c not in swallowed]
+    return list(order)
 
 
 def _callees_first(start: Computation, order: dict[Computation, None]) -> None:
@@ -127,13 +133,14 @@ _NO_SUGAR = {"parameter", "constant", "async-start", "async-update", "async-done
 _NO_SUGAR |= {"all-reduce", "all-gather", "collective-permute", "copy", "send", "recv"}
 
 
-class _Naming:
+class Naming:
     """Unique names: the wished name without its number, then a number if that is taken."""
 
     def __init__(self) -> None:
         self.names: dict[Instruction | Computation, str] = {}
 
     def assign(self, computations: list[Computation], orders: Mapping[Computation, list[Instruction]]) -> Names:
+        """Name computations and their instructions, in the order given."""
         counts: dict[str, int] = {}
         for comp in computations:
             self.names[comp] = self._next(comp.name or "computation", counts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from cyxla.errors import InvalidArgumentError
 from cyxla.xla.hlo.attributes import IotaTiles, Sharding
 from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
 from cyxla.xla.hlo.text.tile_assignment import usual_sharding
@@ -42,6 +43,15 @@ def _iota_after(c: Cursor, dims: tuple[int, ...], start: int) -> IotaTiles:
     if transpose == tuple(range(len(reshape))):
         transpose = ()
     return IotaTiles(dims, reshape, transpose)
+
+
+def check_iota(iota: IotaTiles) -> IotaTiles:
+    """Refuse an iota that does not count its devices right; the transpose of the identity is left out."""
+    turned = iota.transpose or tuple(range(len(iota.reshape)))
+    positive = all(d > 0 for d in (*iota.dims, *iota.reshape))
+    if not positive or prod(iota.dims) != prod(iota.reshape) or sorted(turned) != list(range(len(iota.reshape))):
+        raise InvalidArgumentError(f"{iota_text(iota)[:200]} is no list of devices")
+    return iota._replace(transpose=() if turned == tuple(range(len(turned))) else turned)
 
 
 def iota_text(iota: IotaTiles) -> str:

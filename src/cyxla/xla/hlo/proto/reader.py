@@ -1,0 +1,288 @@
+"""HloModuleProto (or HloProto) bytes to modules.
+
+Ids are keys and nothing else; computations and instructions may come in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from cyxla.errors import DataLossError, InvalidArgumentError, NotFoundError
+from cyxla.types import Shape
+from cyxla.xla.hlo.attributes import BufferDonor, EntryLayout, FrontendAttributes, InputOutputAlias
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule
+from cyxla.xla.hlo.opcode import Opcode, lookup
+from cyxla.xla.hlo.proto.attributes import codec
+from cyxla.xla.hlo.proto.schema import messages, text
+from cyxla.xla.hlo.proto.values import read_metadata, read_shape, read_sharding
+from cyxla.xla.hlo.text.lexer import quote
+from cyxla.xla.hlo.text.names import IGNORED_ATTRIBUTES
+
+T = TypeVar("T")
+_ALIAS_KINDS = {0: "may-alias", 1: "may-alias", 2: "must-alias"}
+
+
+def from_proto(data: bytes | bytearray | memoryview) -> HloModule:
+    """Read a serialised HloModuleProto, or the module of an HloProto.
+
+    Parameters
+    ----------
+    data : bytes
+        The serialised message.
+
+    Returns
+    -------
+    HloModule
+        What it says; result shapes are not checked, see `cyxla.xla.hlo.verifier`.
+
+    Raises
+    ------
+    DataLossError
+        The bytes are no such message.
+    InvalidArgumentError
+        The message is no module: ids without a target, cycles, missing or unknown attributes.
+    """
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise InvalidArgumentError(f"a serialised HLO module is bytes, not {type(data).__name__}")
+    try:
+        return _Reader(_decode(bytes(data))).read()
+    except RecursionError:
+        raise InvalidArgumentError("the module is nested too deep") from None
+
+
+def _decode(data: bytes) -> Any:
+    module = _parse("HloModuleProto", data)
+    if module is not None and (module.entry_computation_name or module.id or module.HasField("host_program_shape")):
+        return module
+    if module is not None and module.entry_computation_id:
+        return module
+    outer = _parse("HloProto", data)
+    if outer is not None and outer.HasField("hlo_module") and outer.hlo_module.computations:
+        return outer.hlo_module
+    if module is None or not module.computations:
+        raise DataLossError(f"{len(data)} bytes that are no serialised HloModuleProto")
+    return module
+
+
+def _parse(name: str, data: bytes) -> Any:
+    from google.protobuf.message import DecodeError
+
+    message = messages()[name]()
+    try:
+        message.ParseFromString(data)
+    except (DecodeError, ValueError, OverflowError):
+        return None
+    return message
+
+
+def _sorted(items: dict[int, T], before: Callable[[T], Iterable[int]], what: str) -> list[int]:
+    """Ids, each after those it needs; otherwise as they come."""
+    done: dict[int, None] = {}
+    for start in items:
+        stack = [(start, iter(before(items[start])))]
+        open_ = {start}
+        while stack:
+            key, rest = stack[-1]
+            following = next((k for k in rest if k not in done), None)
+            if following is None:
+                stack.pop()
+                open_.discard(key)
+                done[key] = None
+                continue
+            if following not in items:
+                raise InvalidArgumentError(f"there is no {what} with the id {following}")
+            if following in open_:
+                raise InvalidArgumentError(f"{what} {following} depends on itself")
+            open_.add(following)
+            stack.append((following, iter(before(items[following]))))
+    return list(done)
+
+
+class _Reader:
+    """Reads one module."""
+
+    def __init__(self, proto: Any) -> None:
+        self.proto = proto
+        self.module = HloModule(text(proto.name) or "_")
+        self.computations: dict[int, Computation] = {}
+        self.instructions: dict[int, dict[int, Instruction]] = {}  # by computation id
+
+    def read(self) -> HloModule:
+        """Read everything."""
+        protos: dict[int, Any] = {}
+        for c in self.proto.computations:
+            if c.id in protos:
+                raise InvalidArgumentError(f"two computations have the id {c.id}")
+            protos[c.id] = c
+        schedule = {s.key: list(s.value.instruction_ids) for s in self.proto.schedule.sequences}
+        for key in _sorted(protos, lambda c: [k for i in c.instructions for k in i.called_computation_ids], "computation"):
+            self.computations[key] = self._computation(protos[key], schedule.get(key))
+        self._config(bool(schedule))
+        self._entry(protos)
+        return self.module
+
+    def _entry(self, protos: dict[int, Any]) -> None:
+        found = self.computations.get(self.proto.entry_computation_id)
+        if found is None:
+            name = text(self.proto.entry_computation_name)
+            found = next((self.computations[k] for k, p in protos.items() if name and text(p.name) == name), None)
+        if found is None:
+            raise InvalidArgumentError(f"there is no entry computation with the id {self.proto.entry_computation_id}")
+        self.module.entry = found
+        self._layout(found)
+
+    def _layout(self, entry: Computation) -> None:
+        """The layout of arguments and results, where it is not that of the instructions."""
+        if not self.proto.HasField("host_program_shape"):
+            return
+        program = self.proto.host_program_shape
+        parameters = tuple(read_shape(s) for s in program.parameters)
+        stated = EntryLayout(parameters, read_shape(program.result))
+        own = (*(p.shape for p in entry.parameters), entry.root.shape)
+        theirs = (*parameters, stated.result)
+        if len(own) != len(theirs) or any(not a.compatible(b) for a, b in zip(own, theirs, strict=True)):
+            raise InvalidArgumentError("host_program_shape is not the shape of the entry computation")
+        self.module.config.entry_layout = stated
+
+    def _config(self, scheduled: bool) -> None:
+        config, proto = self.module.config, self.proto
+        config.is_scheduled = scheduled
+        config.input_output_alias = tuple(
+            InputOutputAlias(
+                tuple(e.output_shape_index),
+                e.parameter_number,
+                tuple(e.parameter_shape_index),
+                _ALIAS_KINDS.get(e.kind, "may-alias"),
+            )
+            for e in proto.input_output_alias.entries
+        )
+        donors = proto.buffer_donor.entries
+        config.buffer_donor = tuple(BufferDonor(e.parameter_number, tuple(e.parameter_shape_index)) for e in donors)
+        config.frontend_attributes = _frontend(proto.frontend_attributes)
+        config.stack_frames = _stack_frames(proto.stack_frame_index)
+
+    def _computation(self, proto: Any, schedule: list[int] | None) -> Computation:
+        protos: dict[int, Any] = {}
+        for i in proto.instructions:
+            if i.id in protos:
+                raise InvalidArgumentError(f"two instructions of {text(proto.name)} have the id {i.id}")
+            protos[i.id] = i
+        if schedule is not None:
+            protos = _in_schedule(protos, schedule)
+        computation = self.module.new_computation(text(proto.name) or "computation")
+        thread = text(proto.execution_thread)
+        computation.execution_thread = "" if thread == "main" else thread
+        computation.is_fusion = proto.is_fusion_computation
+        known: dict[int, Instruction] = {}
+        order = _sorted(protos, lambda i: (*i.operand_ids, *i.control_predecessor_ids), "instruction")
+        for key in order:
+            known[key] = self._instruction(computation, protos[key], known)
+        if proto.root_id not in known:
+            raise InvalidArgumentError(f"computation {computation.name} has no instruction with the root's id {proto.root_id}")
+        computation.root = known[proto.root_id]
+        _check_parameters(computation)
+        return computation
+
+    def _instruction(self, computation: Computation, proto: Any, known: dict[int, Instruction]) -> Instruction:
+        name = text(proto.opcode)
+        try:
+            row = lookup(name)
+        except NotFoundError as e:
+            raise InvalidArgumentError(e.message, hint=e.hint) from None
+        operands = [known[k] for k in proto.operand_ids]
+        low, high = row.arity
+        if len(operands) < low or (high is not None and len(operands) > high):
+            raise InvalidArgumentError(f"{name} with {len(operands)} operands", where=text(proto.name))
+        return computation.add(
+            name,
+            operands,
+            _attributes(row, proto, tuple(o.shape for o in operands)),
+            shape=read_shape(proto.shape),
+            called=self._called(row, proto),
+            name=text(proto.name),
+            metadata=read_metadata(proto.metadata),
+            extras=_extras(proto),
+            control_predecessors=[known[k] for k in proto.control_predecessor_ids],
+        )
+
+    def _called(self, row: Opcode, proto: Any) -> tuple[Computation, ...]:
+        if row.name in IGNORED_ATTRIBUTES:  # the start of an async chain says it
+            return ()
+        called = tuple(self.computations[k] for k in proto.called_computation_ids)
+        wanted = len(row.calls)
+        if (len(called) != wanted) if not row.many_calls else (not called and row.name == "conditional"):
+            raise InvalidArgumentError(f"{row.name} calls {len(called)} computations, not {wanted}")
+        return called
+
+
+def _in_schedule(protos: dict[int, Any], schedule: list[int]) -> dict[int, Any]:
+    if set(schedule) != set(protos) or len(schedule) != len(protos):
+        raise InvalidArgumentError("a schedule does not name each instruction of its computation once")
+    return {key: protos[key] for key in schedule}
+
+
+def _check_parameters(computation: Computation) -> None:
+    numbers = [p.attrs["parameter_number"] for p in computation.parameters]
+    if numbers != list(range(len(numbers))):
+        raise InvalidArgumentError(f"parameters of {computation.name} are not numbered 0 to {len(numbers) - 1}")
+
+
+def _attributes(row: Opcode, proto: Any, operands: tuple[Shape, ...]) -> dict[str, Any]:
+    found = {}
+    for attr in row.attrs:
+        value = codec(row.name, attr.name).read(proto, operands)
+        if value is not None:
+            found[attr.name] = value
+        elif attr.required:
+            raise InvalidArgumentError(f"{row.name} needs the attribute {attr.name}", where=text(proto.name))
+    return found
+
+
+def _extras(proto: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if proto.HasField("sharding"):
+        found["sharding"] = read_sharding(proto.sharding)
+    if proto.frontend_attributes.map:
+        found["frontend_attributes"] = _frontend(proto.frontend_attributes)
+    if proto.backend_config:
+        found["backend_config"] = text(proto.backend_config)
+    if proto.parameter_replication.replicated_at_leaf_buffers:
+        found["parameter_replication"] = tuple(proto.parameter_replication.replicated_at_leaf_buffers)
+    if proto.statistics_viz.statistics:
+        found["statistics"] = _statistics(proto.statistics_viz)
+    return found
+
+
+def _frontend(proto: Any) -> FrontendAttributes:
+    return tuple(sorted({text(e.key): text(e.value) for e in proto.map}.items()))
+
+
+def _statistics(proto: Any) -> str:
+    parts = [f"visualizing_index={proto.stat_index_to_visualize}"]
+    parts += [f"{text(s.stat_name)}={s.stat_val:g}" for s in proto.statistics]
+    return "{" + ",".join(parts) + "}"
+
+
+_LOCATION = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
+_FRAME = ("file_location_id", "parent_frame_id")
+
+
+def _stack_frames(proto: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    tables = (
+        ("FileNames", [quote(text(n)) for n in proto.file_names]),
+        ("FunctionNames", [quote(text(n)) for n in proto.function_names]),
+        ("FileLocations", [_fields(p, _LOCATION) for p in proto.file_locations]),
+        ("StackFrames", [_fields(p, _FRAME) for p in proto.stack_frames]),
+    )
+    if not any(lines for _, lines in tables):
+        return ()
+    return tuple((name, tuple(f"{i} {line}" for i, line in enumerate(lines, 1))) for name, lines in tables)
+
+
+def _fields(proto: Any, names: tuple[str, ...]) -> str:
+    return "{" + " ".join(f"{n}={getattr(proto, n)}" for n in names) + "}"
+
+

@@ -1,0 +1,40 @@
+"""Run a program compiled and on the oracle, and compare."""
+
+from typing import Any
+
+import numpy as np
+from programs import assert_same
+from strategies import random_array
+
+import cyxla
+from cyxla.types import Shape
+from cyxla.xla.evaluator import evaluate
+from cyxla.xla.hlo import HloModule
+
+
+def flat(value: Any) -> list[Any]:
+    """The arrays of nested tuples."""
+    return [leaf for part in value for leaf in flat(part)] if isinstance(value, tuple) else [value]
+
+
+def arguments(module: HloModule, seed: int = 0, pain: float = 0.0) -> list[Any]:
+    """Random arrays for a module's parameters."""
+
+    def make(shape: Shape, seed: int) -> Any:
+        if shape.is_tuple:
+            return tuple(make(e, seed * 31 + k) for k, e in enumerate(shape.elements))
+        return random_array(shape.static, seed, pain)
+
+    return [make(p.shape, seed * 1009 + k) for k, p in enumerate(module.parameters)]
+
+
+def agree(text: str, *args: Any, ulp: float = 4, floor: float = 0.0, seed: int = 0) -> cyxla.Executable:
+    """Check that both platforms give the same; random arguments unless some are given. Gives what was compiled."""
+    module = cyxla.hlo.parse_module(text)
+    given = list(args) or arguments(module, seed)
+    compiled = cyxla.compile(text)
+    got, want = flat(compiled(*given)), flat(evaluate(module, given))
+    shapes = module.entry.root.shape.leaves()
+    for g, w, shape in zip(got, want, shapes, strict=True):
+        assert_same(np.asarray(g), np.asarray(w), shape.dtype, ulp, floor)
+    return compiled

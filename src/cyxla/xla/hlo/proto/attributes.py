@@ -445,5 +445,3 @@ CODECS: dict[str | tuple[str, str], Codec] = {
 def codec(opcode: str, attr: str) -> Codec:
     """The row of an opcode's attribute."""
     return CODECS.get((opcode, attr)) or CODECS[attr]
-
-

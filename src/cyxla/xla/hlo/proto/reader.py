@@ -118,7 +118,9 @@ class _Reader:
                 raise InvalidArgumentError(f"two computations have the id {c.id}")
             protos[c.id] = c
         schedule = {s.key: list(s.value.instruction_ids) for s in self.proto.schedule.sequences}
-        for key in _sorted(protos, lambda c: [k for i in c.instructions for k in i.called_computation_ids], "computation"):
+        for key in _sorted(
+            protos, lambda c: [k for i in c.instructions for k in i.called_computation_ids], "computation"
+        ):
             self.computations[key] = self._computation(protos[key], schedule.get(key))
         self._config(bool(schedule))
         self._entry(protos)
@@ -181,7 +183,9 @@ class _Reader:
         for key in order:
             known[key] = self._instruction(computation, protos[key], known)
         if proto.root_id not in known:
-            raise InvalidArgumentError(f"computation {computation.name} has no instruction with the root's id {proto.root_id}")
+            raise InvalidArgumentError(
+                f"computation {computation.name} has no instruction with the root's id {proto.root_id}"
+            )
         computation.root = known[proto.root_id]
         _check_parameters(computation)
         return computation
@@ -284,5 +288,3 @@ def _stack_frames(proto: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def _fields(proto: Any, names: tuple[str, ...]) -> str:
     return "{" + " ".join(f"{n}={getattr(proto, n)}" for n in names) + "}"
-
-

@@ -171,7 +171,9 @@ def read_sharding(p: Any) -> Sharding:
         return Sharding("tuple", elements=tuple(read_sharding(e) for e in p.tuple_shardings))
     dims = tuple(p.tile_assignment_dimensions)
     iota = IotaTiles(dims, tuple(p.iota_reshape_dims), tuple(p.iota_transpose_perm)) if p.iota_reshape_dims else None
-    group = (_choice(_GROUPS, p.shard_group_type, "kind of shard group"), p.shard_group_id) if p.is_shard_group else None
+    group = (
+        (_choice(_GROUPS, p.shard_group_type, "kind of shard group"), p.shard_group_id) if p.is_shard_group else None
+    )
     if kind != "devices":
         devices = tuple(p.tile_assignment_devices)[:1] if kind == "maximal" else ()
         if kind == "maximal" and not devices:
@@ -192,7 +194,9 @@ def _check_tiles(dims: tuple[int, ...], iota: IotaTiles | None, devices: tuple[i
     if iota and iota.transpose and sorted(iota.transpose) != list(range(len(iota.reshape))):
         right = False
     if not right or subgroups > len(dims):
-        raise InvalidArgumentError(f"a sharding in tiles of {list(dims)[:40]} has {count} devices and {subgroups} subgroups")
+        raise InvalidArgumentError(
+            f"a sharding in tiles of {list(dims)[:40]} has {count} devices and {subgroups} subgroups"
+        )
 
 
 def _choice(options: tuple[str, ...], number: int, what: str) -> str:
@@ -250,5 +254,3 @@ def _int32(field: str, value: object) -> int:
     number = int(value)  # type: ignore[call-overload]
     wide = field.startswith("size_of")
     return number if wide or -(2**31) <= number < 2**31 else 0
-
-

@@ -10,6 +10,7 @@ MAX_NESTING: Final = 200  # of tuples, literals, operands and inline computation
 MAX_RANK: Final = 256  # dimensions of an array
 MAX_INSTRUCTIONS: Final = 1_000_000  # in a module
 MAX_COMPUTATIONS: Final = 1_000_000
+MAX_ARRAY_BYTES: Final = 2**40 - 1  # of one array, even one that is never stored; sweeping over more takes minutes
 MAX_LEAVES: Final = 1_000_000  # arrays in a tuple, however deep
 
 

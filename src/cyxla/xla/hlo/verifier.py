@@ -10,7 +10,7 @@ from cyxla.types import Shape
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.infer import infer_instruction
 from cyxla.xla.hlo.instruction import Instruction
-from cyxla.xla.hlo.limits import MAX_COMPUTATIONS, MAX_INSTRUCTIONS, MAX_LEAVES, MAX_RANK, check_limit
+from cyxla.xla.hlo.limits import MAX_ARRAY_BYTES, MAX_COMPUTATIONS, MAX_INSTRUCTIONS, MAX_LEAVES, MAX_RANK, check_limit
 from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.ops.checks import same_value
 
@@ -181,6 +181,8 @@ def _check_shape(ins: Instruction) -> None:
     starts = STARTS.get(ins.opcode)
     if starts is not None and ins.operands[0].opcode not in starts:
         _fail("V9", f"the operand is {ins.operands[0].opcode} instead of {' or '.join(starts)}", _place(ins))
+    if declared.nbytes > MAX_ARRAY_BYTES:
+        check_limit(declared.nbytes, MAX_ARRAY_BYTES, "bytes in one array", _place(ins))
     if declared.rank > MAX_RANK or declared.is_tuple:
         check_limit(declared.rank, MAX_RANK, "dimensions", _place(ins))
         check_limit(len(declared.leaves()), MAX_LEAVES, "tuple elements", _place(ins))

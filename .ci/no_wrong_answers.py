@@ -12,7 +12,20 @@ FLUSHED = {"op/atan2.f64.special"}
 
 with tempfile.TemporaryDirectory() as folder:
     report = Path(folder) / "report.json"
-    command = [sys.executable, sys.argv[1], "--platform", "cpu", "--format", "text", "--tier", "1", "--jobs", "2", "--json", str(report)]
+    command = [
+        sys.executable,
+        sys.argv[1],
+        "--platform",
+        "cpu",
+        "--format",
+        "text",
+        "--tier",
+        "1",
+        "--jobs",
+        "2",
+        "--json",
+        str(report),
+    ]
     subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     results = json.loads(report.read_text())["results"]
 
@@ -20,5 +33,7 @@ wrong = [r for r in results if r["why"] and not r["why"].startswith("Unimplement
 passed = sum(not r["why"] for r in results)
 for r in wrong:
     print(f"WRONG {r['id']}: {r['why']}")
-print(f"cpu: {passed} of {len(results)} passed, {len(results) - passed - len(wrong)} not implemented, {len(wrong)} wrong")
+print(
+    f"cpu: {passed} of {len(results)} passed, {len(results) - passed - len(wrong)} not implemented, {len(wrong)} wrong"
+)
 sys.exit(bool(wrong) or passed < LEAST * len(results))

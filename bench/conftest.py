@@ -48,7 +48,9 @@ def pytest_terminal_summary(terminalreporter, config):
         return
     terminalreporter.section("claims")
     for what, value, unit, at_most, at_least in rows:
-        bound = f"at most {at_most:g}" if at_most is not None else f"at least {at_least:g}" if at_least is not None else ""
+        bound = (
+            f"at most {at_most:g}" if at_most is not None else f"at least {at_least:g}" if at_least is not None else ""
+        )
         holds = (at_most is None or value <= at_most) and (at_least is None or value >= at_least)
         verdict = "" if not bound else "holds" if holds else "FALLS SHORT"
         terminalreporter.write_line(f"{what:58s} {value:10.3g} {unit:6s} {bound:16s} {verdict}")

@@ -1,11 +1,14 @@
-"""Claim: exp, and a chain of ten operations, over 16M floats run at 80 % or more of the bandwidth of a copy, and are faster than NumPy from
-256 elements up."""
+"""Claim: exp, and a chain of ten operations, over 16M floats run at 80 % or more of the bandwidth of a copy.
+
+They are faster than NumPy from 256 elements up.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
-import cyxla
 import numpy as np
 import pytest
+
+import cyxla
 
 LARGE = 16 * 2**20
 CHAIN = """
@@ -72,5 +75,10 @@ def test_against_numpy(benchmark, claim, best_time, name, n):
     x = np.random.default_rng(0).standard_normal(n, dtype=np.float32)
     run = cyxla.compile(text.format(n=n))
     np.testing.assert_allclose(run(x), by_numpy(x), rtol=1e-5, atol=1e-6)
-    claim(f"{name}, {n} floats: times as fast as NumPy", best_time(lambda: by_numpy(x), 0.2) / best_time(lambda: run(x), 0.2), "x", at_least=1)
+    claim(
+        f"{name}, {n} floats: times as fast as NumPy",
+        best_time(lambda: by_numpy(x), 0.2) / best_time(lambda: run(x), 0.2),
+        "x",
+        at_least=1,
+    )
     benchmark(run, x)

@@ -1,7 +1,8 @@
 """Run two programs that JAX lowered to HLO text: compiled, and checked against the interpreter.
 
-The transformer block has attention with a causal mask, two layer norms and a GELU; the training step has a forward pass, a backward pass
-and gradient descent. Prints the first numbers of each result, how far the two platforms are apart, and both times.
+The transformer block has attention with a causal mask, two layer norms and a GELU; the training step has a forward
+pass, a backward pass and gradient descent. Prints the first numbers of each result, how far the two platforms are
+apart, and both times.
 """
 
 import sys

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from cyxla.types import ElementType, Shape
 from hypothesis import strategies as st
+
+from cyxla.types import ElementType, Shape
 
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 100.0, np.inf, -np.inf, np.nan]
 
@@ -23,7 +24,11 @@ def hostile(dtype: ElementType) -> np.ndarray:
             parts = hostile(dtype.real_part)[:9]
             return np.array([complex(a, b) for a in parts for b in parts]).astype(kind)
         bits = np.array([1, 2], f"u{kind.itemsize}").view(kind)  # the smallest denormals
-        large = np.array([np.finfo(np.float64).max]).astype(kind) if dtype is ElementType.F64 else np.array([60000.0, 3e38]).astype(kind)
+        large = (
+            np.array([np.finfo(np.float64).max]).astype(kind)
+            if dtype is ElementType.F64
+            else np.array([60000.0, 3e38]).astype(kind)
+        )
         return np.concatenate([np.array(FLOATS).astype(kind), bits, large])
 
 
@@ -52,7 +57,11 @@ def ordinary(dtype: ElementType, dims: Sequence[int], rng: np.random.Generator) 
         return rng.integers(max(low, -50), min(high, 50), dims, endpoint=True).astype(kind)
     values = rng.standard_normal(dims) * 2
     with np.errstate(all="ignore"):
-        return (values + 1j * rng.standard_normal(dims)).astype(kind) if dtype.is_complex else np.asarray(values).astype(kind)
+        return (
+            (values + 1j * rng.standard_normal(dims)).astype(kind)
+            if dtype.is_complex
+            else np.asarray(values).astype(kind)
+        )
 
 
 def arrays(shape: Shape) -> st.SearchStrategy[np.ndarray]:

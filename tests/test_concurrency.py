@@ -5,13 +5,19 @@ import signal
 import threading
 import time
 
-import cyxla
 import numpy as np
 import pytest
 
+import cyxla
+
 PROGRAM = "ENTRY e { x = f32[4096] parameter(0) t = f32[4096] tanh(x) ROOT r = f32[4096] add(t, x) }"
 FOREVER = """
-cond { s = (s32[], f32[64]) parameter(0) i = s32[] get-tuple-element(s), index=0 z = s32[] constant(0) ROOT p = pred[] compare(i, z), direction=GE }
+cond {
+  s = (s32[], f32[64]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  z = s32[] constant(0)
+  ROOT p = pred[] compare(i, z), direction=GE
+}
 body {
   s = (s32[], f32[64]) parameter(0)
   i = s32[] get-tuple-element(s), index=0

@@ -4,9 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cyxla
 import numpy as np
 import pytest
+
+import cyxla
 from cyxla.errors import OpError
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "programs").glob("*.hlo"))
@@ -25,7 +26,8 @@ PROGRAMS = {
     "literal 20,000 deep": entry("ROOT x = f32[2] constant(" + "{" * 20_000 + "1" + "}" * 20_000 + ")"),
     "operands 20,000 deep": entry("ROOT x = f32[] " + "negate(f32[] " * 20_000 + "parameter(0)" + ")" * 20_000),
     "tuple index out of range": entry("a = (f32[2]) parameter(0)", "ROOT r = f32[2] get-tuple-element(a), index=7"),
-    "tuple index 2^63": entry("a = (f32[2]) parameter(0)", "ROOT r = f32[2] get-tuple-element(a), index=9223372036854775808"),
+    "tuple index 2^63": entry(
+        "a = (f32[2]) parameter(0)", "ROOT r = f32[2] get-tuple-element(a), index=9223372036854775808"),
     "parameter 9 alone": entry("ROOT a = f32[2] parameter(9)"),
     "parameter 2^31-1": entry("ROOT a = f32[2] parameter(2147483647)"),
     "parameter -1": entry("ROOT a = f32[2] parameter(-1)"),
@@ -40,7 +42,8 @@ PROGRAMS = {
     "slice past the end": entry("a = f32[4] parameter(0)", "ROOT r = f32[8] slice(a), slice={[0:8]}"),
     "NUL byte": entry("a = f32[4] parameter(0)", "ROOT r = f32[4] neg\0ate(a)"),
     "padding beyond all memory": entry(
-        "a = u8[1] parameter(0)", "z = u8[] constant(0)", "ROOT r = u8[4611686018427387904] pad(a, z), padding=0_4611686018427387903"),
+        "a = u8[1] parameter(0)", "z = u8[] constant(0)",
+        "ROOT r = u8[4611686018427387904] pad(a, z), padding=0_4611686018427387903"),
     "no text": "",
     "one brace": "{",
 }  # fmt: skip
@@ -67,7 +70,11 @@ print(kind, time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SE
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_hostile_text_ends_in_a_clean_error(name, platform):
     run = subprocess.run(
-        [sys.executable, "-c", GUARDED, platform], input=PROGRAMS[name].encode(), capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", GUARDED, platform],
+        input=PROGRAMS[name].encode(),
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     assert run.returncode == 0, run.stderr.decode()[-2000:]
     kind, seconds, kilobytes = run.stdout.decode().split()

@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cyxla
 import pytest
+
+import cyxla
 from cyxla import config, errors
 from cyxla.errors import InvalidArgumentError
 
@@ -16,8 +17,9 @@ ROOT = Path(__file__).parents[1]
 
 def test_public_names_are_pinned():
     assert cyxla.__all__ == [
-        "ElementType", "Error", "Executable", "Literal", "LocalClient", "LocalExecutable", "OpError", "Shape", "XlaBuilder",
-        "XlaComputation", "XlaOp", "__version__", "compile", "errors", "get_include", "hlo", "register_custom_call", "threads",
+        "ElementType", "Error", "Executable", "Literal", "LocalClient", "LocalExecutable", "OpError", "Shape",
+        "XlaBuilder", "XlaComputation", "XlaOp", "__version__", "compile", "errors", "get_include", "hlo",
+        "register_custom_call", "threads",
     ]  # fmt: skip
 
 
@@ -35,7 +37,12 @@ def test_unknown_public_name():
 def test_imports_go_one_way():
     from importlinter.cli import lint_imports
 
-    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), is_debug_mode=False, show_timings=False, verbose=False) == 0
+    assert (
+        lint_imports(
+            config_filename=str(ROOT / "pyproject.toml"), is_debug_mode=False, show_timings=False, verbose=False
+        )
+        == 0
+    )
 
 
 def test_import_loads_nothing_heavy():
@@ -67,15 +74,16 @@ def test_unknown_setting_names_the_nearest(monkeypatch):
         config.check_environment()
 
 
-@pytest.mark.parametrize(("name", "text", "value"), [
-    ("THREADS", "3", 3), ("CACHE", "0", False), ("CACHE", "on", True), ("DISABLE_HLO_PASSES", "cse, dce", ("cse", "dce")), ("CC", "", ""),
+@pytest.mark.parametrize("name, text, value", [
+    ("THREADS", "3", 3), ("CACHE", "0", False), ("CACHE", "on", True), ("CC", "", ""),
+    ("DISABLE_HLO_PASSES", "cse, dce", ("cse", "dce")),
 ])  # fmt: skip
 def test_settings_parse(monkeypatch, name, text, value):
     monkeypatch.setenv("CYXLA_" + name, text)
     assert config.get(name) == value
 
 
-@pytest.mark.parametrize(("name", "text"), [("THREADS", "0"), ("THREADS", "many"), ("CACHE", "perhaps")])
+@pytest.mark.parametrize("name, text", [("THREADS", "0"), ("THREADS", "many"), ("CACHE", "perhaps")])
 def test_bad_settings_are_refused(monkeypatch, name, text):
     monkeypatch.setenv("CYXLA_" + name, text)
     with pytest.raises(InvalidArgumentError, match=f"CYXLA_{name}"):

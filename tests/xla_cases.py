@@ -55,7 +55,7 @@ def flatten(value) -> list:
 
 
 def assert_close(got, want, rtol: float, floor: float, zero_sign: bool = False) -> None:
-    """Integers, NaN and infinities exactly; a finite x within rtol * max(|want|, floor * max|want|, smallest normal)."""
+    """Integers, NaN and infinities exactly; finite x within rtol * max(|want|, floor * max|want|, smallest normal)."""
     assert isinstance(got, np.ndarray)
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
     if want.dtype.kind in "biu" or "int" in want.dtype.name:

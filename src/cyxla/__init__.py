@@ -1,7 +1,7 @@
 """cyxla: an array compiler for CPUs that reads like XLA.
 
-`compile` turns an HLO program into something to call with NumPy arrays; `XlaBuilder` writes programs; `hlo` reads, prints and checks
-them. Names are imported when first used, so that ``import cyxla`` costs little more than ``import numpy``.
+`compile` turns an HLO program into something to call with NumPy arrays; `XlaBuilder` writes programs; `hlo` reads,
+prints and checks them. Names are imported when first used, so that ``import cyxla`` is quick.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ElementType", "Error", "Executable", "Literal", "LocalClient", "LocalExecutable", "OpError", "Shape", "XlaBuilder", "XlaComputation",
-    "XlaOp", "__version__", "compile", "errors", "get_include", "hlo", "register_custom_call", "threads",
+    "ElementType", "Error", "Executable", "Literal", "LocalClient", "LocalExecutable", "OpError", "Shape", "XlaBuilder",
+    "XlaComputation", "XlaOp", "__version__", "compile", "errors", "get_include", "hlo", "register_custom_call",
+    "threads",
 ]  # fmt: skip
 
 _HOME = {
     "ElementType": "cyxla.types", "Error": "cyxla.errors", "Executable": "cyxla.xla.service", "Literal": "cyxla.types",
-    "LocalClient": "cyxla.xla.client", "LocalExecutable": "cyxla.xla.client", "OpError": "cyxla.errors", "Shape": "cyxla.types",
-    "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo", "compile": "cyxla.api",
-    "get_include": "cyxla.include_dir", "register_custom_call": "cyxla.xla.evaluator", "threads": "cyxla.xla.cpu.native",
+    "LocalClient": "cyxla.xla.client", "LocalExecutable": "cyxla.xla.client", "OpError": "cyxla.errors",
+    "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
+    "compile": "cyxla.api", "get_include": "cyxla.include_dir", "register_custom_call": "cyxla.xla.evaluator",
+    "threads": "cyxla.xla.cpu.native",
 }  # fmt: skip
 _MODULES = {"errors": "cyxla.errors", "hlo": "cyxla.xla.hlo"}
 

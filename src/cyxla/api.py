@@ -8,7 +8,7 @@ from cyxla.xla.client import compile_program
 from cyxla.xla.service import Executable
 
 
-def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:  # noqa: A001 - the field's name for it
+def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:
     """Compile a program into something to call with NumPy arrays.
 
     Parameters

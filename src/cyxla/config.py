@@ -1,7 +1,7 @@
 """Settings from the environment: one table of flags, read when asked for.
 
-Every flag is an environment variable ``CYXLA_<NAME>``. A name that is not in the table is refused with the nearest one that is, since a
-misspelt setting that silently does nothing costs an afternoon.
+Every flag is an environment variable ``CYXLA_<NAME>``. A name that is not in the table is refused with the nearest one
+that is, since a misspelt setting that silently does nothing costs an afternoon.
 """
 
 from __future__ import annotations

@@ -51,7 +51,14 @@ class OpError(Exception):
     number: ClassVar[int] = 2
 
     def __init__(
-        self, message: str, *, rule: str = "", where: str = "", hint: str = "", node: str | None = None, op: str | None = None
+        self,
+        message: str,
+        *,
+        rule: str = "",
+        where: str = "",
+        hint: str = "",
+        node: str | None = None,
+        op: str | None = None,
     ) -> None:
         self.message = f"{message}  [{rule}]" if rule else message
         self.rule, self.where, self.hint, self.node, self.op = rule, where, hint, node, op

@@ -46,7 +46,7 @@ def _float_difference(got: Any, want: Any) -> Difference:
         return Difference(f"{int((~(same | finite)).sum())} infinities or NaNs", np.inf)
     if same.all():
         return Difference("", 0.0)
-    scale = max(float(np.abs(b[finite]).max()), np.finfo(np.float32).tiny)
+    scale = max(float(np.abs(b[finite]).max()), float(np.finfo(np.float32).tiny))
     relative = float(np.abs(a - b)[finite & ~same].max()) / scale
     return Difference(f"off by {relative:.3g} of the scale {scale:.3g}" if relative > ULPS * epsilon else "", relative)
 
@@ -55,4 +55,4 @@ def _epsilon(dtype: np.dtype[Any]) -> float:
     import ml_dtypes
 
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-    return float(ml_dtypes.finfo(real).eps)
+    return float(ml_dtypes.finfo(real).eps)  # type: ignore[no-untyped-call]

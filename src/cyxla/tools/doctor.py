@@ -32,7 +32,9 @@ ENTRY e {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("--self-test", action="store_true", help="compile a small program and check it against the interpreter")
+    parser.add_argument(
+        "--self-test", action="store_true", help="compile a small program and check it against the interpreter"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -58,7 +60,9 @@ def facts() -> dict[str, str]:
         "python": f"{platform.python_version()} on {platform.machine()}",
         **{name: _version(name) for name in PACKAGES},
         "platforms": ", ".join(platforms()),
-        "C compiler": " ".join(found.compiler.command) if found else "none: install gcc or clang, or pip install cyxla[cc]",
+        "C compiler": " ".join(found.compiler.command)
+        if found
+        else "none: install gcc or clang, or pip install cyxla[cc]",
         "instructions": f"{found.isa}, {found.vector_bits}-bit vectors" if found else "-",
         "threads": str(native.threads()),
         "disk cache": str(store.directory) if store else "off",

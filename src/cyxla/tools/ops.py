@@ -24,7 +24,8 @@ def main(args: argparse.Namespace) -> int:
         print(describe(lookup(args.name)))
     else:
         for row in OPCODES.values():
-            print(f"{row.name:26s} {arity(row):>5s} operands  {types(row.accepts):24s} {', '.join(a.name for a in row.attrs)}")
+            attrs = ", ".join(a.name for a in row.attrs)
+            print(f"{row.name:26s} {arity(row):>5s} operands  {types(row.accepts):24s} {attrs}".rstrip())
     return 0
 
 
@@ -34,7 +35,9 @@ def describe(row: Opcode) -> str:
     calls = [f"  {name} (computation)" for name in row.calls]
     rule = inspect.getdoc(row.rule) or "" if row.rule else ""
     head = f"{row.name}: {arity(row)} operands, {types(row.accepts)}"
-    return "\n".join([head, *(["attributes:"] if attrs or calls else []), *attrs, *calls, *(["rule:", rule] if rule else [])])
+    return "\n".join(
+        [head, *(["attributes:"] if attrs or calls else []), *attrs, *calls, *(["rule:", rule] if rule else [])]
+    )
 
 
 def markdown() -> str:
@@ -47,7 +50,8 @@ def markdown() -> str:
         row = OPCODES[name]
         rule = " ".join((inspect.getdoc(row.rule) or "").split()) if row.rule else ""
         attrs = ", ".join(a.name if a.required else f"[{a.name}]" for a in row.attrs)
-        lines.append(f"| {name} | {arity(row)} | {types(row.accepts)} | {attrs} | {', '.join(row.calls)} | {rule.replace('|', '/')} |")
+        cells = (name, arity(row), types(row.accepts), attrs, ", ".join(row.calls), rule.replace("|", "/"))
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -42,7 +42,10 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
     if len(given) > len(shapes):
         raise InvalidArgumentError(f"{len(given)} arrays for {len(shapes)} parameters")
     rng = np.random.default_rng(seed)
-    return [*(_typed(a, s) for a, s in zip(given, shapes, strict=False)), *(random_value(s, rng) for s in shapes[len(given) :])]
+    return [
+        *(_typed(a, s) for a, s in zip(given, shapes, strict=False)),
+        *(random_value(s, rng) for s in shapes[len(given) :]),
+    ]
 
 
 def _arrays(path: str) -> list[Array]:
@@ -53,7 +56,12 @@ def _arrays(path: str) -> list[Array]:
 def _typed(array: Array, shape: Shape) -> Array:
     """Arrays of types that NumPy cannot store come as raw bits."""
     wanted = shape.dtype.numpy_dtype
-    if wanted is not None and array.dtype != wanted and array.dtype.kind in "uV" and array.dtype.itemsize == wanted.itemsize:
+    if (
+        wanted is not None
+        and array.dtype != wanted
+        and array.dtype.kind in "uV"
+        and array.dtype.itemsize == wanted.itemsize
+    ):
         return array.view(wanted)
     return array
 

@@ -17,7 +17,13 @@ from cyxla.xla.client import compile_program
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("file", help="HLO text, a .pb proto, or - for standard input")
-    parser.add_argument("--input", action="append", default=[], metavar="FILE", help=".npy or .npz arguments, in order; the rest is random")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=".npy or .npz arguments, in order; the rest is random",
+    )
     parser.add_argument("--platform", default="cpu", help="where to run (default cpu)")
     parser.add_argument("--check", metavar="PLATFORM", help="run there too and compare")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="calls to time; the best counts")
@@ -52,7 +58,11 @@ def check(module: Any, inputs: list[Any], results: list[Any], args: argparse.Nam
     bad = [(k, d) for k, d in enumerate(worst) if d.problem]
     for k, d in bad:
         print(f"result {k} differs: {d.problem}")
-    print("results differ" if bad else f"results agree: largest difference {max((d.relative for d in worst), default=0.0):.2g} of the scale")
+    print(
+        "results differ"
+        if bad
+        else f"results agree: largest difference {max((d.relative for d in worst), default=0.0):.2g} of the scale"
+    )
     return 1 if bad else 0
 
 

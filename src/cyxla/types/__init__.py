@@ -6,6 +6,6 @@ from cyxla.types.literal import Literal
 from cyxla.types.shape import MAX_ELEMENTS, OPAQUE, TOKEN, UNBOUNDED, Shape
 
 __all__ = [
-    "COMBINE", "MAX_ELEMENTS", "OPAQUE", "TOKEN", "UNBOUNDED", "ElementType", "Kind", "Layout", "Literal", "Shape", "SplitConfig",
-    "element_type", "from_numpy", "is_element_type", "row_major",
+    "COMBINE", "MAX_ELEMENTS", "OPAQUE", "TOKEN", "UNBOUNDED", "ElementType", "Kind", "Layout", "Literal", "Shape",
+    "SplitConfig", "element_type", "from_numpy", "is_element_type", "row_major",
 ]  # fmt: skip

@@ -41,30 +41,20 @@ class Layout:
         return "{" + order + (":" + extras if extras else "") + "}"
 
     def _extras(self) -> str:
-        parts = []
-        if self.dim_level_types:
-            parts.append(f"D({','.join(self.dim_level_types)})")
-        if self.tiles:
-            spell = ["(" + ",".join("*" if d == COMBINE else str(d) for d in tile) + ")" for tile in self.tiles]
-            parts.append("T" + "".join(spell))
-        if self.tail_padding_alignment != 1:
-            parts.append(f"L({self.tail_padding_alignment})")
-        if self.index_primitive_type:
-            parts.append(f"#({self.index_primitive_type})")
-        if self.pointer_primitive_type:
-            parts.append(f"*({self.pointer_primitive_type})")
-        if self.element_size_in_bits:
-            parts.append(f"E({self.element_size_in_bits})")
-        if self.memory_space:
-            parts.append(f"S({self.memory_space})")
-        if self.split_configs:
-            cuts = [f"({s.dimension}:{','.join(map(str, s.split_indices))})" for s in self.split_configs]
-            parts.append("SC" + "".join(cuts))
-        if self.physical_shape:
-            parts.append(f"P({self.physical_shape})")
-        if self.dynamic_shape_metadata_prefix_bytes:
-            parts.append(f"M({self.dynamic_shape_metadata_prefix_bytes})")
-        return "".join(parts)
+        sparse = f"D({','.join(self.dim_level_types)})" if self.dim_level_types else ""
+        tiles = "".join(_tile(t) for t in self.tiles)
+        cuts = "".join(f"({s.dimension}:{','.join(map(str, s.split_indices))})" for s in self.split_configs)
+        padding = str(self.tail_padding_alignment) if self.tail_padding_alignment != 1 else ""
+        parts = (
+            ("T{}", tiles), ("L({})", padding), ("#({})", self.index_primitive_type),
+            ("*({})", self.pointer_primitive_type), ("E({})", self.element_size_in_bits), ("S({})", self.memory_space),
+            ("SC{}", cuts), ("P({})", self.physical_shape), ("M({})", self.dynamic_shape_metadata_prefix_bytes),
+        )  # fmt: skip
+        return sparse + "".join(form.format(value) for form, value in parts if value)
+
+
+def _tile(sizes: tuple[int, ...]) -> str:
+    return "(" + ",".join("*" if d == COMBINE else str(d) for d in sizes) + ")"
 
 
 @lru_cache(maxsize=64)

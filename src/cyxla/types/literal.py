@@ -28,6 +28,8 @@ class Literal:
 
     __slots__ = ("_array", "_digest", "elements", "shape")
 
+    shape: Shape
+
     def __init__(self, value: Any, shape: Shape | None = None) -> None:
         self._digest: bytes | None = None
         self.elements: tuple[Literal, ...] = ()

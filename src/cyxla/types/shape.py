@@ -39,8 +39,8 @@ class Shape:
     """
 
     __slots__ = (
-        "__weakref__", "_leaves", "_logical", "_static", "_text", "dims", "dtype", "dynamic", "elements", "is_array", "is_dynamic",
-        "is_tuple", "layout", "nbytes", "rank", "size",
+        "__weakref__", "_leaves", "_logical", "_static", "_text", "dims", "dtype", "dynamic", "elements", "is_array",
+        "is_dynamic", "is_tuple", "layout", "nbytes", "rank", "size",
     )  # fmt: skip
 
     dtype: ElementType
@@ -64,7 +64,11 @@ class Shape:
 
     @staticmethod
     def array(
-        dtype: ElementType | str, dims: Sequence[int] = (), *, layout: Layout | None = None, dynamic: Sequence[bool] = ()
+        dtype: ElementType | str,
+        dims: Sequence[int] = (),
+        *,
+        layout: Layout | None = None,
+        dynamic: Sequence[bool] = (),
     ) -> Shape:
         """The shape of an array.
 
@@ -110,14 +114,14 @@ class Shape:
 
     @property
     def logical(self) -> Shape:
-        """This shape without layouts; two shapes hold the same values when these are the same object."""
+        """The shape without layouts; two shapes hold the same values when these are the same object."""
         if self._logical is None:
             self._logical = _without_layout(self)
         return self._logical
 
     @property
     def static(self) -> Shape:
-        """This shape without layouts and with bounds taken as sizes."""
+        """The shape without layouts and with bounds taken as sizes."""
         if self._static is None:
             self._static = _without_dynamic(self)
         return self._static
@@ -192,7 +196,9 @@ def _blank(dtype: ElementType) -> Shape:
     return shape
 
 
-def _new_array(key: Any, dtype: ElementType, dims: tuple[int, ...], dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:
+def _new_array(
+    key: Any, dtype: ElementType, dims: tuple[int, ...], dynamic: tuple[bool, ...], layout: Layout | None
+) -> Shape:
     if any(d < 0 and d != UNBOUNDED for d in dims):
         raise ShapeError(f"{dtype}{list(dims)}: a size is negative")
     if layout is not None and sorted(layout.minor_to_major) != list(range(len(dims))):
@@ -246,7 +252,9 @@ def _dim(size: int, dynamic: bool) -> str:
 
 def _text(shape: Shape, layout: bool) -> str:
     if shape.is_tuple:
-        parts = [(f"/*index={i}*/" if i and i % 5 == 0 else "") + _text(e, layout) for i, e in enumerate(shape.elements)]
+        parts = [
+            (f"/*index={i}*/" if i and i % 5 == 0 else "") + _text(e, layout) for i, e in enumerate(shape.elements)
+        ]
         return "(" + ", ".join(parts) + ")"
     sizes = ",".join(_dim(d, m) for d, m in zip(shape.dims, shape.dynamic, strict=True))
     text = f"{shape.dtype}[{sizes}]"

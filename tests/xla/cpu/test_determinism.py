@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import cyxla
 import numpy as np
 import pytest
+
+import cyxla
 
 PROGRAMS = sorted((Path(__file__).parents[3] / "examples" / "programs").glob("*.hlo"))
 PRINT_DIGEST = """
@@ -32,7 +33,10 @@ def test_equal_c_under_two_hash_seeds(path):
 
 def test_c_does_not_depend_on_names():
     text = "HloModule {m} ENTRY {e} {{ {x} = f32[8] parameter(0) ROOT {y} = f32[8] exponential({x}) }}"
-    sources = {cyxla.compile(text.format(m=m, e=e, x=x, y=y)).c_source for m, e, x, y in [("a", "b", "c", "d"), ("p", "q", "r", "s")]}
+    sources = {
+        cyxla.compile(text.format(m=m, e=e, x=x, y=y)).c_source
+        for m, e, x, y in [("a", "b", "c", "d"), ("p", "q", "r", "s")]
+    }
     assert len(sources) == 1
 
 

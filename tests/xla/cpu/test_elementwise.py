@@ -1,17 +1,17 @@
 """Every element-wise opcode, at every element type that it accepts, compiled, agrees with the interpreter."""
 
-import cyxla
 import numpy as np
 import pytest
-from cyxla.errors import UnimplementedError
-from cyxla.xla.hlo import OPCODES, HloModule
-from cyxla.types import ElementType, Shape
-from cyxla.xla.cpu import scalar
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from programs import assert_same, single
 from strategies import arrays, hostile, random_array
+
+import cyxla
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType, Shape
+from cyxla.xla.cpu import scalar
+from cyxla.xla.hlo import OPCODES, HloModule
 
 DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 UNSIGNED_OF = {16: ElementType.U16, 32: ElementType.U32, 64: ElementType.U64, 8: ElementType.U8}
@@ -19,42 +19,50 @@ UNSIGNED_OF = {16: ElementType.U16, 32: ElementType.U32, 64: ElementType.U64, 8:
 COMPLEX_ULP = 16
 
 
+def comparisons(dtype: ElementType):
+    kinds = ["FLOAT", "TOTALORDER"] if dtype.is_float else [None]
+    for direction in DIRECTIONS[: 2 if dtype.is_complex else 6]:
+        for kind in kinds:
+            yield (dtype, dtype), {"direction": direction, "type": kind}, ElementType.PRED
+
+
+def plain(name: str, dtype: ElementType):
+    result = dtype.real_part if name in ("abs", "real", "imag") else dtype
+    yield (dtype,) * OPCODES[name].arity[0], {}, ElementType.PRED if name == "is-finite" else result
+
+
+COMPLEX_OF = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
+FORMATS = ((5, 10), (8, 7), (4, 3), (11, 52), (2, 1))
+OWN_VARIANTS = {
+    "compare": comparisons,
+    "convert": lambda dtype: (((dtype,), {}, to) for to in ElementType if to.is_array),
+    "select": lambda dtype: [((ElementType.PRED, dtype, dtype), {}, dtype)],
+    "reduce-precision": lambda dtype: [((dtype,), {"exponent_bits": e, "mantissa_bits": m}, dtype) for e, m in FORMATS],
+    "stochastic-convert": lambda dtype: (),
+    "complex": lambda dtype: [((dtype, dtype), {}, COMPLEX_OF[dtype])] if dtype in COMPLEX_OF else (),
+}
+
+
 def variants(name: str, dtype: ElementType):
     """(operand types, attributes, result type) of an opcode at an element type."""
-    if name == "compare":
-        kinds = ["FLOAT", "TOTALORDER"] if dtype.is_float else [None]
-        for direction in DIRECTIONS[: 2 if dtype.is_complex else 6]:
-            for kind in kinds:
-                yield (dtype, dtype), {"direction": direction, "type": kind}, ElementType.PRED
-    elif name == "convert":
-        for to in ElementType:
-            if to.is_array:
-                yield (dtype,), {}, to
-    elif name == "select":
-        yield (ElementType.PRED, dtype, dtype), {}, dtype
-    elif name == "reduce-precision":
-        for e, m in ((5, 10), (8, 7), (4, 3), (11, 52), (2, 1)):
-            yield (dtype,), {"exponent_bits": e, "mantissa_bits": m}, dtype
-    elif name == "stochastic-convert":
-        yield from ()
-    elif name == "complex":
-        if dtype in (ElementType.F32, ElementType.F64):
-            yield (dtype, dtype), {}, {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}[dtype]
-    else:
-        result = ElementType.PRED if name == "is-finite" else dtype
-        if name in ("abs", "real", "imag"):
-            result = dtype.real_part
-        yield (dtype,) * OPCODES[name].arity[0], {}, result
+    return OWN_VARIANTS[name](dtype) if name in OWN_VARIANTS else plain(name, dtype)
 
 
 def accepted(name: str):
-    return [e for e in ElementType if e.is_array] if name == "select" else sorted(OPCODES[name].accepts, key=lambda e: e.value)
+    return (
+        [e for e in ElementType if e.is_array]
+        if name == "select"
+        else sorted(OPCODES[name].accepts, key=lambda e: e.value)
+    )
 
 
 CASES = [
     (name, operands, attrs, result)
-    for name, row in OPCODES.items() if row.elementwise for dtype in accepted(name) for operands, attrs, result in variants(name, dtype)
-]  # fmt: skip
+    for name, row in OPCODES.items()
+    if row.elementwise
+    for dtype in accepted(name)
+    for operands, attrs, result in variants(name, dtype)
+]
 NATIVE = [case for case in CASES if scalar.supported(case[0], case[3], case[1], case[2])]
 LACKING = [case for case in CASES if case not in NATIVE]
 # No meaning is settled at infinities (complex) and below the smallest number (no zero to round to).
@@ -93,7 +101,7 @@ def tolerance(name: str, dtype: ElementType) -> float:
     return 1 if ulp and scalar.is_narrow(dtype) else 2 * ulp
 
 
-@pytest.mark.parametrize(("dtype", "cases"), list(batches()))
+@pytest.mark.parametrize("dtype, cases", list(batches()))
 def test_compiled_agrees_with_interpreter(dtype, cases):
     module, shapes = program(dtype, cases, (3, 37))
     compiled, oracle = cyxla.compile(module), cyxla.compile(module, platform="interpreter")
@@ -110,16 +118,22 @@ def test_compiled_agrees_with_interpreter(dtype, cases):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(("name", "operands", "attrs", "result"), [
+@pytest.mark.parametrize("name, operands, attrs, result", [
     pytest.param(*case, id=f"{case[0]}-{case[1][-1]}") for case in {(c[0], c[1][-1]): c for c in LACKING}.values()
 ])  # fmt: skip
 def test_what_has_no_native_code_says_so(name, operands, attrs, result):
     with pytest.raises(UnimplementedError, match=name):
-        cyxla.compile(single(name, [Shape.array(t, (3,)) for t in operands], attrs, Shape.array(result, (3,))), cache=False)
+        cyxla.compile(
+            single(name, [Shape.array(t, (3,)) for t in operands], attrs, Shape.array(result, (3,))), cache=False
+        )
 
 
-FUNCTIONS = [name for name, row in OPCODES.items() if row.elementwise and row.arity == (1, 1) and ElementType.F32 in row.accepts
-             and name not in ("convert", "reduce-precision", "real", "imag", "is-finite")]  # fmt: skip
+NOT_FUNCTIONS = ("convert", "reduce-precision", "real", "imag", "is-finite")
+FUNCTIONS = [
+    name
+    for name, row in OPCODES.items()
+    if row.elementwise and row.arity == (1, 1) and ElementType.F32 in row.accepts and name not in NOT_FUNCTIONS
+]
 
 
 @pytest.mark.parametrize("start", range(0, 131, 10))

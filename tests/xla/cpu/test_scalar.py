@@ -42,7 +42,7 @@ class Library:
         headers = [(INCLUDE / h).read_text() for h in ("abi.h", "scalar.h")]
         source = self.folder / "elements.c"
         source.write_text("\n".join([*headers, *self.parts]))
-        flags = "-O2 -shared -fPIC -ffp-contract=off -fno-math-errno -fno-trapping-math -mpopcnt".split()
+        flags = ["-O2", "-shared", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-mpopcnt"]
         subprocess.run(["gcc", *flags, str(source), "-o", str(self.folder / "elements.so")], check=True)
         return ctypes.CDLL(str(self.folder / "elements.so"))
 
@@ -111,7 +111,7 @@ def exact_round(values: np.ndarray, to: E) -> np.ndarray:
     return values.astype(to.numpy_dtype)
 
 
-@pytest.mark.parametrize(("to", "of"), CONVERSIONS, ids=lambda e: str(e))
+@pytest.mark.parametrize("to, of", CONVERSIONS, ids=lambda e: str(e))
 def test_float_conversion_rounds_once(library, to, of):
     lib, names = library
     x = samples(of)
@@ -131,7 +131,7 @@ def test_float_conversion_rounds_once(library, to, of):
     np.testing.assert_array_equal(np.signbit(got_wide[~nan]), np.signbit(want_wide[~nan]))
 
 
-@pytest.mark.parametrize(("to", "of"), SATURATIONS, ids=lambda e: str(e))
+@pytest.mark.parametrize("to, of", SATURATIONS, ids=lambda e: str(e))
 def test_float_to_integer_saturates(library, to, of):
     lib, names = library
     x = samples(of)
@@ -149,11 +149,14 @@ def reference(op: str, a: int, b: int, dtype: E) -> int:
     sa = ua - 2**w if ua >> (w - 1) else ua
     quotient = 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     table = {
-        "add": lambda: a + b, "subtract": lambda: a - b, "multiply": lambda: a * b, "negate": lambda: -a, "not": lambda: ~a,
+        "add": lambda: a + b, "subtract": lambda: a - b, "multiply": lambda: a * b,
+        "negate": lambda: -a, "not": lambda: ~a,
         "divide": lambda: -1 if b == 0 else quotient, "remainder": lambda: a if b == 0 else a - quotient * b,
-        "maximum": lambda: max(a, b), "minimum": lambda: min(a, b), "and": lambda: a & b, "or": lambda: a | b, "xor": lambda: a ^ b,
+        "maximum": lambda: max(a, b), "minimum": lambda: min(a, b),
+        "and": lambda: a & b, "or": lambda: a | b, "xor": lambda: a ^ b,
         "shift-left": lambda: 0 if ub >= w else ua << ub, "shift-right-logical": lambda: 0 if ub >= w else ua >> ub,
-        "shift-right-arithmetic": lambda: sa >> min(ub, w - 1), "mulhi": lambda: (a * b) >> w, "popcnt": lambda: ua.bit_count(),
+        "shift-right-arithmetic": lambda: sa >> min(ub, w - 1), "mulhi": lambda: (a * b) >> w,
+        "popcnt": lambda: ua.bit_count(),
         "count-leading-zeros": lambda: w - ua.bit_length(), "sign": lambda: (a > 0) - (a < 0), "abs": lambda: abs(a),
         "power": lambda: pow(a, b, 2**w) if b >= 0 else {1: 1, -1: -1 if b % 2 else 1}.get(a, 0),
     }  # fmt: skip
@@ -167,12 +170,18 @@ def test_integer_arithmetic(library, op, dtype):
     lib, names = library
     rng = np.random.default_rng(1)
     low, high = (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.is_signed else (0, 2**dtype.bits - 1)
-    edges = [v for v in (low, low + 1, -2, -1, 0, 1, 2, 3, 7, dtype.bits, dtype.bits - 1, high - 1, high) if low <= v <= high]
-    random = [int(v) >> int(s) for v, s in zip(rng.integers(low, high, 60, dtype=np.int64 if low else np.uint64, endpoint=True),
-                                               rng.integers(0, max(dtype.bits - 1, 1), 60), strict=True)]  # fmt: skip
+    edges = [
+        v for v in (low, low + 1, -2, -1, 0, 1, 2, 3, 7, dtype.bits, dtype.bits - 1, high - 1, high) if low <= v <= high
+    ]
+    wide = rng.integers(low, high, 60, dtype=np.int64 if low else np.uint64, endpoint=True)
+    shifts = rng.integers(0, max(dtype.bits - 1, 1), 60)
+    random = [int(v) >> int(s) for v, s in zip(wide, shifts, strict=True)]
     pool = sorted(set(edges + random))
     pairs = [(a, b) for a in pool for b in pool]
-    a, b = (np.array(side, object).astype(np.int64 if low else np.uint64).astype(dtype.numpy_dtype) for side in zip(*pairs, strict=True))
+    a, b = (
+        np.array(side, object).astype(np.int64 if low else np.uint64).astype(dtype.numpy_dtype)
+        for side in zip(*pairs, strict=True)
+    )
     got = call(lib, names[op, dtype], dtype, a, *([b] if op in BINARY else []))
     want = [reference(op, x, y, dtype) for x, y in pairs]
     np.testing.assert_array_equal(got.astype(np.int64 if low else np.uint64).astype(object), np.array(want, object))

@@ -54,7 +54,9 @@ class LocalClient:
         """Name of the platform."""
         return self.service.platform
 
-    def compile(self, computation: Any, argument_layouts: Sequence[Shape] | None = None, **options: Any) -> LocalExecutable:
+    def compile(
+        self, computation: Any, argument_layouts: Sequence[Shape] | None = None, **options: Any
+    ) -> LocalExecutable:
         """Compile a computation.
 
         Parameters

@@ -36,9 +36,9 @@ class Kernel:
     Attributes
     ----------
     text : str
-        Its definition, named ``KERNEL``: ``static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)``, which runs tasks
-        [begin, end). Helpers and tables beside it are named ``KERNEL_..``. Nothing in the text depends on names or on the number of
-        other kernels, so equal work gives equal text and is compiled once.
+        Its definition, named ``KERNEL``: ``static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)``,
+        which runs tasks [begin, end). Helpers and tables beside it are named ``KERNEL_..``. Nothing in the text depends
+        on names or on the number of other kernels, so equal work gives equal text and is compiled once.
     tasks : int
         Number of independent tasks, fixed by the shapes.
     cost : float

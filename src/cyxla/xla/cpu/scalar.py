@@ -1,8 +1,8 @@
 """The C of one element: types, loads and stores, and an expression for every element-wise opcode.
 
-An element lives in a local of its *register type*: narrow floats as an already rounded ``float``, the rest as they lie in memory.
-Expressions repeat their operands, so these must be locals or constants. Everything reads the tables below; the functions named in
-them stand in ``include/cyxla/{scalar,math,complex}.h``.
+An element lives in a local of its *register type*: narrow floats as an already rounded ``float``, the rest as they lie
+in memory. Expressions repeat their operands, so these must be locals or constants. Everything reads the tables below;
+the functions named in them stand in ``include/cyxla/{scalar,math,complex}.h``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ HEADERS = ("scalar.h", "math.h", "math_inverse.h", "complex.h")  # in the order 
 
 _NATIVE = {
     E.PRED: "uint8_t", E.F32: "float", E.F64: "double", E.C64: "cyx_c64", E.C128: "cyx_c128",
-    E.S1: "int8_t", E.S2: "int8_t", E.S4: "int8_t", E.S8: "int8_t", E.S16: "int16_t", E.S32: "int32_t", E.S64: "int64_t",
-    E.U1: "uint8_t", E.U2: "uint8_t", E.U4: "uint8_t", E.U8: "uint8_t", E.U16: "uint16_t", E.U32: "uint32_t", E.U64: "uint64_t",
+    E.S1: "int8_t", E.S2: "int8_t", E.S4: "int8_t", E.S8: "int8_t", E.S16: "int16_t", E.S32: "int32_t",
+    E.S64: "int64_t", E.U1: "uint8_t", E.U2: "uint8_t", E.U4: "uint8_t", E.U8: "uint8_t", E.U16: "uint16_t",
+    E.U32: "uint32_t", E.U64: "uint64_t",
 }  # fmt: skip
 
 
@@ -75,10 +76,10 @@ def _integer_literal(dtype: E, value: int) -> str:
 
 def _float_literal(dtype: E, value: Any) -> str:
     wide = np.float64(value)
-    if dtype is E.F64:
-        return f"({float(wide).hex()})" if np.isfinite(wide) else f"cyx_from_bits_f64({hex(np.array(value, np.float64).view(np.uint64))}ull)"
     if np.isfinite(wide):
-        return f"({float(wide).hex()}f)"
+        return f"({float(wide).hex()}{'' if dtype is E.F64 else 'f'})"
+    if dtype is E.F64:
+        return f"cyx_from_bits_f64({hex(np.array(value, np.float64).view(np.uint64))}ull)"
     return f"cyx_from_bits_f32({hex(np.asarray(value).astype(np.float32).view(np.uint32))}u)"
 
 
@@ -168,12 +169,13 @@ def iota(dtype: E, index: str) -> str:
 # ---------------------------------------------------------------------------------------------------------- expressions
 Emit = Callable[[E, Sequence[str], Mapping[str, Any]], str]
 
-# One row an opcode and kind of element: {0} {1} {2} operands, {t} type name, {c} C type, {u} unsigned C type, {w} width.
+# One row an opcode and kind of element: {0} {1} {2} operands, {t} type name, {c} C type, {u} unsigned C type,
+# {w} width.
 # fmt: off
 _INTEGER = {
-    "add": "({u}){0} + ({u}){1}",   "subtract": "({u}){0} - ({u}){1}",   "multiply": "({u}){0} * ({u}){1}",   "negate": "0 - ({u}){0}",
-    "and": "{0} & {1}",             "or": "{0} | {1}",                   "xor": "{0} ^ {1}",                  "not": "~{0}",
-    "maximum": "{0} > {1} ? {0} : {1}",                                  "minimum": "{0} < {1} ? {0} : {1}",
+    "add": "({u}){0} + ({u}){1}", "subtract": "({u}){0} - ({u}){1}", "multiply": "({u}){0} * ({u}){1}",
+    "negate": "0 - ({u}){0}", "not": "~{0}", "and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}",
+    "maximum": "{0} > {1} ? {0} : {1}", "minimum": "{0} < {1} ? {0} : {1}",
     "shift-left": "({b}){1} >= {w} ? 0 : ({u}){0} << (({b}){1} & {m})",
     "shift-right-logical": "({b}){1} >= {w} ? 0 : ({z}) >> (({b}){1} & {m})",
     "shift-right-arithmetic": "({x}) >> (({b}){1} >= {w} ? {m} : ({b}){1})",
@@ -193,35 +195,38 @@ _UNSIGNED = {
     "power": "cyx_power_u64({0}, {1})",
 }
 _PREDICATE = {
-    "add": "{0} | {1}", "multiply": "{0} & {1}", "and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}", "not": "{0} ^ 1",
-    "maximum": "{0} | {1}", "minimum": "{0} & {1}",
+    "add": "{0} | {1}", "multiply": "{0} & {1}", "and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}",
+    "not": "{0} ^ 1", "maximum": "{0} | {1}", "minimum": "{0} & {1}",
 }
 _REAL = {   # computed in {t}, which is f32 for narrow types
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}", "negate": "-{0}",
     "real": "{0}", "abs": "__builtin_fabs{s}({0})", "sqrt": "__builtin_sqrt{s}({0})",
     "maximum": "cyx_maximum_{t}({0}, {1})", "minimum": "cyx_minimum_{t}({0}, {1})",
-    **{name: "cyx_%s_{t}({0})" % name.replace("-", "_") for name in (
-        "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one", "log", "log-plus-one",
-        "logistic", "tanh", "tan", "sine", "cosine", "rsqrt", "cbrt", "erf", "acos", "acosh", "asin", "asinh", "atanh", "sinh", "cosh")},
-    **{name: "cyx_%s_{t}({0}, {1})" % name for name in ("remainder", "power", "atan2")},
+    **{name: f"cyx_{name.replace('-', '_')}_{{t}}({{0}})" for name in (
+        "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one",
+        "log", "log-plus-one", "logistic", "tanh", "tan", "sine", "cosine", "rsqrt", "cbrt", "erf", "acos", "acosh",
+        "asin", "asinh", "atanh", "sinh", "cosh")},
+    **{name: f"cyx_{name}_{{t}}({{0}}, {{1}})" for name in ("remainder", "power", "atan2")},
 }
 _EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign", "ceil", "floor"})  # results need no rounding
 _COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
     "add": "cyx_add_{t}({0}, {1})", "subtract": "cyx_subtract_{t}({0}, {1})", "multiply": "cyx_multiply_{t}({0}, {1})",
-    "divide": "cyx_divide_{t}({0}, {1})", "negate": "cyx_negate_{t}({0})", "abs": "cyx_abs_{t}({0})", "real": "{0}.re", "imag": "{0}.im",
+    "divide": "cyx_divide_{t}({0}, {1})", "negate": "cyx_negate_{t}({0})", "abs": "cyx_abs_{t}({0})",
+    "real": "{0}.re", "imag": "{0}.im",
 }
 _COMPLEX_WIDE = {
-    **{name: "cyx_%s_c128({0})" % name.replace("-", "_") for name in (
-        "sign", "exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "tanh", "tan", "sinh", "cosh", "sine",
-        "cosine", "logistic")},
+    **{name: f"cyx_{name.replace('-', '_')}_c128({{0}})" for name in (
+        "sign", "exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "tanh", "tan", "sinh",
+        "cosh", "sine", "cosine", "logistic")},
     "power": "cyx_power_c128({0}, {1})",
 }
 _DIRECTION = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
 # ns an element on one core, vectorised f32; everything else is 0.05
 _COST = {
-    "divide": 0.2, "sqrt": 0.2, "remainder": 3.0, "power": 3.0, "exponential": 0.35, "exponential-minus-one": 0.5, "log": 0.5,
-    "log-plus-one": 0.7, "logistic": 0.45, "tanh": 0.6, "tan": 0.8, "sine": 0.4, "cosine": 0.4, "rsqrt": 0.3, "cbrt": 1.0, "erf": 0.8,
-    "acos": 0.8, "acosh": 1.2, "asin": 0.8, "asinh": 1.2, "atanh": 1.0, "sinh": 0.8, "cosh": 0.8, "atan2": 1.0,
+    "divide": 0.2, "sqrt": 0.2, "remainder": 3.0, "power": 3.0, "exponential": 0.35, "exponential-minus-one": 0.5,
+    "log": 0.5, "log-plus-one": 0.7, "logistic": 0.45, "tanh": 0.6, "tan": 0.8, "sine": 0.4, "cosine": 0.4,
+    "rsqrt": 0.3, "cbrt": 1.0, "erf": 0.8, "acos": 0.8, "acosh": 1.2, "asin": 0.8, "asinh": 1.2, "atanh": 1.0,
+    "sinh": 0.8, "cosh": 0.8, "atan2": 1.0,
 }
 # fmt: on
 
@@ -245,7 +250,9 @@ def _integer(opcode: str, dtype: E, xs: Sequence[str]) -> str | None:
     signed = f"(({byte[1:]}){xs[0]})" if bits >= 8 else f"((int8_t)((uint8_t){xs[0]} << {8 - bits}) >> {8 - bits})"
     count = f"{byte}" if bits >= 8 else "uint8_t"
     amount = xs[1] if len(xs) > 1 else ""
-    filled = form.format(xs[0], amount, u=u, c=storage_type(dtype), w=bits, m=bits - 1, b=count, z=zero_extended, x=signed)
+    filled = form.format(
+        xs[0], amount, u=u, c=storage_type(dtype), w=bits, m=bits - 1, b=count, z=zero_extended, x=signed
+    )
     return wrap(dtype, filled)
 
 
@@ -353,7 +360,7 @@ _SLOW = frozenset({"sine", "cosine", "tan"})
 
 
 def slow_twin(opcode: str, dtype: E) -> tuple[str, str] | None:
-    """Names of the predicate and of the slow function for arguments that the fast form cannot take, if there are such."""
+    """Names of the predicate and of the slow function for arguments that the fast form cannot take, or None."""
     if opcode not in _SLOW or not dtype.is_float:
         return None
     t = "f64" if dtype is E.F64 else "f32"

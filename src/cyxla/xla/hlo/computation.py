@@ -127,7 +127,7 @@ class Computation:
         self.changed.append(old)
 
     def post_order(self) -> list[Instruction]:
-        """Every instruction after its operands and control predecessors; what the root needs comes first, the rest after.
+        """Every instruction after its operands and control predecessors; what the root needs comes first.
 
         Raises
         ------

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Instruction:
     """An operation on the results of other operations of the same computation.
 
-    Made by `Computation.add` and changed only by the computation's four primitives (`add`, `remove`, `replace_all_uses`,
-    `replace_operand`), which keep `users` right.
+    Made by `Computation.add` and changed only by the computation's four primitives (`add`, `remove`,
+    `replace_all_uses`, `replace_operand`), which keep `users` right.
 
     Attributes
     ----------
@@ -45,7 +45,8 @@ class Instruction:
     """
 
     __slots__ = (
-        "attrs", "called", "computation", "control_predecessors", "extras", "metadata", "name", "opcode", "operands", "shape", "users",
+        "attrs", "called", "computation", "control_predecessors", "extras", "metadata", "name", "opcode", "operands",
+        "shape", "users",
     )  # fmt: skip
 
     opcode: str

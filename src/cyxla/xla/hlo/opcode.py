@@ -43,9 +43,9 @@ class Attr:
     name : str
         Spelling in HLO text and key in `Instruction.attrs`.
     kind : str
-        How it is written and stored; the kinds are the keys of the reader's and the printer's tables: int, bool, float, string, dims,
-        slice, padding, window, dim_labels, precision, replica_groups, pairs, aliasing, shapes, literal, domain, accuracy, tristate, or
-        ``enum:A,B,C``.
+        How it is written and stored; the kinds are the keys of the reader's and the printer's tables: int, bool, float,
+        string, dims, slice, padding, window, dim_labels, precision, replica_groups, pairs, aliasing, shapes, literal,
+        domain, accuracy, tristate, or ``enum:A,B,C``.
     default : object
         Value when absent; `REQUIRED` where absence is an error.
     """
@@ -187,7 +187,9 @@ def lookup(name: str) -> Opcode:
         from difflib import get_close_matches
 
         near = get_close_matches(name, OPCODES, n=3)
-        raise NotFoundError(f"unknown opcode {name!r}", hint=f"did you mean {', '.join(near)}?" if near else "") from None
+        raise NotFoundError(
+            f"unknown opcode {name!r}", hint=f"did you mean {', '.join(near)}?" if near else ""
+        ) from None
 
 
 def complete_attrs(row: Opcode, attrs: Mapping[str, Any], operands: Sequence[Shape]) -> dict[str, Any]:
@@ -200,7 +202,9 @@ def complete_attrs(row: Opcode, attrs: Mapping[str, Any], operands: Sequence[Sha
     """
     unknown = [a for a in attrs if a not in row.attr_by_name]
     if unknown:
-        raise ShapeError(f"{row.name} has no attribute {unknown[0]!r}", hint=f"it takes {', '.join(row.attr_by_name) or 'none'}")
+        raise ShapeError(
+            f"{row.name} has no attribute {unknown[0]!r}", hint=f"it takes {', '.join(row.attr_by_name) or 'none'}"
+        )
     full = {}
     for a in row.attrs:
         value = attrs.get(a.name, a.default)

@@ -20,7 +20,11 @@ class Visitor:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        found = {n[7:].replace("_", "-"): getattr(cls, n) for n in dir(cls) if n.startswith("handle_") and n != "handle_default"}
+        found = {
+            n[7:].replace("_", "-"): getattr(cls, n)
+            for n in dir(cls)
+            if n.startswith("handle_") and n != "handle_default"
+        }
         cls._handlers = found
 
     def dispatch(self, ins: Instruction) -> Any:

@@ -50,7 +50,9 @@ class InterpreterExecutable(Executable):
         flat = arguments.flatten(args, trees)
         leaves = [leaf for shape in self.inputs for leaf in shape.leaves()]
         values = [_conform(v, leaf, (trees, k)) for k, (v, leaf) in enumerate(zip(flat, leaves, strict=True))]
-        options = Options(custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips)
+        options = Options(
+            custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips
+        )
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
         return _deliver(result, out)
 

@@ -6,5 +6,6 @@ from cyxla.xla.service.local_service import LocalService
 from cyxla.xla.service.options import CompileOptions
 
 __all__ = [
-    "CompileOptions", "Compiler", "Executable", "LocalService", "RunOptions", "compiler_for", "platforms", "register_compiler",
+    "CompileOptions", "Compiler", "Executable", "LocalService", "RunOptions", "compiler_for", "platforms",
+    "register_compiler",
 ]  # fmt: skip

@@ -21,8 +21,8 @@ ENTRY_POINTS = "cyxla.backends"
 class Compiler(ABC):
     """Turns HLO modules into executables for one platform.
 
-    A backend is a subclass, registered with `register_compiler` or announced by an installed package as an entry point of the group
-    ``cyxla.backends`` whose name is the platform and whose value is the class.
+    A backend is a subclass, registered with `register_compiler` or announced by an installed package as an entry point
+    of the group ``cyxla.backends`` whose name is the platform and whose value is the class.
     """
 
     platform: ClassVar[str]
@@ -47,7 +47,9 @@ class Compiler(ABC):
 
 
 def _announced() -> Iterable[EntryPoint]:
-    from importlib.metadata import entry_points  # reads the metadata of every installed package: only for platforms that need it
+    from importlib.metadata import (
+        entry_points,
+    )  # reads the metadata of every installed package: only for platforms that need it
 
     return entry_points(group=ENTRY_POINTS)
 

@@ -48,8 +48,8 @@ class Executable:
         Parameters
         ----------
         *args : array_like
-            One for each of `inputs`, of that shape and element type; a tuple for a tuple-shaped parameter. Python numbers and lists of
-            them take on the declared type.
+            One for each of `inputs`, of that shape and element type; a tuple for a tuple-shaped parameter. Python
+            numbers and lists of them take on the declared type.
         out : numpy.ndarray or nested tuple of them, optional
             Arrays to write the results to.
 
@@ -114,7 +114,9 @@ class BoundExecutable(Executable):
     def __init__(self, whole: Executable, arguments: Mapping[int, Any]) -> None:
         wrong = [k for k in arguments if not 0 <= k < len(whole.inputs)]
         if wrong:
-            raise InvalidArgumentError(f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(whole.inputs) - 1}")
+            raise InvalidArgumentError(
+                f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(whole.inputs) - 1}"
+            )
         self._whole, self._fixed = whole, dict(arguments)
         self._free = [k for k in range(len(whole.inputs)) if k not in arguments]
         self.platform, self.outputs = whole.platform, whole.outputs

@@ -40,7 +40,13 @@ def test_dot(dtype):
     parameters, lines = [], []
     for m, k, n in SIZES:
         p = len(parameters)
-        parameters += [f"{dtype}[{m},{k}]", f"{dtype}[{k},{n}]", f"{dtype}[{n},{k}]", f"{dtype}[2,{k},{m}]", f"{dtype}[{n},2,{k}]"]
+        parameters += [
+            f"{dtype}[{m},{k}]",
+            f"{dtype}[{k},{n}]",
+            f"{dtype}[{n},{k}]",
+            f"{dtype}[2,{k},{m}]",
+            f"{dtype}[{n},2,{k}]",
+        ]
         lines += [
             f"{dtype}[{m},{n}] dot(p{p}, p{p + 1}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
             f"{dtype}[{m},{n}] dot(p{p}, p{p + 2}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}",
@@ -139,7 +145,9 @@ ge { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b)
 def test_scatter():
     rows = "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
     points = "update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=0"
-    windows = "update_window_dims={0,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1"
+    windows = (
+        "update_window_dims={0,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1"
+    )
     batched = (
         "update_window_dims={1}, inserted_window_dims={}, input_batching_dims={0}, scatter_indices_batching_dims={0}, "
         "scatter_dims_to_operand_dims={1}, index_vector_dim=1"
@@ -152,7 +160,19 @@ def test_scatter():
         f"(f32[6,4], s32[6,4]) scatter(p0, p7, p1, p2, p8), {rows}, to_apply=both",
         f"f32[6,4] scatter(p0, p9, p10), {batched}, to_apply=add",
     ]
-    shapes = ["f32[6,4]", "s32[5]", "f32[5,4]", "s64[2,9]", "f32[9]", "s32[3,2]", "f32[2,3,3]", "s32[6,4]", "s32[5,4]", "s8[6]", "f32[6,2]"]
+    shapes = [
+        "f32[6,4]",
+        "s32[5]",
+        "f32[5,4]",
+        "s64[2,9]",
+        "f32[9]",
+        "s32[3,2]",
+        "f32[2,3,3]",
+        "s32[6,4]",
+        "s32[5,4]",
+        "s8[6]",
+        "f32[6,2]",
+    ]
     text = entry(shapes, lines, SCATTERS)
     args = arguments(cyxla.hlo.parse_module(text))
     rng = np.random.default_rng(1)
@@ -241,7 +261,9 @@ step {
   s = f32[3] add(a, c) p = f32[3] multiply(a, c)
   ROOT t = (f32[3], f32[3]) tuple(p, s)
 }"""
-    line = f"(f32[3,{length}], f32[3]) scan(p0, p1), dimensions={{1}}, num_carries=1, is_reverse={reverse}, to_apply=step"
+    line = (
+        f"(f32[3,{length}], f32[3]) scan(p0, p1), dimensions={{1}}, num_carries=1, is_reverse={reverse}, to_apply=step"
+    )
     agree(entry([f"f32[3,{length}]", "f32[3]"], [line], step))
 
 

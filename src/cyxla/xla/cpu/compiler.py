@@ -16,7 +16,7 @@ from cyxla.xla.cpu.buffers import Buffers, assign
 from cyxla.xla.cpu.emit_module import Source, emit_module
 from cyxla.xla.cpu.emitters import can_emit
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
-from cyxla.xla.cpu.plan import CONTROL_FLOW, Plan, plan
+from cyxla.xla.cpu.plan import CONTROL_FLOW, MAX_NESTING, Plan, plan
 from cyxla.xla.cpu.values import passes_on
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
 from cyxla.xla.passes import (
@@ -146,7 +146,9 @@ def check_supported(module: HloModule) -> None:
         Names them all: opcode, types, why.
     """
     missing: dict[str, Instruction] = {}
-    for computation in _scheduled(module):
+    for computation, nesting in _scheduled(module):
+        if nesting > MAX_NESTING:
+            raise UnimplementedError(f"native code for loops and branches nested deeper than {MAX_NESTING}")
         for ins in computation.instructions:
             if ins.opcode in _NO_KERNEL or passes_on(ins):
                 continue
@@ -166,17 +168,17 @@ def _types(ins: Instruction) -> str:
     return ", ".join(dict.fromkeys(leaves)) or str(ins.shape)
 
 
-def _scheduled(module: HloModule) -> Iterator[Computation]:
-    """The entry and the computations of loops and branches."""
-    stack, seen = [module.entry], {module.entry}
+def _scheduled(module: HloModule) -> Iterator[tuple[Computation, int]]:
+    """The entry and the computations of loops and branches, and how many of those are around each."""
+    stack, seen = [(module.entry, 0)], {module.entry}
     while stack:
-        computation = stack.pop()
-        yield computation
+        computation, nesting = stack.pop()
+        yield computation, nesting
         for ins in computation.instructions:
             if ins.opcode in CONTROL_FLOW:
                 new = [c for c in ins.called if c not in seen]
                 seen.update(new)
-                stack += new
+                stack += [(c, nesting + 1) for c in new]
 
 
 def _check_interface(module: HloModule) -> None:

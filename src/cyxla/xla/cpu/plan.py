@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.emitters import emit
 from cyxla.xla.cpu.fusion import fuse
 from cyxla.xla.cpu.kernel import Step, Value
@@ -123,44 +122,40 @@ class Plan:
                     yield from branch.steps()
 
 
-def plan(computation: Computation, nesting: int = 0) -> Plan:
+def plan(computation: Computation) -> Plan:
     """Decide which kernels run a computation, and in what order.
 
     Parameters
     ----------
     computation : Computation
-        Without calls, and without computations that several loops or branches share.
-    nesting : int
-        How many loops and branches are around it.
+        Without calls, without computations that several loops or branches share, and nested no deeper than `MAX_NESTING`.
 
     Raises
     ------
     UnimplementedError
-        Something in it has no native code, or the nesting is deeper than `MAX_NESTING`.
+        Something in it has no native code.
     """
-    if nesting > MAX_NESTING:
-        raise UnimplementedError(f"native code for loops and branches nested deeper than {MAX_NESTING}")
     nodes: list[Node] = []
     for group in fuse(computation, materialised=_materialised(computation)):
         first = group.instructions[0]
         if first.opcode == "while":
-            nodes.append(_while(first, nesting))
+            nodes.append(_while(first))
         elif first.opcode == "conditional":
-            nodes.append(_conditional(first, nesting))
+            nodes.append(_conditional(first))
         else:
             nodes.extend(KernelNode(step) for step in emit(group))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
     return Plan(computation, nodes, parameters, leaves(computation.root))
 
 
-def _while(ins: Instruction, nesting: int) -> WhileNode:
+def _while(ins: Instruction) -> WhileNode:
     body, condition = ins.called
-    return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition, nesting + 1), plan(body, nesting + 1))
+    return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition), plan(body))
 
 
-def _conditional(ins: Instruction, nesting: int) -> ConditionalNode:
+def _conditional(ins: Instruction) -> ConditionalNode:
     arguments = [leaves(o) for o in ins.operands[1:]]
-    branches = [plan(c, nesting + 1) for c in ins.called]
+    branches = [plan(c) for c in ins.called]
     return ConditionalNode(resolve(ins.operands[0]), branches, arguments, own_leaves(ins))
 
 

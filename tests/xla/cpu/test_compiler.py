@@ -1,0 +1,167 @@
+"""From module to executable: what is refused, what is kept on disk, what can be asked of the result."""
+
+import time
+
+import numpy as np
+import pytest
+from differential import agree, flat
+
+import cyxla
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.xla.cpu import compiler as cpu
+from cyxla.xla.cpu import emit_module
+
+PROGRAM = """HloModule m
+ENTRY e {
+  x = f32[100] parameter(0)
+  y = f32[100] exponential(x)
+  z = f32[100] add(x, y)
+  ROOT r = (f32[100], (f32[100], f32[100])) tuple(z, t)
+}""".replace("  ROOT", "  t = (f32[100], f32[100]) tuple(x, z)\n  ROOT")
+
+
+def test_everything_without_native_code_is_named_at_once():
+    text = """HloModule m
+more { s = (s32[], f32[4]) parameter(0) ROOT p = pred[] constant(false) }
+step {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[4] get-tuple-element(s), index=1
+  y = f32[4] custom-call(x), custom_call_target="nowhere"
+  ROOT t = (s32[], f32[4]) tuple(i, y)
+}
+ENTRY e {
+  i = s32[] parameter(0)
+  zero = f32[] constant(0)
+  one = f32[] constant(1)
+  x = f32[4] rng(zero, one), distribution=rng_uniform
+  s = (s32[], f32[4]) tuple(i, x)
+  w = (s32[], f32[4]) while(s), condition=more, body=step
+  ROOT r = f32[4] get-tuple-element(w), index=1
+}"""
+    with pytest.raises(UnimplementedError) as caught:
+        cyxla.compile(text)
+    assert "rng of f32" in str(caught.value)
+    assert "custom-call of f32" in str(caught.value)
+    assert "interpreter" in caught.value.hint
+
+
+@pytest.fixture
+def cache_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("CYXLA_CACHE", raising=False)
+    return tmp_path
+
+
+def test_a_cached_program_runs_no_pass(cache_directory, monkeypatch):
+    weights = ", ".join(str(k / 7) for k in range(40))
+    text = f"""HloModule m
+ENTRY e {{
+  x = bf16[40] parameter(0)
+  w = bf16[40] constant({{{weights}}})
+  ROOT r = bf16[40] multiply(x, w)
+}}"""
+    first = agree(text)
+    monkeypatch.setattr(cpu.CpuCompiler, "run_hlo_passes", None)
+    monkeypatch.setattr(cpu, "emit_module", None)
+    second = cyxla.compile(text.replace("HloModule m", "HloModule other").replace("x", "other_name"))
+    x = np.linspace(-3, 3, 40).astype(first.inputs[0].dtype.numpy_dtype)
+    assert first(x).tobytes() == second(x).tobytes()
+    assert (first.inputs, first.outputs, first.memory) == (second.inputs, second.outputs, second.memory)
+
+
+def test_what_can_be_asked():
+    executable = agree(PROGRAM)
+    assert str(executable.outputs) == "(f32[100], (f32[100], f32[100]))"
+    assert [str(s) for s in executable.inputs] == ["f32[100]"]
+    assert "exponential" in executable.hlo("optimized")
+    assert executable.hlo("input") == cyxla.hlo.parse_module(PROGRAM).to_text()
+    with pytest.raises(InvalidArgumentError, match="stage"):
+        executable.hlo("nonsense")
+    assert "cyx_main" in executable.c_source
+    assert executable.memory == {"arguments": 400, "results": 1200, "temporaries": 0, "constants": 0}
+    assert executable.cost["ns"] > 0
+    assert "k0" in executable.explain()
+
+
+def test_results_in_given_arrays():
+    executable = cyxla.compile(PROGRAM)
+    x = np.linspace(0, 1, 100, dtype=np.float32)
+    out = (np.empty(100, np.float32), (np.empty(100, np.float32), np.empty(100, np.float32)))
+    assert executable(x, out=out)[1][1] is out[1][1]
+    for a, b in zip(flat(out), flat(executable(x)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_bound_arguments():
+    text = """HloModule m
+ENTRY e {
+  p = (f32[3], f32[3]) parameter(0)
+  x = f32[3] parameter(1)
+  y = f32[3] parameter(2)
+  a = f32[3] get-tuple-element(p), index=0
+  b = f32[3] get-tuple-element(p), index=1
+  ax = f32[3] multiply(a, x)
+  by = f32[3] multiply(b, y)
+  ROOT r = f32[3] subtract(ax, by)
+}"""
+    executable = agree(text)
+    pair = (np.full(3, 2, np.float32), np.full(3, 3, np.float32))
+    x, y = np.arange(3, dtype=np.float32), np.ones(3, np.float32)
+    bound = executable.bind({0: pair})
+    np.testing.assert_array_equal(bound(x, y), 2 * x - 3 * y)
+    np.testing.assert_array_equal(bound.bind({1: y})(x), 2 * x - 3 * y)
+    assert len(bound.bind({1: y}).inputs) == 1
+    with pytest.raises(InvalidArgumentError, match="no argument 2"):
+        bound.bind({2: y})
+
+
+def test_equal_kernels_are_compiled_once():
+    lines = ["  x0 = f32[8,8] parameter(0)"]
+    for k in range(12):
+        lines.append(f"  x{k + 1} = f32[8,8] dot(x{k}, x{k}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
+    executable = cyxla.compile(
+        "HloModule m\nENTRY e {\n" + "\n".join(lines)[: -len(lines[-1])] + "  ROOT " + lines[-1].strip() + "\n}"
+    )
+    assert executable.c_source.count("static cyx_status k0(") == 1
+    assert "static cyx_status k1(" not in executable.c_source
+
+
+def test_many_kernels_are_compiled_in_several_units(monkeypatch):
+    monkeypatch.setattr(emit_module, "SPLIT_ABOVE", 3)
+    lines = [
+        f"  y{k} = f32[{k + 5}] iota(), iota_dimension=0\n  z{k} = f32[{k + 5}] sort(y{k}), dimensions={{0}}, to_apply=up"
+        for k in range(8)
+    ]
+    shapes = ", ".join(f"f32[{k + 5}]" for k in range(8))
+    text = (
+        "HloModule m\nup { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GT }\n"
+        "ENTRY e {\n" + "\n".join(lines) + f"\n  ROOT r = ({shapes}) tuple({', '.join(f'z{k}' for k in range(8))})\n}}"
+    )
+    executable = cyxla.compile(text, cache=False)
+    assert executable.c_source.count("typedef struct cyx_ctx cyx_ctx;") > 1
+    for k, array in enumerate(executable()):
+        np.testing.assert_array_equal(array, np.arange(k + 4, -1, -1, dtype=np.float32))
+
+
+@pytest.mark.slow
+def test_a_chain_of_twenty_thousand():
+    count = 20_000
+    lines = ["  x0 = f32[8] parameter(0)"]
+    lines += [
+        f"  {'ROOT ' if k == count - 1 else ''}x{k + 1} = f32[8] {('negate', 'abs', 'floor')[k % 3]}(x{k})"
+        for k in range(count)
+    ]
+    start = time.perf_counter()
+    executable = cyxla.compile("HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}", cache=False)
+    seconds = time.perf_counter() - start
+    assert (
+        executable(np.ones(8, np.float32)).tolist() == [-1.0] * 8
+        or executable(np.ones(8, np.float32)).tolist() == [1.0] * 8
+    )
+    assert seconds < 30  # ten on an idle machine
+
+
+def test_tokens_are_no_results():
+    with pytest.raises(UnimplementedError, match="token"):
+        cyxla.compile("HloModule m\nENTRY e { ROOT t = token[] after-all() }")

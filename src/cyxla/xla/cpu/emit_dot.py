@@ -161,7 +161,7 @@ class _Tiled:
         if self.packs_last:
             self._pack(c)
         self._main(c)
-        scratch = self.units * self.panel_bytes if self.packs_last and not self.on_stack else 0
+        scratch = self.tasks * self.panel_bytes if self.packs_last and not self.on_stack else 0
         return Kernel(c.text(), self.tasks, self.p.ns, scratch, "dot")
 
     def _panel_kinds(self) -> list[tuple[int, bool, bool]]:
@@ -257,7 +257,7 @@ class _Tiled:
         if self.on_stack:
             c.line(f"{self.c} store[{size}] __attribute__((aligned(64)));")
         else:
-            c.line(f"{self.c} *const store = ({self.c} *)((char *)bufs[3] + u * {self.panel_bytes});")
+            c.line(f"{self.c} *const store = ({self.c} *)((char *)bufs[3] + begin * {self.panel_bytes});")
         columns = f"panel < {self.panels - 1} ? {self.width} : {self.last}" if self.panels > 1 else str(self.last)
         when = "" if self.packs_all or self.panels == 1 else f"if (panel == {self.panels - 1}) "
         c.line(f"{when}{{ KERNEL_pack(bt, (KERNEL_e *)store, {columns}); bt = (const KERNEL_e *)store; }}")

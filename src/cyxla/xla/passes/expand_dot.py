@@ -11,8 +11,9 @@ After::
     d = f32[8,5] dot(x, y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}
     ROOT r = bf16[8,5] convert(d)
 
-Floats narrower than 32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its
-batch, free or contracting dimensions do not lie one after the other in memory.
+A transpose that only changes which dimension is which is left out, and its operand read instead. Floats narrower than
+32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its batch, free or
+contracting dimensions do not lie one after the other in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from cyxla.xla.passes.build import Writer, rewrite_each
 
 def run(module: HloModule) -> bool:
     """Rewrite dots that are not in that form."""
-    return rewrite_each(module, {"dot": _dot})
+    folded = rewrite_each(module, {"dot": _fold_transposes})
+    return rewrite_each(module, {"dot": _dot}) or folded
 
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # dimensions by part, in order of memory
@@ -109,6 +111,24 @@ def _dot(ins: Instruction) -> Instruction | None:
         operands.append(x)
     shape = ins.shape.with_dtype(work) if inexact else ins.shape.logical
     return write.convert(ins.computation.add("dot", operands, attrs, shape=shape), ins.shape.dtype)
+
+
+def _fold_transposes(ins: Instruction) -> Instruction | None:
+    """Read what a transpose reads, with other dimension numbers, where that leaves the result as it is."""
+    attrs, operands = dict(ins.attrs), list(ins.operands)
+    for n, side in enumerate(("lhs", "rhs")):
+        names = (f"{side}_batch_dims", f"{side}_contracting_dims")
+        while operands[n].opcode == "transpose":
+            order = operands[n].attrs["dimensions"]
+            taken = [d for name in names for d in attrs[name]]
+            free = [order[d] for d in range(len(order)) if d not in taken]
+            if free != sorted(free):  # the free dimensions come out in the operand's order
+                break
+            attrs.update({name: tuple(order[d] for d in attrs[name]) for name in names})
+            operands[n] = operands[n].operands[0]
+    if operands == list(ins.operands):
+        return None
+    return ins.computation.add("dot", operands, attrs, shape=ins.shape)
 
 
 def _counted(group: Group) -> Group:

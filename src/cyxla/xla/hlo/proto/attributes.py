@@ -23,7 +23,7 @@ from cyxla.xla.hlo.attributes import (
     WindowDim,
 )
 from cyxla.xla.hlo.ops.contraction import DOT_ALGORITHMS
-from cyxla.xla.hlo.proto.schema import raw, text, utf8
+from cyxla.xla.hlo.proto.schema import escaped, raw, text, utf8
 from cyxla.xla.hlo.proto.values import (
     read_literal,
     read_shape,
@@ -79,7 +79,9 @@ def _present(field: str) -> Codec:
 
 
 def _string(path: str, *, binary: bool = False) -> Codec:
-    return Codec(lambda p, _: text(_get(p, path)), lambda p, v: _put(p, path, raw(v) if binary else utf8(v)))
+    if binary:
+        return Codec(lambda p, _: escaped(_get(p, path)), lambda p, v: _put(p, path, raw(v)))
+    return Codec(lambda p, _: text(_get(p, path)), lambda p, v: _put(p, path, utf8(v)))
 
 
 def _dims(path: str, *, optional: bool = False) -> Codec:
@@ -110,7 +112,7 @@ def _enum(path: str, options: tuple[str | None, ...]) -> Codec:
     """An enum whose numbers are places in `options`."""
 
     def read(p: Any, _: tuple[Shape, ...]) -> str | None:
-        number = _get(p, path)
+        number: int = _get(p, path)
         if not 0 <= number < len(options) or options[number] == "":
             raise InvalidArgumentError(f"{path} is {number}, which means nothing")
         return options[number]
@@ -189,8 +191,9 @@ _CONV = {
 def _read_conv(p: Any, _: tuple[Shape, ...]) -> ConvDims | None:
     if not p.HasField("convolution_dimension_numbers"):
         return None
-    numbers = {name: getattr(p.convolution_dimension_numbers, field) for name, field in _CONV.items()}
-    dims = ConvDims(**{name: v if isinstance(v, int) else tuple(v) for name, v in numbers.items()})
+    numbers = [getattr(p.convolution_dimension_numbers, field) for field in _CONV.values()]
+    values: list[Any] = [v if isinstance(v, int) else tuple(v) for v in numbers]
+    dims = ConvDims(*values)
     groups = (dims[:3], dims[3:6], dims[6:])
     for first, second, spatial in groups:
         if sorted((first, second, *spatial)) != list(range(len(dims.input_spatial) + 2)):
@@ -212,9 +215,9 @@ def _write_conv(p: Any, dims: ConvDims) -> None:
 _PRECISIONS = ("default", "high", "highest", "packed_nibble")
 # Numbers of DotAlgorithm: a place in this tuple.
 _ALGORITHMS: tuple[str | None, ...] = (
-    None, "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16", "dot_f16_f16_f32", "dot_bf16_bf16_bf16",
-    "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6", "dot_tf32_tf32_f32", "dot_tf32_tf32_f32_x3",
-    "dot_f32_f32_f32", "dot_f64_f64_f64", "dot_bf16_bf16_f32_x9",
+    None, "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum", "dot_f16_f16_f16", "dot_f16_f16_f32",
+    "dot_bf16_bf16_bf16", "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6", "dot_tf32_tf32_f32",
+    "dot_tf32_tf32_f32_x3", "dot_f32_f32_f32", "dot_f64_f64_f64", "dot_bf16_bf16_f32_x9",
 )  # fmt: skip
 assert set(_ALGORITHMS) == {None, *DOT_ALGORITHMS}
 

@@ -5,6 +5,7 @@ Ids are keys and nothing else; computations and instructions may come in any ord
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.opcode import Opcode, lookup
 from cyxla.xla.hlo.proto.attributes import codec
-from cyxla.xla.hlo.proto.schema import messages, text
+from cyxla.xla.hlo.proto.schema import escaped, messages, text
 from cyxla.xla.hlo.proto.values import read_metadata, read_shape, read_sharding
 from cyxla.xla.hlo.text.lexer import quote
 from cyxla.xla.hlo.text.names import IGNORED_ATTRIBUTES
@@ -200,11 +201,17 @@ class _Reader:
         low, high = row.arity
         if len(operands) < low or (high is not None and len(operands) > high):
             raise InvalidArgumentError(f"{name} with {len(operands)} operands", where=text(proto.name))
+        shape = read_shape(proto.shape)
+        attrs = _attributes(row, proto, tuple(o.shape for o in operands))
+        if name == "constant" and attrs["literal"].shape is not shape.static:
+            raise InvalidArgumentError(f"a constant of {shape} holds a literal of {attrs['literal'].shape}")
+        if name == "infeed" and len(shape.elements) != 2:
+            raise InvalidArgumentError(f"the result of infeed is a tuple (data, token), not {shape}")
         return computation.add(
             name,
             operands,
-            _attributes(row, proto, tuple(o.shape for o in operands)),
-            shape=read_shape(proto.shape),
+            attrs,
+            shape=shape,
             called=self._called(row, proto),
             name=text(proto.name),
             metadata=read_metadata(proto.metadata),
@@ -220,6 +227,10 @@ class _Reader:
         if (len(called) != wanted) if not row.many_calls else (not called and row.name == "conditional"):
             raise InvalidArgumentError(f"{row.name} calls {len(called)} computations, not {wanted}")
         return called
+
+
+def _callees(computation: Any) -> Iterable[int]:
+    return (k for i in computation.instructions for k in i.called_computation_ids)
 
 
 def _in_schedule(protos: dict[int, Any], schedule: list[int]) -> dict[int, Any]:
@@ -238,6 +249,8 @@ def _attributes(row: Opcode, proto: Any, operands: tuple[Shape, ...]) -> dict[st
     found = {}
     for attr in row.attrs:
         value = codec(row.name, attr.name).read(proto, operands)
+        if value is None and attr.name == "outfeed_shape":
+            value = operands[0]
         if value is not None:
             found[attr.name] = value
         elif attr.required:
@@ -252,7 +265,7 @@ def _extras(proto: Any) -> dict[str, Any]:
     if proto.frontend_attributes.map:
         found["frontend_attributes"] = _frontend(proto.frontend_attributes)
     if proto.backend_config:
-        found["backend_config"] = text(proto.backend_config)
+        found["backend_config"] = escaped(proto.backend_config)
     if proto.parameter_replication.replicated_at_leaf_buffers:
         found["parameter_replication"] = tuple(proto.parameter_replication.replicated_at_leaf_buffers)
     if proto.statistics_viz.statistics:
@@ -264,9 +277,12 @@ def _frontend(proto: Any) -> FrontendAttributes:
     return tuple(sorted({text(e.key): text(e.value) for e in proto.map}.items()))
 
 
+_NOT_NAME = re.compile(r"[^\w.\-]", re.ASCII)
+
+
 def _statistics(proto: Any) -> str:
     parts = [f"visualizing_index={proto.stat_index_to_visualize}"]
-    parts += [f"{text(s.stat_name)}={s.stat_val:g}" for s in proto.statistics]
+    parts += [f"{_NOT_NAME.sub('_', text(s.stat_name)) or '_'}={s.stat_val!r}" for s in proto.statistics]
     return "{" + ",".join(parts) + "}"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.types import ElementType, Layout, Literal, Shape, SplitConfig, element_type, row_major
+from cyxla.types import COMBINE, ElementType, Layout, Literal, Shape, SplitConfig, element_type, row_major
 from cyxla.xla.hlo.attributes import IotaTiles, Metadata, Sharding
 from cyxla.xla.hlo.proto.schema import text, utf8
 from cyxla.xla.hlo.text import parse_shape
@@ -53,6 +54,11 @@ def read_layout(p: Any) -> Layout:
     if any(not 0 <= level < len(_LEVELS) for level in p.dim_level_types):
         raise InvalidArgumentError("a dimension level is not one of dense, compressed, singleton, loose compressed")
     levels = tuple(_LEVELS[level] for level in p.dim_level_types)
+    sizes = [d for t in p.tiles for d in t.dimensions if d != COMBINE]
+    sizes += [d for s in p.split_configs for d in (s.dimension, *s.split_indices)]
+    sizes += (p.tail_padding_alignment_in_elements, p.element_size_in_bits, p.memory_space)
+    if min(sizes) < 0 or p.dynamic_shape_metadata_prefix_bytes < 0:
+        raise InvalidArgumentError("a layout holds a negative number")
     return Layout(
         minor_to_major=tuple(p.minor_to_major),
         dim_level_types=levels if any(level != "D" for level in levels) else (),
@@ -127,18 +133,18 @@ def read_literal(p: Any) -> Literal:
 def _read_elements(p: Any, dtype: ElementType) -> np.ndarray[Any, Any]:
     field, kind = _field_of(dtype), dtype.numpy_dtype
     assert kind is not None
-    stored = getattr(p, field)
+    stored: Any = getattr(p, field)
     if field in _WIDE:
         return np.array(stored, kind)
     data = b"".join(stored) if field in _PACKED else stored
     if len(data) % kind.itemsize:
         raise InvalidArgumentError(f"{len(data)} bytes do not hold whole elements of {dtype}")
     if dtype is ElementType.PRED:
-        return np.frombuffer(data, np.uint8) != 0
+        return np.asarray(np.frombuffer(data, np.uint8) != 0)
     if dtype.bits < 8 and dtype.is_integer:
         bits = np.frombuffer(data, np.uint8) & (2**dtype.bits - 1)
         signed = bits.astype(np.int8) - ((bits >> (dtype.bits - 1)) * 2**dtype.bits * dtype.is_signed).astype(np.int8)
-        return signed.astype(kind)
+        return np.asarray(signed, kind)
     return np.frombuffer(data, kind.newbyteorder("<") if kind.itemsize > 1 and kind.isbuiltin == 1 else kind)
 
 
@@ -187,8 +193,6 @@ def read_sharding(p: Any) -> Sharding:
 
 
 def _check_tiles(dims: tuple[int, ...], iota: IotaTiles | None, devices: tuple[int, ...], subgroups: int) -> None:
-    from math import prod
-
     count = prod(iota.reshape) if iota else len(devices)
     right = len(dims) <= 32 and all(d > 0 for d in (*dims, *(iota.reshape if iota else ()))) and prod(dims) == count
     if iota and iota.transpose and sorted(iota.transpose) != list(range(len(iota.reshape))):

@@ -16,7 +16,7 @@ from cyxla.xla.hlo.proto.values import write_metadata, write_shape, write_shardi
 from cyxla.xla.hlo.text.lexer import unescape
 from cyxla.xla.hlo.text.printer import Naming, all_computations, print_order
 
-_STATISTIC = re.compile(r"([\w.\-]+)=(-?[0-9.eE+\-]+)")
+_STATISTIC = re.compile(r"([\w.\-]+)=(-?(?:inf|nan|[0-9.eE+\-]+))")
 _NUMBERED = re.compile(r'[0-9]+ (?:"((?:[^"\\]|\\.)*)"|\{([^{}]*)\})', re.DOTALL)
 _FIELD = re.compile(r"(\w+)=(-?[0-9]{1,9})\b")
 
@@ -24,7 +24,7 @@ _FIELD = re.compile(r"(\w+)=(-?[0-9]{1,9})\b")
 def to_proto(module: HloModule) -> bytes:
     """Serialise a module as HloModuleProto.
 
-    Equal modules give equal bytes. `replica_count`, `num_partitions` and what else the message has no field for is lost.
+    Equal modules give equal bytes. What the message has no field for is lost: `replica_count`, `num_partitions` ..
 
     Parameters
     ----------

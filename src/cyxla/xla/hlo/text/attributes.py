@@ -22,7 +22,7 @@ from cyxla.xla.hlo.attributes import (
     SliceDim,
     WindowDim,
 )
-from cyxla.xla.hlo.text.lexer import WS, Cursor, balanced_end, pattern, quote
+from cyxla.xla.hlo.text.lexer import WS, Cursor, balanced_end, pattern, quote, unescape
 from cyxla.xla.hlo.text.literals import literal_text, read_literal
 from cyxla.xla.hlo.text.shapes import ShapeReader
 from cyxla.xla.hlo.text.sharding import iota_text, read_iota, read_sharding, sharding_text
@@ -445,7 +445,7 @@ def read_frontend(s: ShapeReader) -> FrontendAttributes:
         m = c.match(_KEY)
         if m is None:
             raise c.error(f"expected key=, found {c.seen()}", at)
-        key = m.group(1) if m.group(1) is not None else m.group(2)
+        key = m.group(1) if m.group(1) is not None else unescape(m.group(2))
         if key in found:
             raise c.error(f"frontend attribute {key!r} stands twice", at)
         found[key] = read_config(s)
@@ -461,7 +461,7 @@ def frontend_text(attributes: FrontendAttributes) -> str:
 
 
 def _key_text(key: str) -> str:
-    return key if _PLAIN_KEY.fullmatch(key) else f'"{key}"'
+    return key if _PLAIN_KEY.fullmatch(key) else quote(key)
 
 
 def read_config(s: ShapeReader) -> str:
@@ -470,9 +470,12 @@ def read_config(s: ShapeReader) -> str:
     return c.braces("a dictionary") if c.at("{") else c.string("a value")
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def config_text(text: str) -> str:
     """Spell what `read_config` reads: braces stay as they are, all else is quoted."""
-    return text if balanced_end(text, 0) == len(text) > 0 else quote(text)
+    return text if balanced_end(text, 0) == len(text) > 0 and not _SURROGATE.search(text) else quote(text)
 
 
 def _profile(s: ShapeReader) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.opcode import Attr, default_comparison
 from cyxla.xla.hlo.text.attributes import COMMON, kind_of
 from cyxla.xla.hlo.text.header import header_text, stack_frames_text
+from cyxla.xla.hlo.text.lexer import quote
 from cyxla.xla.hlo.text.literals import literal_text
 from cyxla.xla.hlo.text.names import PRINTED_CALLS
 
@@ -124,7 +125,9 @@ def wrapped_root(ins: Instruction) -> Instruction | None:
     plain = all(o.opcode == "parameter" and o.attrs["parameter_number"] == i for i, o in enumerate(root.operands))
     whole = plain and len(comp.instructions) == len(root.operands) + 1 == len(ins.operands) + 1
     same = comp.execution_thread == ins.attrs["async_execution_thread"].removeprefix("main")
-    told = ins.shape.is_tuple and len(ins.shape.elements) > 1 and ins.shape.elements[1] == root.shape
+    told = (
+        ins.shape.is_tuple and len(ins.shape.elements) > 1 and ins.shape.elements[1].to_text() == root.shape.to_text()
+    )
     return root if whole and same and told and root.opcode not in _NO_SUGAR and not root.extras else None
 
 
@@ -169,7 +172,7 @@ def _computation_text(comp: Computation, order: list[Instruction], names: Names,
     )
     lines = [f"{'ENTRY ' if entry else ''}%{names[comp]} ({parameters}) -> {comp.root.shape} {{"]
     lines += [f"  {'ROOT ' if i is comp.root else ''}{instruction_to_text(i, names)}" for i in order]
-    lines.append("}" + (f', execution_thread="{comp.execution_thread}"' if comp.execution_thread else ""))
+    lines.append("}" + (f", execution_thread={quote(comp.execution_thread)}" if comp.execution_thread else ""))
     return "\n".join(lines)
 
 

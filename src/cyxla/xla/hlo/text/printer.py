@@ -156,6 +156,8 @@ class Naming:
     @staticmethod
     def _next(wish: str, counts: dict[str, int]) -> str:
         base = _clean(_SUFFIX.sub("", wish)) or _clean(wish).strip(".") or "_"
+        if not (base[0].isalpha() or base[0] == "_"):  # XLA's names start so
+            base = f"_{base}"
         n = counts.get(base, 0)
         counts[base] = n + 1
         return f"{base}.{n}" if n else base

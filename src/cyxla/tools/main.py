@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -34,14 +35,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
         status: int = import_module(f"cyxla.tools.{args.verb}").main(args)
+        sys.stdout.flush()
     except OpError as error:
         print(f"cyxla {args.verb}: {error.code}: {error}", file=sys.stderr)
         return PROGRAM_ERROR
+    except BrokenPipeError:  # the reader of our output left; what is still in the buffer has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         print(f"cyxla {args.verb}: {error}", file=sys.stderr)
         return PROGRAM_ERROR
-    except BrokenPipeError:  # the reader of our output left
-        return 0
     return status
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -19,9 +20,7 @@ Array = np.ndarray[Any, Any]
 
 def read_module(path: str) -> HloModule:
     """The module in a file: a proto if the name ends in .pb, else HLO text; ``-`` is standard input."""
-    if path == "-":
-        return read_program(sys.stdin.read())
-    data = Path(path).read_bytes()
+    data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     if path.endswith(".pb"):
         return read_program(data)
     try:
@@ -36,7 +35,7 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
     Raises
     ------
     InvalidArgumentError
-        There are more arrays than parameters.
+        A file holds no arrays, or there are more arrays than parameters.
     """
     given = [array for path in files for array in _arrays(path)]
     if len(given) > len(shapes):
@@ -49,7 +48,10 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
 
 
 def _arrays(path: str) -> list[Array]:
-    loaded = np.load(path, allow_pickle=False)
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, BadZipFile) as error:
+        raise InvalidArgumentError(f"{path} holds no arrays: {error}", hint="give an .npy or .npz file") from None
     return [loaded] if isinstance(loaded, np.ndarray) else [loaded[name] for name in loaded.files]
 
 

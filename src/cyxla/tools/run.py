@@ -44,7 +44,8 @@ def main(args: argparse.Namespace) -> int:
     if not args.quiet:
         show(flat)
     if args.output:
-        np.savez(args.output, *flat)
+        arrays: dict[str, Any] = {f"arr_{k}": a for k, a in enumerate(flat) if isinstance(a, np.ndarray)}
+        np.savez(args.output, **arrays)
     print(f"{args.platform}: compiled in {built * 1e3:.1f} ms, ran in {seconds * 1e6:.1f} us")
     return check(module, inputs, flat, args) if args.check else 0
 
@@ -80,4 +81,5 @@ def show(results: list[Any]) -> None:
     """Print results, long ones cut."""
     with np.printoptions(threshold=20, edgeitems=3, precision=6, suppress=True):
         for k, array in enumerate(results):
-            print(f"result {k}: {array.dtype}{list(array.shape)}\n{array}")
+            kind = f"{array.dtype}{list(array.shape)}\n" if isinstance(array, np.ndarray) else ""
+            print(f"result {k}: {kind}{array}")

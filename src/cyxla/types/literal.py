@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError
+from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.types.shape import Shape
 
 
@@ -74,7 +74,10 @@ class Literal:
 
 
 def _freeze(value: Any, shape: Shape | None) -> tuple[Shape, np.ndarray[Any, Any]]:
-    array = np.array(value, dtype=shape.dtype.numpy_dtype if shape else None, order="C", copy=True)
+    try:
+        array = np.array(value, dtype=shape.dtype.numpy_dtype if shape else None, order="C", copy=True)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidArgumentError(f"a literal{f' of {shape}' if shape else ''} cannot hold this: {error}") from None
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if shape is not None and array.shape != shape.dims:
         raise ShapeError(f"a literal of {shape} got an array of shape {array.shape}")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from operator import index
+from os import register_at_fork
+from threading import Lock
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -86,13 +89,14 @@ class Shape:
         Raises
         ------
         ShapeError
-            A negative size, more than 2^63 - 1 elements, or a layout that is not an order of the dimensions.
+            A size that is no whole number or negative, more than 2^63 - 1 bytes, or a layout that is not an order of
+            the dimensions.
         """
         kind = element_type(dtype) if isinstance(dtype, str) else dtype
         sizes, moving = tuple(dims), tuple(dynamic)
         key = (kind, sizes, moving if any(moving) else (), layout)
         found = _ARRAYS.get(key)
-        return found if found is not None else _new_array(key, kind, sizes, key[2], layout)
+        return found if found is not None else _new_array(kind, sizes, key[2], layout)
 
     @staticmethod
     def tuple(elements: Sequence[Shape]) -> Shape:
@@ -181,6 +185,15 @@ class Shape:
 
 _ARRAYS: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
 _TUPLES: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
+_LOCK = Lock()  # of two threads that make one shape, both get the first
+
+
+def _renew_lock() -> None:
+    global _LOCK
+    _LOCK = Lock()  # whoever held it is not in the child
+
+
+register_at_fork(after_in_child=_renew_lock)
 
 
 def _rebuild(dtype: ElementType, dims: tuple[int, ...], dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:
@@ -196,9 +209,16 @@ def _blank(dtype: ElementType) -> Shape:
     return shape
 
 
-def _new_array(
-    key: Any, dtype: ElementType, dims: tuple[int, ...], dynamic: tuple[bool, ...], layout: Layout | None
-) -> Shape:
+def _whole(sizes: Sequence[Any]) -> _Sizes:
+    """Sizes as Python's integers, which do not overflow."""
+    try:
+        return tuple([int(index(d)) for d in sizes])
+    except TypeError:
+        raise ShapeError(f"sizes {list(sizes)} are not all whole numbers") from None
+
+
+def _new_array(dtype: ElementType, sizes: _Sizes, dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:
+    dims = _whole(sizes)
     if any(d < 0 and d != UNBOUNDED for d in dims):
         raise ShapeError(f"{dtype}{list(dims)}: a size is negative")
     if layout is not None and sorted(layout.minor_to_major) != list(range(len(dims))):
@@ -212,14 +232,16 @@ def _new_array(
     shape.dims, shape.rank, shape.size, shape.nbytes = dims, len(dims), size, size * dtype.itemsize
     shape.dynamic, shape.is_dynamic, shape.layout = dynamic or (False,) * len(dims), bool(dynamic), layout
     shape.is_array = dtype.is_array
-    return _ARRAYS.setdefault(key, shape)
+    with _LOCK:
+        return _ARRAYS.setdefault((dtype, dims, dynamic, layout), shape)
 
 
 def _new_tuple(elements: tuple[Shape, ...]) -> Shape:
     shape = _blank(ElementType.TUPLE)
     shape.elements, shape.is_tuple = elements, True
     shape.is_dynamic = any(e.is_dynamic for e in elements)
-    return _TUPLES.setdefault(elements, shape)
+    with _LOCK:
+        return _TUPLES.setdefault(elements, shape)
 
 
 def _without_layout(shape: Shape) -> Shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.errors import HloParseError, InvalidArgumentError, UnimplementedError
 from cyxla.xla.client import platforms as _platforms  # registers what comes with cyxla
 from cyxla.xla.hlo import HloModule, parse_module
 from cyxla.xla.service import CompileOptions, Executable, LocalService
@@ -12,6 +12,7 @@ from cyxla.xla.service import CompileOptions, Executable, LocalService
 __all__ = ["compile_program", "read_program"]
 _ = _platforms
 _STABLEHLO = ("stablehlo.", "mhlo.", "func.func", "vhlo.")
+_MLIR_BYTECODE = b"ML\xefR"
 
 
 def read_program(program: Any) -> HloModule:
@@ -25,18 +26,18 @@ def read_program(program: Any) -> HloModule:
     Raises
     ------
     InvalidArgumentError
-        It is none of these.
+        It is none of these, or text that is not HLO.
+    DataLossError
+        It is bytes that are no proto.
     UnimplementedError
-        It is StableHLO text or a Python function, which this release does not read.
+        It is StableHLO or a Python function, which this release does not read.
     """
     if isinstance(program, HloModule):
         return program
     if isinstance(program, (bytes, bytearray, memoryview)):
-        return HloModule.from_proto(bytes(program))
+        return _read_bytes(bytes(program))
     if isinstance(program, str):
-        if any(mark in program for mark in _STABLEHLO) and "HloModule" not in program:
-            raise UnimplementedError("StableHLO text is not read by this release", hint="lower to HLO text first")
-        return parse_module(program)
+        return _read_text(program)
     from cyxla.xla.hlo import XlaComputation
 
     if isinstance(program, XlaComputation):
@@ -48,6 +49,21 @@ def read_program(program: Any) -> HloModule:
     raise InvalidArgumentError(
         f"cannot compile a {type(program).__name__}", hint="give HLO text, a proto, a module or a computation"
     )
+
+
+def _read_bytes(data: bytes) -> HloModule:
+    if data.startswith(_MLIR_BYTECODE):
+        raise UnimplementedError("MLIR bytecode is not read by this release", hint="lower to HLO first")
+    return HloModule.from_proto(data)
+
+
+def _read_text(text: str) -> HloModule:
+    try:
+        return parse_module(text)
+    except HloParseError:
+        if "HloModule" in text or not any(mark in text for mark in _STABLEHLO):
+            raise
+    raise UnimplementedError("StableHLO text is not read by this release", hint="lower to HLO text first")
 
 
 def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:

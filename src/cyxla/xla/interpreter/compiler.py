@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
 from cyxla._native import arguments
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.evaluator import Options, Value, check_custom_calls, evaluate
-from cyxla.xla.evaluator.values import TOKEN_VALUE
+from cyxla.xla.evaluator.values import TOKEN_VALUE, fits
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Compiler, Executable
 
@@ -50,14 +52,17 @@ class InterpreterExecutable(Executable):
         flat = arguments.flatten(args, trees)
         leaves = [leaf for shape in self.inputs for leaf in shape.leaves()]
         values = [_conform(v, leaf, (trees, k)) for k, (v, leaf) in enumerate(zip(flat, leaves, strict=True))]
+        places = arguments.match_out(out, _numbered(self.outputs, 0), tuple(map(_spec, self.outputs.leaves())))
         options = Options(
             custom_calls=self._options.custom_calls, seed=self._options.seed, max_trips=self._options.max_trips
         )
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
-        return _deliver(result, out)
+        return _deliver(result, iter(places))
 
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text; both stages are the program as given."""
+        if stage not in ("input", "optimized"):
+            raise InvalidArgumentError(f"there is no stage {stage!r}", hint="input or optimized")
         return self._module.to_text()
 
     def explain(self) -> str:
@@ -76,22 +81,31 @@ def _numbered(shape: Shape, start: int) -> Any:
     return tuple(parts)
 
 
+def _spec(shape: Shape) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """What `out=` must hold; nothing fits a token."""
+    return (shape.dtype.numpy_dtype, shape.dims) if shape.dtype.numpy_dtype is not None else (np.dtype("V"), ())
+
+
 def _conform(value: Any, shape: Shape, where: arguments.Where) -> Value:
     if shape.dtype is ElementType.TOKEN:
         return TOKEN_VALUE
-    assert shape.dtype.numpy_dtype is not None
-    array: np.ndarray[Any, Any] = arguments.convert(value, shape.dtype.numpy_dtype, shape.dims, where)
+    if shape.dtype.numpy_dtype is None:
+        raise UnimplementedError(f"{arguments.name(where)} is {shape}, which no NumPy array can be")
+    dims = np.shape(value) if shape.is_dynamic else shape.dims  # of a dynamic shape, anything within the bounds
+    if shape.is_dynamic and not fits(dims, shape):
+        raise ShapeError(f"{arguments.name(where)}: got {arguments.describe(value)}, want {shape}")
+    array: np.ndarray[Any, Any] = arguments.convert(value, shape.dtype.numpy_dtype, dims, where)
     return array
 
 
-def _deliver(result: Any, out: Any) -> Any:
-    """Results as new arrays, or copied into `out`."""
+def _deliver(result: Any, places: Iterator[Any]) -> Any:
+    """Results as they came, or copied to where `out` says."""
     if isinstance(result, tuple):
-        outs = out if out is not None else (None,) * len(result)
-        return tuple(_deliver(r, o) for r, o in zip(result, outs, strict=True))
-    if not isinstance(result, np.ndarray):
+        return tuple([_deliver(part, places) for part in result])
+    place = next(places)
+    if place is None:
         return result
-    if out is None:
-        return np.array(result, order="C")
-    np.copyto(out, result)
-    return out
+    if place.shape != result.shape:
+        raise ShapeError(f"out: the result came as {arguments.describe(result)}, want {arguments.describe(place)}")
+    np.copyto(place, result)
+    return place

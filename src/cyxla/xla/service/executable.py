@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cyxla._native.arguments import count
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.types import Shape
 
@@ -24,7 +25,7 @@ class RunOptions:
     out: Any = None
 
 
-class Executable:
+class Executable(ABC):
     """A program to call with NumPy arrays; safe to call from several threads at once.
 
     Attributes
@@ -94,7 +95,7 @@ class Executable:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes by use: ``arguments``, ``results``, ``temporaries``, ``constants``."""
+        """Bytes by use: ``arguments``, ``results``; ``temporaries``, ``constants`` where the platform plans them."""
         sizes = {"arguments": self.inputs, "results": (self.outputs,)}
         return {k: sum(leaf.nbytes for s in shapes for leaf in s.leaves()) for k, shapes in sizes.items()}
 
@@ -125,7 +126,7 @@ class BoundExecutable(Executable):
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run on the remaining arguments."""
         if len(args) != len(self._free):
-            raise InvalidArgumentError(f"the program takes {len(self._free)} arguments, got {len(args)}")
+            raise InvalidArgumentError(f"the program takes {count(tuple(self._free))}, got {len(args)}")
         given = {**self._fixed, **dict(zip(self._free, args, strict=True))}
         return self._whole(*(given[k] for k in range(len(given))), out=out)
 
@@ -137,6 +138,16 @@ class BoundExecutable(Executable):
     def c_source(self) -> str:
         """The generated C of the whole program."""
         return self._whole.c_source
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes by use of the whole program."""
+        return self._whole.memory
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """Estimated cost of a call."""
+        return self._whole.cost
 
     def explain(self) -> str:
         """What runs."""

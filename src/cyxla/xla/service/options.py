@@ -41,12 +41,14 @@ class CompileOptions:
         Raises
         ------
         InvalidArgumentError
-            There is no such option.
+            There is no such option, or `disabled_passes` is one string.
         """
         known = {f.name: f for f in fields(CompileOptions)}
         for name in options:
             if name not in known:
                 raise InvalidArgumentError(f"unknown option {name!r}", hint=config.nearest(name, known))
+        if isinstance(options.get("disabled_passes"), str):  # `in` would look for parts of it
+            raise InvalidArgumentError("disabled_passes is a string", hint="give a tuple of names")
         config.check_environment()
         base = {"disabled_passes": config.get("DISABLE_HLO_PASSES"), "cache": config.get("CACHE")}
         return CompileOptions(**{**base, **options})

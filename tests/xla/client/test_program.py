@@ -1,0 +1,59 @@
+"""Programs in every form that users hold, and those that this release does not read."""
+
+import pytest
+
+import cyxla
+from cyxla.errors import DataLossError, HloParseError, InvalidArgumentError, UnimplementedError
+from cyxla.xla.client import read_program
+from cyxla.xla.hlo import XlaBuilder, builder
+
+TEXT = "HloModule m\n\nENTRY e {\n  x = f32[3] parameter(0)\n  ROOT y = f32[3] add(x, x)\n}\n"
+MODULE = cyxla.hlo.parse_module(TEXT)
+
+
+def computation():
+    b = XlaBuilder("e")
+    x = builder.functions.parameter(b, 0, cyxla.Shape.array("f32", (3,)), "x")
+    return b.build(x + x)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: TEXT, lambda: MODULE, computation, MODULE.to_proto, lambda: bytearray(MODULE.to_proto()),
+    lambda: memoryview(MODULE.to_proto()), lambda: TEXT.replace("HloModule m\n", ""),
+    lambda: TEXT.replace("add(x, x)", 'add(x, x), metadata={op_name="stablehlo.add"}').replace("HloModule m\n", ""),
+])  # fmt: skip
+def test_forms(make):
+    assert read_program(make()).fingerprint() == MODULE.fingerprint()
+
+
+STABLEHLO = """module @jit_f {
+  func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<3xf32>
+    return %0 : tensor<3xf32>
+  }
+}"""
+
+
+@pytest.mark.parametrize("program, match", [
+    (STABLEHLO, "StableHLO text"), (b"ML\xefR\x01StableHLO_v1", "MLIR bytecode"), (lambda x: x + x, "Python functions"),
+])  # fmt: skip
+def test_what_is_not_read_yet_says_so(program, match):
+    with pytest.raises(UnimplementedError, match=match) as caught:
+        cyxla.compile(program)
+    assert (caught.value.code, bool(caught.value.hint)) == ("UNIMPLEMENTED", True)
+
+
+@pytest.mark.parametrize("program, error", [
+    (3, InvalidArgumentError), (None, InvalidArgumentError), ("nonsense", HloParseError), ("", HloParseError),
+    (b"\xff\xff\xff", DataLossError), (TEXT.replace("add", "stablehlo.add"), HloParseError),
+])  # fmt: skip
+def test_what_is_no_program(program, error):
+    with pytest.raises(error):
+        read_program(program)
+
+
+def test_specs_are_for_functions():
+    with pytest.raises(InvalidArgumentError, match="states its own shapes"):
+        cyxla.compile(TEXT, cyxla.Shape.array("f32", (3,)))
+    with pytest.raises(UnimplementedError, match="Python functions"):
+        cyxla.compile(lambda x: x, cyxla.Shape.array("f32", (3,)))

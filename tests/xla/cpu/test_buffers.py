@@ -135,7 +135,8 @@ class Memory:
     def write(self, at, nbytes: int, content: int) -> None:
         assert at.kind in ("arena", "output")
         if at.kind == "arena":
-            assert 0 <= at.at and at.at + nbytes <= self.buffers.arena_bytes
+            assert at.at >= 0
+            assert at.at + nbytes <= self.buffers.arena_bytes
             gone = [
                 k for k in self.held if k[0].kind == "arena" and k[0].at < at.at + nbytes and at.at < k[0].at + k[1]
             ]
@@ -251,7 +252,8 @@ def test_temporaries_alive_together_lie_apart(count):
         temporaries.append(Temporary(rng.choice((0, 1, 64, 100, 4096)), start, start + rng.randint(0, 9)))
     total = place(temporaries)
     for n, a in enumerate(temporaries):
-        assert a.offset % ALIGN == 0 and a.offset + a.nbytes <= total
+        assert a.offset % ALIGN == 0
+        assert a.offset + a.nbytes <= total
         for b in temporaries[:n]:
             together = a.start <= b.end and b.start <= a.end
             assert not together or a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset

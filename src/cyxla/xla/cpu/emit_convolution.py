@@ -20,6 +20,7 @@ from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.expand_convolution import channels_last
 
+CHAIN = 512  # more products than this are added up in parts
 _MAC_NS = {True: 0.03, False: 0.15}  # in vector registers, or not
 
 
@@ -93,34 +94,42 @@ def convolution(ins: Instruction) -> Step:
 
 def _sum(c: KernelWriter, ins: Instruction, window: Any, n: _Sizes, row: sums.Sums) -> None:
     """Everything under the window at one place."""
+    rank = range(len(window))
+    outer, inner = rank[:1], rank[1:]
+    with c.loops([f"w{d}" for d in outer], [window[d].size for d in outer]):
+        if prod(w.size for w in window) * n.depth > CHAIN:
+            row.settle(c)
+        with c.loops([f"w{d}" for d in inner], [window[d].size for d in inner]):
+            _place(c, ins, window, n, row)
+
+
+def _place(c: KernelWriter, ins: Instruction, window: Any, n: _Sizes, row: sums.Sums) -> None:
+    """What one place of the window adds."""
     x, w = (o.shape for o in ins.operands)
     x_steps, w_steps = strides(x.dims), strides(w.dims)
-    rank = range(len(window))
-    with c.loops([f"w{d}" for d in rank], [d.size for d in window]):
-        for d, dim in enumerate(window):
-            c.line(
-                f"const int64_t e{d} = s{d} * {dim.stride} + w{d} * {dim.window_dilation} - {dim.padding_low};".replace(
-                    "- -", "+ "
-                )
-            )
-            if dim.base_dilation != 1:
-                c.line(f"if (e{d} < 0 || e{d} % {dim.base_dilation}) continue;")
-            c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
-            c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
-        turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
-        image = f"(g * {n.batch} + n)" if n.by_batch else "n"
-        channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"
-        at = dotted([image, *(f"i{d}" for d in rank)], x_steps[:-1])
-        c.line(f"const {memory_type(x.dtype)} *const x = p0 + {at} + {channel};")
-        c.line(
-            f"const {memory_type(w.dtype)} *const w = p1 + {dotted(turned, w_steps[:-2])} + g * {n.group_features} + f;"
-        )
-        if n.is_depthwise:
-            _depthwise(c, ins, row)
-            return
-        with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
-            c.line(f"const {scalar.register_type(x.dtype)} a = {scalar.load(x.dtype, 'x[k]')};")
-            row.add(c, "a", f"w + k * {n.features}", 1)
+    for d, dim in enumerate(window):
+        place = f"s{d} * {dim.stride} + w{d} * {dim.window_dilation} - ({dim.padding_low})"
+        c.line(f"const int64_t e{d} = {place};")
+        if dim.base_dilation != 1:
+            c.line(f"if (e{d} < 0 || e{d} % {dim.base_dilation}) continue;")
+        c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
+        c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
+    turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
+    image = f"(g * {n.batch} + n)" if n.by_batch else "n"
+    channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"
+    at = dotted([image, *(f"i{d}" for d in range(len(window)))], x_steps[:-1])
+    kernel_at = f"{dotted(turned, w_steps[:-2])} + g * {n.group_features} + f"
+    c.line(f"const {memory_type(x.dtype)} *const x = p0 + {at} + {channel};")
+    c.line(f"const {memory_type(w.dtype)} *const w = p1 + {kernel_at};")
+    if n.is_depthwise:
+        _depthwise(c, ins, row)
+        return
+    with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
+        c.line(f"const {scalar.register_type(x.dtype)} a = {scalar.load(x.dtype, 'x[k]')};")
+        row.add(c, "a", f"w + k * {n.features}", 1)
+        if n.depth > CHAIN:
+            with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
+                row.settle(c)
 
 
 def _depthwise(c: KernelWriter, ins: Instruction, row: sums.Sums) -> None:

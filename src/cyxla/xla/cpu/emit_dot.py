@@ -4,8 +4,8 @@ The result is cut into panels of columns and chunks of rows; a task does some of
 rows by a few vectors stays in registers while the contracted dimension runs: a row of the right operand, times one
 element of the left for each row. The right operand is read where it lies, or copied into a panel first when its
 columns are no neighbours, when the last vector would be cut, or when its rows lie a multiple of a page apart. Each
-element is one chain of fused multiply-adds in the order of the contracted dimension: neither tiles nor threads
-change a bit.
+element is made of chains of fused multiply-adds, of fixed length, in the order of the contracted dimension: neither
+tiles nor threads change a bit.
 
 With few rows, and an operand whose contracted dimension is the contiguous one, the columns are dot products along
 it.
@@ -33,6 +33,7 @@ FEW_ROWS = 4
 STACK_BYTES = 48 << 10  # largest panel on a thread's stack
 PAGE = 4096
 READERS = 240
+CHAIN = 512  # products added up before the sum is set aside
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 _ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
 
@@ -176,30 +177,42 @@ class _Tiled:
 
     def _tile(self, c: CWriter, rows: int, vectors: int, packed: bool, cut: bool) -> None:
         """One tile: all of the contracted dimension, then the store."""
-        p, lanes = self.p, self.lanes
-        step = self._panel_step(packed)
+        p, step = self.p, self._panel_step(packed)
         head = f"static CYX_FUSED __attribute__((noinline)) void {_tile_name(rows, vectors, packed, cut)}"
         with c.block(f"{head}(const KERNEL_e *restrict a, const KERNEL_e *restrict b, KERNEL_e *restrict o)"):
             c.line("CYX_FUSE")
-            zeros = ", ".join(f"c{r}_{v} = {{0}}" for r in range(rows) for v in range(vectors))
-            c.line(f"KERNEL_v {zeros};")
-            with c.block(f"for (int64_t k = 0; k < {p.k}; ++k)"):
-                loads = ", ".join(f"b{v} = *(const KERNEL_u *)(b + k * {step} + {v * lanes})" for v in range(vectors))
-                c.line(f"const KERNEL_v {loads};")
-                for r in range(rows):
-                    c.line(f"const {self.c} a{r} = a[{r * p.lhs[1]} + k * {p.lhs[2]}];")
-                    c.line(" ".join(f"c{r}_{v} += a{r} * b{v};" for v in range(vectors)))
+            places = [f"{r}_{v}" for r in range(rows) for v in range(vectors)]
+            if p.k <= CHAIN:
+                self._chain(c, rows, vectors, step, "0", str(p.k))
+            else:  # links of a chain are added up by themselves: shorter sums lose less
+                c.line("KERNEL_v " + ", ".join(f"t{at} = {{0}}" for at in places) + ";")
+                with c.block(f"for (int64_t from = 0; from < {p.k}; from += {CHAIN})"):
+                    c.line(f"const int64_t to = {p.k} - from < {CHAIN} ? {p.k} : from + {CHAIN};")
+                    self._chain(c, rows, vectors, step, "from", "to")
+                    c.line(" ".join(f"t{at} += c{at};" for at in places))
             for r in range(rows):
-                self._store(c, r, vectors, cut)
+                self._store(c, r, vectors, cut, "c" if p.k <= CHAIN else "t")
 
-    def _store(self, c: CWriter, row: int, vectors: int, cut: bool) -> None:
+    def _chain(self, c: CWriter, rows: int, vectors: int, step: int, start: str, end: str) -> None:
+        """Sums ``c..`` over a range of the contracted dimension."""
+        p, lanes = self.p, self.lanes
+        zeros = ", ".join(f"c{r}_{v} = {{0}}" for r in range(rows) for v in range(vectors))
+        c.line(f"KERNEL_v {zeros};")
+        with c.block(f"for (int64_t k = {start}; k < {end}; ++k)"):
+            loads = ", ".join(f"b{v} = *(const KERNEL_u *)(b + k * {step} + {v * lanes})" for v in range(vectors))
+            c.line(f"const KERNEL_v {loads};")
+            for r in range(rows):
+                c.line(f"const {self.c} a{r} = a[{r * p.lhs[1]} + k * {p.lhs[2]}];")
+                c.line(" ".join(f"c{r}_{v} += a{r} * b{v};" for v in range(vectors)))
+
+    def _store(self, c: CWriter, row: int, vectors: int, cut: bool, sums: str) -> None:
         n, lanes = self.p.n, self.lanes
         whole = vectors - 1 if cut else vectors
         for v in range(whole):
-            c.line(f"*(KERNEL_u *)(o + {row * n + v * lanes}) = c{row}_{v};")
+            c.line(f"*(KERNEL_u *)(o + {row * n + v * lanes}) = {sums}{row}_{v};")
         if cut:
             left = (self.last % lanes) * self.p.dtype.itemsize
-            c.line(f"__builtin_memcpy(o + {row * n + whole * lanes}, &c{row}_{whole}, {left});")
+            c.line(f"__builtin_memcpy(o + {row * n + whole * lanes}, &{sums}{row}_{whole}, {left});")
 
     def _panel_step(self, packed: bool) -> int:
         return self.width if packed else self.p.rhs[1]

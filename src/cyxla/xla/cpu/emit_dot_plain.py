@@ -9,6 +9,7 @@ from cyxla.xla.cpu.kernel import Kernel, Value
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe
 from cyxla.xla.hlo import Instruction
 
+CHAIN = 512  # more products than this are added up in parts
 _MAC_NS = 0.1
 _COMPLEX_NS = 0.6
 
@@ -41,5 +42,8 @@ def plain_dot(
                         f"const {scalar.register_type(types[0])} x = {scalar.load(types[0], f'p0[at + k * {lhs[2]}]')};"
                     )
                     row.add(c, "x", f"p1 + bt + k * {rhs[1]} + n * {rhs[2]}", rhs[2])
+                    if k > CHAIN and result.is_complex:
+                        with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
+                            row.settle(c)
                 row.store(c, f"r0 + u * {n} + n")
     return Kernel(c.text(), tasks, ns, 0, "dot")

@@ -128,7 +128,7 @@ def plan(computation: Computation) -> Plan:
     Parameters
     ----------
     computation : Computation
-        Without calls, without computations that several loops or branches share, and nested no deeper than `MAX_NESTING`.
+        Without calls, without computations that loops or branches share, nested no deeper than `MAX_NESTING`.
 
     Raises
     ------

@@ -43,8 +43,11 @@ class Sums(Protocol):
     def add(self, c: CWriter, x: str, right: str, step: int) -> None:
         """Add ``x * right[j * step]`` to each; `x` is a local in register type."""
 
+    def settle(self, c: CWriter) -> None:
+        """Add them to totals beside them and start again from zero: shorter sums lose less."""
+
     def store(self, c: CWriter, out: str) -> None:
-        """Write them to ``out[j]``."""
+        """Write the totals to ``out[j]``."""
 
 
 class VectorSums:
@@ -55,7 +58,7 @@ class VectorSums:
 
     def define(self, c: CWriter) -> None:
         """Declare them, zero."""
-        c.line("KERNEL_v " + ", ".join(f"sum{v} = {{0}}" for v in range(self.vectors)) + ";")
+        c.line("KERNEL_v " + ", ".join(f"sum{v} = {{0}}, all{v} = {{0}}" for v in range(self.vectors)) + ";")
 
     def add(self, c: CWriter, x: str, right: str, step: int) -> None:
         """Add products; `step` is 1."""
@@ -63,9 +66,13 @@ class VectorSums:
             " ".join(f"sum{v} += {x} * *(const KERNEL_u *)({right} + {v * self.lanes});" for v in range(self.vectors))
         )
 
+    def settle(self, c: CWriter) -> None:
+        """Add to the totals."""
+        c.line(" ".join(f"all{v} += sum{v}; sum{v} = (KERNEL_v){{0}};" for v in range(self.vectors)))
+
     def store(self, c: CWriter, out: str) -> None:
-        """Write them."""
-        c.line(" ".join(f"*(KERNEL_u *)({out} + {v * self.lanes}) = sum{v};" for v in range(self.vectors)))
+        """Write the totals."""
+        c.line(" ".join(f"*(KERNEL_u *)({out} + {v * self.lanes}) = all{v} + sum{v};" for v in range(self.vectors)))
 
     @staticmethod
     def types(dtype: ElementType, lanes: int) -> list[str]:
@@ -100,8 +107,22 @@ class PlainSums:
 
     def define(self, c: CWriter) -> None:
         """Declare them, zero."""
-        names = ("re", "im") if self.dtype.is_complex else ("s",)
-        c.line(f"{self.c} " + ", ".join(f"{n}[{self.columns}] = {{0}}" for n in names) + ";")
+        c.line(f"{self.c} " + ", ".join(f"{n}[{self.columns}] = {{0}}" for n in self._names) + ";")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        parts = ("re", "im") if self.dtype.is_complex else ("s",)
+        return (*parts, *(f"all_{n}" for n in parts)) if self._is_inexact else parts
+
+    @property
+    def _is_inexact(self) -> bool:
+        return self.dtype.is_float or self.dtype.is_complex
+
+    def settle(self, c: CWriter) -> None:
+        """Add to the totals; exact sums need none."""
+        if self._is_inexact:
+            parts = " ".join(f"all_{n}[j] += {n}[j]; {n}[j] = 0;" for n in self._names[: len(self._names) // 2])
+            c.line(f"for (int j = 0; j < {self.columns}; ++j) {{ {parts} }}")
 
     def add(self, c: CWriter, x: str, right: str, step: int) -> None:
         """Add products."""
@@ -125,10 +146,12 @@ class PlainSums:
         return f"s[j] += ({self.c}){x} * ({self.c})y;"
 
     def store(self, c: CWriter, out: str) -> None:
-        """Write them."""
+        """Write the totals."""
         value = "s[j]"
         if self.dtype.is_complex:
-            value = f"cyx_{self.dtype}_of(re[j], im[j])"
+            value = f"cyx_{self.dtype}_of(all_re[j] + re[j], all_im[j] + im[j])"
+        elif self.dtype.is_float:
+            value = "all_s[j] + s[j]"
         elif self.dtype.is_integer:
             value = scalar.store(self.dtype, scalar.wrap(self.dtype, value))
         c.line(f"for (int j = 0; j < {self.columns}; ++j) ({out})[j] = {value};")

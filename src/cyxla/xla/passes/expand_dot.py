@@ -114,18 +114,20 @@ def _dot(ins: Instruction) -> Instruction | None:
 
 
 def _fold_transposes(ins: Instruction) -> Instruction | None:
-    """Read what a transpose reads, with other dimension numbers, where that leaves the result as it is."""
+    """Read what a transpose reads, with other dimension numbers, where that has a kernel and gives the same result."""
     attrs, operands = dict(ins.attrs), list(ins.operands)
     for n, side in enumerate(("lhs", "rhs")):
         names = (f"{side}_batch_dims", f"{side}_contracting_dims")
         while operands[n].opcode == "transpose":
-            order = operands[n].attrs["dimensions"]
+            order, source = operands[n].attrs["dimensions"], operands[n].operands[0]
+            batch, contracting = (tuple(order[d] for d in attrs[name]) for name in names)
             taken = [d for name in names for d in attrs[name]]
             free = [order[d] for d in range(len(order)) if d not in taken]
-            if free != sorted(free):  # the free dimensions come out in the operand's order
+            # The free dimensions come out in the operand's order.
+            if free != sorted(free) or not walkable(source.shape, (batch, free, contracting)):
                 break
-            attrs.update({name: tuple(order[d] for d in attrs[name]) for name in names})
-            operands[n] = operands[n].operands[0]
+            attrs.update(zip(names, (batch, contracting), strict=True))
+            operands[n] = source
     if operands == list(ins.operands):
         return None
     return ins.computation.add("dot", operands, attrs, shape=ins.shape)

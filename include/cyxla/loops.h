@@ -29,3 +29,116 @@ static inline __attribute__((always_inline)) void cyx_stream(void *to, const voi
 
 /* Order streaming stores before whatever tells others that they are done. */
 static inline void cyx_stream_end(void) { __sync_synchronize(); }
+
+/* Back from the order-preserving integers of cyx_total_f32 and cyx_total_f64. */
+static inline float cyx_from_total_f32(int32_t k) { return cyx_from_bits_f32((uint32_t)k ^ ((uint32_t)(k >> 31) >> 1)); }
+
+static inline double cyx_from_total_f64(int64_t k) { return cyx_from_bits_f64((uint64_t)k ^ ((uint64_t)(k >> 63) >> 1)); }
+
+typedef float cyx_lanes_f32 __attribute__((vector_size(64), aligned(1), may_alias));
+
+typedef float cyx_lane_f32 __attribute__((aligned(1), may_alias));
+
+/* Fold n elements into 64 lanes: element i goes to lane i % 64, whatever the width of the hardware's vectors. */
+static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, const void *from, int64_t n) {
+  const cyx_lane_f32 *p = from;
+  cyx_lanes_f32 a = -(cyx_lanes_f32){0}, b = a, c = a, d = a, *to = (cyx_lanes_f32 *)acc;
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    const cyx_lanes_f32 *v = (const cyx_lanes_f32 *)(p + i);
+    a = a + v[0];
+    b = b + v[1];
+    c = c + v[2];
+    d = d + v[3];
+  }
+  to[0] = to[0] + a;
+  to[1] = to[1] + b;
+  to[2] = to[2] + c;
+  to[3] = to[3] + d;
+  for (int64_t j = i; j < n; ++j) acc[j - i] = acc[j - i] + p[j];
+}
+
+static inline float cyx_fold_add_f32(float *acc) {
+  for (int w = 32; w >= 1; w /= 2)
+    for (int j = 0; j < w; ++j) acc[j] = acc[j] + acc[j + w];
+  return acc[0];
+}
+
+/* Fold n elements into 64 lanes: element i goes to lane i % 64, whatever the width of the hardware's vectors. */
+static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *acc, const void *from, int64_t n) {
+  const cyx_lane_f32 *p = from;
+  cyx_lanes_f32 a = (cyx_lanes_f32){0} + 1, b = a, c = a, d = a, *to = (cyx_lanes_f32 *)acc;
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    const cyx_lanes_f32 *v = (const cyx_lanes_f32 *)(p + i);
+    a = a * v[0];
+    b = b * v[1];
+    c = c * v[2];
+    d = d * v[3];
+  }
+  to[0] = to[0] * a;
+  to[1] = to[1] * b;
+  to[2] = to[2] * c;
+  to[3] = to[3] * d;
+  for (int64_t j = i; j < n; ++j) acc[j - i] = acc[j - i] * p[j];
+}
+
+static inline float cyx_fold_multiply_f32(float *acc) {
+  for (int w = 32; w >= 1; w /= 2)
+    for (int j = 0; j < w; ++j) acc[j] = acc[j] * acc[j + w];
+  return acc[0];
+}
+
+typedef double cyx_lanes_f64 __attribute__((vector_size(64), aligned(1), may_alias));
+
+typedef double cyx_lane_f64 __attribute__((aligned(1), may_alias));
+
+/* Fold n elements into 32 lanes: element i goes to lane i % 32, whatever the width of the hardware's vectors. */
+static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc, const void *from, int64_t n) {
+  const cyx_lane_f64 *p = from;
+  cyx_lanes_f64 a = -(cyx_lanes_f64){0}, b = a, c = a, d = a, *to = (cyx_lanes_f64 *)acc;
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const cyx_lanes_f64 *v = (const cyx_lanes_f64 *)(p + i);
+    a = a + v[0];
+    b = b + v[1];
+    c = c + v[2];
+    d = d + v[3];
+  }
+  to[0] = to[0] + a;
+  to[1] = to[1] + b;
+  to[2] = to[2] + c;
+  to[3] = to[3] + d;
+  for (int64_t j = i; j < n; ++j) acc[j - i] = acc[j - i] + p[j];
+}
+
+static inline double cyx_fold_add_f64(double *acc) {
+  for (int w = 16; w >= 1; w /= 2)
+    for (int j = 0; j < w; ++j) acc[j] = acc[j] + acc[j + w];
+  return acc[0];
+}
+
+/* Fold n elements into 32 lanes: element i goes to lane i % 32, whatever the width of the hardware's vectors. */
+static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double *acc, const void *from, int64_t n) {
+  const cyx_lane_f64 *p = from;
+  cyx_lanes_f64 a = (cyx_lanes_f64){0} + 1, b = a, c = a, d = a, *to = (cyx_lanes_f64 *)acc;
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const cyx_lanes_f64 *v = (const cyx_lanes_f64 *)(p + i);
+    a = a * v[0];
+    b = b * v[1];
+    c = c * v[2];
+    d = d * v[3];
+  }
+  to[0] = to[0] * a;
+  to[1] = to[1] * b;
+  to[2] = to[2] * c;
+  to[3] = to[3] * d;
+  for (int64_t j = i; j < n; ++j) acc[j - i] = acc[j - i] * p[j];
+}
+
+static inline double cyx_fold_multiply_f64(double *acc) {
+  for (int w = 16; w >= 1; w /= 2)
+    for (int j = 0; j < w; ++j) acc[j] = acc[j] * acc[j + w];
+  return acc[0];
+}

@@ -69,13 +69,15 @@ class Region:
         return self.splits or tuple((high - low,) for low, high in self.bounds)
 
 
-def lower(region: Region, dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place) -> Box:
+def lower(
+    region: Region, dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place, given: dict[Value, Any] | None = None
+) -> Box:
     """Lower a group's outputs over one region."""
     loops = region.loops()
     flat = tuple(n for split in loops for n in split)
     space = Space(flat)
     index = space.index(dims, tuple(_coordinates(space, region)))
-    body = Body(space, inside, reads)
+    body = Body(space, inside, reads, given)
     return Box(body, place(body, index), flat)
 
 
@@ -100,7 +102,7 @@ def boxes(dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place) -
         count = len(done) + len(pending) + len(cut or ())
         if cut is not None and count <= MAX_BOXES and len(box.nodes) * count <= _MAX_BOX_NODES:
             pending += cut[::-1]
-        elif (split := _split(box, region)) is not None:
+        elif (split := split_region(box.forms, region)) is not None:
             pending.append(split)
         else:
             done.append(box)
@@ -142,9 +144,9 @@ def _open_conditions(box: Box) -> list[Condition]:
     return found
 
 
-def _split(box: Box, region: Region) -> Region | None:
+def split_region(forms: Sequence[Affine], region: Region) -> Region | None:
     """The region with one loop split in two, so that a quotient by a constant becomes a loop of its own."""
-    for atom in atoms_of(box.forms):
+    for atom in atoms_of(forms):
         if atom.kind not in ("quotient", "remainder"):
             continue
         form, divisor = atom.data
@@ -217,7 +219,8 @@ def part(box: Box, shell: Shell, name: str, ns: float) -> Part:
     loops = [(a, n) for a, n in zip(box.body.space.loops, box.extents, strict=True)]
     kept, dropped = collapse(loops, box.forms)
     blocked = bool(kept) and kept[-1][1] > WHOLE
-    nest = Nest(box.body, [a for a, _ in kept], shell.names.child(), blocked=blocked)
+    atoms: list[Atom | None] = [a for a, _ in kept]
+    nest = Nest(box.body, [*atoms[:-1], None, *atoms[-1:]] if blocked else atoms, shell.names.child())
     nest.dropped, nest.tables = dropped | {a for a, n in loops if n == 1}, shell.tables
     nest.write(box.nodes)
     streamed = shell.streamed and bool(kept) and kept[-1][1] >= 256 and all(s.form.coefficient(kept[-1][0]) == 1 for s in box.stores)
@@ -275,14 +278,8 @@ class _Innermost:
                 writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in nest.rare)};")
         if nest.rare:
             with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
-                writer.lines([_slow(line, nest.twins) for line in self.lines])
+                writer.lines([nest.patched(line) for line in self.lines])
         writer.lines(self.after)
-
-
-def _slow(line: str, twins: list[tuple[str, str]]) -> str:
-    for fast, picked in twins:
-        line = line.replace(fast, picked)
-    return line
 
 
 def _write_loops(writer: CWriter, nest: Nest, extents: list[int], innermost: _Innermost, ns: float) -> int:
@@ -290,36 +287,56 @@ def _write_loops(writer: CWriter, nest: Nest, extents: list[int], innermost: _In
     if not extents:  # the lines of depth 0 are everything
         return 1
     *outer, trip = extents
-    block = block_length(trip) if nest.blocked else trip
-    whole, tail = divmod(trip, block)
-    levels = [*outer, whole + (tail > 0)] if nest.blocked else outer
-    wanted = 4 * cost.tasks(ns, 1 << 30)
-    parallel = next((m for m in range(1, len(levels) + 1) if prod(levels[:m]) >= wanted), len(levels))
-    units = prod(levels[:parallel])
-    blocks = _Blocks(nest.blocked, block, whole, tail, trip, overlap=not innermost.in_place)
-    if parallel:
-        writer.line("for (int64_t u = first; u < last; ++u) {")
-        writer.open()
-    for i in range(parallel):
-        step = prod(levels[i + 1 : parallel])
-        value = "u" if parallel == 1 else f"u / {step}" if i == 0 else f"u / {step} % {levels[i]}" if step > 1 else f"u % {levels[i]}"
-        _level(writer, nest, i, f"const int64_t {_counter(nest, i, len(outer))} = {value};", blocks)
-    for i in range(parallel, len(levels)):
-        name = _counter(nest, i, len(outer))
-        _level(writer, nest, i, f"for (int64_t {name} = 0; {name} < {levels[i]}; ++{name}) {{", blocks)
+    blocks = Blocks.of(trip, nest.blocked, overlap=not innermost.in_place)
+    levels = [*outer, blocks.count] if nest.blocked else outer
+    units, opened = open_levels(writer, [nest], levels, blocks, cost.tasks(ns, 1 << 30))
     _write_innermost(writer, innermost, blocks)
-    for _ in range(len(levels) - parallel + (parallel > 0)):
-        writer.close()
-        writer.line("}")
+    close(writer, opened)
     return units
 
 
-def _counter(nest: Nest, i: int, outer: int) -> str:
-    return "block" if i == outer else nest.atom(nest.order[i])
+def open_levels(writer: CWriter, nests: Sequence[Nest], levels: Sequence[int], blocks: Blocks, tasks: int, parts: int = 1) -> tuple[int, int]:
+    """Open the loops over the outer levels of nests that share them.
+
+    The leading ones become one loop over [first, last) of parallel units, as few of them as give enough units; with `parts`, each
+    unit of all levels exists that many times, and ``part`` says which it is.
+
+    Returns
+    -------
+    units : int
+        Number of parallel units.
+    opened : int
+        How many loops `close` must close.
+    """
+    nest = nests[0]
+    parallel = next((m for m in range(len(levels) + 1) if prod(levels[:m]) >= 4 * tasks), len(levels))
+    parallel = len(levels) if parts > 1 else max(parallel, min(1, len(levels)))
+    units = prod(levels[:parallel]) * parts
+    if units == 1 and not parallel:
+        return 1, 0
+    writer.line("for (int64_t u = first; u < last; ++u) {")
+    writer.open()
+    if parts > 1:
+        writer.line(f"const int64_t part = u % {parts};")
+    for i in range(parallel):
+        step = prod(levels[i + 1 : parallel]) * parts
+        value = ("u" if step == 1 else f"u / {step}") + (f" % {levels[i]}" if i else "")
+        _level(writer, nests, i, f"const int64_t {nest.counter(i)} = {value};", blocks)
+    for i in range(parallel, len(levels)):
+        name = nest.counter(i)
+        _level(writer, nests, i, f"for (int64_t {name} = 0; {name} < {levels[i]}; ++{name}) {{", blocks)
+    return units, 1 + len(levels) - parallel
+
+
+def close(writer: CWriter, count: int) -> None:
+    """Close loops."""
+    for _ in range(count):
+        writer.close()
+        writer.line("}")
 
 
 @dataclass(frozen=True)
-class _Blocks:
+class Blocks:
     """How an innermost loop is cut: `whole` blocks of `length`, then `tail`."""
 
     blocked: bool
@@ -328,6 +345,17 @@ class _Blocks:
     tail: int
     trip: int
     overlap: bool  # the last block may begin early and compute some elements again
+
+    @staticmethod
+    def of(trip: int, blocked: bool, *, overlap: bool) -> Blocks:
+        """The blocks of a loop."""
+        length = block_length(trip) if blocked else trip
+        return Blocks(blocked, length, *divmod(trip, length), trip, overlap)
+
+    @property
+    def count(self) -> int:
+        """Number of blocks, the tail included."""
+        return self.whole + (self.tail > 0)
 
     @property
     def start(self) -> str:
@@ -344,16 +372,17 @@ def block_length(extent: int) -> int:
     return min(best, key=lambda d: (abs(d - BLOCK), d), default=BLOCK)
 
 
-def _level(writer: CWriter, nest: Nest, i: int, head: str, blocks: _Blocks) -> None:
+def _level(writer: CWriter, nests: Sequence[Nest], i: int, head: str, blocks: Blocks) -> None:
     writer.line(head)
     if head.endswith("{"):
         writer.open()
-    if nest.blocked and i == len(nest.order) - 1:
+    if nests[0].levels[i] is None:
         writer.line(f"const int64_t b = {blocks.start};")
-    writer.lines(nest.writers[i + 1].written)
+    for nest in nests:
+        writer.lines(nest.writers[i + 1].written)
 
 
-def _write_innermost(writer: CWriter, innermost: _Innermost, blocks: _Blocks) -> None:
+def _write_innermost(writer: CWriter, innermost: _Innermost, blocks: Blocks) -> None:
     if not blocks.tail or blocks.overlap:
         with writer.block(""):
             innermost.write(writer, blocks.length)
@@ -369,8 +398,10 @@ def assemble(parts: Sequence[Part], shell: Shell, kind: str, note: str = "", scr
     total = sum(p.ns for p in parts)
     wanted = cost.tasks(total, sum(p.units for p in parts))
     counts = [1 if wanted == 1 else max(1, min(p.units, round(wanted * p.ns / total))) for p in parts]
+    if not parts:
+        return Kernel(_EMPTY, kind=kind)
     if wanted == 1:
-        counts = [1, *[0] * (len(parts) - 1)] if len(parts) > 1 else counts
+        counts = [1] + [0] * (len(parts) - 1)
     head = "static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"
     writer = CWriter()
     writer.lines(memory_typedefs([*shell.reads.values, *shell.writes]))
@@ -431,7 +462,7 @@ def _step(group: Group, dims: tuple[int, ...], place: Place, writes: tuple[Value
     shell = Shell(reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.CACHE_BYTES and target is None)
     ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
     parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
-    kernel = assemble(parts, shell, "loop", note=describe(group)) if parts else Kernel(_EMPTY)
+    kernel = assemble(parts, shell, "loop", note=describe(group))
     aliases = {"in_place": tuple(pairs)} if target is None else {"must_alias": tuple(pairs)}
     return Step(kernel, reads.values, writes, **aliases)
 

@@ -1,1 +1,624 @@
-"""Kernels of reductions."""
+"""Kernels of reductions and windows: rows, columns, and one element after the other, with what they read and what follows fused.
+
+The order of a float sum is a function of the shape alone: rows are spread over a fixed number of lanes, columns are added row by row,
+and long reductions are cut into a fixed number of parts whose totals a second kernel adds in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from cyxla.types import Shape
+from cyxla.xla.cpu import cost, emit_scalar, scalar
+from cyxla.xla.cpu.accumulate import Accumulator, accumulator
+from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.emit_loop import (
+    Blocks, Box, Part, Region, Shell, Store, WHOLE, assemble, close, describe, lower, open_levels, split_region,
+)  # fmt: skip
+from cyxla.xla.cpu.emitters import emits_group, fusible
+from cyxla.xla.cpu.fusion import Group
+from cyxla.xla.cpu.index_map import ZERO, Affine, Atom, Condition, Index, Space
+from cyxla.xla.cpu.kernel import Step, Value
+from cyxla.xla.cpu.lower import Body, Node, Reads
+from cyxla.xla.cpu.nest import Nest, collapse, reachable
+from cyxla.xla.cpu.values import own_leaves
+from cyxla.xla.hlo import Instruction
+
+_ROW = 16  # reduced extents from this length on run as rows
+_COLUMN_BLOCK = 1024
+_UNROLL = 8
+_SMALL_BODY = 6  # nodes: bodies up to this size are unrolled
+_MAX_PARTS = 64
+_PART_NS = 20_000.0
+
+Elements = Callable[[Body, Sequence[Affine], Sequence[Affine]], list[Node]]  # (body, kept, reduced coordinates) -> what is combined
+
+
+@dataclass
+class Problem:
+    """A reduction: over which dims, of what, by which computation, and what becomes of the results.
+
+    Attributes
+    ----------
+    group : Group
+        What is computed.
+    root : Instruction
+        The reduction or window.
+    kept, reduced : tuple of int
+        The iteration space.
+    elements : callable
+        The elements to combine at a point.
+    inits : list of Instruction
+        The initial values.
+    results : list of Value
+        What the rest of the group reads as the reduction's results.
+    """
+
+    group: Group
+    root: Instruction
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    elements: Elements
+    inits: tuple[Instruction, ...]
+    results: list[Value]
+    writes: tuple[Value, ...] = ()
+    acc: Accumulator | None = None
+    joined: bool = True  # whether init takes part here (it does so in the last step)
+
+    @property
+    def points(self) -> int:
+        """Size of the iteration space."""
+        return prod(self.kept) * prod(self.reduced)
+
+
+@dataclass
+class Lowered:
+    """A problem over loops."""
+
+    problem: Problem
+    body: Body
+    elements: list[Node]
+    inits: list[Node]
+    given: list[Node]
+    stores: list[Store]
+    kept: list[tuple[Atom, int]]
+    reduced: list[tuple[Atom, int]]
+    dropped: set[Atom]
+    before: list[Node] = field(default_factory=list)  # what the elements need
+    after: list[Node] = field(default_factory=list)  # what the stores need
+
+
+# ------------------------------------------------------------------------------------------------------------- groups
+@emits_group("reduce")
+def reduce(group: Group) -> list[Step]:
+    """A reduction with its prologue and epilogue; in two steps where one would leave cores idle."""
+    root = group.root
+    count = len(root.operands) // 2
+    arrays, inits = root.operands[:count], root.operands[count:]
+    gone = root.attrs["dimensions"]
+    dims = arrays[0].shape.dims
+    kept = [d for d in range(len(dims)) if d not in gone]
+
+    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> list[Node]:
+        coordinates = [ZERO] * len(dims)
+        for d, c in [*zip(kept, at, strict=True), *zip(gone, along, strict=True)]:
+            coordinates[d] = c
+        index = body.space.index(dims, tuple(coordinates))
+        return [body.value(a, index) for a in arrays]
+
+    problem = Problem(group, root, tuple(dims[d] for d in kept), tuple(dims[d] for d in gone), elements, inits, own_leaves(root))
+    problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
+    problem.acc = _recognised(root)
+    problem.joined = bool(gone)  # without dimensions the operand passes unchanged
+    return _steps(problem)
+
+
+@emits_group("reduce-window")
+def reduce_window(group: Group) -> list[Step]:
+    """Sliding windows: a reduction over the window's dims for every result element."""
+    root = group.root
+    count = len(root.operands) // 2
+    arrays, inits = root.operands[:count], root.operands[count:]
+    dims, window = arrays[0].shape.dims, root.attrs["window"] or ()
+
+    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> list[Node]:
+        space = body.space
+        conditions, coordinates = [], []
+        for o, w, n, spec in zip(at, along, dims, window, strict=True):
+            place = space.combine(((o, spec.stride), (w, spec.window_dilation))).shifted(-spec.padding_low)
+            conditions.append(Condition(place, 0, (n - 1) * spec.base_dilation))
+            if spec.base_dilation > 1:
+                conditions.append(Condition(space.remainder(place, spec.base_dilation), 0, 0))
+                place = space.quotient(place, spec.base_dilation)
+            coordinates.append(place)
+        return _guarded(body, arrays, inits, conditions, coordinates)
+
+    kept = root.shape.leaves()[0].dims
+    problem = Problem(group, root, kept, tuple(w.size for w in window), elements, inits, own_leaves(root))
+    problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
+    problem.acc = _recognised(root)
+    return _steps(problem)
+
+
+def _guarded(
+    body: Body, arrays: Sequence[Instruction], inits: Sequence[Instruction], conditions: list[Condition], coordinates: list[Affine]
+) -> list[Node]:
+    space, dims = body.space, arrays[0].shape.dims
+    fillers = [body.value(i, space.scalar) for i in inits]
+    if any(c.decided is False for c in conditions) or 0 in dims:
+        return fillers
+    unsettled = tuple(c for c in conditions if c.decided is None)
+    if unsettled:
+        coordinates = [space.choice(unsettled, c, n - 1) for c, n in zip(coordinates, dims, strict=True)]
+    index = space.index(dims, tuple(coordinates))
+    found = [body.value(a, index) for a in arrays]
+    if not unsettled:
+        return found
+    return [body.node("guard", x.dtype, (x, f), unsettled) for x, f in zip(found, fillers, strict=True)]
+
+
+def _recognised(root: Instruction) -> Accumulator | None:
+    opcode = emit_scalar.combiner(root.called[0]) if root.shape.is_array else None
+    return accumulator(opcode, root.shape.dtype) if opcode is not None else None
+
+
+# -------------------------------------------------------------------------------------------------------------- steps
+def _steps(problem: Problem) -> list[Step]:
+    parts = _parts(problem)
+    if parts == 1:
+        return [_step(problem)]
+    assert problem.acc is not None
+    partial = _partial(problem.root, Shape.array(problem.acc.kept, (*problem.kept, parts)))
+    first = _step(_first_phase(problem, partial), parts)
+    return [first, _step(_second_phase(problem, partial, parts))]
+
+
+def _parts(problem: Problem) -> int:
+    """Into how many parts to cut the reduced dims, so that there is enough to do at once."""
+    ns = cost.element_ns(problem.group.instructions) * problem.points + cost.memory_ns(problem.points * 4)
+    if problem.acc is None or problem.acc.dtype.is_complex or problem.root.opcode != "reduce":
+        return 1
+    rows = prod(problem.kept)
+    wanted = min(int(ns / _PART_NS), _MAX_PARTS)
+    if rows >= 4 * wanted * (_COLUMN_BLOCK // 4) or wanted < 2 or (rows >= wanted and _is_row(problem)):
+        return 1
+    return max(1, min(wanted, prod(problem.reduced) // 8192 if rows == 1 else problem.reduced[0] // 16))
+
+
+def _is_row(problem: Problem) -> bool:
+    gone = problem.root.attrs["dimensions"]
+    return len(problem.root.operands[0].shape.dims) - 1 in gone and problem.reduced[-1] >= _ROW
+
+
+def _partial(root: Instruction, shape: Shape) -> Value:
+    """An array between two steps: the result of an instruction that stands in no computation."""
+    twin = object.__new__(Instruction)
+    twin.opcode, twin.shape, twin.operands, twin.attrs = "reduce", shape, (), root.attrs
+    twin.called, twin.computation, twin.name, twin.metadata = root.called, root.computation, "", ()
+    twin.extras, twin.users, twin.control_predecessors = {}, {}, ()
+    return Value(twin)
+
+
+def _first_phase(problem: Problem, partial: Value) -> Problem:
+    twin = Problem(
+        problem.group, problem.root, problem.kept, problem.reduced, problem.elements, (), problem.results, (partial,), problem.acc
+    )
+    twin.joined = False
+    return twin
+
+
+def _second_phase(problem: Problem, partial: Value, parts: int) -> Problem:
+    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> list[Node]:
+        index = body.space.index(partial.shape.dims, (*at, *along))
+        return [body.node("load", partial.shape.dtype, (), (body.reads.slot(partial), index.linear))]
+
+    return Problem(
+        problem.group, problem.root, problem.kept, (parts,), elements, problem.inits, problem.results, problem.writes, problem.acc
+    )
+
+
+def _step(problem: Problem, parts: int = 1) -> Step:
+    reads = Reads()
+    lowered = _lower(problem, reads, parts)
+    shell = Shell(reads, problem.writes)
+    ns = cost.element_ns(problem.group.instructions) * problem.points
+    ns += sum(cost.memory_ns(min(v.shape.nbytes, problem.points * 8)) for v in reads.values)
+    if not prod(problem.kept):
+        text = assemble([], shell, "reduce")
+    else:
+        text = assemble([_part(lowered, shell, ns, parts)], shell, problem.root.opcode, note=describe(problem.group))
+    return Step(text, reads.values, problem.writes)
+
+
+# ------------------------------------------------------------------------------------------------------------ lowering
+def _lower(problem: Problem, reads: Reads, parts: int) -> Lowered:
+    dims = (*problem.kept, *problem.reduced)
+    region = Region(tuple((0, n) for n in dims))
+    while True:
+        lowered = _lower_region(problem, region, dims, reads, parts)
+        forms = reachable([*lowered.elements, *(s.node for s in lowered.stores)], [s.form for s in lowered.stores])[1]
+        split = split_region(forms, region)
+        if split is None:
+            return _collapsed(lowered, region, forms)
+        region = split
+
+
+def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads: Reads, parts: int) -> Lowered:
+    made: dict[str, Lowered] = {}
+    given = {v: lambda index, n=n: made_nodes[n] for n, v in enumerate(problem.results)}  # type: ignore[misc]
+    made_nodes: list[Node] = []
+
+    def place(body: Body, index: Index) -> list[Store]:
+        rank = len(problem.kept)
+        at, along = index.coordinates[:rank], index.coordinates[rank:]
+        made_nodes[:] = [body.node("given", v.shape.dtype, (), n) for n, v in enumerate(problem.results)]
+        elements = problem.elements(body, at, along)
+        inits = [body.value(i, body.space.scalar) for i in problem.inits]
+        out = body.space.index(problem.kept, tuple(at))
+        stores = _stores(problem, body, out, made_nodes, parts)
+        made[""] = Lowered(problem, body, elements, inits, made_nodes, stores, [], [], set())
+        return stores
+
+    lower(region, dims, set(problem.group.instructions), reads, place, given)
+    return made[""]
+
+
+def _stores(problem: Problem, body: Body, out: Index, given: list[Node], parts: int) -> list[Store]:
+    if parts > 1:
+        part = body.space.runtime(body.node("given", given[0].dtype, (), "part"), parts - 1)
+        form = body.space.combine(((out.linear, parts), (part, 1)))
+        return [Store(0, problem.writes[0].shape.dtype, form, given[0])]
+    stores = []
+    for slot, value in enumerate(problem.writes):
+        at = out.at(value.shape.dims)
+        known = problem.results.index(value) if value in problem.results else None
+        node = given[known] if known is not None else body.value(value.instruction, at)
+        stores.append(Store(slot, value.shape.dtype, at.linear, node))
+    return stores
+
+
+def _collapsed(lowered: Lowered, region: Region, forms: list[Affine]) -> Lowered:
+    count = sum(len(s) for s in region.loops()[: len(lowered.problem.kept)])
+    extents = [n for s in region.loops() for n in s]
+    loops = list(zip(lowered.body.space.loops, extents, strict=True))
+    lowered.kept, gone = collapse(loops[:count], forms)
+    lowered.reduced, also = collapse(loops[count:], forms)
+    lowered.dropped = gone | also | {a for a, n in loops if n == 1}
+    lowered.before = reachable([*lowered.elements, *lowered.inits])[0]
+    lowered.after = reachable([s.node for s in lowered.stores], [s.form for s in lowered.stores])[0]
+    return lowered
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+def _part(lowered: Lowered, shell: Shell, ns: float, parts: int) -> Part:
+    writer = CWriter()
+    slots = sorted({n.data[0] for n in [*lowered.before, *lowered.after] if n.kind == "load"})
+    with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
+        shell.pointers(writer, slots, [s.slot for s in lowered.stores])
+        units = _style(lowered, parts)(lowered, shell, writer, cost.tasks(ns, 1 << 30), parts)
+    return Part(writer.text(), units, ns)
+
+
+Style = Callable[[Lowered, Shell, CWriter, int, int], int]
+
+
+def _style(lowered: Lowered, parts: int) -> Style:
+    problem = lowered.problem
+    if problem.acc is None or not problem.joined and parts == 1 and not problem.root.attrs.get("dimensions", True):
+        return _serially
+    if not lowered.reduced:
+        return _serially
+    if not lowered.kept:
+        return _by_rows
+    row, column = lowered.reduced[-1], lowered.kept[-1]
+    loads = [n for n in lowered.before if n.kind == "load"]
+    along_row = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(row[0]) == 1)
+    along_column = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(column[0]) == 1)
+    if row[1] < _ROW and column[1] >= _ROW:
+        return _by_columns
+    if row[1] >= _ROW and (along_row >= along_column or column[1] < 4):
+        return _by_rows
+    return _by_columns if column[1] >= 4 else _serially
+
+
+def _nest_of_results(lowered: Lowered, shell: Shell, levels: list[Atom | None], texts: Sequence[str]) -> Nest:
+    """The nest of what follows the reduction; results are known in its innermost level."""
+    nest = Nest(lowered.body, levels, shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    for node, text in zip(lowered.given, texts, strict=True):
+        nest.set_given(node, text, nest.depth)
+    for node in lowered.body.nodes:
+        if node.kind == "given" and node.data == "part":
+            nest.set_given(node, "part", nest.depth)
+    return nest
+
+
+def _write_stores(lowered: Lowered, nest: Nest) -> None:
+    nest.write(lowered.after)
+    for s in lowered.stores:
+        nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
+
+
+def _join(lowered: Lowered, nest: Nest, inits: Nest, total: str) -> str:
+    """The result: total and initial value."""
+    acc = lowered.problem.acc
+    assert acc is not None
+    writer = nest.writers[-1]
+    kept = writer.local(scalar.register_type(acc.kept), total)
+    if not lowered.problem.joined:
+        return kept
+    init = inits.text(lowered.inits[0])
+    return writer.local(scalar.register_type(acc.dtype), acc.join(init, kept))
+
+
+def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list[tuple[str, str, str]]:
+    """(counter, first, end) of the reduced loops; the outermost is cut into parts."""
+    found = [(name, "0", str(n)) for name, n in levels]
+    if parts > 1:
+        name, n = levels[0]
+        found[0] = (name, f"{n} * part / {parts}", f"{n} * (part + 1) / {parts}")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+def _by_rows(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """The innermost loop runs along what is reduced."""
+    acc = lowered.problem.acc
+    assert acc is not None
+    kept = [a for a, _ in lowered.kept]
+    *outer, (inner, trip) = lowered.reduced
+    blocked = trip > WHOLE
+    levels: list[Atom | None] = [*kept, *(a for a, _ in outer), *([None] if blocked else []), inner]
+    nest = Nest(lowered.body, levels, shell.names.child())
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest.write(lowered.before)
+    dummy = Atom(0, "loop", 0, 1, -1)
+    after = _nest_of_results(lowered, shell, [*kept, dummy], ["result"])
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], Blocks(False, 1, 1, 0, 1, True), tasks, parts)
+    with writer.block(""):
+        _row(lowered, nest, writer, blocked, parts)
+        result = CWriter()
+        ending = _join_lines(lowered, nest, result, _row_total(acc))
+        writer.lines(ending)
+        writer.lines(after.writers[-1].written)
+    close(writer, opened)
+    return units
+
+
+def _join_lines(lowered: Lowered, nest: Nest, writer: CWriter, total: str) -> list[str]:
+    acc = lowered.problem.acc
+    assert acc is not None
+    writer.line(f"const {scalar.register_type(acc.kept)} total = {total};")
+    joined = acc.join(nest.text(lowered.inits[0]), "total") if lowered.problem.joined else "total"
+    writer.line(f"const {scalar.register_type(acc.dtype if lowered.problem.joined else acc.kept)} result = {joined};")
+    return writer.written
+
+
+def _row_total(acc: Accumulator) -> str:
+    if acc.lanes:
+        return f"cyx_fold_{acc.opcode}_{acc.kept}(acc)"
+    return acc.total([f"acc{i}" for i in range(len(acc.variables))])
+
+
+def _row(lowered: Lowered, nest: Nest, writer: CWriter, blocked: bool, parts: int) -> None:
+    acc = lowered.problem.acc
+    assert acc is not None
+    *outer, (_, trip) = lowered.reduced
+    blocks = Blocks.of(trip, blocked, overlap=False)
+    for i, (c_type, unit) in enumerate(acc.variables):
+        if acc.lanes:
+            writer.line(f"{c_type} acc[{acc.lanes}] __attribute__((aligned(64)));")
+            writer.line(f"for (int k = 0; k < {acc.lanes}; ++k) acc[k] = {unit};")
+        else:
+            writer.line(f"{c_type} acc{i} = {unit};")
+    start = len(lowered.kept)
+    named = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)] + ([("block", blocks.count)] if blocked else [])
+    for i, (name, low, high) in enumerate(_ranges(lowered, named, parts)):
+        writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
+        writer.open()
+        if name == "block":
+            writer.line(f"const int64_t b = {blocks.start};")
+        writer.lines(nest.writers[start + i + 1].written)
+    if blocks.tail:
+        with writer.block(f"if (block < {blocks.whole})"):
+            _row_block(lowered, nest, writer, blocks.length)
+        with writer.block("else"):
+            _row_block(lowered, nest, writer, blocks.tail)
+    else:
+        _row_block(lowered, nest, writer, blocks.length)
+    close(writer, len(named))
+
+
+def _row_block(lowered: Lowered, nest: Nest, writer: CWriter, trip: int) -> None:
+    """Take in the elements of one run of the innermost loop."""
+    acc, (element,) = lowered.problem.acc, lowered.elements
+    assert acc is not None
+    lines, value = nest.writers[-1].written, nest.text(element)
+    if acc.lanes and element.kind == "load" and element.dtype is acc.kept and element.data[1].coefficient(nest.inner) == 1:  # type: ignore[arg-type]
+        slot, form = element.data
+        writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}(acc, &p{slot}[{nest.block_start(form)}], {trip});")
+        return
+    if not acc.lanes and not nest.rare:
+        names = [f"acc{i}" for i in range(len(acc.variables))]
+        with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+            writer.lines(lines)
+            _update(writer, acc, names, value)
+        return
+    with writer.block(""):
+        writer.line(f"{scalar.register_type(acc.kept)} t[{trip}] __attribute__((aligned(64)));")
+        _fill(nest, writer, [*lines, f"t[k] = {value};"], trip)
+        if acc.lanes:
+            writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}(acc, t, {trip});")
+        else:
+            with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+                _update(writer, acc, [f"acc{i}" for i in range(len(acc.variables))], "t[k]")
+
+
+def _update(writer: CWriter, acc: Accumulator, names: list[str], value: str) -> None:
+    for name, new in zip(names, acc.update(names, value), strict=True):
+        writer.line(f"{name} = {new};")
+
+
+def _fill(nest: Nest, writer: CWriter, lines: list[str], trip: int) -> None:
+    """A vector loop, and the patch of its rare lanes."""
+    if nest.rare:
+        writer.line("uint32_t rare = 0;")
+    writer.line("#pragma GCC ivdep")
+    with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+        writer.lines(lines)
+        if nest.rare:
+            writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in nest.rare)};")
+    if nest.rare:
+        with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
+            writer.lines([nest.patched(line) for line in lines])
+
+
+# ------------------------------------------------------------------------------------------------------------- columns
+def _by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """The innermost loop runs along what is kept, with an accumulator for each of a block of elements."""
+    acc = lowered.problem.acc
+    assert acc is not None
+    *outer, (inner, trip) = lowered.kept
+    blocked = trip > _COLUMN_BLOCK
+    lead: list[Atom | None] = [*(a for a, _ in outer), *([None] if blocked else [])]
+    nest = Nest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], shell.names.child())
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    step = _unroll(lowered)
+    nest.stepped = lowered.reduced[-1][0] if step > 1 else None
+    nest.write(lowered.before)
+    after = _nest_of_results(lowered, shell, [*lead, inner], ["result"])
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    blocks = Blocks.of(trip, blocked, overlap=True)
+    extents = [n for _, n in outer] + ([blocks.count] if blocked else [])
+    units, opened = open_levels(writer, [nest, after], extents, blocks, tasks, parts)
+    with writer.block(""):
+        _column(lowered, nest, after, writer, _Column(blocks.length, step, parts, len(lead)))
+    close(writer, opened)
+    return units
+
+
+def _unroll(lowered: Lowered) -> int:
+    """How many rows to take in at once."""
+    small = sum(n.kind != "constant" for n in lowered.before) <= _SMALL_BODY and len(lowered.problem.acc.variables) == 1  # type: ignore[union-attr]
+    heavy = any(n.kind == "apply" and cost.flops(n.data) > cost.CHEAP_FLOPS for n in lowered.before)
+    rows = lowered.reduced[-1][1]
+    return next((u for u in (_UNROLL, 4) if rows % u == 0), 1) if small and not heavy else 1
+
+
+@dataclass(frozen=True)
+class _Column:
+    trip: int
+    step: int
+    parts: int
+    lead: int
+
+
+def _column(lowered: Lowered, nest: Nest, after: Nest, writer: CWriter, how: _Column) -> None:
+    acc = lowered.problem.acc
+    assert acc is not None
+    names = [f"acc{i}[k]" for i in range(len(acc.variables))]
+    for i, (c_type, _) in enumerate(acc.variables):
+        writer.line(f"{c_type} acc{i}[{how.trip}] __attribute__((aligned(64)));")
+    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+        for name, (_, unit) in zip(names, acc.variables, strict=True):
+            writer.line(f"{name} = {unit};")
+    named = [(nest.counter(how.lead + i), n) for i, (_, n) in enumerate(lowered.reduced)]
+    ranges = _ranges(lowered, [(m, n // how.step if i == len(named) - 1 else n) for i, (m, n) in enumerate(named)], how.parts)
+    for i, (name, low, high) in enumerate(ranges):
+        stepped = how.step > 1 and i == len(ranges) - 1
+        counter = "row" if stepped else name
+        writer.line(f"for (int64_t {counter} = {low}; {counter} < {high}; ++{counter}) {{")
+        writer.open()
+        if stepped:
+            writer.line(f"const int64_t {name} = row * {how.step};")
+        writer.lines(nest.writers[how.lead + i + 1].written)
+    _column_rows(lowered, nest, writer, how, names)
+    close(writer, len(ranges))
+    writer.line("#pragma GCC ivdep")
+    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+        writer.lines(_join_lines(lowered, nest, CWriter(), acc.total(names)))
+        writer.lines(after.writers[-1].written)
+
+
+def _column_rows(lowered: Lowered, nest: Nest, writer: CWriter, how: _Column, names: list[str]) -> None:
+    acc, (element,) = lowered.problem.acc, lowered.elements
+    assert acc is not None
+    lines, value = nest.writers[-1].written, nest.text(element)
+    if nest.rare:
+        writer.line(f"{scalar.register_type(element.dtype)} t[{how.trip}] __attribute__((aligned(64)));")
+        _fill(nest, writer, [*lines, f"t[k] = {value};"], how.trip)
+        lines, value = [], "t[k]"
+    writer.line("#pragma GCC ivdep")
+    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+        if how.step == 1:
+            writer.lines(lines)
+            _update(writer, acc, names, value)
+            return
+        writer.line(f"{acc.variables[0][0]} sum = {names[0]};")
+        writer.line(f"#pragma GCC unroll {how.step}")
+        with writer.block(f"for (int j = 0; j < {how.step}; ++j)"):
+            writer.lines(lines)
+            _update(writer, acc, ["sum"], value)
+        writer.line(f"{names[0]} = sum;")
+
+
+# ------------------------------------------------------------------------------------------------ one after the other
+def _serially(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """Any computation on any number of arrays, in the order of the indices."""
+    problem = lowered.problem
+    kept, reduced = [a for a, _ in lowered.kept], [a for a, _ in lowered.reduced]
+    dummy = Atom(0, "loop", 0, 1, -1)
+    nest = Nest(lowered.body, [*kept, *reduced, dummy], shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest.write(lowered.before)
+    after = _nest_of_results(lowered, shell, [*kept, dummy], [f"acc{n}" for n in range(len(lowered.given))])
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], Blocks(False, 1, 1, 0, 1, True), tasks)
+    with writer.block(""):
+        for n, element in enumerate(lowered.given):
+            source = lowered.inits[n] if problem.joined else lowered.elements[n]
+            writer.line(f"{scalar.register_type(element.dtype)} acc{n} = {nest.text(source)};")
+        if problem.joined and 0 not in problem.reduced:
+            _serial_loops(lowered, nest, writer, len(kept))
+        writer.lines(after.writers[-1].written)
+    close(writer, opened)
+    return units
+
+
+def _serial_loops(lowered: Lowered, nest: Nest, writer: CWriter, start: int) -> None:
+    for i, (_, n) in enumerate(lowered.reduced):
+        name = nest.counter(start + i)
+        writer.line(f"for (int64_t {name} = 0; {name} < {n}; ++{name}) {{")
+        writer.open()
+        writer.lines(nest.writers[start + i + 1].written)
+    writer.lines(nest.writers[-1].written)
+    count = len(lowered.given)
+    inner = nest.writers[-1].child()
+    operands = [f"acc{n}" for n in range(count)] + [nest.text(e) for e in lowered.elements]
+    results = emit_scalar.inline(lowered.problem.root.called[0], operands, inner)
+    for n, (node, result) in enumerate(zip(lowered.given, results, strict=True)):
+        inner.line(f"const {scalar.register_type(node.dtype)} next{n} = {result};")
+    inner.lines([f"acc{n} = next{n};" for n in range(count)])
+    with writer.block(""):
+        writer.lines(inner.written)
+    close(writer, len(lowered.reduced))
+
+
+def _check(ins: Instruction) -> str | None:
+    if ins.shape.is_dynamic or any(o.shape.is_dynamic for o in ins.operands):
+        return f"{ins.opcode} with dynamic sizes"
+    return emit_scalar.reason(ins.called[0])
+
+
+fusible("reduce", "reduce-window", check=_check)
+
+_ = (Box, Space, _join)

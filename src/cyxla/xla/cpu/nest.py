@@ -61,32 +61,32 @@ def reachable(roots: Sequence[Node], forms: Sequence[Affine] = ()) -> tuple[list
 class Nest:
     """Turns the nodes of a body into lines of C by loop depth.
 
-    Depth 0 is outside of all loops, depth d + 1 is inside the loop `order[d]`. The last loop is the innermost one of constant trip
-    count; where `blocked`, one more depth before it runs over its blocks.
+    Depth 0 is outside of all loops, depth d + 1 is inside level d. The last level is the innermost loop, of constant trip count and
+    counter ``k``. A level None runs over blocks of the innermost loop, whose index is then ``b + k``.
 
     Parameters
     ----------
     body : Body
         The values.
-    order : sequence of Atom
+    levels : sequence of Atom or None
         The loops, outermost first.
     names : CWriter
         Gives the names.
-    blocked : bool
-        Whether the innermost counter is ``b + k``.
+    scalar : bool
+        The innermost loop is no vector loop: rare arguments are looked after at once.
     """
 
-    def __init__(self, body: Body, order: Sequence[Atom], names: CWriter, *, blocked: bool = False) -> None:
-        self.body, self.order, self.blocked = body, list(order), blocked
-        self.inner = self.order[-1] if self.order else None
-        self.depth = len(self.order) + blocked
-        self._depths = {a: i + 1 for i, a in enumerate(self.order)}
-        if self.inner is not None:
-            self._depths[self.inner] = self.depth
+    def __init__(self, body: Body, levels: Sequence[Atom | None], names: CWriter, *, scalar: bool = False) -> None:
+        self.body, self.levels, self.scalar = body, list(levels), scalar
+        self.inner = self.levels[-1] if self.levels else None
+        self.depth = len(self.levels)
+        self.blocked = None in self.levels
+        self._block_depth = self.levels.index(None) + 1 if self.blocked else 0
+        self._depths = {a: i + 1 for i, a in enumerate(self.levels) if a is not None}
         self.writers = [names.child() for _ in range(self.depth + 1)]
         self._texts: dict[Node, str] = {}
         self._node_depths: dict[Node, int] = {}
-        self._atom_texts: dict[Atom, str] = {a: f"i{i}" for i, a in enumerate(self.order)}
+        self._atom_texts: dict[Atom, str] = {a: f"i{i}" for i, a in enumerate(self.levels) if a is not None}
         if self.inner is not None:
             self._atom_texts[self.inner] = INNER
         self._offsets: dict[Affine, str] = {}
@@ -94,6 +94,7 @@ class Nest:
         self.rare: list[str] = []  # predicates of lanes that need a slow form
         self.twins: list[tuple[str, str]] = []  # (fast expression, expression that picks the right form)
         self.tables: dict[Any, str] = {}
+        self.stepped: Atom | None = None  # a level that steps by more than 1: its index is its counter plus ``j``, in the innermost loop
         self.places: dict[Node, str] = {}  # loads that read something else than their array, such as a tile
 
     # ------------------------------------------------------------------------------------------------ depth
@@ -101,6 +102,11 @@ class Nest:
         """Where an atom is known."""
         if atom in self.dropped:
             return 0
+        if atom is self.stepped:
+            return self.depth
+        return self._level_depth(atom)
+
+    def _level_depth(self, atom: Atom) -> int:
         if atom not in self._depths:
             inside = [self.depth_of_form(f) for f in forms_within(atom)]
             if atom.kind == "runtime":
@@ -121,6 +127,11 @@ class Nest:
             self._node_depths[node] = max([*depths, *(self.depth_of_form(f) for f in forms_of(node))], default=0)
         return self._node_depths[node]
 
+    def counter(self, level: int) -> str:
+        """The name of a level's counter."""
+        atom = self.levels[level]
+        return "block" if atom is None else self._atom_texts[atom]
+
     def set_given(self, node: Node, text: str, depth: int) -> None:
         """Say how a value is spelled that was computed elsewhere, and from which depth on it is known."""
         self._texts[node], self._node_depths[node] = text, depth
@@ -130,10 +141,13 @@ class Nest:
         """An index as C, of type int64_t or narrower; what can be hoisted is."""
         inner, outer = [], []
         for atom, c in form.terms:
-            if atom not in self.dropped:
+            if atom is self.stepped:
+                outer.append((atom, c))
+            elif atom not in self.dropped:
                 (inner if self.depth_of_atom(atom) == self.depth and self.depth > 0 else outer).append((atom, c))
         parts = [self._offset(Affine(form.constant, tuple(outer)), self._base(inner))]
         parts += [_times(self.atom(a), c) for a, c in inner]
+        parts += [_times("j", c) for a, c in form.terms if a is self.stepped]
         return " + ".join(p for p in parts if p != "0") or "0"
 
     def block_start(self, form: Affine) -> str:
@@ -149,7 +163,7 @@ class Nest:
             return str(form.constant)
         key = (form, base)
         if key not in self._offsets:
-            depth = max(self.depth_of_form(form), self.depth - 1 if base else 0)
+            depth = max([self._level_depth(a) for a, _ in form.terms] + [self._block_depth if base else 0])
             parts = [_times(self.atom(a), c) for a, c in form.terms] + ([_times(BASE, base)] if base else [])
             parts += [str(form.constant)] if form.constant else []
             if len(parts) == 1 and "*" not in parts[0]:
@@ -216,7 +230,7 @@ class Nest:
             (result,) = emit_scalar.inline(node.data, [self.text(o) for o in node.operands], writer)
             return result
         expression = _WRITERS[node.kind](self, node)
-        if node.kind == "apply" and depth == self.depth > 0:
+        if node.kind == "apply" and depth == self.depth > 0 and not self.scalar:
             self._note_twin(node, expression)
         elif node.kind == "apply":
             expression = self._patched(node, expression)
@@ -232,6 +246,12 @@ class Nest:
     def _patched(self, node: Node, expression: str) -> str:
         twin = _twin(node, [self.text(o) for o in node.operands])
         return expression if twin is None else expression.replace(twin[1], f"({twin[0]} ? {twin[2]} : {twin[1]})")
+
+    def patched(self, line: str) -> str:
+        """A line with the slow forms where the arguments need them."""
+        for fast, picked in self.twins:
+            line = line.replace(fast, picked)
+        return line
 
     def _load(self, node: Node) -> str:
         slot, form = node.data

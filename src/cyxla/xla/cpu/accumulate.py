@@ -1,0 +1,119 @@
+"""Accumulators: how a recognised combiner runs over many elements, for each kind of element type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cyxla.types import ElementType
+from cyxla.types.dtype import Kind
+from cyxla.xla.cpu import scalar
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """One or two C variables that take in elements in any order.
+
+    Attributes
+    ----------
+    opcode : str
+        The combiner.
+    dtype : ElementType
+        Of the elements.
+    kept : ElementType
+        Of the totals, before they are rounded to the declared type.
+    variables : tuple of (str, str)
+        C type and start value of each variable.
+    update : callable
+        (variables, element) -> the variables' new values.
+    total : callable
+        (variables) -> the total, in the register type of `kept`.
+    lanes : int
+        How many lanes a row is spread over; 0: one variable takes all.
+    """
+
+    opcode: str
+    dtype: ElementType
+    kept: ElementType
+    variables: tuple[tuple[str, str], ...]
+    update: Callable[[list[str], str], list[str]]
+    total: Callable[[list[str]], str]
+    lanes: int = 0
+
+    def join(self, init: str, total: str) -> str:
+        """The declared result: a total and the initial value, rounded once."""
+        return scalar.expression(self.opcode, self.dtype, [self.dtype, self.dtype], {}, [init, total])
+
+
+_SIGN = {"add": "+", "multiply": "*"}
+_INFINITY = {"f32": 0x7F800000, "f64": 0x7FF0000000000000}
+
+
+def accumulator(opcode: str, dtype: ElementType) -> Accumulator | None:
+    """The accumulator of a combiner; None if elements of this type have to be combined one after the other."""
+    if dtype.kind is Kind.PRED:
+        return _by_expression(opcode, dtype, "1" if opcode in ("multiply", "and", "minimum") else "0")
+    if dtype.is_integer:
+        return _integer(opcode, dtype)
+    if dtype.is_float:
+        kept = ElementType.F64 if dtype is ElementType.F64 else ElementType.F32
+        return _float(opcode, dtype, kept) if opcode in ("add", "multiply") else _extreme(opcode, dtype, kept)
+    if dtype.is_complex and opcode == "add":
+        return _by_expression(opcode, dtype, f"cyx_{dtype}_of(-0.0, -0.0)")
+    return None
+
+
+def _by_expression(opcode: str, dtype: ElementType, unit: str) -> Accumulator:
+    def update(variables: list[str], element: str) -> list[str]:
+        return [scalar.expression(opcode, dtype, [dtype, dtype], {}, [variables[0], element])]
+
+    return Accumulator(opcode, dtype, dtype, ((scalar.register_type(dtype), unit),), update, _first)
+
+
+def _integer(opcode: str, dtype: ElementType) -> Accumulator:
+    if opcode in _SIGN:
+        wide = scalar.unsigned_type(dtype)
+        return Accumulator(
+            opcode, dtype, dtype, ((wide, "0" if opcode == "add" else "1"),),
+            lambda v, x: [f"{v[0]} {_SIGN[opcode]} ({wide}){x}"], lambda v: scalar.wrap(dtype, v[0]),
+        )  # fmt: skip
+    lowest = -(2 ** (dtype.bits - 1)) if dtype.is_signed else 0
+    highest = 2 ** (dtype.bits - dtype.is_signed) - 1
+    ones = -1 if dtype.is_signed else highest
+    units = {"and": ones, "or": 0, "xor": 0, "maximum": lowest, "minimum": highest}
+    return _by_expression(opcode, dtype, scalar.literal(dtype, units[opcode]))
+
+
+def _float(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator:
+    unit = "1" if opcode == "multiply" else "-0.0"  # -0 + x is x for every x
+    sign = _SIGN[opcode]
+    return Accumulator(
+        opcode, dtype, kept, ((scalar.register_type(kept), unit),), lambda v, x: [f"{v[0]} {sign} {x}"], _first,
+        lanes=32 if kept is ElementType.F64 else 64,
+    )  # fmt: skip
+
+
+def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator | None:
+    """Both ends in the total order of the bits: integers, which vectorise, and show whether a NaN passed at either end."""
+    if opcode not in ("maximum", "minimum"):
+        return None
+    t = str(kept)
+    c_type, low, high = ("int64_t", "-0x7fffffffffffffffll - 1", "0x7fffffffffffffffll") if t == "f64" else (
+        "int32_t", "-0x7fffffff - 1", "0x7fffffff")  # fmt: skip
+    suffix = "ll" if t == "f64" else ""
+
+    def update(v: list[str], x: str) -> list[str]:
+        key = f"cyx_total_{t}({x})"
+        return [f"{v[0]} > {key} ? {v[0]} : {key}", f"{v[1]} < {key} ? {v[1]} : {key}"]
+
+    def total(v: list[str]) -> str:
+        infinity = f"{_INFINITY[t]:#x}{suffix}"
+        best = v[0] if opcode == "maximum" else v[1]
+        nan = "__builtin_nan(\"\")" if t == "f64" else "__builtin_nanf(\"\")"
+        return f"(({v[0]} > {infinity}) | ({v[1]} < -{infinity} - 1)) ? {nan} : cyx_from_total_{t}({best})"
+
+    return Accumulator(opcode, dtype, kept, ((c_type, low), (c_type, high)), update, total)
+
+
+def _first(variables: list[str]) -> str:
+    return variables[0]

@@ -1,0 +1,212 @@
+"""Reductions and windows against the evaluator."""
+
+import itertools
+
+import numpy as np
+import pytest
+from kernel_groups import build, check
+
+RNG = np.random.default_rng(11)
+NUMPY = {"pred": "bool", "s8": "int8", "u8": "uint8", "s32": "int32", "u32": "uint32", "s64": "int64", "f16": "float16", "f32": "float32",
+    "f64": "float64", "c64": "complex64"}  # fmt: skip
+
+
+def body(dtype: str, opcode: str) -> str:
+    return f"f {{\n a = {dtype}[] parameter(0)\n b = {dtype}[] parameter(1)\n ROOT r = {dtype}[] {opcode}(a, b)\n}}\n"
+
+
+def text(dtype: str, dims: list[int], gone: list[int], opcode: str = "add", init: str = "0", more: str = "") -> str:
+    kept = ",".join(str(n) for d, n in enumerate(dims) if d not in gone)
+    shape = ",".join(map(str, dims))
+    along = ",".join(map(str, gone))
+    root = f"ROOT r = {dtype}[{kept}] reduce(p, z), dimensions={{{along}}}, to_apply=f"
+    return f"HloModule m\n{body(dtype, opcode)}ENTRY e {{\n p = {dtype}[{shape}] parameter(0)\n z = {dtype}[] constant({init})\n {root}\n{more}}}\n"
+
+
+def values(dtype: str, dims: list[int]) -> np.ndarray:
+    if dtype == "c64":
+        return (RNG.normal(size=dims) + 1j * RNG.normal(size=dims)).astype(np.complex64)
+    if dtype[0] == "f":
+        return RNG.normal(size=dims).astype(NUMPY[dtype])
+    return RNG.integers(0, 2 if dtype == "pred" else 100, dims).astype(NUMPY[dtype])
+
+
+SHAPES = [
+    ([40], [0]), ([5000], [0]), ([100003], [0]), ([1, 7], [0]), ([7, 1], [1]), ([37, 100], [1]), ([37, 100], [0]), ([100, 3], [1]),
+    ([100, 3], [0]), ([5, 6, 7], [1]), ([5, 6, 7], [0, 2]), ([5, 6, 70], [1, 2]), ([64, 1500], [0]), ([9, 5003], [1]), ([3, 4, 5, 6], [0, 3]),
+    ([24, 2100], [0]), ([0, 4], [0]), ([4, 0], [0]), ([4, 5], []), ([16, 3, 40], [0, 1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dims,gone", SHAPES)
+def test_sums(dims, gone):
+    check(text("f32", dims, gone, init="0.5"), values("f32", dims), ulp=8)
+
+
+@pytest.mark.parametrize("dtype,opcode", [
+    *itertools.product(["s8", "u8", "s32", "u32", "s64"], ["add", "multiply", "maximum", "minimum", "and", "or", "xor"]),
+    *itertools.product(["pred"], ["and", "or", "xor", "maximum", "minimum"]),
+    *itertools.product(["f16", "f32", "f64"], ["add", "maximum", "minimum"]),
+    ("f32", "multiply"), ("c64", "add"), ("c64", "multiply"),
+])  # fmt: skip
+def test_combiners(dtype, opcode):
+    for dims, gone in (([6, 100], [1]), ([100, 6], [0]), ([20, 3], [1]), ([40, 70], [0])):
+        x = values(dtype, dims)
+        if opcode == "multiply" and dtype[0] in "fc":
+            x = (x / np.abs(x)).astype(x.dtype)
+        check(text(dtype, dims, gone, opcode, "1"), x, ulp=40 if dtype in ("f16", "c64") else 8)
+
+
+@pytest.mark.parametrize("opcode,dims", list(itertools.product(["maximum", "minimum"], [[2, 100], [100, 20]])))
+def test_extremes_of_odd_values(opcode, dims):
+    gone = [1] if dims[0] == 2 else [0]
+    init = "-inf" if opcode == "maximum" else "inf"
+    for special in ([np.nan], [-np.nan], [0.0, -0.0], [-0.0], [np.inf, -np.inf]):
+        x = np.full(dims, -1.0 if opcode == "maximum" else 1.0, np.float32)
+        x[1, : len(special)] = special
+        x[0, :] = -0.0
+        compiled = check(text("f32", dims, gone, opcode, init), x)
+        got = compiled(x)[0]
+        want = (np.maximum if opcode == "maximum" else np.minimum).reduce(x, axis=gone[0])
+        if not np.isnan(special[0]) and len(special) == 1:
+            assert (np.signbit(got) == np.signbit(want)).all()
+
+
+def test_signed_zero_of_sums():
+    x = np.full([3, 100], -0.0, np.float32)
+    assert np.signbit(check(text("f32", [3, 100], [1], init="-0"), x)(x)[0]).all()
+    assert not np.signbit(check(text("f32", [3, 100], [1], init="0"), x)(x)[0]).any()
+
+
+@pytest.mark.parametrize("dims,gone", [([3_000_000], [0]), ([40000, 50], [0]), ([40000, 5], [0]), ([2, 600_000], [1]), ([300, 9000], [0])])
+def test_long_ones_are_cut_into_parts(dims, gone):
+    compiled = check(text("f32", dims, gone), values("f32", dims), ulp=64)
+    assert len(compiled.steps) == 2
+    assert compiled.steps[0].kernel.tasks > 1
+    check(text("f32", dims, gone, "maximum", "-inf"), values("f32", dims))
+    check(text("s32", dims, gone, "add"), values("s32", dims))
+
+
+def module(lines: str, functions: str = body("f32", "add")) -> str:
+    return f"HloModule m\n{functions}ENTRY e {{\n" + lines.replace(";", "\n") + "\n}\n"
+
+
+FUSED = {
+    "mean of squares": ("f32[30,200]", """
+        p = f32[30,200] parameter(0); s = f32[30,200] multiply(p, p); z = f32[] constant(0)
+        r = f32[30] reduce(s, z), dimensions={1}, to_apply=f; n = f32[] constant(0.005); b = f32[30] broadcast(n), dimensions={}
+        ROOT m = f32[30] multiply(r, b)"""),
+    "exponentials along rows": ("f32[30,6000]", """
+        p = f32[30,6000] parameter(0); s = f32[30,6000] exponential(p); z = f32[] constant(0)
+        r = f32[30] reduce(s, z), dimensions={1}, to_apply=f; ROOT m = f32[30] log(r)"""),
+    "sines along columns": ("f32[30,60]", """
+        p = f32[30,60] parameter(0); t = f32[] constant(1e5); b = f32[30,60] broadcast(t), dimensions={}; q = f32[30,60] multiply(p, b)
+        s = f32[30,60] sine(q); z = f32[] constant(0); ROOT r = f32[60] reduce(s, z), dimensions={0}, to_apply=f"""),
+    "sines along rows": ("f32[30,60]", """
+        p = f32[30,60] parameter(0); t = f32[] constant(1e5); b = f32[30,60] broadcast(t), dimensions={}; q = f32[30,60] multiply(p, b)
+        s = f32[30,60] cosine(q); z = f32[] constant(0); ROOT r = f32[30] reduce(s, z), dimensions={1}, to_apply=f"""),
+    "transposed": ("f32[30,60]", """
+        p = f32[30,60] parameter(0); t = f32[60,30] transpose(p), dimensions={1,0}; z = f32[] constant(0)
+        ROOT r = f32[60] reduce(t, z), dimensions={1}, to_apply=f"""),
+    "reshaped": ("f32[30,60]", """
+        p = f32[30,60] parameter(0); q = f32[30,60] negate(p); t = f32[36,50] reshape(q); z = f32[] constant(0)
+        ROOT r = f32[36] reduce(t, z), dimensions={1}, to_apply=f"""),
+    "of a transposed reshape": ("f32[8,60]", """
+        p = f32[8,60] parameter(0); t = f32[60,8] transpose(p), dimensions={1,0}; s = f32[20,24] reshape(t); z = f32[] constant(0)
+        ROOT r = f32[20] reduce(s, z), dimensions={1}, to_apply=f"""),
+    "padded": ("f32[30,60]", """
+        p = f32[30,60] parameter(0); z = f32[] constant(0); q = f32[33,62] pad(p, z), padding=1_2x0_2
+        ROOT r = f32[33] reduce(q, z), dimensions={1}, to_apply=f"""),
+    "with two results": ("f32[30,60]", """
+        p = f32[30,60] parameter(0); z = f32[] constant(0); q = f32[30] reduce(p, z), dimensions={1}, to_apply=f
+        e = f32[30] exponential(q); n = f32[30] negate(e); ROOT t = (f32[30], f32[30]) tuple(e, n)"""),
+    "soft-max": ("f32[30,60]", """
+        p = f32[30,60] parameter(0); z = f32[] constant(0); l = f32[] constant(-inf); x = f32[30] reduce(p, l), dimensions={1}, to_apply=m
+        xb = f32[30,60] broadcast(x), dimensions={0}; d = f32[30,60] subtract(p, xb); e = f32[30,60] exponential(d)
+        s = f32[30] reduce(e, z), dimensions={1}, to_apply=f; sb = f32[30,60] broadcast(s), dimensions={0}; ROOT q = f32[30,60] divide(e, sb)"""),
+    "scalar epilogue of parts": ("f32[3000000]", """
+        p = f32[3000000] parameter(0); z = f32[] constant(0); q = f32[3000000] multiply(p, p)
+        r = f32[] reduce(q, z), dimensions={0}, to_apply=f; ROOT s = f32[] sqrt(r)"""),
+    "bf16": ("f32[30,60]", """
+        p = f32[30,60] parameter(0); q = f32[30,60] round-nearest-even(p); h = bf16[30,60] convert(q); z = bf16[] constant(0)
+        ROOT r = bf16[30] reduce(h, z), dimensions={1}, to_apply=h"""),
+}
+MAXIMUM = "m {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] maximum(a, b)\n}\n"
+WIDENED = """h {
+ a = bf16[] parameter(0)
+ b = bf16[] parameter(1)
+ c = f32[] convert(a)
+ d = f32[] convert(b)
+ s = f32[] add(c, d)
+ ROOT r = bf16[] convert(s)
+}
+"""
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_fused(name):
+    shape, lines = FUSED[name]
+    dims = [int(d) for d in shape[4:-1].split(",")]
+    check(module(lines, body("f32", "add") + MAXIMUM + WIDENED), values("f32", dims), ulp=32)
+
+
+def test_a_prologue_and_epilogue_make_one_kernel():
+    compiled = build(module(FUSED["mean of squares"][1]))
+    assert [g.kind for g in compiled.groups] == ["reduce"]
+
+
+ARGMAX = """best {
+ a = f32[] parameter(0)
+ i = s32[] parameter(1)
+ b = f32[] parameter(2)
+ j = s32[] parameter(3)
+ g = pred[] compare(a, b), direction=GE
+ v = f32[] select(g, a, b)
+ w = s32[] select(g, i, j)
+ ROOT t = (f32[], s32[]) tuple(v, w)
+}
+"""
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_several_arrays(gone):
+    kept = 70 - gone * 40
+    lines = f"""p = f32[30,70] parameter(0); i = s32[30,70] iota(), iota_dimension={gone}; z = f32[] constant(-inf); y = s32[] constant(0)
+        ROOT r = (f32[{kept}], s32[{kept}]) reduce(p, i, z, y), dimensions={{{gone}}}, to_apply=best"""
+    check(module(lines, ARGMAX), values("f32", [30, 70]))
+
+
+def test_a_result_of_several_feeds_another():
+    lines = """p = f32[30,70] parameter(0); i = s32[30,70] iota(), iota_dimension=1; z = f32[] constant(-inf); y = s32[] constant(0)
+        r = (f32[30], s32[30]) reduce(p, i, z, y), dimensions={1}, to_apply=best; v = s32[30] get-tuple-element(r), index=1
+        ROOT n = s32[30] negate(v)"""
+    check(module(lines, ARGMAX), values("f32", [30, 70]))
+
+
+def test_order_of_what_does_not_commute():
+    lines = "p = f32[5,40] parameter(0); z = f32[] constant(100); ROOT r = f32[5] reduce(p, z), dimensions={1}, to_apply=f"
+    check(module(lines, body("f32", "subtract")), np.round(values("f32", [5, 40])))
+
+
+WINDOWS = {
+    "valid": ("f32[10,12]", "f32[8,6]", "size=3x2 stride=1x2"),
+    "same": ("f32[10,12]", "f32[10,12]", "size=3x3 pad=1_1x1_1"),
+    "dilated": ("f32[10,12]", "f32[6,4]", "size=3x3 stride=1x2 rhs_dilate=2x3"),
+    "base dilated": ("f32[5,6]", "f32[9,9]", "size=1x3 lhs_dilate=2x2"),
+    "prefix": ("f32[100]", "f32[100]", "size=100 pad=99_0"),
+    "pool": ("f32[2,9,9,40]", "f32[2,4,4,40]", "size=1x3x3x1 stride=1x2x2x1"),
+    "negative": ("f32[10,12]", "f32[6,12]", "size=3x1 pad=-1_-1x0_0"),
+}
+
+
+@pytest.mark.parametrize("name,opcode,init", [(n, o, i) for n in WINDOWS for o, i in (("add", "0.25"), ("maximum", "-inf"))])
+def test_windows(name, opcode, init):
+    shape, out, window = WINDOWS[name]
+    lines = f"p = {shape} parameter(0); z = f32[] constant({init}); ROOT r = {out} reduce-window(p, z), window={{{window}}}, to_apply=f"
+    check(module(lines, body("f32", opcode)), values("f32", [int(d) for d in shape[4:-1].split(",")]), ulp=8)
+
+
+def test_windows_of_several_arrays():
+    lines = """p = f32[40] parameter(0); i = s32[40] iota(), iota_dimension=0; z = f32[] constant(-inf); y = s32[] constant(-1)
+        ROOT r = (f32[20], s32[20]) reduce-window(p, i, z, y), window={size=3 stride=2 pad=0_1}, to_apply=best"""
+    check(module(lines, ARGMAX), values("f32", [40]))

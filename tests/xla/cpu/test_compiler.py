@@ -1,5 +1,7 @@
 """From module to executable: what is refused, what is kept on disk, what can be asked of the result."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 import time
 
 import numpy as np

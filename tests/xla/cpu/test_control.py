@@ -1,5 +1,7 @@
 """Loops and branches: compiled, they do what the oracle does, and no more copying than needed."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 import numpy as np
 import pytest
 from differential import agree

@@ -1,5 +1,7 @@
 """Opcodes with kernels of their own agree with the oracle; many instructions a program, since compiling takes the time."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 import numpy as np
 import pytest
 from differential import agree, arguments

@@ -1,5 +1,7 @@
 """Each pass leaves a program that computes the same, without what the pass is there to remove."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 import numpy as np
 import pytest
 from differential import arguments, flat

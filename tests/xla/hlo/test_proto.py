@@ -5,6 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from cyxla.errors import DataLossError, InvalidArgumentError, OpError
 from cyxla.types import ElementType, Literal, Shape
 from cyxla.xla.hlo import OPCODES, HloModule, parse_module, parse_shape, to_text
@@ -12,8 +15,6 @@ from cyxla.xla.hlo.proto import from_proto, to_proto
 from cyxla.xla.hlo.proto.attributes import codec
 from cyxla.xla.hlo.proto.schema import messages
 from cyxla.xla.hlo.proto.values import read_literal, read_shape, write_literal, write_shape
-from hypothesis import given
-from hypothesis import strategies as st
 
 FIXTURE = (Path(__file__).parents[2] / "data" / "hlo_text.txt").read_text()
 PROGRAMS = {
@@ -201,6 +202,29 @@ BROKEN = {
 def test_a_broken_module_is_refused(name):
     with pytest.raises(InvalidArgumentError):
         from_proto(broken(BROKEN[name]))
+
+
+def test_a_schedule_names_each_instruction_once():
+    scheduled = SIMPLE.replace("HloModule m", "HloModule m, is_scheduled=true")
+    for change in (lambda ids: ids.pop(), lambda ids: ids.append(ids[0]), lambda ids: ids.append(77)):
+        with pytest.raises(InvalidArgumentError):
+            from_proto(broken(lambda m, c=change: c(m.schedule.sequences[0].value.instruction_ids), scheduled))
+
+
+def test_fields_have_the_numbers_of_xla():
+    message = as_proto(entry("a = f32[2,3,4] parameter(0)", "b = f32[2,4,5] parameter(1)", DOT))
+    dims = first(message, "dot").dot_dimension_numbers
+    numbers = dims.lhs_contracting_dimensions, dims.rhs_contracting_dimensions, dims.lhs_batch_dimensions
+    assert [list(n) for n in numbers] == [[2], [1], [0]]
+    assert list(dims.rhs_batch_dimensions) == [0]
+    raw = dims.SerializeToString()
+    assert raw == b"\x0a\x01\x02\x12\x01\x01\x1a\x01\x00\x22\x01\x00"
+
+
+DOT = (
+    "ROOT r = f32[2,3,5] dot(a, b), lhs_batch_dims={0}, lhs_contracting_dims={2}, "
+    "rhs_batch_dims={0}, rhs_contracting_dims={1}"
+)
 
 
 def test_a_huge_literal_without_data_takes_no_memory():

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from cyxla.errors import HloParseError
 from cyxla.types import ElementType, Literal, Shape
-from cyxla.xla.hlo import OPCODES, parse_module, parse_shape, to_text
+from cyxla.xla.hlo import OPCODES, HloModule, parse_module, parse_shape, to_text
+from cyxla.xla.hlo.attributes import (
+    ConvDims,
+    IotaTiles,
+    PaddingDim,
+    ReplicaGroups,
+    ResultAccuracy,
+    SliceDim,
+    WindowDim,
+)
 from cyxla.xla.hlo.text.lexer import Cursor, escape, unescape
 from cyxla.xla.hlo.text.literals import literal_text, read_literal
 
@@ -84,6 +93,34 @@ def test_noise_in_a_text_never_raises_anything_but_parse_errors(noise, name, rng
     at = rng.randrange(len(text))
     with suppress(HloParseError):
         parse_module(text[:at] + noise + text[at + rng.randrange(9) :])
+
+
+C = "a = f32[1,5,5,1] parameter(0)", "k = f32[3,3,1,1] parameter(1)"
+VALUES = [
+    # lines before, the instruction, an attribute and its value
+    (C, "f32[1,2,2,1] convolution(a, k), window={size=3x2 stride=2x1 pad=-1_0x0_2 lhs_dilate=1x3 rhs_dilate=2x1 "
+        "rhs_reversal=0x1}, dim_labels=b10f_01io->f0b1", "window",
+        (WindowDim(3, 2, -1, 0, 2, 1, False), WindowDim(2, 1, 0, 2, 1, 3, True))),
+    (C, "f32[1,2,2,1] convolution(a, k), window={size=3x3}, dim_labels=b10f_01io->f0b1", "dim_labels",
+        ConvDims(0, 3, (2, 1), 2, 3, (0, 1), 2, 0, (1, 3))),
+    (C, "f32[9] pad(a, k), padding=0_1_2x-3_4_5", "padding", (PaddingDim(0, 1, 2), PaddingDim(-3, 4, 5))),
+    (C, "f32[9] slice(a), slice={[1:2], [3:9:2]}", "slice", (SliceDim(1, 2), SliceDim(3, 9, 2))),
+    (C, "f32[9] all-gather(a), dimensions={0}, replica_groups=[2,2]<=[2,2]T(1,0)", "replica_groups",
+        ReplicaGroups(iota=IotaTiles((2, 2), (2, 2), (1, 0)))),
+    (C, "f32[9] collective-permute(a), source_target_pairs={{0,1},{2,3}}", "source_target_pairs", ((0, 1), (2, 3))),
+    (C, "f32[9] dot(a, k), lhs_batch_dims={0}, rhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_contracting_dims={3}",
+        "rhs_batch_dims", (1,)),
+    (C, "f32[9] tanh(a), result_accuracy={tolerance={atol=0.5,rtol=0.25,ulps=2}}", "result_accuracy",
+        ResultAccuracy("tolerance", 0.5, 0.25, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("before, text, attr, value", VALUES, ids=[v[2] for v in VALUES])
+def test_attributes_read_as(before, text, attr, value):
+    module = parse_module(entry(*before, f"ROOT r = {text}"))
+    assert module.entry.root.attrs[attr] == value
+    assert parse_module(to_text(module)).entry.root.attrs[attr] == value
+    assert HloModule.from_proto(module.to_proto()).entry.root.attrs == module.entry.root.attrs
 
 
 SPELLINGS = [
@@ -205,7 +242,8 @@ HOSTILE = {
         "p = f32[] parameter(0)", "q = f32[] " + "call(p), to_apply={ r = f32[] parameter(0) s = f32[] " * 9_999
     ),
     "deep sharding": entry("p = f32[] parameter(0), sharding=" + "{" * 20_000),
-    "doubled tuples": doubling(200),
+    "doubled tuples": doubling(40),
+    "tuples in tuples": entry("t0 = f32[] parameter(0)", *(f"t{i + 1} = tuple(t{i})" for i in range(3_000))),
     "many digits": entry(f"p = f32[] parameter({'9' * 100_000})"),
     "many digits of a size": entry(f"p = f32[{'9' * 100_000}] parameter(0)"),
     "overflowing sizes": entry("p = f32[4294967296,4294967296,4] parameter(0)"),

@@ -40,6 +40,14 @@ class Accumulator:
     total: Callable[[list[str]], str]
     lanes: int = 0
 
+    @property
+    def unit(self) -> str:
+        """An element that changes no total, in register type."""
+        if self.dtype.is_float and self.opcode in ("maximum", "minimum"):
+            infinity = "__builtin_inf()" if self.dtype is ElementType.F64 else "__builtin_inff()"
+            return infinity if self.opcode == "minimum" else f"-{infinity}"
+        return f"({self.variables[0][1]})"
+
     def join(self, init: str, total: str) -> str:
         """The declared result: a total and the initial value, rounded once."""
         return scalar.expression(self.opcode, self.dtype, [self.dtype, self.dtype], {}, [init, total])

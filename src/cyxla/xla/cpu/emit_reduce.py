@@ -15,11 +15,11 @@ from cyxla.xla.cpu import cost, emit_scalar, scalar
 from cyxla.xla.cpu.accumulate import Accumulator, accumulator
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_loop import (
-    Blocks, Box, Part, Region, Shell, Store, WHOLE, assemble, close, describe, lower, open_levels, split_region,
+    Blocks, Part, Region, Shell, Store, WHOLE, assemble, close, describe, lower, open_levels, split_region,
 )  # fmt: skip
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.fusion import Group
-from cyxla.xla.cpu.index_map import ZERO, Affine, Atom, Condition, Index, Space
+from cyxla.xla.cpu.index_map import ZERO, Affine, Atom, Condition, Index
 from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.lower import Body, Node, Reads
 from cyxla.xla.cpu.nest import Nest, collapse, reachable
@@ -33,7 +33,8 @@ _SMALL_BODY = 6  # nodes: bodies up to this size are unrolled
 _MAX_PARTS = 64
 _PART_NS = 20_000.0
 
-Elements = Callable[[Body, Sequence[Affine], Sequence[Affine]], list[Node]]  # (body, kept, reduced coordinates) -> what is combined
+# (body, kept coordinates, reduced coordinates) -> what is combined, and under which conditions
+Elements = Callable[[Body, Sequence[Affine], Sequence[Affine]], tuple[list[Node], tuple[Condition, ...]]]
 
 
 @dataclass
@@ -86,6 +87,7 @@ class Lowered:
     kept: list[tuple[Atom, int]]
     reduced: list[tuple[Atom, int]]
     dropped: set[Atom]
+    conditions: tuple[Condition, ...]
     before: list[Node] = field(default_factory=list)  # what the elements need
     after: list[Node] = field(default_factory=list)  # what the stores need
 
@@ -101,12 +103,12 @@ def reduce(group: Group) -> list[Step]:
     dims = arrays[0].shape.dims
     kept = [d for d in range(len(dims)) if d not in gone]
 
-    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> list[Node]:
+    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
         coordinates = [ZERO] * len(dims)
         for d, c in [*zip(kept, at, strict=True), *zip(gone, along, strict=True)]:
             coordinates[d] = c
         index = body.space.index(dims, tuple(coordinates))
-        return [body.value(a, index) for a in arrays]
+        return [body.value(a, index) for a in arrays], ()
 
     problem = Problem(group, root, tuple(dims[d] for d in kept), tuple(dims[d] for d in gone), elements, inits, own_leaves(root))
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
@@ -123,7 +125,7 @@ def reduce_window(group: Group) -> list[Step]:
     arrays, inits = root.operands[:count], root.operands[count:]
     dims, window = arrays[0].shape.dims, root.attrs["window"] or ()
 
-    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> list[Node]:
+    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
         space = body.space
         conditions, coordinates = [], []
         for o, w, n, spec in zip(at, along, dims, window, strict=True):
@@ -133,7 +135,7 @@ def reduce_window(group: Group) -> list[Step]:
                 conditions.append(Condition(space.remainder(place, spec.base_dilation), 0, 0))
                 place = space.quotient(place, spec.base_dilation)
             coordinates.append(place)
-        return _guarded(body, arrays, inits, conditions, coordinates)
+        return _guarded(body, arrays, conditions, coordinates)
 
     kept = root.shape.leaves()[0].dims
     problem = Problem(group, root, kept, tuple(w.size for w in window), elements, inits, own_leaves(root))
@@ -143,20 +145,15 @@ def reduce_window(group: Group) -> list[Step]:
 
 
 def _guarded(
-    body: Body, arrays: Sequence[Instruction], inits: Sequence[Instruction], conditions: list[Condition], coordinates: list[Affine]
-) -> list[Node]:
+    body: Body, arrays: Sequence[Instruction], conditions: list[Condition], coordinates: list[Affine]
+) -> tuple[list[Node], tuple[Condition, ...]]:
+    """Elements that exist where the conditions hold; elsewhere any element stands for them."""
     space, dims = body.space, arrays[0].shape.dims
-    fillers = [body.value(i, space.scalar) for i in inits]
-    if any(c.decided is False for c in conditions) or 0 in dims:
-        return fillers
-    unsettled = tuple(c for c in conditions if c.decided is None)
+    unsettled = tuple(c for c in conditions if c.decided is not True)
     if unsettled:
         coordinates = [space.choice(unsettled, c, n - 1) for c, n in zip(coordinates, dims, strict=True)]
     index = space.index(dims, tuple(coordinates))
-    found = [body.value(a, index) for a in arrays]
-    if not unsettled:
-        return found
-    return [body.node("guard", x.dtype, (x, f), unsettled) for x, f in zip(found, fillers, strict=True)]
+    return [body.value(a, index) for a in arrays], unsettled
 
 
 def _recognised(root: Instruction) -> Accumulator | None:
@@ -210,9 +207,9 @@ def _first_phase(problem: Problem, partial: Value) -> Problem:
 
 
 def _second_phase(problem: Problem, partial: Value, parts: int) -> Problem:
-    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> list[Node]:
+    def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
         index = body.space.index(partial.shape.dims, (*at, *along))
-        return [body.node("load", partial.shape.dtype, (), (body.reads.slot(partial), index.linear))]
+        return [body.node("load", partial.shape.dtype, (), (body.reads.slot(partial), index.linear))], ()
 
     return Problem(
         problem.group, problem.root, problem.kept, (parts,), elements, problem.inits, problem.results, problem.writes, problem.acc
@@ -238,7 +235,8 @@ def _lower(problem: Problem, reads: Reads, parts: int) -> Lowered:
     region = Region(tuple((0, n) for n in dims))
     while True:
         lowered = _lower_region(problem, region, dims, reads, parts)
-        forms = reachable([*lowered.elements, *(s.node for s in lowered.stores)], [s.form for s in lowered.stores])[1]
+        places = [s.form for s in lowered.stores] + [c.form for c in lowered.conditions]
+        forms = reachable([*lowered.elements, *(s.node for s in lowered.stores)], places)[1]
         split = split_region(forms, region)
         if split is None:
             return _collapsed(lowered, region, forms)
@@ -254,11 +252,14 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
         rank = len(problem.kept)
         at, along = index.coordinates[:rank], index.coordinates[rank:]
         made_nodes[:] = [body.node("given", v.shape.dtype, (), n) for n, v in enumerate(problem.results)]
-        elements = problem.elements(body, at, along)
+        elements, conditions = problem.elements(body, at, along)
+        if conditions and problem.acc is not None:  # padding changes nothing: it is the combiner's unit
+            unit = body.node("constant", elements[0].dtype, (), problem.acc.unit)
+            elements, conditions = [body.node("guard", elements[0].dtype, (elements[0], unit), conditions)], ()
         inits = [body.value(i, body.space.scalar) for i in problem.inits]
         out = body.space.index(problem.kept, tuple(at))
         stores = _stores(problem, body, out, made_nodes, parts)
-        made[""] = Lowered(problem, body, elements, inits, made_nodes, stores, [], [], set())
+        made[""] = Lowered(problem, body, elements, inits, made_nodes, stores, [], [], set(), conditions)
         return stores
 
     lower(region, dims, set(problem.group.instructions), reads, place, given)
@@ -286,7 +287,7 @@ def _collapsed(lowered: Lowered, region: Region, forms: list[Affine]) -> Lowered
     lowered.kept, gone = collapse(loops[:count], forms)
     lowered.reduced, also = collapse(loops[count:], forms)
     lowered.dropped = gone | also | {a for a, n in loops if n == 1}
-    lowered.before = reachable([*lowered.elements, *lowered.inits])[0]
+    lowered.before = reachable([*lowered.elements, *lowered.inits], [c.form for c in lowered.conditions])[0]
     lowered.after = reachable([s.node for s in lowered.stores], [s.form for s in lowered.stores])[0]
     return lowered
 
@@ -341,18 +342,6 @@ def _write_stores(lowered: Lowered, nest: Nest) -> None:
         nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
 
 
-def _join(lowered: Lowered, nest: Nest, inits: Nest, total: str) -> str:
-    """The result: total and initial value."""
-    acc = lowered.problem.acc
-    assert acc is not None
-    writer = nest.writers[-1]
-    kept = writer.local(scalar.register_type(acc.kept), total)
-    if not lowered.problem.joined:
-        return kept
-    init = inits.text(lowered.inits[0])
-    return writer.local(scalar.register_type(acc.dtype), acc.join(init, kept))
-
-
 def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list[tuple[str, str, str]]:
     """(counter, first, end) of the reduced loops; the outermost is cut into parts."""
     found = [(name, "0", str(n)) for name, n in levels]
@@ -382,9 +371,7 @@ def _by_rows(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts:
     units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], Blocks(False, 1, 1, 0, 1, True), tasks, parts)
     with writer.block(""):
         _row(lowered, nest, writer, blocked, parts)
-        result = CWriter()
-        ending = _join_lines(lowered, nest, result, _row_total(acc))
-        writer.lines(ending)
+        writer.lines(_join_lines(lowered, nest, CWriter(), _row_total(acc)))
         writer.lines(after.writers[-1].written)
     close(writer, opened)
     return units
@@ -578,6 +565,7 @@ def _serially(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts
     nest = Nest(lowered.body, [*kept, *reduced, dummy], shell.names.child(), scalar=True)
     nest.dropped, nest.tables = lowered.dropped, shell.tables
     nest.write(lowered.before)
+    condition = nest.conditions(lowered.conditions) if lowered.conditions else ""
     after = _nest_of_results(lowered, shell, [*kept, dummy], [f"acc{n}" for n in range(len(lowered.given))])
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
@@ -588,13 +576,13 @@ def _serially(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts
             source = lowered.inits[n] if problem.joined else lowered.elements[n]
             writer.line(f"{scalar.register_type(element.dtype)} acc{n} = {nest.text(source)};")
         if problem.joined and 0 not in problem.reduced:
-            _serial_loops(lowered, nest, writer, len(kept))
+            _serial_loops(lowered, nest, writer, len(kept), condition)
         writer.lines(after.writers[-1].written)
     close(writer, opened)
     return units
 
 
-def _serial_loops(lowered: Lowered, nest: Nest, writer: CWriter, start: int) -> None:
+def _serial_loops(lowered: Lowered, nest: Nest, writer: CWriter, start: int, condition: str) -> None:
     for i, (_, n) in enumerate(lowered.reduced):
         name = nest.counter(start + i)
         writer.line(f"for (int64_t {name} = 0; {name} < {n}; ++{name}) {{")
@@ -608,7 +596,7 @@ def _serial_loops(lowered: Lowered, nest: Nest, writer: CWriter, start: int) -> 
     for n, (node, result) in enumerate(zip(lowered.given, results, strict=True)):
         inner.line(f"const {scalar.register_type(node.dtype)} next{n} = {result};")
     inner.lines([f"acc{n} = next{n};" for n in range(count)])
-    with writer.block(""):
+    with writer.block(f"if {condition}" if condition else ""):
         writer.lines(inner.written)
     close(writer, len(lowered.reduced))
 
@@ -620,5 +608,3 @@ def _check(ins: Instruction) -> str | None:
 
 
 fusible("reduce", "reduce-window", check=_check)
-
-_ = (Box, Space, _join)

@@ -15,7 +15,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.kernel import Value
-from cyxla.xla.cpu.values import passes_on, resolve
+from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import OPCODES, Instruction
 
 TABLE_ELEMENTS = 16  # constants up to this size are part of the text
@@ -90,6 +90,7 @@ class Body:
         self._numbered: dict[tuple[Any, ...], Node] = {}
         self._known: dict[_Request, Node] = {}
         self._integers: dict[Node, int] = {}
+        self._given_instructions = {v.instruction for v in self.given}
 
     # ------------------------------------------------------------------------------------------------ nodes
     def node(self, kind: str, dtype: ElementType, operands: tuple[Node, ...] = (), data: Any = None) -> Node:
@@ -142,7 +143,7 @@ class Body:
             return known
         if ins.opcode == "constant":
             return self._constant(ins, index)
-        if passes_on(ins) or ins not in self.inside or ins.opcode == "get-tuple-element":
+        if ins not in self.inside or ins in self._given_instructions:
             source = resolve(ins)
             if source in self.given:
                 return self.given[source](index.at(source.shape.dims))

@@ -105,6 +105,7 @@ class Computation:
 
     def replace_operand(self, user: Instruction, index: int, new: Instruction) -> None:
         """Make `user` read `new` as its operand number `index`."""
+        index = range(len(user.operands))[index]
         old = user.operands[index]
         if not old.shape.compatible(new.shape):
             raise ShapeError(f"operand {index} of {user!r} is {old.shape}, its replacement {new.shape}")
@@ -117,6 +118,8 @@ class Computation:
         """Make every reader of `old`, and the root, read `new` instead."""
         if not old.shape.compatible(new.shape):
             raise ShapeError(f"{old!r} cannot be replaced by {new!r}")
+        if old is new:
+            return
         for user in list(old.users):
             if user is not new:
                 user.operands = tuple(new if o is old else o for o in user.operands)

@@ -62,6 +62,8 @@ ERRORS = [
     (["a = f32[2] constant({1, one})"], (4, 27), "a number"),
     (["a = s32[2,2] constant({1, 2, 3, 4})"], (4, 26), "expected '{'"),
     (["a = s32[2] constant({1, 2, 3})"], (4, 30), "3 elements"),
+    (["a = c64[] constant((1, true))"], (4, 26), "complex"),
+    (["a = c64[1] constant({(true, 1)})"], (4, 25), "complex"),
     (["a = f32[] constant(1e40)"], (4, 22), "out of range"),
     (["a = f32[] constant(nan(0x800000))"], (4, 22), "payload"),
     (["a = f32[8] parameter(0), sharding={sideways}"], (4, 38), "no word of a sharding"),

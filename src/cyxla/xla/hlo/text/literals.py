@@ -25,11 +25,13 @@ _ONE_NAN |= dict.fromkeys((ElementType.F8E4M3B11FNUZ, ElementType.F8E5M2FNUZ, El
 _SIGNED_NAN = {ElementType.F8E4M3FN}
 
 _DECIMAL = r"-?+[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+"
-_NUMBER = rf"-?nan(?:\(0x[0-9a-fA-F]++\))?+|-?inf|true|false|{_DECIMAL}"
+_REAL = rf"-?nan(?:\(0x[0-9a-fA-F]++\))?+|-?inf|{_DECIMAL}"
+_NUMBER = rf"{_REAL}|true|false"
 _VALUE = pattern(rf"({_NUMBER})(?![\w.])")
-_COMPLEX = pattern(rf"\({WS}({_NUMBER}){WS},{WS}({_NUMBER}){WS}\)")
+_COMPLEX = pattern(rf"\({WS}({_REAL}){WS},{WS}({_REAL}){WS}\)")
+_PART = pattern(rf"({_REAL})(?![\w.])")
 _SCALAR = pattern(rf"({_NUMBER})(?![\w.])")
-_SCALAR_COMPLEX = pattern(rf"(\({WS}(?:{_NUMBER}){WS},{WS}(?:{_NUMBER}){WS}\))")
+_SCALAR_COMPLEX = pattern(rf"(\({WS}(?:{_REAL}){WS},{WS}(?:{_REAL}){WS}\))")
 _ROW = pattern(r"\{([^{}]*+)\}")
 _ELIDED = pattern(rf"\{{{WS}\.\.\.{WS}\}}")
 _PLAIN_FLOATS = re.compile(rf"(?:{WS}{_DECIMAL}{WS},)*+", re.ASCII)
@@ -111,7 +113,7 @@ def _scalar(c: Cursor, dtype: ElementType) -> _Row:
 def _bad_complex(c: Cursor) -> HloParseError:
     c.expect("(", "before the parts of a complex number")
     for follows in (",", ")"):
-        if c.match(_SCALAR) is None:
+        if c.match(_PART) is None:
             break
         c.expect(follows, "in a complex number (re, im)")
     return c.error(f"expected a part of a complex number, found {c.seen()}")

@@ -131,6 +131,7 @@ def wrapped_root(ins: Instruction) -> Instruction | None:
     return root if whole and same and told and root.opcode not in _NO_SUGAR and not root.extras else None
 
 
+_MAX_CHAIN = 1_000  # updates between start and done; longer chains are printed without sugar
 # `copy-start` and its like are opcodes of their own.
 _NO_SUGAR = {"parameter", "constant", "async-start", "async-update", "async-done"}
 _NO_SUGAR |= {"all-reduce", "all-gather", "collective-permute", "copy", "send", "recv"}
@@ -220,7 +221,9 @@ def _opcode(ins: Instruction, wrapped: Instruction | None) -> str:
 
 
 def _chain_start(ins: Instruction) -> Instruction | None:
-    while ins.opcode in ("async-update", "async-done"):
+    for _ in range(_MAX_CHAIN):
+        if ins.opcode not in ("async-update", "async-done"):
+            break
         ins = ins.operands[0]
     return ins if ins.opcode == "async-start" else None
 

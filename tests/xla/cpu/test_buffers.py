@@ -8,7 +8,7 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.arena import ALIGN, Temporary, place
 from cyxla.xla.cpu.buffers import Buffers, assign
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.plan import ConditionalNode, KernelNode, Plan, WhileNode
+from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Plan, WhileNode
 from cyxla.xla.hlo import Computation
 
 TURNS = 3

@@ -167,3 +167,19 @@ def test_a_chain_of_twenty_thousand():
 def test_tokens_are_no_results():
     with pytest.raises(UnimplementedError, match="token"):
         cyxla.compile("HloModule m\nENTRY e { ROOT t = token[] after-all() }")
+
+
+def test_a_dump_shows_every_stage(tmp_path, monkeypatch):
+    monkeypatch.setenv("CYXLA_DUMP", str(tmp_path))
+    text = """HloModule m
+f { x = f32[4] parameter(0) ROOT y = f32[4] negate(x) }
+ENTRY e { x = f32[4] parameter(0) ROOT r = f32[4] call(x), to_apply=f }"""
+    for _ in range(2):  # a program from the cache has no stages
+        cyxla.compile(text)
+        (folder,) = tmp_path.iterdir()
+        names = sorted(p.name for p in folder.iterdir())
+        assert names == ["00_input.hlo", "01_inline.hlo", "02_dce.hlo", "buffers.txt", "explain.txt", "seconds.json", "unit0.c"]
+        assert "call" not in (folder / "02_dce.hlo").read_text()
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()

@@ -11,7 +11,7 @@ from cyxla.types import Literal
 from cyxla.xla.cpu.arena import Temporary, place
 from cyxla.xla.cpu.kernel import Value
 from cyxla.xla.cpu.lifetimes import Life, Lifetimes, lifetimes
-from cyxla.xla.cpu.plan import Node, Plan
+from cyxla.xla.cpu.nodes import Node, Plan
 
 
 class Place(NamedTuple):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +14,12 @@ from cyxla.xla.cpu import cache as store
 from cyxla.xla.cpu import kernels as _kernels  # registers the emitters
 from cyxla.xla.cpu import native, toolchain
 from cyxla.xla.cpu.buffers import Buffers, assign
+from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.emit_module import Source, emit_module
 from cyxla.xla.cpu.emitters import can_emit
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
-from cyxla.xla.cpu.plan import CONTROL_FLOW, MAX_NESTING, Plan, plan
+from cyxla.xla.cpu.nodes import Plan
+from cyxla.xla.cpu.plan import CONTROL_FLOW, MAX_NESTING, plan
 from cyxla.xla.cpu.values import passes_on
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
 from cyxla.xla.passes import (
@@ -64,29 +67,26 @@ class CpuCompiler(Compiler):
         """Compile a verified module, or find it compiled: then no pass runs and no C is written."""
         tools = toolchain.require()
         cache = store.open_cache() if options.cache else None
+        dump = Dump(module)
         if cache is None:
-            return self._build(module, options, tools, None, "")
-        key = tools.module_key(module.fingerprint(), options.key())
-        found = self._cached(module, options, cache, key)
+            return self._build(module, options, dump, _Target(tools))
+        target = _Target(tools, cache, tools.module_key(module.fingerprint(), options.key()))
+        if dump.active:
+            return self._build(module, options, dump, target)
+        found = self._cached(module, options, target)
         if found is not None:
             return found
-        with cache.building(key):
-            return self._cached(module, options, cache, key) or self._build(module, options, tools, cache, key)
+        with cache.building(target.key):
+            return self._cached(module, options, target) or self._build(module, options, dump, target)
 
     def run_hlo_passes(self, module: HloModule, options: CompileOptions) -> HloModule:
         """Bring a copy of the module into the form that has kernels."""
-        _check_interface(module)
-        twin = clone(module)
-        checked = config.get("VERIFY")
-        for name, run in PASSES:
-            if name not in options.disabled_passes and run(twin) and checked:
-                verify(twin)
-        return twin
+        return self._run_passes(module, options, Dump(module))
 
     def run_backend(self, module: HloModule, options: CompileOptions) -> CpuExecutable:
         """Make native code of a module that went through `run_hlo_passes`."""
-        cache = store.open_cache() if options.cache else None
-        return self._finish(module, module, options, toolchain.require(), cache, "")
+        target = _Target(toolchain.require(), store.open_cache() if options.cache else None)
+        return self._finish(module, module, options, Dump(module), target)
 
     def emit(self, module: HloModule) -> tuple[Plan, Buffers, Source]:
         """Plan a module that went through `run_hlo_passes` and write its C.
@@ -101,40 +101,65 @@ class CpuCompiler(Compiler):
         buffers = assign(planned)
         return planned, buffers, emit_module(planned, buffers)
 
-    def _cached(
-        self, module: HloModule, options: CompileOptions, cache: store.DiskCache, key: str
-    ) -> CpuExecutable | None:
-        found = cache.get_module(key)
+    def _run_passes(self, module: HloModule, options: CompileOptions, dump: Dump) -> HloModule:
+        _check_interface(module)
+        dump.hlo("input", module)
+        twin = clone(module)
+        checked = config.get("VERIFY")
+        for name, run in PASSES:
+            if name in options.disabled_passes:
+                continue
+            with dump.timed(name):
+                changed = run(twin)
+            if changed:
+                dump.hlo(name, twin)
+            if changed and checked:
+                verify(twin)
+        return twin
+
+    def _cached(self, module: HloModule, options: CompileOptions, target: _Target) -> CpuExecutable | None:
+        assert target.cache is not None
+        found = target.cache.get_module(target.key)
         if found is None:
             return None
         manifest = Manifest.from_json(found.manifest)
-        library = native.load(found.path)
-        return CpuExecutable(module, library, manifest, found.constants, self, options)
+        return CpuExecutable(module, native.load(found.path), manifest, found.constants, self, options)
 
-    def _build(
-        self,
-        module: HloModule,
-        options: CompileOptions,
-        tools: toolchain.Toolchain,
-        cache: store.DiskCache | None,
-        key: str,
-    ) -> CpuExecutable:
-        return self._finish(module, self.run_hlo_passes(module, options), options, tools, cache, key)
+    def _build(self, module: HloModule, options: CompileOptions, dump: Dump, target: _Target) -> CpuExecutable:
+        return self._finish(module, self._run_passes(module, options, dump), options, dump, target)
 
     def _finish(
-        self, module: HloModule, optimized: HloModule, options: CompileOptions, tools: toolchain.Toolchain,
-        cache: store.DiskCache | None, key: str,
-    ) -> CpuExecutable:  # fmt: skip
-        planned, buffers, source = self.emit(optimized)
+        self, module: HloModule, optimized: HloModule, options: CompileOptions, dump: Dump, target: _Target
+    ) -> CpuExecutable:
+        with dump.timed("emit"):
+            planned, buffers, source = self.emit(optimized)
+        dump.buffers(buffers)
+        for number, text in enumerate(source.units):
+            dump.text(f"unit{number}.c", text)
         manifest = Manifest.of(planned, buffers)
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
-        if cache is not None and key:
-            image = tools.compile([toolchain.Unit(text) for text in source.units], cache)
-            path = cache.put_module(key, manifest.to_json(), image, constants)
-            library = native.load(path, image)
-        else:
-            library = native.build_library(source.units, toolchain=tools, cache=cache)
-        return CpuExecutable(module, library, manifest, constants, self, options)
+        with dump.timed("compile"):
+            library = target.library(source, manifest, constants)
+        executable = CpuExecutable(module, library, manifest, constants, self, options)
+        if dump.active:
+            dump.text("explain.txt", executable.explain() + "\n")
+        return executable
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What to compile with, and where to keep the result: under no key, only the shared object is kept."""
+
+    tools: toolchain.Toolchain
+    cache: store.DiskCache | None = None
+    key: str = ""
+
+    def library(self, source: Source, manifest: Manifest, constants: Sequence[memoryview]) -> native.Library:
+        """Compile, keep and load."""
+        if self.cache is None or not self.key:
+            return native.build_library(source.units, toolchain=self.tools, cache=self.cache)
+        image = self.tools.compile([toolchain.Unit(text) for text in source.units], self.cache)
+        return native.load(self.cache.put_module(self.key, manifest.to_json(), image, constants), image)
 
 
 def check_supported(module: HloModule) -> None:

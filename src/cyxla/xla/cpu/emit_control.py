@@ -8,7 +8,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.buffers import Buffers, Copy, Place
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.plan import ConditionalNode, KernelNode, Node, Plan, WhileNode
+from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 
 POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
 CHUNK = 250  # calls in one C function: the time of a compiler grows faster than the length of a function

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cyxla.xla.cpu.buffers import Buffers
 from cyxla.xla.cpu.emit_control import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.kernel import Kernel
-from cyxla.xla.cpu.plan import Plan
+from cyxla.xla.cpu.nodes import Plan
 from cyxla.xla.cpu.prelude import prelude
 from cyxla.xla.cpu.toolchain import MAX_JOBS
 

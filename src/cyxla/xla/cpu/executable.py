@@ -15,7 +15,7 @@ from cyxla.types import ElementType, Shape, element_type
 from cyxla.xla.cpu.buffers import Buffers
 from cyxla.xla.cpu.emit_module import ENTRY, Source
 from cyxla.xla.cpu.native import Library, Program
-from cyxla.xla.cpu.plan import Plan
+from cyxla.xla.cpu.nodes import Plan
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Executable
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from cyxla.errors import InternalError
 from cyxla.xla.cpu.kernel import Value
-from cyxla.xla.cpu.plan import ConditionalNode, KernelNode, Node, Plan, WhileNode
+from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 
 
 class Life:

@@ -1,0 +1,116 @@
+"""What a computation becomes: kernels, loops and branches in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cyxla.xla.cpu.kernel import Step, Value
+from cyxla.xla.hlo import Computation
+
+
+@dataclass(frozen=True, eq=False)
+class KernelNode:
+    """One kernel, called once."""
+
+    step: Step
+
+    @property
+    def cost(self) -> float:
+        """Estimated ns."""
+        return self.step.kernel.cost
+
+
+@dataclass(frozen=True, eq=False)
+class WhileNode:
+    """A loop over a state of arrays.
+
+    Attributes
+    ----------
+    initial : list of Value
+        The state before the first turn.
+    state : list of Value
+        The state after the last.
+    condition, body : Plan
+        Both take the state; the one results in a predicate, the other in the next state.
+    """
+
+    initial: list[Value]
+    state: list[Value]
+    condition: Plan
+    body: Plan
+
+    @property
+    def cost(self) -> float:
+        """Estimated ns of one turn."""
+        return self.condition.cost + self.body.cost
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalNode:
+    """A choice between computations; a selector outside their range picks the last.
+
+    Attributes
+    ----------
+    selector : Value
+        A predicate (true picks branch 0, false branch 1) or a number.
+    branches : list of Plan
+        What there is to choose from.
+    arguments : list of list of Value
+        What each branch takes.
+    results : list of Value
+        What the chosen branch results in.
+    """
+
+    selector: Value
+    branches: list[Plan]
+    arguments: list[list[Value]]
+    results: list[Value]
+
+    @property
+    def cost(self) -> float:
+        """Estimated ns of the longest branch."""
+        return max(b.cost for b in self.branches)
+
+
+Node: TypeAlias = KernelNode | WhileNode | ConditionalNode
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What runs a computation.
+
+    Attributes
+    ----------
+    computation : Computation
+        What it came from.
+    nodes : list of Node
+        In the order they run.
+    parameters : list of Value
+        The array leaves of all parameters, in order.
+    results : list of Value
+        The array leaves of the root, in order; a leaf may be a parameter, a constant, or stand there twice.
+    """
+
+    computation: Computation
+    nodes: list[Node]
+    parameters: list[Value]
+    results: list[Value]
+
+    @property
+    def cost(self) -> float:
+        """Estimated ns, each loop counted as one turn."""
+        return sum(n.cost for n in self.nodes) + 1.0
+
+    def steps(self) -> Iterator[Step]:
+        """All calls of kernels, those inside loops and branches included."""
+        for node in self.nodes:
+            if isinstance(node, KernelNode):
+                yield node.step
+            elif isinstance(node, WhileNode):
+                yield from node.condition.steps()
+                yield from node.body.steps()
+            else:
+                for branch in node.branches:
+                    yield from branch.steps()

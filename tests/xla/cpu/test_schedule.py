@@ -1,0 +1,56 @@
+"""The order of nodes: right for every program, and kind to what can work in place."""
+
+import random
+
+import pytest
+
+from cyxla.types import Shape
+from cyxla.xla.cpu.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.nodes import KernelNode
+from cyxla.xla.cpu.schedule import overwriters_last
+from cyxla.xla.hlo import Computation
+
+COMPUTATION = Computation("c")
+
+
+def value() -> Value:
+    return Value(COMPUTATION.add("iota", (), {"iota_dimension": 0}, shape=Shape.array("f32", (4,))))
+
+
+def node(reads: list[Value], writes: list[Value], in_place: tuple = ()) -> KernelNode:
+    return KernelNode(Step(Kernel("KERNEL"), tuple(reads), tuple(writes), in_place))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_node_once_and_after_what_it_reads(seed):
+    rng = random.Random(seed)
+    pool = [value() for _ in range(3)]
+    given, nodes = set(pool), []
+    for _ in range(30):
+        reads = [rng.choice(pool) for _ in range(rng.randint(1, 3))]
+        writes = [value() for _ in range(rng.randint(1, 2))]
+        nodes.append(node(reads, writes, tuple((0, r) for r in range(len(reads)) if rng.random() < 0.5)))
+        pool += writes
+    order = overwriters_last(nodes)
+    assert sorted(map(id, order)) == sorted(map(id, nodes))
+    for n in order:
+        assert given.issuperset(n.step.reads)
+        given.update(n.step.writes)
+
+
+def test_what_can_overwrite_waits_for_the_other_readers():
+    x, new, other, last = (value() for _ in range(4))
+    counter, reader, late = node([x], [new], ((0, 0),)), node([x], [other]), node([other, x], [last])
+    assert overwriters_last([counter, reader, late]) == [reader, late, counter]
+
+
+def test_nothing_else_moves():
+    x, a, b, c = (value() for _ in range(4))
+    nodes = [node([x], [a]), node([x], [b]), node([a], [c], ((0, 0),))]
+    assert overwriters_last(nodes) == nodes
+
+
+def test_two_that_wait_for_each_other_keep_their_order():
+    x, a, b = (value() for _ in range(3))
+    nodes = [node([x], [a], ((0, 0),)), node([x], [b], ((0, 0),))]
+    assert overwriters_last(nodes) == nodes

@@ -49,10 +49,11 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
 
 def _arrays(path: str) -> list[Array]:
     try:
-        loaded = np.load(path, allow_pickle=False)
+        with Path(path).open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return [loaded] if isinstance(loaded, np.ndarray) else [loaded[name] for name in loaded.files]
     except (ValueError, EOFError, BadZipFile) as error:
         raise InvalidArgumentError(f"{path} holds no arrays: {error}", hint="give an .npy or .npz file") from None
-    return [loaded] if isinstance(loaded, np.ndarray) else [loaded[name] for name in loaded.files]
 
 
 def _typed(array: Array, shape: Shape) -> Array:

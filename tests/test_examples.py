@@ -1,0 +1,71 @@
+"""What the documents show runs as it stands there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.tools.ops import markdown
+from cyxla.xla.service import register_compiler
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(name, language):
+    found = re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / name).read_text(), re.DOTALL | re.MULTILINE)
+    return [code for kind, code in found if kind == language]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_examples_run(path, tmp_path):
+    words = [sys.executable, "-W", "error", str(path)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_the_readme_runs(capsys):
+    known, (first, second) = {}, blocks("README.md", "python")
+    exec(first, known)
+    interpreted = cyxla.compile(known["program"], platform="interpreter")
+    want = interpreted(np.linspace(-3, 3, 1000, dtype=np.float32))
+    np.testing.assert_allclose(known["y"], want, rtol=1e-5, atol=1e-6)
+    exec(second, known)
+    np.testing.assert_array_equal(known["z"], np.full(1000, 2, np.float32))
+    assert "1 kernels" in capsys.readouterr().out
+
+
+def test_the_readme_names_real_verbs():
+    from cyxla.tools.main import parser
+
+    commands = [line for block in blocks("README.md", "") for line in block.splitlines() if line.startswith("cyxla ")]
+    assert len(commands) >= 5
+    for line in commands:
+        assert parser().parse_args(line.split()[1:]).verb == line.split()[1]
+
+
+def test_the_plugin_of_the_documents_works():
+    known = {}
+    exec(blocks("docs/plugins.md", "python")[0], known)
+    register_compiler("documented", known["ToyCompiler"])
+    run = cyxla.compile("ENTRY e { x = f32[3] parameter(0) ROOT y = f32[3] add(x, x) }", platform="documented")
+    np.testing.assert_array_equal(run(np.arange(3, dtype=np.float32)), [0, 2, 4])
+    assert run.explain() == "evaluated on NumPy"
+
+
+def test_the_list_of_opcodes_is_up_to_date():
+    """``make docs`` writes it."""
+    assert (ROOT / "docs" / "opcodes.md").read_text() == markdown()
+
+
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+        assert (path.parent / target).exists(), target

@@ -16,7 +16,7 @@ from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.opcode import Attr, default_comparison
 from cyxla.xla.hlo.text.attributes import COMMON, kind_of
 from cyxla.xla.hlo.text.header import header_text, stack_frames_text
-from cyxla.xla.hlo.text.lexer import quote
+from cyxla.xla.hlo.text.lexer import KEYWORDS, quote
 from cyxla.xla.hlo.text.literals import literal_text
 from cyxla.xla.hlo.text.names import PRINTED_CALLS
 
@@ -51,7 +51,8 @@ def to_text(module: HloModule) -> str:
     names = Naming().assign(computations, orders)
     entry = module.entry
     layout = module.config.entry_layout or EntryLayout(tuple(p.shape for p in entry.parameters), entry.root.shape)
-    parts = [header_text(_clean(module.name) or "_", module.config, layout), "\n\n"]
+    name = _clean(module.name)
+    parts = [header_text(f"_{name}" if name in ("", *KEYWORDS) else name, module.config, layout), "\n\n"]
     parts += [stack_frames_text(module.config.stack_frames)]
     parts += ["\n\n".join(_computation_text(c, orders[c], names, c is entry) for c in computations), "\n"]
     return "".join(parts)

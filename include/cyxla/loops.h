@@ -142,3 +142,280 @@ static inline double cyx_fold_multiply_f64(double *acc) {
     for (int j = 0; j < w; ++j) acc[j] = acc[j] * acc[j + w];
   return acc[0];
 }
+
+typedef uint8_t cyx_tile_1_item __attribute__((aligned(1), may_alias));
+
+static inline void cyx_tile_1(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
+  uint8_t *t = to;
+  const cyx_tile_1_item *f = from;
+  for (int64_t k = 0; k < columns; ++k)
+    for (int64_t r = 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
+}
+
+typedef uint16_t cyx_tile_2_item __attribute__((aligned(1), may_alias));
+
+static inline void cyx_tile_2(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
+  uint16_t *t = to;
+  const cyx_tile_2_item *f = from;
+  for (int64_t k = 0; k < columns; ++k)
+    for (int64_t r = 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
+}
+
+typedef uint32_t cyx_tile_4_item __attribute__((aligned(1), may_alias));
+
+/* Transpose a square of one vector's width: row i of the target is column i of the source. The widest vectors of the target. */
+#if defined(__AVX512F__)
+#define CYX_SQUARE_4 16
+#define CYX_SHUFFLE_4(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+typedef uint32_t cyx_square_4_vector __attribute__((vector_size(64), aligned(1), may_alias));
+static inline __attribute__((always_inline)) void cyx_square_4(uint32_t *to, int64_t to_step, const cyx_tile_4_item *from, int64_t step) {
+  cyx_square_4_vector v0 = *(const cyx_square_4_vector *)(from + 0 * step), w0;
+  cyx_square_4_vector v1 = *(const cyx_square_4_vector *)(from + 1 * step), w1;
+  cyx_square_4_vector v2 = *(const cyx_square_4_vector *)(from + 2 * step), w2;
+  cyx_square_4_vector v3 = *(const cyx_square_4_vector *)(from + 3 * step), w3;
+  cyx_square_4_vector v4 = *(const cyx_square_4_vector *)(from + 4 * step), w4;
+  cyx_square_4_vector v5 = *(const cyx_square_4_vector *)(from + 5 * step), w5;
+  cyx_square_4_vector v6 = *(const cyx_square_4_vector *)(from + 6 * step), w6;
+  cyx_square_4_vector v7 = *(const cyx_square_4_vector *)(from + 7 * step), w7;
+  cyx_square_4_vector v8 = *(const cyx_square_4_vector *)(from + 8 * step), w8;
+  cyx_square_4_vector v9 = *(const cyx_square_4_vector *)(from + 9 * step), w9;
+  cyx_square_4_vector v10 = *(const cyx_square_4_vector *)(from + 10 * step), w10;
+  cyx_square_4_vector v11 = *(const cyx_square_4_vector *)(from + 11 * step), w11;
+  cyx_square_4_vector v12 = *(const cyx_square_4_vector *)(from + 12 * step), w12;
+  cyx_square_4_vector v13 = *(const cyx_square_4_vector *)(from + 13 * step), w13;
+  cyx_square_4_vector v14 = *(const cyx_square_4_vector *)(from + 14 * step), w14;
+  cyx_square_4_vector v15 = *(const cyx_square_4_vector *)(from + 15 * step), w15;
+  w0 = CYX_SHUFFLE_4(v0, v8, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  w8 = CYX_SHUFFLE_4(v0, v8, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  w1 = CYX_SHUFFLE_4(v1, v9, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  w9 = CYX_SHUFFLE_4(v1, v9, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  w2 = CYX_SHUFFLE_4(v2, v10, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  w10 = CYX_SHUFFLE_4(v2, v10, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  w3 = CYX_SHUFFLE_4(v3, v11, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  w11 = CYX_SHUFFLE_4(v3, v11, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  w4 = CYX_SHUFFLE_4(v4, v12, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  w12 = CYX_SHUFFLE_4(v4, v12, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  w5 = CYX_SHUFFLE_4(v5, v13, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  w13 = CYX_SHUFFLE_4(v5, v13, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  w6 = CYX_SHUFFLE_4(v6, v14, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  w14 = CYX_SHUFFLE_4(v6, v14, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  w7 = CYX_SHUFFLE_4(v7, v15, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+  w15 = CYX_SHUFFLE_4(v7, v15, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+  v0 = CYX_SHUFFLE_4(w0, w4, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  v4 = CYX_SHUFFLE_4(w0, w4, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  v1 = CYX_SHUFFLE_4(w1, w5, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  v5 = CYX_SHUFFLE_4(w1, w5, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  v2 = CYX_SHUFFLE_4(w2, w6, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  v6 = CYX_SHUFFLE_4(w2, w6, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  v3 = CYX_SHUFFLE_4(w3, w7, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  v7 = CYX_SHUFFLE_4(w3, w7, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  v8 = CYX_SHUFFLE_4(w8, w12, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  v12 = CYX_SHUFFLE_4(w8, w12, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  v9 = CYX_SHUFFLE_4(w9, w13, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  v13 = CYX_SHUFFLE_4(w9, w13, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  v10 = CYX_SHUFFLE_4(w10, w14, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  v14 = CYX_SHUFFLE_4(w10, w14, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  v11 = CYX_SHUFFLE_4(w11, w15, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27);
+  v15 = CYX_SHUFFLE_4(w11, w15, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+  w0 = CYX_SHUFFLE_4(v0, v2, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  w2 = CYX_SHUFFLE_4(v0, v2, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  w1 = CYX_SHUFFLE_4(v1, v3, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  w3 = CYX_SHUFFLE_4(v1, v3, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  w4 = CYX_SHUFFLE_4(v4, v6, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  w6 = CYX_SHUFFLE_4(v4, v6, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  w5 = CYX_SHUFFLE_4(v5, v7, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  w7 = CYX_SHUFFLE_4(v5, v7, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  w8 = CYX_SHUFFLE_4(v8, v10, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  w10 = CYX_SHUFFLE_4(v8, v10, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  w9 = CYX_SHUFFLE_4(v9, v11, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  w11 = CYX_SHUFFLE_4(v9, v11, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  w12 = CYX_SHUFFLE_4(v12, v14, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  w14 = CYX_SHUFFLE_4(v12, v14, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  w13 = CYX_SHUFFLE_4(v13, v15, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+  w15 = CYX_SHUFFLE_4(v13, v15, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+  v0 = CYX_SHUFFLE_4(w0, w1, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  v1 = CYX_SHUFFLE_4(w0, w1, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  v2 = CYX_SHUFFLE_4(w2, w3, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  v3 = CYX_SHUFFLE_4(w2, w3, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  v4 = CYX_SHUFFLE_4(w4, w5, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  v5 = CYX_SHUFFLE_4(w4, w5, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  v6 = CYX_SHUFFLE_4(w6, w7, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  v7 = CYX_SHUFFLE_4(w6, w7, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  v8 = CYX_SHUFFLE_4(w8, w9, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  v9 = CYX_SHUFFLE_4(w8, w9, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  v10 = CYX_SHUFFLE_4(w10, w11, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  v11 = CYX_SHUFFLE_4(w10, w11, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  v12 = CYX_SHUFFLE_4(w12, w13, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  v13 = CYX_SHUFFLE_4(w12, w13, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  v14 = CYX_SHUFFLE_4(w14, w15, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30);
+  v15 = CYX_SHUFFLE_4(w14, w15, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
+  *(cyx_square_4_vector *)(to + 0 * to_step) = v0;
+  *(cyx_square_4_vector *)(to + 1 * to_step) = v1;
+  *(cyx_square_4_vector *)(to + 2 * to_step) = v2;
+  *(cyx_square_4_vector *)(to + 3 * to_step) = v3;
+  *(cyx_square_4_vector *)(to + 4 * to_step) = v4;
+  *(cyx_square_4_vector *)(to + 5 * to_step) = v5;
+  *(cyx_square_4_vector *)(to + 6 * to_step) = v6;
+  *(cyx_square_4_vector *)(to + 7 * to_step) = v7;
+  *(cyx_square_4_vector *)(to + 8 * to_step) = v8;
+  *(cyx_square_4_vector *)(to + 9 * to_step) = v9;
+  *(cyx_square_4_vector *)(to + 10 * to_step) = v10;
+  *(cyx_square_4_vector *)(to + 11 * to_step) = v11;
+  *(cyx_square_4_vector *)(to + 12 * to_step) = v12;
+  *(cyx_square_4_vector *)(to + 13 * to_step) = v13;
+  *(cyx_square_4_vector *)(to + 14 * to_step) = v14;
+  *(cyx_square_4_vector *)(to + 15 * to_step) = v15;
+}
+#else
+#define CYX_SQUARE_4 8
+#define CYX_SHUFFLE_4(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+typedef uint32_t cyx_square_4_vector __attribute__((vector_size(32), aligned(1), may_alias));
+static inline __attribute__((always_inline)) void cyx_square_4(uint32_t *to, int64_t to_step, const cyx_tile_4_item *from, int64_t step) {
+  cyx_square_4_vector v0 = *(const cyx_square_4_vector *)(from + 0 * step), w0;
+  cyx_square_4_vector v1 = *(const cyx_square_4_vector *)(from + 1 * step), w1;
+  cyx_square_4_vector v2 = *(const cyx_square_4_vector *)(from + 2 * step), w2;
+  cyx_square_4_vector v3 = *(const cyx_square_4_vector *)(from + 3 * step), w3;
+  cyx_square_4_vector v4 = *(const cyx_square_4_vector *)(from + 4 * step), w4;
+  cyx_square_4_vector v5 = *(const cyx_square_4_vector *)(from + 5 * step), w5;
+  cyx_square_4_vector v6 = *(const cyx_square_4_vector *)(from + 6 * step), w6;
+  cyx_square_4_vector v7 = *(const cyx_square_4_vector *)(from + 7 * step), w7;
+  w0 = CYX_SHUFFLE_4(v0, v4, 0, 1, 2, 3, 8, 9, 10, 11);
+  w4 = CYX_SHUFFLE_4(v0, v4, 4, 5, 6, 7, 12, 13, 14, 15);
+  w1 = CYX_SHUFFLE_4(v1, v5, 0, 1, 2, 3, 8, 9, 10, 11);
+  w5 = CYX_SHUFFLE_4(v1, v5, 4, 5, 6, 7, 12, 13, 14, 15);
+  w2 = CYX_SHUFFLE_4(v2, v6, 0, 1, 2, 3, 8, 9, 10, 11);
+  w6 = CYX_SHUFFLE_4(v2, v6, 4, 5, 6, 7, 12, 13, 14, 15);
+  w3 = CYX_SHUFFLE_4(v3, v7, 0, 1, 2, 3, 8, 9, 10, 11);
+  w7 = CYX_SHUFFLE_4(v3, v7, 4, 5, 6, 7, 12, 13, 14, 15);
+  v0 = CYX_SHUFFLE_4(w0, w2, 0, 1, 8, 9, 4, 5, 12, 13);
+  v2 = CYX_SHUFFLE_4(w0, w2, 2, 3, 10, 11, 6, 7, 14, 15);
+  v1 = CYX_SHUFFLE_4(w1, w3, 0, 1, 8, 9, 4, 5, 12, 13);
+  v3 = CYX_SHUFFLE_4(w1, w3, 2, 3, 10, 11, 6, 7, 14, 15);
+  v4 = CYX_SHUFFLE_4(w4, w6, 0, 1, 8, 9, 4, 5, 12, 13);
+  v6 = CYX_SHUFFLE_4(w4, w6, 2, 3, 10, 11, 6, 7, 14, 15);
+  v5 = CYX_SHUFFLE_4(w5, w7, 0, 1, 8, 9, 4, 5, 12, 13);
+  v7 = CYX_SHUFFLE_4(w5, w7, 2, 3, 10, 11, 6, 7, 14, 15);
+  w0 = CYX_SHUFFLE_4(v0, v1, 0, 8, 2, 10, 4, 12, 6, 14);
+  w1 = CYX_SHUFFLE_4(v0, v1, 1, 9, 3, 11, 5, 13, 7, 15);
+  w2 = CYX_SHUFFLE_4(v2, v3, 0, 8, 2, 10, 4, 12, 6, 14);
+  w3 = CYX_SHUFFLE_4(v2, v3, 1, 9, 3, 11, 5, 13, 7, 15);
+  w4 = CYX_SHUFFLE_4(v4, v5, 0, 8, 2, 10, 4, 12, 6, 14);
+  w5 = CYX_SHUFFLE_4(v4, v5, 1, 9, 3, 11, 5, 13, 7, 15);
+  w6 = CYX_SHUFFLE_4(v6, v7, 0, 8, 2, 10, 4, 12, 6, 14);
+  w7 = CYX_SHUFFLE_4(v6, v7, 1, 9, 3, 11, 5, 13, 7, 15);
+  *(cyx_square_4_vector *)(to + 0 * to_step) = w0;
+  *(cyx_square_4_vector *)(to + 1 * to_step) = w1;
+  *(cyx_square_4_vector *)(to + 2 * to_step) = w2;
+  *(cyx_square_4_vector *)(to + 3 * to_step) = w3;
+  *(cyx_square_4_vector *)(to + 4 * to_step) = w4;
+  *(cyx_square_4_vector *)(to + 5 * to_step) = w5;
+  *(cyx_square_4_vector *)(to + 6 * to_step) = w6;
+  *(cyx_square_4_vector *)(to + 7 * to_step) = w7;
+}
+#endif
+
+/* to[r][k] = from[k][r] for r < rows, k < columns; rows of the target are to_step apart, those of the source step. */
+static inline void cyx_tile_4(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
+  uint32_t *t = to;
+  const cyx_tile_4_item *f = from;
+  const int64_t whole_rows = rows / CYX_SQUARE_4 * CYX_SQUARE_4, whole_columns = columns / CYX_SQUARE_4 * CYX_SQUARE_4;
+  for (int64_t k = 0; k < whole_columns; k += CYX_SQUARE_4)
+    for (int64_t r = 0; r < whole_rows; r += CYX_SQUARE_4) cyx_square_4(t + r * to_step + k, to_step, f + k * step + r, step);
+  for (int64_t k = 0; k < columns; ++k)
+    for (int64_t r = k < whole_columns ? whole_rows : 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
+}
+
+typedef uint64_t cyx_tile_8_item __attribute__((aligned(1), may_alias));
+
+/* Transpose a square of one vector's width: row i of the target is column i of the source. The widest vectors of the target. */
+#if defined(__AVX512F__)
+#define CYX_SQUARE_8 8
+#define CYX_SHUFFLE_8(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+typedef uint64_t cyx_square_8_vector __attribute__((vector_size(64), aligned(1), may_alias));
+static inline __attribute__((always_inline)) void cyx_square_8(uint64_t *to, int64_t to_step, const cyx_tile_8_item *from, int64_t step) {
+  cyx_square_8_vector v0 = *(const cyx_square_8_vector *)(from + 0 * step), w0;
+  cyx_square_8_vector v1 = *(const cyx_square_8_vector *)(from + 1 * step), w1;
+  cyx_square_8_vector v2 = *(const cyx_square_8_vector *)(from + 2 * step), w2;
+  cyx_square_8_vector v3 = *(const cyx_square_8_vector *)(from + 3 * step), w3;
+  cyx_square_8_vector v4 = *(const cyx_square_8_vector *)(from + 4 * step), w4;
+  cyx_square_8_vector v5 = *(const cyx_square_8_vector *)(from + 5 * step), w5;
+  cyx_square_8_vector v6 = *(const cyx_square_8_vector *)(from + 6 * step), w6;
+  cyx_square_8_vector v7 = *(const cyx_square_8_vector *)(from + 7 * step), w7;
+  w0 = CYX_SHUFFLE_8(v0, v4, 0, 1, 2, 3, 8, 9, 10, 11);
+  w4 = CYX_SHUFFLE_8(v0, v4, 4, 5, 6, 7, 12, 13, 14, 15);
+  w1 = CYX_SHUFFLE_8(v1, v5, 0, 1, 2, 3, 8, 9, 10, 11);
+  w5 = CYX_SHUFFLE_8(v1, v5, 4, 5, 6, 7, 12, 13, 14, 15);
+  w2 = CYX_SHUFFLE_8(v2, v6, 0, 1, 2, 3, 8, 9, 10, 11);
+  w6 = CYX_SHUFFLE_8(v2, v6, 4, 5, 6, 7, 12, 13, 14, 15);
+  w3 = CYX_SHUFFLE_8(v3, v7, 0, 1, 2, 3, 8, 9, 10, 11);
+  w7 = CYX_SHUFFLE_8(v3, v7, 4, 5, 6, 7, 12, 13, 14, 15);
+  v0 = CYX_SHUFFLE_8(w0, w2, 0, 1, 8, 9, 4, 5, 12, 13);
+  v2 = CYX_SHUFFLE_8(w0, w2, 2, 3, 10, 11, 6, 7, 14, 15);
+  v1 = CYX_SHUFFLE_8(w1, w3, 0, 1, 8, 9, 4, 5, 12, 13);
+  v3 = CYX_SHUFFLE_8(w1, w3, 2, 3, 10, 11, 6, 7, 14, 15);
+  v4 = CYX_SHUFFLE_8(w4, w6, 0, 1, 8, 9, 4, 5, 12, 13);
+  v6 = CYX_SHUFFLE_8(w4, w6, 2, 3, 10, 11, 6, 7, 14, 15);
+  v5 = CYX_SHUFFLE_8(w5, w7, 0, 1, 8, 9, 4, 5, 12, 13);
+  v7 = CYX_SHUFFLE_8(w5, w7, 2, 3, 10, 11, 6, 7, 14, 15);
+  w0 = CYX_SHUFFLE_8(v0, v1, 0, 8, 2, 10, 4, 12, 6, 14);
+  w1 = CYX_SHUFFLE_8(v0, v1, 1, 9, 3, 11, 5, 13, 7, 15);
+  w2 = CYX_SHUFFLE_8(v2, v3, 0, 8, 2, 10, 4, 12, 6, 14);
+  w3 = CYX_SHUFFLE_8(v2, v3, 1, 9, 3, 11, 5, 13, 7, 15);
+  w4 = CYX_SHUFFLE_8(v4, v5, 0, 8, 2, 10, 4, 12, 6, 14);
+  w5 = CYX_SHUFFLE_8(v4, v5, 1, 9, 3, 11, 5, 13, 7, 15);
+  w6 = CYX_SHUFFLE_8(v6, v7, 0, 8, 2, 10, 4, 12, 6, 14);
+  w7 = CYX_SHUFFLE_8(v6, v7, 1, 9, 3, 11, 5, 13, 7, 15);
+  *(cyx_square_8_vector *)(to + 0 * to_step) = w0;
+  *(cyx_square_8_vector *)(to + 1 * to_step) = w1;
+  *(cyx_square_8_vector *)(to + 2 * to_step) = w2;
+  *(cyx_square_8_vector *)(to + 3 * to_step) = w3;
+  *(cyx_square_8_vector *)(to + 4 * to_step) = w4;
+  *(cyx_square_8_vector *)(to + 5 * to_step) = w5;
+  *(cyx_square_8_vector *)(to + 6 * to_step) = w6;
+  *(cyx_square_8_vector *)(to + 7 * to_step) = w7;
+}
+#else
+#define CYX_SQUARE_8 4
+#define CYX_SHUFFLE_8(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+typedef uint64_t cyx_square_8_vector __attribute__((vector_size(32), aligned(1), may_alias));
+static inline __attribute__((always_inline)) void cyx_square_8(uint64_t *to, int64_t to_step, const cyx_tile_8_item *from, int64_t step) {
+  cyx_square_8_vector v0 = *(const cyx_square_8_vector *)(from + 0 * step), w0;
+  cyx_square_8_vector v1 = *(const cyx_square_8_vector *)(from + 1 * step), w1;
+  cyx_square_8_vector v2 = *(const cyx_square_8_vector *)(from + 2 * step), w2;
+  cyx_square_8_vector v3 = *(const cyx_square_8_vector *)(from + 3 * step), w3;
+  w0 = CYX_SHUFFLE_8(v0, v2, 0, 1, 4, 5);
+  w2 = CYX_SHUFFLE_8(v0, v2, 2, 3, 6, 7);
+  w1 = CYX_SHUFFLE_8(v1, v3, 0, 1, 4, 5);
+  w3 = CYX_SHUFFLE_8(v1, v3, 2, 3, 6, 7);
+  v0 = CYX_SHUFFLE_8(w0, w1, 0, 4, 2, 6);
+  v1 = CYX_SHUFFLE_8(w0, w1, 1, 5, 3, 7);
+  v2 = CYX_SHUFFLE_8(w2, w3, 0, 4, 2, 6);
+  v3 = CYX_SHUFFLE_8(w2, w3, 1, 5, 3, 7);
+  *(cyx_square_8_vector *)(to + 0 * to_step) = v0;
+  *(cyx_square_8_vector *)(to + 1 * to_step) = v1;
+  *(cyx_square_8_vector *)(to + 2 * to_step) = v2;
+  *(cyx_square_8_vector *)(to + 3 * to_step) = v3;
+}
+#endif
+
+/* to[r][k] = from[k][r] for r < rows, k < columns; rows of the target are to_step apart, those of the source step. */
+static inline void cyx_tile_8(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
+  uint64_t *t = to;
+  const cyx_tile_8_item *f = from;
+  const int64_t whole_rows = rows / CYX_SQUARE_8 * CYX_SQUARE_8, whole_columns = columns / CYX_SQUARE_8 * CYX_SQUARE_8;
+  for (int64_t k = 0; k < whole_columns; k += CYX_SQUARE_8)
+    for (int64_t r = 0; r < whole_rows; r += CYX_SQUARE_8) cyx_square_8(t + r * to_step + k, to_step, f + k * step + r, step);
+  for (int64_t k = 0; k < columns; ++k)
+    for (int64_t r = k < whole_columns ? whole_rows : 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
+}
+
+typedef struct { uint64_t a, b; } cyx_tile_16_pair;
+
+typedef cyx_tile_16_pair cyx_tile_16_item __attribute__((aligned(1)));
+
+static inline void cyx_tile_16(void *to, int64_t to_step, const void *from, int64_t step, int64_t rows, int64_t columns) {
+  cyx_tile_16_pair *t = to;
+  const cyx_tile_16_item *f = from;
+  for (int64_t k = 0; k < columns; ++k)
+    for (int64_t r = 0; r < rows; ++r) t[r * to_step + k] = f[k * step + r];
+}

@@ -14,15 +14,15 @@ from cyxla.types import Shape
 from cyxla.xla.cpu import cost, emit_scalar, scalar
 from cyxla.xla.cpu.accumulate import Accumulator, accumulator
 from cyxla.xla.cpu.c_writer import CWriter
-from cyxla.xla.cpu.emit_loop import (
-    Blocks, Part, Region, Shell, Store, WHOLE, assemble, close, describe, lower, open_levels, split_region,
-)  # fmt: skip
+from cyxla.xla.cpu.boxes import Region, Store, lower, split_region
+from cyxla.xla.cpu.emit_loop import describe
+from cyxla.xla.cpu.loops import WHOLE, Blocks, Part, Shell, assemble, close, open_levels
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.fusion import Group
 from cyxla.xla.cpu.index_map import ZERO, Affine, Atom, Condition, Index
 from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.lower import Body, Node, Reads
-from cyxla.xla.cpu.nest import Nest, collapse, reachable
+from cyxla.xla.cpu.nest import BLOCKS, Level, Nest, collapse, reachable
 from cyxla.xla.cpu.values import own_leaves
 from cyxla.xla.hlo import Instruction
 
@@ -324,7 +324,7 @@ def _style(lowered: Lowered, parts: int) -> Style:
     return _by_columns if column[1] >= 4 else _serially
 
 
-def _nest_of_results(lowered: Lowered, shell: Shell, levels: list[Atom | None], texts: Sequence[str]) -> Nest:
+def _nest_of_results(lowered: Lowered, shell: Shell, levels: list[Level], texts: Sequence[str]) -> Nest:
     """The nest of what follows the reduction; results are known in its innermost level."""
     nest = Nest(lowered.body, levels, shell.names.child(), scalar=True)
     nest.dropped, nest.tables = lowered.dropped, shell.tables
@@ -359,7 +359,7 @@ def _by_rows(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts:
     kept = [a for a, _ in lowered.kept]
     *outer, (inner, trip) = lowered.reduced
     blocked = trip > WHOLE
-    levels: list[Atom | None] = [*kept, *(a for a, _ in outer), *([None] if blocked else []), inner]
+    levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCKS] if blocked else []), inner]
     nest = Nest(lowered.body, levels, shell.names.child())
     nest.dropped, nest.tables = lowered.dropped, shell.tables
     nest.write(lowered.before)
@@ -368,7 +368,7 @@ def _by_rows(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts:
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
     writer.lines(after.writers[0].written)
-    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], Blocks(False, 1, 1, 0, 1, True), tasks, parts)
+    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
     with writer.block(""):
         _row(lowered, nest, writer, blocked, parts)
         writer.lines(_join_lines(lowered, nest, CWriter(), _row_total(acc)))
@@ -396,7 +396,7 @@ def _row(lowered: Lowered, nest: Nest, writer: CWriter, blocked: bool, parts: in
     acc = lowered.problem.acc
     assert acc is not None
     *outer, (_, trip) = lowered.reduced
-    blocks = Blocks.of(trip, blocked, overlap=False)
+    blocks = Blocks.of(trip, blocked=blocked, overlap=False)
     for i, (c_type, unit) in enumerate(acc.variables):
         if acc.lanes:
             writer.line(f"{c_type} acc[{acc.lanes}] __attribute__((aligned(64)));")
@@ -472,7 +472,7 @@ def _by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, par
     assert acc is not None
     *outer, (inner, trip) = lowered.kept
     blocked = trip > _COLUMN_BLOCK
-    lead: list[Atom | None] = [*(a for a, _ in outer), *([None] if blocked else [])]
+    lead: list[Level] = [*(a for a, _ in outer), *([BLOCKS] if blocked else [])]
     nest = Nest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], shell.names.child())
     nest.dropped, nest.tables = lowered.dropped, shell.tables
     step = _unroll(lowered)
@@ -482,9 +482,9 @@ def _by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, par
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
     writer.lines(after.writers[0].written)
-    blocks = Blocks.of(trip, blocked, overlap=True)
+    blocks = Blocks.of(trip, blocked=blocked, overlap=True)
     extents = [n for _, n in outer] + ([blocks.count] if blocked else [])
-    units, opened = open_levels(writer, [nest, after], extents, blocks, tasks, parts)
+    units, opened = open_levels(writer, [nest, after], extents, [blocks], tasks, parts)
     with writer.block(""):
         _column(lowered, nest, after, writer, _Column(blocks.length, step, parts, len(lead)))
     close(writer, opened)
@@ -570,7 +570,7 @@ def _serially(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
     writer.lines(after.writers[0].written)
-    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], Blocks(False, 1, 1, 0, 1, True), tasks)
+    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks)
     with writer.block(""):
         for n, element in enumerate(lowered.given):
             source = lowered.inits[n] if problem.joined else lowered.elements[n]

@@ -15,6 +15,9 @@ from cyxla.xla.cpu.lower import Body, Node
 
 INNER = "k"  # name of the counter of constant trip count
 BASE = "b"  # what to add to it, where the innermost loop runs in blocks
+BLOCKS = "block"  # the level that runs over these blocks
+
+Level = Atom | str  # a loop, or a level without a place in the index forms
 
 
 def forms_of(node: Node) -> list[Affine]:
@@ -62,13 +65,13 @@ class Nest:
     """Turns the nodes of a body into lines of C by loop depth.
 
     Depth 0 is outside of all loops, depth d + 1 is inside level d. The last level is the innermost loop, of constant trip count and
-    counter ``k``. A level None runs over blocks of the innermost loop, whose index is then ``b + k``.
+    counter ``k``. The level `BLOCKS` runs over blocks of the innermost loop, whose index is then ``b + k``.
 
     Parameters
     ----------
     body : Body
         The values.
-    levels : sequence of Atom or None
+    levels : sequence of Atom or str
         The loops, outermost first.
     names : CWriter
         Gives the names.
@@ -76,17 +79,18 @@ class Nest:
         The innermost loop is no vector loop: rare arguments are looked after at once.
     """
 
-    def __init__(self, body: Body, levels: Sequence[Atom | None], names: CWriter, *, scalar: bool = False) -> None:
+    def __init__(self, body: Body, levels: Sequence[Level], names: CWriter, *, scalar: bool = False) -> None:
         self.body, self.levels, self.scalar = body, list(levels), scalar
-        self.inner = self.levels[-1] if self.levels else None
+        last = self.levels[-1] if self.levels else None
+        self.inner = last if isinstance(last, Atom) else None
         self.depth = len(self.levels)
-        self.blocked = None in self.levels
-        self._block_depth = self.levels.index(None) + 1 if self.blocked else 0
-        self._depths = {a: i + 1 for i, a in enumerate(self.levels) if a is not None}
+        self.blocked = BLOCKS in self.levels
+        self._block_depth = self.levels.index(BLOCKS) + 1 if self.blocked else 0
+        self._depths = {a: i + 1 for i, a in enumerate(self.levels) if isinstance(a, Atom)}
         self.writers = [names.child() for _ in range(self.depth + 1)]
         self._texts: dict[Node, str] = {}
         self._node_depths: dict[Node, int] = {}
-        self._atom_texts: dict[Atom, str] = {a: f"i{i}" for i, a in enumerate(self.levels) if a is not None}
+        self._atom_texts: dict[Atom, str] = {a: f"i{i}" for i, a in enumerate(self.levels) if isinstance(a, Atom)}
         if self.inner is not None:
             self._atom_texts[self.inner] = INNER
         self._offsets: dict[Affine, str] = {}
@@ -127,10 +131,14 @@ class Nest:
             self._node_depths[node] = max([*depths, *(self.depth_of_form(f) for f in forms_of(node))], default=0)
         return self._node_depths[node]
 
+    def pin(self, node: Node) -> None:
+        """Have a node written in the innermost loop, whatever its index says."""
+        self._node_depths[node] = self.depth
+
     def counter(self, level: int) -> str:
         """The name of a level's counter."""
         atom = self.levels[level]
-        return "block" if atom is None else self._atom_texts[atom]
+        return atom if isinstance(atom, str) else self._atom_texts[atom]
 
     def set_given(self, node: Node, text: str, depth: int) -> None:
         """Say how a value is spelled that was computed elsewhere, and from which depth on it is known."""
@@ -255,7 +263,7 @@ class Nest:
 
     def _load(self, node: Node) -> str:
         slot, form = node.data
-        return scalar.load(node.dtype, self.places.get(node) or f"p{slot}[{self.form(form)}]")
+        return scalar.load(node.dtype, self.places[node] if node in self.places else f"p{slot}[{self.form(form)}]")
 
     def _table(self, node: Node) -> str:
         literal, form = node.data

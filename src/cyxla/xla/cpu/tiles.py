@@ -1,0 +1,118 @@
+"""Loops that read across the grain: what lies along another loop is transposed tile by tile before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cyxla.xla.cpu import cost, scalar
+from cyxla.xla.cpu.boxes import Box
+from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.index_map import Affine, Atom
+from cyxla.xla.cpu.loops import Blocks, Part, Shell, close, innermost, open_levels, slots
+from cyxla.xla.cpu.lower import Node
+from cyxla.xla.cpu.nest import BLOCKS, Nest
+
+_TILE = "tile"  # the level that runs over tiles of the other loop
+_SIDE = 64
+_LEAST = 12  # shorter loops are not worth a tile
+_MAX_TILES = 4
+
+
+@dataclass
+class Tiles:
+    """What to transpose.
+
+    Attributes
+    ----------
+    across : Atom
+        The loop along which the loads are contiguous.
+    extent : int
+        Its extent.
+    loads : list of Node
+        The loads.
+    kept : list of (Atom, int)
+        All loops, outermost first.
+    """
+
+    across: Atom
+    extent: int
+    loads: list[Node]
+    kept: list[tuple[Atom, int]]
+
+
+def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], shared: frozenset[int]) -> Tiles | None:
+    """The loads of a box that step far along the innermost loop and by one along another; None if there are none.
+
+    Parameters
+    ----------
+    box : Box
+        What is computed.
+    kept : sequence of (Atom, int)
+        Its loops.
+    shared : frozenset of int
+        Reads whose buffer is written; if the box reads one, there are no tiles.
+    """
+    if len(kept) < 2 or kept[-1][1] < _LEAST:
+        return None
+    inner = kept[-1][0]
+    loads = [n for n in box.nodes if n.kind == "load"]
+    if any(n.data[0] in shared for n in loads):
+        return None
+    across = [n for n in loads if abs(n.data[1].coefficient(inner)) >= _LEAST and _plain(n.data[1], kept)]
+    best: tuple[Atom, int, list[Node]] | None = None
+    for atom, extent in kept[:-1]:
+        mine = [n for n in across if n.data[1].coefficient(atom) == 1]
+        if extent >= _LEAST and mine and (best is None or len(mine) > len(best[2])):
+            best = (atom, extent, mine)
+    return None if best is None or len(best[2]) > _MAX_TILES else Tiles(*best, list(kept))
+
+
+def _plain(form: Affine, kept: Sequence[tuple[Atom, int]]) -> bool:
+    """Whether a form hangs on loops and run-time values alone."""
+    return all(a.kind in ("loop", "runtime") for a, _ in form.terms) and bool(kept)
+
+
+def tiled_part(box: Box, shell: Shell, name: str, ns: float, tiles: Tiles, gone: set[Atom]) -> Part:
+    """Write the function of a box with tiles."""
+    inner, trip = tiles.kept[-1]
+    others = [(a, n) for a, n in tiles.kept[:-1] if a is not tiles.across]
+    rows = Blocks(tiles.extent, min(_SIDE, tiles.extent), True, _TILE, "c")
+    columns = Blocks(trip, min(_SIDE, trip), True)
+    nest = Nest(box.body, [*(a for a, _ in others), _TILE, BLOCKS, tiles.across, inner], shell.names.child())
+    nest.dropped, nest.tables = gone, shell.tables
+    for i, load in enumerate(tiles.loads):
+        nest.places[load] = f"t{i}[row * {columns.length} + k]"
+        nest.pin(load)
+    nest.write(box.nodes)
+    streamed = shell.streamed and trip >= _SIDE and all(s.form.coefficient(inner) == 1 for s in box.stores)
+    body = innermost(box, nest, streamed=streamed, in_place=False)
+    fills = [_fill(n, i, nest, tiles, rows, columns) for i, n in enumerate(tiles.loads)]
+    writer = CWriter()
+    with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
+        shell.pointers(writer, slots(box), [s.slot for s in box.stores])
+        writer.lines(nest.writers[0].written)
+        extents = [*(n for _, n in others), rows.count, columns.count]
+        units, opened = open_levels(writer, [nest], extents, [rows, columns], cost.tasks(ns, 1 << 30))
+        for i, n in enumerate(tiles.loads):
+            writer.line(f"{scalar.storage_type(n.dtype)} t{i}[{rows.length * columns.length}] __attribute__((aligned(64)));")
+            writer.line(fills[i])
+        with writer.block(f"for (int row = 0; row < {rows.length}; ++row)"):
+            writer.line(f"const int64_t {nest.counter(len(others) + 2)} = c + row;")
+            writer.lines(nest.writers[len(others) + 3].written)
+            body.write(writer, columns.length)
+        close(writer, opened)
+        if streamed:
+            writer.line("cyx_stream_end();")
+    return Part(writer.text(), units, ns)
+
+
+def _fill(load: Node, number: int, nest: Nest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
+    """The call that transposes one tile."""
+    slot, form = load.data
+    step = form.coefficient(tiles.kept[-1][0])
+    rest = Affine(form.constant, tuple((a, c) for a, c in form.terms if a is not tiles.across))
+    size = load.dtype.itemsize
+    suffix = size if size in (1, 2, 4, 8, 16) else 1
+    start = f"&p{slot}[{nest.block_start(rest)} + c]"
+    return f"cyx_tile_{suffix}(t{number}, {columns.length}, {start}, {step}ll, {rows.length}, {columns.length});"

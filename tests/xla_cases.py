@@ -54,6 +54,7 @@ def flatten(value) -> list:
     return [leaf for part in value for leaf in flatten(part)] if isinstance(value, (tuple, list)) else [value]
 
 
+@np.errstate(all="ignore")  # converting what is not a number
 def assert_close(got, want, rtol: float, floor: float, zero_sign: bool = False) -> None:
     """Integers, NaN and infinities exactly; finite x within rtol * max(|want|, floor * max|want|, smallest normal)."""
     assert isinstance(got, np.ndarray)

@@ -15,15 +15,17 @@ from cyxla.xla.passes import (
     expand_batch_norm,
     expand_bitcast_convert,
     expand_collectives,
+    expand_constant,
     expand_convolution,
     expand_dot,
     expand_layout,
     expand_narrow,
+    expand_ragged_dot,
     expand_scan,
     expand_topk,
     inline,
     unshare,
-)  # fmt: skip
+)
 from cyxla.xla.passes.clone import clone
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
@@ -97,6 +99,7 @@ ENTRY e {
   j = u32[] partition-id()
   ROOT t = (f32[4], f32[4], u32[], u32[]) tuple(d, n, i, j)
 }"""),
+    "tuple constant": (expand_constant, "", "ENTRY e { c = (f32[2], (s32[], pred[3])) constant(({1,2}, (3, {1,0,1}))) ROOT t = (f32[2], (s32[], pred[3])) copy(c) }"),
     "bitcast": (expand_layout, "bitcast", "ENTRY e { x = f32[3,2]{1,0} parameter(0) ROOT r = f32[2,3]{0,1} bitcast(x) }"),
     "get-dimension-size": (expand_layout, "get-dimension-size", "ENTRY e { x = f32[3,2] parameter(0) ROOT r = s32[] get-dimension-size(x), dimensions={1} }"),
     "bits apart": (expand_bitcast_convert, "", "ENTRY e { x = f32[3] parameter(0) ROOT r = u8[3,4] bitcast-convert(x) }"),
@@ -106,6 +109,15 @@ ENTRY e { a = bf16[3,8,4] parameter(0) b = bf16[4,3,5] parameter(1) ROOT d = bf1
     "transposed dot": (expand_dot, "transpose", """
 ENTRY e { a = f32[4,3] parameter(0) b = f32[5,4] parameter(1) t = f32[3,4] transpose(a), dimensions={1,0} u = f32[4,5] transpose(b), dimensions={1,0}
   ROOT d = f32[3,5] dot(t, u), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"""),
+    "groups of what is summed": (expand_ragged_dot, "ragged-dot", """
+ENTRY e { a = f32[2,5,6] parameter(0) b = f32[2,6,4] parameter(1) n = s32[3] constant({2,1,9})
+  ROOT d = f32[3,2,5,4] ragged-dot(a, b, n), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={2} }"""),
+    "groups of rows": (expand_ragged_dot, "ragged-dot", """
+ENTRY e { a = f32[7,6] parameter(0) b = f32[3,6,4] parameter(1) n = s32[3] constant({2,0,3})
+  ROOT d = f32[7,4] ragged-dot(a, b, n), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0} }"""),
+    "groups of batch entries": (expand_ragged_dot, "ragged-dot", """
+ENTRY e { a = f32[3,5,6] parameter(0) b = f32[3,6,4] parameter(1) n = s32[2] constant({2,1})
+  ROOT d = f32[3,5,4] ragged-dot(a, b, n), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, lhs_ragged_dims={0} }"""),
     "convolution": (expand_convolution, "", """
 ENTRY e { x = f32[2,3,6,5] parameter(0) w = f32[4,3,3,2] parameter(1)
   ROOT c = f32[2,4,4,4] convolution(x, w), window={size=3x2}, dim_labels=bf01_oi01->bf01 }"""),

@@ -28,26 +28,30 @@ from cyxla.xla.passes import (
     expand_batch_norm,
     expand_bitcast_convert,
     expand_collectives,
+    expand_constant,
     expand_convolution,
     expand_dot,
     expand_layout,
     expand_narrow,
+    expand_ragged_dot,
     expand_scan,
     expand_topk,
     inline,
     unshare,
-)  # fmt: skip
+)
 from cyxla.xla.passes.clone import clone
 from cyxla.xla.service import CompileOptions, Compiler
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", inline.run),
+    ("expand_constant", expand_constant.run),
     ("expand_collectives", expand_collectives.run),
     ("expand_batch_norm", expand_batch_norm.run),
     ("expand_layout", expand_layout.run),
     ("expand_bitcast_convert", expand_bitcast_convert.run),
     ("expand_narrow", expand_narrow.run),
     ("expand_scan", expand_scan.run),
+    ("expand_ragged_dot", expand_ragged_dot.run),
     ("expand_convolution", expand_convolution.run),
     ("expand_dot", expand_dot.run),
     ("expand_topk", expand_topk.run),

@@ -65,6 +65,18 @@ class Writer:
         """`x` as another element type."""
         return x if x.shape.dtype is dtype else self.op("convert", x, shape=x.shape.with_dtype(dtype))
 
+    def iota(self, shape: Shape, dimension: int) -> Instruction:
+        """Each element's place along a dimension."""
+        return self.computation.add("iota", (), {"iota_dimension": dimension}, shape=shape.logical)
+
+    def compare(self, direction: str, x: Instruction, y: Instruction) -> Instruction:
+        """A predicate an element."""
+        return self.op("compare", x, y, shape=x.shape.with_dtype(ElementType.PRED), direction=direction)
+
+    def select(self, predicate: Instruction, x: Instruction, y: Instruction) -> Instruction:
+        """`x` where the predicate holds, else `y`."""
+        return self.op("select", predicate, x, y, shape=x.shape.logical)
+
     def reshape(self, x: Instruction, dims: Sequence[int]) -> Instruction:
         """`x` with other sizes."""
         return x if x.shape.dims == tuple(dims) else self.op("reshape", x, shape=x.shape.with_dims(dims))

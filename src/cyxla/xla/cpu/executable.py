@@ -147,7 +147,7 @@ class CpuExecutable(Program, Executable):
         return {"ns": self._manifest.cost}
 
     def explain(self) -> str:
-        """One line for each distinct kernel: name, kind, calls, tasks, estimated time, bytes in and out."""
+        """A line for each distinct kernel (name, kind, calls, tasks, time, bytes), and what was not fused and why."""
         plan, buffers, source = self._emitted
         names = {kernel.text: name for name, kernel in source.kernels}
         calls = Counter(names[s.kernel.text] for s in plan.steps())
@@ -160,7 +160,8 @@ class CpuExecutable(Program, Executable):
         lines.append(f"{'kernel':8} {'kind':14} {'calls':>6} {'tasks':>6} {'us':>10} {'bytes':>12}")
         for name, k in source.kernels:
             lines.append(f"{name:8} {k.kind:14} {calls[name]:6} {k.tasks:6} {k.cost / 1000:10.3f} {moved[name]:12}")
-        return "\n".join(lines)
+        reasons = [reason for inner in plan.inner() for reason in inner.reasons]
+        return "\n".join([*lines, *(["not computed together:", *(f"  {r}" for r in reasons)] if reasons else [])])
 
 
 def _trees(shapes: Sequence[Shape]) -> list[Any]:

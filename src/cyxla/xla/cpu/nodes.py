@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cyxla.xla.cpu.kernel import Step, Value
@@ -91,17 +91,31 @@ class Plan:
         The array leaves of all parameters, in order.
     results : list of Value
         The array leaves of the root, in order; a leaf may be a parameter, a constant, or stand there twice.
+    reasons : list of str
+        What was not computed together and why.
     """
 
     computation: Computation
     nodes: list[Node]
     parameters: list[Value]
     results: list[Value]
+    reasons: list[str] = field(default_factory=list)
 
     @property
     def cost(self) -> float:
         """Estimated ns, each loop counted as one turn."""
         return sum(n.cost for n in self.nodes) + 1.0
+
+    def inner(self) -> Iterator[Plan]:
+        """This plan and those of loops and branches inside it."""
+        yield self
+        for node in self.nodes:
+            if isinstance(node, WhileNode):
+                yield from node.condition.inner()
+                yield from node.body.inner()
+            elif isinstance(node, ConditionalNode):
+                for branch in node.branches:
+                    yield from branch.inner()
 
     def steps(self) -> Iterator[Step]:
         """All calls of kernels, those inside loops and branches included."""

@@ -27,8 +27,10 @@ def plan(computation: Computation) -> Plan:
         Something in it has no native code.
     """
     nodes: list[Node] = []
+    reasons: list[str] = []
     for group in fuse(computation, materialised=_materialised(computation)):
         first = group.instructions[0]
+        reasons += group.reasons
         if first.opcode == "while":
             nodes.append(_while(first))
         elif first.opcode == "conditional":
@@ -36,7 +38,7 @@ def plan(computation: Computation) -> Plan:
         else:
             nodes.extend(KernelNode(step) for step in emit(group))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
-    return Plan(computation, overwriters_last(nodes), parameters, leaves(computation.root))
+    return Plan(computation, overwriters_last(nodes), parameters, leaves(computation.root), reasons)
 
 
 def _while(ins: Instruction) -> WhileNode:

@@ -233,6 +233,8 @@ def test_cache(cyxla, file, tmp_path, monkeypatch):
     status, out, _ = cyxla("cache", "verify")
     assert (status, out) == (1, f"removed damaged {victim}\n1 entries damaged\n")
     assert cyxla("cache", "verify")[0] == 0
+    cyxla("run", file, "--quiet")
+    assert entries() > 0
     assert cyxla("cache", "clear")[0] == 0
     assert entries() == 0
     assert cyxla("run", file, "--quiet", "--check", "interpreter")[0] == 0

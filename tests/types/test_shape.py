@@ -4,6 +4,7 @@ import copy
 import gc
 import os
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -115,12 +116,22 @@ def test_subshapes():
             outer.subshape(wrong)
 
 
+@pytest.fixture
+def hasty_threads():
+    """Threads that take turns after every few instructions."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty_threads")
 def test_threads_get_the_same_object():
     """Many rounds, since what goes wrong takes two threads between one look and one store."""
     start, made = threading.Barrier(4), [[] for _ in range(4)]
 
     def work(k):
-        for round_ in range(200):
+        for round_ in range(1000):
             start.wait()
             made[k].append(Shape.array("f32", (77, round_)))
 

@@ -96,6 +96,19 @@ def test_tuples_go_in_and_out():
     assert (j, i, x.tolist()) == (7, 3, [1, 2])
 
 
+def test_what_follows_a_tuple_in_a_tuple():
+    run = interpret("""
+        ENTRY e {
+          t = ((s8[], s8[]), f32[2]) parameter(0)
+          x = f32[2] get-tuple-element(t), index=1
+          u = (s8[], s8[]) get-tuple-element(t), index=0
+          ROOT r = ((s8[], s8[]), f32[2]) tuple(u, x)
+        }""")
+    place = np.empty(2, np.float32)
+    (a, b), x = run(((1, 2), [3, 4]), out=(None, place))
+    assert (a, b, x.tolist(), x is place) == (1, 2, [3, 4], True)
+
+
 def test_tokens_go_in_and_out():
     run = interpret("ENTRY e { t = token[] parameter(0) x = f32[] parameter(1) ROOT r = (token[], f32[]) tuple(t, x) }")
     for token in (None, TOKEN_VALUE, 3):

@@ -106,21 +106,19 @@ def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator 
     if opcode not in ("maximum", "minimum"):
         return None
     t = str(kept)
-    c_type, low, high = ("int64_t", "-0x7fffffffffffffffll - 1", "0x7fffffffffffffffll") if t == "f64" else (
-        "int32_t", "-0x7fffffff - 1", "0x7fffffff")  # fmt: skip
-    suffix = "ll" if t == "f64" else ""
+    c_type, suffix = ("int64_t", "ll") if t == "f64" else ("int32_t", "")
+    infinity = f"{_INFINITY[t]:#x}{suffix}"
 
     def update(v: list[str], x: str) -> list[str]:
         key = f"cyx_total_{t}({x})"
         return [f"{v[0]} > {key} ? {v[0]} : {key}", f"{v[1]} < {key} ? {v[1]} : {key}"]
 
     def total(v: list[str]) -> str:
-        infinity = f"{_INFINITY[t]:#x}{suffix}"
         best = v[0] if opcode == "maximum" else v[1]
         nan = "__builtin_nan(\"\")" if t == "f64" else "__builtin_nanf(\"\")"
         return f"(({v[0]} > {infinity}) | ({v[1]} < -{infinity} - 1)) ? {nan} : cyx_from_total_{t}({best})"
 
-    return Accumulator(opcode, dtype, kept, ((c_type, low), (c_type, high)), update, total)
+    return Accumulator(opcode, dtype, kept, ((c_type, f"-{infinity} - 1"), (c_type, infinity)), update, total)
 
 
 def _first(variables: list[str]) -> str:

@@ -29,6 +29,7 @@ from cyxla.xla.hlo import Instruction
 _ROW = 16  # reduced extents from this length on run as rows
 _COLUMN_BLOCK = 1024
 _UNROLL = 8
+_GROUP_ROWS = 64
 _SMALL_BODY = 6  # nodes: bodies up to this size are unrolled
 _MAX_PARTS = 64
 _PART_NS = 20_000.0
@@ -130,30 +131,21 @@ def reduce_window(group: Group) -> list[Step]:
         conditions, coordinates = [], []
         for o, w, n, spec in zip(at, along, dims, window, strict=True):
             place = space.combine(((o, spec.stride), (w, spec.window_dilation))).shifted(-spec.padding_low)
-            conditions.append(Condition(place, 0, (n - 1) * spec.base_dilation))
+            mine = [Condition(place, 0, (n - 1) * spec.base_dilation)]
             if spec.base_dilation > 1:
-                conditions.append(Condition(space.remainder(place, spec.base_dilation), 0, 0))
+                mine.append(Condition(space.remainder(place, spec.base_dilation), 0, 0))
                 place = space.quotient(place, spec.base_dilation)
-            coordinates.append(place)
-        return _guarded(body, arrays, conditions, coordinates)
+            unsettled = tuple(c for c in mine if c.decided is not True)
+            coordinates.append(space.choice(unsettled, place, n - 1) if unsettled else place)
+            conditions += unsettled
+        index = space.index(dims, tuple(coordinates))
+        return [body.value(a, index) for a in arrays], tuple(conditions)
 
     kept = root.shape.leaves()[0].dims
     problem = Problem(group, root, kept, tuple(w.size for w in window), elements, inits, own_leaves(root))
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
     problem.acc = _recognised(root)
     return _steps(problem)
-
-
-def _guarded(
-    body: Body, arrays: Sequence[Instruction], conditions: list[Condition], coordinates: list[Affine]
-) -> tuple[list[Node], tuple[Condition, ...]]:
-    """Elements that exist where the conditions hold; elsewhere any element stands for them."""
-    space, dims = body.space, arrays[0].shape.dims
-    unsettled = tuple(c for c in conditions if c.decided is not True)
-    if unsettled:
-        coordinates = [space.choice(unsettled, c, n - 1) for c, n in zip(coordinates, dims, strict=True)]
-    index = space.index(dims, tuple(coordinates))
-    return [body.value(a, index) for a in arrays], unsettled
 
 
 def _recognised(root: Instruction) -> Accumulator | None:
@@ -253,9 +245,6 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
         at, along = index.coordinates[:rank], index.coordinates[rank:]
         made_nodes[:] = [body.node("given", v.shape.dtype, (), n) for n, v in enumerate(problem.results)]
         elements, conditions = problem.elements(body, at, along)
-        if conditions and problem.acc is not None:  # padding changes nothing: it is the combiner's unit
-            unit = body.node("constant", elements[0].dtype, (), problem.acc.unit)
-            elements, conditions = [body.node("guard", elements[0].dtype, (elements[0], unit), conditions)], ()
         inits = [body.value(i, body.space.scalar) for i in problem.inits]
         out = body.space.index(problem.kept, tuple(at))
         stores = _stores(problem, body, out, made_nodes, parts)
@@ -342,6 +331,21 @@ def _write_stores(lowered: Lowered, nest: Nest) -> None:
         nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
 
 
+def _outer_conditions(lowered: Lowered, nest: Nest) -> str:
+    """The conditions that are settled before the innermost loop, as C; empty if there are none."""
+    outer = [c for c in lowered.conditions if nest.depth_of_form(c.form) < nest.depth]
+    return nest.conditions(outer) if outer else ""
+
+
+def _element(lowered: Lowered, nest: Nest) -> str:
+    """The element to take in, where the conditions within the innermost loop do not hold the unit, which changes nothing."""
+    acc, value = lowered.problem.acc, nest.text(lowered.elements[0])
+    inner = [c for c in lowered.conditions if nest.depth_of_form(c.form) == nest.depth]
+    if not inner or acc is None:
+        return value
+    return nest.writers[-1].local(scalar.register_type(acc.dtype), f"{nest.conditions(inner)} ? {value} : {acc.unit}")
+
+
 def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list[tuple[str, str, str]]:
     """(counter, first, end) of the reduced loops; the outermost is cut into parts."""
     found = [(name, "0", str(n)) for name, n in levels]
@@ -363,6 +367,7 @@ def _by_rows(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts:
     nest = Nest(lowered.body, levels, shell.names.child())
     nest.dropped, nest.tables = lowered.dropped, shell.tables
     nest.write(lowered.before)
+    row = _Row(_element(lowered, nest), _outer_conditions(lowered, nest), blocked, parts)
     dummy = Atom(0, "loop", 0, 1, -1)
     after = _nest_of_results(lowered, shell, [*kept, dummy], ["result"])
     _write_stores(lowered, after)
@@ -370,7 +375,7 @@ def _by_rows(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts:
     writer.lines(after.writers[0].written)
     units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
     with writer.block(""):
-        _row(lowered, nest, writer, blocked, parts)
+        _row(lowered, nest, writer, row)
         writer.lines(_join_lines(lowered, nest, CWriter(), _row_total(acc)))
         writer.lines(after.writers[-1].written)
     close(writer, opened)
@@ -392,11 +397,19 @@ def _row_total(acc: Accumulator) -> str:
     return acc.total([f"acc{i}" for i in range(len(acc.variables))])
 
 
-def _row(lowered: Lowered, nest: Nest, writer: CWriter, blocked: bool, parts: int) -> None:
+@dataclass(frozen=True)
+class _Row:
+    element: str
+    condition: str
+    blocked: bool
+    parts: int
+
+
+def _row(lowered: Lowered, nest: Nest, writer: CWriter, how: _Row) -> None:
     acc = lowered.problem.acc
     assert acc is not None
     *outer, (_, trip) = lowered.reduced
-    blocks = Blocks.of(trip, blocked=blocked, overlap=False)
+    blocks = Blocks.of(trip, blocked=how.blocked, overlap=False)
     for i, (c_type, unit) in enumerate(acc.variables):
         if acc.lanes:
             writer.line(f"{c_type} acc[{acc.lanes}] __attribute__((aligned(64)));")
@@ -404,29 +417,30 @@ def _row(lowered: Lowered, nest: Nest, writer: CWriter, blocked: bool, parts: in
         else:
             writer.line(f"{c_type} acc{i} = {unit};")
     start = len(lowered.kept)
-    named = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)] + ([("block", blocks.count)] if blocked else [])
-    for i, (name, low, high) in enumerate(_ranges(lowered, named, parts)):
+    named = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)] + ([("block", blocks.count)] if how.blocked else [])
+    for i, (name, low, high) in enumerate(_ranges(lowered, named, how.parts)):
         writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
         writer.open()
         if name == "block":
             writer.line(f"const int64_t b = {blocks.start};")
         writer.lines(nest.writers[start + i + 1].written)
-    if blocks.tail:
-        with writer.block(f"if (block < {blocks.whole})"):
-            _row_block(lowered, nest, writer, blocks.length)
-        with writer.block("else"):
-            _row_block(lowered, nest, writer, blocks.tail)
-    else:
-        _row_block(lowered, nest, writer, blocks.length)
+    with writer.block(f"if {how.condition}" if how.condition else ""):
+        if blocks.tail:
+            with writer.block(f"if (block < {blocks.whole})"):
+                _row_block(lowered, nest, writer, how.element, blocks.length)
+            with writer.block("else"):
+                _row_block(lowered, nest, writer, how.element, blocks.tail)
+        else:
+            _row_block(lowered, nest, writer, how.element, blocks.length)
     close(writer, len(named))
 
 
-def _row_block(lowered: Lowered, nest: Nest, writer: CWriter, trip: int) -> None:
+def _row_block(lowered: Lowered, nest: Nest, writer: CWriter, value: str, trip: int) -> None:
     """Take in the elements of one run of the innermost loop."""
     acc, (element,) = lowered.problem.acc, lowered.elements
     assert acc is not None
-    lines, value = nest.writers[-1].written, nest.text(element)
-    if acc.lanes and element.kind == "load" and element.dtype is acc.kept and element.data[1].coefficient(nest.inner) == 1:  # type: ignore[arg-type]
+    lines = nest.writers[-1].written
+    if acc.lanes and value == nest.text(element) and element.kind == "load" and element.dtype is acc.kept and element.data[1].coefficient(nest.inner) == 1:  # type: ignore[arg-type]
         slot, form = element.data
         writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}(acc, &p{slot}[{nest.block_start(form)}], {trip});")
         return
@@ -478,6 +492,7 @@ def _by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, par
     step = _unroll(lowered)
     nest.stepped = lowered.reduced[-1][0] if step > 1 else None
     nest.write(lowered.before)
+    element, condition = _element(lowered, nest), _outer_conditions(lowered, nest)
     after = _nest_of_results(lowered, shell, [*lead, inner], ["result"])
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
@@ -486,7 +501,7 @@ def _by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, par
     extents = [n for _, n in outer] + ([blocks.count] if blocked else [])
     units, opened = open_levels(writer, [nest, after], extents, [blocks], tasks, parts)
     with writer.block(""):
-        _column(lowered, nest, after, writer, _Column(blocks.length, step, parts, len(lead)))
+        _column(lowered, nest, after, writer, _Column(blocks.length, step, parts, len(lead), element, condition))
     close(writer, opened)
     return units
 
@@ -505,6 +520,8 @@ class _Column:
     step: int
     parts: int
     lead: int
+    element: str
+    condition: str
 
 
 def _column(lowered: Lowered, nest: Nest, after: Nest, writer: CWriter, how: _Column) -> None:
@@ -518,26 +535,46 @@ def _column(lowered: Lowered, nest: Nest, after: Nest, writer: CWriter, how: _Co
             writer.line(f"{name} = {unit};")
     named = [(nest.counter(how.lead + i), n) for i, (_, n) in enumerate(lowered.reduced)]
     ranges = _ranges(lowered, [(m, n // how.step if i == len(named) - 1 else n) for i, (m, n) in enumerate(named)], how.parts)
+    grouped = acc.lanes > 0 and named[-1][1] > _GROUP_ROWS * how.step
     for i, (name, low, high) in enumerate(ranges):
-        stepped = how.step > 1 and i == len(ranges) - 1
-        counter = "row" if stepped else name
+        last = i == len(ranges) - 1
+        if last and grouped:
+            low, high = _open_group(writer, acc, how, low, high)
+        counter = "row" if last and how.step > 1 else name
         writer.line(f"for (int64_t {counter} = {low}; {counter} < {high}; ++{counter}) {{")
         writer.open()
-        if stepped:
+        if counter != name:
             writer.line(f"const int64_t {name} = row * {how.step};")
         writer.lines(nest.writers[how.lead + i + 1].written)
-    _column_rows(lowered, nest, writer, how, names)
-    close(writer, len(ranges))
+    with writer.block(f"if {how.condition}" if how.condition else ""):
+        _column_rows(lowered, nest, writer, how, ["group[k]"] if grouped else names)
+    close(writer, 1)
+    if grouped:
+        with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+            _update(writer, acc, names, "group[k]")
+        close(writer, 1)
+    close(writer, len(ranges) - 1)
     writer.line("#pragma GCC ivdep")
     with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
         writer.lines(_join_lines(lowered, nest, CWriter(), acc.total(names)))
         writer.lines(after.writers[-1].written)
 
 
+def _open_group(writer: CWriter, acc: Accumulator, how: _Column, low: str, high: str) -> tuple[str, str]:
+    """Float totals of many rows are taken group by group, so that a large total meets few small elements."""
+    ((c_type, unit),) = acc.variables
+    writer.line(f"for (int64_t start = {low}; start < {high}; start += {_GROUP_ROWS}) {{")
+    writer.open()
+    writer.line(f"const int64_t end = start + {_GROUP_ROWS} < {high} ? start + {_GROUP_ROWS} : {high};")
+    writer.line(f"{c_type} group[{how.trip}] __attribute__((aligned(64)));")
+    writer.line(f"for (int k = 0; k < {how.trip}; ++k) group[k] = {unit};")
+    return "start", "end"
+
+
 def _column_rows(lowered: Lowered, nest: Nest, writer: CWriter, how: _Column, names: list[str]) -> None:
     acc, (element,) = lowered.problem.acc, lowered.elements
     assert acc is not None
-    lines, value = nest.writers[-1].written, nest.text(element)
+    lines, value = nest.writers[-1].written, how.element
     if nest.rare:
         writer.line(f"{scalar.register_type(element.dtype)} t[{how.trip}] __attribute__((aligned(64)));")
         _fill(nest, writer, [*lines, f"t[k] = {value};"], how.trip)

@@ -254,25 +254,29 @@ def _pad(body: Body, ins: Instruction, index: Index) -> _Steps:
     if any(c.decided is False for c in conditions) or operand.shape.size == 0:
         (node,) = yield [(filler, body.space.scalar)]
         return node
-    open_ = tuple(c for c in conditions if c.decided is None)
-    if not open_:
-        (node,) = yield [(operand, body.space.index(operand.shape.dims, at))]
+    inside = (operand, body.space.index(operand.shape.dims, at))
+    if not conditions:
+        (node,) = yield [inside]
         return node
-    safe = tuple(body.space.choice(open_, c, n - 1) for c, n in zip(at, operand.shape.dims, strict=True))
-    inner, outer = yield [(operand, body.space.index(operand.shape.dims, safe)), (filler, body.space.scalar)]
-    return body.node("guard", ins.shape.dtype, (inner, outer), open_)
+    inner, outer = yield [inside, (filler, body.space.scalar)]
+    return body.node("guard", ins.shape.dtype, (inner, outer), conditions)
 
 
-def _padded(space: Space, dims: tuple[int, ...], padding: Any, index: Index) -> tuple[list[Condition], tuple[Affine, ...]]:
+def _padded(
+    space: Space, dims: tuple[int, ...], padding: Any, index: Index
+) -> tuple[tuple[Condition, ...], tuple[Affine, ...]]:
+    """The conditions that no range settles, and where the operand's element is if they hold; safe to read in any case."""
     conditions, at = [], []
     for c, n, p in zip(index.coordinates, dims, padding, strict=True):
         moved, step = c.shifted(-p.low), p.interior + 1
-        conditions.append(Condition(moved, 0, (n - 1) * step))
+        mine = [Condition(moved, 0, (n - 1) * step)]
         if step > 1:
-            conditions.append(Condition(space.remainder(moved, step), 0, 0))
+            mine.append(Condition(space.remainder(moved, step), 0, 0))
             moved = space.quotient(moved, step)
-        at.append(moved)
-    return conditions, tuple(at)
+        unsettled = tuple(m for m in mine if m.decided is not True)
+        conditions += unsettled
+        at.append(space.choice(unsettled, moved, n - 1) if unsettled else moved)
+    return tuple(conditions), tuple(at)
 
 
 def _concatenate(body: Body, ins: Instruction, index: Index) -> _Steps:

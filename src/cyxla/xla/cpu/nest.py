@@ -94,6 +94,7 @@ class Nest:
         if self.inner is not None:
             self._atom_texts[self.inner] = INNER
         self._offsets: dict[Affine, str] = {}
+        self._conditions: dict[tuple[Condition, ...], str] = {}
         self.dropped: set[Atom] = set()  # loops that run inside their inner neighbour
         self.rare: list[str] = []  # predicates of lanes that need a slow form
         self.twins: list[tuple[str, str]] = []  # (fast expression, expression that picks the right form)
@@ -210,7 +211,19 @@ class Nest:
         return f"{value} < 0 ? 0 : {value} > {atom.high} ? {atom.high} : {value}"
 
     def conditions(self, conditions: Sequence[Condition]) -> str:
-        """Conditions as one C truth value."""
+        """Conditions as one C truth value, known as far outside as it can be."""
+        key = tuple(conditions)
+        depth = max((self.depth_of_form(c.form) for c in conditions), default=0)
+        if depth == self.depth:
+            return self._tests(conditions)
+        if key not in self._conditions:
+            writer = self.writers[depth]
+            tests = self._tests(conditions)
+            self._conditions[key] = name = writer.name("c")
+            writer.line(f"const int {name} = {tests};")
+        return f"({self._conditions[key]})"
+
+    def _tests(self, conditions: Sequence[Condition]) -> str:
         tests = []
         for c in conditions:
             text = self.form(c.form)

@@ -14,7 +14,7 @@ from cyxla.xla.cpu.lower import Node
 from cyxla.xla.cpu.nest import BLOCKS, Nest
 
 _TILE = "tile"  # the level that runs over tiles of the other loop
-_SIDE = 64
+_CACHED, _STREAMED = (64, 512), (128, 256)  # rows of a tile and bytes in a row, by how results are stored
 _LEAST = 12  # shorter loops are not worth a tile
 _MAX_TILES = 4
 
@@ -77,15 +77,16 @@ def tiled_part(box: Box, shell: Shell, name: str, ns: float, tiles: Tiles, gone:
     """Write the function of a box with tiles."""
     inner, trip = tiles.kept[-1]
     others = [(a, n) for a, n in tiles.kept[:-1] if a is not tiles.across]
-    rows = Blocks(tiles.extent, min(_SIDE, tiles.extent), True, _TILE, "c")
-    columns = Blocks(trip, min(_SIDE, trip), True)
+    most, row_bytes = _STREAMED if shell.streamed else _CACHED
+    rows = Blocks(tiles.extent, _length(tiles.extent, most), True, _TILE, "c")
+    columns = Blocks(trip, _length(trip, row_bytes // max(n.dtype.itemsize for n in tiles.loads)), True)
     nest = Nest(box.body, [*(a for a, _ in others), _TILE, BLOCKS, tiles.across, inner], shell.names.child())
     nest.dropped, nest.tables = gone, shell.tables
     for i, load in enumerate(tiles.loads):
         nest.places[load] = f"t{i}[row * {columns.length} + k]"
         nest.pin(load)
     nest.write(box.nodes)
-    streamed = shell.streamed and trip >= _SIDE and all(s.form.coefficient(inner) == 1 for s in box.stores)
+    streamed = shell.streamed and columns.length >= 32 and all(s.form.coefficient(inner) == 1 for s in box.stores)
     body = innermost(box, nest, streamed=streamed, in_place=False)
     fills = [_fill(n, i, nest, tiles, rows, columns) for i, n in enumerate(tiles.loads)]
     writer = CWriter()
@@ -105,6 +106,12 @@ def tiled_part(box: Box, shell: Shell, name: str, ns: float, tiles: Tiles, gone:
         if streamed:
             writer.line("cyx_stream_end();")
     return Part(writer.text(), units, ns)
+
+
+def _length(extent: int, most: int) -> int:
+    """The side of tiles: about equal ones, of a multiple of a vector."""
+    count = -(-extent // most)
+    return min(extent, -(-(-(-extent // count)) // 16) * 16)
 
 
 def _fill(load: Node, number: int, nest: Nest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:

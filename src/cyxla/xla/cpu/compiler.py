@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Compiler
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.buffers import Buffers
+    from cyxla.xla.cpu.emit_module import Source
+    from cyxla.xla.cpu.nodes import Plan
 
 
 class CpuCompiler(Compiler):
@@ -51,6 +56,18 @@ class CpuCompiler(Compiler):
         target = _Target(toolchain.require(), store.open_cache() if options.cache else None)
         return self._finish(module, module, options, Dump(module), target)
 
+    def emit(self, module: HloModule) -> tuple[Plan, Buffers, Source]:
+        """Plan a module that went through `run_hlo_passes` and write its C.
+
+        Raises
+        ------
+        UnimplementedError
+            Names every opcode without native code.
+        """
+        from cyxla.xla.cpu.lowering import emit
+
+        return emit(module)
+
     def _cached(self, module: HloModule, options: CompileOptions, target: _Target) -> CpuExecutable | None:
         assert target.cache is not None
         found = target.cache.get_module(target.key)
@@ -67,10 +84,8 @@ class CpuCompiler(Compiler):
     def _finish(
         self, module: HloModule, optimized: HloModule, options: CompileOptions, dump: Dump, target: _Target
     ) -> CpuExecutable:
-        from cyxla.xla.cpu.lowering import emit
-
         with dump.timed("emit"):
-            planned, buffers, source = emit(optimized)
+            planned, buffers, source = self.emit(optimized)
         dump.buffers(buffers)
         for number, text in enumerate(source.units):
             dump.text(f"unit{number}.c", text)

@@ -12,10 +12,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyxla import config
-from cyxla.xla.cpu.buffers import Buffers
 from cyxla.xla.hlo import HloModule
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.buffers import Buffers
 
 
 class Dump:

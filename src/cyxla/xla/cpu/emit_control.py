@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from cyxla.types import ElementType
 from cyxla.xla.cpu.buffers import Buffers, Copy, Place
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.executable import ENTRY
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 
@@ -35,7 +36,7 @@ class ControlWriter:
     def entry(self, plan: Plan) -> str:
         """The definition of the entry; the functions it needs are in `parts`."""
         c = CWriter()
-        with c.block("CYX_EXPORT cyx_status cyx_main(void *const *bufs, const cyx_ctx *ctx)"):
+        with c.block(f"CYX_EXPORT cyx_status {ENTRY}(void *const *bufs, const cyx_ctx *ctx)"):
             c.line("int64_t done = 0, *const work = &done;")
             self._body(c, lambda: self.plan(c, plan, 0))
         return c.text()

@@ -12,7 +12,6 @@ from cyxla.xla.cpu.nodes import Plan
 from cyxla.xla.cpu.prelude import prelude
 from cyxla.xla.cpu.toolchain import MAX_JOBS
 
-ENTRY = "cyx_main"
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
 SPLIT_ABOVE = 40  # distinct kernels in one unit; above, several compilers share the work
 INLINE_UP_TO = 8  # distinct kernels; above, gcc is kept from copying kernels into the entry

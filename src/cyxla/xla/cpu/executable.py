@@ -12,16 +12,17 @@ import numpy as np
 
 from cyxla.errors import InvalidArgumentError
 from cyxla.types import ElementType, Shape, element_type
-from cyxla.xla.cpu.buffers import Buffers
-from cyxla.xla.cpu.emit_module import ENTRY, Source
+from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.native import Library, Program
-from cyxla.xla.cpu.nodes import Plan
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Executable
 
 if TYPE_CHECKING:
-    from cyxla.xla.cpu.compiler import CpuCompiler
+    from cyxla.xla.cpu.buffers import Buffers
+    from cyxla.xla.cpu.emit_module import Source
+    from cyxla.xla.cpu.nodes import Plan
 
+ENTRY = "cyx_main"  # the function that a call runs
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
 
 
@@ -69,11 +70,16 @@ class CpuExecutable(Program, Executable):
     platform = "cpu"
 
     def __init__(
-        self, module: HloModule, library: Library, manifest: Manifest, constants: Sequence[Any], compiler: CpuCompiler,
-        options: CompileOptions, bound: Mapping[int, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        module: HloModule,
+        library: Library,
+        manifest: Manifest,
+        constants: Sequence[Any],
+        options: CompileOptions,
+        bound: Mapping[int, Any] | None = None,
+    ) -> None:
         self._module, self._manifest, self._constants = module, manifest, constants
-        self._compiler, self._options, self._bound = compiler, options, dict(bound or {})
+        self._options, self._bound = options, dict(bound or {})
         self._given = [p.shape.static for p in module.parameters]
         trees = _trees(self._given)
         self._free = [k for k in range(len(trees)) if k not in self._bound]
@@ -110,19 +116,21 @@ class CpuExecutable(Program, Executable):
                 f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(self._free) - 1}"
             )
         bound = {**self._bound, **{self._free[k]: value for k, value in arguments.items()}}
-        return CpuExecutable(
-            self._module, self.library, self._manifest, self._constants, self._compiler, self._options, bound
-        )
+        return CpuExecutable(self._module, self.library, self._manifest, self._constants, self._options, bound)
 
     # --- what was made of the program: worked out again when asked for, since the disk cache keeps only code ----------
 
     @cached_property
     def _optimized(self) -> HloModule:
-        return self._compiler.run_hlo_passes(self._module, self._options)
+        from cyxla.xla.cpu.lowering import run_passes
+
+        return run_passes(self._module, self._options, Dump(self._module))
 
     @cached_property
     def _emitted(self) -> tuple[Plan, Buffers, Source]:
-        return self._compiler.emit(self._optimized)
+        from cyxla.xla.cpu.lowering import emit
+
+        return emit(self._optimized)
 
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""

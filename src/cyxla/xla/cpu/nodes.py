@@ -107,7 +107,7 @@ class Plan:
         return sum(n.cost for n in self.nodes) + 1.0
 
     def inner(self) -> Iterator[Plan]:
-        """This plan and those of loops and branches inside it."""
+        """Go through the plan and those of loops and branches inside it."""
         yield self
         for node in self.nodes:
             if isinstance(node, WhileNode):

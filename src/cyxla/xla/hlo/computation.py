@@ -65,7 +65,15 @@ class Computation:
     @property
     def has_side_effect(self) -> bool:
         """Whether any instruction must run even when unused."""
-        return any(i.has_side_effect for i in self.instructions)
+        stack, seen = [self], {self}
+        while stack:
+            for ins in stack.pop().instructions:
+                if ins.row.side_effect or ins.attrs.get("custom_call_has_side_effect"):
+                    return True
+                new = [c for c in ins.called if c not in seen]
+                seen.update(new)
+                stack += new
+        return False
 
     def add(
         self,

@@ -1,0 +1,144 @@
+"""From an HLO module to C: the passes, the plan, the memory, the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cyxla import config
+from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu import kernels as _kernels  # registers the emitters
+from cyxla.xla.cpu.buffers import Buffers, assign
+from cyxla.xla.cpu.dump import Dump
+from cyxla.xla.cpu.emit_module import Source, emit_module
+from cyxla.xla.cpu.emitters import can_emit
+from cyxla.xla.cpu.nodes import Plan
+from cyxla.xla.cpu.plan import CONTROL_FLOW, MAX_NESTING, plan
+from cyxla.xla.cpu.values import passes_on
+from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
+from cyxla.xla.passes import (
+    Pass,
+    dce,
+    expand_batch_norm,
+    expand_bitcast_convert,
+    expand_collectives,
+    expand_constant,
+    expand_convolution,
+    expand_dot,
+    expand_empty,
+    expand_layout,
+    expand_narrow,
+    expand_ragged_dot,
+    expand_scan,
+    expand_topk,
+    inline,
+    unshare,
+)
+from cyxla.xla.passes.clone import clone
+from cyxla.xla.service import CompileOptions
+
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("inline", inline.run),
+    ("expand_constant", expand_constant.run),
+    ("expand_empty", expand_empty.run),
+    ("expand_collectives", expand_collectives.run),
+    ("expand_batch_norm", expand_batch_norm.run),
+    ("expand_layout", expand_layout.run),
+    ("expand_bitcast_convert", expand_bitcast_convert.run),
+    ("expand_narrow", expand_narrow.run),
+    ("expand_scan", expand_scan.run),
+    ("expand_ragged_dot", expand_ragged_dot.run),
+    ("expand_convolution", expand_convolution.run),
+    ("expand_dot", expand_dot.run),
+    ("expand_topk", expand_topk.run),
+    ("unshare", unshare.run),
+    ("dce", dce.run),
+)
+#: What the planner takes care of without a kernel.
+_NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
+
+
+def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloModule:
+    """Bring a copy of a module into the form that has kernels."""
+    _check_interface(module)
+    dump.hlo("input", module)
+    twin = clone(module)
+    checked = config.get("VERIFY")
+    for name, run in PASSES:
+        if name in options.disabled_passes:
+            continue
+        with dump.timed(name):
+            changed = run(twin)
+        if changed:
+            dump.hlo(name, twin)
+        if changed and checked:
+            verify(twin)
+    return twin
+
+
+def emit(module: HloModule) -> tuple[Plan, Buffers, Source]:
+    """Plan a module that went through `run_passes` and write its C.
+
+    Raises
+    ------
+    UnimplementedError
+        Names every opcode without native code.
+    """
+    check_supported(module)
+    planned = plan(module.entry)
+    buffers = assign(planned)
+    return planned, buffers, emit_module(planned, buffers)
+
+
+def check_supported(module: HloModule) -> None:
+    """Find every instruction without native code.
+
+    Raises
+    ------
+    UnimplementedError
+        Names them all: opcode, types, why.
+    """
+    missing: dict[str, Instruction] = {}
+    for computation, nesting in _scheduled(module):
+        if nesting > MAX_NESTING:
+            raise UnimplementedError(f"native code for loops and branches nested deeper than {MAX_NESTING}")
+        for ins in computation.instructions:
+            if ins.opcode in _NO_KERNEL or passes_on(ins):
+                continue
+            reason = "has a dynamic dimension" if ins.shape.is_dynamic else can_emit(ins)
+            if reason is not None:
+                missing.setdefault(f"{ins.opcode} of {_types(ins)} ({reason})", ins)
+    if missing:
+        raise UnimplementedError(
+            f"no native code for {len(missing)} of the program's operations: {'; '.join(missing)}",
+            where=repr(next(iter(missing.values()))),
+            hint='run it with platform="interpreter"',
+        )
+
+
+def _types(ins: Instruction) -> str:
+    leaves = [leaf.dtype.text for o in ins.operands for leaf in o.shape.leaves()]
+    return ", ".join(dict.fromkeys(leaves)) or str(ins.shape)
+
+
+def _scheduled(module: HloModule) -> Iterator[tuple[Computation, int]]:
+    """The entry and the computations of loops and branches, and how many of those are around each."""
+    stack, seen = [(module.entry, 0)], {module.entry}
+    while stack:
+        computation, nesting = stack.pop()
+        yield computation, nesting
+        for ins in computation.instructions:
+            if ins.opcode in CONTROL_FLOW:
+                new = [c for c in ins.called if c not in seen]
+                seen.update(new)
+                stack += [(c, nesting + 1) for c in new]
+
+
+def _check_interface(module: HloModule) -> None:
+    """Arguments and results have to be arrays of known sizes."""
+    for ins in (*module.entry.parameters, module.entry.root):
+        wrong = [leaf for leaf in ins.shape.leaves() if not leaf.is_array or leaf.is_dynamic]
+        if wrong:
+            raise UnimplementedError(f"{wrong[0]} as argument or result of native code", where=repr(ins))
+
+
+_ = _kernels

@@ -19,10 +19,10 @@ from cyxla.xla.cpu.values import leaves
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule
 
-FLAGS = (
-    "-std=gnu11 -O2 -ftree-vectorize -march=native -mprefer-vector-width=512 -fno-math-errno -fno-trapping-math -ffp-contract=off "
-    "-fPIC -shared -Wall -Wno-unused -Werror -x c -"
-).split()
+FLAGS = [
+    "-std=gnu11", "-O2", "-ftree-vectorize", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno",
+    "-fno-trapping-math", "-ffp-contract=off", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Werror", "-x", "c", "-",
+]  # fmt: skip
 _ = (emit_loop, emit_reduce)
 
 
@@ -97,7 +97,7 @@ def build(text: str) -> Compiled:
 
 
 def check(text: str, *inputs: np.ndarray, ulp: float = 0, near: float = 1e-3) -> Compiled:
-    """Compile a module and compare it with the evaluator: bit for bit, or within `ulp` of a value or of `near` times the largest."""
+    """Compile a module and compare it with the evaluator: bit for bit, or within `ulp` or `near` of the largest."""
     compiled = build(text)
     wanted = flat(evaluate(compiled.module, list(inputs)))
     for got, want in zip(compiled(*inputs), wanted, strict=True):

@@ -1,5 +1,7 @@
 """Loop kernels against the evaluator: movement in all its combinations, several outputs, in-place updates, tasks."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 import numpy as np
 import pytest
 from kernel_groups import build, check
@@ -170,7 +172,9 @@ def test_rare_lanes_of_blocks():
 
 def test_large_outputs_are_streamed():
     n = 7_000_001
-    compiled = check(f"HloModule m\nENTRY e {{\n p = f32[{n}] parameter(0)\n ROOT r = f32[{n}] negate(p)\n}}", random(f"f32[{n}]"))
+    compiled = check(
+        f"HloModule m\nENTRY e {{\n p = f32[{n}] parameter(0)\n ROOT r = f32[{n}] negate(p)\n}}", random(f"f32[{n}]")
+    )
     assert "cyx_stream(" in compiled.text
     assert compiled.steps[0].kernel.tasks > 1
 
@@ -192,6 +196,7 @@ def test_in_place_only_where_each_element_is_read_where_it_is_written():
 
 def test_equal_work_gives_equal_text():
     a, b = (
-        build(f"HloModule m\nENTRY e {{\n {x} = f32[9] parameter(0)\n ROOT {y} = f32[9] negate({x})\n}}").steps[0] for x, y in ("ab", "cd")
+        build(f"HloModule m\nENTRY e {{\n {x} = f32[9] parameter(0)\n ROOT {y} = f32[9] negate({x})\n}}").steps[0]
+        for x, y in ("ab", "cd")
     )
     assert a.kernel.text == b.kernel.text

@@ -1,9 +1,9 @@
 """Random programs give the same results on both platforms; `make fuzz` runs more of them."""
 
 import pytest
-from cyxla.errors import UnimplementedError
-
 import random_programs
+
+from cyxla.errors import UnimplementedError
 
 
 @pytest.mark.parametrize("seed", range(120))

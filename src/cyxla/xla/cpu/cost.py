@@ -18,8 +18,8 @@ _NS_PER_BYTE_MEMORY = 0.03
 # What may be computed again rather than stored: up to this many simple operations an element.
 CHEAP_FLOPS = 4
 _FREE = frozenset({
-    "bitcast", "bitcast-convert", "broadcast", "concatenate", "constant", "copy", "get-dimension-size", "iota", "pad", "parameter", "real",
-    "imag", "complex", "reshape", "reverse", "slice", "transpose",
+    "bitcast", "bitcast-convert", "broadcast", "concatenate", "constant", "copy", "get-dimension-size", "iota", "pad",
+    "parameter", "real", "imag", "complex", "reshape", "reverse", "slice", "transpose",
 })  # fmt: skip
 _LOOKUPS = frozenset({"dynamic-slice", "gather"})
 _HEAVY_NS = 0.15  # one operation above this is no simple one

@@ -11,11 +11,12 @@ from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.hlo import Computation, Instruction
 
+_PLAIN = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "iota"})
 # These hand their first operand on: with scalars only, moving elements about moves nothing.
-_SAME = frozenset(
-    {"copy", "opt-barrier", "bitcast", "reshape", "broadcast", "transpose", "reverse", "slice", "add-dependency", "domain",
-     "copy-start", "copy-done"}
-)  # fmt: skip
+_SAME = frozenset({
+    "copy", "opt-barrier", "bitcast", "reshape", "broadcast", "transpose", "reverse", "slice", "add-dependency",
+    "domain", "copy-start", "copy-done",
+})  # fmt: skip
 _CALLS = frozenset({"call", "fusion", "map"})
 _Value = str | tuple["_Value", ...]
 
@@ -85,8 +86,9 @@ def _unconverted(ins: Instruction) -> Instruction:
 
 
 def _reason(ins: Instruction) -> str | None:
-    if ins.opcode in ("parameter", "constant", "tuple", "get-tuple-element", "iota") or ins.opcode in _SAME or ins.opcode in _CALLS:
-        return None if all(s.size == 1 for s in ins.shape.leaves()) else f"{ins.opcode} of {ins.shape} in a scalar computation"
+    if ins.opcode in _PLAIN or ins.opcode in _SAME or ins.opcode in _CALLS:
+        scalars = all(s.size == 1 for s in ins.shape.leaves())
+        return None if scalars else f"{ins.opcode} of {ins.shape} in a scalar computation"
     types = [o.shape.dtype for o in ins.operands]
     if ins.shape.is_array and ins.shape.size == 1 and scalar.supported(ins.opcode, ins.shape.dtype, types, ins.attrs):
         return None
@@ -128,7 +130,7 @@ class _Inliner:
     def value(self, ins: Instruction, operands: list[_Value], parameters: Sequence[_Value]) -> _Value:
         opcode = ins.opcode
         if opcode == "parameter":
-            return parameters[ins.attrs["parameter_number"]]
+            return parameters[int(ins.attrs["parameter_number"])]
         if opcode == "tuple":
             return tuple(operands)
         if opcode == "get-tuple-element":

@@ -1,13 +1,15 @@
-"""Which instructions are computed together: groups of one iteration space, found in one sweep from the results to the parameters.
+"""Which instructions are computed together: groups of one iteration space, found in a sweep from results to parameters.
 
-An instruction is computed inside the groups of its readers where that is right and cheap, becomes one more output of a group that
-walks through the same elements anyway, or starts a group of its own. `Group.reasons` says why something was not fused.
+An instruction is computed inside the groups of its readers where that is right and cheap, becomes one more output of a
+group that walks through the same elements anyway, or starts a group of its own. `Group.reasons` says why something was
+not fused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
 from cyxla.xla.cpu import cost, emit_scalar, scalar
@@ -15,6 +17,7 @@ from cyxla.xla.cpu.emitters import fusible
 from cyxla.xla.cpu.kernel import Value
 from cyxla.xla.cpu.values import leaves, passes_on, resolve
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
+from cyxla.xla.hlo.attributes import Window
 
 MAX_INSTRUCTIONS = 200
 MAX_OUTPUTS = 8
@@ -23,7 +26,8 @@ _DEEP_ROWS = 256  # what varies only outside loops of this length costs nothing 
 _MAX_VISITS = 400
 
 MOVEMENT = frozenset({
-    "broadcast", "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice", "transpose",
+    "broadcast", "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice",
+    "transpose",
 })  # fmt: skip
 ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window"})  # fused with what they read, at most one a group
 _KINDS = {"dynamic-update-slice": "update"}
@@ -37,7 +41,8 @@ class Group:
     Attributes
     ----------
     kind : str
-        ``loop``, ``reduce``, ``reduce-window``, ``update``; or the opcode of a single instruction with a kernel of its own.
+        ``loop``, ``reduce``, ``reduce-window``, ``update``; or the opcode of a single instruction with a kernel of its
+        own.
     instructions : list of Instruction
         What is computed here, operands first; one that is cheap may be computed in several groups.
     outputs : list of Instruction
@@ -114,7 +119,8 @@ class _Draft:
     first: int = 0
     merged: _Draft | None = None
     reasons: list[str] = field(default_factory=list)
-    spent: dict[Instruction, int] = field(default_factory=dict)  # operations repeated so far on the way to an instruction
+    # operations repeated so far on the way to an instruction
+    spent: dict[Instruction, int] = field(default_factory=dict)
 
 
 class _Fuser:
@@ -166,7 +172,9 @@ class _Fuser:
                 asked[draft] = (chains, spent)
         return asked
 
-    def _step_back(self, draft: _Draft, user: Instruction, position: int, ins: Instruction) -> tuple[frozenset[int], int]:
+    def _step_back(
+        self, draft: _Draft, user: Instruction, position: int, ins: Instruction
+    ) -> tuple[frozenset[int], int]:
         if user not in draft.inside:
             return frozenset((_IDENTITY,)), 0
         chains, spent = draft.inside[user], draft.spent.get(user, 0)
@@ -225,7 +233,7 @@ class _Fuser:
             return cost.flops(ins) <= cost.CHEAP_FLOPS
         flops = cost.flops(ins)
         arrays = sum(v.shape.size > 1 for _, v in self.sources[ins])
-        return flops == 0 and arrays <= 1 or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and places <= 4)
+        return (flops == 0 and arrays <= 1) or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and places <= 4)
 
     def _inline_root(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> bool:
         """A reduction goes into the element-wise group that alone reads it, element by element: its epilogue."""
@@ -320,10 +328,10 @@ class _Fuser:
         return sorted([*needs, *after.get(draft, ())], key=lambda d: d.number)
 
     def _side_effects(self, live: list[_Draft]) -> dict[_Draft, list[_Draft]]:
-        """What must come before a group for other reasons than data: side effects keep their order, control edges hold."""
+        """What must come before a group for other reasons than data: side effects in their order, control edges."""
         after: dict[_Draft, list[_Draft]] = {}
         acting = sorted((d for d in live if any(o.has_side_effect for o in d.outputs)), key=lambda d: d.number)
-        for before, draft in zip(acting, acting[1:], strict=False):
+        for before, draft in pairwise(acting):
             after.setdefault(draft, []).append(before)
         for ins in self.order:
             for p in (*ins.control_predecessors, *_token_sources(ins)):
@@ -391,7 +399,7 @@ def _repeats(user: Instruction, position: int, ins: Instruction, *, at_root: boo
     if user.opcode == "reduce":
         return False
     if user.opcode == "reduce-window":
-        window = user.attrs["window"]
+        window: Window = user.attrs["window"]
         return prod(w.size for w in window) > prod(w.stride for w in window)
     if user.shape.is_array and user.shape.size <= ins.shape.size:
         return user.opcode == "gather"
@@ -414,6 +422,12 @@ def _check_update(ins: Instruction) -> str | None:
     return None if _static(ins) else f"{ins.opcode} with dynamic sizes"
 
 
-fusible(*sorted(o for o, row in OPCODES.items() if row.elementwise), *sorted(MOVEMENT), "map", "bitcast-convert", check=_check_loop)
+fusible(
+    *sorted(o for o, row in OPCODES.items() if row.elementwise),
+    *sorted(MOVEMENT),
+    "map",
+    "bitcast-convert",
+    check=_check_loop,
+)
 fusible("dynamic-update-slice", check=_check_update)
 fusible(*sorted(_LEAF))

@@ -1,8 +1,9 @@
-"""Where elements lie: index arithmetic that is affine in the loops, with quotients, remainders and guards where it must be.
+"""Where elements lie: index arithmetic affine in the loops, with quotients, remainders and guards where need be.
 
-An `Affine` is a constant plus multiples of *atoms*. Atoms are the loops of an iteration space and what is derived from affine
-forms: quotient and remainder by a constant (reshapes), values read at run time (dynamic-slice, gather), and an index that counts only
-under a condition (pad, concatenate). Every atom knows its range, which is what most simplifications need.
+An `Affine` is a constant plus multiples of *atoms*. Atoms are the loops of an iteration space and what is derived from
+affine forms: quotient and remainder by a constant (reshapes), values read at run time (dynamic-slice, gather), and an
+index that counts only under a condition (pad, concatenate). Every atom knows its range, which is what most
+simplifications need.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Affine:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Affine) and self.constant == other.constant and self.terms == other.terms)
+        return self is other or (
+            isinstance(other, Affine) and self.constant == other.constant and self.terms == other.terms
+        )
 
     def __repr__(self) -> str:
         return " + ".join([*(f"{c}*{a!r}" for a, c in self.terms), str(self.constant)])
@@ -72,11 +75,11 @@ class Affine:
         return next((c for a, c in self.terms if a is atom), 0)
 
     def shifted(self, by: int) -> Affine:
-        """This plus a constant."""
+        """The form plus a constant."""
         return Affine(self.constant + by, self.terms) if by else self
 
     def scaled(self, by: int) -> Affine:
-        """This times a constant."""
+        """The form times a constant."""
         if by == 1:
             return self
         return Affine(self.constant * by, tuple((a, c * by) for a, c in self.terms)) if by else ZERO
@@ -105,7 +108,9 @@ class Index:
 
     __slots__ = ("_coordinates", "_linear", "dims", "space")
 
-    def __init__(self, space: Space, dims: tuple[int, ...], coordinates: tuple[Affine, ...] | None, linear: Affine | None) -> None:
+    def __init__(
+        self, space: Space, dims: tuple[int, ...], coordinates: tuple[Affine, ...] | None, linear: Affine | None
+    ) -> None:
         self.space, self.dims, self._coordinates, self._linear = space, dims, coordinates, linear
 
     @property
@@ -160,7 +165,9 @@ class Space:
         if len(terms) > 1:
             self._rejoin(terms)
         ordered = sorted(((a, c) for a, c in terms.items() if c), key=_by_number)
-        return Affine(constant, tuple(ordered)) if not terms or not self._loose(terms) else self._expand(constant, ordered)
+        return (
+            Affine(constant, tuple(ordered)) if not terms or not self._loose(terms) else self._expand(constant, ordered)
+        )
 
     def add(self, a: Affine, b: Affine) -> Affine:
         """The sum of two forms."""
@@ -258,7 +265,12 @@ class Space:
 
     def _twin(self, form: Affine, divisor: int) -> Atom | None:
         """The atom ``form / divisor``, if there is one."""
-        if form.constant == 0 and len(form.terms) == 1 and form.terms[0][1] == 1 and form.terms[0][0].kind == "quotient":
+        if (
+            form.constant == 0
+            and len(form.terms) == 1
+            and form.terms[0][1] == 1
+            and form.terms[0][0].kind == "quotient"
+        ):
             inner, by = form.terms[0][0].data
             return self._derived.get(("quotient", inner, by * divisor))
         return self._derived.get(("quotient", form, divisor))

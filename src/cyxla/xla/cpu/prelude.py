@@ -18,15 +18,15 @@ _GUARD = re.compile(r"^#\s*(?:ifndef|define)\s+CYXLA_\w+_H\s*$", re.MULTILINE)
 
 
 def prelude(text: str, headers: Sequence[str] = HEADERS) -> str:
-    """The contract, and the blocks of headers that a text names, directly or through other blocks, in the order of the headers.
+    """The contract, and the blocks of headers that a text names, directly or through others, in the headers' order.
 
     Parameters
     ----------
     text : str
         C without includes.
     headers : sequence of str
-        Files under ``include/cyxla``. Each is a sequence of blocks separated by blank lines; a block defines the names with the
-        project's prefix that no earlier block has.
+        Files under ``include/cyxla``. Each is a sequence of blocks separated by blank lines; a block defines the names
+        with the project's prefix that no earlier block has.
     """
     blocks, owner = _index(tuple(headers))
     needed: set[int] = set()

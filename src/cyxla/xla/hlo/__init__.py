@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "XlaBuilder",
-    "XlaComputation", "XlaOp", "complete_attrs", "computations_post_order", "infer_from_shapes", "infer_shape", "lookup",
-    "parse_module", "parse_shape", "to_text", "verify",
+    "XlaComputation", "XlaOp", "complete_attrs", "computations_post_order", "infer_from_shapes", "infer_shape",
+    "lookup", "parse_module", "parse_shape", "to_text", "verify",
 ]  # fmt: skip
 
 _ = _ops

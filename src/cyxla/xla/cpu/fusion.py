@@ -396,7 +396,7 @@ def _repeats(user: Instruction, position: int, ins: Instruction, *, at_root: boo
     """Whether a reader asks for elements of an instruction more than once each, deep in the loops."""
     if not ins.shape.is_array or ins.shape.size == 1:
         return False
-    if user.opcode == "reduce":
+    if user.opcode in ("reduce", "dynamic-update-slice"):
         return False
     if user.opcode == "reduce-window":
         window: Window = user.attrs["window"]

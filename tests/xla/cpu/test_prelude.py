@@ -1,0 +1,28 @@
+"""Which parts of the headers a text gets."""
+
+import subprocess
+
+from cyxla.xla.cpu.prelude import abi, prelude
+
+
+def test_nothing_but_the_contract():
+    assert prelude("int f(void) { return 0; }") == abi()
+
+
+def test_what_is_named_comes_with_what_it_needs():
+    text = prelude("x = cyx_maximum_f32(a, b);")
+    assert "cyx_maximum_f32" in text
+    assert "cyx_erf_f32" not in text
+    assert text.index("cyx_status") < text.index("cyx_maximum_f32")
+
+
+def test_names_in_comments_do_not_count():
+    assert prelude("/* cyx_maximum_f32 */") == abi()
+
+
+def test_every_block_compiles_with_what_it_brings():
+    for name in ("cyx_exponential_f32", "cyx_sine_f64_slow", "cyx_lanes_add_f32", "cyx_tile_4", "cyx_tile_16", "cyx_stream", "cyx_fold_multiply_f64"):
+        text = prelude(f"void *p = (void *){name};") + f"void *p = (void *){name};\n"
+        command = ["gcc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Wno-unused", "-Werror", "-march=native", "-x", "c", "-"]
+        result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
+        assert result.returncode == 0, result.stderr

@@ -1,11 +1,12 @@
 """Reductions and windows against the evaluator."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
-from functools import partial
-
 from kernel_groups import build
 from kernel_groups import check as compare
 
@@ -58,7 +59,11 @@ def test_combiners(dtype, opcode):
         x = values(dtype, dims)
         if opcode == "multiply" and dtype[0] in "fc":
             x = (x / np.abs(x)).astype(x.dtype)
-        check(text(dtype, dims, gone, opcode, "(1,0)" if dtype == "c64" else "1"), x, ulp=8 if dtype in ("f16", "c64") else 8)
+        check(
+            text(dtype, dims, gone, opcode, "(1,0)" if dtype == "c64" else "1"),
+            x,
+            ulp=8,
+        )
 
 
 @pytest.mark.parametrize("opcode,dims", list(itertools.product(["maximum", "minimum"], [[2, 100], [100, 20]])))
@@ -82,7 +87,9 @@ def test_signed_zero_of_sums():
     assert not np.signbit(check(text("f32", [3, 100], [1], init="0"), x)(x)[0]).any()
 
 
-@pytest.mark.parametrize("dims,gone", [([3_000_000], [0]), ([40000, 50], [0]), ([400000, 5], [0]), ([2, 600_000], [1]), ([300, 9000], [0])])
+@pytest.mark.parametrize(
+    "dims,gone", [([3_000_000], [0]), ([40000, 50], [0]), ([400000, 5], [0]), ([2, 600_000], [1]), ([300, 9000], [0])]
+)
 def test_long_ones_are_cut_into_parts(dims, gone):
     compiled = check(text("f32", dims, gone), values("f32", dims), ulp=64)
     assert len(compiled.steps) == 2
@@ -96,44 +103,80 @@ def module(lines: str, functions: str = body("f32", "add")) -> str:
 
 
 FUSED = {
-    "mean of squares": ("f32[30,200]", """
+    "mean of squares": (
+        "f32[30,200]",
+        """
         p = f32[30,200] parameter(0); s = f32[30,200] multiply(p, p); z = f32[] constant(0)
         r = f32[30] reduce(s, z), dimensions={1}, to_apply=f; n = f32[] constant(0.005); b = f32[30] broadcast(n), dimensions={}
-        ROOT m = f32[30] multiply(r, b)"""),
-    "exponentials along rows": ("f32[30,6000]", """
+        ROOT m = f32[30] multiply(r, b)""",
+    ),
+    "exponentials along rows": (
+        "f32[30,6000]",
+        """
         p = f32[30,6000] parameter(0); s = f32[30,6000] exponential(p); z = f32[] constant(0)
-        r = f32[30] reduce(s, z), dimensions={1}, to_apply=f; ROOT m = f32[30] log(r)"""),
-    "sines along columns": ("f32[30,60]", """
+        r = f32[30] reduce(s, z), dimensions={1}, to_apply=f; ROOT m = f32[30] log(r)""",
+    ),
+    "sines along columns": (
+        "f32[30,60]",
+        """
         p = f32[30,60] parameter(0); t = f32[] constant(1e5); b = f32[30,60] broadcast(t), dimensions={}; q = f32[30,60] multiply(p, b)
-        s = f32[30,60] sine(q); z = f32[] constant(0); ROOT r = f32[60] reduce(s, z), dimensions={0}, to_apply=f"""),
-    "sines along rows": ("f32[30,60]", """
+        s = f32[30,60] sine(q); z = f32[] constant(0); ROOT r = f32[60] reduce(s, z), dimensions={0}, to_apply=f""",
+    ),
+    "sines along rows": (
+        "f32[30,60]",
+        """
         p = f32[30,60] parameter(0); t = f32[] constant(1e5); b = f32[30,60] broadcast(t), dimensions={}; q = f32[30,60] multiply(p, b)
-        s = f32[30,60] cosine(q); z = f32[] constant(0); ROOT r = f32[30] reduce(s, z), dimensions={1}, to_apply=f"""),
-    "transposed": ("f32[30,60]", """
+        s = f32[30,60] cosine(q); z = f32[] constant(0); ROOT r = f32[30] reduce(s, z), dimensions={1}, to_apply=f""",
+    ),
+    "transposed": (
+        "f32[30,60]",
+        """
         p = f32[30,60] parameter(0); t = f32[60,30] transpose(p), dimensions={1,0}; z = f32[] constant(0)
-        ROOT r = f32[60] reduce(t, z), dimensions={1}, to_apply=f"""),
-    "reshaped": ("f32[30,60]", """
+        ROOT r = f32[60] reduce(t, z), dimensions={1}, to_apply=f""",
+    ),
+    "reshaped": (
+        "f32[30,60]",
+        """
         p = f32[30,60] parameter(0); q = f32[30,60] negate(p); t = f32[36,50] reshape(q); z = f32[] constant(0)
-        ROOT r = f32[36] reduce(t, z), dimensions={1}, to_apply=f"""),
-    "of a transposed reshape": ("f32[8,60]", """
+        ROOT r = f32[36] reduce(t, z), dimensions={1}, to_apply=f""",
+    ),
+    "of a transposed reshape": (
+        "f32[8,60]",
+        """
         p = f32[8,60] parameter(0); t = f32[60,8] transpose(p), dimensions={1,0}; s = f32[20,24] reshape(t); z = f32[] constant(0)
-        ROOT r = f32[20] reduce(s, z), dimensions={1}, to_apply=f"""),
-    "padded": ("f32[30,60]", """
+        ROOT r = f32[20] reduce(s, z), dimensions={1}, to_apply=f""",
+    ),
+    "padded": (
+        "f32[30,60]",
+        """
         p = f32[30,60] parameter(0); z = f32[] constant(0); q = f32[33,62] pad(p, z), padding=1_2x0_2
-        ROOT r = f32[33] reduce(q, z), dimensions={1}, to_apply=f"""),
-    "with two results": ("f32[30,60]", """
+        ROOT r = f32[33] reduce(q, z), dimensions={1}, to_apply=f""",
+    ),
+    "with two results": (
+        "f32[30,60]",
+        """
         p = f32[30,60] parameter(0); z = f32[] constant(0); q = f32[30] reduce(p, z), dimensions={1}, to_apply=f
-        e = f32[30] exponential(q); n = f32[30] negate(e); ROOT t = (f32[30], f32[30]) tuple(e, n)"""),
-    "soft-max": ("f32[30,60]", """
+        e = f32[30] exponential(q); n = f32[30] negate(e); ROOT t = (f32[30], f32[30]) tuple(e, n)""",
+    ),
+    "soft-max": (
+        "f32[30,60]",
+        """
         p = f32[30,60] parameter(0); z = f32[] constant(0); l = f32[] constant(-inf); x = f32[30] reduce(p, l), dimensions={1}, to_apply=m
         xb = f32[30,60] broadcast(x), dimensions={0}; d = f32[30,60] subtract(p, xb); e = f32[30,60] exponential(d)
-        s = f32[30] reduce(e, z), dimensions={1}, to_apply=f; sb = f32[30,60] broadcast(s), dimensions={0}; ROOT q = f32[30,60] divide(e, sb)"""),
-    "scalar epilogue of parts": ("f32[3000000]", """
+        s = f32[30] reduce(e, z), dimensions={1}, to_apply=f; sb = f32[30,60] broadcast(s), dimensions={0}; ROOT q = f32[30,60] divide(e, sb)""",
+    ),
+    "scalar epilogue of parts": (
+        "f32[3000000]",
+        """
         p = f32[3000000] parameter(0); z = f32[] constant(0); q = f32[3000000] multiply(p, p)
-        r = f32[] reduce(q, z), dimensions={0}, to_apply=f; ROOT s = f32[] sqrt(r)"""),
-    "bf16": ("f32[30,60]", """
+        r = f32[] reduce(q, z), dimensions={0}, to_apply=f; ROOT s = f32[] sqrt(r)""",
+    ),
+    "bf16": (
+        "f32[30,60]",
+        """
         p = f32[30,60] parameter(0); q = f32[30,60] round-nearest-even(p); h = bf16[30,60] convert(q); z = bf16[] constant(0)
-        ROOT r = bf16[30] reduce(h, z), dimensions={1}, to_apply=h"""),
+        ROOT r = bf16[30] reduce(h, z), dimensions={1}, to_apply=h""",
+    ),
 }
 MAXIMUM = "m {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] maximum(a, b)\n}\n"
 WIDENED = """h {
@@ -188,7 +231,9 @@ def test_a_result_of_several_feeds_another():
 
 
 def test_order_of_what_does_not_commute():
-    lines = "p = f32[5,40] parameter(0); z = f32[] constant(100); ROOT r = f32[5] reduce(p, z), dimensions={1}, to_apply=f"
+    lines = (
+        "p = f32[5,40] parameter(0); z = f32[] constant(100); ROOT r = f32[5] reduce(p, z), dimensions={1}, to_apply=f"
+    )
     check(module(lines, body("f32", "subtract")), np.round(values("f32", [5, 40])))
 
 
@@ -203,7 +248,9 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize("name,opcode,init", [(n, o, i) for n in WINDOWS for o, i in (("add", "0.25"), ("maximum", "-inf"))])
+@pytest.mark.parametrize(
+    "name,opcode,init", [(n, o, i) for n in WINDOWS for o, i in (("add", "0.25"), ("maximum", "-inf"))]
+)
 def test_windows(name, opcode, init):
     shape, out, window = WINDOWS[name]
     lines = f"p = {shape} parameter(0); z = f32[] constant({init}); ROOT r = {out} reduce-window(p, z), window={{{window}}}, to_apply=f"

@@ -252,9 +252,14 @@ def test_two_processes_build_once(tmp_path):
 def test_edited_sources_change_the_fingerprint(monkeypatch, tmp_path):
     before = cache.code_fingerprint()
     assert before == cache.code_fingerprint.__wrapped__()
-    identity = cache._identity
-    monkeypatch.setattr(cache, "_identity", lambda path: identity(path) + ("x" if path.name == "cache.py" else ""))
-    assert cache.code_fingerprint.__wrapped__() != before
+    (tmp_path / "cyxla").mkdir()
+    monkeypatch.setattr(cache, "get_include", lambda: str(tmp_path))
+    empty = cache.code_fingerprint.__wrapped__()
+    header = tmp_path / "cyxla" / "math.h"
+    header.write_text("/* one */")
+    one = cache.code_fingerprint.__wrapped__()
+    header.write_text("/* other */")
+    assert len({before, empty, one, cache.code_fingerprint.__wrapped__()}) == 4
 
 
 ANSWER = """

@@ -243,6 +243,10 @@ WINDOWS = {
     "dilated": ("f32[10,12]", "f32[6,3]", "size=3x3 stride=1x2 rhs_dilate=2x3"),
     "base dilated": ("f32[5,6]", "f32[9,9]", "size=1x3 lhs_dilate=2x2"),
     "prefix": ("f32[100]", "f32[100]", "size=100 pad=99_0"),
+    "suffix": ("f32[100]", "f32[100]", "size=100 pad=0_99"),
+    "prefixes of rows": ("f32[37,50]", "f32[37,50]", "size=1x50 pad=0_0x49_0"),
+    "prefixes of columns": ("f32[50,37]", "f32[50,37]", "size=50x1 pad=49_0x0_0"),
+    "suffixes between": ("f32[3,5,1100]", "f32[3,5,1100]", "size=1x5x1 pad=0_0x0_4x0_0"),
     "pool": ("f32[2,9,9,40]", "f32[2,4,4,40]", "size=1x3x3x1 stride=1x2x2x1"),
     "negative": ("f32[10,12]", "f32[6,12]", "size=3x1 pad=-1_-1x0_0"),
 }

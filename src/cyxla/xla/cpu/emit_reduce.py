@@ -17,8 +17,9 @@ from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.boxes import Region, Store, lower, split_region
 from cyxla.xla.cpu.emit_loop import describe
 from cyxla.xla.cpu.loops import WHOLE, Blocks, Part, Shell, assemble, close, open_levels
+from cyxla.xla.cpu.emit_scan import scan_step
 from cyxla.xla.cpu.emitters import emits_group, fusible
-from cyxla.xla.cpu.fusion import Group
+from cyxla.xla.cpu.fusion import Group, prefix
 from cyxla.xla.cpu.index_map import ZERO, Affine, Atom, Condition, Index
 from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.lower import Body, Node, Reads
@@ -122,6 +123,9 @@ def reduce(group: Group) -> list[Step]:
 def reduce_window(group: Group) -> list[Step]:
     """Sliding windows: a reduction over the window's dims for every result element."""
     root = group.root
+    found, acc = prefix(root), _recognised(root)
+    if found is not None and acc is not None and all(o.shape.size == root.shape.size for o in group.outputs):
+        return [scan_step(group, found, acc)]
     count = len(root.operands) // 2
     arrays, inits = root.operands[:count], root.operands[count:]
     dims, window = arrays[0].shape.dims, root.attrs["window"] or ()

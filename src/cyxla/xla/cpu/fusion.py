@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 from cyxla.xla.cpu import cost, emit_scalar, scalar
 from cyxla.xla.cpu.emitters import fusible
@@ -32,6 +33,27 @@ MOVEMENT = frozenset({
 ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window"})  # fused with what they read, at most one a group
 _KINDS = {"dynamic-update-slice": "update"}
 _LEAF = frozenset({"parameter", "constant"})
+
+
+class Prefix(NamedTuple):
+    """A window that grows along one dimension, from its begin or from its end."""
+
+    dimension: int
+    backward: bool
+
+
+def prefix(ins: Instruction) -> Prefix | None:
+    """The prefix that a reduce-window is; None if it is another window."""
+    dims, window = ins.operands[0].shape.dims, ins.attrs["window"] or ()
+    wide = [d for d, w in enumerate(window) if w.size != 1]
+    plain = all((w.stride, w.base_dilation, w.window_dilation) == (1, 1, 1) for w in window)
+    still = all((w.padding_low, w.padding_high) == (0, 0) for d, w in enumerate(window) if d not in wide)
+    if len(wide) != 1 or not plain or not still or not ins.shape.is_array:
+        return None
+    n, w = dims[wide[0]], window[wide[0]]
+    if w.size != n or (w.padding_low, w.padding_high) not in ((n - 1, 0), (0, n - 1)):
+        return None
+    return Prefix(wide[0], w.padding_low == 0)
 
 
 @dataclass(eq=False)
@@ -399,6 +421,8 @@ def _repeats(user: Instruction, position: int, ins: Instruction, *, at_root: boo
     if user.opcode in ("reduce", "dynamic-update-slice"):
         return False
     if user.opcode == "reduce-window":
+        if prefix(user) is not None:
+            return False
         window: Window = user.attrs["window"]
         return prod(w.size for w in window) > prod(w.stride for w in window)
     if user.shape.is_array and user.shape.size <= ins.shape.size:

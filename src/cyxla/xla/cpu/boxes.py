@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -62,7 +63,12 @@ class Region:
 
 
 def lower(
-    region: Region, dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place, given: dict[Value, Any] | None = None
+    region: Region,
+    dims: tuple[int, ...],
+    inside: set[Any],
+    reads: Reads,
+    place: Place,
+    given: dict[Value, Any] | None = None,
 ) -> Box:
     """Lower a group's outputs over one region."""
     loops = region.loops()
@@ -111,7 +117,7 @@ def _cut(box: Box, region: Region) -> list[Region] | None:
             d = atom.data
             low, high = region.bounds[d]
             borders = [low, *(low + p for p in sorted(points)), high]
-            pieces = list(zip(borders, borders[1:], strict=False))
+            pieces = list(pairwise(borders))
             return [Region((*region.bounds[:d], piece, *region.bounds[d + 1 :])) for piece in pieces]
     return None
 

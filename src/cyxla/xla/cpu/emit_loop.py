@@ -1,11 +1,9 @@
-"""Kernels of element-wise groups: loops over boxes of the iteration space, each free of guards, in blocks of constant trip count."""
+"""Kernels of element-wise groups: loops over boxes of the iteration space, free of guards, in blocks of one length."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.boxes import Box, Place, Store, boxes
@@ -15,7 +13,19 @@ from cyxla.xla.cpu.fusion import Group
 from cyxla.xla.cpu.index_map import Atom, Index
 from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.loops import (
-    WHOLE, Blocks, Innermost, Part, Shell, assemble, close, innermost, memory_type, memory_typedefs, open_levels, slots, write_blocks,
+    WHOLE,
+    Blocks,
+    Innermost,
+    Part,
+    Shell,
+    assemble,
+    close,
+    innermost,
+    memory_type,
+    memory_typedefs,
+    open_levels,
+    slots,
+    write_blocks,
 )  # fmt: skip
 from cyxla.xla.cpu.lower import Body, Reads, start_requests
 from cyxla.xla.cpu.nest import BLOCKS, Level, Nest, collapse
@@ -43,7 +53,12 @@ def part(box: Box, shell: Shell, name: str, ns: float) -> Part:
     nest = Nest(box.body, [*atoms[:-1], BLOCKS, *atoms[-1:]] if blocked else atoms, shell.names.child())
     nest.dropped, nest.tables = gone, shell.tables
     nest.write(box.nodes)
-    streamed = shell.streamed and bool(kept) and kept[-1][1] >= 256 and all(s.form.coefficient(kept[-1][0]) == 1 for s in box.stores)
+    streamed = (
+        shell.streamed
+        and bool(kept)
+        and kept[-1][1] >= 256
+        and all(s.form.coefficient(kept[-1][0]) == 1 for s in box.stores)
+    )
     inner = innermost(box, nest, streamed=streamed, in_place=bool(shell.shared))
     writer = CWriter()
     with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
@@ -84,7 +99,9 @@ def loop(group: Group) -> list[Step]:
     return [_step(group, root.shape.dims, place, writes)]
 
 
-def _step(group: Group, dims: tuple[int, ...], place: Place, writes: tuple[Value, ...], target: Value | None = None) -> Step:
+def _step(
+    group: Group, dims: tuple[int, ...], place: Place, writes: tuple[Value, ...], target: Value | None = None
+) -> Step:
     """The step of a group; `target` is an array that the write must share."""
     reads = Reads()
     found = boxes(dims, set(group.instructions), reads, place) if prod(dims) else []
@@ -112,11 +129,15 @@ def _in_place(found: Sequence[Box], reads: Reads, writes: tuple[Value, ...]) -> 
     for w, write in enumerate(writes):
         for r, read in enumerate(reads.values):
             taken = any(r == other for _, other in pairs)
-            if read.shape.nbytes == write.shape.nbytes and read.shape.dtype.itemsize == write.shape.dtype.itemsize and not taken:
-                if all(_same_place(b, w, r) for b in found):
-                    pairs.append((w, r))
-                    break
+            if not taken and _same_size(read, write) and all(_same_place(b, w, r) for b in found):
+                pairs.append((w, r))
+                break
     return pairs
+
+
+def _same_size(read: Value, write: Value) -> bool:
+    one, other = read.shape, write.shape
+    return one.nbytes == other.nbytes and one.dtype.itemsize == other.dtype.itemsize
 
 
 def _same_place(box: Box, write: int, read: int) -> bool:

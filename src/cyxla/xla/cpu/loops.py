@@ -9,10 +9,10 @@ from typing import Any
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu import cost, scalar
+from cyxla.xla.cpu.boxes import Box
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.kernel import Kernel, Value
 from cyxla.xla.cpu.lower import Reads
-from cyxla.xla.cpu.boxes import Box
 from cyxla.xla.cpu.nest import BASE, BLOCKS, Nest, table_definition
 
 WHOLE = 4096  # an innermost loop up to this long has its own trip count
@@ -69,6 +69,7 @@ def memory_typedefs(values: Sequence[Value]) -> list[str]:
 
 
 def slots(box: Box) -> list[int]:
+    """The arrays that a box reads, by their numbers."""
     return sorted({n.data[0] for n in box.nodes if n.kind == "load"})
 
 
@@ -134,11 +135,13 @@ def write_blocks(writer: CWriter, innermost: Innermost, blocks: Blocks) -> None:
         innermost.write(writer, blocks.tail)
 
 
-def open_levels(writer: CWriter, nests: Sequence[Nest], levels: Sequence[int], blocks: Sequence[Blocks], tasks: int, parts: int = 1) -> tuple[int, int]:
+def open_levels(
+    writer: CWriter, nests: Sequence[Nest], levels: Sequence[int], blocks: Sequence[Blocks], tasks: int, parts: int = 1
+) -> tuple[int, int]:
     """Open the loops over the outer levels of nests that share them.
 
-    The leading ones become one loop over [first, last) of parallel units, as few of them as give enough units; with `parts`, each
-    unit of all levels exists that many times, and ``part`` says which it is.
+    The leading ones become one loop over [first, last) of parallel units, as few of them as give enough units; with
+    `parts`, each unit of all levels exists that many times, and ``part`` says which it is.
 
     Returns
     -------
@@ -276,6 +279,7 @@ def _call_parts(writer: CWriter, parts: Sequence[Part], counts: Sequence[int]) -
             writer.line(f"KERNEL_1(bufs, begin * {p.units} / {count}, end * {p.units} / {count});")
             return
         with writer.block(f"if (begin < {start + count} && end > {start})"):
-            writer.line(f"const int64_t from = begin > {start} ? begin - {start} : 0, to = end < {start + count} ? end - {start} : {count};")
+            first, last = f"begin > {start} ? begin - {start} : 0", f"end < {start + count} ? end - {start} : {count}"
+            writer.line(f"const int64_t from = {first}, to = {last};")
             writer.line(f"KERNEL_{i + 1}(bufs, from * {p.units} / {count}, to * {p.units} / {count});")
         start += count

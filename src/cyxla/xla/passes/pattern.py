@@ -1,0 +1,314 @@
+"""Patterns over HLO: what the left and the right side of a rewriting rule are written in.
+
+`Var` stands for any instruction, `attr` for any attribute value, a number for an array that holds it everywhere::
+
+    x, p, q = Var("x"), attr("p"), attr("q")
+    x * 1
+    op("transpose", op("transpose", x, dimensions=p), dimensions=q)
+
+One variable in two places stands for one instruction, or one value of an attribute. On the right side an attribute may
+be worked out from others: ``dimensions=compute(compose, p, q)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError
+from cyxla.types import ElementType, Literal, Shape
+from cyxla.xla.hlo import Computation, Instruction, infer_shape, lookup
+
+#: Opcodes of instructions that may hold one number everywhere.
+UNIFORM: Final = frozenset({"constant", "broadcast"})
+Bound: TypeAlias = dict[str, Any]
+
+
+class Match:
+    """What the variables of a pattern stand for: ``m.x`` is the instruction or attribute value of the variable ``x``.
+
+    Attributes
+    ----------
+    root : Instruction
+        The instruction that matched.
+    """
+
+    __slots__ = ("_bound", "root")
+
+    def __init__(self, root: Instruction, bound: Bound) -> None:
+        self.root, self._bound = root, bound
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._bound[name]
+        except KeyError:
+            raise AttributeError(f"the pattern has no variable {name!r}") from None
+
+
+class Pattern:
+    """Base of what may stand for an instruction; arithmetic on patterns gives patterns."""
+
+    def match(self, ins: Instruction, bound: Bound) -> bool:
+        """Whether this fits the instruction; what variables stand for is added to `bound`."""
+        raise NotImplementedError
+
+    def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
+        """Write the instructions that this stands for; `shape` is the shape of constants, and of stated results."""
+        raise NotImplementedError
+
+    def opcodes(self) -> frozenset[str] | None:
+        """The opcodes that may fit; None is any."""
+        return None
+
+    def orders(self) -> Iterator[Pattern]:
+        """This pattern with the operands of commutative opcodes in every order."""
+        yield self
+
+    def __add__(self, other: Operand) -> Op:
+        return op("add", self, other)
+
+    def __sub__(self, other: Operand) -> Op:
+        return op("subtract", self, other)
+
+    def __mul__(self, other: Operand) -> Op:
+        return op("multiply", self, other)
+
+    def __truediv__(self, other: Operand) -> Op:
+        return op("divide", self, other)
+
+    def __mod__(self, other: Operand) -> Op:
+        return op("remainder", self, other)
+
+    def __pow__(self, other: Operand) -> Op:
+        return op("power", self, other)
+
+    def __and__(self, other: Operand) -> Op:
+        return op("and", self, other)
+
+    def __or__(self, other: Operand) -> Op:
+        return op("or", self, other)
+
+    def __xor__(self, other: Operand) -> Op:
+        return op("xor", self, other)
+
+    def __neg__(self) -> Op:
+        return op("negate", self)
+
+    def __invert__(self) -> Op:
+        return op("not", self)
+
+
+Operand: TypeAlias = "Pattern | float"
+
+
+class Var(Pattern):
+    """Any instruction."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def match(self, ins: Instruction, bound: Bound) -> bool:
+        """Fit anything the first time, afterwards the same instruction."""
+        return bound.setdefault(self.name, ins) is ins
+
+    def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
+        """Give what it stands for."""
+        found: Instruction = getattr(m, self.name)
+        return found
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Uniform(Var):
+    """Any array that holds one known number everywhere."""
+
+    def match(self, ins: Instruction, bound: Bound) -> bool:
+        """Fit a constant of one element, or the broadcast of one."""
+        return uniform_value(ins) is not None and super().match(ins, bound)
+
+    def opcodes(self) -> frozenset[str] | None:
+        """Constants and broadcasts."""
+        return UNIFORM
+
+
+class Const(Pattern):
+    """An array that holds a certain number everywhere; 0 is no -0.0.
+
+    Parameters
+    ----------
+    value : number or str
+        The number; ``"lowest"`` or ``"highest"`` for the ends of the element type's order (infinities, if it has
+        them); ``"ones"`` for an integer with every bit set, or true.
+    """
+
+    def __init__(self, value: float | str) -> None:
+        self.value = value
+
+    def match(self, ins: Instruction, bound: Bound) -> bool:
+        """Fit an array of the number."""
+        found = uniform_value(ins)
+        if found is None:
+            return False
+        value = special(self.value, ins.shape.dtype) if isinstance(self.value, str) else self.value
+        return value is not None and _is_number(found, value, ins.shape.dtype)
+
+    def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
+        """Write an array of the number."""
+        value = special(self.value, shape.dtype) if isinstance(self.value, str) else self.value
+        if value is None:
+            raise InvalidArgumentError(f"{shape.dtype} has no number {self.value}")
+        return full(computation, value, shape)
+
+    def opcodes(self) -> frozenset[str] | None:
+        """Constants and broadcasts."""
+        return UNIFORM
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Op(Pattern):
+    """An opcode applied to patterns; attributes that it does not name may have any value."""
+
+    def __init__(self, opcode: str, operands: tuple[Pattern, ...], attrs: Mapping[str, Any], name: str = "") -> None:
+        self.opcode, self.operands, self.attrs, self.name = opcode, operands, attrs, name
+
+    def match(self, ins: Instruction, bound: Bound) -> bool:
+        """Fit the opcode, then the attributes, then the operands."""
+        if ins.opcode != self.opcode or len(ins.operands) != len(self.operands):
+            return False
+        for name, wanted in self.attrs.items():
+            value = ins.attrs[name]
+            if bound.setdefault(wanted.name, value) != value if isinstance(wanted, AttrVar) else wanted != value:
+                return False
+        if self.name:
+            bound[self.name] = ins
+        return all(p.match(o, bound) for p, o in zip(self.operands, ins.operands, strict=True))
+
+    def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
+        """Write the operands, then the operation; `shape` is the result of opcodes that the operands do not settle."""
+        firm = [None if isinstance(p, Const) else p.build(m, computation, shape) for p in self.operands]
+        like = next((i.shape.logical for i in firm if i is not None), shape)
+        operands = [p.build(m, computation, like) if i is None else i for p, i in zip(self.operands, firm, strict=True)]
+        attrs = {k: v.value(m) if isinstance(v, AttrVar | Compute) else v for k, v in self.attrs.items()}
+        result = infer_shape(self.opcode, operands, attrs, declared=shape)
+        return computation.add(self.opcode, operands, attrs, shape=result)
+
+    def opcodes(self) -> frozenset[str] | None:
+        """The one opcode."""
+        return frozenset({self.opcode})
+
+    def orders(self) -> Iterator[Pattern]:
+        """Every order of the operands, here and further in."""
+        for operands in product(*(p.orders() for p in self.operands)):
+            yield Op(self.opcode, operands, self.attrs, self.name)
+            if (lookup(self.opcode).commutes and not isinstance(operands[0], type(operands[1]))) or (lookup(self.opcode).commutes and str(operands[0]) != str(operands[1]) and _ordered(operands)):
+                yield Op(self.opcode, operands[::-1], self.attrs, self.name)
+
+    def __str__(self) -> str:
+        parts = [str(p) for p in self.operands] + [f"{k}={v}" for k, v in self.attrs.items()]
+        return f"{self.opcode}({', '.join(parts)})"
+
+
+def _ordered(operands: tuple[Pattern, ...]) -> bool:
+    """Whether exchanging the operands can matter: two plain variables fit either way."""
+    return any(type(p) is not Var for p in operands)
+
+
+class AttrVar:
+    """Any value of an attribute."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def value(self, m: Match) -> Any:
+        """What it stands for."""
+        return getattr(m, self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Compute:
+    """An attribute of the right side, worked out from those of the left."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[AttrVar, ...]) -> None:
+        self.function, self.arguments = function, arguments
+
+    def value(self, m: Match) -> Any:
+        """Work it out."""
+        return self.function(*(a.value(m) for a in self.arguments))
+
+    def __str__(self) -> str:
+        return f"{self.function.__name__.strip('_')}({', '.join(map(str, self.arguments))})"
+
+
+def op(opcode: str, *operands: Operand, name: str = "", **attrs: Any) -> Op:
+    """A pattern for one opcode; with `name` the instruction it fits is bound to that variable."""
+    lookup(opcode)
+    wrapped = tuple(o if isinstance(o, Pattern) else Const(o) for o in operands)
+    return Op(opcode, wrapped, attrs, name)
+
+
+def attr(name: str) -> AttrVar:
+    """A variable for the value of an attribute."""
+    return AttrVar(name)
+
+
+def compute(function: Callable[..., Any], *arguments: AttrVar) -> Compute:
+    """An attribute of the right side: `function` of attributes of the left side."""
+    return Compute(function, arguments)
+
+
+def uniform_value(ins: Instruction) -> np.ndarray[Any, Any] | None:
+    """The number that an instruction holds everywhere, as an array of one element; None where none is known."""
+    if ins.opcode == "broadcast":
+        ins = ins.operands[0]
+    if ins.opcode != "constant" or not ins.shape.is_array or ins.shape.size != 1:
+        return None
+    array: np.ndarray[Any, Any] = ins.attrs["literal"].array
+    return array
+
+
+def is_number(ins: Instruction, value: float) -> bool:
+    """Whether an instruction holds `value` everywhere; 0 is no -0.0."""
+    found = uniform_value(ins)
+    return found is not None and _is_number(found, value, ins.shape.dtype)
+
+
+def _is_number(found: np.ndarray[Any, Any], value: float, dtype: ElementType) -> bool:
+    if dtype.is_float:
+        number = float(found.reshape(()))
+        return number == value and bool(np.signbit(number)) == bool(np.signbit(value))
+    if dtype.is_complex:
+        z = complex(found.reshape(()))
+        return z == value and not np.signbit(z.imag) and bool(np.signbit(z.real)) == bool(np.signbit(value))
+    return int(found.reshape(())) == value and not (isinstance(value, float) and bool(np.signbit(value)) and value == 0)
+
+
+def special(name: str, dtype: ElementType) -> float | None:
+    """The number of an element type that ``"lowest"``, ``"highest"`` or ``"ones"`` names; None where there is none."""
+    if dtype is ElementType.PRED:
+        return {"lowest": 0, "highest": 1, "ones": 1}[name]
+    if dtype.is_integer:
+        low, high = (
+            (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.is_signed else (0, (1 << dtype.bits) - 1)
+        )
+        return {"lowest": low, "highest": high, "ones": -1 if dtype.is_signed else high}[name]
+    if dtype.is_float and name != "ones" and dtype.bits >= 16:
+        return {"lowest": -np.inf, "highest": np.inf}[name]
+    return None
+
+
+def full(computation: Computation, value: Any, shape: Shape) -> Instruction:
+    """Write an array of one number."""
+    kind = shape.dtype.numpy_dtype
+    with np.errstate(all="ignore"):
+        array = np.asarray(value, object if shape.dtype.is_integer else None).astype(kind).reshape(())
+    scalar = Shape.array(shape.dtype)
+    one = computation.add("constant", (), {"literal": Literal(array, scalar)}, shape=scalar)
+    return computation.add("broadcast", (one,), {"dimensions": ()}, shape=shape.logical) if shape.rank else one

@@ -1,0 +1,187 @@
+"""Passes in order: what a pass is, what runs several, and what repeats one until it changes nothing.
+
+    pipeline = HloPassPipeline("simplify", Settings(disabled=("cse",)))
+    pipeline.add(algebra)
+    pipeline.add("dce", dce.run)
+    changed = pipeline.run(module)
+
+``CYXLA_DUMP=folder`` writes the program after every pass that changed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from cyxla import config
+from cyxla.errors import FailedPreconditionError, OpError
+from cyxla.xla.hlo import HloModule, verify
+
+MAX_RUNS: Final = 25  # of one HloPassFix
+Check = Callable[[HloModule], None]
+_NUMBER = count()
+
+
+class HloModulePass:
+    """A rewrite of a module, in place.
+
+    Attributes
+    ----------
+    name : str
+        What dumps and the list of disabled passes call it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def run(self, module: HloModule) -> bool:
+        """Change the module; says whether anything changed."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+class FunctionPass(HloModulePass):
+    """A function as a pass."""
+
+    def __init__(self, name: str, function: Callable[[HloModule], bool]) -> None:
+        super().__init__(name)
+        self.function = function
+
+    def run(self, module: HloModule) -> bool:
+        """Call it."""
+        return self.function(module)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How pipelines run.
+
+    Attributes
+    ----------
+    disabled : tuple of str
+        Names of passes to leave out.
+    verify : bool
+        Verify the module after each pass that changed it.
+    dump : str
+        Folder for the module's text after each pass that changed it; empty is nowhere.
+    """
+
+    disabled: tuple[str, ...] = ()
+    verify: bool = False
+    dump: str = ""
+
+    @staticmethod
+    def from_environment(disabled: tuple[str, ...] | None = None) -> Settings:
+        """What the ``CYXLA_`` variables say; `disabled` takes the place of theirs."""
+        names = config.get("DISABLE_HLO_PASSES") if disabled is None else disabled
+        return Settings(tuple(names), config.get("VERIFY"), config.get("DUMP"))
+
+
+class HloPassPipeline(HloModulePass):
+    """Passes that run one after the other.
+
+    Parameters
+    ----------
+    name : str
+        Name of the pipeline; it can be disabled as a whole where it stands in another.
+    settings : Settings, optional
+        By default what the environment says.
+    """
+
+    def __init__(self, name: str, settings: Settings | None = None) -> None:
+        super().__init__(name)
+        self.settings = settings if settings is not None else Settings.from_environment()
+        self.passes: list[HloModulePass] = []
+        self.checks: list[Check] = [verify] if self.settings.verify else []
+        self._has_run = False
+
+    def add(self, step: HloModulePass | str, function: Callable[[HloModule], bool] | None = None) -> HloModulePass:
+        """Append a pass, or a name and a function.
+
+        Raises
+        ------
+        FailedPreconditionError
+            The pipeline has run.
+        """
+        self._require_fresh("pass")
+        added = step if isinstance(step, HloModulePass) else FunctionPass(step, _required(step, function))
+        self.passes.append(added)
+        return added
+
+    def add_invariant_checker(self, check: Check) -> None:
+        """Append a check of the module, made before the first pass and after each that changed something.
+
+        Raises
+        ------
+        FailedPreconditionError
+            The pipeline has run.
+        """
+        self._require_fresh("checker")
+        self.checks.append(check)
+
+    def run(self, module: HloModule) -> bool:
+        """Run the passes in order; says whether any changed the module."""
+        self._has_run = True
+        self._check(module, "before the first pass")
+        changed = False
+        for step in self.passes:
+            if step.name in self.settings.disabled or not step.run(module):
+                continue
+            changed = True
+            self._check(module, f"after pass {step.name}")
+            if self.settings.dump and not isinstance(step, HloPassPipeline | HloPassFix):  # those dump their parts
+                self._dump(module, step)
+        return changed
+
+    def _require_fresh(self, what: str) -> None:
+        if self._has_run:
+            raise FailedPreconditionError(f"pipeline {self.name} has run and takes no further {what}")
+
+    def _check(self, module: HloModule, when: str) -> None:
+        for check in self.checks:
+            try:
+                check(module)
+            except OpError as error:
+                error.add_note(f"{when} of pipeline {self.name}")
+                raise
+
+    def _dump(self, module: HloModule, step: HloModulePass) -> None:
+        folder = Path(self.settings.dump)
+        folder.mkdir(parents=True, exist_ok=True)
+        safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in module.name)[:80]
+        path = folder / f"{safe}.{next(_NUMBER):04d}.{self.name}.{step.name}.hlo"
+        path.write_text(module.to_text(), encoding="utf-8")
+
+
+def _required(name: str, function: Callable[[HloModule], bool] | None) -> Callable[[HloModule], bool]:
+    if function is None:
+        raise FailedPreconditionError(f"pass {name!r} was added by name alone", hint="give its function as well")
+    return function
+
+
+class HloPassFix(HloModulePass):
+    """Repeats a pass until it changes nothing.
+
+    Parameters
+    ----------
+    step : HloModulePass
+        The pass, often a pipeline.
+    limit : int
+        Most runs.
+    """
+
+    def __init__(self, step: HloModulePass, limit: int = MAX_RUNS) -> None:
+        super().__init__(step.name)
+        self.step, self.limit = step, limit
+
+    def run(self, module: HloModule) -> bool:
+        """Run it until it changes nothing, or `limit` times; says whether it changed the module."""
+        for n in range(self.limit):
+            if not self.step.run(module):
+                return n > 0
+        return self.limit > 0

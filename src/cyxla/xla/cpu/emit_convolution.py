@@ -1,5 +1,9 @@
 """convolution, channels last: for each place of the result, rows of accumulators along its features.
 
+A unit of work is one row of places, for one block of features: a task goes from row to row with the same block, whose
+weights stay in the cache. Where the window lies inside the input for several places side by side, these are done
+together, so that a weight is loaded once for all of them.
+
 The window's places and the input features are added in their order, whatever the threads. What the window finds
 outside the input, or between its elements where it is spread out, adds nothing and is skipped.
 """
@@ -8,9 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
+from cyxla.types import ElementType
 from cyxla.xla.cpu import cost, scalar, sums
+from cyxla.xla.cpu.emit_dot import ROWS
 from cyxla.xla.cpu.emit_loop import memory_type
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
@@ -62,84 +67,150 @@ class _Sizes:
 
 @emits("convolution", check=_check)
 def convolution(ins: Instruction) -> Step:
-    """The kernel of one convolution; a place of the result, with all its features, is a unit."""
-    reads = [resolve(o) for o in ins.operands]
-    dtype, window, n = ins.shape.dtype, ins.attrs["window"], _Sizes.of(ins)
-    space = ins.shape.dims[1:-1]
-    units = n.batch * prod(space)
-    is_float = dtype.is_float and not dtype.bits < 32
-    ns = ins.shape.size * prod(w.size for w in window) * n.depth * _MAC_NS[is_float]
-    tasks = cost.tasks(ns, max(1, units))
-    vector_bytes = VECTOR_BITS.get(isa_level(), 128) // 8
-    c = KernelWriter(reads, [Value(ins)])
-    c.lines(sums.FUSED.splitlines())
-    if is_float:
-        c.lines(sums.VectorSums.types(dtype, vector_bytes // dtype.itemsize))
-    types = [memory_type(v.shape.dtype) for v in (*reads, Value(ins))]
-    arguments = f"const {types[0]} *p0, const {types[1]} *p1, {types[2]} *r0, int64_t u"
-    with c.block(f"static CYX_FUSED void KERNEL_place({arguments})"):
-        c.line("CYX_FUSE")
-        c.unravel("u", ["n", *(f"s{d}" for d in range(len(space)))], [n.batch, *space])
-        width = n.features if n.is_depthwise else n.group_features
-        with c.loops(["g"], [1 if n.is_depthwise else n.groups]):
-            for first, pieces, row in sums.cut(width, dtype, [o.shape.dtype for o in ins.operands], vector_bytes):
-                with c.block(f"for (int64_t f = {first}; f < {first + pieces * row.columns}; f += {row.columns})"):
-                    row.define(c)
-                    _sum(c, ins, window, n, row)
-                    row.store(c, f"r0 + u * {n.features} + g * {n.group_features} + f")
-    with c.kernel(max(units, 1), tasks, describe("convolution", ins.shape)):
-        c.line("KERNEL_place(p0, p1, r0, u);")
-    return Step(Kernel(c.text(), tasks, ns, 0, "convolution"), tuple(reads), (Value(ins),))
+    """The kernel of one convolution."""
+    return _Convolution(ins).step()
 
 
-def _sum(c: KernelWriter, ins: Instruction, window: Any, n: _Sizes, row: sums.Sums) -> None:
-    """Everything under the window at one place."""
-    rank = range(len(window))
-    outer, inner = rank[:1], rank[1:]
-    with c.loops([f"w{d}" for d in outer], [window[d].size for d in outer]):
-        if prod(w.size for w in window) * n.depth > CHAIN:
-            row.settle(c)
-        with c.loops([f"w{d}" for d in inner], [window[d].size for d in inner]):
-            _place(c, ins, window, n, row)
+@dataclass(frozen=True)
+class _Block:
+    """A kind of block of features: `pieces` of them in each group, the first one at `first`."""
+
+    number: int
+    first: int
+    pieces: int
+    row: sums.Sums
+    together: int  # places done at once, where the window lies inside
 
 
-def _place(c: KernelWriter, ins: Instruction, window: Any, n: _Sizes, row: sums.Sums) -> None:
-    """What one place of the window adds."""
-    x, w = (o.shape for o in ins.operands)
-    x_steps, w_steps = strides(x.dims), strides(w.dims)
-    for d, dim in enumerate(window):
-        place = f"s{d} * {dim.stride} + w{d} * {dim.window_dilation} - ({dim.padding_low})"
-        c.line(f"const int64_t e{d} = {place};")
-        if dim.base_dilation != 1:
-            c.line(f"if (e{d} < 0 || e{d} % {dim.base_dilation}) continue;")
-        c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
-        c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
-    turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
-    image = f"(g * {n.batch} + n)" if n.by_batch else "n"
-    channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"
-    at = dotted([image, *(f"i{d}" for d in range(len(window)))], x_steps[:-1])
-    kernel_at = f"{dotted(turned, w_steps[:-2])} + g * {n.group_features} + f"
-    c.line(f"const {memory_type(x.dtype)} *const x = p0 + {at} + {channel};")
-    c.line(f"const {memory_type(w.dtype)} *const w = p1 + {kernel_at};")
-    if n.is_depthwise:
-        _depthwise(c, ins, row)
-        return
-    with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
-        c.line(f"const {scalar.register_type(x.dtype)} a = {scalar.load(x.dtype, 'x[k]')};")
-        row.add(c, "a", f"w + k * {n.features}", 1)
-        if n.depth > CHAIN:
-            with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
-                row.settle(c)
+class _Convolution:
+    def __init__(self, ins: Instruction) -> None:
+        self.ins, self.window, self.n = ins, ins.attrs["window"], _Sizes.of(ins)
+        self.dtype, self.space = ins.shape.dtype, ins.shape.dims[1:-1]
+        self.types = [o.shape.dtype for o in ins.operands]
+        self.vector_bytes = VECTOR_BITS.get(isa_level(), 128) // 8
+        self.rank = len(self.space)
+        self.places = self.space[-1] if self.space else 1
+        self.rows = self.n.batch * prod(self.space[:-1])
+        self.groups = 1 if self.n.is_depthwise else self.n.groups
+        self.inside = self._inside()
+        width = self.n.features if self.n.is_depthwise else self.n.group_features
+        cut = sums.cut(width, self.dtype, self.types, self.vector_bytes)
+        self.blocks = [_Block(k, first, pieces, row, self._together(row)) for k, (first, pieces, row) in enumerate(cut)]
+        self.long = prod(w.size for w in self.window) * self.n.depth > CHAIN
 
+    def _inside(self) -> tuple[int, int]:
+        """The places of a row for which no part of the window is outside, along the last dimension."""
+        if not self.space or self.window[-1].base_dilation != 1:
+            return 0, 0
+        w, size = self.window[-1], self.ins.operands[0].shape.dims[-2]
+        reach = (w.size - 1) * w.window_dilation
+        low = -(-max(w.padding_low, 0) // w.stride)
+        high = (size - 1 - reach + w.padding_low) // w.stride + 1
+        return low, max(low, min(high, self.places))
 
-def _depthwise(c: KernelWriter, ins: Instruction, row: sums.Sums) -> None:
-    """Products of neighbours: each feature has its own factor."""
-    if isinstance(row, sums.VectorSums):
-        c.line(" ".join(
-            f"sum{v} += *(const KERNEL_u *)(x + {v * row.lanes}) * *(const KERNEL_u *)(w + {v * row.lanes});"
-            for v in range(row.vectors)
-        ))  # fmt: skip
-        return
-    assert isinstance(row, sums.PlainSums)
-    dtype = ins.operands[0].shape.dtype
-    row.add_pairs(c, dtype, "x", "w")
+    def _together(self, row: sums.Sums) -> int:
+        """How many places to do at once: tiles cost about their places or a little more, single places about three."""
+        if not isinstance(row, sums.VectorSums) or self.n.is_depthwise:
+            return 1
+        count = self.inside[1] - self.inside[0]
+        most = ROWS[32 if self.vector_bytes == 64 else 16].get(row.vectors, 4)
+        return min(range(1, most + 1), key=lambda p: (count // p * (max(p, 3) + 0.5) + count % p * 3.5, -p))
+
+    # --- the kernel -------------------------------------------------------------------------------------------------
+
+    def step(self) -> Step:
+        ins = self.ins
+        reads = [resolve(o) for o in ins.operands]
+        is_float = self.dtype in (ElementType.F32, ElementType.F64)
+        ns = ins.shape.size * prod(w.size for w in self.window) * self.n.depth * _MAC_NS[is_float]
+        units = max(1, self.rows * self.groups * sum(b.pieces for b in self.blocks))
+        tasks = cost.tasks(ns, units)
+        c = KernelWriter(reads, [Value(ins)])
+        c.lines(sums.FUSED.splitlines())
+        if is_float:
+            c.lines(sums.VectorSums.types(self.dtype, self.vector_bytes // self.dtype.itemsize))
+        types = [memory_type(v.shape.dtype) for v in (*reads, Value(ins))]
+        self.arguments = f"const {types[0]} *p0, const {types[1]} *p1, {types[2]} *r0, int64_t n"
+        self.arguments += "".join(f", int64_t s{d}" for d in range(self.rank)) + ", int64_t g, int64_t f"
+        for block in self.blocks:
+            self._function(c, f"KERNEL_one{block.number}", block.row, 1)
+            if block.together > 1:
+                assert isinstance(block.row, sums.VectorSums)
+                tile = sums.VectorSums(block.row.vectors, block.row.lanes, block.together)
+                self._function(c, f"KERNEL_tile{block.number}", tile, block.together)
+        with c.kernel(units, tasks, describe("convolution", ins.shape)):
+            c.line(f"const int64_t row = u % {max(self.rows, 1)}, block = u / {max(self.rows, 1)};")
+            c.unravel("row", ["n", *(f"s{d}" for d in range(self.rank - 1))], [self.n.batch, *self.space[:-1]])
+            per_group = sum(b.pieces for b in self.blocks)
+            c.line(f"const int64_t g = block / {max(per_group, 1)}, j = block % {max(per_group, 1)};")
+            start = 0
+            for block in self.blocks:
+                with c.block(f"if (j >= {start} && j < {start + block.pieces})"):
+                    c.line(f"const int64_t f = {block.first} + (j - {start}) * {block.row.columns};")
+                    self._row(c, block)
+                start += block.pieces
+        return Step(Kernel(c.text(), tasks, ns, 0, "convolution"), tuple(reads), (Value(ins),))
+
+    def _row(self, c: KernelWriter, block: _Block) -> None:
+        """All places of a row: those near the border one by one."""
+        call = "(p0, p1, r0, " + ", ".join(["n", *(f"s{d}" for d in range(self.rank))]) + ", g, f);"
+        if not self.rank:
+            c.line(f"KERNEL_one{block.number}{call}")
+            return
+        s, (low, high) = f"s{self.rank - 1}", self.inside
+        c.line(f"int64_t {s} = 0;")
+        if block.together > 1:
+            c.line(f"for (; {s} < {low}; ++{s}) KERNEL_one{block.number}{call}")
+            c.line(f"for (; {s} + {block.together} <= {high}; {s} += {block.together}) KERNEL_tile{block.number}{call}")
+        c.line(f"for (; {s} < {self.places}; ++{s}) KERNEL_one{block.number}{call}")
+
+    def _function(self, c: KernelWriter, name: str, row: sums.Sums, together: int) -> None:
+        """Some places side by side, for one block of features."""
+        window, n = self.window, self.n
+        outer, inner = range(self.rank)[:1], range(self.rank)[1:]
+        with c.block(f"static CYX_FUSED __attribute__((noinline)) void {name}({self.arguments})"):
+            c.line("CYX_FUSE")
+            row.define(c)
+            with c.loops([f"w{d}" for d in outer], [window[d].size for d in outer]):
+                if self.long:
+                    row.settle(c)
+                with c.loops([f"w{d}" for d in inner], [window[d].size for d in inner]):
+                    self._place(c, row, together)
+            at = dotted(["n", *(f"s{d}" for d in range(self.rank))], strides(self.ins.shape.dims)[:-1])
+            out = f"r0 + {at} + g * {n.group_features} + f"
+            if isinstance(row, sums.VectorSums):
+                row.store(c, out, n.features)
+            else:
+                row.store(c, out)
+
+    def _place(self, c: KernelWriter, row: sums.Sums, together: int) -> None:
+        """What one place of the window adds."""
+        x, w = (o.shape for o in self.ins.operands)
+        window, n = self.window, self.n
+        x_steps, w_steps = strides(x.dims), strides(w.dims)
+        for d, dim in enumerate(window):
+            place = f"s{d} * {dim.stride} + w{d} * {dim.window_dilation} - ({dim.padding_low})"
+            c.line(f"const int64_t e{d} = {place};")
+            if dim.base_dilation != 1:
+                c.line(f"if (e{d} < 0 || e{d} % {dim.base_dilation}) continue;")
+            c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
+            if together == 1 or d < self.rank - 1:  # a tile is inside along the last dimension
+                c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
+        turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
+        image = f"(g * {n.batch} + n)" if n.by_batch else "n"
+        channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"
+        at = dotted([image, *(f"i{d}" for d in range(len(window)))], x_steps[:-1])
+        kernel_at = f"{dotted(turned, w_steps[:-2])} + g * {n.group_features} + f"
+        c.line(f"const {memory_type(x.dtype)} *const x = p0 + {at} + {channel};")
+        c.line(f"const {memory_type(w.dtype)} *const w = p1 + {kernel_at};")
+        if n.is_depthwise:
+            row.add_pairs(c, "x", "w")
+            return
+        apart = x_steps[-2] * window[-1].stride if window else 0
+        with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
+            for r in range(together):
+                c.line(f"const {scalar.register_type(x.dtype)} a{r} = {scalar.load(x.dtype, f'x[k + {r * apart}]')};")
+            row.add(c, ", ".join(f"a{r}" for r in range(together)), f"w + k * {n.features}", 1)
+            if n.depth > CHAIN:
+                with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
+                    row.settle(c)

@@ -35,7 +35,7 @@ PAGE = 4096
 READERS = 240
 CHAIN = 512  # products added up before the sum is set aside
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
-_ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
+ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class _Tiled:
         bits = VECTOR_BITS.get(isa_level(), 128)
         self.bytes = bits // 8
         self.lanes = self.bytes // p.dtype.itemsize
-        table = _ROWS[32 if bits == 512 else 16]
+        table = ROWS[32 if bits == 512 else 16]
         needed = max(1, -(-p.n // self.lanes))
         widest = 8 if p.m == 1 else max(table)
         self.vectors = min(needed, widest)

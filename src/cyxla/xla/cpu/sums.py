@@ -46,33 +46,49 @@ class Sums(Protocol):
     def settle(self, c: CWriter) -> None:
         """Add them to totals beside them and start again from zero: shorter sums lose less."""
 
+    def add_pairs(self, c: CWriter, left: str, right: str) -> None:
+        """Add ``left[j] * right[j]`` to each."""
+
     def store(self, c: CWriter, out: str) -> None:
         """Write the totals to ``out[j]``."""
 
 
 class VectorSums:
-    """Whole vectors of floats; needs neighbours in memory."""
+    """Whole vectors of floats, side by side in memory: one row of results, or several that share the right operand."""
 
-    def __init__(self, vectors: int, lanes: int) -> None:
-        self.vectors, self.lanes, self.columns = vectors, lanes, vectors * lanes
+    def __init__(self, vectors: int, lanes: int, rows: int = 1) -> None:
+        self.vectors, self.lanes, self.rows, self.columns = vectors, lanes, rows, vectors * lanes
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"{r}_{v}" for r in range(self.rows) for v in range(self.vectors)]
 
     def define(self, c: CWriter) -> None:
         """Declare them, zero."""
-        c.line("KERNEL_v " + ", ".join(f"sum{v} = {{0}}, all{v} = {{0}}" for v in range(self.vectors)) + ";")
+        c.line("KERNEL_v " + ", ".join(f"sum{n} = {{0}}, all{n} = {{0}}" for n in self._names) + ";")
 
     def add(self, c: CWriter, x: str, right: str, step: int) -> None:
-        """Add products; `step` is 1."""
-        c.line(
-            " ".join(f"sum{v} += {x} * *(const KERNEL_u *)({right} + {v * self.lanes});" for v in range(self.vectors))
-        )
+        """Add products; `step` is 1, and `x` names one local for each row, separated by commas."""
+        loads = ", ".join(f"b{v} = *(const KERNEL_u *)({right} + {v * self.lanes})" for v in range(self.vectors))
+        c.line(f"const KERNEL_v {loads};")
+        for r, left in enumerate(x.split(", ")):
+            c.line(" ".join(f"sum{r}_{v} += {left} * b{v};" for v in range(self.vectors)))
 
     def settle(self, c: CWriter) -> None:
         """Add to the totals."""
-        c.line(" ".join(f"all{v} += sum{v}; sum{v} = (KERNEL_v){{0}};" for v in range(self.vectors)))
+        c.line(" ".join(f"all{n} += sum{n}; sum{n} = (KERNEL_v){{0}};" for n in self._names))
 
-    def store(self, c: CWriter, out: str) -> None:
-        """Write the totals."""
-        c.line(" ".join(f"*(KERNEL_u *)({out} + {v * self.lanes}) = all{v} + sum{v};" for v in range(self.vectors)))
+    def store(self, c: CWriter, out: str, apart: int = 0) -> None:
+        """Write the totals, rows `apart` elements from each other."""
+        for r in range(self.rows):
+            for v in range(self.vectors):
+                c.line(f"*(KERNEL_u *)({out} + {r * apart + v * self.lanes}) = all{r}_{v} + sum{r}_{v};")
+
+    def add_pairs(self, c: CWriter, left: str, right: str) -> None:
+        """Add ``left[j] * right[j]`` to each; for one row."""
+        for v in range(self.vectors):
+            at = f" + {v * self.lanes}"
+            c.line(f"sum0_{v} += *(const KERNEL_u *)({left}{at}) * *(const KERNEL_u *)({right}{at});")
 
     @staticmethod
     def types(dtype: ElementType, lanes: int) -> list[str]:
@@ -91,14 +107,13 @@ class PlainSums:
     ----------
     columns : int
         How many.
-    result, right : ElementType
-        Types of the result and of the right operand.
-    width : int
-        Bits of the widest type involved: an integer sum may not lose an operand's upper bits.
+    result, left, right : ElementType
+        Types of the result and of the operands.
     """
 
-    def __init__(self, columns: int, result: ElementType, right: ElementType, width: int) -> None:
-        self.columns, self.dtype, self.right = columns, result, right
+    def __init__(self, columns: int, result: ElementType, left: ElementType, right: ElementType) -> None:
+        self.columns, self.dtype, self.left, self.right = columns, result, left, right
+        width = max(result.bits, left.bits, right.bits)  # an integer sum may not lose an operand's upper bits
         self.c = "uint64_t" if width > 32 else "uint32_t"  # unsigned, so that sums wrap
         if result is ElementType.PRED:
             self.c = "uint8_t"
@@ -131,10 +146,10 @@ class PlainSums:
             c.line(f"const {scalar.register_type(self.right)} y = {scalar.load(self.right, at)};")
             c.line(self._product(x))
 
-    def add_pairs(self, c: CWriter, left_type: ElementType, left: str, right: str) -> None:
+    def add_pairs(self, c: CWriter, left: str, right: str) -> None:
         """Add ``left[j] * right[j]`` to each."""
         with c.block(f"for (int j = 0; j < {self.columns}; ++j)"):
-            c.line(f"const {scalar.register_type(left_type)} l = {scalar.load(left_type, f'({left})[j]')};")
+            c.line(f"const {scalar.register_type(self.left)} l = {scalar.load(self.left, f'({left})[j]')};")
             c.line(f"const {scalar.register_type(self.right)} y = {scalar.load(self.right, f'({right})[j]')};")
             c.line(self._product("l"))
 
@@ -167,13 +182,12 @@ def cut(
     if dtype in (ElementType.F32, ElementType.F64):
         lanes = vector_bytes // dtype.itemsize
         sizes = [VectorSums(v, lanes) for v in range(VECTORS, 0, -1)]
-    width = max(dtype.bits, *(t.bits for t in operands))
     plain = [n for n in (COLUMNS, columns % COLUMNS) if n]
-    for kind in (*sizes, *(PlainSums(n, dtype, operands[1], width) for n in plain if not sizes)):
+    for kind in (*sizes, *(PlainSums(n, dtype, *operands) for n in plain if not sizes)):
         pieces = (columns - at) // kind.columns
         if pieces:
             runs.append((at, pieces, kind))
             at += pieces * kind.columns
     if at < columns:
-        runs.append((at, 1, PlainSums(columns - at, dtype, operands[1], width)))
+        runs.append((at, 1, PlainSums(columns - at, dtype, *operands)))
     return runs

@@ -71,6 +71,11 @@ class Problem:
     joined: bool = True  # whether init takes part here (it does so in the last step)
 
     @property
+    def empty(self) -> bool:
+        """Whether there is nothing to combine."""
+        return 0 in self.reduced
+
+    @property
     def points(self) -> int:
         """Size of the iteration space."""
         return prod(self.kept) * prod(self.reduced)
@@ -146,7 +151,8 @@ def reduce_window(group: Group) -> list[Step]:
         return [body.value(a, index) for a in arrays], tuple(conditions)
 
     kept = root.shape.leaves()[0].dims
-    problem = Problem(group, root, kept, tuple(w.size for w in window), elements, inits, own_leaves(root))
+    sizes = tuple(w.size for w in window) if arrays[0].shape.size else (0,) * len(dims)
+    problem = Problem(group, root, kept, sizes, elements, inits, own_leaves(root))
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
     problem.acc = _recognised(root)
     return _steps(problem)
@@ -173,11 +179,16 @@ def _parts(problem: Problem) -> int:
     ns = cost.element_ns(problem.group.instructions) * problem.points + cost.memory_ns(problem.points * 4)
     if problem.acc is None or problem.acc.dtype.is_complex or problem.root.opcode != "reduce":
         return 1
-    rows = prod(problem.kept)
-    wanted = min(int(ns / _PART_NS), _MAX_PARTS)
-    if rows >= 4 * wanted * (_COLUMN_BLOCK // 4) or wanted < 2 or (rows >= wanted and _is_row(problem)):
+    rows, wanted = prod(problem.kept), min(int(ns / _PART_NS), _MAX_PARTS)
+    if wanted < 2 or rows >= 4 * wanted * (_COLUMN_BLOCK // 4) or (rows >= wanted and _is_row(problem)):
         return 1
-    return max(1, min(wanted, prod(problem.reduced) // 8192 if rows == 1 else problem.reduced[0] // 16))
+    lowered = _lower(problem, Reads(), 1)
+    if _style(lowered, 1) not in (_by_rows, _by_columns):
+        return 1
+    outer = lowered.reduced[0][1]  # the loop that is cut; an innermost one is cut into its blocks
+    if len(lowered.reduced) == 1 and _style(lowered, 1) is _by_rows:
+        outer = Blocks.of(outer, blocked=outer > WHOLE, overlap=False).count if outer > WHOLE else 1
+    return max(1, min(wanted, outer // 8))
 
 
 def _is_row(problem: Problem) -> bool:
@@ -248,7 +259,7 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
         rank = len(problem.kept)
         at, along = index.coordinates[:rank], index.coordinates[rank:]
         made_nodes[:] = [body.node("given", v.shape.dtype, (), n) for n, v in enumerate(problem.results)]
-        elements, conditions = problem.elements(body, at, along)
+        elements, conditions = _nothing(body, problem) if problem.empty else problem.elements(body, at, along)
         inits = [body.value(i, body.space.scalar) for i in problem.inits]
         out = body.space.index(problem.kept, tuple(at))
         stores = _stores(problem, body, out, made_nodes, parts)
@@ -257,6 +268,11 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
 
     lower(region, dims, set(problem.group.instructions), reads, place, given)
     return made[""]
+
+
+def _nothing(body: Body, problem: Problem) -> tuple[list[Node], tuple[Condition, ...]]:
+    """Stands for the elements of empty arrays: loops that never run must not be the cause of a read."""
+    return [body.constant(v.shape.dtype, v.shape.dtype.numpy_dtype.type(0)) for v in problem.results], ()  # type: ignore[union-attr]
 
 
 def _stores(problem: Problem, body: Body, out: Index, given: list[Node], parts: int) -> list[Store]:
@@ -299,22 +315,22 @@ Style = Callable[[Lowered, Shell, CWriter, int, int], int]
 
 
 def _style(lowered: Lowered, parts: int) -> Style:
+    """How the loops are best nested: by the loop along which most bytes lie side by side."""
     problem = lowered.problem
-    if problem.acc is None or not problem.joined and parts == 1 and not problem.root.attrs.get("dimensions", True):
+    if not lowered.reduced or not problem.joined and parts == 1 and not problem.root.attrs.get("dimensions", True):
         return _serially
-    if not lowered.reduced:
-        return _serially
+    by_rows, by_columns = (_serially, _serially_by_columns) if problem.acc is None else (_by_rows, _by_columns)
     if not lowered.kept:
-        return _by_rows
+        return by_rows
     row, column = lowered.reduced[-1], lowered.kept[-1]
     loads = [n for n in lowered.before if n.kind == "load"]
     along_row = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(row[0]) == 1)
     along_column = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(column[0]) == 1)
-    if row[1] < _ROW and column[1] >= _ROW:
-        return _by_columns
+    if row[1] < _ROW <= column[1] and problem.acc is not None:
+        return by_columns
     if row[1] >= _ROW and (along_row >= along_column or column[1] < 4):
-        return _by_rows
-    return _by_columns if column[1] >= 4 else _serially
+        return by_rows
+    return by_columns if column[1] >= 4 else _serially
 
 
 def _nest_of_results(lowered: Lowered, shell: Shell, levels: list[Level], texts: Sequence[str]) -> Nest:
@@ -617,28 +633,64 @@ def _serially(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts
             source = lowered.inits[n] if problem.joined else lowered.elements[n]
             writer.line(f"{scalar.register_type(element.dtype)} acc{n} = {nest.text(source)};")
         if problem.joined and 0 not in problem.reduced:
-            _serial_loops(lowered, nest, writer, len(kept), condition)
+            _serial_loops(lowered, nest, writer, len(kept), condition, ([f"acc{n}" for n in range(len(lowered.given))], ""))
         writer.lines(after.writers[-1].written)
     close(writer, opened)
     return units
 
 
-def _serial_loops(lowered: Lowered, nest: Nest, writer: CWriter, start: int, condition: str) -> None:
+def _serially_by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """The same for a block of results side by side."""
+    *outer, (inner, trip) = lowered.kept
+    blocks = Blocks.of(trip, blocked=trip > _COLUMN_BLOCK, overlap=True)
+    lead: list[Level] = [*(a for a, _ in outer), *([BLOCKS] if blocks.count > 1 else [])]
+    nest = Nest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest.write(lowered.before)
+    condition = nest.conditions(lowered.conditions) if lowered.conditions else ""
+    names = [f"acc{n}[k]" for n in range(len(lowered.given))]
+    after = _nest_of_results(lowered, shell, [*lead, inner], names)
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    extents = [n for _, n in outer] + ([blocks.count] if blocks.count > 1 else [])
+    units, opened = open_levels(writer, [nest, after], extents, [blocks], tasks)
+    loop = f"for (int k = 0; k < {blocks.length}; ++k)"
+    with writer.block(""):
+        for n, node in enumerate(lowered.given):
+            writer.line(f"{scalar.register_type(node.dtype)} acc{n}[{blocks.length}] __attribute__((aligned(64)));")
+        with writer.block(loop):
+            writer.lines([f"{name} = {nest.text(i)};" for name, i in zip(names, lowered.inits, strict=True)])
+        _serial_loops(lowered, nest, writer, len(lead), condition, (names, loop))
+        writer.line("#pragma GCC ivdep")
+        with writer.block(loop):
+            writer.lines(after.writers[-1].written)
+    close(writer, opened)
+    return units
+
+
+def _serial_loops(
+    lowered: Lowered, nest: Nest, writer: CWriter, start: int, condition: str, inner: tuple[list[str], str]
+) -> None:
+    """The loops over what is reduced; `inner` names the accumulators and the loop that runs inside of them, if any."""
+    names, loop = inner
     for i, (_, n) in enumerate(lowered.reduced):
         name = nest.counter(start + i)
         writer.line(f"for (int64_t {name} = 0; {name} < {n}; ++{name}) {{")
         writer.open()
         writer.lines(nest.writers[start + i + 1].written)
-    writer.lines(nest.writers[-1].written)
-    count = len(lowered.given)
-    inner = nest.writers[-1].child()
-    operands = [f"acc{n}" for n in range(count)] + [nest.text(e) for e in lowered.elements]
-    results = emit_scalar.inline(lowered.problem.root.called[0], operands, inner)
-    for n, (node, result) in enumerate(zip(lowered.given, results, strict=True)):
-        inner.line(f"const {scalar.register_type(node.dtype)} next{n} = {result};")
-    inner.lines([f"acc{n} = next{n};" for n in range(count)])
-    with writer.block(f"if {condition}" if condition else ""):
-        writer.lines(inner.written)
+    if loop:
+        writer.line("#pragma GCC ivdep")
+    with writer.block(loop):
+        writer.lines(nest.writers[-1].written)
+        body = nest.writers[-1].child()
+        old = [body.local(scalar.register_type(g.dtype), name) for g, name in zip(lowered.given, names, strict=True)]
+        operands = old + [nest.text(e) for e in lowered.elements]
+        results = emit_scalar.inline(lowered.problem.root.called[0], operands, body)
+        new = [body.local(scalar.register_type(g.dtype), r) for g, r in zip(lowered.given, results, strict=True)]
+        body.lines([f"{name} = {value};" for name, value in zip(names, new, strict=True)])
+        with writer.block(f"if {condition}" if condition else ""):
+            writer.lines(body.written)
     close(writer, len(lowered.reduced))
 
 

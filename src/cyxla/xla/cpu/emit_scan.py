@@ -17,7 +17,7 @@ from cyxla.xla.cpu.loops import Blocks, Part, Shell, assemble, close, open_level
 from cyxla.xla.cpu.lower import Body, Node, Reads
 from cyxla.xla.cpu.nest import BLOCKS, Level, Nest, collapse, reachable
 
-_ROWS = 16  # rows that run side by side where the scan is along the innermost dimension
+_ROWS = 2  # rows that run side by side where the scan is along the innermost dimension
 _COLUMNS = 1024
 
 

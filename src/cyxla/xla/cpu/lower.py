@@ -1,8 +1,8 @@
 """From instructions to the values of one loop body: who needs which element of what.
 
-`Body.value` asks for an instruction's element at an index and follows the question through fused instructions to loads, giving
-a graph of `Node` in which equal values are one node. Handlers are generators that yield the (instruction, index) pairs they need
-and get the nodes back, so that no chain is too long.
+`Body.value` asks for an instruction's element at an index and follows the question through fused instructions to loads,
+giving a graph of `Node` in which equal values are one node. Handlers are generators that yield the (instruction, index)
+pairs they need and get the nodes back, so that no chain is too long.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ class Node:
     Attributes
     ----------
     kind : str
-        ``load`` (data: slot, form), ``table`` (literal, form), ``constant`` (C text), ``index`` (form), ``apply`` (instruction),
-        ``map`` (computation), ``guard`` (conditions; operands where they hold and where not), ``given`` (whatever the emitter put there).
+        ``load`` (data: slot, form), ``table`` (literal, form), ``constant`` (C text), ``index`` (form), ``apply``
+        (instruction), ``map`` (computation), ``guard`` (conditions; operands where they hold and where not), ``given``
+        (whatever the emitter put there).
     dtype : ElementType
         Of the value.
     operands : tuple of Node
@@ -83,7 +84,11 @@ class Body:
     """
 
     def __init__(
-        self, space: Space, inside: set[Instruction], reads: Reads, given: dict[Value, Callable[[Index], Node]] | None = None
+        self,
+        space: Space,
+        inside: set[Instruction],
+        reads: Reads,
+        given: dict[Value, Callable[[Index], Node]] | None = None,
     ) -> None:
         self.space, self.inside, self.reads, self.given = space, inside, reads, given or {}
         self.nodes: list[Node] = []
@@ -96,7 +101,7 @@ class Body:
     def node(self, kind: str, dtype: ElementType, operands: tuple[Node, ...] = (), data: Any = None) -> Node:
         """The node of these parts, made if it is new."""
         identity = (data.opcode, tuple(data.attrs.items())) if kind == "apply" else data
-        key = (kind, dtype, operands, identity)
+        key: tuple[Any, ...] = (kind, dtype, operands, identity)
         try:
             found = self._numbered.get(key)
         except TypeError:  # an attribute that cannot be hashed: never shared
@@ -184,14 +189,15 @@ class _Frame:
     def __init__(self, key: _Request, generator: Generator[list[_Request], list[Node], Node]) -> None:
         self.key, self.generator = key, generator
         self.wanted: list[_Request] = []
-        self.found: list[Node] | None = None
+        self.found: Any = None  # the nodes asked for, a list from the first question on
 
     def resume(self) -> Node | None:
         """Run the handler to its next question; its node if it is done."""
         try:
-            asked = self.generator.send(self.found)  # type: ignore[arg-type]
+            asked = self.generator.send(self.found)
         except StopIteration as end:
-            return end.value
+            made: Node = end.value
+            return made
         self.wanted, self.found = asked[::-1], []
         return None
 
@@ -265,8 +271,9 @@ def _pad(body: Body, ins: Instruction, index: Index) -> _Steps:
 def _padded(
     space: Space, dims: tuple[int, ...], padding: Any, index: Index
 ) -> tuple[tuple[Condition, ...], tuple[Affine, ...]]:
-    """The conditions that no range settles, and where the operand's element is if they hold; safe to read in any case."""
-    conditions, at = [], []
+    """The conditions that no range settles, and where the operand's element is if they hold, safe to read if not."""
+    conditions: list[Condition] = []
+    at: list[Affine] = []
     for c, n, p in zip(index.coordinates, dims, padding, strict=True):
         moved, step = c.shifted(-p.low), p.interior + 1
         mine = [Condition(moved, 0, (n - 1) * step)]
@@ -304,7 +311,9 @@ def _concatenate(body: Body, ins: Instruction, index: Index) -> _Steps:
 
 def _iota(body: Body, ins: Instruction, index: Index) -> _Steps:
     yield []
-    return body.node("index", ins.shape.dtype, (), index.coordinates[ins.attrs["iota_dimension"]] if ins.shape.rank else Affine(0))
+    return body.node(
+        "index", ins.shape.dtype, (), index.coordinates[ins.attrs["iota_dimension"]] if ins.shape.rank else Affine(0)
+    )
 
 
 def _dynamic_slice(body: Body, ins: Instruction, index: Index) -> _Steps:

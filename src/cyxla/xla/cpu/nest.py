@@ -64,8 +64,9 @@ def reachable(roots: Sequence[Node], forms: Sequence[Affine] = ()) -> tuple[list
 class Nest:
     """Turns the nodes of a body into lines of C by loop depth.
 
-    Depth 0 is outside of all loops, depth d + 1 is inside level d. The last level is the innermost loop, of constant trip count and
-    counter ``k``. The level `BLOCKS` runs over blocks of the innermost loop, whose index is then ``b + k``.
+    Depth 0 is outside of all loops, depth d + 1 is inside level d. The last level is the innermost loop, of constant
+    trip count and counter ``k``. The level `BLOCKS` runs over blocks of the innermost loop, whose index is then
+    ``b + k``.
 
     Parameters
     ----------
@@ -93,13 +94,14 @@ class Nest:
         self._atom_texts: dict[Atom, str] = {a: f"i{i}" for i, a in enumerate(self.levels) if isinstance(a, Atom)}
         if self.inner is not None:
             self._atom_texts[self.inner] = INNER
-        self._offsets: dict[Affine, str] = {}
+        self._offsets: dict[tuple[Affine, int], str] = {}
         self._conditions: dict[tuple[Condition, ...], str] = {}
         self.dropped: set[Atom] = set()  # loops that run inside their inner neighbour
         self.rare: list[str] = []  # predicates of lanes that need a slow form
         self.twins: list[tuple[str, str]] = []  # (fast expression, expression that picks the right form)
         self.tables: dict[Any, str] = {}
-        self.stepped: Atom | None = None  # a level that steps by more than 1: its index is its counter plus ``j``, in the innermost loop
+        # a level that steps by more than 1: its index is its counter plus ``j``, in the innermost loop
+        self.stepped: Atom | None = None
         self.places: dict[Node, str] = {}  # loads that read something else than their array, such as a tile
 
     # ------------------------------------------------------------------------------------------------ depth
@@ -148,7 +150,8 @@ class Nest:
     # ------------------------------------------------------------------------------------------------ forms
     def form(self, form: Affine) -> str:
         """An index as C, of type int64_t or narrower; what can be hoisted is."""
-        inner, outer = [], []
+        inner: list[tuple[Atom, int]] = []
+        outer: list[tuple[Atom, int]] = []
         for atom, c in form.terms:
             if atom is self.stepped:
                 outer.append((atom, c))
@@ -161,7 +164,8 @@ class Nest:
 
     def block_start(self, form: Affine) -> str:
         """An index where the innermost counter of constant trip count is 0."""
-        rest = Affine(form.constant, tuple((a, c) for a, c in form.terms if a is not self.inner and a not in self.dropped))
+        kept = tuple((a, c) for a, c in form.terms if a is not self.inner and a not in self.dropped)
+        rest = Affine(form.constant, kept)
         return self._offset(rest, form.coefficient(self.inner) if self.blocked and self.inner is not None else 0)
 
     def _base(self, inner: list[tuple[Atom, int]]) -> int:
@@ -308,7 +312,8 @@ class Nest:
 
 
 _WRITERS: dict[str, Any] = {
-    "load": Nest._load, "table": Nest._table, "index": Nest._index, "apply": Nest._apply, "guard": Nest._guard, "given": Nest._given,
+    "load": Nest._load, "table": Nest._table, "index": Nest._index, "apply": Nest._apply, "guard": Nest._guard,
+    "given": Nest._given,
 }  # fmt: skip
 
 
@@ -328,7 +333,7 @@ def _times(text: str, factor: int) -> str:
     return f"{factor} * {text}" if abs(factor) < 2**31 else f"{factor}ll * {text}"
 
 
-# ------------------------------------------------------------------------------------------------------------- constants
+# ------------------------------------------------------------------------------------------------------------ constants
 _BITS = {16: "uint16_t", 32: "uint32_t", 64: "uint64_t", 8: "uint8_t"}
 
 
@@ -342,7 +347,8 @@ def table_load(dtype: ElementType, place: str) -> str:
 def table_definition(name: str, dtype: ElementType, array: Any) -> str:
     """A constant array."""
     if dtype.is_float:
-        c_type, values = _BITS[array.itemsize * 8], [f"{int(v):#x}u" for v in array.reshape(-1).view(f"u{array.itemsize}")]
+        c_type = _BITS[array.itemsize * 8]
+        values = [f"{int(v):#x}u" for v in array.reshape(-1).view(f"u{array.itemsize}")]
         values = [v + "ll" for v in values] if array.itemsize == 8 else values
     else:
         c_type, values = scalar.storage_type(dtype), [scalar.literal(dtype, v) for v in array.reshape(-1)]

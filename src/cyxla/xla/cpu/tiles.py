@@ -96,7 +96,8 @@ def tiled_part(box: Box, shell: Shell, name: str, ns: float, tiles: Tiles, gone:
         extents = [*(n for _, n in others), rows.count, columns.count]
         units, opened = open_levels(writer, [nest], extents, [rows, columns], cost.tasks(ns, 1 << 30))
         for i, n in enumerate(tiles.loads):
-            writer.line(f"{scalar.storage_type(n.dtype)} t{i}[{rows.length * columns.length}] __attribute__((aligned(64)));")
+            size = rows.length * columns.length
+            writer.line(f"{scalar.storage_type(n.dtype)} t{i}[{size}] __attribute__((aligned(64)));")
             writer.line(fills[i])
         with writer.block(f"for (int row = 0; row < {rows.length}; ++row)"):
             writer.line(f"const int64_t {nest.counter(len(others) + 2)} = c + row;")
@@ -111,7 +112,8 @@ def tiled_part(box: Box, shell: Shell, name: str, ns: float, tiles: Tiles, gone:
 def _length(extent: int, most: int) -> int:
     """The side of tiles: about equal ones, of a multiple of a vector."""
     count = -(-extent // most)
-    return min(extent, -(-(-(-extent // count)) // 16) * 16)
+    even = -(-extent // count)
+    return min(extent, -(-even // 16) * 16)
 
 
 def _fill(load: Node, number: int, nest: Nest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:

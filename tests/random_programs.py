@@ -5,16 +5,31 @@ transcendental function, a sum or a product of matrices is *inexact*: it may dif
 where a small difference stays small, never into a comparison, a rounding or a subtraction.
 """
 
+# ruff: noqa: E501  programs read best a line at a time
+
 from dataclasses import dataclass
 
 import numpy as np
+
 from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape
 from cyxla.xla.cpu import scalar
 from cyxla.xla.hlo import OPCODES, HloModule, Instruction, infer_shape
 
 DTYPES = [e for e in E if e.is_array and e not in (E.S1, E.U1, E.F8E8M0FNU)]
-EXACT_UNARY = ["abs", "negate", "sign", "not", "popcnt", "count-leading-zeros", "ceil", "floor", "round-nearest-even", "real", "imag"]
+EXACT_UNARY = [
+    "abs",
+    "negate",
+    "sign",
+    "not",
+    "popcnt",
+    "count-leading-zeros",
+    "ceil",
+    "floor",
+    "round-nearest-even",
+    "real",
+    "imag",
+]
 INEXACT_UNARY = ["exponential", "tanh", "logistic", "sine", "cosine", "erf"]
 EXACT_BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor", "shift-left", "shift-right-logical",
                 "shift-right-arithmetic", "remainder", "divide"]  # fmt: skip
@@ -58,7 +73,9 @@ class Writer:
         ins = self.entry.add("parameter", attrs={"parameter_number": number}, shape=Shape.array(dtype, dims))
         return self.keep(ins, True)
 
-    def add(self, opcode: str, operands: list[Value], attrs=None, *, exact=None, declared=None, called=()) -> Value | None:
+    def add(
+        self, opcode: str, operands: list[Value], attrs=None, *, exact=None, declared=None, called=()
+    ) -> Value | None:
         instructions = [o.ins for o in operands]
         shape = infer_shape(opcode, instructions, attrs or {}, called, declared)
         if shape.size > MAX_ELEMENTS:
@@ -84,7 +101,11 @@ class Writer:
         from strategies import ordinary
 
         scalar_value = np.asarray(ordinary(shape.dtype, (), self.rng)).astype(shape.dtype.numpy_dtype)
-        one = self.entry.add("constant", attrs={"literal": Literal(scalar_value, Shape.array(shape.dtype))}, shape=Shape.array(shape.dtype))
+        one = self.entry.add(
+            "constant",
+            attrs={"literal": Literal(scalar_value, Shape.array(shape.dtype))},
+            shape=Shape.array(shape.dtype),
+        )
         if not shape.rank:
             return self.keep(one, True)
         return self.keep(self.entry.add("broadcast", [one], {"dimensions": ()}, shape=shape), True)
@@ -114,7 +135,11 @@ def transcendental(w: Writer) -> None:
 def binary(w: Writer) -> None:
     x = w.pick(lambda v: v.exact)
     dtype = x.shape.dtype
-    names = [n for n in EXACT_BINARY if dtype in OPCODES[n].accepts and not (dtype.is_complex and n in ("divide", "multiply", "maximum", "minimum"))]
+    names = [
+        n
+        for n in EXACT_BINARY
+        if dtype in OPCODES[n].accepts and not (dtype.is_complex and n in ("divide", "multiply", "maximum", "minimum"))
+    ]
     if names:
         _elementwise(w, w.choice(names), [x, w.partner(x)], {})
 
@@ -215,7 +240,11 @@ def pad(w: Writer) -> None:
 def concatenate(w: Writer) -> None:
     x = w.pick(lambda v: v.shape.rank > 0)
     if x:
-        w.add("concatenate", [x, w.partner(x, exact=False), x][: int(w.rng.integers(1, 4))], {"dimensions": (int(w.rng.integers(x.shape.rank)),)})
+        w.add(
+            "concatenate",
+            [x, w.partner(x, exact=False), x][: int(w.rng.integers(1, 4))],
+            {"dimensions": (int(w.rng.integers(x.shape.rank)),)},
+        )
 
 
 def iota(w: Writer) -> None:
@@ -229,7 +258,11 @@ def reduce(w: Writer) -> None:
     if not x:
         return
     dtype = x.shape.dtype
-    names = [n for n in ("add", "maximum", "minimum", "and", "or", "xor") if dtype in OPCODES[n].accepts and not dtype.is_complex]
+    names = [
+        n
+        for n in ("add", "maximum", "minimum", "and", "or", "xor")
+        if dtype in OPCODES[n].accepts and not dtype.is_complex
+    ]
     if scalar.is_narrow(dtype):
         names = [n for n in names if n != "add"]
     if not names:
@@ -237,7 +270,13 @@ def reduce(w: Writer) -> None:
     name = w.choice(names)
     dims = tuple(d for d in range(x.shape.rank) if w.rng.random() < 0.5)
     exact = name != "add" or not dtype.is_float
-    w.add("reduce", [x, w.constant(Shape.array(dtype))], {"dimensions": dims}, called=[w.reducer(name, dtype)], exact=exact)
+    w.add(
+        "reduce",
+        [x, w.constant(Shape.array(dtype))],
+        {"dimensions": dims},
+        called=[w.reducer(name, dtype)],
+        exact=exact,
+    )
 
 
 def dot(w: Writer) -> None:
@@ -282,10 +321,10 @@ def random_module(seed: int, length: int = 30) -> tuple[HloModule, list[bool]]:
 
 def check(seed: int, length: int = 30) -> None:
     """Run one random module on both platforms and compare."""
-    import cyxla
-
     from programs import assert_same
     from strategies import random_array
+
+    import cyxla
 
     module, exact = random_module(seed, length)
     args = [random_array(p.shape, seed + k, 0.2) for k, p in enumerate(module.parameters)]

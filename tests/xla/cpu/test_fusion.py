@@ -1,4 +1,5 @@
 """What is computed together, and that it may be."""
+# ruff: noqa: E501 - programs read best one a line
 
 import time
 

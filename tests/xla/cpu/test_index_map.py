@@ -84,7 +84,12 @@ def test_chains_of_movement(pair, data):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.integers(1, 7), min_size=1, max_size=3), st.lists(st.integers(0, 9), min_size=4, max_size=4), st.integers(1, 9), st.integers(1, 9))
+@given(
+    st.lists(st.integers(1, 7), min_size=1, max_size=3),
+    st.lists(st.integers(0, 9), min_size=4, max_size=4),
+    st.integers(1, 9),
+    st.integers(1, 9),
+)
 def test_quotient_and_remainder(extents, numbers, a, b):
     space = Space(extents)
     form = space.combine([(space.loop(i), numbers[i]) for i in range(len(extents))]).shifted(numbers[3])
@@ -105,7 +110,11 @@ def test_a_reshape_that_merges_needs_no_division():
     space = Space((4, 6))
     index = space.index((4, 6), (space.loop(0), space.loop(1)))
     assert not [a for a in atoms_of(index.at((24,)).coordinates) if a.kind != "loop"]
-    assert not [a for a in atoms_of(index.at((2, 2, 6)).at((4, 6)).coordinates) if a.kind not in ("loop", "quotient", "remainder")]
+    assert not [
+        a
+        for a in atoms_of(index.at((2, 2, 6)).at((4, 6)).coordinates)
+        if a.kind not in ("loop", "quotient", "remainder")
+    ]
 
 
 def test_loops_of_one_step_are_zero():
@@ -114,7 +123,9 @@ def test_loops_of_one_step_are_zero():
     assert strides((1, 5)) == (5, 1)
 
 
-@pytest.mark.parametrize("low,high,decided", [(0, 9, True), (-3, 20, True), (10, 12, False), (-5, -1, False), (0, 8, None), (1, 9, None)])
+@pytest.mark.parametrize(
+    "low,high,decided", [(0, 9, True), (-3, 20, True), (10, 12, False), (-5, -1, False), (0, 8, None), (1, 9, None)]
+)
 def test_conditions_that_ranges_settle(low, high, decided):
     space = Space((10,))
     assert Condition(space.loop(0), low, high).decided is decided

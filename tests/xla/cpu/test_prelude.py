@@ -21,8 +21,27 @@ def test_names_in_comments_do_not_count():
 
 
 def test_every_block_compiles_with_what_it_brings():
-    for name in ("cyx_exponential_f32", "cyx_sine_f64_slow", "cyx_lanes_add_f32", "cyx_tile_4", "cyx_tile_16", "cyx_stream", "cyx_fold_multiply_f64"):
+    for name in (
+        "cyx_exponential_f32",
+        "cyx_sine_f64_slow",
+        "cyx_lanes_add_f32",
+        "cyx_tile_4",
+        "cyx_tile_16",
+        "cyx_stream",
+        "cyx_fold_multiply_f64",
+    ):
         text = prelude(f"void *p = (void *){name};") + f"void *p = (void *){name};\n"
-        command = ["gcc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Wno-unused", "-Werror", "-march=native", "-x", "c", "-"]
+        command = [
+            "gcc",
+            "-std=gnu11",
+            "-fsyntax-only",
+            "-Wall",
+            "-Wno-unused",
+            "-Werror",
+            "-march=native",
+            "-x",
+            "c",
+            "-",
+        ]
         result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
         assert result.returncode == 0, result.stderr

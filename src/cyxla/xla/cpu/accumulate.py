@@ -102,7 +102,7 @@ def _float(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator:
 
 
 def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator | None:
-    """Both ends in the total order of the bits: integers, which vectorise, and show whether a NaN passed at either end."""
+    """Both ends in the total order of the bits: integers, which vectorise; a NaN shows at one of the ends."""
     if opcode not in ("maximum", "minimum"):
         return None
     t = str(kept)
@@ -115,7 +115,7 @@ def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator 
 
     def total(v: list[str]) -> str:
         best = v[0] if opcode == "maximum" else v[1]
-        nan = "__builtin_nan(\"\")" if t == "f64" else "__builtin_nanf(\"\")"
+        nan = '__builtin_nan("")' if t == "f64" else '__builtin_nanf("")'
         return f"(({v[0]} > {infinity}) | ({v[1]} < -{infinity} - 1)) ? {nan} : cyx_from_total_{t}({best})"
 
     return Accumulator(opcode, dtype, kept, ((c_type, f"-{infinity} - 1"), (c_type, infinity)), update, total)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cyxla.xla.cpu import cost, scalar
@@ -131,7 +130,9 @@ def _lines(scan: _Scan, acc: Accumulator, nest: Nest) -> list[str]:
     return writer.written
 
 
-def _loops(writer: CWriter, nest: Nest, acc: Accumulator, lines: Sequence[str], how: tuple[int, int, int, bool]) -> None:
+def _loops(
+    writer: CWriter, nest: Nest, acc: Accumulator, lines: list[str], how: tuple[int, int, int, bool]
+) -> None:
     level, trip, length, backward = how
     with writer.block(""):
         for i, (c_type, unit) in enumerate(acc.variables):

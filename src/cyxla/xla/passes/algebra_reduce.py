@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import Final
 
 from cyxla.types import ElementType
-from cyxla.xla.evaluator.vectorise import scalar_function
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.algebra_movement import unit_map
 from cyxla.xla.passes.build import Writer
@@ -35,8 +34,12 @@ _NEUTRAL: Final = {"add": 0, "multiply": 1, "maximum": "lowest", "minimum": "hig
 
 
 def _function(ins: Instruction) -> str:
-    """The opcode that a reduction folds with; empty for anything more."""
-    return (scalar_function(ins.called[0]) or "") if len(ins.operands) == 2 else ""
+    """The opcode that a reduction folds with, one that commutes; empty for anything more."""
+    body = ins.called[0]
+    root, parameters = body.root, body.parameters
+    if len(ins.operands) != 2 or root.opcode not in _NEUTRAL or any(i.shape is not root.shape for i in parameters):
+        return ""
+    return root.opcode if set(root.operands) == set(parameters) else ""
 
 
 def associative(name: str, dtype: ElementType) -> bool:

@@ -24,7 +24,6 @@ import numpy as np
 
 from cyxla.errors import OpError
 from cyxla.types import Literal
-from cyxla.xla.evaluator import evaluate_instruction
 from cyxla.xla.hlo import HloModule, Instruction
 
 MAX_BYTES: Final = 64 << 10
@@ -104,7 +103,7 @@ def _work(ins: Instruction) -> int:
 
 def _fold(ins: Instruction) -> Instruction | None:
     try:
-        value = evaluate_instruction(ins, *(_value(o) for o in ins.operands))
+        value = _evaluate(ins)
     except (OpError, ArithmeticError, ValueError, TypeError):
         return None  # what cannot be worked out now shows its error when it runs
     if not isinstance(value, np.ndarray) or value.shape != ins.shape.dims:
@@ -113,11 +112,17 @@ def _fold(ins: Instruction) -> Instruction | None:
     return ins.computation.add("constant", (), {"literal": Literal(value, shape)}, shape=shape)
 
 
+def _evaluate(ins: Instruction) -> Any:
+    from cyxla.xla.evaluator import evaluate_instruction  # most programs have nothing to fold
+
+    return evaluate_instruction(ins, *(_value(o) for o in ins.operands))
+
+
 def _value(ins: Instruction) -> Any:
     if ins.opcode == "constant":
         literal = ins.attrs["literal"]
         return _tuple_value(literal) if literal.is_tuple else literal.array
-    return evaluate_instruction(ins, *(_value(o) for o in ins.operands))
+    return _evaluate(ins)
 
 
 def _tuple_value(literal: Literal) -> Any:

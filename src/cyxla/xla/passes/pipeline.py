@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +21,6 @@ from cyxla.xla.hlo import HloModule, verify
 
 MAX_RUNS: Final = 25  # of one HloPassFix
 Check = Callable[[HloModule], None]
-_NUMBER = count()
 
 
 class HloModulePass:
@@ -99,6 +97,7 @@ class HloPassPipeline(HloModulePass):
         self.passes: list[HloModulePass] = []
         self.checks: list[Check] = [verify] if self.settings.verify else []
         self._has_run = False
+        self._written = 0
 
     def add(self, step: HloModulePass | str, function: Callable[[HloModule], bool] | None = None) -> HloModulePass:
         """Append a pass, or a name and a function.
@@ -154,7 +153,8 @@ class HloPassPipeline(HloModulePass):
         folder = Path(self.settings.dump)
         folder.mkdir(parents=True, exist_ok=True)
         safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in module.name)[:80]
-        path = folder / f"{safe}.{next(_NUMBER):04d}.{self.name}.{step.name}.hlo"
+        path = folder / f"{safe}.{self.name}_{self._written:02}_{step.name}.hlo"
+        self._written += 1
         path.write_text(module.to_text(), encoding="utf-8")
 
 

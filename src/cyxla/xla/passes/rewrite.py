@@ -136,15 +136,16 @@ class RewritePass(HloModulePass):
         self._by_root: dict[str, list[_Form]] = {}
         for r in self.rules:
             self._by_root.setdefault(r.pattern.opcode, []).extend((r, form) for form in r.forms)
+        self.roots = frozenset(self._by_root)
         self._by_signature: dict[tuple[str, ...], tuple[_Form, ...]] = {}
 
     def run(self, module: HloModule) -> bool:
         """Rewrite every computation that the entry reaches."""
         return any([self.run_computation(c) for c in module.post_order()])
 
-    def run_computation(self, computation: Computation) -> bool:
-        """Rewrite one computation."""
-        return _Run(self, computation).run()
+    def run_computation(self, computation: Computation, since: int | None = None) -> bool:
+        """Rewrite one computation; with `since`, what its change log has noted from that entry on, and around it."""
+        return _Run(self, computation).run(since)
 
     def forms(self, ins: Instruction) -> tuple[_Form, ...]:
         """The rules that may fit an instruction, as far as opcodes tell."""
@@ -154,6 +155,29 @@ class RewritePass(HloModulePass):
             forms = self._by_root.get(ins.opcode, ())
             found = self._by_signature[key] = tuple(f for f in forms if _may_fit(f[1], key[1:]))
         return found
+
+
+class Again(HloModulePass):
+    """Rules inside a loop of passes: every run but the first looks only at what has changed since the one before.
+
+    Parameters
+    ----------
+    rules : RewritePass
+        What to apply. The change logs of the computations must not be cleared in between.
+    """
+
+    def __init__(self, rules: RewritePass) -> None:
+        super().__init__(rules.name)
+        self.rules = rules
+        self._read: dict[Computation, int] = {}
+
+    def run(self, module: HloModule) -> bool:
+        """Apply the rules where something has changed."""
+        changed = False
+        for computation in module.post_order():
+            changed |= self.rules.run_computation(computation, self._read.get(computation))
+            self._read[computation] = len(computation.changed)
+        return changed
 
 
 def _may_fit(form: Op, opcodes: tuple[str, ...]) -> bool:
@@ -167,16 +191,19 @@ class _Run:
     def __init__(self, rules: RewritePass, computation: Computation) -> None:
         self.rules, self.computation = rules, computation
         self.members = computation.instructions
+        self.log, self.read = computation.changed, len(computation.changed)  # what was noted before is not ours
         self.pinned = _ordered_by_control(computation)
         self.work: deque[Instruction] = deque()
         self.waiting: set[Instruction] = set()
         self.history: dict[Instruction, tuple[int, Rule, Rule]] = {}  # rewrites so far, the last two rules
 
-    def run(self) -> bool:
+    def run(self, since: int | None) -> bool:
         changed = False
-        self.computation.changed.clear()
-        self.work.extend(self.computation.post_order())
-        self.waiting.update(self.work)
+        if since is None:
+            self.work.extend(i for i in self.members if i.opcode in self.rules.roots)
+            self.waiting.update(self.work)
+        else:
+            self._push(dict.fromkeys(self.log[since:]))
         while self.work:
             ins = self.work.popleft()
             self.waiting.discard(ins)
@@ -191,7 +218,6 @@ class _Run:
             changed = True
             if not self._note(ins, *found):
                 break
-        self.computation.changed.clear()
         return changed
 
     def _rewrite(self, ins: Instruction, forms: tuple[_Form, ...]) -> tuple[Rule, Instruction] | None:
@@ -219,17 +245,16 @@ class _Run:
         if count + 1 >= MAX_VISITS:
             log.warning("%s: the rules [%s] and [%s] undo each other at %r", self.rules.name, r, last, new)
             return False
-        changed = self.computation.changed
         self._sweep([ins])
-        self._push(list(dict.fromkeys(changed)))
-        changed.clear()
+        self._push(dict.fromkeys(self.log[self.read :]))
+        self.read = len(self.log)
         return True
 
     def _forget(self) -> None:
         """Remove what a rule wrote before it changed its mind."""
-        if self.computation.changed:
-            self._sweep(self.computation.changed)
-            self.computation.changed.clear()
+        if len(self.log) > self.read:
+            self._sweep(self.log[self.read :])
+            self.read = len(self.log)
 
     def _sweep(self, candidates: Iterable[Instruction]) -> None:
         """Remove instructions without readers, and what only they read."""
@@ -251,7 +276,7 @@ class _Run:
         for _ in range(DEPTH + 1):
             nearby: list[Instruction] = []
             for ins in level:
-                if ins not in self.waiting and ins in self.members:
+                if ins.opcode in self.rules.roots and ins not in self.waiting and ins in self.members:
                     self.waiting.add(ins)
                     self.work.append(ins)
                 if len(ins.users) <= FAN_OUT:

@@ -8,42 +8,41 @@ from __future__ import annotations
 from typing import Final
 
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.passes import (
-    Pass,
-    algebra,
-    conditional_simplifier,
-    constant_folding,
-    cse,
-    dce,
-    reshape_mover,
-    tuple_simplifier,
-    while_simplifier,
-    zero_sized,
-)  # fmt: skip
+from cyxla.xla.passes import Pass, conditional_simplifier, constant_folding, cse, dce, while_simplifier, zero_sized
+from cyxla.xla.passes.algebra import algebra
 from cyxla.xla.passes.pipeline import HloPassFix, HloPassPipeline, Settings
+from cyxla.xla.passes.reshape_mover import reshape_mover
+from cyxla.xla.passes.rewrite import Again, RewritePass
+from cyxla.xla.passes.tuple_simplifier import tuple_simplifier
 
-SIMPLIFY: Final[tuple[tuple[str, Pass], ...]] = (
+SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass], ...]] = (
     ("zero_sized", zero_sized.run),
-    ("tuple_simplifier", tuple_simplifier.run),
+    ("tuple_simplifier", tuple_simplifier),
     ("conditional_simplifier", conditional_simplifier.run),
     ("while_simplifier", while_simplifier.run),
     ("dce", dce.run),
-    ("algebra", algebra.run),
+    ("algebra", algebra),
     ("constant_folding", constant_folding.run),
-    ("reshape_mover", reshape_mover.run),
+    ("reshape_mover", reshape_mover),
     ("cse", cse.run),
     ("dce", dce.run),
 )
 
 
 def pipeline(settings: Settings | None = None) -> HloPassFix:
-    """The passes of `SIMPLIFY`, run until none changes anything."""
+    """The passes of `SIMPLIFY`, to be run on one module until none changes anything."""
     steps = HloPassPipeline("simplify", settings)
-    for name, function in SIMPLIFY:
-        steps.add(name, function)
+    for name, step in SIMPLIFY:
+        if isinstance(step, RewritePass):
+            steps.add(Again(step))
+        else:
+            steps.add(name, step)
     return HloPassFix(steps)
 
 
 def run(module: HloModule) -> bool:
     """Simplify a module as the environment says."""
-    return pipeline().run(module)
+    changed = pipeline().run(module)
+    for computation in module.computations.values():
+        computation.changed.clear()
+    return changed

@@ -134,7 +134,7 @@ def test_groups_are_in_order(lines):
         done.update(group.outputs)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(programs())
 def test_fused_programs_compute_the_same(lines):
     rng = np.random.default_rng(3)

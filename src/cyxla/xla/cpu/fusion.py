@@ -136,7 +136,7 @@ class _Draft:
     number: int
     inside: dict[Instruction, frozenset[int]] = field(default_factory=dict)
     outputs: dict[Instruction, None] = field(default_factory=dict)
-    needs: set[_Draft] = field(default_factory=set)
+    needs: dict[_Draft, None] = field(default_factory=dict)
     root: Instruction | None = None
     first: int = 0
     merged: _Draft | None = None
@@ -286,7 +286,7 @@ class _Fuser:
         draft.outputs[ins] = None
         for reader in asked:
             if reader is not draft:
-                reader.needs.add(draft)
+                reader.needs[draft] = None
 
     def _host(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> _Draft | None:
         """A group that walks through the elements of an instruction anyway and may write them."""
@@ -378,7 +378,7 @@ def _absorb(into: _Draft, other: _Draft) -> None:
         into.inside[ins] = into.inside.get(ins, frozenset()) | chains
         into.spent[ins] = max(into.spent.get(ins, 0), other.spent[ins])
     into.outputs.update(other.outputs)
-    into.needs |= other.needs
+    into.needs.update(other.needs)
     into.reasons += other.reasons
     other.merged = into
 

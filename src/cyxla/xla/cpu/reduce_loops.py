@@ -78,7 +78,7 @@ def _outer_conditions(lowered: Lowered, nest: Nest) -> str:
 
 
 def _element(lowered: Lowered, nest: Nest) -> str:
-    """The element to take in; where conditions within the innermost loop do not hold, the unit, which changes nothing."""
+    """The element to take in; the unit, which changes nothing, where conditions of the innermost loop fail."""
     acc, value = lowered.problem.acc, nest.text(lowered.elements[0])
     inner = [c for c in lowered.conditions if nest.depth_of_form(c.form) == nest.depth]
     if not inner or acc is None:

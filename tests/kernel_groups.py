@@ -76,7 +76,7 @@ def _misaligned(v: Value) -> np.ndarray:
     return raw[1 : v.shape.nbytes + 1].view(v.shape.dtype.numpy_dtype).reshape(v.shape.dims)
 
 
-def build(text: str) -> Compiled:
+def build(text: str, *flags: str) -> Compiled:
     """Compile the groups of a module's entry."""
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
@@ -91,7 +91,8 @@ def build(text: str) -> Compiled:
     c = prelude(c) + c
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "kernels.so")
-        result = subprocess.run(["gcc", *FLAGS, "-o", str(out)], input=c, text=True, capture_output=True, check=False)
+        command = ["gcc", *FLAGS, *flags, "-o", str(out)]
+        result = subprocess.run(command, input=c, text=True, capture_output=True, check=False)
         assert result.returncode == 0, result.stderr[:3000] + c[-6000:]
         return Compiled(module, groups, steps, c, ctypes.CDLL(str(out)))
 

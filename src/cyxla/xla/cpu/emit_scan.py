@@ -130,9 +130,7 @@ def _lines(scan: _Scan, acc: Accumulator, nest: Nest) -> list[str]:
     return writer.written
 
 
-def _loops(
-    writer: CWriter, nest: Nest, acc: Accumulator, lines: list[str], how: tuple[int, int, int, bool]
-) -> None:
+def _loops(writer: CWriter, nest: Nest, acc: Accumulator, lines: list[str], how: tuple[int, int, int, bool]) -> None:
     level, trip, length, backward = how
     with writer.block(""):
         for i, (c_type, unit) in enumerate(acc.variables):

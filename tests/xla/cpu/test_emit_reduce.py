@@ -81,7 +81,7 @@ def test_extremes_of_odd_values(opcode, dims):
             assert (np.signbit(got) == np.signbit(want)).all()
 
 
-@pytest.mark.parametrize(("dims", "gone"), [([40, 999], [1]), ([3_000_000], [0]), ([999, 40], [0])])
+@pytest.mark.parametrize("dims,gone", [([40, 999], [1]), ([3_000_000], [0]), ([999, 40], [0])])
 def test_bits_do_not_depend_on_the_processor(dims, gone):
     x = values("f32", dims)
     one, other = (build(text("f32", dims, gone), *flags)(x)[0] for flags in ((), ("-march=x86-64-v2",)))

@@ -14,6 +14,7 @@ from cyxla.xla.cpu.toolchain import MAX_JOBS
 
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
 SPLIT_ABOVE = 40  # distinct kernels in one unit; above, several compilers share the work
+SPLIT_LENGTH = 64_000  # characters of kernels in one unit, likewise
 INLINE_UP_TO = 8  # distinct kernels; above, gcc is kept from copying kernels into the entry
 
 
@@ -57,7 +58,8 @@ def emit_module(plan: Plan, buffers: Buffers) -> Source:
     control = ControlWriter(buffers, lambda kernel: names[kernel.text])
     entry = control.entry(plan)
     calls = "\n".join([*control.parts, entry])
-    pieces = min(-(-len(kernels) // SPLIT_ABOVE), MAX_JOBS)
+    length = sum(len(text) for text in names)
+    pieces = min(max(-(-len(kernels) // SPLIT_ABOVE), -(-length // SPLIT_LENGTH)), MAX_JOBS, max(len(kernels), 1))
     texts = _one_unit(kernels, calls) if pieces <= 1 else _many_units(kernels, calls, pieces)
     return Source(tuple(texts), tuple(kernels.items()))
 

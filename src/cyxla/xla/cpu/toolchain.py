@@ -47,6 +47,7 @@ VECTOR_BITS = {"x86-64-v1": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4"
 COMPILE_FLAGS = (
     "-std=gnu11", "-O2", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
     "-fno-semantic-interposition", "-fno-stack-protector", "-pipe", "-Werror=implicit-function-declaration",
+    "-fno-strict-aliasing",  # one piece of the arena holds values of several types in turn
 )  # fmt: skip
 # Undefined symbols are all right: what the compiler itself calls (memcpy ..) is in every process already. Not so its
 # helpers for half precision and wide integers where the processor lacks them. With gcc they cost nothing when unused;

@@ -1,8 +1,9 @@
 """Arrays without elements leave the program, and results stay the interpreter's."""
 
-import cyxla
 import numpy as np
 import pytest
+
+import cyxla
 from cyxla.xla.hlo import parse_module
 from cyxla.xla.passes import dce, expand_empty
 from cyxla.xla.passes.clone import clone

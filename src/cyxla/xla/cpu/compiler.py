@@ -16,7 +16,7 @@ from cyxla.xla.cpu import native, toolchain
 from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.service import CompileOptions, Compiler
+from cyxla.xla.service import CompileOptions, Compiler, Executable
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.buffers import Buffers
@@ -29,9 +29,16 @@ class CpuCompiler(Compiler):
 
     platform: ClassVar[str] = "cpu"
 
-    def compile(self, module: HloModule, options: CompileOptions) -> CpuExecutable:
-        """Compile a verified module, or find it compiled: then no pass runs and no C is written."""
-        tools = toolchain.require()
+    def compile(self, module: HloModule, options: CompileOptions) -> Executable:
+        """Compile a verified module, or find it compiled: then no pass runs and no C is written.
+
+        Without a C compiler, the executable evaluates the module.
+        """
+        if options.disabled_passes:
+            _check_names(options)
+        tools = toolchain.find()
+        if tools is None:
+            return _uncompiled(module, options)
         cache = store.open_cache() if options.cache else None
         dump = Dump(module)
         if cache is None:
@@ -51,9 +58,12 @@ class CpuCompiler(Compiler):
 
         return run_passes(module, options, Dump(module))
 
-    def run_backend(self, module: HloModule, options: CompileOptions) -> CpuExecutable:
+    def run_backend(self, module: HloModule, options: CompileOptions) -> Executable:
         """Make native code of a module that went through `run_hlo_passes`."""
-        target = _Target(toolchain.require(), store.open_cache() if options.cache else None)
+        tools = toolchain.find()
+        if tools is None:
+            return _uncompiled(module, options)
+        target = _Target(tools, store.open_cache() if options.cache else None)
         return self._finish(module, module, options, Dump(module), target)
 
     def emit(self, module: HloModule) -> tuple[Plan, Buffers, Source]:
@@ -97,6 +107,18 @@ class CpuCompiler(Compiler):
         if dump.active:
             dump.text("explain.txt", executable.explain() + "\n")
         return executable
+
+
+def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
+    from cyxla.xla.cpu.uncompiled import UncompiledExecutable
+
+    return UncompiledExecutable(module, options)
+
+
+def _check_names(options: CompileOptions) -> None:
+    from cyxla.xla.cpu.lowering import check_names
+
+    check_names(options.disabled_passes)
 
 
 @dataclass(frozen=True)

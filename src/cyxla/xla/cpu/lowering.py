@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cyxla import config
-from cyxla.errors import UnimplementedError
+from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla.cpu import kernels as _kernels  # registers the emitters
 from cyxla.xla.cpu.buffers import Buffers, assign
 from cyxla.xla.cpu.dump import Dump
@@ -57,8 +57,17 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 _NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
 
 
+def check_names(disabled: Sequence[str]) -> None:
+    """Raise `InvalidArgumentError` unless every pass that is to be left out exists."""
+    known = dict(PASSES)
+    for name in disabled:
+        if name not in known:
+            raise InvalidArgumentError(f"there is no pass {name!r} to disable", hint=config.nearest(name, known))
+
+
 def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloModule:
     """Bring a copy of a module into the form that has kernels."""
+    check_names(options.disabled_passes)
     _check_interface(module)
     dump.hlo("input", module)
     twin = clone(module)

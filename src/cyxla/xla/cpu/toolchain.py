@@ -56,6 +56,9 @@ LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
 HELPERS = ("-lgcc",)
 HELPER_NAME = re.compile(rb"\0__\w+(?:ti\w?|[hsdx]f)\d\0")  # __divti3, __truncsfhf2
 
+NO_COMPILER = "native code needs a C compiler and none was found"
+HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
+
 PROBE_TEXT = """typedef float v __attribute__((vector_size(32)));
 __attribute__((visibility("default"))) int probe(float *x, int n) {
   v a = {0}; for (int k = 0; k < n; ++k) a += x[k]; x[0] = a[0]; return __builtin_popcount(n); }
@@ -212,10 +215,7 @@ def require() -> Toolchain:
     """
     found = find()
     if found is None:
-        raise errors.UnimplementedError(
-            "native code needs a C compiler and none was found",
-            hint="install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC",
-        )
+        raise errors.UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
     return found
 
 

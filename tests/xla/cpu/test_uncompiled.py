@@ -1,0 +1,102 @@
+"""Platform cpu without a C compiler: the same results and errors, and one warning that says what is missing."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.xla.cpu import toolchain, uncompiled
+
+ADD = "ENTRY e { x = f32[3] parameter(0) y = f32[3] parameter(1) ROOT s = f32[3] add(x, y) }"
+
+
+def in_new_process(script, **environment):
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+TWO_PROGRAMS = f"""
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import cyxla
+    first = cyxla.compile({ADD!r})
+    second = cyxla.compile({ADD.replace("add", "multiply")!r})
+print(first([1, 2, 3], [4, 5, 6]).tolist(), second([1, 2, 3], [4, 5, 6]).tolist(), first.platform)
+print([(w.category.__name__, "gcc" in str(w.message)) for w in caught])
+print("install gcc" in first.explain())
+"""
+
+
+def test_a_process_is_warned_once():
+    assert in_new_process(TWO_PROGRAMS, CYXLA_CC="none").splitlines() == [
+        "[5.0, 7.0, 9.0] [4.0, 10.0, 18.0] cpu",
+        "[('RuntimeWarning', True)]",
+        "True",
+    ]
+
+
+@pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
+def test_with_a_compiler_there_is_no_warning():
+    assert in_new_process(TWO_PROGRAMS, CYXLA_CC="").splitlines()[1:] == ["[]", "False"]
+
+
+def test_no_compiler_in_the_path():
+    said = in_new_process(TWO_PROGRAMS, CYXLA_CC="", CC="", PATH="/nowhere")
+    zig = "ziglang" in str(toolchain.CANDIDATES) and __import__("importlib.util").util.find_spec("ziglang")
+    assert zig or said.splitlines()[1] == "[('RuntimeWarning', True)]"
+
+
+@pytest.fixture
+def no_compiler(monkeypatch):
+    monkeypatch.setenv("CYXLA_CC", "none")
+    monkeypatch.setattr(uncompiled, "_warn", lambda: None)
+
+
+def test_calls_follow_the_same_rules(no_compiler):
+    run = cyxla.compile(ADD)
+    out = np.empty(3, "f4")
+    assert run([1, 2, 3], [1, 1, 1], out=out) is out
+    np.testing.assert_array_equal(out, [2, 3, 4])
+    np.testing.assert_array_equal(run.bind({0: np.ones(3, "f4")})([1, 2, 3]), [2, 3, 4])
+    assert [str(s) for s in run.inputs] == ["f32[3]", "f32[3]"]
+    assert run.memory == {"arguments": 24, "results": 12}
+    assert "add" in run.hlo()
+    with pytest.raises(InvalidArgumentError):
+        run(np.ones(4, "f4"), np.ones(3, "f4"))
+    with pytest.raises(InvalidArgumentError):
+        run(np.ones(3), np.ones(3, "f4"))
+
+
+def test_what_there_is_not(no_compiler):
+    with pytest.raises(UnimplementedError, match="C compiler") as caught:
+        _ = cyxla.compile(ADD).c_source
+    assert "gcc" in caught.value.hint
+    with pytest.raises(UnimplementedError, match="nowhere"):
+        cyxla.compile('ENTRY e { x = f32[] parameter(0) ROOT y = f32[] custom-call(x), custom_call_target="nowhere" }')
+
+
+@pytest.mark.parametrize("compiler", ["", "none"])
+def test_passes_that_do_not_exist(monkeypatch, compiler):
+    monkeypatch.setenv("CYXLA_CC", compiler)
+    monkeypatch.setattr(uncompiled, "_warn", lambda: None)
+    with pytest.raises(InvalidArgumentError, match="expand_dots") as caught:
+        cyxla.compile(ADD, disabled_passes=("expand_dots",))
+    assert "expand_dot?" in caught.value.hint
+    monkeypatch.setenv("CYXLA_DISABLE_HLO_PASSES", "dce, cde")
+    with pytest.raises(InvalidArgumentError, match="cde") as caught:
+        cyxla.compile(ADD)
+    assert "dce" in caught.value.hint

@@ -293,7 +293,7 @@ def _is_real_array(m: Match) -> bool:
 
 # --- arrays of one number ---
 
-_SPREADABLE: Final = sorted(r.name for r in OPCODES.values() if r.elementwise and r.arity[1] is not None)
+_SPREADABLE: Final = sorted(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert")
 
 
 def _before_broadcast(m: Match) -> Instruction | None:
@@ -439,7 +439,7 @@ ARITHMETIC: Final[list[Rule]] = [
     rule(-(x - y),                                  y - x,                         when=floating, exact=False),  # -0.0
     rule((x + c) + d,                               x + (c + d),                   when=_mergeable_floats, exact=False),
     rule((x * c) * d,                               x * (c * d),                   when=_mergeable_floats, exact=False),
-    rule(x / c,                                     x * op("divide", 1, c),        when=floating, exact=False),
+    rule(x / c,                                     x * op("divide", 1, c),        when=_mergeable_floats, exact=False),
     rule(op("exponential", x) / op("exponential", y), op("exponential", x - y),    when=floating, exact=False),
     rule(op("exponential", x) * op("exponential", y), op("exponential", x + y),    when=floating, exact=False),
     rule(op("log", op("exponential", x)),           x,                             when=floating, exact=False),

@@ -137,11 +137,17 @@ def _fold_reshaped(m: Match) -> Instruction | None:
     """Fold x itself, where the reshape only adds or drops dimensions of size 1."""
     name, inner = _function(m.root), m.root.operands[0].shape
     places = unit_map(inner.dims, m.x.shape.dims)
-    if not associative(name, m.root.shape.dtype) or places is None or any(d not in places for d in m.q) or not m.q:
+    if not associative(name, m.root.shape.dtype) or places is None:
         return None
-    dims = tuple(places[d] for d in m.q)
+    dims = tuple(places[d] for d in m.q if d in places)  # the others have size 1
+    if not dims:
+        return None
     rest = [n for d, n in enumerate(m.x.shape.dims) if d not in dims]
-    return _reduce(m, m.x, dims) if tuple(rest) == m.root.shape.dims else None
+    attrs = {**m.root.attrs, "dimensions": dims}
+    called: tuple[Computation, ...] = m.root.called
+    shape = m.root.shape.with_dims(rest)
+    new = m.root.computation.add("reduce", (m.x, m.w), attrs, shape=shape, called=called)
+    return Writer(m.root.computation).reshape(new, m.root.shape.dims)
 
 
 # --- contractions ---

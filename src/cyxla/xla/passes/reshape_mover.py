@@ -26,6 +26,7 @@ from cyxla.xla.passes.pattern import Match, uniform_value
 from cyxla.xla.passes.rewrite import RewritePass, Rule, any_of
 
 _MOVES: Final = ("reshape", "transpose")
+MAX_STEPS: Final = 8  # that are looked ahead
 _BELOW: Final = sorted(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert")
 
 
@@ -56,8 +57,23 @@ def _pays(ins: Instruction, moved: Sequence[Instruction]) -> bool:
     if any(len(o.users) > 1 for o in moved):
         return False
     if len(moved) == 1:
-        return bool(ins.users) and all(u.opcode == moved[0].opcode for u in ins.users) and not ins.is_root
+        return _meets(ins, moved[0].opcode)
     return sum(o.shape.nbytes for o in moved) >= ins.shape.nbytes
+
+
+def _meets(ins: Instruction, opcode: str) -> bool:
+    """Whether the readers are such moves, or the one reader's are, and so on along element-wise operations."""
+    for _ in range(MAX_STEPS):
+        if ins.is_root or not ins.users:
+            return False
+        if all(u.opcode == opcode for u in ins.users):
+            return True
+        if len(ins.users) > 1:
+            return False
+        ins = next(iter(ins.users))
+        if not ins.row.elementwise:
+            return False
+    return False
 
 
 def _source(write: Writer, ins: Instruction, sizes: tuple[int, ...]) -> Instruction:

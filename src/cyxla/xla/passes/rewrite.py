@@ -195,6 +195,7 @@ class _Run:
         self.pinned = _ordered_by_control(computation)
         self.work: deque[Instruction] = deque()
         self.waiting: set[Instruction] = set()
+        self.known = set(computation.instructions)
         self.history: dict[Instruction, tuple[int, Rule, Rule]] = {}  # rewrites so far, the last two rules
 
     def run(self, since: int | None) -> bool:
@@ -239,9 +240,10 @@ class _Run:
     def _note(self, ins: Instruction, r: Rule, new: Instruction) -> bool:
         """Remember a rewrite and queue what it touched; False when two rules undo each other without end."""
         count, last, _ = self.history.pop(ins, (0, r, r))
-        known = self.history.get(new)
-        if known is None or known[0] <= count:
-            self.history[new] = (count + 1, r, last)
+        for made in (new, *self.log[self.read :]):  # all that is new descends from what it replaces
+            if made is new or made not in self.known:
+                self.history[made] = max((count + 1, r, last), self.history.get(made, (0, r, r)), key=lambda h: h[0])
+                self.known.add(made)
         if count + 1 >= MAX_VISITS:
             log.warning("%s: the rules [%s] and [%s] undo each other at %r", self.rules.name, r, last, new)
             return False

@@ -37,9 +37,11 @@ def check(runner: str, platform: str, formats: str, least: float) -> bool:
     for r in wrong:
         print(f"WRONG {platform} {r['id']}: {r['why']}")
     passed = len(results) - len(failed)
-    print(f"{platform} {formats}: {passed} of {len(results)} passed, {len(lacking)} not implemented, {len(wrong)} wrong")
+    counts = f"{passed} of {len(results)} passed, {len(lacking)} not implemented, {len(wrong)} wrong"
+    print(f"{platform} {formats}: {counts}")
     return bool(results) and not wrong and passed >= least * (len(results) - len(FLUSHED))
 
 
 if __name__ == "__main__":
-    sys.exit(not all([check(sys.argv[1], *each) for each in CHECKS]))
+    verdicts = [check(sys.argv[1], *each) for each in CHECKS]
+    sys.exit(not all(verdicts))

@@ -180,7 +180,7 @@ def instances(number: int) -> list[tuple[HloModule, HloModule]]:
             maker.entry.root = maker.make(rule.pattern)
             maker.module.verify()
             candidates.append(maker.module)
-        except Exception:  # noqa: BLE001, S112 - the opcode does not take this type
+        except Exception:
             continue
     if not rule.pattern.operands:
         candidates += filter(None, [spread_operands(rule.pattern)])
@@ -280,7 +280,7 @@ def test_lossless_is_so(narrow, wide):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "places"),
+    "before, after, places",
     [
         ((2, 3), (2, 3), {0: 0, 1: 1}),
         ((3,), (1, 3), {0: 1}),

@@ -106,7 +106,7 @@ def test_what_changed_the_program_is_dumped(tmp_path):
     parse_module((tmp_path / "m.p_00_a.hlo").read_text()).verify()
 
 
-@pytest.mark.parametrize(("changes", "runs"), [(0, 1), (3, 4), (99, 25)])
+@pytest.mark.parametrize("changes, runs", [(0, 1), (3, 4), (99, 25)])
 def test_fix_repeats_until_nothing_changes(changes, runs):
     log = []
     assert HloPassFix(times(changes, log)).run(module()) is (changes > 0)

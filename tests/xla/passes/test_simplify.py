@@ -158,7 +158,7 @@ def test_what_does_not_pay_stays(case):
 
 
 @pytest.mark.parametrize(
-    ("start", "bound", "step", "way", "trips"),
+    "start, bound, step, way, trips",
     [(0, 10, 1, "LT", 10), (0, 10, 3, "LT", 4), (0, 9, 3, "LE", 4), (10, 0, -1, "GT", 10), (10, 0, -3, "GE", 4), (0, 8, 2, "NE", 4)],
 )
 def test_trip_counts(start, bound, step, way, trips):
@@ -168,7 +168,7 @@ def test_trip_counts(start, bound, step, way, trips):
     assert ins.extras["backend_config"] == f'{{"known_trip_count":{{"n":"{trips}"}}}}'
 
 
-@pytest.mark.parametrize(("start", "bound", "step", "way"), [(0, 10, -1, "LT"), (0, 7, 2, "NE"), (0, 2147483647, 2, "LE"), (5, 5, 1, "GE")])
+@pytest.mark.parametrize("start, bound, step, way", [(0, 10, -1, "LT"), (0, 7, 2, "NE"), (0, 2147483647, 2, "LE"), (5, 5, 1, "GE")])
 def test_loops_without_a_count(start, bound, step, way):
     module = parse_module(loop(start, bound, step, way))
     simplify.run(module)

@@ -16,9 +16,11 @@ Rules that are not `exact` would change a NaN, an infinity, the sign of a zero o
 Those of moving data are in `algebra_movement`, those of reductions and contractions in `algebra_reduce`.
 """
 
+# ruff: noqa: E501  a rule is a line
+
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -149,10 +151,14 @@ def _multiply_by_reciprocal(m: Match) -> Instruction | None:
 
 def _smallest(dtype: ElementType) -> float:
     """The smallest normal number."""
+    return float(_limits(dtype).tiny)
+
+
+def _limits(dtype: ElementType) -> Any:
     import ml_dtypes
 
-    assert dtype.numpy_dtype is not None
-    return float(ml_dtypes.finfo(dtype.numpy_dtype).tiny)
+    finfo: Any = ml_dtypes.finfo
+    return finfo(dtype.numpy_dtype)
 
 
 def _cube(m: Match) -> Instruction:
@@ -233,26 +239,21 @@ def lossless(a: ElementType, b: ElementType) -> bool:
     if a is b:
         return True
     if a is ElementType.PRED:
-        return b.is_integer and b.bits >= 8 or (b.is_float and b.bits >= 16)
+        return (b.is_integer and b.bits >= 8) or (b.is_float and b.bits >= 16)
     if a.is_integer and b.is_integer:
-        wider = b.bits > a.bits and (b.is_signed or a.is_unsigned)
-        return wider
+        return b.bits > a.bits and (b.is_signed or a.is_unsigned)
     if b.is_float and b.bits >= 16:
         return _fits_float(a, b)
     return False
 
 
 def _fits_float(a: ElementType, b: ElementType) -> bool:
-    import ml_dtypes
-
-    assert a.numpy_dtype is not None
-    assert b.numpy_dtype is not None
-    wide = ml_dtypes.finfo(b.numpy_dtype)
+    wide = _limits(b)
     if a.is_integer:
-        return a.bits - a.is_signed <= int(wide.nmant) + 1 and a.bits < int(wide.maxexp)
+        return bool(a.bits - a.is_signed <= int(wide.nmant) + 1 and a.bits < int(wide.maxexp))
     if not a.is_float or a is ElementType.F8E8M0FNU:
         return False
-    narrow = ml_dtypes.finfo(a.numpy_dtype)
+    narrow = _limits(a)
     return bool(
         narrow.nmant <= wide.nmant
         and float(narrow.max) <= float(wide.max)
@@ -276,7 +277,7 @@ def _convert(m: Match) -> Instruction:
 
 
 def _same_width(m: Match) -> bool:
-    return m.x.shape.dims == m.root.operands[0].shape.dims == m.root.shape.dims
+    return bool(m.x.shape.dims == m.root.operands[0].shape.dims == m.root.shape.dims)
 
 
 def _same_shape(m: Match) -> bool:
@@ -309,7 +310,9 @@ def _before_broadcast(m: Match) -> Instruction | None:
     operands = [_narrowed(o, inner.dims, dims) for o in ins.operands]
     if any(o is None for o in operands):
         return None
-    narrow = ins.computation.add(ins.opcode, [o for o in operands if o], ins.attrs, shape=ins.shape.with_dims(inner.dims))
+    narrow = ins.computation.add(
+        ins.opcode, [o for o in operands if o], ins.attrs, shape=ins.shape.with_dims(inner.dims)
+    )
     return Writer(ins.computation).op("broadcast", narrow, shape=ins.shape.logical, dimensions=dims)
 
 
@@ -349,7 +352,7 @@ ARITHMETIC: Final[list[Rule]] = [
     rule(x / -1,                                    -x,                            when=real),
     rule(x - x,                                     0,                             when=integral),
     rule(x % 1,                                     0,                             when=integer),
-    rule(-(-x),                                     x),
+    rule(op("negate", -x),                                     x),
     rule(x + (-y),                                  x - y),
     rule(x - (-y),                                  x + y),
     rule((-x) * (-y),                               x * y,                         when=real),
@@ -447,12 +450,10 @@ ARITHMETIC: Final[list[Rule]] = [
 ]
 # fmt: on
 
-RULES: Final = [*ARITHMETIC, *MOVEMENT, *REDUCTIONS]
+RULES: Final[list[Rule]] = [*ARITHMETIC, *MOVEMENT, *REDUCTIONS]
 algebra: Final = RewritePass("algebra", RULES)
 
 
 def run(module: HloModule) -> bool:
     """Apply every exact rule until none fits."""
     return algebra.run(module)
-
-

@@ -12,6 +12,8 @@ After::
     ROOT d = f32[4] slice(x), slice={[2:10:2]}
 """
 
+# ruff: noqa: E501  a rule is a line
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -267,7 +269,9 @@ def _join(m: Match) -> Instruction | None:
     parts = [o for o in parts if o.shape.dims[axis]]
     if not parts or parts == list(ins.operands):
         return None
-    return _write(m).op("concatenate", *parts, shape=ins.shape.logical, dimensions=(axis,)) if len(parts) > 1 else parts[0]
+    return (
+        _write(m).op("concatenate", *parts, shape=ins.shape.logical, dimensions=(axis,)) if len(parts) > 1 else parts[0]
+    )
 
 
 def _join_slices(m: Match) -> Instruction | None:
@@ -282,7 +286,11 @@ def _join_slices(m: Match) -> Instruction | None:
         merged[-1:] = [merged[-1], part] if both is None else [both]
     if len(merged) == len(ins.operands):
         return None
-    return _write(m).op("concatenate", *merged, shape=ins.shape.logical, dimensions=(axis,)) if len(merged) > 1 else merged[0]
+    return (
+        _write(m).op("concatenate", *merged, shape=ins.shape.logical, dimensions=(axis,))
+        if len(merged) > 1
+        else merged[0]
+    )
 
 
 def _neighbours(a: Instruction, b: Instruction, axis: int, write: Writer) -> Instruction | None:

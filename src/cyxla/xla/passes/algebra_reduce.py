@@ -15,6 +15,8 @@ A sum may be taken in any order, so merged reductions of floats count as exact; 
 every step and are left alone.
 """
 
+# ruff: noqa: E501  a rule is a line
+
 from __future__ import annotations
 
 from typing import Final
@@ -30,7 +32,15 @@ x, y, v, w = Var("x"), Var("y"), Var("v"), Var("w")
 p, q = attr("p"), attr("q")
 IDEMPOTENT: Final = frozenset({"maximum", "minimum", "and", "or"})
 #: The number that changes nothing.
-_NEUTRAL: Final = {"add": 0, "multiply": 1, "maximum": "lowest", "minimum": "highest", "and": "ones", "or": 0, "xor": 0}
+_NEUTRAL: Final[dict[str, float | str]] = {
+    "add": 0,
+    "multiply": 1,
+    "maximum": "lowest",
+    "minimum": "highest",
+    "and": "ones",
+    "or": 0,
+    "xor": 0,
+}
 
 
 def _function(ins: Instruction) -> str:
@@ -171,7 +181,9 @@ def _outer_product(m: Match) -> Instruction | None:
         return None
     batch = len(attrs["lhs_batch_dims"])
     left = _places(lhs.rank, attrs["lhs_batch_dims"], attrs["lhs_contracting_dims"], batch)
-    right = _places(rhs.rank, attrs["rhs_batch_dims"], attrs["rhs_contracting_dims"], ins.shape.rank - _free(rhs.rank, attrs))
+    right = _places(
+        rhs.rank, attrs["rhs_batch_dims"], attrs["rhs_contracting_dims"], ins.shape.rank - _free(rhs.rank, attrs)
+    )
     write = Writer(ins.computation)
     return write.op("multiply", _laid_out(write, m.x, left, ins), _laid_out(write, m.y, right, ins))
 

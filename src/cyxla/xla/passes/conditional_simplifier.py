@@ -32,7 +32,9 @@ from cyxla.xla.passes.pattern import uniform_value
 
 MAX_INSTRUCTIONS: Final = 8  # of a branch that is computed whether chosen or not
 MAX_ELEMENTS: Final = 64  # of its largest array
-_PLAIN: Final = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "broadcast", "reshape", "iota", "copy"})
+_PLAIN: Final = frozenset(
+    {"parameter", "constant", "tuple", "get-tuple-element", "broadcast", "reshape", "iota", "copy"}
+)
 
 
 def run(module: HloModule) -> bool:

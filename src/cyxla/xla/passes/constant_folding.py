@@ -40,21 +40,23 @@ _NEVER: Final = frozenset({
     "collective-permute-start", "collective-permute-done", "fusion",
 })  # fmt: skip
 _GENERATED: Final = frozenset({"broadcast", "iota"})
+_SOURCES: Final = frozenset({"constant", *_GENERATED})
 
 
 def run(module: HloModule) -> bool:
     """Fold every instruction whose operands are constants, operands first."""
     changed = False
     for computation in module.post_order():
-        constants = [i for i in computation.instructions if i.opcode == "constant" or i.opcode in _GENERATED]
-        if not constants:
-            continue
-        for ins in computation.post_order():
+        stack = [u for i in computation.instructions if i.opcode in _SOURCES for u in i.users]
+        stack += [i for i in computation.instructions if i.opcode == "iota"]
+        while stack:
+            ins = stack.pop()
             if ins.opcode in _NEVER or not _foldable(ins):
                 continue
             new = _fold(ins)
             if new is not None:
                 computation.replace_all_uses(ins, new)
+                stack.extend(new.users)
                 changed = True
     return changed
 
@@ -88,14 +90,14 @@ def _is_cheap(ins: Instruction) -> bool:
 
 def _work(ins: Instruction) -> int:
     """Element operations of one evaluation."""
-    most = max(ins.shape.size, *(o.shape.size for o in ins.operands), 1)
+    most: int = max(ins.shape.size, *(o.shape.size for o in ins.operands), 1)
     if ins.opcode == "dot":
         lhs = ins.operands[0].shape
-        return ins.shape.size * prod(lhs.dims[d] for d in ins.attrs["lhs_contracting_dims"])
+        return int(ins.shape.size * prod(lhs.dims[d] for d in ins.attrs["lhs_contracting_dims"]))
     if ins.opcode == "convolution":
         return ins.shape.size * ins.operands[1].shape.size
-    if "window" in ins.attrs and ins.attrs["window"]:
-        return ins.shape.size * prod(w.size for w in ins.attrs["window"])
+    if ins.attrs.get("window"):
+        return int(ins.shape.size * prod(w.size for w in ins.attrs["window"]))
     if ins.opcode in ("cholesky", "triangular-solve"):
         return most * max(ins.operands[0].shape.dims[-1:] or (1,))
     return most * max(1, sum(len(c.instructions) for c in ins.called))
@@ -127,5 +129,3 @@ def _value(ins: Instruction) -> Any:
 
 def _tuple_value(literal: Literal) -> Any:
     return tuple(_tuple_value(e) if e.is_tuple else e.array for e in literal.elements)
-
-

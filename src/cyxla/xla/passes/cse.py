@@ -34,7 +34,10 @@ _APART: Final = frozenset({
 def run(module: HloModule) -> bool:
     """Merge in every computation."""
     prints: dict[Computation, str] = {}
-    return any([_merge(c, prints) for c in module.post_order()])
+    changed = False
+    for computation in module.post_order():
+        changed |= _merge(computation, prints)
+    return changed
 
 
 def _merge(computation: Computation, prints: dict[Computation, str]) -> bool:

@@ -52,7 +52,7 @@ class Pattern:
     """Base of what may stand for an instruction; arithmetic on patterns gives patterns."""
 
     def match(self, ins: Instruction, bound: Bound) -> bool:
-        """Whether this fits the instruction; what variables stand for is added to `bound`."""
+        """Tell whether the instruction fits; what variables stand for is added to `bound`."""
         raise NotImplementedError
 
     def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
@@ -176,18 +176,28 @@ class Op(Pattern):
 
     def __init__(self, opcode: str, operands: tuple[Pattern, ...], attrs: Mapping[str, Any], name: str = "") -> None:
         self.opcode, self.operands, self.attrs, self.name = opcode, operands, attrs, name
+        self._arity = len(operands)
+        self._variables = [(k, v.name) for k, v in attrs.items() if isinstance(v, AttrVar)]
+        self._values = [(k, v) for k, v in attrs.items() if not isinstance(v, AttrVar)]
 
     def match(self, ins: Instruction, bound: Bound) -> bool:
         """Fit the opcode, then the attributes, then the operands."""
-        if ins.opcode != self.opcode or len(ins.operands) != len(self.operands):
+        operands = ins.operands
+        if ins.opcode != self.opcode or len(operands) != self._arity:
             return False
-        for name, wanted in self.attrs.items():
-            value = ins.attrs[name]
-            if bound.setdefault(wanted.name, value) != value if isinstance(wanted, AttrVar) else wanted != value:
+        for key, value in self._values:
+            if ins.attrs[key] != value:
+                return False
+        for key, name in self._variables:
+            found = ins.attrs[key]
+            if bound.setdefault(name, found) != found:
+                return False
+        for n, pattern in enumerate(self.operands):
+            if not pattern.match(operands[n], bound):
                 return False
         if self.name:
             bound[self.name] = ins
-        return all(p.match(o, bound) for p, o in zip(self.operands, ins.operands, strict=True))
+        return True
 
     def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
         """Write the operands, then the operation; `shape` is the result of opcodes that the operands do not settle."""
@@ -206,7 +216,9 @@ class Op(Pattern):
         """Every order of the operands, here and further in."""
         for operands in product(*(p.orders() for p in self.operands)):
             yield Op(self.opcode, operands, self.attrs, self.name)
-            if (lookup(self.opcode).commutes and not isinstance(operands[0], type(operands[1]))) or (lookup(self.opcode).commutes and str(operands[0]) != str(operands[1]) and _ordered(operands)):
+            if (lookup(self.opcode).commutes and not isinstance(operands[0], type(operands[1]))) or (
+                lookup(self.opcode).commutes and str(operands[0]) != str(operands[1]) and _ordered(operands)
+            ):
                 yield Op(self.opcode, operands[::-1], self.attrs, self.name)
 
     def __str__(self) -> str:

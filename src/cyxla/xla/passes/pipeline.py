@@ -98,6 +98,8 @@ class HloPassPipeline(HloModulePass):
         self.checks: list[Check] = [verify] if self.settings.verify else []
         self._has_run = False
         self._written = 0
+        self._changes = 0
+        self._found_nothing: dict[int, int] = {}  # number of a pass: the changes before it last found nothing to do
 
     def add(self, step: HloModulePass | str, function: Callable[[HloModule], bool] | None = None) -> HloModulePass:
         """Append a pass, or a name and a function.
@@ -125,13 +127,22 @@ class HloPassPipeline(HloModulePass):
 
     def run(self, module: HloModule) -> bool:
         """Run the passes in order; says whether any changed the module."""
+        self._found_nothing.clear()
+        return self.run_again(module)
+
+    def run_again(self, module: HloModule) -> bool:
+        """`run` on the module of the last time, without the passes that found nothing to do since the last change."""
         self._has_run = True
         self._check(module, "before the first pass")
         changed = False
-        for step in self.passes:
-            if step.name in self.settings.disabled or not step.run(module):
+        for number, step in enumerate(self.passes):
+            if step.name in self.settings.disabled or self._found_nothing.get(number) == self._changes:
+                continue
+            if not step.run(module):
+                self._found_nothing[number] = self._changes
                 continue
             changed = True
+            self._changes += 1
             self._check(module, f"after pass {step.name}")
             if self.settings.dump and not isinstance(step, HloPassPipeline | HloPassFix):  # those dump their parts
                 self._dump(module, step)
@@ -181,7 +192,9 @@ class HloPassFix(HloModulePass):
 
     def run(self, module: HloModule) -> bool:
         """Run it until it changes nothing, or `limit` times; says whether it changed the module."""
+        step = self.step
+        again = step.run_again if isinstance(step, HloPassPipeline) else step.run
         for n in range(self.limit):
-            if not self.step.run(module):
+            if not (again if n else step.run)(module):
                 return n > 0
         return self.limit > 0

@@ -141,7 +141,10 @@ class RewritePass(HloModulePass):
 
     def run(self, module: HloModule) -> bool:
         """Rewrite every computation that the entry reaches."""
-        return any([self.run_computation(c) for c in module.post_order()])
+        changed = False
+        for computation in module.post_order():
+            changed |= self.run_computation(computation)
+        return changed
 
     def run_computation(self, computation: Computation, since: int | None = None) -> bool:
         """Rewrite one computation; with `since`, what its change log has noted from that entry on, and around it."""
@@ -211,7 +214,7 @@ class _Run:
             if ins not in self.members or ins in self.pinned:
                 continue
             forms = self.rules.forms(ins)
-            if not forms or ins.shape.is_dynamic or any([o.shape.is_dynamic for o in ins.operands]):
+            if not forms or ins.shape.is_dynamic or any(o.shape.is_dynamic for o in ins.operands):
                 continue
             found = self._rewrite(ins, forms)
             if found is None:

@@ -20,7 +20,6 @@ SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass], ...]] = (
     ("tuple_simplifier", tuple_simplifier),
     ("conditional_simplifier", conditional_simplifier.run),
     ("while_simplifier", while_simplifier.run),
-    ("dce", dce.run),
     ("algebra", algebra),
     ("constant_folding", constant_folding.run),
     ("reshape_mover", reshape_mover),

@@ -29,7 +29,11 @@ def known_trip_count(ins: Instruction) -> int | None:
     if start is None or bound is None or step is None or not step:
         return None
     counter = condition.root.operands[0].shape.dtype
-    low, high = (-(1 << (counter.bits - 1)), (1 << (counter.bits - 1)) - 1) if counter.is_signed else (0, (1 << counter.bits) - 1)
+    low, high = (
+        (-(1 << (counter.bits - 1)), (1 << (counter.bits - 1)) - 1)
+        if counter.is_signed
+        else (0, (1 << counter.bits) - 1)
+    )
     trips = _trips(start, bound, step, direction)
     return trips if trips is not None and low <= start + trips * step <= high else None
 

@@ -64,8 +64,7 @@ def _simplify(ins: Instruction) -> Instruction | None:
     if plan is None:
         assert trips is not None
         return _annotate(ins, trips)
-    new = _rebuild(ins, plan)
-    return new
+    return _rebuild(ins, plan)
 
 
 def _annotate(ins: Instruction, trips: int) -> Instruction:
@@ -94,7 +93,7 @@ class _Plan:
 
 
 def _plan(ins: Instruction) -> _Plan | None:
-    body, condition = ins.called
+    body = ins.called[0]
     count = len(ins.shape.elements)
     parameter, results = body.parameters[0], body.root.operands
     unchanged = {n for n, r in enumerate(results) if _is_element(r, parameter, n)}
@@ -108,7 +107,9 @@ def _plan(ins: Instruction) -> _Plan | None:
     outside = {n: initial[n] for n in unchanged & read if initial is not None}
     keep = sorted(live if initial is not None else live | (unchanged & (read if not whole else set(range(count)))))
     if len(keep) == count and not hoisted:
-        return None if not (outside and not whole) or not _reads_unchanged(ins, unchanged) else _Plan(keep, sunk, outside)
+        return (
+            None if not (outside and not whole) or not _reads_unchanged(ins, unchanged) else _Plan(keep, sunk, outside)
+        )
     return _Plan(keep, sunk, outside, hoisted)
 
 
@@ -197,7 +198,9 @@ def _rebuild(ins: Instruction, plan: _Plan) -> Instruction | None:
     state = computation.add("tuple", start, shape=Shape.tuple([s.shape.logical for s in start]))
     new_body = _copy(body, state.shape, plan, [body.root.operands[n] for n in plan.keep])
     new_condition = _copy(condition, state.shape, plan, None)
-    loop = computation.add("while", (state,), shape=state.shape, called=(new_body, new_condition), metadata=ins.metadata)
+    loop = computation.add(
+        "while", (state,), shape=state.shape, called=(new_body, new_condition), metadata=ins.metadata
+    )
     place = {n: k for k, n in enumerate(plan.keep)}
     parts: list[Instruction] = []
     for n, shape in enumerate(ins.shape.elements):

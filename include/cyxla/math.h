@@ -150,6 +150,12 @@ static inline CYX_ALWAYS double cyx_floor_f64(double x) {
   return __builtin_copysign(r > x ? r - 1.0 : r, x);
 }
 
+/* A whole number: the next one away from zero where the fraction, as bits, is more than the random bits. */
+static inline double cyx_stochastic(double x, uint64_t random, double range) {
+  const double wide = __builtin_fabs(x), whole = cyx_floor_f64(wide), part = (wide - whole) * range;
+  return __builtin_copysign(whole + (random < (part < range ? (uint64_t)part : 0)), x);
+}
+
 static inline CYX_ALWAYS double cyx_ceil_f64(double x) {
   if (!CYX_ROUND_BY_HAND) return __builtin_ceil(x);
   double r = cyx_round_nearest_even_f64(x);

@@ -303,6 +303,8 @@ def _find(opcode: str, result: E, of: Sequence[E], attrs: Mapping[str, Any], xs:
     first = of[0]
     if opcode == "convert":
         return convert(result, first, xs[0])
+    if opcode == "stochastic-convert":
+        return convert(result, E.F64, f"cyx_stochastic((double)({xs[0]}), {xs[1]}, 0x1p{of[1].bits})")
     if opcode == "compare":
         return _compare(first, xs, attrs)
     if opcode == "select":

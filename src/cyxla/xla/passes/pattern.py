@@ -64,7 +64,7 @@ class Pattern:
         return None
 
     def orders(self) -> Iterator[Pattern]:
-        """This pattern with the operands of commutative opcodes in every order."""
+        """The pattern, with the operands of commutative opcodes in every order."""
         yield self
 
     def __add__(self, other: Operand) -> Op:

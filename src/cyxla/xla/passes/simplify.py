@@ -39,9 +39,9 @@ def pipeline(settings: Settings | None = None) -> HloPassFix:
     return HloPassFix(steps)
 
 
-def run(module: HloModule) -> bool:
-    """Simplify a module as the environment says."""
-    changed = pipeline().run(module)
+def run(module: HloModule, settings: Settings | None = None) -> bool:
+    """Simplify a module; by default as the environment says."""
+    changed = pipeline(settings).run(module)
     for computation in module.computations.values():
         computation.changed.clear()
     return changed

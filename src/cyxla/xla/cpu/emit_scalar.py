@@ -41,6 +41,12 @@ def inline(computation: Computation, operands: Sequence[str], writer: CWriter) -
     return _flat(_Inliner(writer).run(computation, _parameters(computation, operands)))
 
 
+def inline_part(root: Instruction, operands: Sequence[str], writer: CWriter) -> list[str]:
+    """Write what one instruction of a scalar computation depends on; arguments as those of `inline`."""
+    computation = root.computation
+    return _flat(_Inliner(writer).run(computation, _parameters(computation, operands), root))
+
+
 def reason(computation: Computation) -> str | None:
     """Why a computation cannot be written inline; None if it can."""
     stack, seen = [computation], {computation}
@@ -95,6 +101,15 @@ def _reason(ins: Instruction) -> str | None:
     return f"{ins.opcode} to {ins.shape} in a scalar computation"
 
 
+def _below(root: Instruction) -> set[Instruction]:
+    stack, seen = [root], {root}
+    while stack:
+        new = [o for o in stack.pop().operands if o not in seen]
+        seen.update(new)
+        stack += new
+    return seen
+
+
 def _parameters(computation: Computation, operands: Sequence[str]) -> list[_Value]:
     rest = list(operands)
     values = []
@@ -121,11 +136,13 @@ def _flat(value: _Value) -> list[str]:
 class _Inliner:
     writer: CWriter
 
-    def run(self, computation: Computation, parameters: Sequence[_Value]) -> _Value:
+    def run(self, computation: Computation, parameters: Sequence[_Value], root: Instruction | None = None) -> _Value:
         values: dict[Instruction, _Value] = {}
+        needed = _below(root) if root is not None else None
         for ins in computation.post_order():
-            values[ins] = self.value(ins, [values[o] for o in ins.operands], parameters)
-        return values[computation.root]
+            if needed is None or ins in needed:
+                values[ins] = self.value(ins, [values[o] for o in ins.operands], parameters)
+        return values[root if root is not None else computation.root]
 
     def value(self, ins: Instruction, operands: list[_Value], parameters: Sequence[_Value]) -> _Value:
         opcode = ins.opcode

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from cyxla.xla.evaluator.elementwise import comparable, total_order_key
@@ -20,7 +22,7 @@ def sort(ev: Evaluation, ins: Instruction, *arrays: Array) -> Value:
     moved = [np.moveaxis(a, along, -1) for a in arrays]
     order = _order_by_key(ev, ins.called[0], moved)
     if order is None:
-        rows = [m.reshape(-1, m.shape[-1]) for m in moved]
+        rows = [m.reshape(prod(m.shape[:-1]), m.shape[-1]) for m in moved]
         order = _merge_sort(ev, ins.called[0], rows).reshape(moved[0].shape)
     results = [np.moveaxis(np.take_along_axis(m, order, axis=-1), -1, along) for m in moved]
     return tuple(results) if ins.shape.is_tuple else results[0]

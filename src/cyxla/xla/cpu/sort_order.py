@@ -1,0 +1,106 @@
+"""Comparators that compare one function of one operand, ``f(a) < f(b)``: they sort by a number.
+
+Before::
+
+    a = f32[] parameter(0)  b = f32[] parameter(1)
+    ROOT r = pred[] compare(a, b), direction=GT, type=TOTALORDER
+
+After: the elements' keys, unsigned integers that stand in the comparator's order, so that sorting needs no comparator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu import emit_scalar
+from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.hlo import Computation, Instruction
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order by key.
+
+    Attributes
+    ----------
+    operand : int
+        Which of the sorted operands decides.
+    function : Instruction
+        What is compared, as a function of the comparator's left parameter for that operand.
+    descending : bool
+        Whether the greatest comes first.
+    total : bool
+        Whether floats are in total order; else zeros are equal, and NaNs are equal and greater than all else.
+    """
+
+    operand: int
+    function: Instruction
+    descending: bool
+    total: bool
+
+    @staticmethod
+    def of(comparator: Computation) -> Order | None:
+        """The order of a comparator; None if it is none of a single key."""
+        root = comparator.root
+        if root.opcode != "compare" or root.attrs["direction"] not in ("LT", "GT"):
+            return None
+        if root.operands[0].shape.dtype.is_complex:
+            return None
+        descending = root.attrs["direction"] == "GT"
+        left, right = root.operands
+        for one, other, turned in ((left, right, False), (right, left, True)):
+            operand = _same_function(one, other)
+            if operand is not None:
+                total = root.attrs.get("type") == "TOTALORDER"
+                return Order(operand, one, descending is not turned, total)
+        return None
+
+    @property
+    def bits(self) -> int:
+        """Width of the keys: narrow floats are compared, so ordered, as f32."""
+        dtype = self.function.shape.dtype
+        return 32 if dtype.is_float and dtype.bits < 32 else max(dtype.bits, 8)
+
+    def key(self, c: CWriter, types: Sequence[ElementType], element: str) -> str:
+        """The C of an element's key, the element in register type."""
+        sides = [element if n // 2 == self.operand else "0" for n in range(2 * len(types))]
+        (value,) = emit_scalar.inline_part(self.function, sides, c)
+        return f"~({self._ascending(c, value)})" if self.descending else self._ascending(c, value)
+
+    def _ascending(self, c: CWriter, x: str) -> str:
+        dtype, unsigned = self.function.shape.dtype, f"uint{self.bits}_t"
+        top = f"(({unsigned})1 << {self.bits - 1})"
+        if not dtype.is_float:
+            return f"({unsigned}){x} ^ {top}" if dtype.is_signed else f"({unsigned}){x}"
+        t = "f64" if dtype is ElementType.F64 else "f32"
+        if self.total:
+            return c.local(unsigned, f"({unsigned})cyx_total_{t}({x}) ^ {top}")
+        # -0 + 0 is +0.
+        ordered = c.local(unsigned, f"({unsigned})cyx_total_{t}({x} + 0) ^ {top}")
+        return c.local(unsigned, f"{x} == {x} ? {ordered} : ({unsigned})-1")
+
+
+def _same_function(left: Instruction, right: Instruction) -> int | None:
+    """Which operand both sides look at, the left at its a and the right at its b, with the same instructions."""
+    number: int | None = None
+    seen: set[tuple[Instruction, Instruction]] = set()
+    stack = [(left, right)]
+    while stack:
+        pair = stack.pop()
+        if pair in seen:
+            continue
+        seen.add(pair)
+        one, other = pair
+        if one.opcode == "parameter":
+            if other.opcode != "parameter":
+                return None
+            a, b = int(one.attrs["parameter_number"]), int(other.attrs["parameter_number"])
+            if a % 2 or b != a + 1 or number not in (None, a // 2):
+                return None
+            number = a // 2
+        elif one.opcode != other.opcode or one.shape != other.shape or one.called or one.attrs != other.attrs:
+            return None
+        stack.extend(zip(one.operands, other.operands, strict=True))
+    return number

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cyxla import config
 from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.xla.cpu import emit_topk
 from cyxla.xla.cpu import kernels as _kernels  # registers the emitters
 from cyxla.xla.cpu.buffers import Buffers, assign
 from cyxla.xla.cpu.dump import Dump
@@ -49,7 +50,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_ragged_dot", expand_ragged_dot.run),
     ("expand_convolution", expand_convolution.run),
     ("expand_dot", expand_dot.run),
-    ("expand_topk", expand_topk.run),
+    ("expand_topk", expand_topk.above(emit_topk.MOST)),
     ("unshare", unshare.run),
     ("dce", dce.run),
 )

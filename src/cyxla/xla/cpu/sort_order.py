@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cyxla.types import ElementType
-from cyxla.xla.cpu import emit_scalar
+from cyxla.xla.cpu import emit_scalar, scalar
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.hlo import Computation, Instruction
 
@@ -71,15 +71,21 @@ class Order:
 
     def _ascending(self, c: CWriter, x: str) -> str:
         dtype, unsigned = self.function.shape.dtype, f"uint{self.bits}_t"
+        if self.total or not dtype.is_float:
+            return f"({unsigned}){total_key(c, dtype, x, self.bits)} ^ (({unsigned})1 << {self.bits - 1})"
+        ordered = total_key(c, dtype, c.local(scalar.register_type(dtype), f"{x} + 0"), self.bits)  # -0 + 0 is +0
         top = f"(({unsigned})1 << {self.bits - 1})"
-        if not dtype.is_float:
-            return f"({unsigned}){x} ^ {top}" if dtype.is_signed else f"({unsigned}){x}"
-        t = "f64" if dtype is ElementType.F64 else "f32"
-        if self.total:
-            return c.local(unsigned, f"({unsigned})cyx_total_{t}({x}) ^ {top}")
-        # -0 + 0 is +0.
-        ordered = c.local(unsigned, f"({unsigned})cyx_total_{t}({x} + 0) ^ {top}")
-        return c.local(unsigned, f"{x} == {x} ? {ordered} : ({unsigned})-1")
+        return c.local(unsigned, f"{x} == {x} ? ({unsigned}){ordered} ^ {top} : ({unsigned})-1")
+
+
+def total_key(c: CWriter, dtype: ElementType, x: str, bits: int) -> str:
+    """A local of a signed type of that many bits that holds where an element, in register type, stands in its order."""
+    signed = f"int{bits}_t"
+    if dtype.is_float:
+        return c.local(signed, f"cyx_total_{'f64' if dtype is ElementType.F64 else 'f32'}({x})")
+    if dtype.is_signed:
+        return c.local(signed, f"({signed}){x}")
+    return c.local(signed, f"({signed})((uint{bits}_t){x} ^ ((uint{bits}_t)1 << {bits - 1}))")
 
 
 def _same_function(left: Instruction, right: Instruction) -> int | None:

@@ -18,12 +18,18 @@ from __future__ import annotations
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.hlo.attributes import SliceDim
+from cyxla.xla.passes import Pass
 from cyxla.xla.passes.build import Writer, rewrite_each
 
 
 def run(module: HloModule) -> bool:
     """Expand topk."""
     return rewrite_each(module, {"topk": _topk})
+
+
+def above(most: int) -> Pass:
+    """Give the pass that expands only where k is greater than that."""
+    return lambda module: rewrite_each(module, {"topk": lambda ins: _topk(ins) if ins.attrs["k"] > most else None})
 
 
 def _topk(ins: Instruction) -> Instruction:

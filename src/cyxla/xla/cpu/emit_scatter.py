@@ -1,11 +1,16 @@
-"""scatter: update windows one after the other, in the order of the indices, combined into the operand where it lies."""
+"""scatter: update windows one after the other, in the order of the indices, combined into the operand where it lies.
+
+What lies side by side in a window and in the operand is one loop without checks. A single window is cut into tasks;
+several may overlap, so they are one task.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
 
-from cyxla.xla.cpu import emit_scalar, scalar
+from cyxla.xla.cpu import cost, emit_scalar, scalar
+from cyxla.xla.cpu.emit_loop import memory_type
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
@@ -13,6 +18,9 @@ from cyxla.xla.cpu.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
 
 _UPDATE_NS = 1.0
+_RUN_NS = 0.15  # an element of a run
+RUN = 8  # the shortest run of neighbours that gets a loop of its own
+BLOCK = 1024  # elements of a run in a loop of constant length
 
 
 def _check(ins: Instruction) -> str | None:
@@ -28,6 +36,7 @@ class _Places:
     update: str  # offset into the updates
     target: str  # offset of a window's element from its first one
     reach: list[int]  # window size along each operand dimension
+    run: int  # elements of the last window dimension if they are neighbours in both arrays, or 1
 
     @staticmethod
     def of(ins: Instruction, count: int) -> _Places:
@@ -41,31 +50,76 @@ class _Places:
         reach = [1] * operand.rank
         for n, d in zip(window_dims, moved, strict=True):
             reach[d] = updates.dims[n]
+        run = 1
+        if window_dims and steps[window_dims[-1]] == target_steps[moved[-1]] == 1:
+            run = updates.dims[window_dims[-1]]
         return _Places(
             [updates.dims[d] for d in batch_dims],
             [updates.dims[d] for d in window_dims],
             dotted([names[d] for d in range(updates.rank)], steps),
             dotted([f"w{n}" for n in range(len(moved))], [target_steps[d] for d in moved]),
             reach,
+            run if run >= RUN else 1,
         )
 
 
 @emits("scatter", check=_check)
 def scatter(ins: Instruction) -> Step:
-    """The kernel of one scatter; one task, since windows may overlap."""
+    """The kernel of one scatter."""
     count = (len(ins.operands) - 1) // 2
     reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
     places = _Places.of(ins, count)
-    ns = prod(ins.operands[count + 1].shape.dims) * count * _UPDATE_NS + prod(places.batch)
+    each = _RUN_NS if places.run > 1 else _UPDATE_NS
+    ns = prod(ins.operands[count + 1].shape.dims) * count * each + prod(places.batch)
+    # The first dimension of a single window is what tasks share out.
+    units = places.window[0] if prod(places.batch) == 1 and len(places.window) > 1 else 1
+    tasks = cost.tasks(ns, units)
     c = KernelWriter(reads, writes)
     vectors = [f"i{n}" for n in range(len(places.batch))]
-    with c.kernel(1, 1, describe("scatter", ins.operands[0].shape)), c.loops(vectors, places.batch):
+    shared = 1 if tasks > 1 else 0
+    looped = len(places.window) - (places.run > 1)
+    with (
+        c.kernel(units if shared else 1, tasks, describe("scatter", ins.operands[0].shape)),
+        c.loops(vectors, places.batch),
+    ):
         _start(c, ins, count, places)
-        with c.loops([f"w{n}" for n in range(len(places.window))], places.window):
-            c.line(f"const int64_t t = at + {places.target}, s = {places.update};")
-            _combine(c, ins, count)
+        if shared:
+            c.line("const int64_t w0 = u;")
+        with c.loops([f"w{n}" for n in range(shared, looped)], places.window[shared:looped]):
+            if places.run > 1:
+                _run(c, ins, count, places)
+            else:
+                c.line(f"const int64_t t = at + {places.target}, s = {places.update};")
+                _combine(c, ins, count)
     pairs = tuple((n, n) for n in range(count))
-    return Step(Kernel(c.text(), 1, ns, 0, "scatter"), tuple(reads), tuple(writes), must_alias=pairs)
+    return Step(Kernel(c.text(), tasks, ns, 0, "scatter"), tuple(reads), tuple(writes), must_alias=pairs)
+
+
+def _run(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:
+    """Combine a run of neighbours, in blocks of constant length."""
+    last = f"w{len(places.window) - 1}"
+    c.line(f"const int64_t {last} = 0;")
+    c.line(f"const int64_t to = at + {places.target}, from = {places.update};")
+    whole = places.run // BLOCK if places.run > BLOCK else 0
+    if whole:
+        with c.block(f"for (int64_t b = 0; b < {whole * BLOCK}; b += {BLOCK})"):
+            _block(c, ins, count, BLOCK, " + b")
+    if places.run % BLOCK or not whole:
+        _block(c, ins, count, places.run - whole * BLOCK, f" + {whole * BLOCK}")
+
+
+def _block(c: KernelWriter, ins: Instruction, count: int, size: int, offset: str) -> None:
+    with c.block(""):
+        for n in range(count):
+            mem = memory_type(ins.operands[n].shape.dtype)
+            c.line(f"{mem} *const restrict a{n} = r{n} + to{offset};")
+            c.line(f"const {mem} *const restrict b{n} = p{count + 1 + n} + from{offset};")
+        c.line("#pragma GCC ivdep")
+        with c.block(f"for (int k = 0; k < {size}; ++k)"):
+            types = [o.shape.dtype for o in ins.operands[:count]]
+            sides = [c.element(t, f"{side}{n}[k]") for side in "ab" for n, t in enumerate(types)]
+            for n, value in enumerate(emit_scalar.inline(ins.called[0], sides, c)):
+                c.line(f"a{n}[k] = {scalar.store(types[n], value)};")
 
 
 def _start(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:

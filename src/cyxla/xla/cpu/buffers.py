@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cyxla.types import Literal
 from cyxla.xla.cpu.arena import Temporary, place
-from cyxla.xla.cpu.kernel import Value
+from cyxla.xla.cpu.kernel import STATE_BYTES, Value
 from cyxla.xla.cpu.lifetimes import Life, Lifetimes, lifetimes
 from cyxla.xla.cpu.nodes import Node, Plan
 
@@ -48,6 +48,8 @@ class Buffers:
         How many buffers of each kind a call gets.
     arena_bytes : int
         Size of the arena.
+    state : Place or None
+        Of the state of the random numbers, if there is one.
     """
 
     places: dict[Value, Place] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class Buffers:
     inputs: int = 0
     outputs: int = 0
     arena_bytes: int = 0
+    state: Place | None = None
 
 
 class _Memory:
@@ -183,6 +186,9 @@ class _Assignment:
                 temporaries.append(memory.temporary)
         self.cycles = self.reserve_for_cycles(temporaries)
         self.buffers.arena_bytes = place(temporaries)
+        if self.plan.has_state:  # at the end, for the whole call
+            self.buffers.state = Place("arena", -(-self.buffers.arena_bytes // 64) * 64)
+            self.buffers.arena_bytes = self.buffers.state.at + STATE_BYTES
 
     def reserve_for_cycles(self, temporaries: list[Temporary]) -> dict[tuple[Node | Plan, str, int], Temporary]:
         """Memory for one array wherever a loop's state changes places with itself."""

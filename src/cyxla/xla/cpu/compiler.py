@@ -15,7 +15,7 @@ from cyxla.xla.cpu import cache as store
 from cyxla.xla.cpu import native, toolchain
 from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
-from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.service import CompileOptions, Compiler, Executable
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class CpuCompiler(Compiler):
         target = _Target(tools, store.open_cache() if options.cache else None)
         return self._finish(module, module, options, Dump(module), target)
 
-    def emit(self, module: HloModule) -> tuple[Plan, Buffers, Source]:
+    def emit(self, module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:
         """Plan a module that went through `run_hlo_passes` and write its C.
 
         Raises
@@ -76,7 +76,7 @@ class CpuCompiler(Compiler):
         """
         from cyxla.xla.cpu.lowering import emit
 
-        return emit(module)
+        return emit(module, options)
 
     def _cached(self, module: HloModule, options: CompileOptions, target: _Target) -> CpuExecutable | None:
         assert target.cache is not None
@@ -95,18 +95,35 @@ class CpuCompiler(Compiler):
         self, module: HloModule, optimized: HloModule, options: CompileOptions, dump: Dump, target: _Target
     ) -> CpuExecutable:
         with dump.timed("emit"):
-            planned, buffers, source = self.emit(optimized)
+            planned, buffers, source = self.emit(optimized, options)
         dump.buffers(buffers)
         for number, text in enumerate(source.units):
             dump.text(f"unit{number}.c", text)
         manifest = Manifest.of(planned, buffers)
+        called = [f for f in planned.functions() if not isinstance(f, str)]
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
         with dump.timed("compile"):
-            library = target.library(source.units, manifest, constants)
-        executable = CpuExecutable(module, library, manifest, constants, options)
+            library = target.library(source.units, manifest, constants, keep=not called)
+        executable = _executable(module, library, manifest, constants, options, called)
         if dump.active:
             dump.text("explain.txt", executable.explain() + "\n")
         return executable
+
+
+def _executable(
+    module: HloModule,
+    library: native.Library,
+    manifest: Manifest,
+    constants: Sequence[memoryview],
+    options: CompileOptions,
+    called: Sequence[Instruction],
+) -> CpuExecutable:
+    if not called:
+        return CpuExecutable(module, library, manifest, constants, options)
+    from cyxla.xla.cpu.python_calls import CallingExecutable, PythonCalls
+
+    calls = PythonCalls(called, options)
+    return CallingExecutable(module, library, manifest, constants, options, calls=calls)
 
 
 def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
@@ -129,9 +146,11 @@ class _Target:
     cache: store.DiskCache | None = None
     key: str = ""
 
-    def library(self, units: Sequence[str], manifest: Manifest, constants: Sequence[memoryview]) -> native.Library:
-        """Compile, keep and load."""
-        if self.cache is None or not self.key:
+    def library(
+        self, units: Sequence[str], manifest: Manifest, constants: Sequence[memoryview], *, keep: bool
+    ) -> native.Library:
+        """Compile, keep and load; what Python functions a program calls is nothing for the disk."""
+        if self.cache is None or not self.key or not keep:
             return native.build_library(units, toolchain=self.tools, cache=self.cache)
         image = self.tools.compile([toolchain.Unit(text) for text in units], self.cache)
         return native.load(self.cache.put_module(self.key, manifest.to_json(), image, constants), image)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.buffers import Buffers, Copy, Place
@@ -10,10 +10,12 @@ from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.executable import ENTRY
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
+from cyxla.xla.hlo import Instruction
 
 POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
 CHUNK = 250  # calls in one C function: the time of a compiler grows faster than the length of a function
 NESTING = 8  # loops and branches in one C function, for the same reason
+FIRST_STATE = 0x7012395  # where the global state of random numbers starts
 CALL_COST = 5.0  # ns of a call beside the kernel's work
 PART = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
 
@@ -27,10 +29,20 @@ class ControlWriter:
         Where everything lies.
     name_of : callable
         Gives the C name of a kernel.
+    functions : mapping of str or Instruction to int
+        The numbers of the functions that kernels call.
+    seed : int
+        Start of the random numbers.
     """
 
-    def __init__(self, buffers: Buffers, name_of: Callable[[Kernel], str]) -> None:
-        self.buffers, self.name_of = buffers, name_of
+    def __init__(
+        self,
+        buffers: Buffers,
+        name_of: Callable[[Kernel], str],
+        functions: Mapping[str | Instruction, int],
+        seed: int = 0,
+    ) -> None:
+        self.buffers, self.name_of, self.functions, self.seed = buffers, name_of, functions, seed
         self.parts: list[str] = []  # callees first
 
     def entry(self, plan: Plan) -> str:
@@ -38,8 +50,16 @@ class ControlWriter:
         c = CWriter()
         with c.block(f"CYX_EXPORT cyx_status {ENTRY}(void *const *bufs, const cyx_ctx *ctx)"):
             c.line("int64_t done = 0, *const work = &done;")
-            self._body(c, lambda: self.plan(c, plan, 0))
+            self._body(c, lambda: self._whole(c, plan))
         return c.text()
+
+    def _whole(self, c: CWriter, plan: Plan) -> None:
+        if self.buffers.state is not None:
+            words = (FIRST_STATE, self.seed % 2**64, self.seed % 2**64, 0)
+            first = ", ".join(f"{w}ull" for w in words)
+            place = self.pointer(self.buffers.state)
+            c.line(f"__builtin_memcpy({place}, (const uint64_t[]){{{first}}}, {8 * len(words)});")
+        self.plan(c, plan, 0)
 
     def _body(self, c: CWriter, write: Callable[[], None]) -> None:
         c.line("char *const arena = ctx->arena;")
@@ -93,10 +113,12 @@ class ControlWriter:
         """A call, on this thread if there is one task, else on all."""
         self.copies(c, self.buffers.copies.get((node, "before", 0), ()))
         step = node.step
-        if all(v.shape.nbytes == 0 for v in step.writes):
+        if all(v.shape.nbytes == 0 for v in step.writes) and not step.functions:
             return
         name = self.name_of(step.kernel)
-        bufs = ", ".join(self.pointer(p) for p in self._places(node, step))
+        pointers = [self.pointer(p) for p in self._places(node, step)]
+        pointers += [f"ctx->functions[{self.functions[f]}]" for f in step.functions]
+        bufs = ", ".join(pointers)
         tasks = step.kernel.tasks
         call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
         c.line(f"{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}")
@@ -106,7 +128,14 @@ class ControlWriter:
         writes = [self.place(v) for v in step.writes]
         for w, r in step.must_alias:
             reads[r] = writes[w]
-        return [*reads, *writes, *([self.buffers.scratch[node]] if node in self.buffers.scratch else [])]
+        return [*reads, *writes, *self._own(node)]
+
+    def _own(self, node: KernelNode) -> list[Place]:
+        scratch = [self.buffers.scratch[node]] if node in self.buffers.scratch else []
+        if node.step.state:
+            assert self.buffers.state is not None
+            scratch.append(self.buffers.state)
+        return scratch
 
     # --- loops and branches -----------------------------------------------------------------------------------------
 

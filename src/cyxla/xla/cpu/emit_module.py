@@ -39,7 +39,7 @@ class Source:
         return "\n".join(self.units)
 
 
-def emit_module(plan: Plan, buffers: Buffers) -> Source:
+def emit_module(plan: Plan, buffers: Buffers, seed: int = 0) -> Source:
     """Write the C of a module.
 
     Parameters
@@ -48,6 +48,8 @@ def emit_module(plan: Plan, buffers: Buffers) -> Source:
         Of the entry computation.
     buffers : Buffers
         Its memory.
+    seed : int
+        Start of the random numbers.
     """
     names: dict[str, str] = {}
     kernels: dict[str, Kernel] = {}
@@ -55,7 +57,7 @@ def emit_module(plan: Plan, buffers: Buffers) -> Source:
         if step.kernel.text not in names:
             name = names[step.kernel.text] = f"k{len(names)}"
             kernels[name] = step.kernel
-    control = ControlWriter(buffers, lambda kernel: names[kernel.text])
+    control = ControlWriter(buffers, lambda kernel: names[kernel.text], plan.functions(), seed)
     entry = control.entry(plan)
     calls = "\n".join([*control.parts, entry])
     length = sum(len(text) for text in names)

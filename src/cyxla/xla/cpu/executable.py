@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.buffers import Buffers
     from cyxla.xla.cpu.emit_module import Source
     from cyxla.xla.cpu.nodes import Plan
+    from cyxla.xla.cpu.python_calls import PythonCalls
 
 ENTRY = "cyx_main"  # the function that a call runs
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
@@ -40,19 +41,23 @@ class Manifest:
         Whether it has loops, so that `cost` may be far too low.
     constants : list of (str, list of int)
         Element types and sizes of the constant buffers.
+    functions : list of str
+        What native code calls, by name; "" where it calls Python.
     """
 
     arena_bytes: int
     cost: float
     loops: bool
     constants: list[tuple[str, list[int]]]
+    functions: list[str] = field(default_factory=list)
 
     @staticmethod
     def of(plan: Plan, buffers: Buffers) -> Manifest:
         """Collect it from what the compiler made."""
         loops = any(hasattr(n, "body") or hasattr(n, "branches") for n in plan.nodes)
         constants = [(c.shape.dtype.text, list(c.shape.dims)) for c in buffers.constants]
-        return Manifest(buffers.arena_bytes, plan.cost, loops, constants)
+        functions = [f if isinstance(f, str) else "" for f in plan.functions()]
+        return Manifest(buffers.arena_bytes, plan.cost, loops, constants, functions)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Manifest:
@@ -77,7 +82,9 @@ class CpuExecutable(Program, Executable):
         constants: Sequence[Any],
         options: CompileOptions,
         bound: Mapping[int, Any] | None = None,
+        calls: PythonCalls | None = None,
     ) -> None:
+        self._calls = calls
         self._module, self._manifest, self._constants = module, manifest, constants
         self._options, self._bound = options, dict(bound or {})
         self._given = [p.shape.static for p in module.parameters]
@@ -95,6 +102,8 @@ class CpuExecutable(Program, Executable):
             bound=fixed,
             constants=[_array(data, *spec) for data, spec in zip(constants, manifest.constants, strict=True)],
             arena_bytes=manifest.arena_bytes,
+            functions=_addresses(manifest.functions, calls),
+            keep=calls,
             release_gil=manifest.loops or manifest.cost > RELEASE_GIL_ABOVE,
         )
 
@@ -116,7 +125,9 @@ class CpuExecutable(Program, Executable):
                 f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(self._free) - 1}"
             )
         bound = {**self._bound, **{self._free[k]: value for k, value in arguments.items()}}
-        return CpuExecutable(self._module, self.library, self._manifest, self._constants, self._options, bound)
+        return type(self)(
+            self._module, self.library, self._manifest, self._constants, self._options, bound, self._calls
+        )
 
     # --- what was made of the program: worked out again when asked for, since the disk cache keeps only code ----------
 
@@ -130,7 +141,7 @@ class CpuExecutable(Program, Executable):
     def _emitted(self) -> tuple[Plan, Buffers, Source]:
         from cyxla.xla.cpu.lowering import emit
 
-        return emit(self._optimized)
+        return emit(self._optimized, self._options)
 
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
@@ -170,6 +181,15 @@ class CpuExecutable(Program, Executable):
             lines.append(f"{name:8} {k.kind:14} {calls[name]:6} {k.tasks:6} {k.cost / 1000:10.3f} {moved[name]:12}")
         reasons = [reason for inner in plan.inner() for reason in inner.reasons]
         return "\n".join([*lines, *(["not computed together:", *(f"  {r}" for r in reasons)] if reasons else [])])
+
+
+def _addresses(names: Sequence[str], calls: PythonCalls | None) -> list[int]:
+    if not names:
+        return []
+    from cyxla.xla.cpu import host_functions
+
+    python = iter(calls.addresses() if calls is not None else ())
+    return [host_functions.address(name) if name else next(python) for name in names]
 
 
 def _trees(shapes: Sequence[Shape]) -> list[Any]:

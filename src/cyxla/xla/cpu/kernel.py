@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from cyxla.types import Shape
 from cyxla.xla.hlo import Instruction
 
+STATE_BYTES = 64  # u64 each: the global state, lower half first; the seed; how many blocks `rng` has drawn
+
 
 @dataclass(frozen=True)
 class Value:
@@ -58,7 +60,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel and the arrays it works on: ``bufs`` holds the reads, then the writes, then the scratch.
+    """A kernel and the arrays it works on: ``bufs`` holds the reads, the writes, the scratch, then the functions.
 
     Attributes
     ----------
@@ -68,6 +70,10 @@ class Step:
         Pairs (write, read): these two may be one buffer if the read value dies here.
     must_alias : tuple of (int, int)
         Pairs (write, read): these two are one buffer; the planner copies the read value first unless it dies here.
+    functions : tuple of str or Instruction
+        What the kernel calls: functions of `host_functions` by name, or the custom calls that Python runs.
+    state : bool
+        The last of ``bufs`` is the state of the random numbers, of `STATE_BYTES`, one for all kernels of a call.
     """
 
     kernel: Kernel
@@ -75,3 +81,5 @@ class Step:
     writes: tuple[Value, ...]
     in_place: tuple[tuple[int, int], ...] = field(default=())
     must_alias: tuple[tuple[int, int], ...] = field(default=())
+    functions: tuple[str | Instruction, ...] = field(default=())
+    state: bool = False

@@ -10,6 +10,7 @@ from cyxla.xla.cpu import emit_topk
 from cyxla.xla.cpu import kernels as _kernels  # registers the emitters
 from cyxla.xla.cpu.buffers import Buffers, assign
 from cyxla.xla.cpu.dump import Dump
+from cyxla.xla.cpu.emit_custom_call import without_meaning
 from cyxla.xla.cpu.emit_module import Source, emit_module
 from cyxla.xla.cpu.emitters import can_emit
 from cyxla.xla.cpu.nodes import Plan
@@ -85,7 +86,7 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     return twin
 
 
-def emit(module: HloModule) -> tuple[Plan, Buffers, Source]:
+def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:
     """Plan a module that went through `run_passes` and write its C.
 
     Raises
@@ -93,13 +94,14 @@ def emit(module: HloModule) -> tuple[Plan, Buffers, Source]:
     UnimplementedError
         Names every opcode without native code.
     """
-    check_supported(module)
+    options = options or CompileOptions()
+    check_supported(module, options)
     planned = plan(module.entry)
     buffers = assign(planned)
-    return planned, buffers, emit_module(planned, buffers)
+    return planned, buffers, emit_module(planned, buffers, options.seed)
 
 
-def check_supported(module: HloModule) -> None:
+def check_supported(module: HloModule, options: CompileOptions) -> None:
     """Find every instruction without native code.
 
     Raises
@@ -115,6 +117,8 @@ def check_supported(module: HloModule) -> None:
             if ins.opcode in _NO_KERNEL or passes_on(ins):
                 continue
             reason = "has a dynamic dimension" if ins.shape.is_dynamic else can_emit(ins)
+            if ins.opcode == "custom-call":
+                reason = reason or without_meaning(ins, options.custom_calls)
             if reason is not None:
                 missing.setdefault(f"{ins.opcode} of {_types(ins)} ({reason})", ins)
     if missing:

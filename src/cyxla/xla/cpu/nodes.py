@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cyxla.xla.cpu.kernel import Step, Value
-from cyxla.xla.hlo import Computation
+from cyxla.xla.hlo import Computation, Instruction
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +116,15 @@ class Plan:
             elif isinstance(node, ConditionalNode):
                 for branch in node.branches:
                     yield from branch.inner()
+
+    def functions(self) -> dict[str | Instruction, int]:
+        """What the kernels call, numbered."""
+        return {f: n for n, f in enumerate(dict.fromkeys(f for step in self.steps() for f in step.functions))}
+
+    @property
+    def has_state(self) -> bool:
+        """Whether a call has random numbers of its own."""
+        return any(step.state for step in self.steps())
 
     def steps(self) -> Iterator[Step]:
         """All calls of kernels, those inside loops and branches included."""

@@ -299,12 +299,14 @@ def _compare(of: E, xs: Sequence[str], attrs: Mapping[str, Any]) -> str:
     return f"(uint8_t)({a} {op} {b})"
 
 
+def _stochastic(to: E, random: E, xs: Sequence[str]) -> str:
+    return convert(to, E.F64, f"cyx_stochastic((double)({xs[0]}), {xs[1]}, 0x1p{random.bits})")
+
+
 def _find(opcode: str, result: E, of: Sequence[E], attrs: Mapping[str, Any], xs: Sequence[str]) -> str | None:
     first = of[0]
-    if opcode == "convert":
-        return convert(result, first, xs[0])
-    if opcode == "stochastic-convert":
-        return convert(result, E.F64, f"cyx_stochastic((double)({xs[0]}), {xs[1]}, 0x1p{of[1].bits})")
+    if opcode in ("convert", "stochastic-convert"):
+        return convert(result, first, xs[0]) if opcode == "convert" else _stochastic(result, of[1], xs)
     if opcode == "compare":
         return _compare(first, xs, attrs)
     if opcode == "select":

@@ -1,0 +1,53 @@
+"""custom-call: LAPACK natively, every other target that has a meaning by a call of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu import emit_lapack
+from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.kernel import Kernel, Step
+from cyxla.xla.cpu.values import leaves, own_leaves
+from cyxla.xla.evaluator.custom_call import find_custom_call
+from cyxla.xla.hlo import Instruction
+
+PYTHON_NS = 20_000.0  # of a call beside the function's own time
+SLOW = "python (slow)"  # kind of kernel
+
+
+def _check(ins: Instruction) -> str | None:
+    target = ins.attrs["custom_call_target"]
+    if emit_lapack.is_lapack(target):
+        return emit_lapack.check(ins)
+    leaf = next((x for s in (ins.shape, *(o.shape for o in ins.operands)) for x in s.leaves() if x.is_dynamic), None)
+    return f"{leaf} has dynamic sizes" if leaf else None
+
+
+@emits("custom-call", check=_check)
+def custom_call(ins: Instruction) -> Step:
+    """The kernel of one call."""
+    if emit_lapack.is_lapack(ins.attrs["custom_call_target"]):
+        return emit_lapack.lapack(ins)
+    reads, writes = [v for o in ins.operands for v in leaves(o)], own_leaves(ins)
+    text = f"""\
+static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
+  (void)begin; (void)end;
+  return ((cyx_status (*)(void *const *))bufs[{len(reads) + len(writes)}])(bufs);
+}}
+"""
+    return Step(Kernel(text, 1, PYTHON_NS, 0, SLOW), tuple(reads), tuple(writes), functions=(ins,))
+
+
+def without_meaning(ins: Instruction, own: Container[str]) -> str | None:
+    """Why nobody can run a custom call; None for LAPACK, for what is registered and for the program's own targets."""
+    target = ins.attrs["custom_call_target"]
+    if emit_lapack.is_lapack(target):
+        return "native code calls LAPACK's routine, not the program's own" if target in own else None
+    if target in own:
+        return None
+    try:
+        find_custom_call(target)
+    except UnimplementedError as error:
+        return error.message
+    return None

@@ -1,0 +1,54 @@
+"""Functions of this process that native code calls by number: SciPy's LAPACK and BLAS.
+
+A compiled program keeps the names of what it calls; only names of the table below are ever looked up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any, Final
+
+from cyxla.errors import UnimplementedError
+
+_REAL: Final = ("orgqr", "ormqr", "syevd", "sytrd")
+_COMPLEX: Final = ("ungqr", "unmqr", "heevd", "hetrd")
+_ALL: Final = (
+    "potrf", "getrf", "geqrf", "geqp3", "gesdd", "gesvd", "gees", "gehrd", "geev", "gtsv",
+)  # fmt: skip
+LAPACK: Final = frozenset(
+    {letter + name for letter in "sdcz" for name in (*_ALL, *(_REAL if letter in "sd" else _COMPLEX))}
+)
+BLAS: Final = frozenset({letter + "trsm" for letter in "sdcz"})
+
+
+@cache
+def address(name: str) -> int:
+    """Where a function of the table lies; this imports SciPy.
+
+    Raises
+    ------
+    UnimplementedError
+        A name is not in the table, or SciPy's function counts with integers of another size.
+    """
+    capsule = _capsules(name)[name]
+    api = ctypes.pythonapi
+    name_of, pointer_of = api.PyCapsule_GetName, api.PyCapsule_GetPointer
+    name_of.argtypes, name_of.restype = (ctypes.py_object,), ctypes.c_char_p
+    pointer_of.argtypes, pointer_of.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    signature: bytes = name_of(capsule)
+    if b"int *" not in signature:
+        raise UnimplementedError(f"{name} of SciPy counts with integers of another size than 32 bits")
+    return int(pointer_of(capsule, signature))
+
+
+def _capsules(name: str) -> dict[str, Any]:
+    if name in BLAS:
+        from scipy.linalg import cython_blas
+
+        return cython_blas.__pyx_capi__  # type: ignore[no-any-return]
+    if name in LAPACK:
+        from scipy.linalg import cython_lapack
+
+        return cython_lapack.__pyx_capi__  # type: ignore[no-any-return]
+    raise UnimplementedError(f"native code calls no function {name!r}")

@@ -1,0 +1,106 @@
+"""Custom calls that native code hands back to Python: the functions given to `register_custom_call`."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.types import Shape
+from cyxla.xla.cpu.executable import CpuExecutable
+from cyxla.xla.evaluator import TOKEN_VALUE, Options
+from cyxla.xla.evaluator.evaluation import evaluate_instruction
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.service import CompileOptions
+
+_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+_INTERNAL = 13
+
+
+class PythonCalls:
+    """The C functions behind a program's calls of Python.
+
+    Parameters
+    ----------
+    instructions : sequence of Instruction
+        The custom calls.
+    options : CompileOptions
+        Of the program.
+
+    Attributes
+    ----------
+    functions : list
+        What `ctypes` made; they live as long as this does.
+    failed : threading.local
+        The ``error`` that ended a thread's last call.
+    """
+
+    def __init__(self, instructions: Sequence[Instruction], options: CompileOptions) -> None:
+        self.failed = threading.local()
+        self._options = Options(custom_calls=options.custom_calls, seed=options.seed, max_trips=options.max_trips)
+        self.functions = [self._function(ins) for ins in instructions]
+
+    def addresses(self) -> list[int]:
+        """Where the functions lie."""
+        return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self.functions]
+
+    def _function(self, ins: Instruction) -> Any:
+        def run(bufs: Any) -> int:
+            try:
+                places = iter(range(1 << 30))
+                operands = [_value(o.shape, bufs, places, writable=False) for o in ins.operands]
+                results = _value(ins.shape, bufs, places, writable=True)
+                _deliver(results, evaluate_instruction(ins, *operands, options=self._options))
+            except BaseException as error:
+                self.failed.error = error
+                return _INTERNAL
+            return 0
+
+        return _SIGNATURE(run)
+
+
+def _value(shape: Shape, bufs: Any, places: Iterator[int], *, writable: bool) -> Any:
+    """Arrays over the next buffers of a kernel."""
+    if shape.is_tuple:
+        return tuple([_value(e, bufs, places, writable=writable) for e in shape.elements])
+    if not shape.is_array:
+        return TOKEN_VALUE
+    static = shape.static
+    at = bufs[next(places)]
+    if not static.nbytes:
+        return np.zeros(static.dims, static.dtype.numpy_dtype)
+    memory = np.frombuffer(memoryview((ctypes.c_uint8 * static.nbytes).from_address(at)), np.uint8)
+    array = memory.view(static.dtype.numpy_dtype).reshape(static.dims)
+    if not writable:  # a copy: functions may keep what they are given
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def _deliver(places: Any, value: Any) -> None:
+    if isinstance(places, tuple):
+        for place, part in zip(places, value, strict=True):
+            _deliver(place, part)
+    elif isinstance(places, np.ndarray):
+        places[...] = value
+
+
+class CallingExecutable(CpuExecutable):
+    """A program that calls Python while it runs; what a function raises comes out of the call."""
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        """Run; see `Executable`."""
+        assert self._calls is not None
+        failed = self._calls.failed
+        failed.error = None
+        try:
+            return super().__call__(*args, out=out)
+        except Exception:
+            error = failed.error
+            failed.error = None
+            if error is None:
+                raise
+            raise error from None

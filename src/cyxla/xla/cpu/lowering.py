@@ -33,9 +33,11 @@ from cyxla.xla.passes import (
     expand_scan,
     expand_topk,
     inline,
+    simplify,
     unshare,
 )
 from cyxla.xla.passes.clone import clone
+from cyxla.xla.passes.pipeline import Settings
 from cyxla.xla.service import CompileOptions
 
 PASSES: tuple[tuple[str, Pass], ...] = (
@@ -52,6 +54,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_convolution", expand_convolution.run),
     ("expand_dot", expand_dot.run),
     ("expand_topk", expand_topk.above(emit_topk.MOST)),
+    ("simplify", simplify.run),
     ("unshare", unshare.run),
     ("dce", dce.run),
 )
@@ -61,7 +64,7 @@ _NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
 
 def check_names(disabled: Sequence[str]) -> None:
     """Raise `InvalidArgumentError` unless every pass that is to be left out exists."""
-    known = dict(PASSES)
+    known = {name: None for name, _ in (*PASSES, *simplify.SIMPLIFY)}
     for name in disabled:
         if name not in known:
             raise InvalidArgumentError(f"there is no pass {name!r} to disable", hint=config.nearest(name, known))
@@ -74,11 +77,12 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     dump.hlo("input", module)
     twin = clone(module)
     checked = config.get("VERIFY")
+    settings = Settings(options.disabled_passes, checked, str(dump.folder or ""))
     for name, run in PASSES:
         if name in options.disabled_passes:
             continue
         with dump.timed(name):
-            changed = run(twin)
+            changed = simplify.run(twin, settings) if run is simplify.run else run(twin)
         if changed:
             dump.hlo(name, twin)
         if changed and checked:

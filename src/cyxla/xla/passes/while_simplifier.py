@@ -44,11 +44,23 @@ _CHEAP: Final = frozenset({"constant", "broadcast", "get-tuple-element", "reshap
 
 def run(module: HloModule) -> bool:
     """Simplify every loop, the inner ones first."""
-    return rewrite_each(module, {"while": _simplify})
+    effects = effects_of(module)
+    return rewrite_each(
+        module, {"while": lambda ins: None if any(effects.get(c, True) for c in ins.called) else _simplify(ins)}
+    )
+
+
+def effects_of(module: HloModule) -> dict[Computation, bool]:
+    """Which computations have a side effect, in themselves or through what they call."""
+    effects: dict[Computation, bool] = {}
+    for computation in module.post_order():
+        own = any(i.row.side_effect or i.attrs.get("custom_call_has_side_effect") for i in computation.instructions)
+        effects[computation] = own or any(effects[c] for i in computation.instructions for c in i.called)
+    return effects
 
 
 def _simplify(ins: Instruction) -> Instruction | None:
-    if not (ins.users or ins.is_root) or ins.control_predecessors or ins.has_side_effect:
+    if not (ins.users or ins.is_root) or ins.control_predecessors:
         return None
     trips = known_trip_count(ins)
     if trips == 0:

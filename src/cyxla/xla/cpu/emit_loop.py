@@ -113,8 +113,9 @@ def _step(
     ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
     parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
     kernel = assemble(parts, shell, "loop", note=describe(group))
-    aliases = {"in_place": tuple(pairs)} if target is None else {"must_alias": tuple(pairs)}
-    return Step(kernel, reads.values, writes, **aliases)
+    if target is None:
+        return Step(kernel, reads.values, writes, in_place=tuple(pairs))
+    return Step(kernel, reads.values, writes, must_alias=tuple(pairs))
 
 
 def _traffic(reads: Reads, writes: Sequence[Value], dims: tuple[int, ...]) -> float:

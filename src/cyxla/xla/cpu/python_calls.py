@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import ShapeError
 from cyxla.types import Shape
 from cyxla.xla.cpu.executable import CpuExecutable
 from cyxla.xla.evaluator import TOKEN_VALUE, Options
@@ -53,7 +54,7 @@ class PythonCalls:
                 places = iter(range(1 << 30))
                 operands = [_value(o.shape, bufs, places, writable=False) for o in ins.operands]
                 results = _value(ins.shape, bufs, places, writable=True)
-                _deliver(results, evaluate_instruction(ins, *operands, options=self._options))
+                _deliver(ins, results, evaluate_instruction(ins, *operands, options=self._options))
             except BaseException as error:
                 self.failed.error = error
                 return _INTERNAL
@@ -69,23 +70,35 @@ def _value(shape: Shape, bufs: Any, places: Iterator[int], *, writable: bool) ->
     if not shape.is_array:
         return TOKEN_VALUE
     static = shape.static
+    dtype = static.dtype.numpy_dtype
+    assert dtype is not None
     at = bufs[next(places)]
     if not static.nbytes:
-        return np.zeros(static.dims, static.dtype.numpy_dtype)
+        return np.zeros(static.dims, dtype)
     memory = np.frombuffer(memoryview((ctypes.c_uint8 * static.nbytes).from_address(at)), np.uint8)
-    array = memory.view(static.dtype.numpy_dtype).reshape(static.dims)
+    array = memory.view(dtype).reshape(static.dims)
     if not writable:  # a copy: functions may keep what they are given
         array = array.copy()
         array.flags.writeable = False
     return array
 
 
-def _deliver(places: Any, value: Any) -> None:
+def _deliver(ins: Instruction, places: Any, value: Any) -> None:
+    """Write results to their buffers."""
     if isinstance(places, tuple):
+        if not isinstance(value, tuple) or len(value) != len(places):
+            raise _misfit(ins)
         for place, part in zip(places, value, strict=True):
-            _deliver(place, part)
+            _deliver(ins, place, part)
     elif isinstance(places, np.ndarray):
+        if np.shape(value) != places.shape:
+            raise _misfit(ins)
         places[...] = value
+
+
+def _misfit(ins: Instruction) -> ShapeError:
+    target = ins.attrs["custom_call_target"]
+    return ShapeError(f"the function of custom-call target {target!r} did not return {ins.shape}", where=repr(ins))
 
 
 class CallingExecutable(CpuExecutable):

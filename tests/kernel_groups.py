@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cyxla.xla.cpu import emit_loop, emit_reduce, emitters, fusion
+from cyxla.xla.cpu import emit_loop, emit_reduce, emit_rows, emitters, fusion
 from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.prelude import prelude
 from cyxla.xla.cpu.values import leaves
@@ -23,7 +23,7 @@ FLAGS = [
     "-std=gnu11", "-O2", "-ftree-vectorize", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno",
     "-fno-trapping-math", "-ffp-contract=off", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Werror", "-x", "c", "-",
 ]  # fmt: skip
-_ = (emit_loop, emit_reduce)
+_ = (emit_loop, emit_reduce, emit_rows)
 
 
 @dataclass
@@ -76,12 +76,14 @@ def _misaligned(v: Value) -> np.ndarray:
     return raw[1 : v.shape.nbytes + 1].view(v.shape.dtype.numpy_dtype).reshape(v.shape.dims)
 
 
-def build(text: str, *flags: str) -> Compiled:
-    """Compile the groups of a module's entry."""
+def build(text: str, *flags: str, apart: bool = False) -> Compiled:
+    """Compile the groups of a module's entry; `apart` takes groups by rows apart into what they were made of."""
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
     module = HloModule.from_text(text)
     groups = fusion.fuse(module.entry)
+    if apart:
+        groups = [p for g in groups for p in g.parts or [g]]
     steps = [s for g in groups for s in emitters.emit(g)]
     parts = []
     for i, s in enumerate(steps):

@@ -279,6 +279,34 @@ def reduce(w: Writer) -> None:
     )
 
 
+def rows(w: Writer) -> None:
+    """What keeps to its rows: a reduction along them, and a few steps that take its result back to each element."""
+    x = w.pick(lambda v: v.exact and v.shape.rank > 0 and v.shape.dtype in (E.F32, E.F64, E.S32, E.BF16, E.F16))
+    if not x:
+        return
+    dtype, length = x.shape.dtype, int(w.rng.integers(14, 40))
+    if x.shape.size * length > MAX_ELEMENTS:
+        return
+    wide = Shape.array(dtype, (*x.shape.dims, length))
+    lead = {"dimensions": tuple(range(x.shape.rank))}
+    y = w.add("broadcast", [x], lead, declared=wide)
+    columns = w.add("iota", [], {"iota_dimension": x.shape.rank}, declared=wide)
+    kept = x.shape.rank if w.rng.random() < 0.8 else int(w.rng.integers(0, x.shape.rank + 1))
+    gone = {"dimensions": tuple(range(kept, x.shape.rank + 1))}
+    totals = []
+    y = w.add(w.choice(["multiply", "subtract", "maximum"]), [y, columns])
+    for name in ("maximum", "minimum", "add")[: 3 if dtype is E.S32 else 2]:
+        init = w.constant(Shape.array(dtype))
+        totals.append(w.add("reduce", [y, init], gone, called=[w.reducer(name, dtype)]))
+        back = w.add("broadcast", [totals[-1]], {"dimensions": tuple(range(kept))}, declared=wide)
+        y = w.add(w.choice(["subtract", "add", "maximum"]), [back, y])
+        if w.rng.random() < 0.3:
+            y = w.add("add", [y, w.partner(y)])
+    if dtype in (E.F32, E.F64):
+        last = w.add(w.choice(["tanh", "logistic"]), [y], exact=False)
+        w.add("reduce", [last, w.constant(Shape.array(dtype))], gone, called=[w.reducer("add", dtype)], exact=False)
+
+
 def dot(w: Writer) -> None:
     x = w.pick(lambda v: v.exact and v.shape.rank > 0 and v.shape.dtype in (E.F32, E.F64, E.S32, E.U8, E.S64))
     if not x:
@@ -302,7 +330,7 @@ def dynamic_slice(w: Writer) -> None:
 
 
 STEPS = [unary, transcendental, binary, binary, compare, select, convert, clamp, transpose, reverse, broadcast, reshape, slice_, pad,
-         concatenate, iota, reduce, reduce, dot, dynamic_slice]  # fmt: skip
+         concatenate, iota, reduce, reduce, rows, rows, dot, dynamic_slice]  # fmt: skip
 
 
 def random_module(seed: int, length: int = 30) -> tuple[HloModule, list[bool]]:

@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, 
   to[1] = to[1] + b;
   to[2] = to[2] + c;
   to[3] = to[3] + d;
-  for (int64_t j = i; j < n; ++j) acc[j - i] = acc[j - i] + p[j];
+  for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] + p[i + j];
 }
 
 static inline float cyx_fold_add_f32(float *acc) {
@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *
   to[1] = to[1] * b;
   to[2] = to[2] * c;
   to[3] = to[3] * d;
-  for (int64_t j = i; j < n; ++j) acc[j - i] = acc[j - i] * p[j];
+  for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] * p[i + j];
 }
 
 static inline float cyx_fold_multiply_f32(float *acc) {
@@ -109,7 +109,7 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc,
   to[1] = to[1] + b;
   to[2] = to[2] + c;
   to[3] = to[3] + d;
-  for (int64_t j = i; j < n; ++j) acc[j - i] = acc[j - i] + p[j];
+  for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] + p[i + j];
 }
 
 static inline double cyx_fold_add_f64(double *acc) {
@@ -134,7 +134,7 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double 
   to[1] = to[1] * b;
   to[2] = to[2] * c;
   to[3] = to[3] * d;
-  for (int64_t j = i; j < n; ++j) acc[j - i] = acc[j - i] * p[j];
+  for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] * p[i + j];
 }
 
 static inline double cyx_fold_multiply_f64(double *acc) {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernel_groups import check
 
 from cyxla.xla.cpu import emitters, kernels
-from cyxla.xla.cpu.fusion import MAX_INSTRUCTIONS, fuse
+from cyxla.xla.cpu.fusion import MAX_COSTLY, fuse
 from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import HloModule
 
@@ -94,7 +94,7 @@ def test_long_chains_are_quick_and_few_texts():
     groups = fuse(m.entry)
     texts = {s.kernel.text for g in groups for s in emitters.emit(g)}
     assert time.perf_counter() - start < 3
-    assert len(groups) == n // MAX_INSTRUCTIONS
+    assert len(groups) == n // (2 * MAX_COSTLY)
     assert len(texts) <= 4
 
 

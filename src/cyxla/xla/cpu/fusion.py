@@ -16,11 +16,13 @@ from typing import NamedTuple
 from cyxla.xla.cpu import cost, emit_scalar, scalar
 from cyxla.xla.cpu.emitters import fusible
 from cyxla.xla.cpu.kernel import Value
+from cyxla.xla.cpu.row_groups import merge_rows
 from cyxla.xla.cpu.values import leaves, passes_on, resolve
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
 from cyxla.xla.hlo.attributes import Window
 
 MAX_INSTRUCTIONS = 200
+MAX_COSTLY = 50  # of them transcendental functions and the like: gcc's time grows with these
 MAX_OUTPUTS = 8
 MAX_COPIES = 8  # how often one instruction may stand in one body
 _DEEP_ROWS = 256  # what varies only outside loops of this length costs nothing inside
@@ -63,20 +65,23 @@ class Group:
     Attributes
     ----------
     kind : str
-        ``loop``, ``reduce``, ``reduce-window``, ``update``; or the opcode of a single instruction with a kernel of its
-        own.
+        ``loop``, ``reduce``, ``row``, ``reduce-window``, ``update``; or the opcode of a single instruction with a
+        kernel of its own.
     instructions : list of Instruction
         What is computed here, operands first; one that is cheap may be computed in several groups.
     outputs : list of Instruction
         Those whose results are written, the group's first reason to exist first.
     reasons : list of str
         What was not fused into it and why.
+    parts : list of Group
+        Of a ``row`` group: the groups it was made of, in order; together they compute the same.
     """
 
     kind: str
     instructions: list[Instruction] = field(default_factory=list)
     outputs: list[Instruction] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    parts: list[Group] = field(default_factory=list)
 
     @property
     def root(self) -> Instruction:
@@ -94,7 +99,7 @@ def fuse(computation: Computation, *, materialised: set[Instruction] | None = No
     materialised : set of Instruction, optional
         Whose results must be in memory, besides the computation's own result.
     """
-    return _Fuser(computation, materialised or set()).run()
+    return Fuser(computation, materialised or set()).run()
 
 
 def is_loopable(ins: Instruction) -> bool:
@@ -128,7 +133,7 @@ _IDENTITY = 0  # the chain of what is asked for at the loop's own index
 
 
 @dataclass(eq=False)
-class _Draft:
+class Draft:
     """A group on its way. `demand` says for each instruction inside by which chains of index maps it is asked for."""
 
     kind: str
@@ -136,16 +141,20 @@ class _Draft:
     number: int
     inside: dict[Instruction, frozenset[int]] = field(default_factory=dict)
     outputs: dict[Instruction, None] = field(default_factory=dict)
-    needs: dict[_Draft, None] = field(default_factory=dict)
+    needs: dict[Draft, None] = field(default_factory=dict)
     root: Instruction | None = None
     first: int = 0
-    merged: _Draft | None = None
+    merged: Draft | None = None
     reasons: list[str] = field(default_factory=list)
+    costly: int = 0  # instructions that take long, see MAX_COSTLY
+    parts: list[Draft] = field(default_factory=list)
     # operations repeated so far on the way to an instruction
     spent: dict[Instruction, int] = field(default_factory=dict)
 
 
-class _Fuser:
+class Fuser:
+    """The sweep over one computation; see `fuse`."""
+
     def __init__(self, computation: Computation, materialised: set[Instruction]) -> None:
         self.order = [i for i in computation.post_order() if not passes_on(i)]
         self.number = {ins: n for n, ins in enumerate(self.order)}
@@ -154,8 +163,8 @@ class _Fuser:
         for ins in materialised:
             self.forced.update(v.instruction for v in leaves(ins))
         self.users: dict[Instruction, list[Instruction]] = {}
-        self.drafts: list[_Draft] = []
-        self.homes: dict[Instruction, list[_Draft]] = {}  # where an instruction is computed
+        self.drafts: list[Draft] = []
+        self.homes: dict[Instruction, list[Draft]] = {}  # where an instruction is computed
         self.chains: dict[tuple[int, Instruction, int], int] = {}
         self.loopable: dict[Instruction, bool] = {}
 
@@ -167,7 +176,11 @@ class _Fuser:
         for ins in reversed(self.order):
             if ins.opcode not in _LEAF and self._is_needed(ins):
                 self._assign(ins)
-        return [self._finish(d) for d in self._ordered()]
+        ordered = self._ordered()
+        found = merge_rows(self, ordered, self._edges(ordered)) if any(d.kind == "reduce" for d in ordered) else []
+        for drafts in found:
+            self._join_rows(drafts)
+        return [self._finish(d) for d in (self._ordered() if found else ordered)]
 
     def _is_needed(self, ins: Instruction) -> bool:
         return ins in self.forced or ins.has_side_effect or any(u in self.homes for u in self.users.get(ins, ()))
@@ -181,9 +194,9 @@ class _Fuser:
             return
         self._materialise(ins, asked)
 
-    def _demand(self, ins: Instruction) -> dict[_Draft, tuple[frozenset[int], int]]:
+    def _demand(self, ins: Instruction) -> dict[Draft, tuple[frozenset[int], int]]:
         """Per group that reads an instruction: the chains by which, and the operations repeated on the way."""
-        asked: dict[_Draft, tuple[frozenset[int], int]] = {}
+        asked: dict[Draft, tuple[frozenset[int], int]] = {}
         for user in self.users.get(ins, ()):
             for draft in dict.fromkeys(_final(d) for d in self.homes.get(user, ())):
                 chains, spent = asked.get(draft, (frozenset(), 0))
@@ -195,7 +208,7 @@ class _Fuser:
         return asked
 
     def _step_back(
-        self, draft: _Draft, user: Instruction, position: int, ins: Instruction
+        self, draft: Draft, user: Instruction, position: int, ins: Instruction
     ) -> tuple[frozenset[int], int]:
         if user not in draft.inside:
             return frozenset((_IDENTITY,)), 0
@@ -212,7 +225,7 @@ class _Fuser:
         return stepped, spent
 
     # ------------------------------------------------------------------------------------------------ into its readers
-    def _inline(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> bool:
+    def _inline(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
         if ins.opcode in ROOTS:
             return self._inline_root(ins, asked)
         if not self.loopable[ins]:
@@ -233,9 +246,11 @@ class _Fuser:
             self._put(ins, draft, *asked[draft])
         return True
 
-    def _refusal(self, ins: Instruction, draft: _Draft, chains: frozenset[int], spent: int) -> str | None:
+    def _refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
         if len(draft.inside) >= MAX_INSTRUCTIONS:
             return f"the group has {MAX_INSTRUCTIONS} instructions"
+        if draft.costly >= MAX_COSTLY and _is_costly(ins):
+            return f"the group has {MAX_COSTLY} costly instructions"
         if len(chains) > MAX_COPIES:
             return f"it would be computed at {len(chains)} places"
         if len(chains) > 1 and cost.flops(ins) > cost.CHEAP_FLOPS and ins.shape.size > 1:
@@ -257,7 +272,7 @@ class _Fuser:
         arrays = sum(v.shape.size > 1 for _, v in self.sources[ins])
         return (flops == 0 and arrays <= 1) or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and places <= 4)
 
-    def _inline_root(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> bool:
+    def _inline_root(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
         """A reduction goes into the element-wise group that alone reads it, element by element: its epilogue."""
         (draft, (chains, _)), *others = asked.items()
         if others or ins.opcode != "reduce" or draft.kind != "loop" or chains != {_IDENTITY} or not ins.shape.is_array:
@@ -268,18 +283,19 @@ class _Fuser:
         self._put(ins, draft, chains, 0)
         return True
 
-    def _put(self, ins: Instruction, draft: _Draft, chains: frozenset[int], spent: int) -> None:
+    def _put(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> None:
         draft.inside[ins] = chains
         draft.spent[ins] = spent
+        draft.costly += _is_costly(ins)
         self.homes.setdefault(ins, []).append(draft)
         draft.first = self.number[ins]
 
     # ------------------------------------------------------------------------------------------------ into memory
-    def _materialise(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> None:
+    def _materialise(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> None:
         draft = self._host(ins, asked)
         if draft is None:
             kind = "loop" if self.loopable[ins] else _KINDS.get(ins.opcode, ins.opcode)
-            draft = _Draft(kind, ins.shape.size if ins.shape.is_array else 0, self.number[ins])
+            draft = Draft(kind, ins.shape.size if ins.shape.is_array else 0, self.number[ins])
             draft.root = ins if ins.opcode in ROOTS else None
             self.drafts.append(draft)
         self._put(ins, draft, frozenset((_IDENTITY,)), 0)
@@ -288,12 +304,14 @@ class _Fuser:
             if reader is not draft:
                 reader.needs[draft] = None
 
-    def _host(self, ins: Instruction, asked: dict[_Draft, tuple[frozenset[int], int]]) -> _Draft | None:
+    def _host(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> Draft | None:
         """A group that walks through the elements of an instruction anyway and may write them."""
         if not self.loopable[ins]:
             return None
         for draft, (chains, _) in asked.items():
             if draft.kind != "loop" or chains != {_IDENTITY} or draft.size != ins.shape.size:
+                continue
+            if draft.costly >= MAX_COSTLY and _is_costly(ins):
                 continue
             if len(draft.inside) >= MAX_INSTRUCTIONS or len(draft.outputs) >= MAX_OUTPUTS or ins.control_predecessors:
                 continue
@@ -301,11 +319,13 @@ class _Fuser:
                 return draft
         return None
 
-    def _merge(self, drafts: list[_Draft], asked: dict[_Draft, tuple[frozenset[int], int]]) -> _Draft | None:
+    def _merge(self, drafts: list[Draft], asked: dict[Draft, tuple[frozenset[int], int]]) -> Draft | None:
         """One group of several that read an instruction element by element, if no path leads from one to another."""
         first, *others = drafts
         same = all(d.kind == "loop" and d.size == first.size and asked[d][0] == {_IDENTITY} for d in drafts)
         total, outputs = sum(len(d.inside) for d in drafts), sum(len(d.outputs) for d in drafts)
+        if sum(d.costly for d in drafts) > MAX_COSTLY:
+            return None
         if not same or total >= MAX_INSTRUCTIONS or outputs > MAX_OUTPUTS or len(drafts) > 4:
             return None
         if any(self._depends(a, b) for a in drafts for b in drafts if a is not b):
@@ -314,9 +334,9 @@ class _Fuser:
             _absorb(first, other)
         return first
 
-    def _depends(self, a: _Draft, b: _Draft) -> bool:
+    def _depends(self, a: Draft, b: Draft) -> bool:
         """Whether a group needs another, directly or through others; in doubt yes."""
-        seen: set[_Draft] = set()
+        seen: set[Draft] = set()
         stack = [a]
         lowest = min(self.number[o] for o in b.outputs)
         while stack:
@@ -328,12 +348,37 @@ class _Fuser:
                     stack.append(d)
         return False
 
+    # ------------------------------------------------------------------------------------------------ rows
+    def _edges(self, drafts: list[Draft]) -> dict[Draft, list[Draft]]:
+        """What must run before each group."""
+        after = self._side_effects(drafts)
+        return {d: self._before(d, after) for d in drafts}
+
+    def _join_rows(self, drafts: list[Draft]) -> None:
+        """Make one group of some that walk through the same rows."""
+        joint = Draft("row", drafts[-1].size, drafts[0].number, parts=list(drafts))
+        members = set(drafts)
+        for draft in drafts:
+            joint.outputs.update((o, None) for o in draft.outputs if self.is_read_outside(o, members))
+        for draft in drafts:
+            joint.inside.update(draft.inside)
+            joint.needs.update((d, None) for d in map(_final, draft.needs) if d not in members)
+            joint.reasons += draft.reasons
+        for draft in drafts:
+            draft.merged = joint
+        self.drafts.append(joint)
+
+    def is_read_outside(self, ins: Instruction, members: set[Draft]) -> bool:
+        """Whether others than some groups want the result of an instruction in memory."""
+        homes = [_final(d) for u in self.users.get(ins, ()) for d in self.homes.get(u, ())]
+        return ins in self.forced or any(d not in members for d in homes)
+
     # ------------------------------------------------------------------------------------------------ the result
-    def _ordered(self) -> list[_Draft]:
+    def _ordered(self) -> list[Draft]:
         live = [d for d in self.drafts if d.merged is None]
         after = self._side_effects(live)
         live.sort(key=lambda d: min(self.number[o] for o in d.outputs))
-        done: dict[_Draft, None] = {}
+        done: dict[Draft, None] = {}
         for start in live:
             stack = [start]
             while stack:
@@ -345,13 +390,13 @@ class _Fuser:
                     done.setdefault(stack.pop())
         return list(done)
 
-    def _before(self, draft: _Draft, after: dict[_Draft, list[_Draft]]) -> list[_Draft]:
+    def _before(self, draft: Draft, after: dict[Draft, list[Draft]]) -> list[Draft]:
         needs = dict.fromkeys(_final(d) for d in draft.needs)
         return sorted([*needs, *after.get(draft, ())], key=lambda d: d.number)
 
-    def _side_effects(self, live: list[_Draft]) -> dict[_Draft, list[_Draft]]:
+    def _side_effects(self, live: list[Draft]) -> dict[Draft, list[Draft]]:
         """What must come before a group for other reasons than data: side effects in their order, control edges."""
-        after: dict[_Draft, list[_Draft]] = {}
+        after: dict[Draft, list[Draft]] = {}
         acting = sorted((d for d in live if any(o.has_side_effect for o in d.outputs)), key=lambda d: d.number)
         for before, draft in pairwise(acting):
             after.setdefault(draft, []).append(before)
@@ -362,21 +407,23 @@ class _Fuser:
                     after.setdefault(_final(mine), []).extend(others)
         return after
 
-    def _finish(self, draft: _Draft) -> Group:
+    def _finish(self, draft: Draft) -> Group:
         instructions = sorted(draft.inside, key=self.number.__getitem__)
-        return Group(draft.kind, instructions, list(draft.outputs), draft.reasons)
+        parts = [self._finish(d) for d in draft.parts]
+        return Group(draft.kind, instructions, list(draft.outputs), draft.reasons, parts)
 
 
-def _final(draft: _Draft) -> _Draft:
+def _final(draft: Draft) -> Draft:
     while draft.merged is not None:
         draft = draft.merged
     return draft
 
 
-def _absorb(into: _Draft, other: _Draft) -> None:
+def _absorb(into: Draft, other: Draft) -> None:
     for ins, chains in other.inside.items():
         into.inside[ins] = into.inside.get(ins, frozenset()) | chains
         into.spent[ins] = max(into.spent.get(ins, 0), other.spent[ins])
+    into.costly += other.costly
     into.outputs.update(other.outputs)
     into.needs.update(other.needs)
     into.reasons += other.reasons
@@ -408,6 +455,10 @@ def _token_sources(ins: Instruction) -> Iterator[Instruction]:
             stack += before.operands
         elif before.opcode not in _LEAF:
             yield before
+
+
+def _is_costly(ins: Instruction) -> bool:
+    return ins.opcode not in ROOTS and ins.shape.is_array and cost.flops(ins) > cost.CHEAP_FLOPS
 
 
 def _same_size(user: Instruction, ins: Instruction) -> bool:

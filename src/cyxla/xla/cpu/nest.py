@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from cyxla.errors import InternalError
@@ -31,8 +31,13 @@ def forms_of(node: Node) -> list[Affine]:
     return []
 
 
-def reachable(roots: Sequence[Node], forms: Sequence[Affine] = ()) -> tuple[list[Node], list[Affine]]:
-    """The nodes that some nodes and forms need, operands first; and every form among them."""
+def reachable(
+    roots: Sequence[Node], forms: Sequence[Affine] = (), known: Container[Node] = ()
+) -> tuple[list[Node], list[Affine]]:
+    """The nodes that some nodes and forms need, operands first; and every form among them.
+
+    What the `known` nodes are made from is not looked at.
+    """
     seen: set[Node] = set()
     all_forms: dict[Affine, None] = dict.fromkeys(forms)
     stack = list(roots)
@@ -54,6 +59,8 @@ def reachable(roots: Sequence[Node], forms: Sequence[Affine] = ()) -> tuple[list
         if node in seen:
             continue
         seen.add(node)
+        if node in known:
+            continue
         stack += node.operands
         for form in forms_of(node):
             all_forms.setdefault(form)

@@ -45,7 +45,8 @@ def style(lowered: Lowered, parts: int) -> Style:
     row, column = lowered.reduced[-1], lowered.kept[-1]
     loads = [n for n in lowered.before if n.kind == "load"]
     along_row = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(row[0]) == 1)
-    along_column = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(column[0]) == 1)
+    across_rows = [n for n in loads if n.data[1].coefficient(row[0])]  # the rest is read once a row
+    along_column = sum(n.dtype.itemsize for n in across_rows if n.data[1].coefficient(column[0]) == 1)
     if row[1] < ROW <= column[1] and problem.acc is not None:
         return down
     if row[1] >= ROW and (along_row >= along_column or column[1] < 4):

@@ -1,0 +1,276 @@
+"""The C of row groups: passes over a row, one after the other, inside the loop over rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cyxla.xla.cpu import scalar
+from cyxla.xla.cpu.accumulate import Accumulator
+from cyxla.xla.cpu.boxes import Store
+from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.index_map import Atom
+from cyxla.xla.cpu.loops import WHOLE, Blocks, Shell, close, open_levels
+from cyxla.xla.cpu.lower import Body, Node
+from cyxla.xla.cpu.nest import BASE, BLOCKS, INNER, Level, Nest, reachable
+
+_PASS = "pass"  # the level inside of which the results of earlier passes are known
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """A reduction: of what, from where on, and how."""
+
+    element: Node
+    init: Node
+    acc: Accumulator
+
+
+@dataclass
+class Pass:
+    """The reductions (by number) and results that one loop over a row computes."""
+
+    sums: dict[int, Sum]
+    stores: list[Store]
+
+    def roots(self) -> list[Node]:
+        """What the loop must compute."""
+        return [*(s.element for s in self.sums.values()), *(s.node for s in self.stores)]
+
+
+@dataclass
+class Passes:
+    """A row group over loops.
+
+    Attributes
+    ----------
+    body : Body
+        The values.
+    kept : list of (Atom, int)
+        The loops over rows.
+    inner : (Atom, int)
+        The loop along a row.
+    passes : list of Pass
+        In order.
+    by_row : list of Store
+        One element a row, after all passes.
+    given : dict of Node to int
+        The reductions' results.
+    kept_from : dict of Node to int
+        What later passes read from a buffer, and the pass that fills it.
+    """
+
+    body: Body
+    kept: list[tuple[Atom, int]]
+    inner: tuple[Atom, int]
+    passes: list[Pass]
+    by_row: list[Store]
+    given: dict[Node, int]
+    kept_from: dict[Node, int] = field(default_factory=dict)
+    dropped: set[Atom] = field(default_factory=set)
+
+    def add(self, sums: dict[int, Sum], stores: list[Store]) -> None:
+        """One more pass."""
+        self.passes.append(Pass(sums, stores))
+
+
+def write_rows(passes: Passes, shell: Shell, tasks: int) -> tuple[str, int]:
+    """The function of a row group, and its number of parallel units."""
+    return _Writer(passes, shell).write(tasks)
+
+
+class _Writer:
+    def __init__(self, passes: Passes, shell: Shell) -> None:
+        self.passes, self.shell = passes, shell
+        self.names = shell.names.child()
+        self.inner, self.trip = passes.inner
+        self.blocks = Blocks.of(self.trip, blocked=self.trip > WHOLE, overlap=False)
+        self.place = f"{BASE} + {INNER}" if self.trip > WHOLE else INNER
+        self.buffers = {node: self.names.name("w") for node in passes.kept_from}
+        self.results = {n: self.names.name("x") for p in passes.passes for n in p.sums}
+        self.slots: set[int] = set()
+
+    def write(self, tasks: int) -> tuple[str, int]:
+        passes, lead = self.passes, [a for a, _ in self.passes.kept]
+        nests = [self._nest(p, one) for p, one in enumerate(passes.passes)]
+        bodies = [self._pass(p, one, nest) for (p, one), nest in zip(enumerate(passes.passes), nests, strict=True)]
+        last = self._last([*lead, _PASS])
+        writer = CWriter()
+        with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
+            written = [s.slot for p in passes.passes for s in p.stores] + [s.slot for s in passes.by_row]
+            self.shell.pointers(writer, sorted(self.slots), written)
+            for node, name in self.buffers.items():
+                writer.line(f"{scalar.register_type(node.dtype)} {name}[{self.trip}] __attribute__((aligned(64)));")
+            for nest in (*nests, last):
+                writer.lines(nest.writers[0].written)
+            units, opened = open_levels(writer, [*nests, last], [n for _, n in passes.kept], [], tasks)
+            for nest, body in zip(nests, bodies, strict=True):
+                writer.lines(nest.writers[len(lead) + 1].written)
+                writer.lines(body.written)
+            writer.lines(last.writers[-1].written)
+            close(writer, opened)
+            if self._is_streamed():
+                writer.line("cyx_stream_end();")
+        return writer.text(), units
+
+    # ------------------------------------------------------------------------------------------------ nests
+    def _nest(self, number: int, one: Pass) -> Nest:
+        lead: list[Level] = [*(a for a, _ in self.passes.kept), _PASS]
+        nest = Nest(self.passes.body, [*lead, *([BLOCKS] if self.trip > WHOLE else []), self.inner], self.names)
+        self._prepare(nest, len(lead))
+        known = {n for n, p in self.passes.kept_from.items() if p < number}
+        for node in known:
+            nest.set_given(node, f"{self.buffers[node]}[{self.place}]", nest.depth)
+        roots = [*one.roots(), *(s.init for s in one.sums.values())]
+        self._write(nest, roots, one.stores, known)
+        return nest
+
+    def _last(self, levels: list[Level]) -> Nest:
+        nest = Nest(self.passes.body, levels, self.names, scalar=True)
+        self._prepare(nest, len(levels))
+        self._write(nest, [s.node for s in self.passes.by_row], self.passes.by_row, set())
+        for s in self.passes.by_row:
+            nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
+        return nest
+
+    def _prepare(self, nest: Nest, depth: int) -> None:
+        nest.dropped, nest.tables = self.passes.dropped, self.shell.tables
+        for node, n in self.passes.given.items():
+            nest.set_given(node, self.results[n], depth)
+
+    def _write(self, nest: Nest, roots: list[Node], stores: list[Store], known: set[Node]) -> None:
+        nodes = reachable(roots, [s.form for s in stores], known)[0]
+        self.slots |= {n.data[0] for n in nodes if n.kind == "load" and n not in known}
+        nest.write(nodes)
+
+    # ------------------------------------------------------------------------------------------------ passes
+    def _pass(self, number: int, one: Pass, nest: Nest) -> CWriter:
+        """The lines of a pass: accumulators, the loop along the row, totals."""
+        writer = CWriter()
+        names = {n: self._accumulators(s.acc, writer) for n, s in one.sums.items()}
+        loop = _Loop(self, number, one, nest, names)
+        if self.trip > WHOLE:
+            body = CWriter()
+            loop.write_blocks(body)  # first, as it adds to the lines before it
+            with writer.block(f"for (int64_t {BLOCKS} = 0; {BLOCKS} < {self.blocks.count}; ++{BLOCKS})"):
+                writer.line(f"const int64_t {BASE} = {self.blocks.start};")
+                writer.lines(nest.writers[-2].written)
+                writer.lines(body.written)
+        else:
+            with writer.block(""):
+                loop.write(writer, self.trip)
+        for n, s in one.sums.items():
+            self._total(n, s, names[n], nest, writer)
+        return writer
+
+    def _accumulators(self, acc: Accumulator, writer: CWriter) -> list[str]:
+        names = []
+        for c_type, unit in acc.variables:
+            names.append(self.names.name("acc"))
+            if acc.lanes:
+                writer.line(f"{c_type} {names[-1]}[{acc.lanes}] __attribute__((aligned(64)));")
+                writer.line(f"for (int k = 0; k < {acc.lanes}; ++k) {names[-1]}[k] = {unit};")
+            else:
+                writer.line(f"{c_type} {names[-1]} = {unit};")
+        return names
+
+    def _total(self, number: int, s: Sum, names: list[str], nest: Nest, writer: CWriter) -> None:
+        acc, total = s.acc, self.names.name("y")
+        value = f"cyx_fold_{acc.opcode}_{acc.kept}({names[0]})" if acc.lanes else acc.total(names)
+        writer.line(f"const {scalar.register_type(acc.kept)} {total} = {value};")
+        joined = acc.join(nest.text(s.init), total)
+        writer.line(f"const {scalar.register_type(acc.dtype)} {self.results[number]} = {joined};")
+
+    def _is_streamed(self) -> bool:
+        stores = [s for p in self.passes.passes for s in p.stores]
+        contiguous = all(s.form.coefficient(self.inner) == 1 for s in stores)
+        return self.shell.streamed and bool(stores) and contiguous and self.trip >= 256
+
+
+@dataclass
+class _Loop:
+    """The loop of one pass over a run of elements."""
+
+    owner: _Writer
+    number: int
+    one: Pass
+    nest: Nest
+    names: dict[int, list[str]]
+
+    def write_blocks(self, writer: CWriter) -> None:
+        """The loop for whole blocks and for the tail."""
+        blocks = self.owner.blocks
+        if not blocks.tail:
+            self.write(writer, blocks.length)
+            return
+        with writer.block(f"if ({BLOCKS} < {blocks.whole})"):
+            self.write(writer, blocks.length)
+        with writer.block("else"):
+            self.write(writer, blocks.tail)
+
+    def write(self, writer: CWriter, trip: int) -> None:
+        """The loop of constant trip count, the patch of its rare lanes, and what takes in its elements."""
+        nest, after = self.nest, CWriter()
+        lines: list[str] = []
+        for node, p in self.owner.passes.kept_from.items():
+            if p == self.number:
+                lines.append(f"{self.owner.buffers[node]}[{self.owner.place}] = {nest.text(node)};")
+        for s in self.one.stores:
+            lines.append(self._store(s, writer, after, trip))
+        updates: list[str] = []
+        for n, total in self.one.sums.items():
+            where = self._where(total)
+            if where is None and not total.acc.lanes and not nest.rare:
+                updates += _updates(total.acc, self.names[n], nest.text(total.element))
+                continue
+            if where is None:
+                buffer = self.owner.names.name("t")
+                writer.line(f"{scalar.register_type(total.acc.kept)} {buffer}[{trip}] __attribute__((aligned(64)));")
+                lines.append(f"{buffer}[k] = {nest.text(total.element)};")
+                where = buffer
+            self._take(total.acc, self.names[n], where, after, trip)
+        if lines or updates:
+            self._fill(writer, [*nest.writers[-1].written, *lines], updates, trip)
+        writer.lines(after.written)
+
+    def _where(self, s: Sum) -> str | None:
+        """Where the elements of a reduction lie in memory as the lanes take them; None if they have to be written."""
+        element = s.element
+        if not s.acc.lanes:
+            return None
+        if element in self.owner.buffers:
+            return self.owner.buffers[element] + (f" + {BASE}" if self.owner.trip > WHOLE else "")
+        if element.kind == "load" and element.dtype is s.acc.kept and element.data[1].coefficient(self.nest.inner) == 1:
+            return f"&p{element.data[0]}[{self.nest.block_start(element.data[1])}]"
+        return None
+
+    def _take(self, acc: Accumulator, names: list[str], where: str, writer: CWriter, trip: int) -> None:
+        if acc.lanes:
+            writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}({names[0]}, {where}, {trip});")
+            return
+        with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+            writer.lines(_updates(acc, names, f"{where}[k]"))
+
+    def _store(self, s: Store, writer: CWriter, after: CWriter, trip: int) -> str:
+        value = scalar.store(s.dtype, self.nest.text(s.node))
+        if not self.owner._is_streamed():
+            return f"r{s.slot}[{self.nest.form(s.form)}] = {value};"
+        writer.line(f"{scalar.storage_type(s.dtype)} s{s.slot}[{trip}] __attribute__((aligned(64)));")
+        after.line(f"cyx_stream(&r{s.slot}[{self.nest.block_start(s.form)}], s{s.slot}, sizeof s{s.slot});")
+        return f"s{s.slot}[k] = {value};"
+
+    def _fill(self, writer: CWriter, lines: list[str], updates: list[str], trip: int) -> None:
+        rare = self.nest.rare
+        if rare:
+            writer.line("uint32_t rare = 0;")
+        writer.line("#pragma GCC ivdep")
+        with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+            writer.lines([*lines, *updates])
+            if rare:
+                writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in rare)};")
+        if rare:
+            with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
+                writer.lines([self.nest.patched(line) for line in lines])
+
+
+def _updates(acc: Accumulator, names: list[str], value: str) -> list[str]:
+    return [f"{name} = {new};" for name, new in zip(names, acc.update(names, value), strict=True)]

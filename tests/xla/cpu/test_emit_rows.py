@@ -1,0 +1,183 @@
+"""Groups by rows: what they take in, their values against the evaluator, their bits against kernels of their own."""
+
+# ruff: noqa: E501  programs read best a line at a time
+
+from functools import partial
+
+import ml_dtypes
+import numpy as np
+import pytest
+from kernel_groups import build
+from kernel_groups import check as compare
+
+check = partial(compare, near=1.0)
+RNG = np.random.default_rng(5)
+NUMPY = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "s32": np.int32,
+    "u8": np.uint8,
+}
+
+
+def reducers(dtype: str) -> str:
+    two = f"a = {dtype}[] parameter(0)\n b = {dtype}[] parameter(1)\n"
+    return "".join(f"{o} {{\n {two} ROOT r = {dtype}[] {o}(a, b)\n}}\n" for o in ("add", "maximum", "minimum"))
+
+
+def module(lines: str, dtype: str = "f32") -> str:
+    return f"HloModule m\n{reducers(dtype)}ENTRY e {{\n" + lines.replace(";", "\n").replace("T[", f"{dtype}[") + "\n}\n"
+
+
+SOFTMAX = """p = T[R,C] parameter(0); z = T[] constant(0); l = T[] constant(-inf); x = T[R] reduce(p, l), dimensions={1}, to_apply=maximum
+    xb = T[R,C] broadcast(x), dimensions={0}; d = T[R,C] subtract(p, xb); e = T[R,C] exponential(d)
+    s = T[R] reduce(e, z), dimensions={1}, to_apply=add; sb = T[R,C] broadcast(s), dimensions={0}; """
+PROGRAMS = {
+    "softmax": SOFTMAX + "ROOT q = T[R,C] divide(e, sb)",
+    "softmax and its largest": SOFTMAX + "q = T[R,C] divide(e, sb); ROOT t = (T[R,C], T[R]) tuple(q, x)",
+    "log-softmax": SOFTMAX + "g = T[R] log(s); gb = T[R,C] broadcast(g), dimensions={0}; ROOT q = T[R,C] subtract(d, gb)",
+    "logsumexp": SOFTMAX + "g = T[R] log(s); ROOT q = T[R] add(g, x)",
+    "cross entropy": SOFTMAX + """g = T[R] log(s); gb = T[R,C] broadcast(g), dimensions={0}; q = T[R,C] subtract(d, gb)
+        w = T[R,C] parameter(1); m = T[R,C] multiply(q, w); n = T[R] reduce(m, z), dimensions={1}, to_apply=add; ROOT o = T[R] negate(n)""",
+    "gradient of softmax": """p = T[R,C] parameter(0); w = T[R,C] parameter(1); z = T[] constant(0); m = T[R,C] multiply(p, w)
+        s = T[R] reduce(m, z), dimensions={1}, to_apply=add; sb = T[R,C] broadcast(s), dimensions={0}; d = T[R,C] subtract(w, sb)
+        ROOT r = T[R,C] multiply(p, d)""",
+    "layer norm": """p = T[R,C] parameter(0); w = T[C] parameter(1); z = T[] constant(0); n = T[] constant(C); nb = T[R] broadcast(n), dimensions={}
+        s = T[R] reduce(p, z), dimensions={1}, to_apply=add; u = T[R] divide(s, nb); ub = T[R,C] broadcast(u), dimensions={0}
+        d = T[R,C] subtract(p, ub); q = T[R,C] multiply(d, d); v = T[R] reduce(q, z), dimensions={1}, to_apply=add; vn = T[R] divide(v, nb)
+        h = T[] constant(0.01); hb = T[R] broadcast(h), dimensions={}; ve = T[R] add(vn, hb); i = T[R] rsqrt(ve); ib = T[R,C] broadcast(i), dimensions={0}
+        y = T[R,C] multiply(d, ib); wb = T[R,C] broadcast(w), dimensions={1}; ROOT o = T[R,C] multiply(y, wb)""",
+    "root mean square of a sum": """p = T[R,C] parameter(0); w = T[R,C] parameter(1); a = T[R,C] add(p, w); q = T[R,C] multiply(a, a); z = T[] constant(0.5)
+        s = T[R] reduce(q, z), dimensions={1}, to_apply=add; i = T[R] rsqrt(s); ib = T[R,C] broadcast(i), dimensions={0}
+        y = T[R,C] multiply(a, ib); ROOT t = (T[R,C], T[R,C], T[R]) tuple(y, a, i)""",
+    "sum, least and largest": """p = T[R,C] parameter(0); z = T[] constant(0); l = T[] constant(-inf); h = T[] constant(inf)
+        s = T[R] reduce(p, z), dimensions={1}, to_apply=add; x = T[R] reduce(p, l), dimensions={1}, to_apply=maximum
+        n = T[R] reduce(p, h), dimensions={1}, to_apply=minimum; ROOT t = (T[R], T[R], T[R]) tuple(s, x, n)""",
+    "sines of rows": """p = T[R,C] parameter(0); z = T[] constant(0); f = T[] constant(3e4); fb = T[R,C] broadcast(f), dimensions={}; b = T[R,C] multiply(p, fb)
+        e = T[R,C] sine(b); s = T[R] reduce(e, z), dimensions={1}, to_apply=add; sb = T[R,C] broadcast(s), dimensions={0}; ROOT q = T[R,C] subtract(e, sb)""",
+}  # fmt: skip
+ALONE = {"logsumexp", "sum, least and largest"}  # results of a row only
+
+
+def program(name: str, rows: int, columns: int, dtype: str = "f32") -> str:
+    lines = PROGRAMS[name].replace("R,", f"{rows},").replace("[R]", f"[{rows}]").replace(",C]", f",{columns}]")
+    return module(lines.replace("[C]", f"[{columns}]").replace("(C)", f"({columns})"), dtype)
+
+
+def arguments(name: str, rows: int, columns: int, dtype: str = "f32") -> list[np.ndarray]:
+    more = [(columns,)] if "norm" in name else [(rows, columns)] if "parameter(1)" in PROGRAMS[name] else []
+    return [RNG.normal(size=dims).astype(NUMPY[dtype]) for dims in [(rows, columns), *more]]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_kernel(name):
+    compiled = check(program(name, 30, 60), *arguments(name, 30, 60), ulp=64)
+    assert [g.kind for g in compiled.groups] == ["row"]
+    assert len(compiled.steps) == 1
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
+@pytest.mark.parametrize("name", ["softmax", "layer norm", "logsumexp", "sum, least and largest"])
+def test_other_types(name, dtype):
+    ulp = 2**20 if dtype == "bf16" else 64  # of a float; a bfloat16 has 16 bits less
+    compiled = check(program(name, 20, 50, dtype), *arguments(name, 20, 50, dtype), ulp=ulp)
+    assert len(compiled.steps) == 1
+
+
+@pytest.mark.parametrize(
+    "dims",
+    [(0, 40), (40, 0), (1, 1), (9, 1), (9, 7), (1, 100), (3, 16), (5, 17), (2, 1023), (33, 65), (3, 5003), (2, 9000)],
+)
+@pytest.mark.parametrize("name", ["softmax and its largest", "layer norm", "sines of rows"])
+def test_lengths(name, dims):
+    check(program(name, *dims), *arguments(name, *dims), ulp=256)
+
+
+@pytest.mark.parametrize("dims", [(40, 64), (30, 1000), (7, 5003), (3, 8192)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_bits_are_those_of_kernels_apart(name, dims):
+    args, text = arguments(name, *dims), program(name, *dims)
+    together, apart = build(text), build(text, apart=True)
+    assert len(together.steps) == 1
+    assert len(apart.steps) > 1
+    for a, b in zip(together(*args), apart(*args), strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name", ["layer norm", "gradient of softmax", "sum, least and largest"])
+def test_bits_do_not_depend_on_the_processor(name):
+    args, text = arguments(name, 30, 1000), program(name, 30, 1000)
+    for a, b in zip(build(text)(*args), build(text, "-march=x86-64-v2")(*args), strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, -np.nan])
+@pytest.mark.parametrize("name", ["softmax", "layer norm", "log-softmax", "sum, least and largest"])
+def test_odd_values_stay_in_their_rows(name, special):
+    args = arguments(name, 5, 40)
+    args[0][1, 3] = special
+    args[0][2, :] = special
+    compiled = check(program(name, 5, 40), *args, ulp=64)
+    assert all(np.isfinite(out[[0, 3, 4]]).all() for out in compiled(*args))
+
+
+SHAPED = {
+    "rows of several dims": """p = f32[4,6,8,20] parameter(0); z = f32[] constant(0); s = f32[4,6] reduce(p, z), dimensions={2,3}, to_apply=add
+        b = f32[4,6,8,20] broadcast(s), dimensions={0,1}; ROOT o = f32[4,6,8,20] multiply(p, b)""",
+    "the last dim of four": """p = f32[4,6,8,20] parameter(0); z = f32[] constant(0); s = f32[4,6,8] reduce(p, z), dimensions={3}, to_apply=add
+        b = f32[4,6,8,20] broadcast(s), dimensions={0,1,2}; w = f32[6,20] constant({{}}); c = f32[4,6,8,20] broadcast(w), dimensions={1,3}
+        d = f32[4,6,8,20] multiply(p, c); ROOT o = f32[4,6,8,20] multiply(d, b)""".replace("{{}}", "{" + ", ".join("{" + ", ".join(str(r * 20 + c) for c in range(20)) + "}" for r in range(6)) + "}"),
+    "through reshapes": """p = f32[4,6,8,20] parameter(0); q = f32[24,160] reshape(p); z = f32[] constant(0); s = f32[24] reduce(q, z), dimensions={1}, to_apply=add
+        t = f32[4,6] reshape(s); e = f32[4,6] exponential(t); b = f32[4,6,8,20] broadcast(e), dimensions={0,1}; ROOT o = f32[4,6,8,20] subtract(p, b)""",
+    "the only row": """p = f32[4,6,8,20] parameter(0); z = f32[] constant(0); s = f32[] reduce(p, z), dimensions={0,1,2,3}, to_apply=add
+        b = f32[4,6,8,20] broadcast(s), dimensions={}; ROOT o = f32[4,6,8,20] multiply(p, b)""",
+    "numbers": """p = f32[4,6,8,20] parameter(0); i = s32[4,6,8,20] iota(), iota_dimension=3; f = f32[4,6,8,20] convert(i); m = f32[4,6,8,20] multiply(f, p)
+        z = f32[] constant(0); s = f32[4,6,8] reduce(m, z), dimensions={3}, to_apply=add; b = f32[4,6,8,20] broadcast(s), dimensions={0,1,2}
+        ROOT o = f32[4,6,8,20] add(m, b)""",
+    "reversed rows": """p = f32[4,6,8,20] parameter(0); v = f32[4,6,8,20] reverse(p), dimensions={3}; t = f32[4,6,8,20] tanh(v); z = f32[] constant(0)
+        s = f32[4,6,8] reduce(t, z), dimensions={3}, to_apply=add; b = f32[4,6,8,20] broadcast(s), dimensions={0,1,2}; ROOT o = f32[4,6,8,20] add(t, b)""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_shapes(name):
+    compiled = check(module(SHAPED[name]), RNG.normal(size=(4, 6, 8, 20)).astype(np.float32), ulp=256)
+    assert len(compiled.steps) == 1
+
+
+APART = {
+    "another row": """p = f32[20,20] parameter(0); z = f32[] constant(0); s = f32[20] reduce(p, z), dimensions={1}, to_apply=add
+        b = f32[20,20] broadcast(s), dimensions={1}; ROOT o = f32[20,20] divide(p, b)""",
+    "reversed results": """p = f32[20,20] parameter(0); z = f32[] constant(0); s = f32[20] reduce(p, z), dimensions={1}, to_apply=add
+        v = f32[20] reverse(s), dimensions={0}; b = f32[20,20] broadcast(v), dimensions={0}; ROOT o = f32[20,20] divide(p, b)""",
+    "other lengths": """p = f32[20,20] parameter(0); z = f32[] constant(0); s = f32[20] reduce(p, z), dimensions={1}, to_apply=add
+        e = f32[20] exponential(s); t = f32[] reduce(e, z), dimensions={0}, to_apply=add; b = f32[20] broadcast(t), dimensions={}; ROOT o = f32[20] divide(e, b)""",
+    "a path out and back": """p = f32[20,20] parameter(0); z = f32[] constant(0); s = f32[20] reduce(p, z), dimensions={1}, to_apply=add
+        b = f32[20,20] broadcast(s), dimensions={0}; d = f32[20,20] subtract(p, b); v = f32[20,20] transpose(d), dimensions={1,0}; e = f32[20,20] exponential(v); m = f32[20,20] reverse(e), dimensions={0}
+        x = f32[20,20] tanh(d); ROOT o = f32[20,20] add(x, m)""",
+    "columns": """p = f32[20,20] parameter(0); z = f32[] constant(0); s = f32[20] reduce(p, z), dimensions={0}, to_apply=add
+        b = f32[20,20] broadcast(s), dimensions={1}; ROOT o = f32[20,20] divide(p, b)""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_stays_apart(name):
+    compiled = check(module(APART[name]), RNG.normal(size=(20, 20)).astype(np.float32), ulp=512)
+    assert len(compiled.steps) > 1
+
+
+def test_long_rows_stay_apart_if_much_must_be_kept():
+    compiled = check(program("softmax", 3, 20_000), *arguments("softmax", 3, 20_000), ulp=64)
+    assert len(compiled.steps) > 1
+    (group,) = (g for g in compiled.groups if g.kind == "row")
+    assert any("to keep" in r for r in group.reasons)
+
+
+def test_integers():
+    lines = """p = s32[30,60] parameter(0); z = s32[] constant(7); s = s32[30] reduce(p, z), dimensions={1}, to_apply=add
+        x = s32[30] reduce(p, z), dimensions={1}, to_apply=maximum; a = s32[30] add(s, x); b = s32[30,60] broadcast(a), dimensions={0}
+        ROOT o = s32[30,60] subtract(p, b)"""
+    compiled = check(module(lines, "s32"), RNG.integers(-(2**31), 2**31, (30, 60)).astype(np.int32))
+    assert len(compiled.steps) == 1

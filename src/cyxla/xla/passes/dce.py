@@ -57,6 +57,8 @@ def _sweep(computation: Computation, effects: dict[Computation, bool]) -> bool:
     for ins in dead:  # all at once: the readers of what is dead are dead too
         for o in ins.operands:
             o.users.pop(ins, None)
+            if o in live:
+                computation.changed.append(o)
         del computation.instructions[ins]
     if dead:
         for ins in computation.instructions:

@@ -26,6 +26,7 @@ from cyxla.xla.passes import (
     expand_constant,
     expand_convolution,
     expand_dot,
+    expand_dynamic,
     expand_empty,
     expand_layout,
     expand_narrow,
@@ -42,6 +43,7 @@ from cyxla.xla.service import CompileOptions
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", inline.run),
+    ("expand_dynamic", expand_dynamic.run),
     ("expand_constant", expand_constant.run),
     ("expand_empty", expand_empty.run),
     ("expand_collectives", expand_collectives.run),

@@ -28,7 +28,8 @@ BODIES = {
     ),
     "rows": (
         "s32[]",
-        "q = f32[<=6] reduce(d, zero), dimensions={1}, to_apply=add ROOT r = s32[] get-dimension-size(q), dimensions={0}",
+        "q = f32[<=6] reduce(d, zero), dimensions={1}, to_apply=add "
+        "ROOT r = s32[] get-dimension-size(q), dimensions={0}",
     ),
     "two sizes": (
         "f32[]",

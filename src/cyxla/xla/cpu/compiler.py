@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class CpuCompiler(Compiler):
         if found is None:
             return None
         manifest = Manifest.from_json(found.manifest)
-        return CpuExecutable(module, native.load(found.path), manifest, found.constants, options)
+        return _executable(module, native.load(found.path), manifest, found.constants, options)
 
     def _build(self, module: HloModule, options: CompileOptions, dump: Dump, target: _Target) -> CpuExecutable:
         from cyxla.xla.cpu.lowering import run_passes
@@ -114,16 +114,17 @@ def _executable(
     module: HloModule,
     library: native.Library,
     manifest: Manifest,
-    constants: Sequence[memoryview],
+    constants: Sequence[Any],
     options: CompileOptions,
-    called: Sequence[Instruction],
+    called: Sequence[Instruction] = (),
 ) -> CpuExecutable:
-    if not called:
+    border = (*module.parameters, module.entry.root)
+    if not called and all(leaf.is_array for ins in border for leaf in ins.shape.leaves()):
         return CpuExecutable(module, library, manifest, constants, options)
-    from cyxla.xla.cpu.python_calls import CallingExecutable, PythonCalls
+    from cyxla.xla.cpu.python_calls import HostedExecutable, PythonCalls
 
-    calls = PythonCalls(called, options)
-    return CallingExecutable(module, library, manifest, constants, options, calls=calls)
+    calls = PythonCalls(called, options) if called else None
+    return HostedExecutable(module, library, manifest, constants, options, calls=calls)
 
 
 def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:

@@ -95,8 +95,8 @@ class CpuExecutable(Program, Executable):
         super().__init__(
             library,
             ENTRY,
-            [_spec(leaf) for shape in self._given for leaf in shape.leaves()],
-            [_spec(leaf) for leaf in root.leaves()],
+            [_spec(leaf) for shape in self._given for leaf in shape.leaves() if leaf.is_array],
+            [_spec(leaf) for leaf in root.leaves() if leaf.is_array],
             _trees([root])[0],
             parameters=[trees[k] for k in self._free],
             bound=fixed,
@@ -193,13 +193,18 @@ def _addresses(names: Sequence[str], calls: PythonCalls | None) -> list[int]:
 
 
 def _trees(shapes: Sequence[Shape]) -> list[Any]:
-    """For each shape, the numbers of its leaves, nested as its tuples are; numbers run on from shape to shape."""
+    """For each shape, the numbers of its arrays, nested as its tuples are; they run on from shape to shape.
+
+    A token is an empty tuple.
+    """
     count = 0
 
     def tree(shape: Shape) -> Any:
         nonlocal count
         if shape.is_tuple:
             return tuple([tree(e) for e in shape.elements])
+        if not shape.is_array:
+            return ()
         count += 1
         return count - 1
 
@@ -209,6 +214,8 @@ def _trees(shapes: Sequence[Shape]) -> list[Any]:
 def _flat(tree: Any, value: Any) -> list[tuple[int, Any]]:
     if isinstance(tree, int):
         return [(tree, value)]
+    if not tree:
+        return []
     if len(value) != len(tree):
         raise InvalidArgumentError(f"expected a tuple of {len(tree)}, got one of {len(value)}")
     return [pair for part, v in zip(tree, value, strict=True) for pair in _flat(part, v)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cyxla import config
 from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.types import ElementType
 from cyxla.xla.cpu import emit_topk
 from cyxla.xla.cpu import kernels as _kernels  # registers the emitters
 from cyxla.xla.cpu.buffers import Buffers, assign
@@ -154,9 +155,13 @@ def _scheduled(module: HloModule) -> Iterator[tuple[Computation, int]]:
 
 
 def _check_interface(module: HloModule) -> None:
-    """Arguments and results have to be arrays of known sizes."""
+    """Arguments and results have to be arrays of known sizes, or tokens."""
     for ins in (*module.entry.parameters, module.entry.root):
-        wrong = [leaf for leaf in ins.shape.leaves() if not leaf.is_array or leaf.is_dynamic]
+        wrong = [
+            leaf
+            for leaf in ins.shape.leaves()
+            if not (leaf.is_array or leaf.dtype is ElementType.TOKEN) or leaf.is_dynamic
+        ]
         if wrong:
             raise UnimplementedError(f"{wrong[0]} as argument or result of native code", where=repr(ins))
 

@@ -1,4 +1,4 @@
-"""Custom calls that native code hands back to Python: the functions given to `register_custom_call`."""
+"""Programs with Python around native code: custom calls that it hands back, and tokens, of which it knows nothing."""
 
 from __future__ import annotations
 
@@ -101,12 +101,20 @@ def _misfit(ins: Instruction) -> ShapeError:
     return ShapeError(f"the function of custom-call target {target!r} did not return {ins.shape}", where=repr(ins))
 
 
-class CallingExecutable(CpuExecutable):
-    """A program that calls Python while it runs; what a function raises comes out of the call."""
+class HostedExecutable(CpuExecutable):
+    """A program that takes or gives tokens, or calls Python while it runs."""
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        """Run; see `Executable`."""
-        assert self._calls is not None
+        """Run; see `Executable`. What a function raises comes out of the call."""
+        if len(args) == len(self.inputs):  # else the launcher says what is wrong
+            args = tuple([_without_tokens(s, a) for s, a in zip(self.inputs, args, strict=True)])
+        if out is not None:
+            out = _without_tokens(self.outputs, out)
+        return _with_tokens(self.outputs, self._run(args, out))
+
+    def _run(self, args: tuple[Any, ...], out: Any) -> Any:
+        if self._calls is None:
+            return super().__call__(*args, out=out)
         failed = self._calls.failed
         failed.error = None
         try:
@@ -117,3 +125,18 @@ class CallingExecutable(CpuExecutable):
             if error is None:
                 raise
             raise error from None
+
+
+def _without_tokens(shape: Shape, value: Any) -> Any:
+    """Put an empty tuple in the place of each token; what does not fit stays for the launcher to refuse."""
+    if shape.is_tuple:
+        if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
+            return value
+        return tuple([_without_tokens(s, v) for s, v in zip(shape.elements, value, strict=True)])
+    return value if shape.is_array else ()
+
+
+def _with_tokens(shape: Shape, value: Any) -> Any:
+    if shape.is_tuple:
+        return tuple([_with_tokens(s, v) for s, v in zip(shape.elements, value, strict=True)])
+    return value if shape.is_array else TOKEN_VALUE

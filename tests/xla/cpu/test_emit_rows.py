@@ -168,8 +168,20 @@ def test_what_stays_apart(name):
     assert len(compiled.steps) > 1
 
 
-def test_long_rows_stay_apart_if_much_must_be_kept():
-    compiled = check(program("softmax", 3, 20_000), *arguments("softmax", 3, 20_000), ulp=64)
+@pytest.mark.parametrize("columns", [8300, 20_000, 20_001])
+def test_long_rows_keep_their_values_where_a_result_will_be(columns):
+    for name in ("softmax", "softmax and its largest", "root mean square of a sum"):
+        args, text = arguments(name, 3, columns), program(name, 3, columns)
+        together = check(text, *args, ulp=64)
+        assert len(together.steps) == 1
+        for a, b in zip(together(*args), build(text, apart=True)(*args), strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name,dtype", [("sines of rows", "f32"), ("softmax", "bf16")])
+def test_long_rows_stay_apart_if_there_is_no_room(name, dtype):
+    compiled = build(program(name, 3, 20_000, dtype))
+    assert all(np.isfinite(out.astype(np.float32)).all() for out in compiled(*arguments(name, 3, 20_000, dtype)))
     assert len(compiled.steps) > 1
     (group,) = (g for g in compiled.groups if g.kind == "row")
     assert any("to keep" in r for r in group.reasons)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from cyxla.xla.cpu import cost, emit_scalar
+from cyxla.xla.cpu import cost, emit_scalar, scalar
 from cyxla.xla.cpu.accumulate import Accumulator, accumulator
 from cyxla.xla.cpu.boxes import Region, Store, lower, split_region
 from cyxla.xla.cpu.emit_loop import describe
@@ -201,7 +201,7 @@ def _keep(passes: Passes, varying: set[Node], length: int) -> None:
     """Choose what is costly and needed in several passes; all of it has to find a place."""
     first: dict[Node, int] = {}
     effort: dict[Node, int] = {}
-    kept: dict[Node, None] = {}
+    kept: dict[Node, int] = {}  # and the last pass that reads it
     for p, one in enumerate(passes.passes):
         stack = one.roots()
         while stack:
@@ -209,16 +209,38 @@ def _keep(passes: Passes, varying: set[Node], length: int) -> None:
             if node not in varying or first.get(node) == p:
                 continue
             if node in first and _effort(node, varying, effort) > cost.CHEAP_FLOPS:
-                kept[node] = None
+                kept[node] = p
             else:
                 first[node] = min(first.get(node, p), p)
                 stack += node.operands
     size = 0
-    for node in kept:
-        size += length * (8 if node.dtype.itemsize > 4 else 4)
+    for node, last in kept.items():
         passes.kept_from[node] = first[node]
-    if size > _BUFFER_BYTES:
-        raise _NotByRowsError(f"{size} bytes to keep of each row")
+        nbytes = length * (8 if node.dtype.itemsize > 4 else 4)
+        if size + nbytes <= _BUFFER_BYTES:
+            size += nbytes
+            continue
+        host = _host(passes, node, last)
+        if host is None:
+            raise _NotByRowsError(f"{nbytes} bytes to keep of each row")
+        passes.hosts[node] = host
+
+
+def _host(passes: Passes, node: Node, last: int) -> Store | None:
+    """A result of the row that is written after a value is last read, and can hold it until then."""
+    if scalar.storage_type(node.dtype) != scalar.register_type(node.dtype):
+        return None
+    for one in passes.passes[last:]:
+        patched = any(_has_twin(n) for n in reachable(one.roots(), (), passes.kept_from)[0])
+        for store in () if patched else one.stores:  # a loop that runs twice must find what it reads
+            whole = store.dtype is node.dtype and store.form.coefficient(passes.inner[0]) == 1
+            if whole and store not in passes.hosts.values():
+                return store
+    return None
+
+
+def _has_twin(node: Node) -> bool:
+    return node.kind == "apply" and scalar.slow_twin(node.data.opcode, node.operands[0].dtype) is not None
 
 
 def _effort(node: Node, varying: set[Node], known: dict[Node, int]) -> int:

@@ -81,6 +81,7 @@ class _Merger:
         self.position = {d: n for n, d in enumerate(ordered)}
         self.clusters = {d: _Cluster([d], self._rows(d), n, n) for d, n in self.position.items()}
         self._asked: dict[tuple[Draft, Rows], dict[Instruction, str] | None] = {}
+        self._bodies: dict[Draft, tuple[set[Instruction], float]] = {}
 
     def run(self) -> list[list[Draft]]:
         """Join along the edges from the first group to the last and back; then those that read the same array."""
@@ -117,19 +118,25 @@ class _Merger:
             return ""
         if any(self._crosses(a, b, rows) for a, b in ((one, other), (other, one))):
             return "it reads elements of other rows"
-        body = {i for d in drafts for i in d.inside if cost.flops(i) or i.opcode == "reduce"}
-        if len(body) > MAX_BODY:
+        if len(set().union(*(self._body(d)[0] for d in drafts))) > MAX_BODY:
             return f"more than {MAX_BODY} instructions"
         if self._buffers(drafts) > MAX_BUFFERS:
             return f"more than {MAX_BUFFERS} arrays"
         points = rows[0] * rows[1]
-        ns = sum(cost.element_ns(d.inside) for d in drafts) * points + cost.memory_ns(points * 4)
+        ns = sum(self._body(d)[1] for d in drafts) * points + cost.memory_ns(points * 4)
         wanted = min(int(ns / _PART_NS), _MAX_PARTS)
         if wanted >= 2 and rows[0] < wanted:
             return "too few rows for all cores"
         if self._leads(one, other) or self._leads(other, one):
             return "a path leads out and back"
         return None
+
+    def _body(self, draft: Draft) -> tuple[set[Instruction], float]:
+        """The instructions of a draft that compute something, and the ns of one element of each."""
+        if draft not in self._bodies:
+            body = {i for i in draft.inside if cost.flops(i) or i.opcode == "reduce"}
+            self._bodies[draft] = (body, cost.element_ns(draft.inside))
+        return self._bodies[draft]
 
     def _buffers(self, drafts: Iterable[Draft]) -> int:
         members = set(drafts)

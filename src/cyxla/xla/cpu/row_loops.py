@@ -57,6 +57,8 @@ class Passes:
         The reductions' results.
     kept_from : dict of Node to int
         What later passes read from a buffer, and the pass that fills it.
+    hosts : dict of Node to Store
+        Those of them that lie where a result will be written, for want of room on the stack.
     """
 
     body: Body
@@ -66,6 +68,7 @@ class Passes:
     by_row: list[Store]
     given: dict[Node, int]
     kept_from: dict[Node, int] = field(default_factory=dict)
+    hosts: dict[Node, Store] = field(default_factory=dict)
     dropped: set[Atom] = field(default_factory=set)
 
     def add(self, sums: dict[int, Sum], stores: list[Store]) -> None:
@@ -85,7 +88,7 @@ class _Writer:
         self.inner, self.trip = passes.inner
         self.blocks = Blocks.of(self.trip, blocked=self.trip > WHOLE, overlap=False)
         self.place = f"{BASE} + {INNER}" if self.trip > WHOLE else INNER
-        self.buffers = {node: self.names.name("w") for node in passes.kept_from}
+        self.buffers = {node: self.names.name("w") for node in passes.kept_from if node not in passes.hosts}
         self.results = {n: self.names.name("x") for p in passes.passes for n in p.sums}
         self.slots: set[int] = set()
 
@@ -119,10 +122,17 @@ class _Writer:
         self._prepare(nest, len(lead))
         known = {n for n, p in self.passes.kept_from.items() if p < number}
         for node in known:
-            nest.set_given(node, f"{self.buffers[node]}[{self.place}]", nest.depth)
+            nest.set_given(node, self.kept(node, nest), nest.depth)
         roots = [*one.roots(), *(s.init for s in one.sums.values())]
         self._write(nest, roots, one.stores, known)
         return nest
+
+    def kept(self, node: Node, nest: Nest) -> str:
+        """Where the element of a kept value lies."""
+        if node in self.buffers:
+            return f"{self.buffers[node]}[{self.place}]"
+        host = self.passes.hosts[node]
+        return f"r{host.slot}[{nest.form(host.form)}]"
 
     def _last(self, levels: list[Level]) -> Nest:
         nest = Nest(self.passes.body, levels, self.names, scalar=True)
@@ -183,7 +193,7 @@ class _Writer:
     def _is_streamed(self) -> bool:
         stores = [s for p in self.passes.passes for s in p.stores]
         contiguous = all(s.form.coefficient(self.inner) == 1 for s in stores)
-        return self.shell.streamed and bool(stores) and contiguous and self.trip >= 256
+        return self.shell.streamed and not self.passes.hosts and bool(stores) and contiguous and self.trip >= 256
 
 
 @dataclass
@@ -213,7 +223,7 @@ class _Loop:
         lines: list[str] = []
         for node, p in self.owner.passes.kept_from.items():
             if p == self.number:
-                lines.append(f"{self.owner.buffers[node]}[{self.owner.place}] = {nest.text(node)};")
+                lines.append(f"{self.owner.kept(node, nest)} = {nest.text(node)};")
         for s in self.one.stores:
             lines.append(self._store(s, writer, after, trip))
         updates: list[str] = []
@@ -239,6 +249,9 @@ class _Loop:
             return None
         if element in self.owner.buffers:
             return self.owner.buffers[element] + (f" + {BASE}" if self.owner.trip > WHOLE else "")
+        if element in self.owner.passes.hosts:
+            host = self.owner.passes.hosts[element]
+            return f"&r{host.slot}[{self.nest.block_start(host.form)}]"
         if element.kind == "load" and element.dtype is s.acc.kept and element.data[1].coefficient(self.nest.inner) == 1:
             return f"&p{element.data[0]}[{self.nest.block_start(element.data[1])}]"
         return None

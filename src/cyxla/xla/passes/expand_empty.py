@@ -35,9 +35,9 @@ def run(module: HloModule) -> bool:
 
 def _replacement(ins: Instruction) -> Instruction | None:
     shape, write = ins.shape, Writer(ins.computation)
-    if ins.opcode in _SOURCES or ins.has_side_effect or ins.shape.is_dynamic:
+    if ins.opcode in _SOURCES or shape.is_dynamic:
         return None
-    if shape.is_array and shape.size == 0:
+    if shape.is_array and shape.size == 0 and not ins.has_side_effect:
         return write.reshape(write.constant([], shape.dtype), shape.dims)
     if ins.opcode == "reduce" and ins.operands[0].shape.size == 0:
         starts = ins.operands[len(ins.operands) // 2 :]

@@ -23,47 +23,57 @@ static inline cyx_c64 cyx_subtract_c64(cyx_c64 a, cyx_c64 b) { return cyx_c64_of
 
 static inline cyx_c128 cyx_subtract_c128(cyx_c128 a, cyx_c128 b) { return cyx_c128_of(a.re - b.re, a.im - b.im); }
 
-static inline cyx_c64 cyx_multiply_c64(cyx_c64 a, cyx_c64 b) {
-  return cyx_c64_of(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+/* -x, hidden from gcc, which would make a fused operation of a difference and a sum of products side by side. */
+static inline CYX_ALWAYS float cyx_minus_c64(float x) { return cyx_from_bits_f32(cyx_bits_f32(x) ^ 0x80000000u); }
+
+static inline CYX_ALWAYS double cyx_minus_c128(double x) { return cyx_from_bits_f64(cyx_bits_f64(x) ^ 1ull << 63); }
+
+static inline CYX_ALWAYS cyx_c64 cyx_multiply_c64(cyx_c64 a, cyx_c64 b) {
+  return cyx_c64_of(a.re * b.re + a.im * cyx_minus_c64(b.im), a.re * b.im + a.im * b.re);
 }
 
-static inline cyx_c128 cyx_multiply_c128(cyx_c128 a, cyx_c128 b) {
-  return cyx_c128_of(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+static inline CYX_ALWAYS cyx_c128 cyx_multiply_c128(cyx_c128 a, cyx_c128 b) {
+  return cyx_c128_of(a.re * b.re + a.im * cyx_minus_c128(b.im), a.re * b.im + a.im * b.re);
 }
 
 static inline cyx_c64 cyx_negate_c64(cyx_c64 z) { return cyx_c64_of(-z.re, -z.im); }
 
 static inline cyx_c128 cyx_negate_c128(cyx_c128 z) { return cyx_c128_of(-z.re, -z.im); }
 
-/* Smith's method, with the infinities of C99 annex G. */
-static inline cyx_c128 cyx_divide_c128(cyx_c128 a, cyx_c128 b) {
+/* A quotient that came out as NaN in both parts, as C99 annex G has it for infinities and zeros; without branches. */
+static inline CYX_ALWAYS cyx_c128 cyx_divide_mend_c128(cyx_c128 a, cyx_c128 b, double re, double im) {
   const double inf = __builtin_inf();
-  const int wide = __builtin_fabs(b.re) >= __builtin_fabs(b.im);
-  const double big = wide ? b.re : b.im, small = wide ? b.im : b.re;
-  const double ratio = small / big, scale = 1.0 / (big + small * ratio);
-  double re = (wide ? a.re + a.im * ratio : a.re * ratio + a.im) * scale;
-  double im = (wide ? a.im - a.re * ratio : a.im * ratio - a.re) * scale;
-  const int a_inf = __builtin_fabs(a.re) == inf || __builtin_fabs(a.im) == inf;
-  const int b_inf = __builtin_fabs(b.re) == inf || __builtin_fabs(b.im) == inf;
-  if (re != re && im != im) {
-    if (b.re == 0 && b.im == 0 && (a.re == a.re || a.im == a.im)) {
-      const double s = __builtin_copysign(inf, b.re);
-      re = s * a.re, im = s * a.im;
-    } else if (a_inf && !b_inf && b.re == b.re && b.im == b.im) {
-      const double x = __builtin_copysign(__builtin_fabs(a.re) == inf ? 1.0 : 0.0, a.re);
-      const double y = __builtin_copysign(__builtin_fabs(a.im) == inf ? 1.0 : 0.0, a.im);
-      re = inf * (x * b.re + y * b.im), im = inf * (y * b.re - x * b.im);
-    } else if (b_inf && !a_inf && a.re == a.re && a.im == a.im) {
-      const double x = __builtin_copysign(__builtin_fabs(b.re) == inf ? 1.0 : 0.0, b.re);
-      const double y = __builtin_copysign(__builtin_fabs(b.im) == inf ? 1.0 : 0.0, b.im);
-      re = 0.0 * (a.re * x + a.im * y), im = 0.0 * (a.im * x - a.re * y);
-    }
-  }
-  return cyx_c128_of(re, im);
+  const double p = __builtin_fabs(a.re), q = __builtin_fabs(a.im), r = __builtin_fabs(b.re), s = __builtin_fabs(b.im);
+  const double x = __builtin_copysign(p == inf ? 1.0 : 0.0, a.re), y = __builtin_copysign(q == inf ? 1.0 : 0.0, a.im);
+  const double z = __builtin_copysign(r == inf ? 1.0 : 0.0, b.re), w = __builtin_copysign(s == inf ? 1.0 : 0.0, b.im);
+  const double up_re = inf * (x * b.re + y * b.im), up_im = inf * (y * b.re - x * b.im);
+  const double down_re = 0.0 * (a.re * z + a.im * w), down_im = 0.0 * (a.im * z - a.re * w);
+  const double huge = __builtin_copysign(inf, b.re);
+  double re2 = ((p == inf) | (q == inf)) & (r < inf) & (s < inf) ? up_re : re;
+  double im2 = ((p == inf) | (q == inf)) & (r < inf) & (s < inf) ? up_im : im;
+  re2 = ((r == inf) | (s == inf)) & (p < inf) & (q < inf) ? down_re : re2;
+  im2 = ((r == inf) | (s == inf)) & (p < inf) & (q < inf) ? down_im : im2;
+  re2 = (r == 0) & (s == 0) ? huge * a.re : re2;
+  im2 = (r == 0) & (s == 0) ? huge * a.im : im2;
+  return cyx_c128_of((re != re) & (im != im) ? re2 : re, (re != re) & (im != im) ? im2 : im);
 }
 
-static inline cyx_c64 cyx_divide_c64(cyx_c64 a, cyx_c64 b) {
-  return cyx_c64_from_c128(cyx_divide_c128(cyx_c128_from_c64(a), cyx_c128_from_c64(b)));
+/* Smith's method. */
+static inline CYX_ALWAYS cyx_c128 cyx_divide_c128(cyx_c128 a, cyx_c128 b) {
+  const int wide = __builtin_fabs(b.re) >= __builtin_fabs(b.im);
+  const double big = wide ? b.re : b.im, small = wide ? b.im : b.re;
+  const double first = wide ? a.re : a.im, second = wide ? a.im : a.re;
+  const double ratio = small / big, scale = 1.0 / (big + small * ratio);
+  const double im = wide ? second - first * ratio : first * ratio - second;
+  return cyx_divide_mend_c128(a, b, (first + second * ratio) * scale, im * scale);
+}
+
+/* Products of two floats are exact in double and their squares do not overflow, so the plain formula will do. */
+static inline CYX_ALWAYS cyx_c64 cyx_divide_c64(cyx_c64 x, cyx_c64 y) {
+  const cyx_c128 a = cyx_c128_from_c64(x), b = cyx_c128_from_c64(y);
+  const double scale = 1.0 / (b.re * b.re + b.im * b.im);
+  const double re = (a.re * b.re + a.im * b.im) * scale, im = (a.im * b.re - a.re * b.im) * scale;
+  return cyx_c64_from_c128(cyx_divide_mend_c128(a, b, re, im));
 }
 
 static inline double cyx_abs_c128(cyx_c128 z) { return cyx_hypot_f64(z.re, z.im); }

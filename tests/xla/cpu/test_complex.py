@@ -1,0 +1,69 @@
+"""Complex arithmetic agrees with the oracle at infinities, NaNs, zeros and the ends of the range."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from differential import agree
+
+import cyxla
+
+PARTS = {
+    "c64": [0.0, -0.0, 1.0, -3.0, 1e-41, -3e38, np.inf, -np.inf, np.nan],
+    "c128": [0.0, -0.0, 1.0, -3.0, 1e-300, -1e300, np.inf, -np.inf, np.nan],
+}
+INF, NAN = np.inf, np.nan
+# (a, b, a / b) by C99 annex G
+QUOTIENTS = [
+    (complex(1, 2), complex(0, 0), complex(INF, INF)),
+    (complex(1, -2), complex(-0.0, 0), complex(-INF, INF)),
+    (complex(0, 0), complex(0, 0), complex(NAN, NAN)),
+    (complex(INF, 1), complex(1, 1), complex(INF, -INF)),
+    (complex(INF, INF), complex(1, 2), complex(INF, NAN)),
+    (complex(1, 2), complex(INF, INF), complex(0, 0)),
+    (complex(1, 2), complex(INF, NAN), complex(0, 0)),
+    (complex(NAN, 1), complex(1, 1), complex(NAN, NAN)),
+    (complex(6, 8), complex(0, 2), complex(4, -3)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_products_are_not_fused(dtype):
+    kind, real = {"c64": (np.complex64, np.float32), "c128": (np.complex128, np.float64)}[dtype]
+    parts = np.array(list(product(PARTS[dtype], repeat=4)))
+    x, y = (np.ascontiguousarray(parts[:, k : k + 2]).astype(real).reshape(-1).view(kind) for k in (0, 2))
+    n = len(x)
+    text = (
+        f"HloModule m\nENTRY e {{ x = {dtype}[{n}] parameter(0) y = {dtype}[{n}] parameter(1) "
+        f"ROOT r = {dtype}[{n}] multiply(x, y) }}"
+    )
+    with np.errstate(all="ignore"):
+        agree(text, x, y, ulp=0)
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_quotients_without_a_value(dtype):
+    kind = {"c64": np.complex64, "c128": np.complex128}[dtype]
+    x, y, want = (np.array([q[k] for q in QUOTIENTS] * 4, kind) for k in range(3))
+    n = len(x)
+    text = (
+        f"HloModule m\nENTRY e {{ x = {dtype}[{n}] parameter(0) y = {dtype}[{n}] parameter(1) "
+        f"ROOT q = {dtype}[{n}] divide(x, y) }}"
+    )
+    got = cyxla.compile(text)(x, y)
+    np.testing.assert_allclose(got.real, want.real, rtol=1e-6)
+    np.testing.assert_allclose(got.imag, want.imag, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_division_of_random_numbers(dtype):
+    rng = np.random.default_rng(0)
+    kind = {"c64": np.complex64, "c128": np.complex128}[dtype]
+    n = 1000
+    x, y = ((rng.standard_normal(n) + 1j * rng.standard_normal(n)).astype(kind) for _ in range(2))
+    text = (
+        f"HloModule m\nENTRY e {{ x = {dtype}[{n}] parameter(0) y = {dtype}[{n}] parameter(1) "
+        f"ROOT q = {dtype}[{n}] divide(x, y) }}"
+    )
+    got, want = cyxla.compile(text)(x, y), x.astype(np.complex128) / y.astype(np.complex128)
+    assert np.max(np.abs(got - want) / np.abs(want)) < (1e-7 if dtype == "c64" else 1e-15)

@@ -8,7 +8,8 @@ them one after the other, the last one first; real transforms use the complex pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import isqrt, log2, pi, prod
 
 from cyxla.xla.cpu import cost, scalar
@@ -20,6 +21,7 @@ from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import Instruction
 
 _POINT_NS = 1.5  # a point of a pass
+TOGETHER = 8
 UNROLLED = 16  # factors up to this have their inner sums written out by the compiler
 
 
@@ -53,11 +55,25 @@ class _Axis:
     def count(self) -> int:
         return self.outer * self.step
 
+    @property
+    def together(self) -> int:
+        """How many neighbouring lines are done at once where lines are units."""
+        return next(w for w in (TOGETHER, 4, 2, 1) if self.step % w == 0)
+
 
 @emits("fft")
-def fft(ins: Instruction) -> Step:
-    """The kernel of one transform; a unit is everything that one element of the leading dimensions holds."""
-    return _Transform(ins).step()
+def fft(ins: Instruction) -> list[Step]:
+    """The kernels of one transform; a unit is all that one element of the leading dimensions holds, or one line."""
+    return _Transform(ins).steps()
+
+
+def _between(ins: Instruction) -> Value:
+    """The array between two dimensions: the result of an instruction that stands in no computation."""
+    twin = object.__new__(Instruction)
+    twin.opcode, twin.shape, twin.operands, twin.attrs = ins.opcode, ins.shape, (), ins.attrs
+    twin.called, twin.computation, twin.name, twin.metadata = (), ins.computation, "", ()
+    twin.extras, twin.users, twin.control_predecessors = {}, {}, ()
+    return Value(twin)
 
 
 class _Transform:
@@ -79,13 +95,44 @@ class _Transform:
 
     # --- the kernel -------------------------------------------------------------------------------------------------
 
-    def step(self) -> Step:
-        reads = [resolve(self.ins.operands[0])]
+    def steps(self) -> list[Step]:
+        """One kernel, or one for each dimension where few transforms have many lines."""
         points = prod(self.lengths)
         ns = self.batch * points * max(1.0, log2(max(points, 2)) / 2) * _POINT_NS
-        units = max(1, self.batch)
+        read, result = resolve(self.ins.operands[0]), Value(self.ins)
+        rank = len(self.lengths)
+        if rank == 1 or self.kind == "IRFFT" or cost.tasks(ns, 1 << 20) < 4 * self.batch:
+            return [self._step(read, result, max(1, self.batch), ns, self._unit)]
+        between = [_between(self.ins) for _ in range(rank - 1)]
+        values, rows = [read, *between, result], prod(self.dims_out[:-1])
+        memory, width = memory_type(self.complex), self.dims_out[-1]
+
+        def first(c: KernelWriter) -> None:
+            c.line(f"{memory} *const out = ({memory} *)bufs[1] + u * {width};")
+            self._first(c, 1)
+
+        found = [self._step(values[0], values[1], self.batch * rows, ns / rank, first)]
+        for n, axis in enumerate(self._others(), 1):
+
+            def other(c: KernelWriter, axis: _Axis = axis) -> None:
+                c.line(f"{memory} *const out = bufs[1];")
+                self._together(c, axis)
+
+            units = self.batch * axis.count // axis.together
+            step = self._step(values[n], values[n + 1], units, ns / rank, other)
+            found.append(replace(step, must_alias=((0, 0),)))
+        return found
+
+    def _others(self) -> list[_Axis]:
+        """All dimensions but the last, backwards."""
+        steps = strides(self.work_dims)
+        return [
+            _Axis(self.lengths[d], steps[d], prod(self.work_dims[:d])) for d in range(len(self.lengths) - 2, -1, -1)
+        ]
+
+    def _step(self, read: Value, write: Value, units: int, ns: float, unit: Callable[[KernelWriter], None]) -> Step:
         tasks = cost.tasks(ns, units)
-        c = KernelWriter(reads, [Value(self.ins)])
+        c = KernelWriter([read], [write])
         c.line(f"typedef {self.c} KERNEL_c;")
         for n in self.distinct:
             for r in dict.fromkeys(factors(n)):
@@ -105,23 +152,22 @@ class _Transform:
                 at += n
             c.line(f"{self.c} *const work = x + {at}; (void)work; (void)y;")
             with c.block(f"for (int64_t u = begin * {units} / {tasks}; u < end * {units} / {tasks}; ++u)"):
-                self._unit(c)
+                unit(c)
             c.line("return CYX_OK;")
-        return Step(Kernel(c.text(), tasks, ns, tasks * self.scratch, "fft"), tuple(reads), (Value(self.ins),))
+        return Step(Kernel(c.text(), tasks, ns, tasks * self.scratch, "fft"), (read,), (write,))
 
     @property
     def scratch(self) -> int:
         """Bytes of a task: two lines, the tables, and perhaps a copy of the operand to work in."""
         points = 2 * self.longest + sum(self.distinct)
+        points += TOGETHER * self.longest if len(self.lengths) > 1 and self.kind != "IRFFT" else 0
         points += prod(self.work_dims) if self.kind == "IRFFT" and len(self.lengths) > 1 else 0
         return -(-points * self.complex.itemsize // 64) * 64
 
     def _unit(self, c: KernelWriter) -> None:
         """All dimensions of one unit: the last one first, except that an inverse real transform ends with it."""
         size_in, size_out = prod(self.dims_in), prod(self.dims_out)
-        steps = strides(self.work_dims)
-        rank = len(self.lengths)
-        others = [_Axis(self.lengths[d], steps[d], prod(self.work_dims[:d])) for d in range(rank - 2, -1, -1)]
+        others = self._others()
         rows = prod(self.dims_out[:-1])
         memory = memory_type(self.complex)
         if self.kind == "IRFFT":
@@ -156,10 +202,26 @@ class _Transform:
     def _lines(self, c: KernelWriter, axis: _Axis, array: str) -> None:
         """One of the other dimensions, in place."""
         with c.block(f"for (int64_t l = 0; l < {axis.count}; ++l)"):
-            c.line(f"const int64_t at = l / {axis.step} * {axis.step * axis.length} + l % {axis.step};")
-            c.line(f"for (int64_t k = 0; k < {axis.length}; ++k) x[k] = {array}[at + k * {axis.step}];")
-            c.line(f"const KERNEL_c *const z = KERNEL_line{axis.length}(x, y, roots{axis.length});")
-            c.line(f"for (int64_t k = 0; k < {axis.length}; ++k) {array}[at + k * {axis.step}] = z[k];")
+            self._turn(c, axis, array, "l")
+
+    def _together(self, c: KernelWriter, axis: _Axis) -> None:
+        """Unit `u` of neighbouring lines, so that what is fetched along with an element is not fetched again."""
+        n, w = axis.length, axis.together
+        c.line(f"const int64_t line = u * {w}, at = line / {axis.step} * {axis.step * n} + line % {axis.step};")
+        with c.block(f"for (int64_t k = 0; k < {n}; ++k)"):
+            c.line(f"for (int64_t l = 0; l < {w}; ++l) work[l * {n} + k] = out[at + k * {axis.step} + l];")
+        with c.block(f"for (int64_t l = 0; l < {w}; ++l)"):
+            c.line(f"KERNEL_c *const own = work + l * {n}, *const z = KERNEL_line{n}(own, y, roots{n});")
+            c.line(f"if (z != own) __builtin_memcpy(own, z, {n} * sizeof *own);")
+        with c.block(f"for (int64_t k = 0; k < {n}; ++k)"):
+            c.line(f"for (int64_t l = 0; l < {w}; ++l) out[at + k * {axis.step} + l] = work[l * {n} + k];")
+
+    def _turn(self, c: KernelWriter, axis: _Axis, array: str, line: str) -> None:
+        """One line of them."""
+        c.line(f"const int64_t at = {line} / {axis.step} * {axis.step * axis.length} + {line} % {axis.step};")
+        c.line(f"for (int64_t k = 0; k < {axis.length}; ++k) x[k] = {array}[at + k * {axis.step}];")
+        c.line(f"const KERNEL_c *const z = KERNEL_line{axis.length}(x, y, roots{axis.length});")
+        c.line(f"for (int64_t k = 0; k < {axis.length}; ++k) {array}[at + k * {axis.step}] = z[k];")
 
     def _real_lines(self, c: KernelWriter, source: str, rows: int) -> None:
         """The last dimension of an inverse real transform: the upper half of a line mirrors the lower."""

@@ -77,6 +77,7 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     """Bring a copy of a module into the form that has kernels."""
     check_names(options.disabled_passes)
     _check_interface(module)
+    _check_nesting(module)
     dump.hlo("input", module)
     twin = clone(module)
     checked = config.get("VERIFY")
@@ -117,9 +118,7 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
         Names them all: opcode, types, why.
     """
     missing: dict[str, Instruction] = {}
-    for computation, nesting in _scheduled(module):
-        if nesting > MAX_NESTING:
-            raise UnimplementedError(f"native code for loops and branches nested deeper than {MAX_NESTING}")
+    for computation in _scheduled(module):
         for ins in computation.instructions:
             if ins.opcode in _NO_KERNEL or passes_on(ins):
                 continue
@@ -141,17 +140,27 @@ def _types(ins: Instruction) -> str:
     return ", ".join(dict.fromkeys(leaves)) or str(ins.shape)
 
 
-def _scheduled(module: HloModule) -> Iterator[tuple[Computation, int]]:
-    """The entry and the computations of loops and branches, and how many of those are around each."""
-    stack, seen = [(module.entry, 0)], {module.entry}
+def _scheduled(module: HloModule) -> Iterator[Computation]:
+    """The entry and the computations of loops and branches."""
+    stack, seen = [module.entry], {module.entry}
     while stack:
-        computation, nesting = stack.pop()
-        yield computation, nesting
+        computation = stack.pop()
+        yield computation
         for ins in computation.instructions:
             if ins.opcode in CONTROL_FLOW:
                 new = [c for c in ins.called if c not in seen]
                 seen.update(new)
-                stack += [(c, nesting + 1) for c in new]
+                stack += new
+
+
+def _check_nesting(module: HloModule) -> None:
+    """Refuse what the planner would not take before any pass spends time on it."""
+    depth: dict[Computation, int] = {}
+    for computation in module.post_order():
+        inner = [depth[c] + (i.opcode in CONTROL_FLOW) for i in computation.instructions for c in i.called]
+        depth[computation] = max(inner, default=0)
+    if depth[module.entry] > MAX_NESTING:
+        raise UnimplementedError(f"native code for loops and branches nested deeper than {MAX_NESTING}")
 
 
 def _check_interface(module: HloModule) -> None:

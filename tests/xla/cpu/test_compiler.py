@@ -166,11 +166,6 @@ def test_a_chain_of_twenty_thousand():
     assert seconds < 30  # ten on an idle machine
 
 
-def test_tokens_are_no_results():
-    with pytest.raises(UnimplementedError, match="token"):
-        cyxla.compile("HloModule m\nENTRY e { ROOT t = token[] after-all() }")
-
-
 def test_a_dump_shows_every_stage(tmp_path, monkeypatch):
     monkeypatch.setenv("CYXLA_DUMP", str(tmp_path))
     text = """HloModule m

@@ -141,3 +141,25 @@ def test_fused_programs_compute_the_same(lines):
     text = f"HloModule m\n{ADD}ENTRY e {{\n" + lines.replace(";", "\n") + "\n}\n"
     inputs = [rng.normal(size=(4, 4)).astype(np.float32) for _ in range(2)]
     check(text, *inputs, ulp=400, near=1.0)
+
+
+def test_no_cycles_among_groups_of_rows():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        lines = ["v0 = f32[20,20] parameter(0)", "v1 = f32[20,20] parameter(1)", "z = f32[] constant(0.5)"]
+        for i in range(2, 40):
+            a, b = (f"v{rng.integers(max(0, i - 8), i)}" for _ in range(2))
+            lines += [
+                f"v{i}r = f32[20] reduce({b}, z), dimensions={{1}}, to_apply=f",
+                f"v{i}b = f32[20,20] broadcast(v{i}r), dimensions={{0}}",
+            ]
+            lines.append(f"v{i} = f32[20,20] " + str(rng.choice([
+                f"subtract({a}, v{i}b)", f"tanh({a})", f"multiply({a}, {b})", f"transpose({a}), dimensions={{1,0}}",
+                f"dot({a}, {b}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+            ])))  # fmt: skip
+        m = module(";".join([*lines, "ROOT t = (f32[20,20], f32[20,20]) tuple(v39, v30)"]))
+        done = {i for i in m.entry.instructions if i.opcode in ("parameter", "constant")}
+        for group in fuse(m.entry):
+            read = {resolve(o).instruction for i in group.instructions for o in i.operands}
+            assert read <= done | set(group.instructions)
+            done.update(group.outputs)

@@ -338,12 +338,11 @@ class Fuser:
         """Whether a group needs another, directly or through others; in doubt yes."""
         seen: set[Draft] = set()
         stack = [a]
-        lowest = min(self.number[o] for o in b.outputs)
         while stack:
             for d in [_final(d) for d in stack.pop().needs]:
                 if d is b or len(seen) > _MAX_VISITS:
                     return True
-                if d not in seen and max(self.number[o] for o in d.outputs) > lowest:
+                if d not in seen:
                     seen.add(d)
                     stack.append(d)
         return False

@@ -81,6 +81,7 @@ class _Merger:
         self.position = {d: n for n, d in enumerate(ordered)}
         self.clusters = {d: _Cluster([d], self._rows(d), n, n) for d, n in self.position.items()}
         self._asked: dict[tuple[Draft, Rows], dict[Instruction, str] | None] = {}
+        self._joint: list[_Cluster] = []
         self._bodies: dict[Draft, tuple[set[Instruction], float]] = {}
 
     def run(self) -> list[list[Draft]]:
@@ -110,6 +111,7 @@ class _Merger:
         joint = _Cluster(one.drafts + other.drafts, rows, min(one.low, other.low), max(one.high, other.high))
         for draft in joint.drafts:
             self.clusters[draft] = joint
+        self._joint = [c for c in self._joint if c not in (one, other)] + [joint]
 
     def _refusal(self, one: _Cluster, other: _Cluster, rows: Rows) -> str | None:
         """Why two groups stay apart; empty if they never could be one."""
@@ -157,7 +159,7 @@ class _Merger:
     def _leads(self, start: _Cluster, goal: _Cluster) -> bool:
         """Whether a group needs another through a third; in doubt yes."""
         seen: set[_Cluster] = set()
-        stack = [start]
+        stack, lowest = [start], self._lowest(goal)
         while stack:
             cluster = stack.pop()
             for draft in cluster.drafts:
@@ -165,12 +167,21 @@ class _Merger:
                     other = self.clusters[need]
                     if other is goal and cluster is not start:
                         return True
-                    if other not in (start, goal) and other not in seen and other.high > goal.low:
+                    if other not in (start, goal) and other not in seen and other.high > lowest:
                         seen.add(other)
                         stack.append(other)
             if len(seen) > _MAX_VISITS:
                 return True
         return False
+
+    def _lowest(self, goal: _Cluster) -> int:
+        """No group that ends here or before leads to another; joint groups can lead from early ones to late ones."""
+        lowest, changed = goal.low, True
+        while changed:
+            reaching = [c.low for c in self._joint if c.high > lowest > c.low]
+            changed = bool(reaching)
+            lowest = min([lowest, *reaching])
+        return lowest
 
     # ------------------------------------------------------------------------------------------------ siblings
     def _join_siblings(self) -> None:

@@ -259,8 +259,8 @@ def test_doctor_without_a_compiler(cyxla, monkeypatch):
     monkeypatch.setenv("CYXLA_CC", "none")
     status, out, _ = cyxla("doctor")
     assert (status, "none: install gcc" in out) == (0, True)
-    status, _, err = cyxla("doctor", "--self-test")
-    assert (status, err.startswith("cyxla doctor: ")) == (1, True)
+    status, out, _ = cyxla("doctor", "--self-test")
+    assert (status, "passed, evaluated" in out) == (0, True)
 
 
 @pytest.mark.parametrize("name, text", [("CYXLA_THREDS", "3"), ("CYXLA_THREADS", "none")])

@@ -23,10 +23,13 @@ from cyxla.xla.passes.pattern import AttrVar, Const, Op, Uniform, Var, full, spe
 from cyxla.xla.passes.rewrite import RewritePass
 
 DTYPES = [E.F32, E.S32, E.U8, E.PRED, E.F64, E.BF16, E.S8, E.U64, E.C64, E.F8E4M3FN]
-FUNCTIONS = "".join(
-    f"{o}_{t} {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT r = {t}[] {o}(a, b) }}\n"
-    for o, t in itertools.product(("add", "maximum", "minimum"), ("f32", "s32"))
-) + "last { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }\n"
+FUNCTIONS = (
+    "".join(
+        f"{o}_{t} {{ a = {t}[] parameter(0) b = {t}[] parameter(1) ROOT r = {t}[] {o}(a, b) }}\n"
+        for o, t in itertools.product(("add", "maximum", "minimum"), ("f32", "s32"))
+    )
+    + "last { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }\n"
+)
 
 # Programs for what random operands do not build: one a line, the entry's instructions.
 EXAMPLES = """
@@ -160,9 +163,13 @@ def spread_operands(pattern: Op) -> HloModule | None:
     dtype = next((t for t in (E.F32, E.S32, E.C64) if t in row.accepts), E.PRED)
     m = Maker(dtype)
     kinds = [E.PRED, E.F32, E.F32] if row.name == "select" else [dtype] * (row.arity[1] or 1)
-    parameters = [m.entry.add("parameter", attrs={"parameter_number": k}, shape=Shape.array(t, (3,))) for k, t in enumerate(kinds)]
+    parameters = [
+        m.entry.add("parameter", attrs={"parameter_number": k}, shape=Shape.array(t, (3,))) for k, t in enumerate(kinds)
+    ]
     wide = [m.entry.add("broadcast", [p], {"dimensions": (1,)}, shape=p.shape.with_dims((2, 3))) for p in parameters]
-    attrs = {"compare": {"direction": "LT"}, "reduce-precision": {"exponent_bits": 5, "mantissa_bits": 10}}.get(row.name, {})
+    attrs = {"compare": {"direction": "LT"}, "reduce-precision": {"exponent_bits": 5, "mantissa_bits": 10}}.get(
+        row.name, {}
+    )
     shape = infer_shape(row.name, wide, attrs, declared=Shape.array(E.S8, (2, 3)))
     m.entry.root = m.entry.add(row.name, wide, attrs, shape=shape)
     return m.module
@@ -199,7 +206,9 @@ def agree(before, after, seed, pain, ulp, floor=0.0):
         assert_same(np.asarray(g), np.asarray(w), shape.dtype, ulp, floor)
         if not ulp and shape.dtype.is_float:
             zero = np.asarray(w).astype(np.float64) == 0
-            np.testing.assert_array_equal(np.signbit(np.asarray(g).astype(np.float64))[zero], np.signbit(np.asarray(w).astype(np.float64))[zero])
+            np.testing.assert_array_equal(
+                np.signbit(np.asarray(g).astype(np.float64))[zero], np.signbit(np.asarray(w).astype(np.float64))[zero]
+            )
 
 
 NUMBERS = [pytest.param(n, id=str(r)) for n, r in enumerate(RULES)]
@@ -262,7 +271,9 @@ def test_what_would_change_bits_stays(line):
     assert not algebra.run(module)
 
 
-@pytest.mark.parametrize("narrow", [e for e in E if e.is_array and not e.is_complex and e.bits <= 16 and e is not E.F8E8M0FNU], ids=str)
+@pytest.mark.parametrize(
+    "narrow", [e for e in E if e.is_array and not e.is_complex and e.bits <= 16 and e is not E.F8E8M0FNU], ids=str
+)
 @pytest.mark.parametrize("wide", [E.S16, E.S32, E.U16, E.F16, E.BF16, E.F32, E.F64], ids=str)
 def test_lossless_is_so(narrow, wide):
     if not lossless(narrow, wide):
@@ -272,10 +283,14 @@ def test_lossless_is_so(narrow, wide):
     bits = np.arange(2 ** min(narrow.bits, 16), dtype=np.uint32).astype(f"u{narrow.itemsize}")
     values = (bits % 2 if narrow is E.PRED else bits).view(narrow.numpy_dtype)
     if narrow.is_integer and narrow.bits < 8:
-        values = np.arange(-(2 ** (narrow.bits - 1)) if narrow.is_signed else 0, 2 ** (narrow.bits - narrow.is_signed)).astype(narrow.numpy_dtype)
+        values = np.arange(
+            -(2 ** (narrow.bits - 1)) if narrow.is_signed else 0, 2 ** (narrow.bits - narrow.is_signed)
+        ).astype(narrow.numpy_dtype)
     with np.errstate(all="ignore"):
         back = convert_array(convert_array(values, wide), narrow)
-        same = (back.view(bits.dtype) == values.view(bits.dtype)) | (np.isnan(values.astype(np.float64)) & np.isnan(back.astype(np.float64)))
+        same = (back.view(bits.dtype) == values.view(bits.dtype)) | (
+            np.isnan(values.astype(np.float64)) & np.isnan(back.astype(np.float64))
+        )
     assert same.all()
 
 

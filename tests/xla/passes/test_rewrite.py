@@ -47,12 +47,16 @@ def test_commutative_operands_match_in_either_order(text):
 
 
 def test_operands_of_others_do_not():
-    m = parse_module("HloModule m\nENTRY e { x = s32[] parameter(0) z = s32[] constant(0) ROOT r = s32[] subtract(z, x) }")
+    m = parse_module(
+        "HloModule m\nENTRY e { x = s32[] parameter(0) z = s32[] constant(0) ROOT r = s32[] subtract(z, x) }"
+    )
     assert not RewritePass("p", [rule(x - 0, x)]).run(m)
 
 
 def test_a_variable_stands_for_one_instruction():
-    m = parse_module("HloModule m\nENTRY e { x = s32[] parameter(0) y = s32[] parameter(1) ROOT r = s32[] subtract(x, y) }")
+    m = parse_module(
+        "HloModule m\nENTRY e { x = s32[] parameter(0) y = s32[] parameter(1) ROOT r = s32[] subtract(x, y) }"
+    )
     assert not RewritePass("p", [rule(x - x, 0)]).run(m)
 
 
@@ -71,7 +75,9 @@ def test_inexact_rules_are_off_unless_asked_for():
 
 
 def test_a_rule_that_changes_the_shape_raises():
-    wrong = rule(op("negate", x), lambda m: m.root.computation.add("is-finite", [m.x], shape=m.x.shape.with_dtype(PRED)))
+    wrong = rule(
+        op("negate", x), lambda m: m.root.computation.add("is-finite", [m.x], shape=m.x.shape.with_dtype(PRED))
+    )
     with pytest.raises(ShapeError, match=r"negate\(x\)"):
         RewritePass("p", [wrong]).run(chain("negate", 1, F32))
 
@@ -90,7 +96,10 @@ def test_rules_that_undo_each_other_are_named_and_stopped(caplog):
 
 
 def test_a_rule_that_fits_what_it_writes_is_stopped(caplog):
-    grows = rule(op("negate", x), lambda m: m.root.computation.add("abs", [m.root.computation.add("negate", [m.x], shape=F32)], shape=F32))
+    grows = rule(
+        op("negate", x),
+        lambda m: m.root.computation.add("abs", [m.root.computation.add("negate", [m.x], shape=F32)], shape=F32),
+    )
     assert RewritePass("p", [grows]).run(chain("negate", 1, F32))
     assert "undo each other" in caplog.text
 
@@ -110,7 +119,9 @@ ENTRY e { x = f32[4] parameter(0) a = f32[4] negate(x) b = f32[4] negate(a)
 
 
 def test_dynamic_sizes_are_left_alone():
-    m = parse_module("HloModule m\nENTRY e { x = f32[<=4] parameter(0) a = f32[<=4] negate(x) ROOT b = f32[<=4] negate(a) }")
+    m = parse_module(
+        "HloModule m\nENTRY e { x = f32[<=4] parameter(0) a = f32[<=4] negate(x) ROOT b = f32[<=4] negate(a) }"
+    )
     assert not RewritePass("p", [rule(op("negate", -x), x)]).run(m)
 
 
@@ -139,7 +150,10 @@ def test_constants_merge_only_once():
     assert str(rule((x + c) + d, x + (c + d))) == "add(add(x, c), d) -> add(x, add(c, d))"
 
 
-@pytest.mark.parametrize("opcode, length, seconds", [("negate", 3000, 0.1), ("add", 3000, 0.1), ("negate", 20_000, 2.0), ("add", 20_000, 2.0)])
+@pytest.mark.parametrize(
+    "opcode, length, seconds",
+    [("negate", 3000, 0.1), ("add", 3000, 0.1), ("negate", 20_000, 2.0), ("add", 20_000, 2.0)],
+)
 def test_time_grows_with_the_program(opcode, length, seconds):
     m = chain(opcode, length, S32, zero if opcode == "add" else None)
     rules_of_algebra.run(chain(opcode, 3, S32, zero if opcode == "add" else None))

@@ -39,7 +39,17 @@ def entry(body: str, before: str = "") -> str:
     return f"HloModule m\n{before}ENTRY e {{ {body} }}"
 
 
-def loop(start=0, bound=10, step=1, way="LT", state="s32[], f32[4], f32[4]", extra="", results="j, x, a", read=2, value="exponential(x)") -> str:
+def loop(
+    start=0,
+    bound=10,
+    step=1,
+    way="LT",
+    state="s32[], f32[4], f32[4]",
+    extra="",
+    results="j, x, a",
+    read=2,
+    value="exponential(x)",
+) -> str:
     """A loop that adds up f(x), and how it is called."""
     return f"""HloModule loop
 body {{
@@ -72,29 +82,166 @@ ENTRY main {{
 
 # name: (pass, opcodes that go, opcodes that must be there, program)
 CASES = {
-    "folding": (constant_folding, "multiply reverse", "", entry("a = s32[3] constant({1, 2, 3}) b = s32[3] multiply(a, a) ROOT s = s32[3] reverse(b), dimensions={0}")),
-    "folding a reduction of an iota": (constant_folding, "reduce", "", entry("a = f32[9] iota(), iota_dimension=0 z = f32[] constant(0) ROOT s = f32[] reduce(a, z), dimensions={0}, to_apply=add", ADD)),
-    "equal": (cse, "", "", entry("x = f32[4] parameter(0) y = f32[4] parameter(1) a = f32[4] add(x, y) b = f32[4] add(y, x) ROOT r = f32[4] multiply(a, b)")),
-    "equal constants": (cse, "", "", entry("x = f32[2] parameter(0) a = f32[2] constant({1, 2}) b = f32[2] constant({1, 2}) c = f32[2] add(x, a) d = f32[2] add(x, b) ROOT r = f32[2] multiply(c, d)")),
-    "equal reductions": (cse, "", "", entry("x = f32[4] parameter(0) z = f32[] constant(0) a = f32[] reduce(x, z), dimensions={0}, to_apply=add b = f32[] reduce(x, z), dimensions={0}, to_apply=plus ROOT r = f32[] multiply(a, b)", ADD + ADD.replace("add {", "plus {"))),
-    "tuple": (tuple_simplifier, "tuple get-tuple-element", "", entry("x = f32[4] parameter(0) n = s32[] parameter(1) t = (f32[4], s32[]) tuple(x, n) a = f32[4] get-tuple-element(t), index=0 ROOT r = f32[4] negate(a)")),
-    "tuple of all elements": (tuple_simplifier, "tuple get-tuple-element", "parameter", entry("t = (f32[4], s32[]) parameter(0) a = f32[4] get-tuple-element(t), index=0 b = s32[] get-tuple-element(t), index=1 ROOT r = (f32[4], s32[]) tuple(a, b)")),
-    "part of a constant": (tuple_simplifier, "get-tuple-element", "constant", entry("t = (f32[2], s32[]) constant(({1, 2}, 3)) ROOT a = f32[2] get-tuple-element(t), index=0")),
-    "empty": (zero_sized, "exponential", "constant", entry("x = f32[0,4] parameter(0) ROOT y = f32[0,4] exponential(x)")),
-    "reshapes of both": (reshape_mover, "", "", entry("x = f32[2,3] parameter(0) y = f32[2,3] parameter(1) a = f32[6] reshape(x) b = f32[6] reshape(y) ROOT r = f32[6] add(a, b)")),
-    "transposes and a number": (reshape_mover, "", "", entry("x = f32[2,3] parameter(0) p = pred[2,3] parameter(1) a = f32[3,2] transpose(x), dimensions={1,0} q = pred[3,2] transpose(p), dimensions={1,0} c = f32[] constant(2) d = f32[3,2] broadcast(c), dimensions={} ROOT r = f32[3,2] select(q, a, d)")),
-    "a chain of transposes": (simplify, "transpose", "", entry("x = f32[2,3] parameter(0) a = f32[3,2] transpose(x), dimensions={1,0} b = f32[3,2] floor(a) c = f32[3,2] negate(b) ROOT r = f32[2,3] transpose(c), dimensions={1,0}")),
-    "known predicate": (conditional_simplifier, "conditional", "negate", entry("x = f32[4] parameter(0) p = pred[] constant(true) ROOT r = f32[4] conditional(p, x, x), true_computation=yes, false_computation=big", BRANCHES)),
-    "known number": (conditional_simplifier, "conditional", "tanh", entry("x = f32[4] parameter(0) p = s32[] constant(7) ROOT r = f32[4] conditional(p, x, x, x), branch_computations={yes, no, big}", BRANCHES)),
-    "one branch": (conditional_simplifier, "conditional", "tanh", entry("x = f32[4] parameter(0) p = s32[] parameter(1) ROOT r = f32[4] conditional(p, x), branch_computations={big}", BRANCHES)),
-    "tiny branches": (conditional_simplifier, "conditional", "select", entry("x = f32[4] parameter(0) p = pred[] parameter(1) ROOT r = f32[4] conditional(p, x, x), true_computation=yes, false_computation=no", BRANCHES)),
-    "tiny numbered branches": (conditional_simplifier, "conditional", "select", entry("x = f32[4] parameter(0) p = s32[] parameter(1) ROOT r = f32[4] conditional(p, x, x), branch_computations={yes, no}", BRANCHES)),
-    "tiny branches of tuples": (conditional_simplifier, "conditional", "select", entry("x = f32[4] parameter(0) p = pred[] parameter(1) ROOT r = (f32[4], f32[4]) conditional(p, x, x), true_computation=pair, false_computation=pair2", BRANCHES)),
+    "folding": (
+        constant_folding,
+        "multiply reverse",
+        "",
+        entry("a = s32[3] constant({1, 2, 3}) b = s32[3] multiply(a, a) ROOT s = s32[3] reverse(b), dimensions={0}"),
+    ),
+    "folding a reduction of an iota": (
+        constant_folding,
+        "reduce",
+        "",
+        entry(
+            "a = f32[9] iota(), iota_dimension=0 z = f32[] constant(0) ROOT s = f32[] reduce(a, z), dimensions={0}, to_apply=add",
+            ADD,
+        ),
+    ),
+    "equal": (
+        cse,
+        "",
+        "",
+        entry(
+            "x = f32[4] parameter(0) y = f32[4] parameter(1) a = f32[4] add(x, y) b = f32[4] add(y, x) ROOT r = f32[4] multiply(a, b)"
+        ),
+    ),
+    "equal constants": (
+        cse,
+        "",
+        "",
+        entry(
+            "x = f32[2] parameter(0) a = f32[2] constant({1, 2}) b = f32[2] constant({1, 2}) c = f32[2] add(x, a) d = f32[2] add(x, b) ROOT r = f32[2] multiply(c, d)"
+        ),
+    ),
+    "equal reductions": (
+        cse,
+        "",
+        "",
+        entry(
+            "x = f32[4] parameter(0) z = f32[] constant(0) a = f32[] reduce(x, z), dimensions={0}, to_apply=add b = f32[] reduce(x, z), dimensions={0}, to_apply=plus ROOT r = f32[] multiply(a, b)",
+            ADD + ADD.replace("add {", "plus {"),
+        ),
+    ),
+    "tuple": (
+        tuple_simplifier,
+        "tuple get-tuple-element",
+        "",
+        entry(
+            "x = f32[4] parameter(0) n = s32[] parameter(1) t = (f32[4], s32[]) tuple(x, n) a = f32[4] get-tuple-element(t), index=0 ROOT r = f32[4] negate(a)"
+        ),
+    ),
+    "tuple of all elements": (
+        tuple_simplifier,
+        "tuple get-tuple-element",
+        "parameter",
+        entry(
+            "t = (f32[4], s32[]) parameter(0) a = f32[4] get-tuple-element(t), index=0 b = s32[] get-tuple-element(t), index=1 ROOT r = (f32[4], s32[]) tuple(a, b)"
+        ),
+    ),
+    "part of a constant": (
+        tuple_simplifier,
+        "get-tuple-element",
+        "constant",
+        entry("t = (f32[2], s32[]) constant(({1, 2}, 3)) ROOT a = f32[2] get-tuple-element(t), index=0"),
+    ),
+    "empty": (
+        zero_sized,
+        "exponential",
+        "constant",
+        entry("x = f32[0,4] parameter(0) ROOT y = f32[0,4] exponential(x)"),
+    ),
+    "reshapes of both": (
+        reshape_mover,
+        "",
+        "",
+        entry(
+            "x = f32[2,3] parameter(0) y = f32[2,3] parameter(1) a = f32[6] reshape(x) b = f32[6] reshape(y) ROOT r = f32[6] add(a, b)"
+        ),
+    ),
+    "transposes and a number": (
+        reshape_mover,
+        "",
+        "",
+        entry(
+            "x = f32[2,3] parameter(0) p = pred[2,3] parameter(1) a = f32[3,2] transpose(x), dimensions={1,0} q = pred[3,2] transpose(p), dimensions={1,0} c = f32[] constant(2) d = f32[3,2] broadcast(c), dimensions={} ROOT r = f32[3,2] select(q, a, d)"
+        ),
+    ),
+    "a chain of transposes": (
+        simplify,
+        "transpose",
+        "",
+        entry(
+            "x = f32[2,3] parameter(0) a = f32[3,2] transpose(x), dimensions={1,0} b = f32[3,2] floor(a) c = f32[3,2] negate(b) ROOT r = f32[2,3] transpose(c), dimensions={1,0}"
+        ),
+    ),
+    "known predicate": (
+        conditional_simplifier,
+        "conditional",
+        "negate",
+        entry(
+            "x = f32[4] parameter(0) p = pred[] constant(true) ROOT r = f32[4] conditional(p, x, x), true_computation=yes, false_computation=big",
+            BRANCHES,
+        ),
+    ),
+    "known number": (
+        conditional_simplifier,
+        "conditional",
+        "tanh",
+        entry(
+            "x = f32[4] parameter(0) p = s32[] constant(7) ROOT r = f32[4] conditional(p, x, x, x), branch_computations={yes, no, big}",
+            BRANCHES,
+        ),
+    ),
+    "one branch": (
+        conditional_simplifier,
+        "conditional",
+        "tanh",
+        entry(
+            "x = f32[4] parameter(0) p = s32[] parameter(1) ROOT r = f32[4] conditional(p, x), branch_computations={big}",
+            BRANCHES,
+        ),
+    ),
+    "tiny branches": (
+        conditional_simplifier,
+        "conditional",
+        "select",
+        entry(
+            "x = f32[4] parameter(0) p = pred[] parameter(1) ROOT r = f32[4] conditional(p, x, x), true_computation=yes, false_computation=no",
+            BRANCHES,
+        ),
+    ),
+    "tiny numbered branches": (
+        conditional_simplifier,
+        "conditional",
+        "select",
+        entry(
+            "x = f32[4] parameter(0) p = s32[] parameter(1) ROOT r = f32[4] conditional(p, x, x), branch_computations={yes, no}",
+            BRANCHES,
+        ),
+    ),
+    "tiny branches of tuples": (
+        conditional_simplifier,
+        "conditional",
+        "select",
+        entry(
+            "x = f32[4] parameter(0) p = pred[] parameter(1) ROOT r = (f32[4], f32[4]) conditional(p, x, x), true_computation=pair, false_computation=pair2",
+            BRANCHES,
+        ),
+    ),
     "no trip": (while_simplifier, "while", "", loop(start=10)),
     "one trip": (while_simplifier, "while", "exponential", loop(start=9)),
     "hoisting": (while_simplifier, "", "while exponential", loop()),
     "reading unchanged state": (simplify, "while", "", loop(read=1)),
-    "dead state": (while_simplifier, "", "while", loop(state="s32[], f32[4], f32[4], f32[4]", extra="u = f32[4] get-tuple-element(s), index=3 v = f32[4] negate(u)", results="j, x, a, v")),
+    "dead state": (
+        while_simplifier,
+        "",
+        "while",
+        loop(
+            state="s32[], f32[4], f32[4], f32[4]",
+            extra="u = f32[4] get-tuple-element(s), index=3 v = f32[4] negate(u)",
+            results="j, x, a, v",
+        ),
+    ),
     "counting down": (while_simplifier, "", "while", loop(start=10, bound=0, step=-1, way="GT", value="floor(x)")),
     "until equal": (while_simplifier, "", "while", loop(start=0, bound=8, step=2, way="NE", value="negate(t)")),
 }
@@ -136,16 +283,52 @@ def test_each_pass_does_what_it_says(case):
 
 # name: (pass, program that it must leave alone)
 KEPT = {
-    "large constants": (constant_folding, entry("c = f32[] constant(2) ROOT a = f32[100,100] broadcast(c), dimensions={}")),
+    "large constants": (
+        constant_folding,
+        entry("c = f32[] constant(2) ROOT a = f32[100,100] broadcast(c), dimensions={}"),
+    ),
     "iota": (constant_folding, entry("ROOT a = f32[4] iota(), iota_dimension=0")),
-    "spreading": (constant_folding, entry("c = f32[2] constant({1, 2}) ROOT a = f32[2,50] broadcast(c), dimensions={0}")),
-    "random numbers": (cse, entry("a = f32[] constant(0) b = f32[] constant(1) x = f32[4] rng(a, b), distribution=rng_uniform y = f32[4] rng(a, b), distribution=rng_uniform ROOT r = f32[4] add(x, y)")),
-    "other order": (cse, entry("x = f32[4] parameter(0) y = f32[4] parameter(1) a = f32[4] subtract(x, y) b = f32[4] subtract(y, x) ROOT r = f32[4] add(a, b)")),
-    "zeros of both signs": (cse, entry("a = f32[] constant(0) b = f32[] constant(-0.0) ROOT r = (f32[], f32[]) tuple(a, b)")),
-    "part of the elements": (tuple_simplifier, entry("t = (f32[4], s32[]) parameter(0) a = f32[4] get-tuple-element(t), index=0 ROOT r = (f32[4]) tuple(a)")),
-    "other reshapes": (reshape_mover, entry("x = f32[2,3] parameter(0) y = f32[3,2] parameter(1) a = f32[6] reshape(x) b = f32[6] reshape(y) ROOT r = f32[6] add(a, b)")),
-    "one reshape alone": (reshape_mover, entry("x = f32[2,3] parameter(0) y = f32[6] parameter(1) a = f32[6] reshape(x) ROOT r = f32[6] add(a, y)")),
-    "costly branches": (conditional_simplifier, entry("x = f32[4] parameter(0) p = pred[] parameter(1) ROOT r = f32[4] conditional(p, x, x), true_computation=yes, false_computation=big", BRANCHES)),
+    "spreading": (
+        constant_folding,
+        entry("c = f32[2] constant({1, 2}) ROOT a = f32[2,50] broadcast(c), dimensions={0}"),
+    ),
+    "random numbers": (
+        cse,
+        entry(
+            "a = f32[] constant(0) b = f32[] constant(1) x = f32[4] rng(a, b), distribution=rng_uniform y = f32[4] rng(a, b), distribution=rng_uniform ROOT r = f32[4] add(x, y)"
+        ),
+    ),
+    "other order": (
+        cse,
+        entry(
+            "x = f32[4] parameter(0) y = f32[4] parameter(1) a = f32[4] subtract(x, y) b = f32[4] subtract(y, x) ROOT r = f32[4] add(a, b)"
+        ),
+    ),
+    "zeros of both signs": (
+        cse,
+        entry("a = f32[] constant(0) b = f32[] constant(-0.0) ROOT r = (f32[], f32[]) tuple(a, b)"),
+    ),
+    "part of the elements": (
+        tuple_simplifier,
+        entry("t = (f32[4], s32[]) parameter(0) a = f32[4] get-tuple-element(t), index=0 ROOT r = (f32[4]) tuple(a)"),
+    ),
+    "other reshapes": (
+        reshape_mover,
+        entry(
+            "x = f32[2,3] parameter(0) y = f32[3,2] parameter(1) a = f32[6] reshape(x) b = f32[6] reshape(y) ROOT r = f32[6] add(a, b)"
+        ),
+    ),
+    "one reshape alone": (
+        reshape_mover,
+        entry("x = f32[2,3] parameter(0) y = f32[6] parameter(1) a = f32[6] reshape(x) ROOT r = f32[6] add(a, y)"),
+    ),
+    "costly branches": (
+        conditional_simplifier,
+        entry(
+            "x = f32[4] parameter(0) p = pred[] parameter(1) ROOT r = f32[4] conditional(p, x, x), true_computation=yes, false_computation=big",
+            BRANCHES,
+        ),
+    ),
     "empty parameters": (zero_sized, entry("ROOT x = f32[0,4] parameter(0)")),
 }
 
@@ -159,7 +342,14 @@ def test_what_does_not_pay_stays(case):
 
 @pytest.mark.parametrize(
     "start, bound, step, way, trips",
-    [(0, 10, 1, "LT", 10), (0, 10, 3, "LT", 4), (0, 9, 3, "LE", 4), (10, 0, -1, "GT", 10), (10, 0, -3, "GE", 4), (0, 8, 2, "NE", 4)],
+    [
+        (0, 10, 1, "LT", 10),
+        (0, 10, 3, "LT", 4),
+        (0, 9, 3, "LE", 4),
+        (10, 0, -1, "GT", 10),
+        (10, 0, -3, "GE", 4),
+        (0, 8, 2, "NE", 4),
+    ],
 )
 def test_trip_counts(start, bound, step, way, trips):
     module = parse_module(loop(start, bound, step, way))
@@ -168,7 +358,9 @@ def test_trip_counts(start, bound, step, way, trips):
     assert ins.extras["backend_config"] == f'{{"known_trip_count":{{"n":"{trips}"}}}}'
 
 
-@pytest.mark.parametrize("start, bound, step, way", [(0, 10, -1, "LT"), (0, 7, 2, "NE"), (0, 2147483647, 2, "LE"), (5, 5, 1, "GE")])
+@pytest.mark.parametrize(
+    "start, bound, step, way", [(0, 10, -1, "LT"), (0, 7, 2, "NE"), (0, 2147483647, 2, "LE"), (5, 5, 1, "GE")]
+)
 def test_loops_without_a_count(start, bound, step, way):
     module = parse_module(loop(start, bound, step, way))
     simplify.run(module)
@@ -177,7 +369,13 @@ def test_loops_without_a_count(start, bound, step, way):
 
 
 def test_a_loop_carries_only_what_it_needs():
-    module = parse_module(loop(state="s32[], f32[4], f32[4], f32[4]", extra="u = f32[4] get-tuple-element(s), index=3 v = f32[4] negate(u)", results="j, x, a, v"))
+    module = parse_module(
+        loop(
+            state="s32[], f32[4], f32[4], f32[4]",
+            extra="u = f32[4] get-tuple-element(s), index=3 v = f32[4] negate(u)",
+            results="j, x, a, v",
+        )
+    )
     simplify.run(module)
     (ins,) = [i for i in module.entry.instructions if i.opcode == "while"]
     assert len(ins.shape.elements) == 3  # counter, sum, exponential(x)
@@ -201,5 +399,3 @@ def test_random_programs_keep_their_bits(seed):
         if settled:
             same(got, want)
     assert not simplify.pipeline(Settings()).run(after)  # a second time finds nothing
-
-

@@ -59,8 +59,10 @@ def test_large(benchmark, claim, best_time, name):
     x = np.random.default_rng(0).standard_normal(LARGE, dtype=np.float32)
     run = cyxla.compile(text.format(n=LARGE))
     np.testing.assert_allclose(run(x), by_numpy(x), rtol=1e-5, atol=1e-6)
-    copy = copy_bandwidth(best_time, x)
-    own = 2 * x.nbytes / best_time(lambda: run(x))
+    copy, own = 0.0, 0.0
+    for _ in range(4):  # in turns, since what the memory gives changes with the neighbours
+        copy = max(copy, copy_bandwidth(best_time, x))
+        own = max(own, 2 * x.nbytes / best_time(lambda: run(x)))
     claim(f"{name} over 16M floats: GB/s", own / 1e9, "GB/s")
     claim("  a copy in the same run", copy / 1e9, "GB/s")
     claim("  part of the bandwidth of the copy", own / copy, "", at_least=0.8)

@@ -17,6 +17,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu import emit_scalar, scalar
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.hlo.comparators import same_key
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Order:
         descending = root.attrs["direction"] == "GT"
         left, right = root.operands
         for one, other, turned in ((left, right, False), (right, left, True)):
-            operand = _same_function(one, other)
+            operand = same_key(one, other)
             if operand is not None:
                 total = root.attrs.get("type") == "TOTALORDER"
                 return Order(operand, one, descending is not turned, total)
@@ -86,27 +87,3 @@ def total_key(c: CWriter, dtype: ElementType, x: str, bits: int) -> str:
     if dtype.is_signed:
         return c.local(signed, f"({signed}){x}")
     return c.local(signed, f"({signed})((uint{bits}_t){x} ^ ((uint{bits}_t)1 << {bits - 1}))")
-
-
-def _same_function(left: Instruction, right: Instruction) -> int | None:
-    """Which operand both sides look at, the left at its a and the right at its b, with the same instructions."""
-    number: int | None = None
-    seen: set[tuple[Instruction, Instruction]] = set()
-    stack = [(left, right)]
-    while stack:
-        pair = stack.pop()
-        if pair in seen:
-            continue
-        seen.add(pair)
-        one, other = pair
-        if one.opcode == "parameter":
-            if other.opcode != "parameter":
-                return None
-            a, b = int(one.attrs["parameter_number"]), int(other.attrs["parameter_number"])
-            if a % 2 or b != a + 1 or number not in (None, a // 2):
-                return None
-            number = a // 2
-        elif one.opcode != other.opcode or one.shape != other.shape or one.called or one.attrs != other.attrs:
-            return None
-        stack.extend(zip(one.operands, other.operands, strict=True))
-    return number

@@ -11,6 +11,7 @@ from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of
 from cyxla.xla.evaluator.vectorise import vectorises
+from cyxla.xla.hlo.comparators import same_key
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 
@@ -56,37 +57,13 @@ def _order_by_key(ev: Evaluation, comparator: Computation, arrays: list[Array]) 
     if root.opcode != "compare" or root.attrs["direction"] not in ("LT", "GT") or not vectorises(ev, comparator):
         return None
     left, right = root.operands
-    found = _same_function(left, right)
+    found = same_key(left, right)
     if found is None:
         return None
     args = tuple(a for array in arrays for a in (array, array))
     values = np.broadcast_to(array_of(ev.apply_batch(comparator, args, left)), arrays[0].shape)
     key = total_order_key(values) if root.attrs["type"] == "TOTALORDER" else comparable(values)
     return _descending(key) if root.attrs["direction"] == "GT" else np.argsort(key, axis=-1, kind="stable")
-
-
-def _same_function(left: Instruction, right: Instruction) -> int | None:
-    """Tell which operand both sides look at, the left at its a and the right at its b, with the same instructions."""
-    number: int | None = None
-    seen: set[tuple[Instruction, Instruction]] = set()
-    stack = [(left, right)]
-    while stack:
-        pair = stack.pop()
-        if pair in seen:
-            continue
-        seen.add(pair)
-        one, other = pair
-        if one.opcode == "parameter":
-            if other.opcode != "parameter":
-                return None
-            a, b = int(one.attrs["parameter_number"]), int(other.attrs["parameter_number"])
-            if a % 2 or b != a + 1 or number not in (None, a // 2):
-                return None
-            number = a // 2
-        elif one.opcode != other.opcode or one.shape is not other.shape or one.called or one.attrs != other.attrs:
-            return None
-        stack.extend(zip(one.operands, other.operands, strict=True))
-    return number
 
 
 # --- any comparator ---

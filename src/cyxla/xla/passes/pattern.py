@@ -12,6 +12,7 @@ be worked out from others: ``dimensions=compute(compose, p, q)``.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final, TypeAlias
@@ -48,16 +49,16 @@ class Match:
             raise AttributeError(f"the pattern has no variable {name!r}") from None
 
 
-class Pattern:
+class Pattern(ABC):
     """Base of what may stand for an instruction; arithmetic on patterns gives patterns."""
 
+    @abstractmethod
     def match(self, ins: Instruction, bound: Bound) -> bool:
         """Tell whether the instruction fits; what variables stand for is added to `bound`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def build(self, m: Match, computation: Computation, shape: Shape) -> Instruction:
         """Write the instructions that this stands for; `shape` is the shape of constants, and of stated results."""
-        raise NotImplementedError
 
     def opcodes(self) -> frozenset[str] | None:
         """The opcodes that may fit; None is any."""

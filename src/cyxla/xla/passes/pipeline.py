@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ MAX_RUNS: Final = 25  # of one HloPassFix
 Check = Callable[[HloModule], None]
 
 
-class HloModulePass:
+class HloModulePass(ABC):
     """A rewrite of a module, in place.
 
     Attributes
@@ -35,9 +36,9 @@ class HloModulePass:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    @abstractmethod
     def run(self, module: HloModule) -> bool:
         """Change the module; says whether anything changed."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"

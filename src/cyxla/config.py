@@ -61,6 +61,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "DISABLE_HLO_PASSES": Flag(_names, (), "names of passes to leave out, separated by commas"),
     "DUMP": Flag(str, "", "folder for the program at every stage"),
     "ISA": Flag(str, "", "instruction set level of generated code, such as x86-64-v3; empty is what the processor has"),
+    "NUM_THREADS": Flag(_positive, 0, "the same as THREADS, by the name of OMP_NUM_THREADS; THREADS goes first"),
     "POOL_BYTES": Flag(_positive, 512 << 20, "how much free memory is kept for later results"),
     "THREADS": Flag(_positive, 0, "threads of a call; 0 is as many as the process may use"),
     "VERIFY": Flag(_switch, False, "verify the program after every pass"),

@@ -195,7 +195,10 @@ def test_cgroup_quota(tmp_path, monkeypatch, text, cpus):
 
 
 def test_default_threads(monkeypatch):
+    monkeypatch.setenv("CYXLA_NUM_THREADS", "5")
+    assert native.default_threads() == 5
     monkeypatch.setenv("CYXLA_THREADS", "7")
     assert native.default_threads() == 7
     monkeypatch.delenv("CYXLA_THREADS")
+    monkeypatch.delenv("CYXLA_NUM_THREADS")
     assert native.default_threads() >= 1

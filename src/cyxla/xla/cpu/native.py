@@ -74,8 +74,8 @@ def threads(n: int | None = None) -> int:
 
 
 def default_threads() -> int:
-    """Return CYXLA_THREADS, else how many CPUs this process may use: affinity, and the quota of its control group."""
-    return config.get("THREADS") or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
+    """Return CYXLA_THREADS or CYXLA_NUM_THREADS, else how many CPUs this process may use: affinity, and its group's quota."""
+    return config.get("THREADS") or config.get("NUM_THREADS") or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
 
 
 @cache

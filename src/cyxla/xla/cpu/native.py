@@ -74,8 +74,9 @@ def threads(n: int | None = None) -> int:
 
 
 def default_threads() -> int:
-    """Return CYXLA_THREADS or CYXLA_NUM_THREADS, else how many CPUs this process may use: affinity, and its group's quota."""
-    return config.get("THREADS") or config.get("NUM_THREADS") or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
+    """Return what the environment asks for, else how many CPUs this process may use: affinity, and its group's quota."""
+    asked = config.get("THREADS") or config.get("NUM_THREADS")
+    return asked or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
 
 
 @cache

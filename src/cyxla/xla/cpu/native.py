@@ -74,7 +74,7 @@ def threads(n: int | None = None) -> int:
 
 
 def default_threads() -> int:
-    """Return what the environment asks for, else how many CPUs this process may use: affinity, and its group's quota."""
+    """Return what the environment asks, else how many CPUs this process may use: affinity, and its group's quota."""
     asked = config.get("THREADS") or config.get("NUM_THREADS")
     return asked or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
 

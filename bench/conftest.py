@@ -1,8 +1,13 @@
 """Claims: each benchmark file measures some; the summary prints them beside their bounds."""
 
+import sys
 import time
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machine import Machine
 
 CLAIMS = pytest.StashKey()
 
@@ -19,6 +24,29 @@ def claim(request):
         request.config.stash[CLAIMS].append((what, value, unit, at_most, at_least))
 
     return record
+
+
+@pytest.fixture(scope="session")
+def machine():
+    """The limits of this machine."""
+    return Machine()
+
+
+@pytest.fixture
+def against(claim, best_time):
+    """Claim a part of a limit: against("what", "GFLOP/s", limit, work, run, args, at_least=0.8).
+
+    `limit` gives the machine's rate a second, `work` is how much of it a call does. Both are measured in turns, since a
+    machine's rates change with its neighbours; the best of each counts.
+    """
+
+    def measure(what, unit, limit, work, run, args, at_least=None, rounds=4):
+        pairs = [(limit(), work / best_time(lambda: run(*args), 0.25)) for _ in range(rounds)]
+        rate, most = max(own for _, own in pairs), max(at_most for at_most, _ in pairs)
+        claim(f"{what}: {unit}", rate / 1e9, unit)
+        claim(f"  part of the limit, {most / 1e9:.0f} {unit}", rate / most, "", at_least=at_least)
+
+    return measure
 
 
 @pytest.fixture

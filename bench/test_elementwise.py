@@ -3,8 +3,6 @@
 They are faster than NumPy from 256 elements up.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
@@ -41,31 +39,13 @@ def chain_in_numpy(x):
 PROGRAMS = {"exp": (EXP, np.exp), "chain of 10": (CHAIN, chain_in_numpy)}
 
 
-def copy_bandwidth(best_time, x):
-    """Bytes a second that copying moves, by one thread or two, whichever is faster."""
-    y, half = np.empty_like(x), x.size // 2
-
-    def two():
-        list(pool.map(lambda s: np.copyto(y[s], x[s]), (slice(0, half), slice(half, None))))
-
-    with ThreadPoolExecutor(2) as pool:
-        fastest = min(best_time(lambda: np.copyto(y, x)), best_time(two))
-    return 2 * x.nbytes / fastest
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_large(benchmark, claim, best_time, name):
+def test_large(benchmark, against, machine, name):
     text, by_numpy = PROGRAMS[name]
     x = np.random.default_rng(0).standard_normal(LARGE, dtype=np.float32)
     run = cyxla.compile(text.format(n=LARGE))
     np.testing.assert_allclose(run(x), by_numpy(x), rtol=1e-5, atol=1e-6)
-    copy, own = 0.0, 0.0
-    for _ in range(4):  # in turns, since what the memory gives changes with the neighbours
-        copy = max(copy, copy_bandwidth(best_time, x))
-        own = max(own, 2 * x.nbytes / best_time(lambda: run(x)))
-    claim(f"{name} over 16M floats: GB/s", own / 1e9, "GB/s")
-    claim("  a copy in the same run", copy / 1e9, "GB/s")
-    claim("  part of the bandwidth of the copy", own / copy, "", at_least=0.8)
+    against(f"{name} over 16M floats", "GB/s", machine.copy, 2 * x.nbytes, run, (x,), at_least=0.8)
     benchmark.extra_info["bytes_moved"] = 2 * x.nbytes
     benchmark(run, x)
 

@@ -1,0 +1,81 @@
+"""The limits of the machine, measured beside what is held against them: multiply-adds, bytes read, bytes copied."""
+
+import ctypes
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from cyxla.xla.cpu import native
+
+SOURCE = Path(__file__).with_name("limits.c")
+LANES = {"f32": 16, "f64": 8}
+SUMS = 16  # of limits.c
+TURNS = 2_000_000
+BYTES = 256 << 20
+
+
+@cache
+def library():
+    """The compiled limits.c."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "limits.so"
+        flags = ["-O2", "-march=native", "-mprefer-vector-width=512", "-ffp-contract=fast", "-shared", "-fPIC"]
+        subprocess.run(["cc", *flags, str(SOURCE), "-o", str(path)], check=True)
+        return ctypes.CDLL(str(path))
+
+
+def aligned(nbytes):
+    """Floats that begin at a cache line and have their memory already."""
+    store = np.ones(nbytes + 64, np.uint8)
+    start = -store.ctypes.data % 64
+    return store[start : start + nbytes].view(np.float32)
+
+
+class Machine:
+    """Rates with all threads that programs run on; the best of several tries."""
+
+    def __init__(self):
+        self.threads = native.threads()
+        self.pool = ThreadPoolExecutor(self.threads)
+
+    def fastest(self, work, tries=6):
+        """Seconds of the quickest run of `work(thread)` by all threads at once."""
+        best = float("inf")
+        for _ in range(tries):
+            started = time.perf_counter()
+            list(self.pool.map(work, range(self.threads)))
+            best = min(best, time.perf_counter() - started)
+        return best
+
+    def flops(self, dtype):
+        """Floating-point operations a second, two for each multiply-add."""
+        run = getattr(library(), f"peak_{dtype}")
+        seconds = self.fastest(lambda _: run(ctypes.c_int64(TURNS)))
+        return 2 * SUMS * LANES[dtype] * TURNS * self.threads / seconds
+
+    def read(self):
+        """Bytes a second read from main memory."""
+        source = self._parts()[0]
+        seconds = self.fastest(lambda t: library().read_all(*self._part(t, source)))
+        return BYTES / seconds
+
+    def copy(self):
+        """Bytes a second moved by a copy from main memory to main memory, read and written counted."""
+        source, target = self._parts()
+        best = float("inf")
+        for function in (library().copy_cached, library().copy_streamed):
+            best = min(best, self.fastest(lambda t, f=function: f(self._part(t, target)[0], *self._part(t, source))))
+        return 2 * BYTES / best
+
+    @cache  # noqa: B019  there is one machine
+    def _parts(self):
+        return aligned(BYTES), aligned(BYTES)
+
+    def _part(self, thread, array):
+        count = array.size // self.threads // 64 * 64
+        return ctypes.c_void_p(array.ctypes.data + thread * count * 4), ctypes.c_int64(count)

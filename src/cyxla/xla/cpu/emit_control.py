@@ -117,11 +117,13 @@ class ControlWriter:
             return
         name = self.name_of(step.kernel)
         pointers = [self.pointer(p) for p in self._places(node, step)]
+        tasks, phases = step.kernel.tasks, step.kernel.phases
+        pointers += ["&phase"] if phases > 1 else []
         pointers += [f"ctx->functions[{self.functions[f]}]" for f in step.functions]
         bufs = ", ".join(pointers)
-        tasks = step.kernel.tasks
         call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
-        c.line(f"{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}")
+        turns = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""
+        c.line(f"{turns}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}")
 
     def _places(self, node: KernelNode, step: Step) -> list[Place]:
         reads = [self.place(v) for v in step.reads]

@@ -49,6 +49,9 @@ class Kernel:
         Bytes of scratch memory in one more buffer after the writes; 64-byte aligned, shared by all tasks.
     kind : str
         What sort of kernel, for people: loop, reduce, dot ..
+    phases : int
+        How often all tasks run; a phase starts when the last task of the one before has ended. With more than one,
+        its number is an int64_t in one more buffer after the scratch.
     """
 
     text: str
@@ -56,11 +59,12 @@ class Kernel:
     cost: float = 0.0
     scratch: int = 0
     kind: str = "loop"
+    phases: int = 1
 
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel and the arrays it works on: ``bufs`` holds the reads, the writes, the scratch, then the functions.
+    """A kernel and its arrays: ``bufs`` holds the reads, the writes, the scratch, the phase, then the functions.
 
     Attributes
     ----------

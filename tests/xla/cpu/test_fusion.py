@@ -60,9 +60,9 @@ TABLE = {
     "but nothing that reads what is updated": (
         "p = f32[9] parameter(0); i = s32[] parameter(1); s = f32[3] dynamic-slice(p, i), dynamic_slice_sizes={3}; a = f32[3] tanh(s); "
         "ROOT d = f32[9] dynamic-update-slice(p, a, i)", [("loop", "dynamic-slice", 1), ("update", "tanh dynamic-update-slice", 1)]),
-    "own kernels are alone": (
+    "a contraction takes its epilogue": (
         "p = f32[9,9] parameter(0); a = f32[9,9] tanh(p); d = f32[9,9] dot(a, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}; "
-        "ROOT b = f32[9,9] abs(d)", [("loop", "tanh", 1), ("dot", "dot", 1), ("loop", "abs", 1)]),
+        "ROOT b = f32[9,9] abs(d)", [("loop", "tanh", 1), ("dot", "dot abs", 1)]),
     "what nobody reads is not computed": ("p = f32[9] parameter(0); a = f32[9] tanh(p); ROOT b = f32[9] abs(p)", [("loop", "abs", 1)]),
 }  # fmt: skip
 

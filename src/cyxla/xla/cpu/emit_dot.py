@@ -20,16 +20,18 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu import cost
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_dot_plain import check_plain, plain_dot
-from cyxla.xla.cpu.emitters import emits
-from cyxla.xla.cpu.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.emitters import emits_group, fusible
+from cyxla.xla.cpu.epilogue import Epilogue
+from cyxla.xla.cpu.fusion import Group
+from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.sums import FUSED
 from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
-from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.expand_dot import DotDims, merged_stride, walkable
 
 FLOPS_NS = 60.0  # multiply-adds of f32 per ns on one core, about half of what the best tile reaches
 FEW_ROWS = 4
+COLUMNS = 16  # dot products of one unit of work
 STACK_BYTES = 48 << 10  # largest panel on a thread's stack
 PAGE = 4096
 READERS = 240
@@ -89,18 +91,42 @@ def _is_tiled(ins: Instruction) -> bool:
     return len(types) == 1 and types <= {ElementType.F32, ElementType.F64}
 
 
-@emits("dot", check=_check)
-def dot(ins: Instruction) -> Step:
-    """The kernel of one dot."""
+fusible("dot", check=_check)
+
+
+@emits_group("dot")
+def dot(group: Group) -> Step:
+    """The kernel of one dot and what follows it."""
+    ins = group.root
     product = product_of(ins)
-    reads = [resolve(o) for o in ins.operands]
     if not _is_tiled(ins):
-        kernel = plain_dot(ins, reads, (product.batch, product.m, product.n, product.k), product.lhs, product.rhs)
-    else:
-        if product.n == 1 and product.m > 1:
-            product, reads = product.swapped, reads[::-1]
-        kernel = _rows_of_dots(product) if _along_k(product) else _Tiled(product).kernel()
-    return Step(kernel, tuple(reads), (Value(ins),))
+        return plain_dot(group, (product.batch, product.m, product.n, product.k), product.lhs, product.rhs)
+    epilogue = Epilogue(group, product.m if product.n == 1 else product.n)
+    left, right = epilogue.operands
+    if product.n == 1 and product.m > 1:
+        product, left, right = product.swapped, right, left
+    form = _RowsOfDots if _along_k(product) else _Tiled
+    return epilogue.step(form(product, Output(epilogue, left, right)).kernel())
+
+
+@dataclass
+class Output:
+    """Where a kernel's operands lie among its buffers, and where its sums go."""
+
+    epilogue: Epilogue
+    left: int
+    right: int
+
+    def pointers(self, c: CWriter) -> None:
+        """Declare the operands ``a`` and ``b``, and the result where sums are stored as they are."""
+        c.line(f"const KERNEL_e *const a = bufs[{self.left}], *const b = bufs[{self.right}];")
+        if self.epilogue.is_empty:
+            c.line(f"KERNEL_e *const out = bufs[{len(self.epilogue.reads)}];")
+
+    @property
+    def scratch(self) -> int:
+        """The number of the scratch buffer."""
+        return len(self.epilogue.reads) + len(self.epilogue.writes)
 
 
 def _along_k(p: Product) -> bool:
@@ -117,8 +143,9 @@ def _c_type(p: Product) -> str:
 class _Tiled:
     """Chooses panels, chunks and tiles for a product and writes its kernel."""
 
-    def __init__(self, p: Product) -> None:
-        self.p = p
+    def __init__(self, p: Product, output: Output) -> None:
+        self.p, self.output = p, output
+        self.direct = output.epilogue.is_empty
         self.c = _c_type(p)
         bits = VECTOR_BITS.get(isa_level(), 128)
         self.bytes = bits // 8
@@ -138,7 +165,8 @@ class _Tiled:
         self.packs_last = self.packs_all or self.last % self.lanes != 0
         self.panel_bytes = -(-p.k * self.width * p.dtype.itemsize // 64) * 64
         self.on_stack = self.panel_bytes <= STACK_BYTES
-        wanted = cost.tasks(p.ns, max(1, p.batch * self.panels * -(-p.m // self.rows)))
+        self.ns = p.ns + output.epilogue.ns
+        wanted = cost.tasks(self.ns, max(1, p.batch * self.panels * -(-p.m // self.rows)))
         self.chunk_rows = self._chunk_rows(wanted)
         self.chunks = max(1, -(-p.m // self.chunk_rows))
         self.units = max(1, p.batch * self.panels * self.chunks)
@@ -161,14 +189,17 @@ class _Tiled:
             self._tile(c, rows, vectors, packed, cut)
         if self.packs_last:
             self._pack(c)
+        if not self.direct:
+            for width in dict.fromkeys([self.width] * (self.panels > 1) + [self.last]):
+                self.output.epilogue.function(c, width)
         self._main(c)
         scratch = self.tasks * self.panel_bytes if self.packs_last and not self.on_stack else 0
-        return Kernel(c.text(), self.tasks, self.p.ns, scratch, "dot")
+        return Kernel(c.text(), self.tasks, self.ns, scratch, "dot")
 
     def _panel_kinds(self) -> list[tuple[int, bool, bool]]:
         """(vectors, packed, cut) of the panels before the last, if any, then of the last."""
         kinds = [(self.vectors, self.packs_all, False)] if self.panels > 1 else []
-        return [*kinds, (self.last_vectors, self.packs_last, self.last % self.lanes != 0)]
+        return [*kinds, (self.last_vectors, self.packs_last, self.direct and self.last % self.lanes != 0)]
 
     def _tiles(self) -> list[tuple[int, int, bool, bool]]:
         rest = self.p.m % self.rows
@@ -206,13 +237,18 @@ class _Tiled:
                 c.line(" ".join(f"c{r}_{v} += a{r} * b{v};" for v in range(vectors)))
 
     def _store(self, c: CWriter, row: int, vectors: int, cut: bool, sums: str) -> None:
-        n, lanes = self.p.n, self.lanes
+        n, lanes = self.apart, self.lanes
         whole = vectors - 1 if cut else vectors
         for v in range(whole):
             c.line(f"*(KERNEL_u *)(o + {row * n + v * lanes}) = {sums}{row}_{v};")
         if cut:
             left = (self.last % lanes) * self.p.dtype.itemsize
             c.line(f"__builtin_memcpy(o + {row * n + whole * lanes}, &{sums}{row}_{whole}, {left});")
+
+    @property
+    def apart(self) -> int:
+        """Elements between rows of what a tile stores."""
+        return self.p.n if self.direct else self.width
 
     def _panel_step(self, packed: bool) -> int:
         return self.width if packed else self.p.rhs[1]
@@ -233,8 +269,7 @@ class _Tiled:
     def _main(self, c: CWriter) -> None:
         p = self.p
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
-            c.line("const KERNEL_e *const a = bufs[0], *const b = bufs[1];")
-            c.line("KERNEL_e *const out = bufs[2];")
+            self.output.pointers(c)
             with c.block(
                 f"for (int64_t u = begin * {self.units} / {self.tasks}; u < end * {self.units} / {self.tasks}; ++u)"
             ):
@@ -244,10 +279,13 @@ class _Tiled:
                 )
                 c.line(f"const KERNEL_e *at = a + batch * {p.lhs[0]} + chunk * {self.chunk_rows * p.lhs[1]};")
                 c.line(f"const KERNEL_e *bt = b + batch * {p.rhs[0]} + panel * {self.width * p.rhs[2]};")
-                c.line(
-                    f"KERNEL_e *ot = out + batch * {p.m * p.n} + chunk * {self.chunk_rows * p.n} "
-                    f"+ panel * {self.width};"
-                )
+                if self.direct:
+                    at = f"batch * {p.m * p.n} + chunk * {self.chunk_rows * p.n} + panel * {self.width}"
+                    c.line(f"KERNEL_e *ot = out + {at};")
+                else:
+                    size = self.rows * self.width
+                    c.line(f"{self.c} sums[{size}] __attribute__((aligned(64)));")
+                    c.line(f"const int64_t first = batch * {p.m} + chunk * {self.chunk_rows};")
                 c.line(
                     f"const int64_t rest = {p.m} - chunk * {self.chunk_rows}, "
                     f"rows = rest < {self.chunk_rows} ? rest : {self.chunk_rows};"
@@ -256,11 +294,11 @@ class _Tiled:
                 *full, last = self._panel_kinds()
                 if full:
                     with c.block(f"if (panel < {self.panels - 1})"):
-                        self._rows(c, *full[0])
+                        self._rows(c, self.width, *full[0])
                     with c.block("else"):
-                        self._rows(c, *last)
+                        self._rows(c, self.last, *last)
                 else:
-                    self._rows(c, *last)
+                    self._rows(c, self.last, *last)
             c.line("return CYX_OK;")
 
     def _packing(self, c: CWriter) -> None:
@@ -270,18 +308,29 @@ class _Tiled:
         if self.on_stack:
             c.line(f"{self.c} store[{size}] __attribute__((aligned(64)));")
         else:
-            c.line(f"{self.c} *const store = ({self.c} *)((char *)bufs[3] + begin * {self.panel_bytes});")
+            place = f"(char *)bufs[{self.output.scratch}] + begin * {self.panel_bytes}"
+            c.line(f"{self.c} *const store = ({self.c} *)({place});")
         columns = f"panel < {self.panels - 1} ? {self.width} : {self.last}" if self.panels > 1 else str(self.last)
         when = "" if self.packs_all or self.panels == 1 else f"if (panel == {self.panels - 1}) "
         c.line(f"{when}{{ KERNEL_pack(bt, (KERNEL_e *)store, {columns}); bt = (const KERNEL_e *)store; }}")
 
-    def _rows(self, c: CWriter, vectors: int, packed: bool, cut: bool) -> None:
-        p, rest = self.p, self.p.m % self.rows
+    def _rows(self, c: CWriter, columns: int, vectors: int, packed: bool, cut: bool) -> None:
+        rest = self.p.m % self.rows
         c.line("int64_t m = 0;")
-        call = f"(at + m * {p.lhs[1]}, bt, ot + m * {p.n});"
-        c.line(f"for (; m + {self.rows} <= rows; m += {self.rows}) {_tile_name(self.rows, vectors, packed, cut)}{call}")
+        whole = self._tile_call(self.rows, columns, (vectors, packed, cut), c)
+        c.line(f"for (; m + {self.rows} <= rows; m += {self.rows}) {{ {whole} }}")
         if rest:
-            c.line(f"if (m < rows) {_tile_name(rest, vectors, packed, cut)}{call}")
+            c.line(f"if (m < rows) {{ {self._tile_call(rest, columns, (vectors, packed, cut), c)} }}")
+
+    def _tile_call(self, rows: int, columns: int, kind: tuple[int, bool, bool], c: CWriter) -> str:
+        p, name = self.p, _tile_name(rows, *kind)
+        if self.direct:
+            return f"{name}(at + m * {p.lhs[1]}, bt, ot + m * {p.n});"
+        after = self.output.epilogue.function(c, columns)
+        return (
+            f"{name}(at + m * {p.lhs[1]}, bt, (KERNEL_e *)sums); "
+            f"{after}(bufs, first + m, panel * {self.width}, {rows}, sums, {self.width});"
+        )
 
 
 def _tile_name(rows: int, vectors: int, packed: bool, cut: bool) -> str:
@@ -291,48 +340,67 @@ def _tile_name(rows: int, vectors: int, packed: bool, cut: bool) -> str:
 # --- along the contracted dimension ---------------------------------------------------------------------------------
 
 
-def _rows_of_dots(p: Product) -> Kernel:
+class _RowsOfDots:
     """Each element by itself: four vectors run along both operands and are added in a fixed tree at the end."""
-    c = CWriter()
-    lanes = 64 // p.dtype.itemsize
-    ctype = _c_type(p)
-    c.lines(FUSED.splitlines())
-    c.line(f"typedef {ctype} KERNEL_v __attribute__((vector_size(64)));")
-    c.line(f"typedef {ctype} KERNEL_u __attribute__((vector_size(64), aligned(1), may_alias));")
-    c.line(f"typedef {ctype} KERNEL_e __attribute__((aligned(1), may_alias));")
-    with c.block(
-        f"static CYX_FUSED __attribute__((noinline)) {ctype} "
-        "KERNEL_dot(const KERNEL_e *restrict a, const KERNEL_e *restrict b)"
-    ):
-        c.line("CYX_FUSE")
-        c.line("KERNEL_v s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};")
-        c.line("int64_t k = 0;")
-        with c.block(f"for (; k + {4 * lanes} <= {p.k}; k += {4 * lanes})"):
-            for v in range(4):
-                at = f"k + {v * lanes}"
-                c.line(f"s{v} += *(const KERNEL_u *)(a + {at}) * *(const KERNEL_u *)(b + {at});")
-        with c.block(f"for (; k + {lanes} <= {p.k}; k += {lanes})"):
-            c.line("s0 += *(const KERNEL_u *)(a + k) * *(const KERNEL_u *)(b + k);")
-        c.line("s0 = (s0 + s1) + (s2 + s3);")
-        c.line(f"{ctype} t[{lanes}];")
-        c.line("__builtin_memcpy(t, &s0, 64);")
-        width = lanes // 2
-        while width:
-            c.line(f"for (int l = 0; l < {width}; ++l) t[l] += t[l + {width}];")
-            width //= 2
-        c.line(f"for (; k < {p.k}; ++k) t[0] += a[k] * b[k];")
-        c.line("return t[0];")
-    units = p.batch * p.n
-    tasks = cost.tasks(p.ns, units)
-    with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
-        c.line("const KERNEL_e *const a = bufs[0], *const b = bufs[1];")
-        c.line("KERNEL_e *const out = bufs[2];")
-        with c.block(f"for (int64_t u = begin * {units} / {tasks}; u < end * {units} / {tasks}; ++u)"):
-            c.line(f"const int64_t batch = u / {p.n}, n = u % {p.n};")
-            with c.block(f"for (int64_t m = 0; m < {p.m}; ++m)"):
-                c.line(f"out[batch * {p.m * p.n} + m * {p.n} + n] =")
-                c.line(
-                    f"    KERNEL_dot(a + batch * {p.lhs[0]} + m * {p.lhs[1]}, b + batch * {p.rhs[0]} + n * {p.rhs[2]});"
-                )
-        c.line("return CYX_OK;")
-    return Kernel(c.text(), tasks, p.ns, 0, "dot")
+
+    def __init__(self, p: Product, output: Output) -> None:
+        self.p, self.output = p, output
+        self.ns = p.ns + output.epilogue.ns
+        self.width = min(p.n, COLUMNS)
+        self.blocks = -(-p.n // self.width)
+        self.last = p.n - (self.blocks - 1) * self.width
+
+    def kernel(self) -> Kernel:
+        """The kernel; a unit of work is a few columns."""
+        p, c, direct = self.p, CWriter(), self.output.epilogue.is_empty
+        self._dot(c)
+        widths = dict.fromkeys((self.width, self.last))
+        functions = {} if direct else {w: self.output.epilogue.function(c, w) for w in widths}
+        units = p.batch * self.blocks
+        tasks = cost.tasks(self.ns, units)
+        with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+            self.output.pointers(c)
+            with c.block(f"for (int64_t u = begin * {units} / {tasks}; u < end * {units} / {tasks}; ++u)"):
+                c.line(f"const int64_t batch = u / {self.blocks}, from = u % {self.blocks} * {self.width};")
+                c.line(f"const int64_t width = from + {self.width} <= {p.n} ? {self.width} : {self.last};")
+                if direct:
+                    c.line(f"KERNEL_e *const to = out + batch * {p.m * p.n} + from;")
+                else:
+                    c.line(f"{_c_type(p)} to[{p.m * self.width}] __attribute__((aligned(64)));")
+                with c.block(f"for (int64_t n = 0; n < width; ++n) for (int64_t m = 0; m < {p.m}; ++m)"):
+                    left = f"a + batch * {p.lhs[0]} + m * {p.lhs[1]}"
+                    right = f"b + batch * {p.rhs[0]} + (from + n) * {p.rhs[2]}"
+                    c.line(f"to[m * {p.n if direct else self.width} + n] = KERNEL_dot({left}, {right});")
+                for width, name in functions.items():
+                    c.line(f"if (width == {width}) {name}(bufs, batch * {p.m}, from, {p.m}, to, {self.width});")
+            c.line("return CYX_OK;")
+        return Kernel(c.text(), tasks, self.ns, 0, "dot")
+
+    def _dot(self, c: CWriter) -> None:
+        lanes, ctype = 64 // self.p.dtype.itemsize, _c_type(self.p)
+        c.lines(FUSED.splitlines())
+        c.line(f"typedef {ctype} KERNEL_v __attribute__((vector_size(64)));")
+        c.line(f"typedef {ctype} KERNEL_u __attribute__((vector_size(64), aligned(1), may_alias));")
+        c.line(f"typedef {ctype} KERNEL_e __attribute__((aligned(1), may_alias));")
+        with c.block(
+            f"static CYX_FUSED __attribute__((noinline)) {ctype} "
+            "KERNEL_dot(const KERNEL_e *restrict a, const KERNEL_e *restrict b)"
+        ):
+            c.line("CYX_FUSE")
+            c.line("KERNEL_v s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};")
+            c.line("int64_t k = 0;")
+            with c.block(f"for (; k + {4 * lanes} <= {self.p.k}; k += {4 * lanes})"):
+                for v in range(4):
+                    at = f"k + {v * lanes}"
+                    c.line(f"s{v} += *(const KERNEL_u *)(a + {at}) * *(const KERNEL_u *)(b + {at});")
+            with c.block(f"for (; k + {lanes} <= {self.p.k}; k += {lanes})"):
+                c.line("s0 += *(const KERNEL_u *)(a + k) * *(const KERNEL_u *)(b + k);")
+            c.line("s0 = (s0 + s1) + (s2 + s3);")
+            c.line(f"{ctype} t[{lanes}];")
+            c.line("__builtin_memcpy(t, &s0, 64);")
+            width = lanes // 2
+            while width:
+                c.line(f"for (int l = 0; l < {width}; ++l) t[l] += t[l + {width}];")
+                width //= 2
+            c.line(f"for (; k < {self.p.k}; ++k) t[0] += a[k] * b[k];")
+            c.line("return t[0];")

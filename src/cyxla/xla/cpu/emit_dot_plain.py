@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cyxla.xla.cpu import cost, scalar, sums
-from cyxla.xla.cpu.kernel import Kernel, Value
+from cyxla.xla.cpu.epilogue import Epilogue
+from cyxla.xla.cpu.fusion import Group
+from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe
 from cyxla.xla.hlo import Instruction
 
@@ -20,30 +22,39 @@ def check_plain(ins: Instruction) -> str | None:
     return None if sums.supports(types) else f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
 
 
-def plain_dot(
-    ins: Instruction, reads: Sequence[Value], sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]
-) -> Kernel:
-    """The kernel for given sizes of batch, rows, columns, sum, and strides (see `cyxla.xla.cpu.emit_dot.Product`)."""
+def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
+    """The step for given sizes of batch, rows, columns, sum, and strides (see `cyxla.xla.cpu.emit_dot.Product`)."""
+    ins = group.root
     batch, m, n, k = sizes
+    epilogue = Epilogue(group, n)
     types = [o.shape.dtype for o in ins.operands]
     result = ins.shape.dtype
-    ns = batch * m * n * k * (_COMPLEX_NS if result.is_complex else _MAC_NS)
+    ns = batch * m * n * k * (_COMPLEX_NS if result.is_complex else _MAC_NS) + epilogue.ns
     units = max(1, batch * m)
     tasks = cost.tasks(ns, units)
-    c = KernelWriter(reads, [Value(ins)])
+    c = KernelWriter(epilogue.reads, epilogue.writes)
     rows = max(m, 1)
+    left, right = epilogue.operands
+    pieces_of = sums.cut(n, result, types, 0)
+    if not epilogue.is_empty:
+        for _, _, row in pieces_of:
+            epilogue.function(c, row.columns)
     with c.kernel(units, tasks, describe("dot", ins.shape)):
         c.line(f"const int64_t at = u / {rows} * {lhs[0]} + u % {rows} * {lhs[1]}, bt = u / {rows} * {rhs[0]};")
-        for first, pieces, row in sums.cut(n, result, types, 0):
+        for first, pieces, row in pieces_of:
             with c.block(f"for (int64_t n = {first}; n < {first + pieces * row.columns}; n += {row.columns})"):
                 row.define(c)
                 with c.block(f"for (int64_t k = 0; k < {k}; ++k)"):
-                    c.line(
-                        f"const {scalar.register_type(types[0])} x = {scalar.load(types[0], f'p0[at + k * {lhs[2]}]')};"
-                    )
-                    row.add(c, "x", f"p1 + bt + k * {rhs[1]} + n * {rhs[2]}", rhs[2])
+                    x = scalar.load(types[0], f"p{left}[at + k * {lhs[2]}]")
+                    c.line(f"const {scalar.register_type(types[0])} x = {x};")
+                    row.add(c, "x", f"p{right} + bt + k * {rhs[1]} + n * {rhs[2]}", rhs[2])
                     if k > CHAIN and result.is_complex:
                         with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
                             row.settle(c)
-                row.store(c, f"r0 + u * {n} + n")
-    return Kernel(c.text(), tasks, ns, 0, "dot")
+                if epilogue.is_empty:
+                    row.store(c, f"r0 + u * {n} + n")
+                    continue
+                c.line(f"{scalar.storage_type(result)} sums[{row.columns}];")
+                row.store(c, "sums")
+                c.line(f"{epilogue.function(c, row.columns)}(bufs, u, n, 1, sums, 0);")
+    return epilogue.step(Kernel(c.text(), tasks, ns, 0, "dot"))

@@ -33,7 +33,10 @@ MOVEMENT = frozenset({
     "transpose",
 })  # fmt: skip
 ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window"})  # fused with what they read, at most one a group
+#: Their results may be read by a group while they are in registers; what they read lies in memory.
+CONTRACTIONS = frozenset({"dot"})
 _KINDS = {"dynamic-update-slice": "update"}
+_ACROSS = frozenset({"transpose", "reverse", "gather"})  # what an epilogue is not made for
 _LEAF = frozenset({"parameter", "constant"})
 
 
@@ -65,8 +68,8 @@ class Group:
     Attributes
     ----------
     kind : str
-        ``loop``, ``reduce``, ``row``, ``reduce-window``, ``update``; or the opcode of a single instruction with a
-        kernel of its own.
+        ``loop``, ``reduce``, ``row``, ``reduce-window``, ``update``; the opcode of a contraction, with what follows it;
+        or the opcode of a single instruction with a kernel of its own.
     instructions : list of Instruction
         What is computed here, operands first; one that is cheap may be computed in several groups.
     outputs : list of Instruction
@@ -85,8 +88,8 @@ class Group:
 
     @property
     def root(self) -> Instruction:
-        """The reduction, window or update of the group, or its first output."""
-        return next((i for i in self.instructions if i.opcode in ROOTS), self.outputs[0])
+        """The reduction, window, update or contraction of the group, or its first output."""
+        return next((i for i in self.instructions if i.opcode in ROOTS or i.opcode in CONTRACTIONS), self.outputs[0])
 
 
 def fuse(computation: Computation, *, materialised: set[Instruction] | None = None) -> list[Group]:
@@ -127,7 +130,7 @@ def _static(ins: Instruction) -> bool:
 
 
 # ----------------------------------------------------------------------------------------------------------- the sweep
-_FUSED = frozenset({"loop", "reduce", "reduce-window", "update"})
+_FUSED = frozenset({"loop", "reduce", "reduce-window", "update", *CONTRACTIONS})
 _MUST = 1 << 30  # more than any number of operations: has to be in memory
 _IDENTITY = 0  # the chain of what is asked for at the loop's own index
 
@@ -190,6 +193,8 @@ class Fuser:
         self.loopable[ins] = is_loopable(ins)
         asked = self._demand(ins)
         must = ins in self.forced or any(d.kind not in _FUSED or spent >= _MUST for d, (_, spent) in asked.items())
+        if ins.opcode in CONTRACTIONS and self._inline_contraction(ins, asked):
+            return
         if not must and asked and self._inline(ins, asked):
             return
         self._materialise(ins, asked)
@@ -212,6 +217,8 @@ class Fuser:
     ) -> tuple[frozenset[int], int]:
         if user not in draft.inside:
             return frozenset((_IDENTITY,)), 0
+        if user.opcode in CONTRACTIONS:
+            return frozenset((_IDENTITY,)), _MUST
         chains, spent = draft.inside[user], draft.spent.get(user, 0)
         if self.loopable.get(user) and user.opcode not in MOVEMENT and _same_size(user, ins):
             return chains, spent
@@ -257,6 +264,8 @@ class Fuser:
             return f"too costly to compute at {len(chains)} places"
         if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return "each element is read several times and too costly to repeat"
+        if draft.kind in CONTRACTIONS and ins.opcode in _ACROSS and ins.shape.size > 1:
+            return "the results of a contraction are not read across the grain"
         if draft.kind == "update" and draft.root is not None and self._reads_target(ins, draft.root):
             return "it reads the array that is updated in place"
         return None
@@ -282,6 +291,46 @@ class Fuser:
         draft.kind, draft.root = "reduce", ins
         self._put(ins, draft, chains, 0)
         return True
+
+    def _inline_contraction(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
+        """A contraction goes into an element-wise group that reads it element by element: its epilogue.
+
+        If others want the result too, it is one more output of that group.
+        """
+        for draft, (chains, spent) in asked.items():
+            if draft.kind not in ("loop", "reduce", "reduce-window"):
+                continue
+            reason = self._contraction_refusal(ins, draft, chains, spent)
+            others = [d for d in asked if d is not draft]
+            if reason is None and any(self._depends(draft, d) for d in others):
+                reason = "the group waits for another that reads it"
+            if reason is None and (others or ins in self.forced) and len(draft.outputs) >= MAX_OUTPUTS:
+                reason = f"the group has {MAX_OUTPUTS} outputs"
+            if reason is not None:
+                draft.reasons.append(f"{ins.opcode} {ins.shape.static}: {reason}")
+                continue
+            draft.kind, draft.root = ins.opcode, ins
+            self._put(ins, draft, frozenset((_IDENTITY,)), 0)
+            if others or ins in self.forced:
+                draft.outputs[ins] = None
+            for reader in others:
+                reader.needs[draft] = None
+            return True
+        return False
+
+    def _contraction_refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
+        """Why a group cannot be the epilogue of a contraction."""
+        if draft.kind != "loop":
+            return f"it is read by a {draft.kind}"
+        if chains != {_IDENTITY} or draft.size != ins.shape.size:
+            return "its elements are not read in their order"
+        if not _static(ins) or ins.control_predecessors or spent >= _MUST:
+            return "it has to be in memory"
+        if len(draft.inside) >= MAX_INSTRUCTIONS:
+            return f"the group has {MAX_INSTRUCTIONS} instructions"
+        if any(i.opcode in _ACROSS and i.shape.size > 1 for i in draft.inside):
+            return "the group reads other arrays across the grain"
+        return None
 
     def _put(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> None:
         draft.inside[ins] = chains

@@ -315,6 +315,10 @@ def dot(w: Writer) -> None:
     y = w.pick(lambda v: v.exact and v.shape.dtype is x.shape.dtype and x.shape.dims[axis] in v.shape.dims) or x
     other = y.shape.dims.index(x.shape.dims[axis])
     attrs = {"lhs_contracting_dims": (axis,), "rhs_contracting_dims": (other,)}
+    if x.shape.dtype.is_float:
+        from random_irregular import tame
+
+        x, y = tame(w, x), tame(w, y)
     w.add("dot", [x, y], attrs, exact=not x.shape.dtype.is_float)
 
 
@@ -335,11 +339,14 @@ STEPS = [unary, transcendental, binary, binary, compare, select, convert, clamp,
 
 def random_module(seed: int, length: int = 30) -> tuple[HloModule, list[bool]]:
     """A module of about `length` instructions with a tuple of results, and which of these are exact."""
+    from random_irregular import STEPS as IRREGULAR
+
     w = Writer(seed)
+    steps = STEPS + IRREGULAR * int(w.rng.integers(0, 3))
     for dtype in w.rng.choice(len(DTYPES), int(w.rng.integers(1, 4)), replace=False):
         w.parameter(DTYPES[int(dtype)])
     while len(w.entry.instructions) < length:
-        w.choice(STEPS)(w)
+        w.choice(steps)(w)
     results = [w.values[int(k)] for k in w.rng.choice(len(w.values), min(4, len(w.values)), replace=False)]
     results.append(w.values[-1])
     w.entry.root = w.entry.add("tuple", [r.ins for r in results], shape=Shape.tuple([r.shape for r in results]))

@@ -1,0 +1,242 @@
+"""Steps of random programs beyond element-wise ones: sorting, windows, indices, products and what follows, loops."""
+
+import numpy as np
+
+from cyxla.types import ElementType as E
+from cyxla.types import Literal, Shape
+from cyxla.xla.hlo.attributes import ConvDims, WindowDim
+
+HUGE = {E.F32: 1e15, E.F64: 1e100}  # squares of anything below can be summed up
+
+
+def literal(w, dtype, value):
+    """A scalar constant."""
+    array = np.asarray(value).astype(dtype.numpy_dtype)
+    ins = w.entry.add("constant", attrs={"literal": Literal(array, Shape.array(dtype))}, shape=Shape.array(dtype))
+    return w.keep(ins, True)
+
+
+def filled(w, shape, value):
+    """A constant of any shape."""
+    return w.add("broadcast", [literal(w, shape.dtype, value)], {"dimensions": ()}, declared=shape)
+
+
+def parameter(w, dtype, dims):
+    """One more argument."""
+    number = sum(v.ins.opcode == "parameter" for v in w.values)
+    shape = Shape.array(dtype, dims)
+    return w.keep(w.entry.add("parameter", attrs={"parameter_number": number}, shape=shape), True)
+
+
+def tame(w, x, *, finite=False):
+    """Huge numbers become infinite, or 1: whether a sum overflows on its way depends on its order."""
+    if not x.shape.dtype.is_float:
+        return x
+    limit = filled(w, x.shape, HUGE[x.shape.dtype])
+    small = w.add("compare", [w.add("abs", [x]), limit], {"direction": "LT"})
+    huge = filled(w, x.shape, 1) if finite else w.add("multiply", [x, w.add("multiply", [limit, limit])])
+    return w.add("select", [small, x, huge])
+
+
+def dims(w, rank, most=6):
+    return tuple(int(w.rng.integers(1, most + 1)) for _ in range(rank))
+
+
+def follow(w, y):
+    """An epilogue that keeps a rounding error as small, beside the largest element, as it is."""
+    if y is None or y.shape.dtype not in (E.F32, E.F64, E.S32):
+        return
+    y = w.add("abs", [y])
+    for _ in range(int(w.rng.integers(0, 4))):
+        kind = w.choice(["scale", "bias", "partner", "floor", "shape"])
+        if kind == "scale":
+            y = w.add("multiply", [y, filled(w, y.shape, 3)])
+        elif kind == "bias" and y.shape.rank:
+            axis = int(w.rng.integers(y.shape.rank))
+            bias = w.add("abs", [parameter(w, y.shape.dtype, (y.shape.dims[axis],))])
+            y = w.add("add", [y, w.add("broadcast", [bias], {"dimensions": (axis,)}, declared=y.shape)])
+        elif kind == "partner":
+            y = w.add("add", [y, w.add("abs", [w.partner(y, exact=False)])])
+        elif kind == "floor":
+            y = w.add("maximum", [filled(w, y.shape, 2), y])
+        elif kind == "shape" and y.shape.size:
+            y = w.add("reshape", [y], declared=y.shape.with_dims([y.shape.size]))
+
+
+def product(w):
+    """dot of every kind of dimension, and what follows it."""
+    dtype = w.choice([E.F32, E.F32, E.F64, E.S32])
+    batch, m, n, k = (
+        dims(w, int(w.rng.integers(0, 3)), 3),
+        *(dims(w, int(w.rng.integers(0, 3)), 20) for _ in "mn"),
+        dims(w, 1, 40),
+    )
+    if max(np.prod((*batch, *m, *n)), np.prod((*batch, *m, *k)), np.prod((*batch, *n, *k))) > 2000:
+        return
+    sides, attrs = [], {}
+    for side, free in (("lhs", m), ("rhs", n)):
+        sizes = (*batch, *free, *k)
+        order = [int(d) for d in w.rng.permutation(len(sizes))] if w.rng.random() < 0.5 else list(range(len(sizes)))
+        sides.append(tame(w, parameter(w, dtype, [sizes[d] for d in order])))
+        attrs[f"{side}_batch_dims"] = tuple(order.index(d) for d in range(len(batch)))
+        attrs[f"{side}_contracting_dims"] = (order.index(len(sizes) - 1),)
+    follow(w, w.add("dot", sides, attrs, exact=not dtype.is_float))
+
+
+def conv_dims(x, f, y, rank):
+    """The attribute that the three texts of dim_labels stand for."""
+    places = [tuple(text.index(str(d)) for d in range(rank)) for text in (x, f, y)]
+    features = x.index("b"), x.index("f"), f.index("i"), f.index("o"), y.index("b"), y.index("f")
+    return ConvDims(*features[:2], places[0], *features[2:4], places[1], *features[4:], places[2])
+
+
+def convolution(w):
+    """Strides, padding, both dilations, groups of features or of images, and what follows."""
+    dtype, rank = w.choice([E.F32, E.F32, E.F64, E.S32]), int(w.choice([0, 1, 1, 2, 2, 3]))
+    groups, kind = int(w.choice([1, 1, 2, 3])), w.choice(["feature", "batch"])
+    space, depth, features = dims(w, rank, 7), int(w.rng.integers(1, 5)), groups * int(w.choice([1, 2, 3, 8, 17]))
+    window = []
+    for size in space:
+        wide = int(w.rng.integers(1, min(size, 3) + 1))
+        window.append(
+            WindowDim(
+                wide,
+                stride=int(w.choice([1, 1, 2])),
+                padding_low=int(w.rng.integers(0, 3)),
+                padding_high=int(w.rng.integers(0, 3)),
+                base_dilation=int(w.choice([1, 1, 2])),
+                window_dilation=int(w.choice([1, 1, 2])),
+                window_reversal=bool(w.rng.random() < 0.2),
+            )
+        )
+    by_feature = kind == "feature"
+    batch = int(w.rng.integers(1, 4)) * (1 if by_feature else groups)
+    sizes_x = {"b": batch, "f": depth * groups if by_feature else depth, **{str(d): s for d, s in enumerate(space)}}
+    sizes_w = {"i": depth, "o": features, **{str(d): p.size for d, p in enumerate(window)}}
+    if max(np.prod(list(sizes.values())) for sizes in (sizes_x, sizes_w)) > 2000:
+        return
+    labels = ["".join(w.rng.permutation(list(sizes))) for sizes in (sizes_x, sizes_w, sizes_x)]
+    if w.rng.random() < 0.6:
+        tail = "".join(str(d) for d in range(rank))
+        labels = [f"b{tail}f", f"{tail}io", f"b{tail}f"]
+    x = tame(w, parameter(w, dtype, [sizes_x[label] for label in labels[0]]))
+    # Whether a place of the padding adds nothing, or its zero times the weight, is nobody's promise.
+    f = tame(w, parameter(w, dtype, [sizes_w[label] for label in labels[1]]), finite=True)
+    attrs = {
+        "window": tuple(window),
+        "dim_labels": conv_dims(*labels, rank),
+        "feature_group_count": groups if by_feature else 1,
+        "batch_group_count": 1 if by_feature else groups,
+    }
+    follow(w, w.add("convolution", [x, f], attrs, exact=not dtype.is_float))
+
+
+def window(w):
+    """reduce-window of an array of whole numbers."""
+    x = w.pick(lambda v: v.exact and 0 < v.shape.rank <= 3 and v.shape.dtype in (E.S32, E.U8, E.F32, E.S64, E.PRED))
+    if not x:
+        return
+    name = "or" if x.shape.dtype is E.PRED else w.choice(["maximum", "minimum"] + ["add"] * x.shape.dtype.is_integer)
+    cut = [
+        WindowDim(
+            int(w.rng.integers(1, 4)),
+            stride=int(w.choice([1, 2])),
+            padding_low=int(w.rng.integers(0, 3)),
+            padding_high=int(w.rng.integers(0, 3)),
+            base_dilation=int(w.choice([1, 1, 2])),
+            window_dilation=int(w.choice([1, 1, 2])),
+        )
+        for _ in x.shape.dims
+    ]
+    dtype = x.shape.dtype
+    w.add("reduce-window", [x, w.constant(Shape.array(dtype))], {"window": tuple(cut)}, called=[w.reducer(name, dtype)])
+
+
+def sort(w):
+    """Along one dimension, in total order, sometimes with a second array beside."""
+    x = w.pick(lambda v: v.exact and v.shape.rank > 0 and not v.shape.dtype.is_complex and v.shape.dtype is not E.PRED)
+    if not x:
+        return
+    beside = w.pick(lambda v: v.shape.dims == x.shape.dims) if w.rng.random() < 0.5 else None
+    operands = [x] if beside is None else [x, beside]
+    body = w.module.new_computation(f"order_{len(w.module.computations)}")
+    args = []
+    for o in operands:
+        for _ in "ab":
+            attrs = {"parameter_number": len(args)}
+            args.append(body.add("parameter", attrs=attrs, shape=Shape.array(o.shape.dtype)))
+    attrs = {"direction": w.choice(["LT", "GT"])}
+    if x.shape.dtype.is_float:
+        attrs["type"] = "TOTALORDER"
+    body.root = body.add("compare", args[:2], attrs, shape=Shape.array(E.PRED))
+    axis = int(w.rng.integers(x.shape.rank))
+    attrs = {"dimensions": (axis,), "is_stable": True}
+    if beside is None:
+        w.add("sort", operands, attrs, called=[body])
+        return
+    both = w.entry.add(
+        "sort", [o.ins for o in operands], attrs, called=[body], shape=Shape.tuple([o.shape for o in operands])
+    )
+    for k, o in enumerate(operands):
+        w.keep(w.entry.add("get-tuple-element", [both], {"index": k}, shape=o.shape), o.exact)
+
+
+def take(w):
+    """gather of rows, some of the indices outside."""
+    x = w.pick(lambda v: v.shape.rank > 0 and v.shape.size > 0)
+    if not x:
+        return
+    axis, count = int(w.rng.integers(x.shape.rank)), int(w.rng.integers(1, 9))
+    indices = parameter(w, w.choice([E.S32, E.S64, E.U8]), (count, 1))
+    rest = [d for d in range(x.shape.rank) if d != axis]
+    attrs = {
+        "offset_dims": tuple(range(1, len(rest) + 1)),
+        "collapsed_slice_dims": (axis,),
+        "start_index_map": (axis,),
+        "index_vector_dim": 1,
+        "slice_sizes": tuple(1 if d == axis else n for d, n in enumerate(x.shape.dims)),
+    }
+    w.add("gather", [x, indices], attrs)
+
+
+def loop(w):
+    """A counted loop that carries an array, and a sum of whole numbers beside it."""
+    x = w.pick(lambda v: v.exact and v.shape.dtype in (E.F32, E.S32, E.U8, E.F64))
+    if not x:
+        return
+    dtype, turns = x.shape.dtype, int(w.rng.integers(0, 6))
+    state = Shape.tuple([Shape.array(E.S32), x.shape])
+    body, condition = (w.module.new_computation(f"{n}_{len(w.module.computations)}") for n in ("body", "condition"))
+    parts = {}
+    for c in (body, condition):
+        p = c.add("parameter", attrs={"parameter_number": 0}, shape=state)
+        parts[c] = [c.add("get-tuple-element", [p], {"index": k}, shape=s) for k, s in enumerate(state.elements)]
+    counter, array = parts[body]
+    limit = condition.add(
+        "constant", attrs={"literal": Literal(np.int32(turns), Shape.array(E.S32))}, shape=Shape.array(E.S32)
+    )
+    condition.root = condition.add(
+        "compare", [parts[condition][0], limit], {"direction": "LT"}, shape=Shape.array(E.PRED)
+    )
+    one = body.add("constant", attrs={"literal": Literal(np.int32(1), Shape.array(E.S32))}, shape=Shape.array(E.S32))
+    count = body.add("add", [counter, one], shape=Shape.array(E.S32))
+    number = body.add("convert", [counter], shape=Shape.array(dtype))
+    wide = body.add("broadcast", [number], {"dimensions": ()}, shape=x.shape)
+    y = body.add(w.choice(["add", "maximum", "subtract"]), [array, wide], shape=x.shape)
+    if x.shape.rank and x.shape.dims[0] and w.rng.random() < 0.5:  # one row is written, by number
+        row = x.shape.with_dims((1, *x.shape.dims[1:]))
+        zero = body.add(
+            "constant", attrs={"literal": Literal(np.int32(0), Shape.array(E.S32))}, shape=Shape.array(E.S32)
+        )
+        at = [counter, *[zero] * (x.shape.rank - 1)]
+        part = body.add("dynamic-slice", [y, *at], {"dynamic_slice_sizes": row.dims}, shape=row)
+        y = body.add("dynamic-update-slice", [array, part, *at], shape=x.shape)
+    body.root = body.add("tuple", [count, y], shape=state)
+    zero = literal(w, E.S32, 0)
+    start = w.entry.add("tuple", [zero.ins, x.ins], shape=state)
+    both = w.entry.add("while", [start], called=[body, condition], shape=state)
+    for k, shape in enumerate(state.elements):
+        w.keep(w.entry.add("get-tuple-element", [both], {"index": k}, shape=shape), True)
+
+
+STEPS = [product, product, convolution, convolution, window, sort, take, loop]

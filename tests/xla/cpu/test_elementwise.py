@@ -163,3 +163,24 @@ def test_property_on_drawn_arrays(name, data):
     args = [data.draw(arrays(shape)) for _ in range(2)]
     got, want = (cyxla.compile(module, platform=p)(*args) for p in ("cpu", "interpreter"))
     assert_same(got, want, shape.dtype, tolerance(name, shape.dtype))
+
+
+NARROW = [e for e in ElementType if scalar.is_narrow(e)]
+
+
+@pytest.mark.parametrize("name", ["ceil", "floor", "round-nearest-even", "negate", "sign", "abs"])
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_what_does_not_fit_is_rounded_before_it_is_widened(dtype, name):
+    if dtype not in OPCODES[name].accepts:
+        return
+    dims = (min(1 << dtype.bits, 1 << 12),)
+    module = HloModule("widened")
+    module.entry = entry = module.new_computation("main")
+    x = entry.add("parameter", attrs={"parameter_number": 0}, shape=Shape.array(dtype, dims))
+    y = entry.add(name, [x], shape=x.shape)
+    entry.root = entry.add("convert", [y], shape=Shape.array(ElementType.F32, dims))
+    numbers = np.arange(dims[0]) if dtype.bits <= 8 else np.arange(dims[0]) * 16 + 7
+    kind = np.uint16 if dtype.bits == 16 else np.uint8
+    given = numbers.astype(kind).view(dtype.numpy_dtype)
+    got, want = (cyxla.compile(module, platform=p)(given) for p in ("cpu", "interpreter"))
+    np.testing.assert_array_equal(got, want)

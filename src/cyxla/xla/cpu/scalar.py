@@ -208,7 +208,8 @@ _REAL = {   # computed in {t}, which is f32 for narrow types
         "asin", "asinh", "atanh", "sinh", "cosh")},
     **{name: f"cyx_{name}_{{t}}({{0}}, {{1}})" for name in ("remainder", "power", "atan2")},
 }
-_EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign", "ceil", "floor"})  # results need no rounding
+_EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign"})  # need no rounding where there is a sign
+_WHOLE = frozenset({"ceil", "floor"})  # nor do these where the largest number of a type is a whole one
 _COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
     "add": "cyx_add_{t}({0}, {1})", "subtract": "cyx_subtract_{t}({0}, {1})", "multiply": "cyx_multiply_{t}({0}, {1})",
     "divide": "cyx_divide_{t}({0}, {1})", "negate": "cyx_negate_{t}({0})", "abs": "cyx_abs_{t}({0})",
@@ -268,7 +269,8 @@ def _float(opcode: str, dtype: E, xs: Sequence[str], attrs: Mapping[str, Any]) -
     if form is None:
         return None
     value = form.format(*xs, t=t, s="" if t == "f64" else "f")
-    return round_narrow(dtype, value) if is_narrow(dtype) and opcode not in _EXACT else f"({value})"
+    is_exact = (opcode in _EXACT and dtype is not E.F8E8M0FNU) or (opcode in _WHOLE and dtype.bits == 16)
+    return f"({value})" if is_exact or not is_narrow(dtype) else round_narrow(dtype, value)
 
 
 def _reduce_precision(dtype: E, t: str, x: str, attrs: Mapping[str, Any]) -> str:

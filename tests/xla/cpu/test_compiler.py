@@ -4,13 +4,16 @@
 
 import time
 
+import ml_dtypes
 import numpy as np
 import pytest
 from differential import agree, flat
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.xla.cpu import emit_module, lowering
+from cyxla.xla import hlo
+from cyxla.xla.cpu import cache, emit_module, lowering
+from cyxla.xla.evaluator import TOKEN_VALUE
 
 PROGRAM = """HloModule m
 ENTRY e {
@@ -72,6 +75,51 @@ ENTRY e {{
     x = np.linspace(-3, 3, 40).astype(first.inputs[0].dtype.numpy_dtype)
     assert first(x).tobytes() == second(x).tobytes()
     assert (first.inputs, first.outputs, first.memory) == (second.inputs, second.outputs, second.memory)
+
+
+KNOWN = {
+    "nested tuples": (PROGRAM, [np.linspace(0, 1, 100, dtype=np.float32)]),
+    "bf16": ("ENTRY e { x = bf16[3] parameter(0) ROOT r = bf16[3] add(x, x) }", [np.ones(3, ml_dtypes.bfloat16)]),
+    "tokens": (
+        "ENTRY e { k = token[] parameter(0) x = s32[] parameter(1) ROOT r = (s32[], token[]) tuple(x, k) }",
+        [TOKEN_VALUE, np.int32(7)],
+    ),
+    "tuple arguments": (
+        "ENTRY e { p = (f32[2], (s8[], f32[0,3])) parameter(0) a = f32[2] get-tuple-element(p), index=0 "
+        "ROOT r = f32[2] negate(a) }",
+        [(np.ones(2, np.float32), (np.int8(1), np.zeros((0, 3), np.float32)))],
+    ),
+    "no arguments": ("ENTRY e { ROOT c = f64[] constant(2.5) }", []),
+}
+
+
+@pytest.mark.parametrize("text, arguments", KNOWN.values(), ids=KNOWN.keys())
+def test_a_known_text_is_not_read(cache_directory, monkeypatch, text, arguments):
+    first = cyxla.compile(text)
+    wanted = [np.asarray(a).tobytes() for a in flat(first(*arguments)) if a is not TOKEN_VALUE]
+    monkeypatch.setattr(hlo, "parse_module", None)
+    second = cyxla.compile(text)
+    assert [np.asarray(a).tobytes() for a in flat(second(*arguments)) if a is not TOKEN_VALUE] == wanted
+    assert (first.inputs, first.outputs, first.memory) == (second.inputs, second.outputs, second.memory)
+    monkeypatch.undo()
+    assert (first.hlo("input"), first.explain()) == (second.hlo("input"), second.explain())
+
+
+def test_a_known_text_under_other_options_is_another(cache_directory, monkeypatch):
+    cyxla.compile(PROGRAM)
+    monkeypatch.setattr(hlo, "parse_module", None)
+    with pytest.raises(TypeError):
+        cyxla.compile(PROGRAM, seed=3)
+
+
+def test_a_damaged_name_is_a_miss(cache_directory):
+    wanted = agree(PROGRAM).c_source
+    disk = cache.open_cache()
+    for path in disk.files():
+        if path.stat().st_size < 1000:  # the name, and not the module
+            path.write_bytes(path.read_bytes()[:-50] + bytes(50))
+    assert agree(PROGRAM).c_source == wanted
+    assert not disk.verify()
 
 
 def test_what_can_be_asked():

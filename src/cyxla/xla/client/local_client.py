@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyxla.errors import ShapeError
-from cyxla.types import Shape
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.client.program import read_program
 from cyxla.xla.service import CompileOptions, Executable, LocalService, RunOptions
+
+if TYPE_CHECKING:
+    from cyxla.types import Shape
 
 _ = _platforms
 

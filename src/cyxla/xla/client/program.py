@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyxla.errors import HloParseError, InvalidArgumentError, UnimplementedError
 from cyxla.xla.client import platforms as _platforms  # registers what comes with cyxla
-from cyxla.xla.hlo import HloModule, parse_module
 from cyxla.xla.service import CompileOptions, Executable, LocalService
+
+if TYPE_CHECKING:
+    from cyxla.xla.hlo import HloModule
 
 __all__ = ["compile_program", "read_program"]
 _ = _platforms
@@ -32,6 +34,8 @@ def read_program(program: Any) -> HloModule:
     UnimplementedError
         It is StableHLO or a Python function, which this release does not read.
     """
+    from cyxla.xla.hlo import HloModule
+
     if isinstance(program, HloModule):
         return program
     if isinstance(program, (bytes, bytearray, memoryview)):
@@ -54,10 +58,14 @@ def read_program(program: Any) -> HloModule:
 def _read_bytes(data: bytes) -> HloModule:
     if data.startswith(_MLIR_BYTECODE):
         raise UnimplementedError("MLIR bytecode is not read by this release", hint="lower to HLO first")
+    from cyxla.xla.hlo import HloModule
+
     return HloModule.from_proto(data)
 
 
 def _read_text(text: str) -> HloModule:
+    from cyxla.xla.hlo import parse_module
+
     try:
         return parse_module(text)
     except HloParseError:
@@ -70,4 +78,7 @@ def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options:
     """Compile a program; see `cyxla.compile`."""
     if specs and not callable(program):
         raise InvalidArgumentError("argument specs belong to Python functions; this program states its own shapes")
-    return LocalService(platform).build_executable(read_program(program), CompileOptions.of(options))
+    service, how = LocalService(platform), CompileOptions.of(options)
+    if isinstance(program, (str, bytes)):
+        return service.build_written(program, lambda: read_program(program), how)
+    return service.build_executable(read_program(program), how)

@@ -235,6 +235,17 @@ class DiskCache:
             return None
         return Module(manifest, entry.path, entry.parts[2:])
 
+    def put_name(self, name: str, key: str) -> None:
+        """Note that what is called so is stored under that key."""
+        self.put(name, b"", [key.encode()])
+
+    def get_name(self, name: str) -> str:
+        """Return the key of what is called so, or "" when nothing is."""
+        entry = self.get(name)
+        if entry is None or len(entry.parts) < 2:
+            return ""
+        return bytes(entry.parts[1]).decode("ascii", "replace")
+
     # --- housekeeping -----------------------------------------------------------------------------------------------
 
     def files(self) -> list[Path]:

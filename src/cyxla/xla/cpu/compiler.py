@@ -5,23 +5,24 @@ What finds a program in the disk cache is imported with this module; what compil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from cyxla import config
 from cyxla.xla.cpu import cache as store
 from cyxla.xla.cpu import native, toolchain
-from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
-from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.service import CompileOptions, Compiler, Executable
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.buffers import Buffers
+    from cyxla.xla.cpu.dump import Dump
     from cyxla.xla.cpu.emit_module import Source
     from cyxla.xla.cpu.nodes import Plan
+    from cyxla.xla.hlo import HloModule, Instruction
 
 
 class CpuCompiler(Compiler):
@@ -39,24 +40,45 @@ class CpuCompiler(Compiler):
         tools = toolchain.find()
         if tools is None:
             return _uncompiled(module, options)
-        cache = store.open_cache() if options.cache else None
-        dump = Dump(module)
-        if cache is None:
-            return self._build(module, options, dump, _Target(tools))
-        target = _Target(tools, cache, tools.module_key(module.fingerprint(), options.key()))
-        if dump.active:
-            return self._build(module, options, dump, target)
-        found = self._cached(module, options, target)
+        return self._compile(module, options, _target(tools, options, module.fingerprint))
+
+    def compile_written(
+        self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions
+    ) -> Executable:
+        """Compile a program, or find it compiled by its bytes: then it is not even read."""
+        if options.disabled_passes:
+            _check_names(options)
+        tools = toolchain.find()
+        cache = store.open_cache() if options.cache and tools is not None and not config.get("DUMP") else None
+        if tools is None or cache is None:
+            return self.compile(read(), options)
+        name = tools.program_key(program, options.key())
+        key = cache.get_name(name)
+        found = _cached(read, options, _Target(tools, cache, key)) if key else None
         if found is not None:
             return found
-        with cache.building(target.key):
-            return self._cached(module, options, target) or self._build(module, options, dump, target)
+        module = read()
+        target = _target(tools, options, module.fingerprint)
+        executable = self._compile(module, options, target)
+        if cache.path(target.key).exists():  # not so if it calls Python
+            cache.put_name(name, target.key)
+        return executable
+
+    def _compile(self, module: HloModule, options: CompileOptions, target: _Target) -> Executable:
+        dump = _dump(module)
+        if target.cache is None or dump.active:
+            return self._build(module, options, dump, target)
+        found = _cached(module, options, target)
+        if found is not None:
+            return found
+        with target.cache.building(target.key):
+            return _cached(module, options, target) or self._build(module, options, dump, target)
 
     def run_hlo_passes(self, module: HloModule, options: CompileOptions) -> HloModule:
         """Bring a copy of the module into the form that has kernels."""
         from cyxla.xla.cpu.lowering import run_passes
 
-        return run_passes(module, options, Dump(module))
+        return run_passes(module, options, _dump(module))
 
     def run_backend(self, module: HloModule, options: CompileOptions) -> Executable:
         """Make native code of a module that went through `run_hlo_passes`."""
@@ -64,7 +86,7 @@ class CpuCompiler(Compiler):
         if tools is None:
             return _uncompiled(module, options)
         target = _Target(tools, store.open_cache() if options.cache else None)
-        return self._finish(module, module, options, Dump(module), target)
+        return self._finish(module, module, options, _dump(module), target)
 
     def emit(self, module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:
         """Plan a module that went through `run_hlo_passes` and write its C.
@@ -77,14 +99,6 @@ class CpuCompiler(Compiler):
         from cyxla.xla.cpu.lowering import emit
 
         return emit(module, options)
-
-    def _cached(self, module: HloModule, options: CompileOptions, target: _Target) -> CpuExecutable | None:
-        assert target.cache is not None
-        found = target.cache.get_module(target.key)
-        if found is None:
-            return None
-        manifest = Manifest.from_json(found.manifest)
-        return _executable(module, native.load(found.path), manifest, found.constants, options)
 
     def _build(self, module: HloModule, options: CompileOptions, dump: Dump, target: _Target) -> CpuExecutable:
         from cyxla.xla.cpu.lowering import run_passes
@@ -99,7 +113,7 @@ class CpuCompiler(Compiler):
         dump.buffers(buffers)
         for number, text in enumerate(source.units):
             dump.text(f"unit{number}.c", text)
-        manifest = Manifest.of(planned, buffers)
+        manifest = Manifest.of(module, planned, buffers)
         called = [f for f in planned.functions() if not isinstance(f, str)]
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
         with dump.timed("compile"):
@@ -110,21 +124,36 @@ class CpuCompiler(Compiler):
         return executable
 
 
+def _dump(module: HloModule) -> Dump:
+    from cyxla.xla.cpu.dump import Dump
+
+    return Dump(module)
+
+
+def _cached(
+    program: HloModule | Callable[[], HloModule], options: CompileOptions, target: _Target
+) -> CpuExecutable | None:
+    assert target.cache is not None
+    found = target.cache.get_module(target.key)
+    if found is None:
+        return None
+    return _executable(program, native.load(found.path), Manifest(**found.manifest), found.constants, options)
+
+
 def _executable(
-    module: HloModule,
+    program: HloModule | Callable[[], HloModule],
     library: native.Library,
     manifest: Manifest,
     constants: Sequence[Any],
     options: CompileOptions,
     called: Sequence[Instruction] = (),
 ) -> CpuExecutable:
-    border = (*module.parameters, module.entry.root)
-    if not called and all(leaf.is_array for ins in border for leaf in ins.shape.leaves()):
-        return CpuExecutable(module, library, manifest, constants, options)
+    if not called and not manifest.has_tokens:
+        return CpuExecutable(program, library, manifest, constants, options)
     from cyxla.xla.cpu.python_calls import HostedExecutable, PythonCalls
 
     calls = PythonCalls(called, options) if called else None
-    return HostedExecutable(module, library, manifest, constants, options, calls=calls)
+    return HostedExecutable(program, library, manifest, constants, options, calls=calls)
 
 
 def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
@@ -155,3 +184,8 @@ class _Target:
             return native.build_library(units, toolchain=self.tools, cache=self.cache)
         image = self.tools.compile([toolchain.Unit(text) for text in units], self.cache)
         return native.load(self.cache.put_module(self.key, manifest.to_json(), image, constants), image)
+
+
+def _target(tools: toolchain.Toolchain, options: CompileOptions, fingerprint: Callable[[], str]) -> _Target:
+    cache = store.open_cache() if options.cache else None
+    return _Target(tools) if cache is None else _Target(tools, cache, tools.module_key(fingerprint(), options.key()))

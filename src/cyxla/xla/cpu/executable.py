@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError
-from cyxla.types import ElementType, Shape, element_type
-from cyxla.xla.cpu.dump import Dump
+from cyxla.xla.cpu import signature
 from cyxla.xla.cpu.native import Library, Program
-from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Executable
 
 if TYPE_CHECKING:
+    from cyxla.types import Shape
     from cyxla.xla.cpu.buffers import Buffers
     from cyxla.xla.cpu.emit_module import Source
     from cyxla.xla.cpu.nodes import Plan
     from cyxla.xla.cpu.python_calls import PythonCalls
+    from cyxla.xla.hlo import HloModule
 
 ENTRY = "cyx_main"  # the function that a call runs
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
@@ -39,25 +39,41 @@ class Manifest:
         Estimated ns of a call, each loop counted as one turn.
     loops : bool
         Whether it has loops, so that `cost` may be far too low.
-    constants : list of (str, list of int)
-        Element types and sizes of the constant buffers.
+    constants : list of str
+        Types of the constant buffers; how they are written, `signature` says.
     functions : list of str
         What native code calls, by name; "" where it calls Python.
+    parameters : list of Outline
+        Types of the arguments.
+    result : Outline
+        Type of the result.
     """
 
     arena_bytes: int
     cost: float
     loops: bool
-    constants: list[tuple[str, list[int]]]
-    functions: list[str] = field(default_factory=list)
+    constants: list[Any]
+    functions: list[str]
+    parameters: list[signature.Outline]
+    result: signature.Outline
 
     @staticmethod
-    def of(plan: Plan, buffers: Buffers) -> Manifest:
-        """Collect it from what the compiler made."""
-        loops = any(hasattr(n, "body") or hasattr(n, "branches") for n in plan.nodes)
-        constants = [(c.shape.dtype.text, list(c.shape.dims)) for c in buffers.constants]
-        functions = [f if isinstance(f, str) else "" for f in plan.functions()]
-        return Manifest(buffers.arena_bytes, plan.cost, loops, constants, functions)
+    def of(module: HloModule, plan: Plan, buffers: Buffers) -> Manifest:
+        """Collect it from the program and what the compiler made of it."""
+        return Manifest(
+            arena_bytes=buffers.arena_bytes,
+            cost=plan.cost,
+            loops=any(hasattr(n, "body") or hasattr(n, "branches") for n in plan.nodes),
+            constants=[signature.outline(c.shape) for c in buffers.constants],
+            functions=[f if isinstance(f, str) else "" for f in plan.functions()],
+            parameters=[signature.outline(p.shape.static) for p in module.parameters],
+            result=signature.outline(module.entry.root.shape.static),
+        )
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether a token is among the arguments or results."""
+        return signature.has_tokens([*self.parameters, self.result])
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Manifest:
@@ -70,13 +86,19 @@ class Manifest:
 
 
 class CpuExecutable(Program, Executable):
-    """Native code of a module. Calling it is the launcher's work and touches no Python of this class."""
+    """Native code of a module. Calling it is the launcher's work and touches no Python of this class.
+
+    Parameters
+    ----------
+    program : HloModule or callable
+        The module, or how to get it: a program from the disk cache is read when somebody asks what is in it.
+    """
 
     platform = "cpu"
 
     def __init__(
         self,
-        module: HloModule,
+        program: HloModule | Callable[[], HloModule],
         library: Library,
         manifest: Manifest,
         constants: Sequence[Any],
@@ -85,22 +107,20 @@ class CpuExecutable(Program, Executable):
         calls: PythonCalls | None = None,
     ) -> None:
         self._calls = calls
-        self._module, self._manifest, self._constants = module, manifest, constants
+        self._program, self._manifest, self._constants = program, manifest, constants
         self._options, self._bound = options, dict(bound or {})
-        self._given = [p.shape.static for p in module.parameters]
-        trees = _trees(self._given)
+        trees = signature.trees(manifest.parameters)
         self._free = [k for k in range(len(trees)) if k not in self._bound]
-        fixed = {leaf: array for k, value in self._bound.items() for leaf, array in _flat(trees[k], value)}
-        root = module.entry.root.shape.static
+        fixed = {leaf: array for k, value in self._bound.items() for leaf, array in signature.flat(trees[k], value)}
         super().__init__(
             library,
             ENTRY,
-            [_spec(leaf) for shape in self._given for leaf in shape.leaves() if leaf.is_array],
-            [_spec(leaf) for leaf in root.leaves() if leaf.is_array],
-            _trees([root])[0],
+            [signature.spec(leaf) for form in manifest.parameters for leaf in signature.arrays(form)],
+            [signature.spec(leaf) for leaf in signature.arrays(manifest.result)],
+            signature.trees([manifest.result])[0],
             parameters=[trees[k] for k in self._free],
             bound=fixed,
-            constants=[_array(data, *spec) for data, spec in zip(constants, manifest.constants, strict=True)],
+            constants=[_array(data, *signature.spec(c)) for data, c in zip(constants, manifest.constants, strict=True)],
             arena_bytes=manifest.arena_bytes,
             functions=_addresses(manifest.functions, calls),
             keep=calls,
@@ -110,12 +130,12 @@ class CpuExecutable(Program, Executable):
     @property
     def inputs(self) -> tuple[Shape, ...]:  # type: ignore[override]
         """Shapes of the arguments."""
-        return tuple(self._given[k] for k in self._free)
+        return self._inputs
 
     @property
     def outputs(self) -> Shape:  # type: ignore[override]
         """Shape of the result."""
-        return self._module.entry.root.shape.static
+        return self._result
 
     def bind(self, arguments: Mapping[int, Any]) -> CpuExecutable:
         """Fix some arguments, such as weights; the arrays are taken as they are at each call."""
@@ -126,13 +146,26 @@ class CpuExecutable(Program, Executable):
             )
         bound = {**self._bound, **{self._free[k]: value for k, value in arguments.items()}}
         return type(self)(
-            self._module, self.library, self._manifest, self._constants, self._options, bound, self._calls
+            self._program, self.library, self._manifest, self._constants, self._options, bound, self._calls
         )
 
     # --- what was made of the program: worked out again when asked for, since the disk cache keeps only code ----------
 
     @cached_property
+    def _inputs(self) -> tuple[Shape, ...]:
+        return tuple(signature.shape(self._manifest.parameters[k]) for k in self._free)
+
+    @cached_property
+    def _result(self) -> Shape:
+        return signature.shape(self._manifest.result)
+
+    @cached_property
+    def _module(self) -> HloModule:
+        return self._program() if callable(self._program) else self._program
+
+    @cached_property
     def _optimized(self) -> HloModule:
+        from cyxla.xla.cpu.dump import Dump
         from cyxla.xla.cpu.lowering import run_passes
 
         return run_passes(self._module, self._options, Dump(self._module))
@@ -192,42 +225,6 @@ def _addresses(names: Sequence[str], calls: PythonCalls | None) -> list[int]:
     return [host_functions.address(name) if name else next(python) for name in names]
 
 
-def _trees(shapes: Sequence[Shape]) -> list[Any]:
-    """For each shape, the numbers of its arrays, nested as its tuples are; they run on from shape to shape.
-
-    A token is an empty tuple.
-    """
-    count = 0
-
-    def tree(shape: Shape) -> Any:
-        nonlocal count
-        if shape.is_tuple:
-            return tuple([tree(e) for e in shape.elements])
-        if not shape.is_array:
-            return ()
-        count += 1
-        return count - 1
-
-    return [tree(s) for s in shapes]
-
-
-def _flat(tree: Any, value: Any) -> list[tuple[int, Any]]:
-    if isinstance(tree, int):
-        return [(tree, value)]
-    if not tree:
-        return []
-    if len(value) != len(tree):
-        raise InvalidArgumentError(f"expected a tuple of {len(tree)}, got one of {len(value)}")
-    return [pair for part, v in zip(tree, value, strict=True) for pair in _flat(part, v)]
-
-
-def _spec(shape: Shape) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    assert shape.dtype.numpy_dtype is not None
-    return shape.dtype.numpy_dtype, shape.dims
-
-
-def _array(data: Any, dtype: str, dims: Sequence[int]) -> np.ndarray[Any, Any]:
+def _array(data: Any, dtype: np.dtype[Any], dims: Sequence[int]) -> np.ndarray[Any, Any]:
     """The array in the bytes of a constant."""
-    kind: ElementType = element_type(dtype)
-    assert kind.numpy_dtype is not None
-    return np.frombuffer(data, np.uint8).view(kind.numpy_dtype).reshape(dims)
+    return np.frombuffer(data, np.uint8).view(dtype).reshape(dims)

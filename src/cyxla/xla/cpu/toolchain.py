@@ -134,6 +134,10 @@ class Toolchain:
         """Name what is made from a program, by its fingerprint before any pass and by the options, in a cache."""
         return store.digest("module", self.fingerprint, store.code_fingerprint(), program, options)
 
+    def program_key(self, program: str | bytes, options: str) -> str:
+        """Name the key of a program's module, by the bytes that the user gave."""
+        return store.digest("program", self.fingerprint, store.code_fingerprint(), program, options)
+
     def compile(self, units: Sequence[Unit], cache: store.DiskCache | None = None) -> bytes:
         """Compile units and link them into the image of one shared object.
 

@@ -8,12 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from cyxla.errors import AlreadyExistsError, NotFoundError
-from cyxla.xla.hlo import HloModule
 from cyxla.xla.service.executable import Executable
 from cyxla.xla.service.options import CompileOptions
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from cyxla.xla.hlo import HloModule
 
 ENTRY_POINTS = "cyxla.backends"
 
@@ -44,6 +45,22 @@ class Compiler(ABC):
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module."""
         return self.run_backend(self.run_hlo_passes(module, options), options)
+
+    def compile_written(
+        self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions
+    ) -> Executable:
+        """Compile a program that has not been read yet; a platform may know it by its bytes.
+
+        Parameters
+        ----------
+        program : str or bytes
+            As the user gave it.
+        read : callable
+            Gives the verified module of it.
+        options : CompileOptions
+            How to compile.
+        """
+        return self.compile(read(), options)
 
 
 def _announced() -> Iterable[EntryPoint]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyxla._native.arguments import count
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.types import Shape
+
+if TYPE_CHECKING:
+    from cyxla.types import Shape
 
 
 @dataclass(frozen=True)

@@ -53,19 +53,19 @@ def test_state_that_changes_places(turns):
 
 def test_an_update_in_a_loop_is_in_place():
     body = """
-  a = f32[64,8] get-tuple-element(s), index=1
+  a = f32[64,80] get-tuple-element(s), index=1
   zero = s32[] constant(0)
-  row = f32[1,8] dynamic-slice(a, i, zero), dynamic_slice_sizes={1,8}
-  new = f32[1,8] exponential(row)
-  b = f32[64,8] dynamic-update-slice(a, new, i, zero)
-  ROOT t = (s32[], f32[64,8]) tuple(j, b)"""
+  row = f32[1,80] dynamic-slice(a, i, zero), dynamic_slice_sizes={1,80}
+  new = f32[1,80] exponential(row)
+  b = f32[64,80] dynamic-update-slice(a, new, i, zero)
+  ROOT t = (s32[], f32[64,80]) tuple(j, b)"""
     entry = """
-  p = f32[64,8] parameter(0)
+  p = f32[64,80] parameter(0)
   z = s32[] constant(0)
-  t = (s32[], f32[64,8]) tuple(z, p)
-  w = (s32[], f32[64,8]) while(t), condition=more, body=step
-  ROOT r = f32[64,8] get-tuple-element(w), index=1"""
-    executable = agree(loop("f32[64,8]", body, entry, 64))
+  t = (s32[], f32[64,80]) tuple(z, p)
+  w = (s32[], f32[64,80]) while(t), condition=more, body=step
+  ROOT r = f32[64,80] get-tuple-element(w), index=1"""
+    executable = agree(loop("f32[64,80]", body, entry, 64))
     (inside,) = executable.c_source.split("for (;;)")[1:]
     assert "memcpy" not in inside  # not even of the counter
 

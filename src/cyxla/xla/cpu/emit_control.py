@@ -120,6 +120,7 @@ class ControlWriter:
         tasks, phases = step.kernel.tasks, step.kernel.phases
         pointers += ["&phase"] if phases > 1 else []
         pointers += [f"ctx->functions[{self.functions[f]}]" for f in step.functions]
+        pointers += ["(void *)ctx"] * step.context
         bufs = ", ".join(pointers)
         call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
         turns = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""

@@ -78,6 +78,8 @@ class Step:
         What the kernel calls: functions of `host_functions` by name, or the custom calls that Python runs.
     state : bool
         The last of ``bufs`` is the state of the random numbers, of `STATE_BYTES`, one for all kernels of a call.
+    context : bool
+        The last of ``bufs`` is the `cyx_ctx` of the call, of a kernel of one task: it takes long and polls.
     """
 
     kernel: Kernel
@@ -87,3 +89,4 @@ class Step:
     must_alias: tuple[tuple[int, int], ...] = field(default=())
     functions: tuple[str | Instruction, ...] = field(default=())
     state: bool = False
+    context: bool = False

@@ -14,8 +14,8 @@ from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.emit_custom_call import without_meaning
 from cyxla.xla.cpu.emit_module import Source, emit_module
 from cyxla.xla.cpu.emitters import can_emit
-from cyxla.xla.cpu.nodes import Plan
-from cyxla.xla.cpu.plan import CONTROL_FLOW, MAX_NESTING, plan
+from cyxla.xla.cpu.nodes import CONTROL_FLOW, Plan
+from cyxla.xla.cpu.plan import MAX_NESTING, plan
 from cyxla.xla.cpu.values import passes_on
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
 from cyxla.xla.passes import (

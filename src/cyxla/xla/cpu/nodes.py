@@ -9,6 +9,8 @@ from typing import TypeAlias
 from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.hlo import Computation, Instruction
 
+CONTROL_FLOW = frozenset({"while", "conditional"})  # opcodes that run other computations
+
 
 @dataclass(frozen=True, eq=False)
 class KernelNode:

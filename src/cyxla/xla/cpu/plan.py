@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.emitters import emit
 from cyxla.xla.cpu.fusion import fuse
-from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
+from cyxla.xla.cpu.kernel import Step
+from cyxla.xla.cpu.nodes import CONTROL_FLOW, ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.schedule import overwriters_last
+from cyxla.xla.cpu.small_loops import small_loop
 from cyxla.xla.cpu.values import leaves, own_leaves, resolve
 from cyxla.xla.hlo import Computation, Instruction
 
 MAX_NESTING = 100  # of loops and branches
-CONTROL_FLOW = frozenset({"while", "conditional"})
 
 
 def plan(computation: Computation) -> Plan:
@@ -32,7 +33,7 @@ def plan(computation: Computation) -> Plan:
         first = group.instructions[0]
         reasons += group.reasons
         if first.opcode == "while":
-            nodes.append(_while(first))
+            nodes.append(_while(first, reasons))
         elif first.opcode == "conditional":
             nodes.append(_conditional(first))
         else:
@@ -41,7 +42,11 @@ def plan(computation: Computation) -> Plan:
     return Plan(computation, overwriters_last(nodes), parameters, leaves(computation.root), reasons)
 
 
-def _while(ins: Instruction) -> WhileNode:
+def _while(ins: Instruction, reasons: list[str]) -> Node:
+    small = small_loop(ins)
+    if isinstance(small, Step):
+        return KernelNode(small)
+    reasons.append(f"while {ins.shape.static}: not in locals: {small}")
     body, condition = ins.called
     return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition), plan(body))
 

@@ -1,32 +1,21 @@
-"""convolution, channels last: for each place of the result, rows of accumulators along its features.
+"""convolution, channels last, with what follows it: which form of kernel it gets.
 
-A unit of work is one row of places, for one block of features: a task goes from row to row with the same block, whose
-weights stay in the cache. Where the window lies inside the input for several places side by side, these are done
-together, so that a weight is loaded once for all of them.
-
-The window's places and the input features are added in their order, whatever the threads. What the window finds
-outside the input, or between its elements where it is spread out, adds nothing and is skipped.
+Everywhere the window's taps and the input's features are added up in their order, whatever the threads, and what lies
+outside the input counts as zero.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
-
-from cyxla.types import ElementType
-from cyxla.xla.cpu import cost, scalar, sums
-from cyxla.xla.cpu.emit_dot import ROWS
-from cyxla.xla.cpu.emit_loop import memory_type
-from cyxla.xla.cpu.emitters import emits
-from cyxla.xla.cpu.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
-from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
-from cyxla.xla.cpu.values import resolve
+from cyxla.xla.cpu import sums
+from cyxla.xla.cpu.emit_convolution_rows import row_convolution
+from cyxla.xla.cpu.emit_convolution_sizes import Sizes
+from cyxla.xla.cpu.emit_convolution_tiles import fits, tiled_convolution
+from cyxla.xla.cpu.emitters import emits_group, fusible
+from cyxla.xla.cpu.epilogue import Epilogue
+from cyxla.xla.cpu.fusion import Group
+from cyxla.xla.cpu.kernel import Step
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.expand_convolution import channels_last
-
-CHAIN = 512  # more products than this are added up in parts
-_MAC_NS = {True: 0.03, False: 0.15}  # in vector registers, or not
 
 
 def _check(ins: Instruction) -> str | None:
@@ -36,181 +25,14 @@ def _check(ins: Instruction) -> str | None:
     return None if sums.supports(types) else f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
 
 
-@dataclass(frozen=True)
-class _Sizes:
-    """The numbers of a convolution."""
-
-    batch: int  # images of the result
-    features_in: int  # of the input
-    depth: int  # input features that one result sums over
-    features: int  # of the result
-    groups: int
-    by_batch: bool  # groups are of images, not of input features
-
-    @staticmethod
-    def of(ins: Instruction) -> _Sizes:
-        x, w = (o.shape for o in ins.operands)
-        by_batch = ins.attrs["batch_group_count"] > 1
-        groups = max(ins.attrs["batch_group_count"], ins.attrs["feature_group_count"])
-        return _Sizes(ins.shape.dims[0], x.dims[-1], w.dims[-2], w.dims[-1], groups, by_batch)
-
-    @property
-    def group_features(self) -> int:
-        """Features of the result in one group."""
-        return self.features // self.groups
-
-    @property
-    def is_depthwise(self) -> bool:
-        """Whether each feature of the result has its own feature of the input."""
-        return not self.by_batch and self.depth == 1 and self.group_features == 1
+fusible("convolution", check=_check)
 
 
-@emits("convolution", check=_check)
-def convolution(ins: Instruction) -> Step:
-    """The kernel of one convolution."""
-    return _Convolution(ins).step()
-
-
-@dataclass(frozen=True)
-class _Block:
-    """A kind of block of features: `pieces` of them in each group, the first one at `first`."""
-
-    number: int
-    first: int
-    pieces: int
-    row: sums.Sums
-    together: int  # places done at once, where the window lies inside
-
-
-class _Convolution:
-    def __init__(self, ins: Instruction) -> None:
-        self.ins, self.window, self.n = ins, ins.attrs["window"], _Sizes.of(ins)
-        self.dtype, self.space = ins.shape.dtype, ins.shape.dims[1:-1]
-        self.types = [o.shape.dtype for o in ins.operands]
-        self.vector_bytes = VECTOR_BITS.get(isa_level(), 128) // 8
-        self.rank = len(self.space)
-        self.places = self.space[-1] if self.space else 1
-        self.rows = self.n.batch * prod(self.space[:-1])
-        self.groups = 1 if self.n.is_depthwise else self.n.groups
-        self.inside = self._inside()
-        width = self.n.features if self.n.is_depthwise else self.n.group_features
-        cut = sums.cut(width, self.dtype, self.types, self.vector_bytes)
-        self.blocks = [_Block(k, first, pieces, row, self._together(row)) for k, (first, pieces, row) in enumerate(cut)]
-        self.long = prod(w.size for w in self.window) * self.n.depth > CHAIN
-
-    def _inside(self) -> tuple[int, int]:
-        """The places of a row for which no part of the window is outside, along the last dimension."""
-        if not self.space or self.window[-1].base_dilation != 1:
-            return 0, 0
-        w, size = self.window[-1], self.ins.operands[0].shape.dims[-2]
-        reach = (w.size - 1) * w.window_dilation
-        low = -(-max(w.padding_low, 0) // w.stride)
-        high = (size - 1 - reach + w.padding_low) // w.stride + 1
-        return low, max(low, min(high, self.places))
-
-    def _together(self, row: sums.Sums) -> int:
-        """How many places to do at once: tiles cost about their places or a little more, single places about three."""
-        if not isinstance(row, sums.VectorSums) or self.n.is_depthwise:
-            return 1
-        count = self.inside[1] - self.inside[0]
-        most = ROWS[32 if self.vector_bytes == 64 else 16].get(row.vectors, 4)
-        return min(range(1, most + 1), key=lambda p: (count // p * (max(p, 3) + 0.5) + count % p * 3.5, -p))
-
-    # --- the kernel -------------------------------------------------------------------------------------------------
-
-    def step(self) -> Step:
-        ins = self.ins
-        reads = [resolve(o) for o in ins.operands]
-        is_float = self.dtype in (ElementType.F32, ElementType.F64)
-        ns = ins.shape.size * prod(w.size for w in self.window) * self.n.depth * _MAC_NS[is_float]
-        units = max(1, self.rows * self.groups * sum(b.pieces for b in self.blocks))
-        tasks = cost.tasks(ns, units)
-        c = KernelWriter(reads, [Value(ins)])
-        c.lines(sums.FUSED.splitlines())
-        if is_float:
-            c.lines(sums.VectorSums.types(self.dtype, self.vector_bytes // self.dtype.itemsize))
-        types = [memory_type(v.shape.dtype) for v in (*reads, Value(ins))]
-        self.arguments = f"const {types[0]} *p0, const {types[1]} *p1, {types[2]} *r0, int64_t n"
-        self.arguments += "".join(f", int64_t s{d}" for d in range(self.rank)) + ", int64_t g, int64_t f"
-        for block in self.blocks:
-            self._function(c, f"KERNEL_one{block.number}", block.row, 1)
-            if block.together > 1:
-                assert isinstance(block.row, sums.VectorSums)
-                tile = sums.VectorSums(block.row.vectors, block.row.lanes, block.together)
-                self._function(c, f"KERNEL_tile{block.number}", tile, block.together)
-        with c.kernel(units, tasks, describe("convolution", ins.shape)):
-            c.line(f"const int64_t row = u % {max(self.rows, 1)}, block = u / {max(self.rows, 1)};")
-            c.unravel("row", ["n", *(f"s{d}" for d in range(self.rank - 1))], [self.n.batch, *self.space[:-1]])
-            per_group = sum(b.pieces for b in self.blocks)
-            c.line(f"const int64_t g = block / {max(per_group, 1)}, j = block % {max(per_group, 1)};")
-            start = 0
-            for block in self.blocks:
-                with c.block(f"if (j >= {start} && j < {start + block.pieces})"):
-                    c.line(f"const int64_t f = {block.first} + (j - {start}) * {block.row.columns};")
-                    self._row(c, block)
-                start += block.pieces
-        return Step(Kernel(c.text(), tasks, ns, 0, "convolution"), tuple(reads), (Value(ins),))
-
-    def _row(self, c: KernelWriter, block: _Block) -> None:
-        """All places of a row: those near the border one by one."""
-        call = "(p0, p1, r0, " + ", ".join(["n", *(f"s{d}" for d in range(self.rank))]) + ", g, f);"
-        if not self.rank:
-            c.line(f"KERNEL_one{block.number}{call}")
-            return
-        s, (low, high) = f"s{self.rank - 1}", self.inside
-        c.line(f"int64_t {s} = 0;")
-        if block.together > 1:
-            c.line(f"for (; {s} < {low}; ++{s}) KERNEL_one{block.number}{call}")
-            c.line(f"for (; {s} + {block.together} <= {high}; {s} += {block.together}) KERNEL_tile{block.number}{call}")
-        c.line(f"for (; {s} < {self.places}; ++{s}) KERNEL_one{block.number}{call}")
-
-    def _function(self, c: KernelWriter, name: str, row: sums.Sums, together: int) -> None:
-        """Some places side by side, for one block of features."""
-        window, n = self.window, self.n
-        outer, inner = range(self.rank)[:1], range(self.rank)[1:]
-        with c.block(f"static CYX_FUSED __attribute__((noinline)) void {name}({self.arguments})"):
-            c.line("CYX_FUSE")
-            row.define(c)
-            with c.loops([f"w{d}" for d in outer], [window[d].size for d in outer]):
-                if self.long:
-                    row.settle(c)
-                with c.loops([f"w{d}" for d in inner], [window[d].size for d in inner]):
-                    self._place(c, row, together)
-            at = dotted(["n", *(f"s{d}" for d in range(self.rank))], strides(self.ins.shape.dims)[:-1])
-            out = f"r0 + {at} + g * {n.group_features} + f"
-            if isinstance(row, sums.VectorSums):
-                row.store(c, out, n.features)
-            else:
-                row.store(c, out)
-
-    def _place(self, c: KernelWriter, row: sums.Sums, together: int) -> None:
-        """What one place of the window adds."""
-        x, w = (o.shape for o in self.ins.operands)
-        window, n = self.window, self.n
-        x_steps, w_steps = strides(x.dims), strides(w.dims)
-        for d, dim in enumerate(window):
-            place = f"s{d} * {dim.stride} + w{d} * {dim.window_dilation} - ({dim.padding_low})"
-            c.line(f"const int64_t e{d} = {place};")
-            if dim.base_dilation != 1:
-                c.line(f"if (e{d} < 0 || e{d} % {dim.base_dilation}) continue;")
-            c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
-            if together == 1 or d < self.rank - 1:  # a tile is inside along the last dimension
-                c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
-        turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
-        image = f"(g * {n.batch} + n)" if n.by_batch else "n"
-        channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"
-        at = dotted([image, *(f"i{d}" for d in range(len(window)))], x_steps[:-1])
-        kernel_at = f"{dotted(turned, w_steps[:-2])} + g * {n.group_features} + f"
-        c.line(f"const {memory_type(x.dtype)} *const x = p0 + {at} + {channel};")
-        c.line(f"const {memory_type(w.dtype)} *const w = p1 + {kernel_at};")
-        if n.is_depthwise:
-            row.add_pairs(c, "x", "w")
-            return
-        apart = x_steps[-2] * window[-1].stride if window else 0
-        with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
-            for r in range(together):
-                c.line(f"const {scalar.register_type(x.dtype)} a{r} = {scalar.load(x.dtype, f'x[k + {r * apart}]')};")
-            row.add(c, ", ".join(f"a{r}" for r in range(together)), f"w + k * {n.features}", 1)
-            if n.depth > CHAIN:
-                with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
-                    row.settle(c)
+@emits_group("convolution")
+def convolution(group: Group) -> Step:
+    """The kernel of one convolution and what follows it."""
+    ins = group.root
+    sizes = Sizes.of(ins)
+    epilogue = Epilogue.of(group, sizes.features)
+    form = tiled_convolution if fits(sizes) else row_convolution
+    return form(ins, sizes, epilogue)

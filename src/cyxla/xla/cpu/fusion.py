@@ -34,7 +34,7 @@ MOVEMENT = frozenset({
 })  # fmt: skip
 ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window"})  # fused with what they read, at most one a group
 #: Their results may be read by a group while they are in registers; what they read lies in memory.
-CONTRACTIONS = frozenset({"dot"})
+CONTRACTIONS = frozenset({"convolution", "dot"})
 _KINDS = {"dynamic-update-slice": "update"}
 _ACROSS = frozenset({"transpose", "reverse", "gather"})  # what an epilogue is not made for
 _LEAF = frozenset({"parameter", "constant"})

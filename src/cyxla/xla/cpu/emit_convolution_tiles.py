@@ -1,0 +1,286 @@
+"""convolution in f32 and f64: tiles of places by features in vector registers.
+
+The places of all images are counted through, whatever rows they lie in, and cut into chunks; the features of a group
+are cut into panels. A task takes some chunks of some panels. For each place of a chunk and each tap of the window a
+table says where the input's features lie, zeros if that is outside the input. A tile of a few places by a few vectors
+of features then stays in registers while taps and input features run by: a row of the weights, times one element of
+the input for each place.
+
+Weights that are too many for the cache, or products too many for one sum, are taken in blocks: all tiles of the chunk
+go through one block before the next, and sums are set aside in between. Blocks and chunks depend on the sizes alone,
+so that threads change no bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cyxla.xla.cpu import cost, scalar, sums
+from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, vector_bytes
+from cyxla.xla.cpu.epilogue import Epilogue
+from cyxla.xla.cpu.kernel import Kernel, Step
+from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
+from cyxla.xla.hlo import Instruction
+
+LEAST_DEPTH = 8  # with fewer input features the table costs more than it saves
+LONG_ROWS_DEPTH = 32  # and with fewer than these, where the places of a row are many
+LONG_ROW = 40
+BLOCK = 768  # products of one block
+CHUNK = 112  # places of a chunk, at most
+ENTRIES = 2048  # of the table, at most
+UNITS = 8  # of work, at least, if the places are enough
+#: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
+PLACES = {32: {1: 8, 2: 8, 3: 8, 4: 7}, 16: {1: 8, 2: 6}}
+
+
+def fits(n: Sizes) -> bool:
+    """Whether this form is for a convolution."""
+    lanes = vector_bytes() // n.dtype.itemsize
+    least = LONG_ROWS_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else LEAST_DEPTH
+    return n.is_float and n.depth >= least and n.group_features >= lanes
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Some panels of features side by side.
+
+    Attributes
+    ----------
+    first : int
+        The first feature, counted within the group.
+    count : int
+        How many panels.
+    vectors : int
+        The width of each.
+    skip : int
+        Features in front that other panels have stored already.
+    """
+
+    first: int
+    count: int
+    vectors: int
+    skip: int = 0
+
+
+def panels(features: int, lanes: int, widest: int) -> list[Panel]:
+    """Cut features into panels; the last one overlaps the one before rather than end in the middle of a vector."""
+    whole = features // lanes
+    width = max(range(1, min(widest, whole) + 1), key=lambda v: (whole % v == 0 and v > widest // 2, v))
+    count, rest = divmod(whole, width)
+    found = [Panel(0, count, width)]
+    if rest:
+        found.append(Panel(count * width * lanes, 1, rest))
+    if features % lanes:
+        found.append(Panel(features - lanes, 1, 1, lanes - features % lanes))
+    return found
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How the products of one result are cut: some taps with all their features, or one tap with some of them.
+
+    Attributes
+    ----------
+    taps : int
+        Taps of a block; the last one may have fewer.
+    depth : int
+        Input features of a block; the last one of a tap may have fewer.
+    count : int
+        How many blocks.
+    """
+
+    taps: int
+    depth: int
+    count: int
+
+    @staticmethod
+    def of(taps: int, depth: int) -> Blocks:
+        """Blocks of about equal size."""
+        if depth <= BLOCK:
+            count = max(1, -(-taps * depth // BLOCK))
+            each = max(1, -(-taps // count))
+            return Blocks(each, depth, max(1, -(-taps // each)))
+        slices = -(-depth // BLOCK)
+        each = -(-depth // slices)
+        return Blocks(1, each, taps * slices)
+
+
+def tiled_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
+    """The kernel of a convolution that `fits`, with what follows it."""
+    return epilogue.step(_Tiled(ins, n, epilogue).kernel())
+
+
+class _Tiled:
+    def __init__(self, ins: Instruction, n: Sizes, epilogue: Epilogue) -> None:
+        self.ins, self.n, self.epilogue = ins, n, epilogue
+        self.x = ins.operands[0].shape.dims
+        self.bytes = vector_bytes()
+        self.lanes = self.bytes // n.dtype.itemsize
+        table = PLACES[32 if self.bytes == 64 else 16]
+        self.panels = panels(n.group_features, self.lanes, max(table))
+        self.widest = max(p.vectors for p in self.panels)
+        self.width = self.widest * self.lanes
+        self.rows = _tile_places(n.places, table[self.widest])
+        self.blocks = Blocks.of(n.taps, n.depth)
+        self.per_group = sum(p.count for p in self.panels)
+        self.chunk = self._chunk()
+        self.chunks = -(-n.places // self.chunk)
+        self.units = self.chunks * self.per_group * n.groups
+        self.ns = n.ns + epilogue.ns
+        self.tasks = cost.tasks(self.ns, self.units)
+        self.step = n.features  # elements from one row of weights to the next
+
+    def _chunk(self) -> int:
+        """Places of a chunk: whole tiles, about the same number in each."""
+        tiles = -(-self.n.places // self.rows)
+        most = max(1, min(CHUNK, ENTRIES // self.blocks.taps) // self.rows)
+        wanted = max(-(-tiles // most), min(tiles, -(-UNITS // (self.per_group * self.n.groups))))
+        return -(-tiles // wanted) * self.rows
+
+    # --- the kernel -------------------------------------------------------------------------------------------------
+
+    def kernel(self) -> Kernel:
+        n, epilogue = self.n, self.epilogue
+        c = KernelWriter(epilogue.reads, epilogue.writes)
+        c.lines(sums.FUSED.splitlines())
+        c.lines(sums.VectorSums.types(n.dtype, self.lanes))
+        c.line(f"typedef {scalar.storage_type(n.dtype)} KERNEL_e __attribute__((aligned(1), may_alias));")
+        c.line(f"static {scalar.storage_type(n.dtype)} KERNEL_zeros[{n.depth}];")
+        for vectors in dict.fromkeys(p.vectors for p in self.panels):
+            self._tile(c, vectors)
+        for panel in self.panels:
+            epilogue.function(c, panel.vectors * self.lanes - panel.skip)
+        self._start(c)
+        self._table(c)
+        with c.kernel(self.units, self.tasks, describe("convolution", self.ins.shape)):
+            self._unit(c)
+        return Kernel(c.text(), self.tasks, self.ns, 0, "convolution")
+
+    def _tile(self, c: KernelWriter, vectors: int) -> None:
+        """Some taps of a tile; ``at`` are the places' inputs, ``w`` the weights, ``s`` the sums."""
+        rows, lanes, n = range(self.rows), self.lanes, self.n
+        places = [f"{r}_{v}" for r in rows for v in range(vectors)]
+        whole = self.blocks.depth == n.depth
+        depth = str(n.depth) if whole else "depth"
+        arguments = "const KERNEL_e *const *at, const KERNEL_e *w, KERNEL_e *restrict s, int64_t taps, int add"
+        arguments += "" if whole else ", int64_t from, int64_t depth"
+        with c.block(f"static CYX_FUSED __attribute__((noinline)) void KERNEL_tile{vectors}({arguments})"):
+            c.line("CYX_FUSE")
+            c.line("KERNEL_v " + ", ".join(f"c{at} = {{0}}" for at in places) + ";")
+            with c.block(f"for (; taps; --taps, at += {self.chunk})"):
+                start = "" if whole else " + from"
+                c.line("const KERNEL_e " + ", ".join(f"*a{r} = at[{r}]{start}" for r in rows) + ";")
+                with c.block(f"for (int64_t k = 0; k < {depth}; ++k, w += {self.step})"):
+                    self._products(c, vectors)
+            where = {
+                f"{r}_{v}": f"*(KERNEL_u *)(s + {r * self.width + v * lanes})" for r in rows for v in range(vectors)
+            }
+            if self.blocks.count > 1:
+                c.line("if (add) {" + " ".join(f"c{at} += {where[at]};" for at in places) + "}")
+            c.line(" ".join(f"{where[at]} = c{at};" for at in places))
+
+    def _products(self, c: KernelWriter, vectors: int) -> None:
+        """One row of weights times an element for each place."""
+        registers = 32 if self.bytes == 64 else 16
+        # With no register to spare, gcc would keep a sum in memory: half of the row at a time, then, elements anew.
+        cuts = 2 if self.rows * vectors + vectors + 1 > registers else 1
+        each = -(-vectors // cuts)
+        for first in range(0, vectors, each):
+            part = range(first, min(first + each, vectors))
+            if first:
+                c.line('__asm__ volatile("" ::: "memory");')
+            with c.block(""):
+                loads = ", ".join(f"b{v} = *(const KERNEL_u *)(w + {v * self.lanes})" for v in part)
+                c.line(f"const KERNEL_v {loads};")
+                for r in range(self.rows):
+                    c.line(" ".join(f"c{r}_{v} += a{r}[k] * b{v};" for v in part))
+
+    def _start(self, c: KernelWriter) -> None:
+        """Where the window of each place of a chunk starts; places after the last one are at no image."""
+        n = self.n
+        names = "".join(f", int32_t *e{d}" for d in range(len(n.space)))
+        steps = strides(self.x)
+        arguments = f"const KERNEL_e *x, int64_t first, int64_t g, const KERNEL_e **image{names}"
+        head = f"static __attribute__((noinline)) void KERNEL_start({arguments})"
+        with c.block(head), c.block(f"for (int64_t k = 0; k < {self.chunk}; ++k)"):
+            c.line("const int64_t p = first + k;")
+            c.unravel("p", ["n", *(f"s{d}" for d in range(len(n.space)))], [n.batch, *n.space])
+            where = f"(g * {n.batch} + n) * {steps[0]}" if n.by_batch else f"n * {steps[0]} + g * {n.depth}"
+            c.line(f"image[k] = p < {n.places} ? x + ({where}) : 0;")
+            for d, w in enumerate(n.window):
+                c.line(f"e{d}[k] = (int32_t)(s{d} * {w.stride} - ({w.padding_low}));")
+
+    def _table(self, c: KernelWriter) -> None:
+        """The table for some taps of the window."""
+        n = self.n
+        rank, steps = len(n.space), strides(self.x)
+        names = "".join(f", const int32_t *e{d}" for d in range(rank))
+        arguments = f"const KERNEL_e *const *image{names}, int64_t from, int64_t taps, const KERNEL_e **at"
+        head = f"static __attribute__((noinline)) void KERNEL_table({arguments})"
+        with c.block(head), c.block(f"for (int64_t t = from; t < from + taps; ++t, at += {self.chunk})"):
+            c.unravel("t", [f"w{d}" for d in range(rank)], [w.size for w in n.window])
+            for d, w in enumerate(n.window):
+                turned = f"({w.size - 1} - w{d})" if w.window_reversal else f"w{d}"
+                c.line(f"const int32_t o{d} = (int32_t)({turned} * {w.window_dilation});")
+            with c.block(f"for (int64_t k = 0; k < {self.chunk}; ++k)"):
+                tests = ["(image[k] != 0)"]
+                for d, w in enumerate(n.window):
+                    c.line(f"const int32_t i{d} = e{d}[k] + o{d};")
+                    tests.append(f"((uint32_t)i{d} < {reach(w, self.x[d + 1])}u)")
+                    if w.base_dilation != 1:
+                        tests.append(f"(i{d} % {w.base_dilation} == 0)")
+                inner = [f"(int64_t)(i{d} / {w.base_dilation})" for d, w in enumerate(n.window)]
+                c.line(f"const int64_t to = {dotted(inner, steps[1:-1])};")
+                c.line(f"at[k] = {' & '.join(tests)} ? image[k] + to : (const KERNEL_e *)KERNEL_zeros;")
+
+    def _unit(self, c: KernelWriter) -> None:
+        """One chunk of one panel."""
+        n, rank, epilogue = self.n, len(self.n.space), self.epilogue
+        x, w = (f"(const KERNEL_e *)p{k}" for k in epilogue.operands)
+        c.line(f"const int64_t first = u % {self.chunks} * {self.chunk}, j = u / {self.chunks} % {self.per_group};")
+        c.line(f"const int64_t g = u / {self.chunks * self.per_group}, left = {n.places} - first;")
+        c.line(f"const int64_t places = left < {self.chunk} ? left : {self.chunk};")
+        c.line(f"const KERNEL_e *image[{self.chunk}], *at[{self.chunk * self.blocks.taps}];")
+        c.line("".join(f"int32_t e{d}[{self.chunk}];" for d in range(rank)))
+        size = self.rows if self.blocks.count == 1 else self.chunk
+        element = scalar.storage_type(n.dtype)
+        c.line(f"{element} store[{size * self.width}] __attribute__((aligned(64)));")
+        c.line("KERNEL_e *const sums = store;")
+        e = "".join(f", e{d}" for d in range(rank))
+        c.line(f"KERNEL_start({x}, first, g, image{e});")
+        start = 0
+        for panel in self.panels:
+            with c.block(f"if (j >= {start} && j < {start + panel.count})"):
+                c.line(f"const int64_t f = g * {n.group_features} + {panel.first} + (j - {start}) * {self.width};")
+                c.line(f"const KERNEL_e *const w = {w} + f;")
+                (self._at_once if self.blocks.count == 1 else self._in_blocks)(c, panel, e)
+            start += panel.count
+
+    def _at_once(self, c: KernelWriter, panel: Panel, e: str) -> None:
+        c.line(f"KERNEL_table(image{e}, 0, {self.n.taps}, at);")
+        with c.block(f"for (int64_t r = 0; r < places; r += {self.rows})"):
+            c.line(f"KERNEL_tile{panel.vectors}(at + r, w, sums, {self.n.taps}, 0);")
+            self._finish(c, panel, "first + r", f"places - r < {self.rows} ? places - r : {self.rows}")
+
+    def _in_blocks(self, c: KernelWriter, panel: Panel, e: str) -> None:
+        n, b = self.n, self.blocks
+        whole = b.depth == n.depth
+        with c.block(f"for (int64_t t = 0; t < {n.taps}; t += {b.taps})"):
+            c.line(f"const int64_t taps = {n.taps} - t < {b.taps} ? {n.taps} - t : {b.taps};")
+            c.line(f"KERNEL_table(image{e}, t, taps, at);")
+            call = f"KERNEL_tile{panel.vectors}(at + r, w + (t * {n.depth} + from) * {self.step}, "
+            call += f"sums + r * {self.width}, taps, t + from > 0"
+            with c.block(f"for (int64_t from = 0; from < {n.depth}; from += {b.depth})"):
+                if not whole:
+                    c.line(f"const int64_t depth = {n.depth} - from < {b.depth} ? {n.depth} - from : {b.depth};")
+                c.line(f"for (int64_t r = 0; r < places; r += {self.rows}) {call}{'' if whole else ', from, depth'});")
+        self._finish(c, panel, "first", "places")
+
+    def _finish(self, c: KernelWriter, panel: Panel, row: str, rows: str) -> None:
+        after = self.epilogue.function(c, panel.vectors * self.lanes - panel.skip)
+        c.line(f"{after}(bufs, {row}, f + {panel.skip}, {rows}, sums + {panel.skip}, {self.width});")
+
+
+def _tile_places(places: int, most: int) -> int:
+    """Places of a tile, so that few of the last one are wasted."""
+    return min(range(min(most, places), 0, -1), key=lambda r: -(-places // r) * (max(r, 4) + 0.3))

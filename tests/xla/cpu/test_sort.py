@@ -39,11 +39,12 @@ def plain(dtype: str, direction: str, kind: str = "", extra: str = "") -> str:
     )
 
 
-def canonical(dtype: str) -> str:
-    """The comparator for which zeros are equal, and NaNs too."""
+def canonical(dtype: str, *, inner: bool = True) -> str:
+    """The comparator for which zeros are equal, and NaNs too; `inner`: NaNs are looked for once zeros are replaced."""
     sides = "".join(
-        f"{p} = {dtype}[] parameter({n}) n{p} = pred[] compare({p}, {p}), direction=NE "
-        f"z{p} = pred[] compare({p}, zero), direction=EQ s{p} = {dtype}[] select(z{p}, zero, {p}) "
+        f"{p} = {dtype}[] parameter({n}) z{p} = pred[] compare({p}, zero), direction=EQ "
+        f"s{p} = {dtype}[] select(z{p}, zero, {p}) "
+        f"n{p} = pred[] compare({'s' * inner}{p}, {'s' * inner}{p}), direction=NE "
         f"c{p} = {dtype}[] select(n{p}, nan, s{p}) "
         for n, p in enumerate("ab")
     )
@@ -101,7 +102,8 @@ def test_orders(dtype, direction):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
 def test_canonical_order(dtype):
-    same(several(dtype, canonical(dtype)), *(values(dtype, (n,)) for n in LENGTHS))
+    for inner in (False, True):
+        same(several(dtype, canonical(dtype, inner=inner)), *(values(dtype, (n,)) for n in LENGTHS))
 
 
 def test_operands_in_the_other_order():
@@ -156,3 +158,57 @@ def test_one_array_twice():
         "ROOT r = (f32[300], f32[300]) sort(p, p), dimensions={0}, is_stable=true, to_apply=order }"
     )
     same(text, values("f32", (300,)))
+
+
+# lengths that are cut into chunks and buckets, with ends that no vector ends at
+LONG = [(100_003,), (3, 40_001), (40_001, 2)]
+
+
+@pytest.mark.parametrize("dims", LONG, ids=str)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "s8", "u32", "s64"])
+def test_long_rows_by_buckets(dtype, dims):
+    shape, axis = f"{dtype}[{','.join(map(str, dims))}]", int(np.argmax(dims))
+    floating = element_type(dtype).is_float
+    orders = [plain(dtype, "GT", "TOTALORDER" if floating else "")]
+    orders += [canonical(dtype), plain(dtype, "LT")] if floating else []
+    for order in orders:
+        same(program([shape], order, axis), values(dtype, dims))
+
+
+@pytest.mark.parametrize("dims", LONG, ids=str)
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "u8"])
+def test_long_rows_with_places(dtype, dims):
+    shape = ",".join(map(str, dims))
+    order = plain(dtype, "LT", "", "s32 s32")
+    places = np.arange(np.prod(dims), dtype=np.int32).reshape(dims)
+    same(program([f"{dtype}[{shape}]", f"s32[{shape}]"], order, int(np.argmax(dims))), values(dtype, dims), places)
+
+
+def test_many_buckets():
+    x = values("f32", (4_200_001,))
+    got = cyxla.compile(program(["f32[4200001]"], plain("f32", "LT", "TOTALORDER")))(x)
+    bits = got.view(np.int32)
+    keys = np.where(bits < 0, ~bits ^ np.int32(-(2**31)), bits)
+    assert (np.diff(keys.astype(np.int64)) >= 0).all()
+    np.testing.assert_array_equal(np.sort(got.view(np.uint32)), np.sort(x.view(np.uint32)))
+
+
+@pytest.mark.parametrize("pattern", ["falling", "organ", "two", "one", "saw"])
+def test_patterns(pattern):
+    n = 40_000
+    k = np.arange(n)
+    made = {"falling": n - k, "organ": np.minimum(k, n - k), "two": k % 2, "one": 0 * k, "saw": k % 17}[pattern]
+    same(program([f"f32[{n}]"], canonical("f32")), made.astype(np.float32))
+    same(program([f"s64[{n}]"], plain("s64", "LT")), made.astype(np.int64))
+
+
+@pytest.mark.parametrize("wanted", ["nan", "zero"])
+def test_half_canonical_orders_are_not_taken_for_whole_ones(wanted):
+    test = {"nan": "compare({p}, {p}), direction=NE", "zero": "compare({p}, zero), direction=EQ"}[wanted]
+    sides = "".join(
+        f"{p} = f32[] parameter({n}) t{p} = pred[] {test.format(p=p)} c{p} = f32[] select(t{p}, {wanted}, {p}) "
+        for n, p in enumerate("ab")
+    )
+    constants = "nan = f32[] constant(nan) zero = f32[] constant(0) "
+    order = f"order {{ {constants}{sides}ROOT r = pred[] compare(ca, cb), direction=LT, type=TOTALORDER }}"
+    same(program(["f32[700]"], order), values("f32", (700,)))

@@ -20,6 +20,7 @@ from cyxla.xla.cpu.index_map import ZERO, Affine, Condition
 from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.loops import WHOLE, Blocks, Shell, assemble
 from cyxla.xla.cpu.lower import Body, Node, Reads
+from cyxla.xla.cpu.partials import partial
 from cyxla.xla.cpu.reduce_loops import COLUMN_BLOCK, ROW, by_columns, by_rows, part, style
 from cyxla.xla.cpu.reductions import Problem, lower_problem
 from cyxla.xla.cpu.values import own_leaves
@@ -102,9 +103,9 @@ def _steps(problem: Problem) -> list[Step]:
     if parts == 1:
         return [_step(problem)]
     assert problem.acc is not None
-    partial = _partial(problem.root, Shape.array(problem.acc.kept, (*problem.kept, parts)))
-    first = _step(_first_phase(problem, partial), parts)
-    return [first, _step(_second_phase(problem, partial, parts))]
+    between = partial(problem.root, Shape.array(problem.acc.kept, (*problem.kept, parts)))
+    first = _step(_first_phase(problem, between), parts)
+    return [first, _step(_second_phase(problem, between, parts))]
 
 
 def _parts(problem: Problem) -> int:
@@ -129,16 +130,7 @@ def _is_row(problem: Problem) -> bool:
     return len(problem.root.operands[0].shape.dims) - 1 in gone and problem.reduced[-1] >= ROW
 
 
-def _partial(root: Instruction, shape: Shape) -> Value:
-    """An array between two steps: the result of an instruction that stands in no computation."""
-    twin = object.__new__(Instruction)
-    twin.opcode, twin.shape, twin.operands, twin.attrs = "reduce", shape, (), root.attrs
-    twin.called, twin.computation, twin.name, twin.metadata = root.called, root.computation, "", ()
-    twin.extras, twin.users, twin.control_predecessors = {}, {}, ()
-    return Value(twin)
-
-
-def _first_phase(problem: Problem, partial: Value) -> Problem:
+def _first_phase(problem: Problem, between: Value) -> Problem:
     twin = Problem(
         problem.group,
         problem.root,
@@ -147,17 +139,17 @@ def _first_phase(problem: Problem, partial: Value) -> Problem:
         problem.elements,
         (),
         problem.results,
-        (partial,),
+        (between,),
         problem.acc,
     )
     twin.joined = False
     return twin
 
 
-def _second_phase(problem: Problem, partial: Value, parts: int) -> Problem:
+def _second_phase(problem: Problem, between: Value, parts: int) -> Problem:
     def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
-        index = body.space.index(partial.shape.dims, (*at, *along))
-        return [body.node("load", partial.shape.dtype, (), (body.reads.slot(partial), index.linear))], ()
+        index = body.space.index(between.shape.dims, (*at, *along))
+        return [body.node("load", between.shape.dtype, (), (body.reads.slot(between), index.linear))], ()
 
     return Problem(
         problem.group,

@@ -10,7 +10,7 @@ from pathlib import Path
 from cyxla.include_dir import get_include
 from cyxla.xla.cpu import scalar
 
-HEADERS = (*scalar.HEADERS, "loops.h")  # in the order of what builds on what
+HEADERS = (*scalar.HEADERS, "loops.h", "sort.h")  # in the order of what builds on what
 
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from cyxla.types import ElementType
 from cyxla.xla.cpu import emit_scalar, scalar
 from cyxla.xla.cpu.c_writer import CWriter
@@ -59,6 +61,15 @@ class Order:
         return None
 
     @property
+    def whole(self) -> str | None:
+        """Whether keys give back their elements: ``exact``; ``loose``, all but zeros and NaNs; None if they do not."""
+        dtype = self.function.shape.dtype
+        known = _canonical(self.function)
+        if known is None or (known and not self.total):
+            return None
+        return "loose" if known or (dtype.is_float and not self.total) else "exact"
+
+    @property
     def bits(self) -> int:
         """Width of the keys: narrow floats are compared, so ordered, as f32."""
         dtype = self.function.shape.dtype
@@ -70,6 +81,20 @@ class Order:
         (value,) = emit_scalar.inline_part(self.function, sides, c)
         return f"~({self._ascending(c, value)})" if self.descending else self._ascending(c, value)
 
+    def element(self, c: CWriter, dtype: ElementType, key: str) -> str:
+        """The C of the element in register type that has a key, where `whole` says that it can be had."""
+        unsigned, signed = f"uint{self.bits}_t", f"int{self.bits}_t"
+        ascending = f"~{key}" if self.descending else key
+        if not dtype.is_float:
+            flip = 1 << (self.bits - 1) if dtype.is_signed else 0
+            return c.local(
+                scalar.register_type(dtype), f"({signed if flip else unsigned})(({unsigned})({ascending}) ^ {flip:#x}u)"
+            )
+        top = f"(({unsigned})1 << {self.bits - 1})"
+        t = "f64" if dtype is ElementType.F64 else "f32"
+        total = c.local(signed, f"({signed})(({unsigned})({ascending}) ^ {top})")
+        return c.local(scalar.register_type(dtype), f"cyx_from_total_{t}({total})")
+
     def _ascending(self, c: CWriter, x: str) -> str:
         dtype, unsigned = self.function.shape.dtype, f"uint{self.bits}_t"
         if self.total or not dtype.is_float:
@@ -77,6 +102,34 @@ class Order:
         ordered = total_key(c, dtype, c.local(scalar.register_type(dtype), f"{x} + 0"), self.bits)  # -0 + 0 is +0
         top = f"(({unsigned})1 << {self.bits - 1})"
         return c.local(unsigned, f"{x} == {x} ? ({unsigned}){ordered} ^ {top} : ({unsigned})-1")
+
+
+def _canonical(function: Instruction) -> bool | None:
+    """Whether a function of a parameter makes all zeros +0 and all NaNs one; False if it is the parameter."""
+    made: set[str] = set()
+    looked_at: set[Instruction] = set()
+    steps = {function}  # each has the same zeros and NaNs as the parameter
+    while function.opcode == "select":
+        test, replaced, function = function.operands
+        steps.add(function)
+        if test.opcode != "compare" or test.attrs.get("type") == "TOTALORDER" or replaced.opcode != "constant":
+            return None
+        value = replaced.attrs["literal"].array.reshape(-1)[0]
+        (x, y), direction = test.operands, test.attrs["direction"]
+        looked_at.add(x)
+        if direction == "NE" and y is x and value != value:
+            made.add("nan")
+        elif direction == "EQ" and _is_zero(y) and value == 0 and not np.signbit(value):
+            made.add("zero")
+        else:
+            return None
+    if function.opcode != "parameter" or len(made) == 1 or not looked_at <= steps:
+        return None
+    return bool(made)
+
+
+def _is_zero(ins: Instruction) -> bool:
+    return ins.opcode == "constant" and not ins.attrs["literal"].array.any()
 
 
 def total_key(c: CWriter, dtype: ElementType, x: str, bits: int) -> str:

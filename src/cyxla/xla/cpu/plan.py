@@ -5,6 +5,7 @@ from __future__ import annotations
 from cyxla.xla.cpu.emitters import emit
 from cyxla.xla.cpu.fusion import fuse
 from cyxla.xla.cpu.kernel import Step
+from cyxla.xla.cpu.lane_loops import lane_loop
 from cyxla.xla.cpu.nodes import CONTROL_FLOW, ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.schedule import overwriters_last
 from cyxla.xla.cpu.small_loops import small_loop
@@ -46,7 +47,10 @@ def _while(ins: Instruction, reasons: list[str]) -> Node:
     small = small_loop(ins)
     if isinstance(small, Step):
         return KernelNode(small)
-    reasons.append(f"while {ins.shape.static}: not in locals: {small}")
+    lanes = lane_loop(ins)
+    if isinstance(lanes, Step):
+        return KernelNode(lanes)
+    reasons.append(f"while {ins.shape.static}: not in locals: {small}; not block by block: {lanes}")
     body, condition = ins.called
     return WhileNode(leaves(ins.operands[0]), own_leaves(ins), plan(condition), plan(body))
 

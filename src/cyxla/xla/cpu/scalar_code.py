@@ -248,20 +248,8 @@ class Scope:
             scope.update(update_chain(body, n) or [], pointer)
         self.include(scope)
         pairs = [(old, new) for n in changed for old, new in zip(state[n], made[n], strict=True)]  # type: ignore[arg-type]
-        self._assign(pairs)
+        assign_at_once(self.c, pairs)
         return cost + scope.cost
-
-    def _assign(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Assign all at once: what reads a variable that is about to change is saved first."""
-        changing = {old for old, _ in pairs}
-        saved = []
-        for old, new in pairs:
-            if new in changing and new != old:
-                name = self.c.name("y")
-                self.c.line(f"const __typeof__({new}) {name} = {new};")
-                new = name
-            saved.append((old, new))
-        self.c.lines([f"{old} = {new};" for old, new in saved if old != new])
 
     def include(self, scope: Scope) -> None:
         """Put in what a scope has written."""
@@ -269,6 +257,20 @@ class Scope:
         self.shared.nodes += len(scope.body.nodes)
         self._count()
         self.c.lines(scope.c.written)
+
+
+def assign_at_once(c: CWriter, pairs: Sequence[tuple[str, str]]) -> None:
+    """Assign to several places at once: what reads one that is about to change is saved first."""
+    changing = {old for old, _ in pairs}
+    saved = []
+    for old, new in pairs:
+        if new in changing and new != old:
+            name = c.name("y")
+            c.line(f"const __typeof__({new}) {name} = {new};")
+            saved.append((old, name))
+        else:
+            saved.append((old, new))
+    c.lines([f"{old} = {new};" for old, new in saved if old != new])
 
 
 def update_chain(body: Computation, number: int) -> list[Instruction] | None:

@@ -23,7 +23,7 @@ def check_plain(ins: Instruction) -> str | None:
 
 
 def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
-    """The step for given sizes of batch, rows, columns, sum, and strides (see `cyxla.xla.cpu.emit_dot.Product`)."""
+    """The step for given sizes of batch, rows, columns, sum, and strides (see `emit_dot_product.Product`)."""
     ins = group.root
     batch, m, n, k = sizes
     epilogue = Epilogue(group, n)

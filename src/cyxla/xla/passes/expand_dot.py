@@ -33,6 +33,8 @@ def run(module: HloModule) -> bool:
     return rewrite_each(module, {"dot": _dot}) or folded
 
 
+_ROW_BYTES = (64, 128, 192, 256)
+
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # dimensions by part, in order of memory
 
 
@@ -83,6 +85,29 @@ def walkable(shape: Shape, groups: Sequence[Sequence[int]]) -> bool:
     return shape.size == 0 or all(merged_stride(shape, g) is not None for g in groups)
 
 
+def is_panelled(ins: Instruction) -> bool:
+    """Whether the right operand of a dot lies in panels ``[n / width, k, width]``, for kernels to read as they are.
+
+    Its dimension 1 is contracted, and a row of a panel is one to four vectors of 64 bytes::
+
+        d = f32[128,12,64] dot(f32[128,768] x, f32[12,768,64] w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+    """
+    lhs, rhs = (o.shape for o in ins.operands)
+    dims = DotDims.of(ins)
+    if dims.rhs_batch or dims.rhs_contracting != (1,) or rhs.rank != 3 or rhs.size == 0 or lhs.size == 0:
+        return False
+    types = {ins.shape.dtype, lhs.dtype, rhs.dtype}
+    floats = len(types) == 1 and types <= {ElementType.F32, ElementType.F64}
+    return floats and rhs.dims[2] * rhs.dtype.itemsize in _ROW_BYTES and walkable(lhs, dims[:3])
+
+
+def has_kernel_order(ins: Instruction) -> bool:
+    """Whether the operands' dimensions can be walked as kernels do."""
+    d = DotDims.of(ins)
+    groups = (d[:3], (d.rhs_batch, d.rhs_contracting, d.rhs_free))
+    return is_panelled(ins) or all(walkable(o.shape, g) for o, g in zip(ins.operands, groups, strict=True))
+
+
 def _work_type(ins: Instruction) -> ElementType:
     """The type to compute in: the widest of all; integers and predicates have kernels that widen."""
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
@@ -97,7 +122,7 @@ def _dot(ins: Instruction) -> Instruction | None:
     groups: tuple[Group, Group] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
     sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]
     right_types = not inexact or all(t is work for t in (ins.shape.dtype, *(o.shape.dtype for o in ins.operands)))
-    if right_types and all(walkable(o.shape, g) for o, g in sides):
+    if right_types and has_kernel_order(ins):
         return None
     attrs = dict(ins.attrs)
     names = (("lhs_batch_dims", None, "lhs_contracting_dims"), ("rhs_batch_dims", "rhs_contracting_dims", None))

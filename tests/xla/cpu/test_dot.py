@@ -1,0 +1,129 @@
+"""Every form that a product of matrices takes gives what the oracle gives, stored as it is or through an epilogue."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from differential import agree
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cyxla
+from cyxla.xla.cpu.emit_dot_product import panel_width, tasks
+
+#: name: type, (batch, m, k, n), the left operand's and the right operand's contracted dimension
+FORMS = {
+    "whole tiles": ("f32", (1, 24, 40, 128), 1, 0),
+    "tiles of two heights": ("f32", (1, 128, 30, 64), 1, 0),
+    "a cut vector": ("f32", (1, 9, 30, 77), 1, 0),
+    "one vector": ("f32", (1, 31, 30, 5), 1, 0),
+    "five vectors": ("f32", (1, 31, 30, 80), 1, 0),
+    "one row": ("f32", (1, 1, 50, 300), 1, 0),
+    "one column": ("f32", (1, 300, 50, 1), 1, 0),
+    "links": ("f32", (1, 13, 2100, 70), 1, 0),
+    "links of copied panels": ("f32", (1, 70, 2050, 1024), 1, 0),
+    "links of a cut vector": ("f64", (1, 7, 1300, 21), 1, 0),
+    "rows a page apart": ("f32", (1, 50, 20, 1024), 1, 0),
+    "right operand across": ("f32", (1, 50, 20, 100), 1, 1),
+    "left operand across": ("f32", (1, 50, 20, 100), 0, 0),
+    "both across": ("f64", (1, 50, 21, 33), 0, 1),
+    "few rows along the sum": ("f32", (1, 3, 301, 37), 1, 1),
+    "streamed": ("f32", (1, 16, 300, 2050), 1, 0),
+    "one streamed row": ("f32", (1, 1, 300, 2050), 1, 0),
+    "streamed, several groups": ("f64", (1, 5, 70, 4100), 1, 0),
+    "batches": ("f32", (5, 20, 30, 64), 1, 0),
+    "batches, right operand across": ("f32", (6, 33, 16, 40), 1, 1),
+    "nothing to add up": ("f32", (1, 9, 0, 30), 1, 0),
+}
+
+
+def program(form: tuple[Any, ...], epilogue: bool) -> str:
+    """A dot, with a bias and a residual behind it if asked."""
+    dtype, (batch, m, k, n), left, right = form
+    b, first, batched = ("", 0, "") if batch == 1 else (f"{batch},", 1, "lhs_batch_dims={0}, rhs_batch_dims={0}, ")
+    lhs, rhs = (f"{m},{k}" if left else f"{k},{m}"), (f"{n},{k}" if right else f"{k},{n}")
+    attributes = f"{batched}lhs_contracting_dims={{{left + first}}}, rhs_contracting_dims={{{right + first}}}"
+    shape = f"{dtype}[{b}{m},{n}]"
+    dot = f"{shape} dot(p0, p1), {attributes}"
+    behind = f"""  d = {dot}
+  b = {shape} broadcast(p2), dimensions={{{1 + first}}}
+  s = {shape} add(d, b)
+  ROOT r = {shape} multiply(s, p3)"""
+    return f"""HloModule m
+ENTRY e {{
+  p0 = {dtype}[{b}{lhs}] parameter(0)
+  p1 = {dtype}[{b}{rhs}] parameter(1)
+  p2 = {dtype}[{n}] parameter(2)
+  p3 = {shape} parameter(3)
+{behind if epilogue else f"  ROOT d = {dot}"}
+}}"""
+
+
+@pytest.mark.parametrize("epilogue", [False, True], ids=["stored", "epilogue"])
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name: str, epilogue: bool) -> None:
+    executable = agree(program(FORMS[name], epilogue), ulp=1 << 10, floor=16.0)
+    assert "KERNEL" not in executable.c_source
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.sampled_from(["f32", "f64"]),
+    st.tuples(st.integers(1, 3), st.integers(1, 70), st.integers(1, 70), st.integers(1, 200)),
+    st.integers(0, 1),
+    st.integers(0, 1),
+    st.booleans(),
+)
+def test_any_sizes(dtype: str, sizes: tuple[int, ...], left: int, right: int, epilogue: bool) -> None:
+    agree(program((dtype, sizes, left, right), epilogue), ulp=1 << 10, floor=16.0)
+
+
+PANELS = """HloModule m
+ENTRY e {{
+  x = {t}[{m},{k}] parameter(0)
+  w = {t}[{p},{k},{width}] parameter(1)
+  b = {t}[{n}] parameter(2)
+  d = {t}[{m},{p},{width}] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+  r = {t}[{m},{n}] reshape(d)
+  c = {t}[{m},{n}] broadcast(b), dimensions={{1}}
+  ROOT s = {t}[{m},{n}] add(r, c)
+}}"""
+
+
+@pytest.mark.parametrize(
+    "dtype, m, k, p, width",
+    [("f32", 50, 40, 3, 64), ("f32", 1, 40, 3, 64), ("f64", 13, 1500, 2, 32), ("f32", 20, 30, 1, 16),
+     ("f32", 64, 1100, 5, 48), ("f32", 40, 1300, 4, 64), ("f32", 9, 20, 3, 10)],
+)  # fmt: skip
+def test_panels(dtype: str, m: int, k: int, p: int, width: int) -> None:
+    """A right operand that lies in panels is read as it is; other widths are laid out anew."""
+    text = PANELS.format(t=dtype, m=m, k=k, p=p, width=width, n=p * width)
+    source = agree(text, ulp=1 << 10, floor=16.0).c_source
+    assert ("transpose" in source) == (width == 10)
+
+
+@pytest.mark.parametrize(
+    "dtype, n, widths", [("f32", 768, {64, 16}), ("f64", 96, {32, 16}), ("f32", 1000, {None}), ("s32", 64, {None})]
+)
+def test_width_of_panels(dtype: str, n: int, widths: set[int | None]) -> None:
+    found = panel_width(cyxla.types.element_type(dtype), 8, 64, n)
+    assert found is None or n % found == 0
+    assert found in widths or found is not None
+
+
+def test_tasks_are_level() -> None:
+    assert [tasks(ns, 1 << 20) for ns in (10.0, 11_999.0, 12_000.0, 90_000.0, 1e9)] == [1, 1, 2, 4, 256]
+    assert tasks(1e9, 7) == 4
+
+
+def test_bits_do_not_depend_on_tasks() -> None:
+    """A row of a large product has the bits that it has with other rows beside it."""
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((300, 700)).astype(np.float32), rng.standard_normal((700, 200)).astype(np.float32)
+    zeros = np.zeros(200, np.float32)
+    whole = cyxla.compile(program(("f32", (1, 300, 700, 200), 1, 0), True))
+    part = cyxla.compile(program(("f32", (1, 100, 700, 200), 1, 0), True))
+    ones = np.ones((300, 200), np.float32)
+    np.testing.assert_array_equal(
+        np.asarray(whole(a, b, zeros, ones))[:100], np.asarray(part(a[:100], b, zeros, ones[:100]))
+    )

@@ -45,7 +45,7 @@ def test_binding(run, fixed, free):
     np.testing.assert_array_equal(result, WANT)
     np.testing.assert_array_equal(product, A * B0)
     assert bound.hlo("input") == run.hlo("input")
-    assert bound.explain() == run.explain()
+    assert run.platform != "interpreter" or bound.explain() == run.explain()
 
 
 def test_binding_what_is_left(run):

@@ -105,13 +105,15 @@ class CpuExecutable(Program, Executable):
         options: CompileOptions,
         bound: Mapping[int, Any] | None = None,
         calls: PythonCalls | None = None,
+        given: HloModule | None = None,
     ) -> None:
         self._calls = calls
+        self._source = given
         self._program, self._manifest, self._constants = program, manifest, constants
-        self._options, self._bound = options, dict(bound or {})
+        self.options, self._bound = options, dict(bound or {})
         trees = signature.trees(manifest.parameters)
         self._free = [k for k in range(len(trees)) if k not in self._bound]
-        fixed = {leaf: array for k, value in self._bound.items() for leaf, array in signature.flat(trees[k], value)}
+        self._lent = [pair for k, value in self._bound.items() for pair in signature.flat(trees[k], value)]
         super().__init__(
             library,
             ENTRY,
@@ -119,7 +121,7 @@ class CpuExecutable(Program, Executable):
             [signature.spec(leaf) for leaf in signature.arrays(manifest.result)],
             signature.trees([manifest.result])[0],
             parameters=[trees[k] for k in self._free],
-            bound=fixed,
+            bound=dict(self._lent),
             constants=[_array(data, *signature.spec(c)) for data, c in zip(constants, manifest.constants, strict=True)],
             arena_bytes=manifest.arena_bytes,
             functions=_addresses(manifest.functions, calls),
@@ -137,17 +139,49 @@ class CpuExecutable(Program, Executable):
         """Shape of the result."""
         return self._result
 
-    def bind(self, arguments: Mapping[int, Any]) -> CpuExecutable:
-        """Fix some arguments, such as weights; the arrays are taken as they are at each call."""
-        wrong = [k for k in arguments if not 0 <= k < len(self._free)]
-        if wrong:
-            raise InvalidArgumentError(
-                f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(self._free) - 1}"
-            )
-        bound = {**self._bound, **{self._free[k]: value for k, value in arguments.items()}}
+    def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
+        """Fix some arguments, such as weights; see `Executable.bind`.
+
+        What they alone settle is worked out here, and the program compiled anew if that leaves a simpler one: scales
+        behind products are folded into weights, so that results may differ in the last digits.
+        """
+        from cyxla.xla.cpu.bind import bind  # most programs have no fixed arguments
+        from cyxla.xla.service.bound import copies
+
+        fixed = copies(arguments, self.names, self.inputs)
+        return bind(self, {**self._bound, **{self._free[k]: v for k, v in fixed.items()}}) if fixed else self
+
+    def with_fixed(self, fixed: Mapping[int, Any], given: HloModule | None = None) -> CpuExecutable:
+        """Make the executable that lends these arrays to every call, for the same code.
+
+        Parameters
+        ----------
+        fixed : mapping of int to arrays
+            By parameter of the module that runs, nested as the parameters are. They are not copied.
+        given : HloModule, optional
+            The program as the user gave it; by default the same.
+        """
         return type(self)(
-            self._program, self.library, self._manifest, self._constants, self._options, bound, self._calls
+            self._program,
+            self.library,
+            self._manifest,
+            self._constants,
+            self.options,
+            fixed,
+            self._calls,
+            given or self._source,
         )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments in the program."""
+        parameters = self._module.parameters
+        return tuple(parameters[k].name for k in self._free)
+
+    @property
+    def given(self) -> HloModule:
+        """The program as the user gave it."""
+        return self._source or self._module
 
     # --- what was made of the program: worked out again when asked for, since the disk cache keeps only code ----------
 
@@ -164,23 +198,24 @@ class CpuExecutable(Program, Executable):
         return self._program() if callable(self._program) else self._program
 
     @cached_property
-    def _optimized(self) -> HloModule:
+    def optimized(self) -> HloModule:
+        """The program that runs, after all passes."""
         from cyxla.xla.cpu.dump import Dump
         from cyxla.xla.cpu.lowering import run_passes
 
-        return run_passes(self._module, self._options, Dump(self._module))
+        return run_passes(self._module, self.options, Dump(self._module))
 
     @cached_property
     def _emitted(self) -> tuple[Plan, Buffers, Source]:
         from cyxla.xla.cpu.lowering import emit
 
-        return emit(self._optimized, self._options)
+        return emit(self.optimized, self.options)
 
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
         if stage not in ("input", "optimized"):
             raise InvalidArgumentError(f"there is no stage {stage!r}", hint="input or optimized")
-        return (self._module if stage == "input" else self._optimized).to_text()
+        return (self.given if stage == "input" else self.optimized).to_text()
 
     @property
     def c_source(self) -> str:
@@ -191,7 +226,9 @@ class CpuExecutable(Program, Executable):
     def memory(self) -> dict[str, int]:
         """Bytes by use."""
         constants = sum(memoryview(c).nbytes for c in self._constants)
-        return {**Executable.memory.fget(self), "temporaries": self._manifest.arena_bytes, "constants": constants}  # type: ignore[attr-defined]
+        bound = sum(a.nbytes for _, a in self._lent)
+        own = {"temporaries": self._manifest.arena_bytes, "constants": constants}
+        return {**Executable.memory.fget(self), **own, **({"bound": bound} if self._bound else {})}  # type: ignore[attr-defined]
 
     @property
     def cost(self) -> dict[str, float]:

@@ -85,10 +85,10 @@ def _is_cheap(ins: Instruction) -> bool:
     given = sum(o.shape.nbytes for o in ins.operands if o.opcode == "constant")
     if size > max(SMALL if ins.opcode not in _GENERATED else 0, given) or size > MAX_BYTES:
         return ins.opcode in _GENERATED and ins.shape.size == 1
-    return _work(ins) <= MAX_WORK
+    return work(ins) <= MAX_WORK
 
 
-def _work(ins: Instruction) -> int:
+def work(ins: Instruction) -> int:
     """Element operations of one evaluation."""
     most: int = max(ins.shape.size, *(o.shape.size for o in ins.operands), 1)
     if ins.opcode == "dot":

@@ -50,6 +50,11 @@ class EvaluatedExecutable(Executable):
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
         return _deliver(result, iter(places))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments in the program."""
+        return tuple(p.name for p in self._module.parameters)
+
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text; both stages are the program as given."""
         if stage not in ("input", "optimized"):

@@ -71,20 +71,36 @@ class Executable(ABC):
         """Run on given arguments, to the end: XLA's name for a call."""
         return self(*arguments, out=options.out)
 
-    def bind(self, arguments: Mapping[int, Any]) -> Executable:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments in the program; empty where the platform does not tell."""
+        return ("",) * len(self.inputs)
+
+    def bind(self, arguments: Mapping[int | str, Any]) -> Executable:
         """Fix some arguments, such as weights.
+
+        Their values are those of this moment: arrays are copied, and later changes of them are not seen. Fixing more
+        arguments of the result is fixing all of them.
 
         Parameters
         ----------
-        arguments : mapping of int to array
-            By argument number.
+        arguments : mapping of int or str to array
+            By argument number, or by name in the program; a tuple for a tuple-shaped parameter.
 
         Returns
         -------
         Executable
             Takes the remaining arguments, in order.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is no such argument, or it does not fit; the message names it.
         """
-        return BoundExecutable(self, arguments)
+        from cyxla.xla.service.bound import copies
+
+        fixed = copies(arguments, self.names, self.inputs)
+        return BoundExecutable(self, fixed) if fixed else self
 
     @abstractmethod
     def hlo(self, stage: str = "optimized") -> str:
@@ -112,18 +128,18 @@ class Executable(ABC):
 
 
 class BoundExecutable(Executable):
-    """An executable with some arguments fixed."""
+    """An executable with some arguments fixed, which nobody else may change."""
 
-    def __init__(self, whole: Executable, arguments: Mapping[int, Any]) -> None:
-        wrong = [k for k in arguments if not 0 <= k < len(whole.inputs)]
-        if wrong:
-            raise InvalidArgumentError(
-                f"there is no argument {wrong[0]} to bind", hint=f"arguments are 0 to {len(whole.inputs) - 1}"
-            )
-        self._whole, self._fixed = whole, dict(arguments)
-        self._free = [k for k in range(len(whole.inputs)) if k not in arguments]
+    def __init__(self, whole: Executable, fixed: Mapping[int, Any]) -> None:
+        self._whole, self._fixed = whole, dict(fixed)
+        self._free = [k for k in range(len(whole.inputs)) if k not in fixed]
         self.platform, self.outputs = whole.platform, whole.outputs
         self.inputs = tuple(whole.inputs[k] for k in self._free)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments that are left."""
+        return tuple(self._whole.names[k] for k in self._free)
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run on the remaining arguments."""

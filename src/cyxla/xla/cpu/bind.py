@@ -1,0 +1,90 @@
+"""Fixed arguments of compiled programs: what they alone settle is worked out once, before the first call.
+
+`specialise` splits the program: the prologue computes what depends on the fixed arguments alone (folded scales, weights
+in the order that kernels read them), here and now, and its results become arguments of the main program, which is
+compiled like any other. Both programs depend on which arguments are fixed, not on their values; so the disk cache keeps
+the main program, too. The values are copied while binding: what becomes of the caller's arrays later changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cyxla.xla.hlo import HloModule
+from cyxla.xla.passes.specialise import Specialised, specialise
+from cyxla.xla.service.bound import resident
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.executable import CpuExecutable
+    from cyxla.xla.service import CompileOptions
+
+#: Element operations from which compiling a prologue costs less than having it evaluated.
+COMPILE_ABOVE: Final = 1 << 31
+_LOOPS: Final = frozenset({"while", "conditional", "sort", "scatter", "reduce-window", "select-and-scatter"})
+
+
+def bind(whole: CpuExecutable, fixed: Mapping[int, Any]) -> CpuExecutable:
+    """Make the executable of what is left.
+
+    Parameters
+    ----------
+    whole : CpuExecutable
+        The program; it may have fixed arguments.
+    fixed : mapping of int to arrays
+        All that is to be fixed, by parameter of the module that `whole` runs: checked, nested as the parameters are,
+        and nobody else's.
+    """
+    plan, made = _split(whole, fixed)
+    if plan.is_trivial:
+        return whole.with_fixed({n: v if n in plan.kept else _nothing_of(v) for n, v in fixed.items()})
+    main = _compile(plan.main, whole.options)
+    first = len(plan.main.parameters) - len(plan.kept) - len(made)
+    values = [*(fixed[n] for n in plan.kept), *made]
+    return main.with_fixed(dict(enumerate(values, first)), given=whole.given)
+
+
+def _split(whole: CpuExecutable, fixed: Mapping[int, Any]) -> tuple[Specialised, Sequence[Any]]:
+    """The two programs, and the results of the first; without folding where that took weights out of their range."""
+    plan = specialise(whole.optimized, fixed)
+    made = _run(plan, fixed, whole.options)
+    if plan.folded and not all(map(_is_finite, made)):
+        plan = specialise(whole.optimized, fixed, fold=False)
+        made = _run(plan, fixed, whole.options)
+    return plan, [resident(m) for m in made]
+
+
+def _run(plan: Specialised, fixed: Mapping[int, Any], options: CompileOptions) -> Sequence[Any]:
+    if plan.prologue is None:
+        return ()
+    values = [fixed[n] for n in plan.used]
+    loops = any(i.opcode in _LOOPS for i in plan.prologue.entry.instructions)
+    if loops or plan.work > COMPILE_ABOVE:
+        return tuple(_compile(plan.prologue, options)(*values))
+    from cyxla.xla.evaluator import evaluate  # most programs have no fixed arguments
+
+    results = evaluate(plan.prologue, values)
+    assert isinstance(results, tuple)
+    return results
+
+
+def _is_finite(array: Any) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def _compile(module: HloModule, options: CompileOptions) -> CpuExecutable:
+    from cyxla.xla.cpu.compiler import CpuCompiler
+    from cyxla.xla.cpu.executable import CpuExecutable
+
+    compiled = CpuCompiler().compile(module, options)
+    assert isinstance(compiled, CpuExecutable)
+    return compiled
+
+
+def _nothing_of(value: Any) -> Any:
+    """In the place of what no kernel reads: arrays of the same shape that take no memory while nobody looks at them."""
+    if isinstance(value, tuple):
+        return tuple([_nothing_of(v) for v in value])
+    return np.zeros(value.shape, value.dtype) if isinstance(value, np.ndarray) else value

@@ -1,0 +1,90 @@
+"""Arguments that are fixed once and for all: which ones, and what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cyxla import config
+from cyxla._native import arguments
+from cyxla.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from cyxla.types import Shape
+
+ALIGNMENT: Final = 64  # bytes; vectors that cross a cache line cost twice
+
+
+def copies(given: Mapping[int | str, Any], names: Sequence[str], shapes: Sequence[Shape]) -> dict[int, Any]:
+    """Give the arguments that are to be fixed by number, checked and copied.
+
+    Parameters
+    ----------
+    given : mapping of int or str to arrays
+        By number, or by the name of the parameter in the program (a leading % does not matter).
+    names : sequence of str
+        Those of the parameters.
+    shapes : sequence of Shape
+        Theirs.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is no such argument, or it is there twice, or does not fit.
+    """
+    fixed = _numbered(given, names)
+    return {k: _copy(v, shapes[k], _where(k, names)) for k, v in fixed.items()}
+
+
+def _where(number: int, names: Sequence[str]) -> str:
+    return f"bound argument {number} ({names[number]})" if names[number] else f"bound argument {number}"
+
+
+def _numbered(given: Mapping[int | str, Any], names: Sequence[str]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for key, value in given.items():
+        number = _number(key, names)
+        if number in found:
+            raise InvalidArgumentError(f"argument {number} ({names[number]}) is bound twice")
+        found[number] = value
+    return found
+
+
+def _number(key: int | str, names: Sequence[str]) -> int:
+    if isinstance(key, str):
+        name = key.removeprefix("%")
+        if not name or name not in names:
+            hint = config.nearest(name, dict.fromkeys(names))
+            raise InvalidArgumentError(f"there is no argument {key!r} to bind", hint=hint)
+        return names.index(name)
+    number = key.__index__() if hasattr(key, "__index__") else -1
+    if not 0 <= number < len(names):
+        have = f"arguments are 0 to {len(names) - 1}" if names else "the program takes none"
+        raise InvalidArgumentError(f"there is no argument {key} to bind", hint=have)
+    return number
+
+
+def _copy(value: Any, shape: Shape, where: str) -> Any:
+    if shape.is_tuple:
+        if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
+            got, want = arguments.describe(value), len(shape.elements)
+            raise InvalidArgumentError(f"{where}: got {got}, want a tuple of {want}")
+        parts = zip(value, shape.elements, strict=True)
+        return tuple([_copy(v, s, f"{where}[{k}]") for k, (v, s) in enumerate(parts)])
+    if shape.dtype.numpy_dtype is None:
+        return value  # a token
+    dims = np.shape(value) if shape.is_dynamic else shape.dims
+    array = arguments.convert(value, shape.dtype.numpy_dtype, dims, where)
+    return resident(array)
+
+
+def resident(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Copy an array to memory that begins at a cache line; nobody may write to the copy."""
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    offset = -memory.ctypes.data % ALIGNMENT
+    copy: np.ndarray[Any, Any] = memory[offset : offset + array.nbytes].view(array.dtype).reshape(array.shape)
+    np.copyto(copy, array)
+    copy.flags.writeable = False
+    return copy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from cyxla.types import ElementType
@@ -16,6 +16,7 @@ from cyxla.xla.cpu.nest import reachable
 
 MAX_BOXES = 24
 _MAX_BOX_NODES = 4000  # nodes times boxes: beyond, guards stay in the loops
+_MAX_PHASES = 4
 
 
 @dataclass
@@ -52,14 +53,19 @@ Place = Callable[[Body, Index], list[Store]]  # what to write where, at an index
 
 @dataclass
 class Region:
-    """A box before it is lowered: bounds by dimension, and into which loops each dimension is split."""
+    """A box before it is lowered: bounds by dimension, its steps, and into which loops each dimension is split."""
 
     bounds: tuple[tuple[int, int], ...]
     splits: tuple[tuple[int, ...], ...] = ()
+    steps: tuple[int, ...] = ()
 
     def loops(self) -> tuple[tuple[int, ...], ...]:
         """Extents of the loops of each dimension."""
-        return self.splits or tuple((high - low,) for low, high in self.bounds)
+        return self.splits or tuple((-((low - high) // self.step(d)),) for d, (low, high) in enumerate(self.bounds))
+
+    def step(self, d: int) -> int:
+        """The distance between neighbours along a dimension."""
+        return self.steps[d] if self.steps else 1
 
 
 def lower(
@@ -81,21 +87,23 @@ def lower(
 
 def _coordinates(space: Space, region: Region) -> list[Affine]:
     coordinates, position = [], 0
-    for (low, _), split in zip(region.bounds, region.loops(), strict=True):
-        parts = [(space.loop(position + i), step) for i, step in enumerate(strides(split))]
+    for d, ((low, _), split) in enumerate(zip(region.bounds, region.loops(), strict=True)):
+        parts = [(space.loop(position + i), step * region.step(d)) for i, step in enumerate(strides(split))]
         coordinates.append(space.combine(parts).shifted(low))
         position += len(split)
     return coordinates
 
 
-def boxes(dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place) -> list[Box]:
+def boxes(
+    dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place, given: dict[Value, Any] | None = None
+) -> list[Box]:
     """Cut the iteration space so that guards are decided and quotients are gone, as far as that is worth it."""
     whole = Region(tuple((0, n) for n in dims))
     pending: list[Region] = [whole]
     done: list[Box] = []
     while pending:
         region = pending.pop()
-        box = lower(region, dims, inside, reads, place)
+        box = lower(region, dims, inside, reads, place, given)
         cut = _cut(box, region)
         count = len(done) + len(pending) + len(cut or ())
         if cut is not None and count <= MAX_BOXES and len(box.nodes) * count <= _MAX_BOX_NODES:
@@ -108,18 +116,40 @@ def boxes(dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place) -
 
 
 def _cut(box: Box, region: Region) -> list[Region] | None:
-    """Parts of a region at whose borders the guards of one dimension change."""
+    """Parts of a region at whose borders the guards of one dimension change, or whose remainders differ."""
     if region.splits:
         return None
+    for atom in box.body.space.loops:
+        step = _phases(box, atom)
+        if step > 1 and region.step(atom.data) == 1:
+            (low, high), steps = region.bounds[atom.data], [region.step(d) for d in range(len(region.bounds))]
+            steps[atom.data] = step
+            starts = [(low + k, high) for k in range(min(step, high - low))]
+            return [Region(_with_bounds(region, atom.data, s), steps=tuple(steps)) for s in starts]
     for atom in box.body.space.loops:
         points = _breakpoints(box, atom)
         if points:
             d = atom.data
             low, high = region.bounds[d]
-            borders = [low, *(low + p for p in sorted(points)), high]
-            pieces = list(pairwise(borders))
-            return [Region((*region.bounds[:d], piece, *region.bounds[d + 1 :])) for piece in pieces]
+            borders = [low, *(low + p * region.step(d) for p in sorted(points)), high]
+            return [Region(_with_bounds(region, d, piece), steps=region.steps) for piece in pairwise(borders)]
     return None
+
+
+def _with_bounds(region: Region, d: int, bounds: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    return (*region.bounds[:d], bounds, *region.bounds[d + 1 :])
+
+
+def _phases(box: Box, atom: Atom) -> int:
+    """By how much a loop has to step so that an open condition on its remainder is decided; 1 if there is none."""
+    for form, _, _ in _open_conditions(box):
+        for part, _ in form.terms:
+            if part.kind != "remainder" or len(part.data[0].terms) != 1:
+                continue
+            ((of, c),), divisor = part.data[0].terms, part.data[1]
+            if of is atom and divisor // gcd(c, divisor) <= _MAX_PHASES:
+                return int(divisor // gcd(c, divisor))
+    return 1
 
 
 def _breakpoints(box: Box, atom: Atom) -> set[int]:
@@ -153,7 +183,7 @@ def split_region(forms: Sequence[Affine], region: Region) -> Region | None:
                 continue
             extent, step = term.high + 1, divisor // c
             if 1 < step < extent and extent % step == 0:
-                return Region(region.bounds, _with_split(region.loops(), term.data, step))
+                return Region(region.bounds, _with_split(region.loops(), term.data, step), region.steps)
     return None
 
 

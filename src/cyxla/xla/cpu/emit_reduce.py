@@ -14,6 +14,7 @@ from cyxla.xla.cpu import cost, emit_scalar
 from cyxla.xla.cpu.accumulate import Accumulator, accumulator
 from cyxla.xla.cpu.emit_loop import describe
 from cyxla.xla.cpu.emit_scan import scan_step
+from cyxla.xla.cpu.emit_window import is_small, window_step
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.fusion import Group, prefix
 from cyxla.xla.cpu.index_map import ZERO, Affine, Condition
@@ -62,8 +63,11 @@ def reduce_window(group: Group) -> list[Step]:
     """Sliding windows: a reduction over the window's dims for every result element."""
     root = group.root
     found, acc = prefix(root), _recognised(root)
-    if found is not None and acc is not None and all(o.shape.size == root.shape.size for o in group.outputs):
+    steps = acc is not None or emit_scalar.reason(root.called[0]) is None
+    if found is not None and steps and all(o.shape.size == root.shape.size for o in group.outputs):
         return [scan_step(group, found, acc)]
+    if acc is not None and is_small(group, acc):
+        return [window_step(group, acc)]
     count = len(root.operands) // 2
     arrays, inits = root.operands[:count], root.operands[count:]
     dims, window = arrays[0].shape.dims, root.attrs["window"] or ()

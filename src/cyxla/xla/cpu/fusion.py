@@ -35,6 +35,7 @@ MOVEMENT = frozenset({
 ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window"})  # fused with what they read, at most one a group
 #: Their results may be read by a group while they are in registers; what they read lies in memory.
 CONTRACTIONS = frozenset({"convolution", "dot"})
+_REDUCTIONS = frozenset({"reduce", "reduce-window"})  # that may have an epilogue
 _KINDS = {"dynamic-update-slice": "update"}
 _ACROSS = frozenset({"transpose", "reverse", "gather"})  # what an epilogue is not made for
 _LEAF = frozenset({"parameter", "constant"})
@@ -284,11 +285,16 @@ class Fuser:
     def _inline_root(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
         """A reduction goes into the element-wise group that alone reads it, element by element: its epilogue."""
         (draft, (chains, _)), *others = asked.items()
-        if others or ins.opcode != "reduce" or draft.kind != "loop" or chains != {_IDENTITY} or not ins.shape.is_array:
+        if others or ins.opcode not in _REDUCTIONS or draft.kind != "loop" or chains != {_IDENTITY}:
             return False
-        if draft.size != ins.shape.size or not _static(ins) or len(draft.inside) >= MAX_INSTRUCTIONS:
+        if (
+            not ins.shape.is_array
+            or draft.size != ins.shape.size
+            or not _static(ins)
+            or len(draft.inside) >= MAX_INSTRUCTIONS
+        ):
             return False
-        draft.kind, draft.root = "reduce", ins
+        draft.kind, draft.root = ins.opcode, ins
         self._put(ins, draft, chains, 0)
         return True
 

@@ -1,0 +1,94 @@
+"""Small windows: each result is one expression of the elements that its window covers, in a loop without accumulators.
+
+The iteration space is cut where windows reach over an edge and, if the operand is dilated, by phases, so that in most
+boxes no element needs a guard. Loops run over the results; neighbours along the innermost dimension fill a vector.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from cyxla.xla.cpu import cost
+from cyxla.xla.cpu.accumulate import Accumulator
+from cyxla.xla.cpu.boxes import Store, boxes
+from cyxla.xla.cpu.emit_loop import describe, part
+from cyxla.xla.cpu.fusion import Group
+from cyxla.xla.cpu.index_map import Affine, Condition, Index, Space
+from cyxla.xla.cpu.kernel import Step, Value
+from cyxla.xla.cpu.loops import Shell, assemble
+from cyxla.xla.cpu.lower import Body, Node, Reads
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.attributes import WindowDim
+
+MOST = 32  # elements of a window that is written out
+_MAX_NODES = 160  # of a window's expression
+_ELEMENT_NS = 0.06
+
+
+def is_small(group: Group, acc: Accumulator | None) -> bool:
+    """Whether to write out the windows of a group."""
+    size = prod(w.size for w in group.root.attrs["window"] or ())
+    empty = not group.root.operands[0].shape.size or not group.root.shape.size
+    return acc is not None and not empty and size <= MOST and size * len(group.instructions) <= _MAX_NODES
+
+
+def window_step(group: Group, acc: Accumulator) -> Step:
+    """The kernel of a group whose root is a small window."""
+    root, reads = group.root, Reads()
+    bodies: list[Body] = []
+
+    def result(index: Index) -> Node:
+        return _combined(bodies[-1], root, acc, index)
+
+    def place(body: Body, index: Index) -> list[Store]:
+        bodies.append(body)
+        stores = []
+        for slot, out in enumerate(group.outputs):
+            at = index.at(out.shape.dims)
+            node = result(at) if out is root else body.value(out, at)
+            stores.append(Store(slot, out.shape.dtype, at.linear, node))
+        return stores
+
+    dims, writes = root.shape.dims, tuple(Value(o) for o in group.outputs)
+    found = boxes(dims, set(group.instructions), reads, place, {Value(root): result})
+    shell = Shell(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.CACHE_BYTES)
+    points = prod(dims)
+    taps = prod(w.size for w in root.attrs["window"])
+    ns = cost.element_ns(group.instructions) + taps * _ELEMENT_NS
+    moved = [*reads.values, *writes]
+    ns += sum(cost.memory_ns(min(v.shape.nbytes, taps * points * v.shape.dtype.itemsize)) for v in moved) / points
+    parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
+    return Step(assemble(parts, shell, "reduce-window", note=describe(group)), reads.values, writes)
+
+
+def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> Node:
+    """The result of one window: the initial value and the elements, combined in their order."""
+    operand, init = root.operands
+    dims, window, dtype = operand.shape.dims, root.attrs["window"], root.shape.dtype
+    unit = body.node("constant", dtype, (), acc.unit)
+    elements = []
+    for offsets in product(*(range(w.size) for w in window)):
+        conditions: list[Condition] = []
+        at = []
+        for o, k, n, spec in zip(index.coordinates, offsets, dims, window, strict=True):
+            mine, place = _place(body.space, o, k, n, spec)
+            conditions += mine
+            at.append(place)
+        if any(c.decided is False for c in conditions):
+            continue
+        element = body.value(operand, body.space.index(dims, tuple(at)))
+        elements.append(body.node("guard", dtype, (element, unit), tuple(conditions)) if conditions else element)
+    return body.node("fold", dtype, (body.value(init, body.space.scalar), *elements), acc)
+
+
+def _place(space: Space, o: Affine, k: int, n: int, spec: WindowDim) -> tuple[tuple[Condition, ...], Affine]:
+    """Where a window's element lies along one dimension, and under which conditions it exists."""
+    offset = (spec.size - 1 - k if spec.window_reversal else k) * spec.window_dilation - spec.padding_low
+    place = o.scaled(spec.stride).shifted(offset)
+    found = [Condition(place, 0, (n - 1) * spec.base_dilation)]
+    if spec.base_dilation > 1:
+        found.append(Condition(space.remainder(place, spec.base_dilation), 0, 0))
+        place = space.quotient(place, spec.base_dilation)
+    unsettled = tuple(c for c in found if c.decided is not True)
+    return unsettled, space.choice(unsettled, place, n - 1) if unsettled else place

@@ -10,6 +10,8 @@ import pytest
 from kernel_groups import build
 from kernel_groups import check as compare
 
+import cyxla
+
 check = partial(compare, near=1.0)
 RNG = np.random.default_rng(11)
 NUMPY = {"pred": "bool", "s8": "int8", "u8": "uint8", "s32": "int32", "u32": "uint32", "s64": "int64", "f16": "float16", "f32": "float32",
@@ -266,6 +268,19 @@ def test_windows(name, opcode, init):
     shape, out, window = WINDOWS[name]
     lines = f"p = {shape} parameter(0); z = f32[] constant({init}); ROOT r = {out} reduce-window(p, z), window={{{window}}}, to_apply=f"
     check(module(lines, body("f32", opcode)), values("f32", [int(d) for d in shape[4:-1].split(",")]), ulp=8)
+
+
+LOG_ADD = """f { x = f32[] parameter(0) y = f32[] parameter(1) m = f32[] maximum(x, y) d = f32[] subtract(x, y) a = f32[] abs(d)
+    n = f32[] negate(a) e = f32[] exponential(n) l = f32[] log-plus-one(e) ROOT r = f32[] add(m, l) }"""
+
+
+@pytest.mark.parametrize("name", [n for n in WINDOWS if "fixes" in n or "fix" in n])
+def test_prefixes_by_any_computation(name):
+    shape, out, window = WINDOWS[name]
+    lines = f"p = {shape} parameter(0); z = f32[] constant(-1e30); ROOT r = {out} reduce-window(p, z), window={{{window}}}, to_apply=f"
+    text = module(lines, LOG_ADD)
+    check(text, values("f32", [int(d) for d in shape[4:-1].split(",")]), ulp=64)
+    assert " scan " in cyxla.compile(text).explain()
 
 
 def test_windows_of_several_arrays():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cyxla.xla.cpu import cost, scalar
+from cyxla.xla.cpu import cost, emit_scalar, scalar
 from cyxla.xla.cpu.accumulate import Accumulator
 from cyxla.xla.cpu.boxes import Region, Store, lower, split_region
 from cyxla.xla.cpu.c_writer import CWriter
@@ -15,8 +15,10 @@ from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.loops import Blocks, Part, Shell, assemble, close, open_levels
 from cyxla.xla.cpu.lower import Body, Node, Reads
 from cyxla.xla.cpu.nest import BLOCKS, Level, Nest, collapse, reachable
+from cyxla.xla.hlo import Instruction
 
 _ROWS = 2  # rows that run side by side where the scan is along the innermost dimension
+_COSTLY_ROWS = 16  # the same where a step is some computation: enough to fill a vector
 _COLUMNS = 1024
 
 
@@ -33,15 +35,16 @@ class _Scan(NamedTuple):
     length: int
 
 
-def scan_step(group: Group, found: Prefix, acc: Accumulator) -> Step:
-    """The step of a group whose root is a prefix."""
+def scan_step(group: Group, found: Prefix, acc: Accumulator | None) -> Step:
+    """The step of a group whose root is a prefix; without an accumulator, its computation is written at each step."""
     root, reads = group.root, Reads()
     writes = tuple(Value(o) for o in group.outputs)
     scan = _lower(group, found, reads)
     shell = Shell(reads, writes)
     points = root.shape.size
-    ns = (cost.element_ns(group.instructions) + 0.5) * points + cost.memory_ns(root.shape.nbytes) * 2
-    part = _part(scan, found, acc, shell, ns)
+    step = 0.5 if acc is not None else cost.element_ns(root.called[0].instructions)
+    ns = (cost.element_ns(group.instructions) + step) * points + cost.memory_ns(root.shape.nbytes) * 2
+    part = _part(scan, found, acc or _Written(root, found.backward), shell, ns)
     return Step(assemble([part] if points else [], shell, "scan", note=describe(group)), reads.values, writes)
 
 
@@ -84,7 +87,23 @@ def _forms(scan: _Scan) -> list[Affine]:
     return reachable([scan.element, *(s.node for s in scan.stores)], [s.form for s in scan.stores])[1]
 
 
-def _part(scan: _Scan, found: Prefix, acc: Accumulator, shell: Shell, ns: float) -> Part:
+class _Written:
+    """An accumulator whose step is a computation of any kind: it starts from the initial value."""
+
+    def __init__(self, root: Instruction, backward: bool) -> None:
+        self.computation, self.dtype, self.backward = root.called[0], root.shape.dtype, backward
+        self.variables = ((scalar.register_type(self.dtype), "0"),)
+
+    def write(self, writer: CWriter, init: str, element: str) -> str:
+        """The lines of a step; what they come to."""
+        before = writer.local(self.variables[0][0], f"step ? acc0[k] : {init}")
+        sides = [element, before] if self.backward else [before, element]  # elements stay in their order
+        (result,) = emit_scalar.inline(self.computation, sides, writer)
+        writer.line(f"acc0[k] = {result};")
+        return result
+
+
+def _part(scan: _Scan, found: Prefix, acc: Accumulator | _Written, shell: Shell, ns: float) -> Part:
     forms = _forms(scan)
     at = next(i for i, (a, _) in enumerate(scan.loops) if a is scan.axis)
     before, dropped = collapse(scan.loops[:at], forms)
@@ -94,7 +113,8 @@ def _part(scan: _Scan, found: Prefix, acc: Accumulator, shell: Shell, ns: float)
     axis: list[Atom] = [scan.axis]
     inner = kept[-1:]  # columns side by side; or rows, if the scan is along the innermost dimension
     lead: list[Level] = [a for a, _ in kept[:-1]]
-    blocks = Blocks(inner[0][1], min(inner[0][1], _COLUMNS if after else _ROWS), True) if inner else Blocks(1, 1, True)
+    most = _COLUMNS if after else _COSTLY_ROWS if isinstance(acc, _Written) else _ROWS
+    blocks = Blocks(inner[0][1], min(inner[0][1], most), True) if inner else Blocks(1, 1, True)
     blocked = blocks.count > 1
     levels: list[Level] = [*lead, *([BLOCKS] if blocked else []), *axis, *(a for a, _ in inner)]
     if not inner:
@@ -114,15 +134,18 @@ def _part(scan: _Scan, found: Prefix, acc: Accumulator, shell: Shell, ns: float)
     return Part(writer.text(), units, ns)
 
 
-def _lines(scan: _Scan, acc: Accumulator, nest: Nest) -> list[str]:
+def _lines(scan: _Scan, acc: Accumulator | _Written, nest: Nest) -> list[str]:
     """The innermost lines: take in an element, make the result, store."""
-    names = [f"acc{i}[k]" for i in range(len(acc.variables))]
     nest.write(reachable([scan.element, scan.init])[0])
     writer = nest.writers[-1]
-    for name, new in zip(names, acc.update(names, nest.text(scan.element)), strict=True):
-        writer.line(f"{name} = {new};")
-    total = writer.local(scalar.register_type(acc.kept), acc.total(names))
-    result = writer.local(scalar.register_type(acc.dtype), acc.join(nest.text(scan.init), total))
+    if isinstance(acc, _Written):
+        result = acc.write(writer, nest.text(scan.init), nest.text(scan.element))
+    else:
+        names = [f"acc{i}[k]" for i in range(len(acc.variables))]
+        for name, new in zip(names, acc.update(names, nest.text(scan.element)), strict=True):
+            writer.line(f"{name} = {new};")
+        total = writer.local(scalar.register_type(acc.kept), acc.total(names))
+        result = writer.local(scalar.register_type(acc.dtype), acc.join(nest.text(scan.init), total))
     nest.set_given(scan.result, result, nest.depth)
     nest.write(reachable([s.node for s in scan.stores], [s.form for s in scan.stores])[0])
     for s in scan.stores:
@@ -130,7 +153,9 @@ def _lines(scan: _Scan, acc: Accumulator, nest: Nest) -> list[str]:
     return writer.written
 
 
-def _loops(writer: CWriter, nest: Nest, acc: Accumulator, lines: list[str], how: tuple[int, int, int, bool]) -> None:
+def _loops(
+    writer: CWriter, nest: Nest, acc: Accumulator | _Written, lines: list[str], how: tuple[int, int, int, bool]
+) -> None:
     level, trip, length, backward = how
     with writer.block(""):
         for i, (c_type, unit) in enumerate(acc.variables):

@@ -1,11 +1,11 @@
-"""custom-call: LAPACK natively, every other target that has a meaning by a call of Python."""
+"""custom-call: factorisations and LAPACK natively, every other target that has a meaning by a call of Python."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
 from cyxla.errors import UnimplementedError
-from cyxla.xla.cpu import emit_lapack
+from cyxla.xla.cpu import emit_lapack, linalg_calls
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.values import leaves, own_leaves
@@ -27,6 +27,9 @@ def _check(ins: Instruction) -> str | None:
 @emits("custom-call", check=_check)
 def custom_call(ins: Instruction) -> Step:
     """The kernel of one call."""
+    step = linalg_calls.blocked(ins)
+    if step is not None:
+        return step
     if emit_lapack.is_lapack(ins.attrs["custom_call_target"]):
         return emit_lapack.lapack(ins)
     reads, writes = [v for o in ins.operands for v in leaves(o)], own_leaves(ins)
@@ -45,7 +48,7 @@ def without_meaning(ins: Instruction, own: Container[str]) -> str | None:
     if emit_lapack.is_lapack(target):
         return "native code calls LAPACK's routine, not the program's own" if target in own else None
     if target in own:
-        return None
+        return "native code computes it, not the program's own" if linalg_calls.is_blocked(ins) else None
     try:
         find_custom_call(target)
     except UnimplementedError as error:

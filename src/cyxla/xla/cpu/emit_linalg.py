@@ -1,4 +1,4 @@
-"""triangular-solve and cholesky by substitution, vectorised along the columns that are independent of each other."""
+"""triangular-solve and cholesky: real ones in tiles, complex ones by substitution along independent columns."""
 
 from __future__ import annotations
 
@@ -8,17 +8,47 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.linalg_cholesky import cholesky as blocked_cholesky
+from cyxla.xla.cpu.linalg_solve import Form
+from cyxla.xla.cpu.linalg_solve import triangular_solve as blocked_solve
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe
 from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import Instruction
 
 COLUMNS = 16  # in a block of constant size
-_MAC_NS = {False: 0.1, True: 0.8}  # real, complex
-_TYPES = frozenset({ElementType.F32, ElementType.F64, ElementType.C64, ElementType.C128})
+_MAC_NS = 0.8
+_REAL = frozenset({ElementType.F32, ElementType.F64})
+_TYPES = _REAL | {ElementType.C64, ElementType.C128}
 
 
 def _check(ins: Instruction) -> str | None:
     return None if ins.shape.dtype in _TYPES else f"it takes no {ins.shape.dtype}"
+
+
+def _is_blocked(ins: Instruction) -> bool:
+    return ins.shape.dtype in _REAL and ins.shape.size > 0
+
+
+@emits("triangular-solve", check=_check)
+def triangular_solve(ins: Instruction) -> Step:
+    """Solve ``op(a) x = b`` or ``x op(a) = b``."""
+    if not _is_blocked(ins):
+        return _plain_solve(ins)
+    a, dims = ins.attrs, ins.shape.dims
+    n, columns = dims[-2:] if a["left_side"] else dims[:-3:-1]
+    form = Form(a["left_side"], a["lower"], a["transpose_a"] != "NO_TRANSPOSE", a["unit_diagonal"])
+    kernel = blocked_solve(ins.shape.dtype, n, columns, form).kernel(prod(dims[:-2]))
+    return Step(kernel, tuple(resolve(o) for o in ins.operands), (Value(ins),))
+
+
+@emits("cholesky", check=_check)
+def cholesky(ins: Instruction) -> Step:
+    """Factor the triangle that is read; a matrix that is not positive definite gives nan throughout."""
+    if not _is_blocked(ins):
+        return _plain_cholesky(ins)
+    dims = ins.shape.dims
+    kernel = blocked_cholesky(ins.shape.dtype, dims[-1], ins.attrs["lower"]).kernel(prod(dims[:-2]))
+    return Step(kernel, (resolve(ins.operands[0]),), (Value(ins),))
 
 
 class _Arithmetic:
@@ -46,15 +76,14 @@ class _Arithmetic:
         c.line(f"{target} = {self.of('subtract', old, product)};")
 
 
-@emits("triangular-solve", check=_check)
-def triangular_solve(ins: Instruction) -> Step:
-    """Solve ``op(a) x = b`` or ``x op(a) = b``; a unit is a block of columns (or rows) of one matrix."""
+def _plain_solve(ins: Instruction) -> Step:
+    """A unit is a block of columns (or rows) of one matrix."""
     a, shape = ins.attrs, ins.shape
     do, left = _Arithmetic(shape.dtype), a["left_side"]
     rows, columns = shape.dims[-2:] if left else shape.dims[:-3:-1]
     batch, blocks = prod(shape.dims[:-2]), -(-columns // COLUMNS)
     units = max(1, batch * blocks)
-    ns = shape.size * rows / 2 * _MAC_NS[shape.dtype.is_complex]
+    ns = shape.size * rows / 2 * _MAC_NS
     tasks = cost.tasks(ns, units)
     reads = [resolve(o) for o in ins.operands]
     block_bytes = -(-rows * COLUMNS * shape.dtype.itemsize // 64) * 64
@@ -93,13 +122,12 @@ def _entry(c: KernelWriter, do: _Arithmetic, conjugated: bool, turned: bool, row
     return c.local(do.c, do.conjugate(raw, conjugated))
 
 
-@emits("cholesky", check=_check)
-def cholesky(ins: Instruction) -> Step:
-    """Row by row of the upper factor; a unit is a matrix. One that is not positive definite gives nan throughout."""
+def _plain_cholesky(ins: Instruction) -> Step:
+    """Row by row of the upper factor; a unit is a matrix."""
     shape, lower = ins.shape, ins.attrs["lower"]
     do, n = _Arithmetic(shape.dtype), shape.dims[-1]
     units = max(1, prod(shape.dims[:-2]))
-    ns = units * n**3 / 3 * _MAC_NS[shape.dtype.is_complex]
+    ns = units * n**3 / 3 * _MAC_NS
     tasks = cost.tasks(ns, units)
     reads = [resolve(ins.operands[0])]
     width = -(-n // COLUMNS) * COLUMNS

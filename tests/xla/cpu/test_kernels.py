@@ -214,30 +214,6 @@ def test_random_bits(algorithm, words, shapes):
 # --- transforms and factorisations --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lengths", [(1,), (2,), (12,), (17,), (30,), (97,), (128,), (4, 6), (3, 5, 7), (1, 8)])
-@pytest.mark.parametrize("complex_type, real_type", [("c64", "f32"), ("c128", "f64")])
-def test_fft(complex_type, real_type, lengths):
-    def shape(dtype: str, dims: tuple[int, ...]) -> str:
-        return f"{dtype}[{','.join(map(str, (3, *dims)))}]"
-
-    half = (*lengths[:-1], lengths[-1] // 2 + 1)
-    c, r, h = shape(complex_type, lengths), shape(real_type, lengths), shape(complex_type, half)
-    length = f"fft_length={{{','.join(map(str, lengths))}}}"
-    kinds = [(c, "p0", "FFT"), (c, "p0", "IFFT"), (h, "p1", "RFFT"), (r, "p2", "IRFFT")]
-    agree(entry([c, r, h], [f"{s} fft({p}), fft_type={k}, {length}" for s, p, k in kinds]), ulp=32, floor=1.0)
-
-
-@pytest.mark.parametrize("kind, x, y", [("FFT", "c64", "c64"), ("IFFT", "c128", "c128"), ("RFFT", "f32", "c64")])
-@pytest.mark.parametrize("dims", [(128, 90), (2, 200, 128), (30, 24, 20)])
-def test_fft_of_many_lines(dims, kind, x, y):
-    last = dims[-1] // 2 + 1 if kind == "RFFT" else dims[-1]
-    lengths = dims[-2:] if dims[0] == 2 else dims
-    shapes = [",".join(map(str, d)) for d in (dims, (*dims[:-1], last), lengths)]
-    line = f"{y}[{shapes[1]}] fft(p0), fft_type={kind}, fft_length={{{shapes[2]}}}"
-    executable = agree(entry([f"{x}[{shapes[0]}]"], [line]), ulp=64, floor=4.0)
-    assert executable.c_source.count("parallel_for(ctx, k") == len(lengths)
-
-
 @pytest.mark.parametrize("dtype", ["f32", "f64", "c64", "c128", "bf16"])
 def test_linear_algebra(dtype):
     n, m, kind = 20, 33, element_type(dtype).numpy_dtype

@@ -15,10 +15,12 @@ from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.fusion import Group
 from cyxla.xla.cpu.kernel import Step
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.expand_convolution import channels_last
+from cyxla.xla.passes.expand_convolution import channels_last, is_packed
 
 
 def _check(ins: Instruction) -> str | None:
+    if is_packed(ins):
+        return None
     if ins.attrs["dim_labels"] != channels_last(ins.shape.rank - 2):
         return "its dimensions are not in the order that kernels take"
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]

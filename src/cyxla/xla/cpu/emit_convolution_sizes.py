@@ -9,6 +9,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window, WindowDim
+from cyxla.xla.passes.expand_convolution import is_packed
 
 #: Multiply-adds take so many ns each on one core: in vector registers, or not.
 MAC_NS = {True: 0.01, False: 0.15}
@@ -41,6 +42,10 @@ class Sizes:
         Blocks of features that do not mix.
     by_batch : bool
         Groups are of images, not of input features.
+    input_dims : tuple of int
+        Of the input: images, space, features.
+    panel : int
+        Features of a panel, if the weights lie packed in panels (see `passes.pack_convolution`); else 0.
     """
 
     dtype: ElementType
@@ -51,15 +56,20 @@ class Sizes:
     features: int
     groups: int
     by_batch: bool
+    input_dims: tuple[int, ...]
+    panel: int = 0
 
     @staticmethod
     def of(ins: Instruction) -> Sizes:
         """Read them off an instruction."""
-        w, dims = ins.operands[1].shape, ins.shape.dims
+        x, w, dims = ins.operands[0].shape.dims, ins.operands[1].shape.dims, ins.shape.dims
         by_batch = ins.attrs["batch_group_count"] > 1
         groups = max(ins.attrs["batch_group_count"], ins.attrs["feature_group_count"])
         window = tuple(ins.attrs["window"] or ())
-        return Sizes(ins.shape.dtype, dims[0], dims[1:-1], window, w.dims[-2], w.dims[-1], groups, by_batch)
+        if not is_packed(ins):
+            return Sizes(ins.shape.dtype, dims[0], dims[1:-1], window, w[-2], w[-1], groups, by_batch, x)
+        features, x = dims[-2] * dims[-1], (*x[:-2], x[-1])
+        return Sizes(ins.shape.dtype, dims[0], dims[1:-2], window[:-1], w[-2], features, 1, False, x, w[-1])
 
     @property
     def group_features(self) -> int:

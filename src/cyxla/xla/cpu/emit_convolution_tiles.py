@@ -35,6 +35,8 @@ PLACES = {32: {1: 8, 2: 8, 3: 8, 4: 7}, 16: {1: 8, 2: 6}}
 
 def fits(n: Sizes) -> bool:
     """Whether this form is for a convolution."""
+    if n.panel:
+        return True
     lanes = vector_bytes() // n.dtype.itemsize
     least = LONG_ROWS_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else LEAST_DEPTH
     return n.is_float and n.depth >= least and n.group_features >= lanes
@@ -113,11 +115,14 @@ def tiled_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
 class _Tiled:
     def __init__(self, ins: Instruction, n: Sizes, epilogue: Epilogue) -> None:
         self.ins, self.n, self.epilogue = ins, n, epilogue
-        self.x = ins.operands[0].shape.dims
+        self.x = n.input_dims
         self.bytes = vector_bytes()
         self.lanes = self.bytes // n.dtype.itemsize
         table = PLACES[32 if self.bytes == 64 else 16]
-        self.panels = panels(n.group_features, self.lanes, max(table))
+        self.panels = panels(n.group_features, self.lanes, max(table)) if not n.panel else []
+        if n.panel:  # each of them is cut alike
+            whole = max(v for v in table if n.panel % (v * self.lanes) == 0)
+            self.panels = [Panel(0, n.features // (whole * self.lanes), whole)]
         self.widest = max(p.vectors for p in self.panels)
         self.width = self.widest * self.lanes
         self.rows = _tile_places(n.places, table[self.widest])
@@ -128,7 +133,7 @@ class _Tiled:
         self.units = self.chunks * self.per_group * n.groups
         self.ns = n.ns + epilogue.ns
         self.tasks = cost.tasks(self.ns, self.units)
-        self.step = n.features  # elements from one row of weights to the next
+        self.step = n.panel or n.features  # elements from one row of weights to the next
 
     def _chunk(self) -> int:
         """Places of a chunk: whole tiles, about the same number in each."""
@@ -252,9 +257,16 @@ class _Tiled:
         for panel in self.panels:
             with c.block(f"if (j >= {start} && j < {start + panel.count})"):
                 c.line(f"const int64_t f = g * {n.group_features} + {panel.first} + (j - {start}) * {self.width};")
-                c.line(f"const KERNEL_e *const w = {w} + f;")
+                c.line(f"const KERNEL_e *const w = {w} + {self._weights()};")
                 (self._at_once if self.blocks.count == 1 else self._in_blocks)(c, panel, e)
             start += panel.count
+
+    def _weights(self) -> str:
+        """Where the weights of feature `f` start."""
+        n = self.n
+        if n.panel == self.width:
+            return f"f * {n.taps * n.depth}"
+        return f"f / {n.panel} * {n.taps * n.depth * n.panel} + f % {n.panel}" if n.panel else "f"
 
     def _at_once(self, c: KernelWriter, panel: Panel, e: str) -> None:
         c.line(f"KERNEL_table(image{e}, 0, {self.n.taps}, at);")

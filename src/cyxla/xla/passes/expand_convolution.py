@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from cyxla.types import ElementType
 from cyxla.xla.hlo import HloModule, Instruction
-from cyxla.xla.hlo.attributes import ConvDims
+from cyxla.xla.hlo.attributes import ConvDims, WindowDim
 from cyxla.xla.passes.build import Writer, rewrite_each
+
+PANEL_BYTES = (256, 192, 128, 64)  # of one row of a panel of weights, the best first
 
 
 def run(module: HloModule) -> bool:
@@ -33,11 +35,37 @@ def channels_last(spatial: int) -> ConvDims:
     return ConvDims(0, spatial + 1, places, spatial, spatial + 1, tuple(range(spatial)), 0, spatial + 1, places)
 
 
+def packed_labels(spatial: int) -> ConvDims:
+    """The places of dimensions of a packed convolution with so many spatial dimensions, the panels' among them."""
+    return channels_last(spatial)._replace(kernel_spatial=(*range(1, spatial), 0))
+
+
+def panel_window(count: int) -> WindowDim:
+    """What a packed convolution's window is along the panels: place p of the result meets tap p, and no other."""
+    return WindowDim(count, padding_low=count - 1, padding_high=count - 1, window_reversal=True)
+
+
+def is_packed(ins: Instruction) -> bool:
+    """Whether a convolution has its weights in panels, see `pack_convolution`; kernels take that form, too."""
+    spatial = ins.shape.rank - 2
+    if spatial < 1 or ins.attrs["dim_labels"] != packed_labels(spatial):
+        return False
+    x, w = (o.shape.dims for o in ins.operands)
+    types = {ins.shape.dtype, *(o.shape.dtype for o in ins.operands)}
+    if len(types) != 1 or not types <= {ElementType.F32, ElementType.F64} or ins.shape.size == 0 or 0 in w:
+        return False
+    alone = ins.attrs["feature_group_count"] == ins.attrs["batch_group_count"] == 1
+    fits = x[-2] == 1 and w[-1] * ins.shape.dtype.itemsize in PANEL_BYTES
+    return bool(alone and fits and ins.attrs["window"][-1] == panel_window(w[0]))
+
+
 def _convolution(ins: Instruction) -> Instruction | None:
     dims: ConvDims = ins.attrs["dim_labels"]
     wanted = channels_last(len(dims.input_spatial))
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
     work = max((*types, ElementType.F32), key=lambda t: t.bits) if all(t.is_float for t in types) else None
+    if is_packed(ins):
+        return None
     if dims == wanted and (work is None or all(t is work for t in types)):
         return None
     write = Writer(ins.computation)

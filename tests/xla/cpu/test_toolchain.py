@@ -15,7 +15,7 @@ import pytest
 
 from cyxla import errors
 from cyxla._native import _rt
-from cyxla.xla.cpu import cache, native, toolchain
+from cyxla.xla.cpu import build, cache, compiler_probe, native, toolchain
 from cyxla.xla.cpu.toolchain import Compiler, Toolchain, Unit
 
 pytestmark = pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
@@ -139,20 +139,19 @@ def test_units_are_linked_and_their_objects_kept(tmp_path, monkeypatch):
     first = toolchain.compile_units(units, disk)
     assert load(first, tmp_path).f() == 3
     assert disk.info()["entries"] == 4
+    job = build.Job
     runs = []
-    run = toolchain._run
-    monkeypatch.setattr(
-        toolchain, "_run", lambda commands, directory: (runs.append(len(commands)), run(commands, directory))
-    )
+    monkeypatch.setattr(build, "Job", lambda *given: (runs.append(given[1]), job(*given))[1])
     assert toolchain.compile_units(units, disk) == first
     units[1] = Unit("int part1(void) { return 10; }")
     assert load(toolchain.compile_units(units, disk), tmp_path).f() == 12
-    assert runs == [0, 1, 1, 1]  # nothing compiled, then one unit; always a link
+    assert runs == [build.MAX_JOBS, 1, build.MAX_JOBS]  # nothing compiled, then one unit; always a link
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_an_error_keeps_the_text_and_says_what_the_compiler_said(count, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     good = "int x{};\n"
     with pytest.raises(errors.InternalError, match="undeclared") as caught:
         toolchain.compile_units([good.format(k) for k in range(count - 1)] + ["int f(void) { return undeclared; }"])
@@ -164,12 +163,14 @@ def test_an_error_keeps_the_text_and_says_what_the_compiler_said(count, monkeypa
 @pytest.mark.parametrize("text", ["int f(void) { return missing(); }", "#error no", "int f(void) { return 1"])
 def test_bad_text_is_an_error(text, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with pytest.raises(errors.InternalError):
         toolchain.compile_c(text)
 
 
 def test_no_temporary_files_stay(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     toolchain.compile_c("int x;")
     native.build_library(["int y;"])
     assert list(tmp_path.iterdir()) == []
@@ -178,6 +179,7 @@ def test_no_temporary_files_stay(monkeypatch, tmp_path):
 @pytest.mark.parametrize("count", [1, 4])
 def test_an_interruption_ends_the_compilers(count, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     slow = Toolchain(
         Compiler((script(tmp_path / "cc", f"echo $$ >> {tmp_path}/pids; exec sleep 30"),), "gcc", ""), DETECTED
     )
@@ -203,6 +205,88 @@ def test_an_interruption_ends_the_compilers(count, tmp_path, monkeypatch):
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
     assert not list(tmp_path.glob("cyxla-*"))
+
+
+def whole(compiler):
+    """The compiler with its driver doing all."""
+    return Compiler(compiler.command, compiler.kind, compiler.identity)
+
+
+TEXTS = {
+    "one unit": [Unit(NEEDS_LIBC.replace("EXPORT", EXPORT))],
+    "two units": [
+        Unit(f"double g(double); {EXPORT} double f(double a) {{ return g(a) + 1; }}"),
+        Unit("double g(double a) { return a * a + a; }", contract=True),
+    ],
+}
+
+
+@pytest.mark.skipif("gcc" not in str(toolchain.find()), reason="of gcc alone the steps are known")
+@pytest.mark.parametrize("units", TEXTS.values(), ids=TEXTS.keys())
+def test_steps_make_what_the_driver_makes(units, tmp_path):
+    compiler = toolchain.require().compiler
+    if compiler.steps is None:
+        pytest.skip("this driver does not say what it runs")
+    codes = []
+    for k, chain in enumerate((Toolchain(compiler, DETECTED), Toolchain(whole(compiler), DETECTED))):
+        (tmp_path / f"{k}.so").write_bytes(chain.compile(units))
+        command = ["objdump", "-d", "--no-show-raw-insn", "-j", ".text", f"{k}.so"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+        codes.append(said.split("\n", 3)[3])
+    assert codes[0] == codes[1]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "nothing", " cc1 a.c -o a.s\n as a.s -o a.o\n", " 'unbalanced", " cc1 - -o - |\n as -o elsewhere.o\n"],
+)
+def test_a_driver_that_says_something_else_is_run_whole(said, fresh_search, tmp_path):
+    real = toolchain.require().compiler.command[0]
+    (tmp_path / "said").write_text(said)
+    text = f'case "$*" in *-###*) cat {tmp_path}/said >&2;; *) exec {real} "$@";; esac'
+    fresh_search.setenv("CYXLA_CC", script(tmp_path / "mycc", text))
+    toolchain.find_compiler.cache_clear()
+    assert toolchain.require().compiler.steps is None
+    assert load(toolchain.compile_c(f"{EXPORT} int f(void) {{ return 5; }}"), tmp_path).f() == 5
+
+
+def test_steps_that_do_not_work_are_not_taken(fresh_search, tmp_path):
+    found = toolchain.require()
+    if found.compiler.steps is None:
+        pytest.skip("this driver does not say what it runs")
+    fresh_search.setattr(compiler_probe, "_program", lambda command, name: script(tmp_path / "broken", "exit 1"))
+    toolchain.find_compiler.cache_clear()
+    facts = compiler_probe.try_out(found.compiler.command, DETECTED)
+    assert facts["steps"] is None
+
+
+def test_a_compiler_that_waited_for_nothing_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with toolchain.require().build() as begun:
+        begun.prepare()
+        processes = [process for job in begun._jobs for process in job.processes]
+    assert all(process.returncode is not None for process in processes)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_compiler_that_dies_early_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    steps = toolchain.Steps(("/bin/false",), ("/bin/cat",), ("/bin/true", toolchain.INPUTS, toolchain.OUTPUT))
+    with pytest.raises(errors.InternalError, match="refused"):
+        Toolchain(Compiler(("/bin/false",), "gcc", "", steps), "").compile([Unit("int x;" * 100_000)])
+    steps = toolchain.Steps(("/nonexistent",), ("/bin/cat",), ("/bin/true",))
+    with pytest.raises(errors.InternalError, match="cannot run"):
+        Toolchain(Compiler(("/bin/false",), "gcc", "", steps), "").compile([Unit("int x;")])
+
+
+def test_a_slow_compilation_names_its_kernels(monkeypatch, caplog):
+    monkeypatch.setattr(build, "SLOW_COMPILE", 0.0)
+    head = "typedef int cyx_status;\n"
+    short = "/* add -> f32[2] */\nstatic cyx_status k0(void) { return 0; }\n"
+    long = f"/* dot -> f32[3] */\nstatic cyx_status k1(int x) {{ {'x = x * x; ' * 50} return x; }}\n"
+    toolchain.compile_c(f"{head}{short}{long}{EXPORT} int f(void) {{ return k0() + k1(2); }}")
+    if toolchain.require().compiler.steps is not None:
+        assert "k1, dot -> f32[3]; k0, add -> f32[2]" in caplog.text
 
 
 # --- the search -------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from cyxla.xla.service import CompileOptions, Compiler, Executable
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.buffers import Buffers
+    from cyxla.xla.cpu.build import Build
     from cyxla.xla.cpu.dump import Dump
     from cyxla.xla.cpu.emit_module import Source
     from cyxla.xla.cpu.nodes import Plan
@@ -40,7 +41,8 @@ class CpuCompiler(Compiler):
         tools = toolchain.find()
         if tools is None:
             return _uncompiled(module, options)
-        return self._compile(module, options, _target(tools, options, module.fingerprint))
+        with tools.build() as build:
+            return self._compile(module, options, _target(build, options, module.fingerprint))
 
     def compile_written(
         self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions
@@ -49,18 +51,19 @@ class CpuCompiler(Compiler):
         if options.disabled_passes:
             _check_names(options)
         tools = toolchain.find()
-        cache = store.open_cache() if options.cache and tools is not None and not config.get("DUMP") else None
-        if tools is None or cache is None:
+        if tools is None:
             return self.compile(read(), options)
-        name = tools.program_key(program, options.key())
-        key = cache.get_name(name)
-        found = _cached(read, options, _Target(tools, cache, key)) if key else None
+        cache = store.open_cache() if options.cache and not config.get("DUMP") else None
+        name = tools.program_key(program, options.key()) if cache is not None else ""
+        found = _cached(read, options, cache, cache.get_name(name)) if cache is not None else None
         if found is not None:
             return found
-        module = read()
-        target = _target(tools, options, module.fingerprint)
-        executable = self._compile(module, options, target)
-        if cache.path(target.key).exists():  # not so if it calls Python
+        with tools.build() as build:
+            build.prepare()
+            module = read()
+            target = _target(build, options, module.fingerprint)
+            executable = self._compile(module, options, target)
+        if cache is not None and cache.path(target.key).exists():  # not so if it calls Python
             cache.put_name(name, target.key)
         return executable
 
@@ -68,11 +71,11 @@ class CpuCompiler(Compiler):
         dump = _dump(module)
         if target.cache is None or dump.active:
             return self._build(module, options, dump, target)
-        found = _cached(module, options, target)
+        found = _cached(module, options, target.cache, target.key)
         if found is not None:
             return found
         with target.cache.building(target.key):
-            return _cached(module, options, target) or self._build(module, options, dump, target)
+            return _cached(module, options, target.cache, target.key) or self._build(module, options, dump, target)
 
     def run_hlo_passes(self, module: HloModule, options: CompileOptions) -> HloModule:
         """Bring a copy of the module into the form that has kernels."""
@@ -85,8 +88,9 @@ class CpuCompiler(Compiler):
         tools = toolchain.find()
         if tools is None:
             return _uncompiled(module, options)
-        target = _Target(tools, store.open_cache() if options.cache else None)
-        return self._finish(module, module, options, _dump(module), target)
+        with tools.build() as build:
+            target = _Target(build, store.open_cache() if options.cache else None)
+            return self._finish(module, module, options, _dump(module), target)
 
     def emit(self, module: HloModule, options: CompileOptions | None = None) -> tuple[Plan, Buffers, Source]:
         """Plan a module that went through `run_hlo_passes` and write its C.
@@ -101,6 +105,7 @@ class CpuCompiler(Compiler):
         return emit(module, options)
 
     def _build(self, module: HloModule, options: CompileOptions, dump: Dump, target: _Target) -> CpuExecutable:
+        target.build.prepare()
         from cyxla.xla.cpu.lowering import run_passes
 
         return self._finish(module, run_passes(module, options, dump), options, dump, target)
@@ -118,6 +123,8 @@ class CpuCompiler(Compiler):
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
         with dump.timed("compile"):
             library = target.library(source.units, manifest, constants, keep=not called)
+        for number, seconds in sorted(target.build.seconds.items()):
+            dump.note(f"unit{number}.c", seconds)
         executable = _executable(module, library, manifest, constants, options, called)
         if dump.active:
             dump.text("explain.txt", executable.explain() + "\n")
@@ -131,10 +138,9 @@ def _dump(module: HloModule) -> Dump:
 
 
 def _cached(
-    program: HloModule | Callable[[], HloModule], options: CompileOptions, target: _Target
+    program: HloModule | Callable[[], HloModule], options: CompileOptions, cache: store.DiskCache, key: str
 ) -> CpuExecutable | None:
-    assert target.cache is not None
-    found = target.cache.get_module(target.key)
+    found = cache.get_module(key) if key else None
     if found is None:
         return None
     return _executable(program, native.load(found.path), Manifest(**found.manifest), found.constants, options)
@@ -172,7 +178,7 @@ def _check_names(options: CompileOptions) -> None:
 class _Target:
     """What to compile with, and where to keep the result: under no key, only the shared object is kept."""
 
-    tools: toolchain.Toolchain
+    build: Build
     cache: store.DiskCache | None = None
     key: str = ""
 
@@ -181,11 +187,11 @@ class _Target:
     ) -> native.Library:
         """Compile, keep and load; what Python functions a program calls is nothing for the disk."""
         if self.cache is None or not self.key or not keep:
-            return native.build_library(units, toolchain=self.tools, cache=self.cache)
-        image = self.tools.compile([toolchain.Unit(text) for text in units], self.cache)
+            return native.build_library(units, toolchain=self.build.tools, cache=self.cache, build=self.build)
+        image = self.build.image([toolchain.Unit(text) for text in units], self.cache)
         return native.load(self.cache.put_module(self.key, manifest.to_json(), image, constants), image)
 
 
-def _target(tools: toolchain.Toolchain, options: CompileOptions, fingerprint: Callable[[], str]) -> _Target:
+def _target(build: Build, options: CompileOptions, fingerprint: Callable[[], str]) -> _Target:
     cache = store.open_cache() if options.cache else None
-    return _Target(tools) if cache is None else _Target(tools, cache, tools.module_key(fingerprint(), options.key()))
+    return _Target(build, cache, build.tools.module_key(fingerprint(), options.key()) if cache is not None else "")

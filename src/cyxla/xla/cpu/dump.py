@@ -2,7 +2,7 @@
 
 One folder a program, named by its fingerprint: ``00_input.hlo``, a numbered file after every pass that changed
 something, the C of each unit, ``buffers.txt`` with the place of every array, ``explain.txt`` with the kernels,
-``seconds.json`` with the time of each stage.
+``seconds.json`` with the time of each stage and of each unit in the compiler.
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ class Dump:
         """Note how long a stage takes."""
         start = time.perf_counter()
         yield
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - start
+        self.note(stage, time.perf_counter() - start)
+
+    def note(self, stage: str, seconds: float) -> None:
+        """Add to the time of a stage, or of a unit in the compiler."""
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         if self.folder is not None:
             self.text("seconds.json", json.dumps(self.seconds, indent=2) + "\n")

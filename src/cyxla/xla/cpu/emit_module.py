@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cyxla.xla.cpu.buffers import Buffers
+from cyxla.xla.cpu.build import MAX_JOBS
 from cyxla.xla.cpu.emit_control import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.nodes import Plan
 from cyxla.xla.cpu.prelude import prelude
-from cyxla.xla.cpu.toolchain import MAX_JOBS
 
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
 SPLIT_ABOVE = 40  # distinct kernels in one unit; above, several compilers share the work

@@ -8,12 +8,16 @@ import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyxla import config
 from cyxla._native import _rt
 from cyxla._native.launch import Library, Program
 from cyxla.xla.cpu import cache as store
 from cyxla.xla.cpu.toolchain import Toolchain, Unit, require
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.build import Build
 
 __all__ = [
     "Library",
@@ -30,7 +34,11 @@ pool_stats, pool_trim, set_pool_limit = _rt.pool_stats, _rt.pool_trim, _rt.set_p
 
 
 def build_library(
-    units: Sequence[Unit | str], *, toolchain: Toolchain | None = None, cache: store.DiskCache | None = None
+    units: Sequence[Unit | str],
+    *,
+    toolchain: Toolchain | None = None,
+    cache: store.DiskCache | None = None,
+    build: Build | None = None,
 ) -> Library:
     """Compile C texts, or find them compiled, and load the result.
 
@@ -42,18 +50,21 @@ def build_library(
         By default the one of this process.
     cache : DiskCache, optional
         Where to look first and to store; by default nowhere.
+    build : Build, optional
+        A compilation that has begun.
     """
     toolchain = toolchain or require()
+    compile = build.image if build is not None else toolchain.compile
     texts = [Unit(unit) if isinstance(unit, str) else unit for unit in units]
     if cache is None:
-        return Library.from_bytes(toolchain.compile(texts))
+        return Library.from_bytes(compile(texts))
     images: list[bytes] = []
 
-    def build() -> bytes:
-        images.append(toolchain.compile(texts, cache))
+    def fill() -> bytes:
+        images.append(compile(texts, cache))
         return images[0]
 
-    path = cache.get_or_build(toolchain.key(texts), build)
+    path = cache.get_or_build(toolchain.key(texts), fill)
     return load(path, images[0] if images else b"")
 
 

@@ -7,12 +7,8 @@ found. Everything that decides the machine code stands in `Toolchain.fingerprint
 from __future__ import annotations
 
 import json
-import logging
 import os
-import re
 import sys
-import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,13 +21,9 @@ from cyxla.include_dir import get_include
 from cyxla.xla.cpu import cache as store
 
 if TYPE_CHECKING:
-    import subprocess
-
-logger = logging.getLogger(__name__)
+    from cyxla.xla.cpu.build import Build
 
 ABI_VERSION = 1
-MAX_JOBS = 8
-SLOW_COMPILE = 10.0  # seconds after which a compilation is worth a word
 
 # Explicit features, never -march=native: what the code needs is then part of its cache key. gcc before 11 does not know
 # the names x86-64-vN, hence the lists. Each level adds to the one before it.
@@ -46,23 +38,14 @@ VECTOR_BITS = {"x86-64-v1": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4"
 # Strict floating point: only errno and the trap flags, which nobody reads, are given up. Contraction is up to the unit.
 COMPILE_FLAGS = (
     "-std=gnu11", "-O2", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
-    "-fno-semantic-interposition", "-fno-stack-protector", "-pipe", "-Werror=implicit-function-declaration",
+    "-fno-semantic-interposition", "-fno-stack-protector", "-Werror=implicit-function-declaration",
     "-fno-strict-aliasing",  # one piece of the arena holds values of several types in turn
 )  # fmt: skip
-# Undefined symbols are all right: what the compiler itself calls (memcpy ..) is in every process already. Not so its
-# helpers for half precision and wide integers where the processor lacks them. With gcc they cost nothing when unused;
-# some clangs link or even build them whole, so those are asked only when an image calls for a helper.
 LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
-HELPERS = ("-lgcc",)
-HELPER_NAME = re.compile(rb"\0__\w+(?:ti\w?|[hsdx]f)\d\0")  # __divti3, __truncsfhf2
 
+PROBE_FORMAT = 2  # of what is noted about a compiler
 NO_COMPILER = "native code needs a C compiler and none was found"
 HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
-
-PROBE_TEXT = """typedef float v __attribute__((vector_size(32)));
-__attribute__((visibility("default"))) int probe(float *x, int n) {
-  v a = {0}; for (int k = 0; k < n; ++k) a += x[k]; x[0] = a[0]; return __builtin_popcount(n); }
-"""
 
 
 @dataclass(frozen=True)
@@ -82,6 +65,28 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """The programs that the driver of a compiler runs, so that they can be run without it.
+
+    Attributes
+    ----------
+    compile : tuple of str
+        From C on standard input to assembly on standard output, before the flags.
+    assemble : tuple of str
+        From assembly on standard input to an object, named after it.
+    link : tuple of str
+        From the objects, in the place of `INPUTS`, to a shared object, in the place of `OUTPUT`.
+    """
+
+    compile: tuple[str, ...]
+    assemble: tuple[str, ...]
+    link: tuple[str, ...]
+
+
+INPUTS, OUTPUT = "<inputs>", "<output>"
+
+
+@dataclass(frozen=True)
 class Compiler:
     """A C compiler that was seen to work.
 
@@ -93,11 +98,14 @@ class Compiler:
         ``gcc`` or ``clang``.
     identity : str
         Path, size, time and version: differs whenever the compiler does.
+    steps : Steps, optional
+        What its driver runs, where that is known.
     """
 
     command: tuple[str, ...]
     kind: str
     identity: str
+    steps: Steps | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,22 @@ class Toolchain:
     @property
     def link_flags(self) -> tuple[str, ...]:
         """List what goes to the link, after the objects."""
-        return (*LINK_FLAGS, *HELPERS) if self.compiler.kind == "gcc" else LINK_FLAGS
+        return (*LINK_FLAGS, "-lgcc") if self.compiler.kind == "gcc" else LINK_FLAGS
+
+    def unit_commands(self, number: int, contract: bool) -> list[tuple[str, ...]]:
+        """What makes the object of a unit: a driver that reads a file, or steps that hand on what they read."""
+        flags, steps, made = self.flags(contract), self.compiler.steps, f"unit{number}.o"
+        if steps is None:
+            return [(*self.compiler.command, *flags, "-pipe", "-c", f"unit{number}.c", "-o", made)]
+        return [(*steps.compile, *flags), (*steps.assemble, made)]
+
+    def link_command(self, inputs: Sequence[str], output: str, flags: Sequence[str] = ()) -> tuple[str, ...]:
+        """What makes a shared object of objects; the driver, given flags, also of texts."""
+        steps = self.compiler.steps
+        if steps is None:
+            return (*self.compiler.command, *flags, *inputs, "-o", output, *self.link_flags)
+        places = {INPUTS: tuple(inputs), OUTPUT: (output,)}
+        return tuple(part for word in steps.link for part in places.get(word, (word,)))
 
     @property
     def fingerprint(self) -> str:
@@ -138,65 +161,20 @@ class Toolchain:
         """Name the key of a program's module, by the bytes that the user gave."""
         return store.digest("program", self.fingerprint, store.code_fingerprint(), program, options)
 
+    def object_key(self, unit: Unit) -> str:
+        """Name the object of one unit in a cache."""
+        return store.digest("object", self.fingerprint, f"{int(unit.contract)}{unit.text}")
+
+    def build(self) -> Build:
+        """Begin a compilation; a context, which cleans up."""
+        from cyxla.xla.cpu.build import Build
+
+        return Build(self)
+
     def compile(self, units: Sequence[Unit], cache: store.DiskCache | None = None) -> bytes:
-        """Compile units and link them into the image of one shared object.
-
-        Parameters
-        ----------
-        units : sequence of Unit
-            Compiled side by side.
-        cache : DiskCache, optional
-            Keeps the objects of the single units, when there are several.
-
-        Raises
-        ------
-        InternalError
-            The compiler refused the text; the message says where the text was kept.
-        """
-        import shutil
-        import tempfile
-
-        start = time.monotonic()
-        directory = Path(tempfile.mkdtemp(prefix="cyxla-"))
-        keep = False
-        try:
-            image = self.compile_in(directory, units, cache)
-        except errors.InternalError:
-            keep = True
-            raise
-        finally:
-            if not keep:
-                shutil.rmtree(directory, ignore_errors=True)
-        _report_slow(time.monotonic() - start, units)
-        return image
-
-    def compile_in(self, directory: Path, units: Sequence[Unit], cache: store.DiskCache | None = None) -> bytes:
-        """Do so in a directory that stays: the texts, the objects and what the compiler said are left there."""
-        if len(units) == 1:
-            _write(directory / "unit0.c", units[0].text)
-            return self._link(directory, *self.flags(units[0].contract), "unit0.c")
-        objects = [f"unit{k}.o" for k in range(len(units))]
-        keys = [store.digest("object", self.fingerprint, f"{int(unit.contract)}{unit.text}") for unit in units]
-        missing = [k for k in range(len(units)) if not _fetch(cache, keys[k], directory / objects[k])]
-        for k in missing:
-            _write(directory / f"unit{k}.c", units[k].text)
-        command = self.compiler.command
-        _run(
-            [(*command, *self.flags(units[k].contract), "-c", f"unit{k}.c", "-o", objects[k]) for k in missing],
-            directory,
-        )
-        if cache is not None:
-            for k in missing:
-                cache.put(keys[k], (directory / objects[k]).read_bytes())
-        return self._link(directory, *objects)
-
-    def _link(self, directory: Path, *inputs: str) -> bytes:
-        library = directory / "library.so"
-        command = (*self.compiler.command, *inputs, "-o", library.name, *self.link_flags)
-        _run([command], directory)
-        if self.compiler.kind != "gcc" and HELPER_NAME.search(library.read_bytes()):
-            _run([(*command, *HELPERS)], directory)
-        return library.read_bytes()
+        """Compile units and link them into the image of one shared object; see `Build.image`."""
+        with self.build() as build:
+            return build.image(units, cache)
 
 
 def compile_c(text: str, *, contract: bool = False) -> bytes:
@@ -289,23 +267,26 @@ CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
 
 def _probe(command: tuple[str, ...]) -> Compiler | None:
     """Identify a compiler and try it, or recall from disk that this was done."""
-    path = _which(command[0])
+    path = which(command[0])
     if path is None:
         return None
     command = (path, *command[1:])
     stat = os.stat(os.path.realpath(path))
-    identity = [list(command), os.path.realpath(path), stat.st_size, stat.st_mtime_ns, isa_level()]
+    name = json.dumps([PROBE_FORMAT, command, os.path.realpath(path), stat.st_size, stat.st_mtime_ns, isa_level()])
     notes = store.Notes("compilers.json")
-    version = notes.get(json.dumps(identity))
-    if not isinstance(version, str):
-        version = _try(command)
-        if version is None:
+    facts = notes.get(name)
+    if not isinstance(facts, dict):
+        from cyxla.xla.cpu.compiler_probe import try_out
+
+        facts = try_out(command, isa_level())
+        if facts is None:
             return None
-        notes.put(json.dumps(identity), version)
-    return Compiler(command, _kind(version), store.digest(json.dumps(identity), version))
+        notes.put(name, facts)
+    steps = facts["steps"] and Steps(*map(tuple, facts["steps"]))
+    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps)
 
 
-def _which(name: str) -> str | None:
+def which(name: str) -> str | None:
     """Find a program as `shutil.which` does, without the milliseconds of importing it."""
     folders = [""] if os.path.dirname(name) else os.environ.get("PATH", os.defpath).split(os.pathsep)
     for folder in folders:
@@ -313,29 +294,6 @@ def _which(name: str) -> str | None:
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
-
-
-def _kind(version: str) -> str:
-    return "clang" if "clang" in version else "gcc"
-
-
-def _try(command: tuple[str, ...]) -> str | None:
-    """Compile a small text; return what the compiler calls itself, or None when it does not work."""
-    import subprocess
-    import tempfile
-
-    try:
-        version = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
-        chain = Toolchain(Compiler(command, _kind(version), ""), isa_level())
-        with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
-            chain.compile_in(Path(directory), [Unit(PROBE_TEXT)])
-    except (OSError, subprocess.SubprocessError, errors.InternalError) as error:
-        logger.debug("%s does not work: %s", " ".join(command), error)
-        return None
-    return version
-
-
-# --- running it -------------------------------------------------------------------------------------------------------
 
 
 def _isa_flags(isa: str) -> tuple[str, ...]:
@@ -348,78 +306,3 @@ def _isa_flags(isa: str) -> tuple[str, ...]:
         f"-mprefer-vector-width={VECTOR_BITS[isa]}",
         "-fcf-protection=none",
     )
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
-def _fetch(cache: store.DiskCache | None, key: str, path: Path) -> bool:
-    entry = cache.get(key) if cache else None
-    if entry is None:
-        return False
-    path.write_bytes(entry.image())
-    return True
-
-
-def _run(commands: Sequence[tuple[str, ...]], directory: Path) -> None:
-    """Run compilers side by side; an exception, Ctrl-C included, ends them all before it goes on."""
-    import subprocess
-    from concurrent.futures import ThreadPoolExecutor
-
-    running: list[subprocess.Popen[bytes]] = []
-    lock = threading.Lock()
-    stopped = False
-
-    def start(k: int) -> subprocess.Popen[bytes] | None:
-        with lock, open(directory / f"errors{k}.txt", "wb") as stderr:
-            if stopped:
-                return None
-            # No shell; and names relative to the directory, so that its own name gets into no image.
-            process = subprocess.Popen(
-                commands[k], cwd=directory, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, env=_environment()
-            )
-            running.append(process)
-            return process
-
-    def job(k: int) -> None:
-        process = start(k)
-        if process is not None and process.wait() != 0:
-            raise _refused(commands[k], directory, (directory / f"errors{k}.txt").read_text(errors="replace"))
-
-    try:
-        if len(commands) == 1:
-            job(0)
-        elif commands:
-            with ThreadPoolExecutor(min(len(commands), os.cpu_count() or 1, MAX_JOBS)) as pool:
-                try:
-                    list(pool.map(job, range(len(commands))))
-                except BaseException:
-                    stopped = True
-                    _kill(running)
-                    raise
-    finally:
-        _kill(running)
-
-
-def _kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "LC_ALL": "C"}  # messages in one language
-
-
-def _refused(command: tuple[str, ...], directory: Path, said: str) -> errors.InternalError:
-    return errors.InternalError(
-        f"the C compiler refused generated code, kept in {directory}:\n{said.strip()[:4000]}", where=" ".join(command)
-    )
-
-
-def _report_slow(seconds: float, units: Sequence[Unit]) -> None:
-    if seconds > SLOW_COMPILE:
-        size = sum(len(unit.text) for unit in units)
-        logger.warning("compiling %d units, %d bytes of C, took %.1f s", len(units), size, seconds)

@@ -1,0 +1,120 @@
+"""Trying out a C compiler: whether it works, what it calls itself, and which programs its driver runs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from cyxla import errors
+from cyxla.xla.cpu.toolchain import INPUTS, LINK_FLAGS, OUTPUT, Compiler, Steps, Toolchain, Unit, which
+
+logger = logging.getLogger(__name__)
+
+TEXT = """typedef float v __attribute__((vector_size(32)));
+__attribute__((visibility("default"))) int probe(float *x, int n) {
+  v a = {0}; for (int k = 0; k < n; ++k) a += x[k]; x[0] = a[0]; return __builtin_popcount(n); }
+"""
+PATIENCE = 60  # seconds
+
+
+def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
+    """Compile a small text; return what is worth noting, or None when the compiler does not work.
+
+    Parameters
+    ----------
+    command : tuple of str
+        What runs it.
+    isa : str
+        The processor level to try.
+    """
+    try:
+        version = _say([*command, "--version"]).stdout
+        kind = "clang" if "clang" in version else "gcc"
+        Toolchain(Compiler(command, kind, ""), isa).compile([Unit(TEXT)])
+    except (OSError, subprocess.SubprocessError, errors.InternalError) as error:
+        logger.debug("%s does not work: %s", " ".join(command), error)
+        return None
+    steps = _working_steps(command, isa) if kind == "gcc" else None
+    return {"version": version, "kind": kind, "steps": steps and [steps.compile, steps.assemble, steps.link]}
+
+
+def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, check=True, cwd=cwd, env=environment
+    )
+
+
+def _working_steps(command: tuple[str, ...], isa: str) -> Steps | None:
+    """The steps of a driver, if they make the same of the small text as the driver does, twice over."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
+            steps = _steps(command, Path(directory))
+        tools = Toolchain(Compiler(command, "gcc", "", steps), isa)
+        tools.compile([Unit(TEXT)])
+        tools.compile([Unit(TEXT, contract=True), Unit("int x;")])
+    except (OSError, ValueError, subprocess.SubprocessError, errors.InternalError) as error:
+        logger.debug("%s is run whole: %s", " ".join(command), error)
+        return None
+    return steps
+
+
+def _steps(command: tuple[str, ...], directory: Path) -> Steps:
+    """Read them from what the driver says it would run.
+
+    Raises
+    ------
+    ValueError
+        It says something else than expected.
+    """
+    (directory / "unit.o").write_bytes(b"")
+    compiling = _would_run([*command, "-pipe", "-x", "c", "-", "-c", "-o", "unit.o"], directory)
+    linking = _would_run([*command, "unit.o", "-o", "library.so", *LINK_FLAGS, "-lgcc"], directory)
+    if len(compiling) != 2 or len(linking) != 1 or compiling[0][-2:] != ["-o", "-"] or compiling[1][-1] != "unit.o":
+        raise ValueError(f"the driver would run {compiling} and {linking}")
+    (compiler, assembler), (linker,) = compiling, linking
+    return Steps(
+        compile=(_program(command, compiler[0]), *compiler[1:]),
+        assemble=(_program(command, assembler[0]), *assembler[1:-1]),
+        link=(_program(command, "ld"), *_link_words(linker[1:])),
+    )
+
+
+def _would_run(command: list[str], directory: Path) -> list[list[str]]:
+    """The commands a driver announces: lines that begin with a blank; a bar stands between those of one pipe."""
+    said = _say([*command, "-###"], directory).stderr
+    words = [word for line in said.splitlines() if line.startswith(" ") for word in (*shlex.split(line), "\n")]
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == "\n":
+            commands += [[]] if commands[-1] else []
+        elif word != "|":
+            commands[-1].append(word)
+    return [c for c in commands if c]
+
+
+def _link_words(words: list[str]) -> list[str]:
+    """Leave out what is there for link-time optimisation, which takes longer to load than the link."""
+    found: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and not word.startswith("-plugin"):
+            found.append({"unit.o": INPUTS, "library.so": OUTPUT}.get(word, word))
+        skip = word == "-plugin"
+    if INPUTS not in found or OUTPUT not in found:
+        raise ValueError(f"no place for names in {words}")
+    return found
+
+
+def _program(command: tuple[str, ...], name: str) -> str:
+    """Where the driver finds one of its programs."""
+    path = which(name if "/" in name else _say([*command, f"-print-prog-name={name}"]).stdout.strip())
+    if path is None:
+        raise ValueError(f"there is no {name}")
+    return path

@@ -26,6 +26,7 @@ from cyxla.xla.cpu.reduce_loops import COLUMN_BLOCK, ROW, by_columns, by_rows, p
 from cyxla.xla.cpu.reductions import Problem, lower_problem
 from cyxla.xla.cpu.values import own_leaves
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.combiners import combiner
 
 _MAX_PARTS = 64
 _PART_NS = 20_000.0
@@ -97,7 +98,7 @@ def reduce_window(group: Group) -> list[Step]:
 
 
 def _recognised(root: Instruction) -> Accumulator | None:
-    opcode = emit_scalar.combiner(root.called[0]) if root.shape.is_array else None
+    opcode = combiner(root.called[0]) if root.shape.is_array else None
     return accumulator(opcode, root.shape.dtype) if opcode is not None else None
 
 

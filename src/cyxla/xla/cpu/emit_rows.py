@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from cyxla.xla.cpu import cost, emit_scalar, scalar
+from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.accumulate import Accumulator, accumulator
 from cyxla.xla.cpu.boxes import Region, Store, lower, split_region
 from cyxla.xla.cpu.emit_loop import describe
@@ -25,6 +25,7 @@ from cyxla.xla.cpu.nest import collapse, forms_of, reachable
 from cyxla.xla.cpu.row_groups import LEAST_ROW, Rows, rows_of
 from cyxla.xla.cpu.row_loops import Passes, Sum, write_rows
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.combiners import combiner
 
 _BUFFER_BYTES = 32 << 10  # of a row's temporaries
 
@@ -133,7 +134,7 @@ def _lower_region(
 
 
 def _accumulator(ins: Instruction) -> Accumulator:
-    opcode = emit_scalar.combiner(ins.called[0])
+    opcode = combiner(ins.called[0])
     found = accumulator(opcode, ins.shape.dtype) if opcode is not None else None
     assert found is not None
     return found

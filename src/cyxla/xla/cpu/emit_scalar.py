@@ -61,36 +61,6 @@ def reason(computation: Computation) -> str | None:
     return None
 
 
-def combiner(computation: Computation) -> str | None:
-    """The opcode that a binary computation comes down to, such as ``"add"``; None if it is none of a single opcode.
-
-    A computation in a wider type, with `convert` around, counts as its opcode: it only rounds more often.
-    """
-    parameters = computation.parameters
-    root = _unconverted(computation.root)
-    if len(parameters) != 2 or root.opcode not in COMBINERS or not root.shape.is_scalar:
-        return None
-    if {_unconverted(o) for o in root.operands} != set(parameters):
-        return None
-    widened = root.shape.dtype is not parameters[0].shape.dtype
-    if widened and not (root.shape.dtype.is_float and parameters[0].shape.dtype.is_float):
-        return None
-    same = computation.root.shape.dtype is parameters[0].shape.dtype is parameters[1].shape.dtype
-    return root.opcode if same else None
-
-
-COMBINERS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
-
-
-def _unconverted(ins: Instruction) -> Instruction:
-    while ins.opcode in ("convert", "copy") and ins.shape.dtype.is_float and ins.operands[0].shape.dtype.is_float:
-        inner = ins.operands[0]
-        if ins.opcode == "convert" and not (ins.shape.dtype.bits >= 32 or inner.shape.dtype.bits >= 32):
-            break
-        ins = inner
-    return ins
-
-
 def _reason(ins: Instruction) -> str | None:
     if ins.opcode in _PLAIN or ins.opcode in _SAME or ins.opcode in _CALLS:
         scalars = all(s.size == 1 for s in ins.shape.leaves())

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
-from cyxla.xla.cpu import cost, emit_scalar
+from cyxla.xla.cpu import cost
 from cyxla.xla.cpu.accumulate import accumulator
 from cyxla.xla.cpu.kernel import Value
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.combiners import combiner
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.fusion import Draft, Fuser
@@ -39,7 +40,7 @@ def rows_of(ins: Instruction) -> Rows | None:
     length = prod(dims[d] for d in gone)
     if gone != list(range(len(dims) - len(gone), len(dims))) or length < LEAST_ROW or not ins.shape.size:
         return None
-    opcode = emit_scalar.combiner(ins.called[0])
+    opcode = combiner(ins.called[0])
     known = opcode is not None and accumulator(opcode, ins.shape.dtype) is not None
     return (ins.shape.size, length) if known and dims[-1] >= LEAST_ROW else None
 

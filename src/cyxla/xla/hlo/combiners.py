@@ -1,0 +1,69 @@
+"""What the computation of a reduction comes down to, for whoever can do better than to run it element by element."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.types import ElementType
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+
+COMBINERS: Final = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+IDEMPOTENT: Final = frozenset({"maximum", "minimum", "and", "or"})  # taking in an element twice changes nothing
+
+
+def combiner(computation: Computation) -> str | None:
+    """The opcode that a binary computation comes down to, such as ``"add"``; None if it is none of a single opcode.
+
+    A computation in a wider type, with `convert` around, counts as its opcode: it only rounds more often.
+    """
+    parameters = computation.parameters
+    root = _unconverted(computation.root)
+    if len(parameters) != 2 or root.opcode not in COMBINERS or not root.shape.is_scalar:
+        return None
+    if {_unconverted(o) for o in root.operands} != set(parameters):
+        return None
+    widened = root.shape.dtype is not parameters[0].shape.dtype
+    if widened and not (root.shape.dtype.is_float and parameters[0].shape.dtype.is_float):
+        return None
+    same = computation.root.shape.dtype is parameters[0].shape.dtype is parameters[1].shape.dtype
+    return root.opcode if same else None
+
+
+def _unconverted(ins: Instruction) -> Instruction:
+    while ins.opcode in ("convert", "copy") and ins.shape.dtype.is_float and ins.operands[0].shape.dtype.is_float:
+        inner = ins.operands[0]
+        if ins.opcode == "convert" and not (ins.shape.dtype.bits >= 32 or inner.shape.dtype.bits >= 32):
+            break
+        ins = inner
+    return ins
+
+
+def identity(opcode: str, dtype: ElementType) -> Any:
+    """The number that changes nothing under a combiner; None if the type has none."""
+    if opcode in ("add", "or", "xor"):
+        return 0
+    if opcode == "multiply" or (dtype is ElementType.PRED and opcode in ("and", "minimum")):
+        return 1
+    if dtype is ElementType.PRED:
+        return 0
+    if dtype.is_integer:
+        lowest, highest = (
+            (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.is_signed else (0, (1 << dtype.bits) - 1)
+        )
+        return {"and": -1 if dtype.is_signed else highest, "maximum": lowest, "minimum": highest}[opcode]
+    if not dtype.is_float or opcode == "and" or not np.isinf(np.asarray(np.inf).astype(dtype.numpy_dtype)):
+        return None
+    return -np.inf if opcode == "maximum" else np.inf
+
+
+def starts_from_identity(opcode: str, init: Instruction) -> bool:
+    """Whether an initial value is a constant that changes nothing; for sums of floats, zero of either sign."""
+    if init.opcode != "constant":
+        return False
+    unit = identity(opcode, init.shape.dtype)
+    return unit is not None and bool(
+        np.asarray(init.attrs["literal"].array) == np.asarray(unit).astype(init.shape.dtype.numpy_dtype)
+    )

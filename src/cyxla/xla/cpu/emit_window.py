@@ -6,29 +6,52 @@ boxes no element needs a guard. Loops run over the results; neighbours along the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from cyxla.xla.cpu import cost
+from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.accumulate import Accumulator
 from cyxla.xla.cpu.boxes import Store, boxes
+from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_loop import describe, part
 from cyxla.xla.cpu.fusion import Group
 from cyxla.xla.cpu.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.loops import Shell, assemble
 from cyxla.xla.cpu.lower import Body, Node, Reads
+from cyxla.xla.cpu.windows import MOST, taps
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
 
-MOST = 32  # elements of a window that is written out
 _MAX_NODES = 160  # of a window's expression
 _ELEMENT_NS = 0.06
 
 
+@dataclass(frozen=True)
+class _Fold:
+    """The initial value and what follows it, combined."""
+
+    acc: Accumulator
+
+    def write(self, writer: CWriter, texts: list[str]) -> str:
+        """The C of the result; sums are rounded once."""
+        acc, (init, *elements) = self.acc, texts
+        if acc.lanes == 0:
+            for element in elements:
+                value = scalar.expression(acc.opcode, acc.dtype, [acc.dtype, acc.dtype], {}, [init, element])
+                init = writer.local(scalar.register_type(acc.dtype), value)
+            return init
+        total = elements[0] if elements else acc.unit
+        for element in elements[1:]:
+            (new,) = acc.update([total], element)
+            total = writer.local(scalar.register_type(acc.kept), new)
+        return acc.join(init, total)
+
+
 def is_small(group: Group, acc: Accumulator | None) -> bool:
     """Whether to write out the windows of a group."""
-    size = prod(w.size for w in group.root.attrs["window"] or ())
+    size = taps(group.root)
     empty = not group.root.operands[0].shape.size or not group.root.shape.size
     return acc is not None and not empty and size <= MOST and size * len(group.instructions) <= _MAX_NODES
 
@@ -54,10 +77,10 @@ def window_step(group: Group, acc: Accumulator) -> Step:
     found = boxes(dims, set(group.instructions), reads, place, {Value(root): result})
     shell = Shell(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.CACHE_BYTES)
     points = prod(dims)
-    taps = prod(w.size for w in root.attrs["window"])
-    ns = cost.element_ns(group.instructions) + taps * _ELEMENT_NS
+    size = taps(root)
+    ns = cost.element_ns(group.instructions) + size * _ELEMENT_NS
     moved = [*reads.values, *writes]
-    ns += sum(cost.memory_ns(min(v.shape.nbytes, taps * points * v.shape.dtype.itemsize)) for v in moved) / points
+    ns += sum(cost.memory_ns(min(v.shape.nbytes, size * points * v.shape.dtype.itemsize)) for v in moved) / points
     parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
     return Step(assemble(parts, shell, "reduce-window", note=describe(group)), reads.values, writes)
 
@@ -72,17 +95,17 @@ def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> 
         conditions: list[Condition] = []
         at = []
         for o, k, n, spec in zip(index.coordinates, offsets, dims, window, strict=True):
-            mine, place = _place(body.space, o, k, n, spec)
+            mine, place = element_place(body.space, o, k, n, spec)
             conditions += mine
             at.append(place)
         if any(c.decided is False for c in conditions):
             continue
         element = body.value(operand, body.space.index(dims, tuple(at)))
         elements.append(body.node("guard", dtype, (element, unit), tuple(conditions)) if conditions else element)
-    return body.node("fold", dtype, (body.value(init, body.space.scalar), *elements), acc)
+    return body.node("call", dtype, (body.value(init, body.space.scalar), *elements), _Fold(acc))
 
 
-def _place(space: Space, o: Affine, k: int, n: int, spec: WindowDim) -> tuple[tuple[Condition, ...], Affine]:
+def element_place(space: Space, o: Affine, k: int, n: int, spec: WindowDim) -> tuple[tuple[Condition, ...], Affine]:
     """Where a window's element lies along one dimension, and under which conditions it exists."""
     offset = (spec.size - 1 - k if spec.window_reversal else k) * spec.window_dilation - spec.padding_low
     place = o.scaled(spec.stride).shifted(offset)

@@ -18,6 +18,7 @@ from cyxla.xla.cpu.emitters import fusible
 from cyxla.xla.cpu.kernel import Value
 from cyxla.xla.cpu.row_groups import merge_rows
 from cyxla.xla.cpu.values import leaves, passes_on, resolve
+from cyxla.xla.cpu.windows import picks_by_element
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
 from cyxla.xla.hlo.attributes import Window
 
@@ -32,7 +33,8 @@ MOVEMENT = frozenset({
     "broadcast", "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice",
     "transpose",
 })  # fmt: skip
-ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window"})  # fused with what they read, at most one a group
+#: Fused with what they read, at most one a group.
+ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window", "select-and-scatter"})
 #: Their results may be read by a group while they are in registers; what they read lies in memory.
 CONTRACTIONS = frozenset({"convolution", "dot"})
 _REDUCTIONS = frozenset({"reduce", "reduce-window"})  # that may have an epilogue
@@ -69,8 +71,8 @@ class Group:
     Attributes
     ----------
     kind : str
-        ``loop``, ``reduce``, ``row``, ``reduce-window``, ``update``; the opcode of a contraction, with what follows it;
-        or the opcode of a single instruction with a kernel of its own.
+        ``loop``, ``reduce``, ``row``, ``reduce-window``, ``update``, ``window-scatter``; the opcode of a contraction,
+        with what follows it; or the opcode of a single instruction with a kernel of its own.
     instructions : list of Instruction
         What is computed here, operands first; one that is cheap may be computed in several groups.
     outputs : list of Instruction
@@ -131,7 +133,7 @@ def _static(ins: Instruction) -> bool:
 
 
 # ----------------------------------------------------------------------------------------------------------- the sweep
-_FUSED = frozenset({"loop", "reduce", "reduce-window", "update", *CONTRACTIONS})
+_FUSED = frozenset({"loop", "reduce", "reduce-window", "update", "window-scatter", *CONTRACTIONS})
 _MUST = 1 << 30  # more than any number of operations: has to be in memory
 _IDENTITY = 0  # the chain of what is asked for at the loop's own index
 
@@ -284,7 +286,11 @@ class Fuser:
 
     def _inline_root(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
         """A reduction goes into the element-wise group that alone reads it, element by element: its epilogue."""
-        (draft, (chains, _)), *others = asked.items()
+        (draft, (chains, spent)), *others = asked.items()
+        if picks_by_element(ins) and draft.kind == "loop" and not others and not spent and len(chains) == 1:
+            draft.kind, draft.root = "window-scatter", ins
+            self._put(ins, draft, chains, 0)
+            return True
         if others or ins.opcode not in _REDUCTIONS or draft.kind != "loop" or chains != {_IDENTITY}:
             return False
         if (
@@ -349,7 +355,7 @@ class Fuser:
     def _materialise(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> None:
         draft = self._host(ins, asked)
         if draft is None:
-            kind = "loop" if self.loopable[ins] else _KINDS.get(ins.opcode, ins.opcode)
+            kind = "loop" if self.loopable[ins] else _kind(ins)
             draft = Draft(kind, ins.shape.size if ins.shape.is_array else 0, self.number[ins])
             draft.root = ins if ins.opcode in ROOTS else None
             self.drafts.append(draft)
@@ -511,6 +517,10 @@ def _token_sources(ins: Instruction) -> Iterator[Instruction]:
             yield before
 
 
+def _kind(ins: Instruction) -> str:
+    return "window-scatter" if picks_by_element(ins) else _KINDS.get(ins.opcode, ins.opcode)
+
+
 def _is_costly(ins: Instruction) -> bool:
     return ins.opcode not in ROOTS and ins.shape.is_array and cost.flops(ins) > cost.CHEAP_FLOPS
 
@@ -525,8 +535,8 @@ def _repeats(user: Instruction, position: int, ins: Instruction, *, at_root: boo
         return False
     if user.opcode in ("reduce", "dynamic-update-slice"):
         return False
-    if user.opcode == "reduce-window":
-        if prefix(user) is not None:
+    if user.opcode in ("reduce-window", "select-and-scatter"):
+        if user.opcode == "reduce-window" and prefix(user) is not None:
             return False
         window: Window = user.attrs["window"]
         return prod(w.size for w in window) > prod(w.stride for w in window)

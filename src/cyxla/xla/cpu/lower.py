@@ -31,8 +31,8 @@ class Node:
     ----------
     kind : str
         ``load`` (data: slot, form), ``table`` (literal, form), ``constant`` (C text), ``index`` (form), ``apply``
-        (instruction), ``map`` (computation), ``guard`` (conditions; operands where they hold and where not), ``fold``
-        (accumulator; operands the initial value and what to combine with it), ``given`` (whatever the emitter put
+        (instruction), ``map`` (computation), ``guard`` (conditions; operands where they hold and where not), ``call``
+        (who writes it: ``write(writer, texts of the operands)`` gives its C), ``given`` (whatever the emitter put
         there).
     dtype : ElementType
         Of the value.

@@ -314,18 +314,8 @@ class Nest:
         inside, outside = (self.text(o) for o in node.operands)
         return f"{self.conditions(node.data)} ? {inside} : {outside}"
 
-    def _fold(self, node: Node) -> str:
-        acc, (init, *elements) = node.data, (self.text(o) for o in node.operands)
-        if acc.lanes == 0:
-            for element in elements:
-                init = scalar.expression(acc.opcode, acc.dtype, [acc.dtype, acc.dtype], {}, [init, element])
-                init = self.writers[self.depth_of(node)].local(scalar.register_type(acc.dtype), init)
-            return init
-        total = next(iter(elements), acc.unit)
-        for element in elements[1:]:
-            (total,) = acc.update([total], element)
-            total = self.writers[self.depth_of(node)].local(scalar.register_type(acc.kept), total)
-        return str(acc.join(init, total))
+    def _call(self, node: Node) -> str:
+        return str(node.data.write(self.writers[self.depth_of(node)], [self.text(o) for o in node.operands]))
 
     def _given(self, node: Node) -> str:
         raise InternalError(f"{node!r} was not given")
@@ -333,7 +323,7 @@ class Nest:
 
 _WRITERS: dict[str, Any] = {
     "load": Nest._load, "table": Nest._table, "index": Nest._index, "apply": Nest._apply, "guard": Nest._guard,
-    "fold": Nest._fold, "given": Nest._given,
+    "call": Nest._call, "given": Nest._given,
 }  # fmt: skip
 
 

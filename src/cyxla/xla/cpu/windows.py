@@ -1,0 +1,19 @@
+"""Which windows are small enough to be written out, element by element."""
+
+from __future__ import annotations
+
+from math import prod
+
+from cyxla.xla.hlo import Instruction
+
+MOST = 32  # elements of a window that is written out
+
+
+def taps(ins: Instruction) -> int:
+    """How many elements the window of an instruction has."""
+    return prod(w.size for w in ins.attrs["window"] or ())
+
+
+def picks_by_element(ins: Instruction) -> bool:
+    """Whether a select-and-scatter is computed element by element, with what it reads and what follows."""
+    return ins.opcode == "select-and-scatter" and taps(ins) <= MOST and all(o.shape.size for o in ins.operands)

@@ -31,8 +31,28 @@ STREAMED_BYTES = 2 << 20  # right operands above this size are streamed where th
 STREAMED_CHAIN = 32
 STREAMED_COLUMNS = 4096  # bytes of a row that are read at once
 CACHED_BYTES = 1 << 20  # a laid-out panel of a larger operand is fetched ahead
+TOGETHER = 4  # panels of a task, where one is fetched while another is used
 #: What a panel of so many vectors costs, in vectors of the best tile.
 _PANEL_COST = {1: 1.7, 2: 2.1, 3: 3.0, 4: 4.0}
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What a tile fetches while it computes: its share of the panel that comes next.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes for each row of its own panel, where the next panel is one piece of memory; 0: nothing is fetched so.
+    every : int
+        Rows of its own panel for each row of the next, where that lies in rows; 0: nothing is fetched so.
+    """
+
+    nbytes: int = 0
+    every: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.nbytes or self.every)
 
 
 @dataclass(frozen=True)
@@ -47,15 +67,15 @@ class Tile:
         Elements between rows of the panel that it reads.
     cut : int
         Elements of the last vector that are stored; 0: all.
-    ahead : int
-        Bytes that are fetched ahead for each row of the panel.
+    ahead : Ahead
+        What is fetched ahead.
     """
 
     rows: int
     vectors: int
     step: int
     cut: int
-    ahead: int
+    ahead: Ahead
 
     @property
     def name(self) -> str:
@@ -93,7 +113,7 @@ class Tiled:
             wanted = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
             self.ranges = self._ranges(wanted)
             self.units = max(1, p.batch * self.panels * self.ranges)
-            self.tasks = min(wanted, tasks(self.ns, self.units))
+            self.tasks = self._tasks(wanted)
         self.sums_bytes = self._sums_bytes()
         self.sums_on_stack = self.sums_bytes <= STACK_BYTES
 
@@ -124,10 +144,19 @@ class Tiled:
         apart = p.rhs[1] * self.itemsize
         return p.rhs[2] != 1 or (apart % PAGE == 0 and apart > 0 and self.tiles >= 4)
 
+    def _tasks(self, wanted: int) -> int:
+        """Tasks of equal shares of the units; where panels are fetched ahead, of several neighbours."""
+        if wanted == 1:
+            return 1
+        together = TOGETHER if self._ahead() and self.units >= 4 * TOGETHER else 1
+        share = max(together, self.units // wanted)
+        return self.units if share < 2 else -(-self.units // share)
+
     def _ranges(self, tasks: int) -> int:
         """Ranges of tiles: units for all the tasks, but enough rows to share a copied panel."""
         wanted = -(-tasks // max(1, self.p.batch * self.panels))
-        if self.packs_all and wanted > 1 and self.p.batch * self.panels >= 8:
+        panels = self.p.batch * self.panels
+        if self.packs_all and wanted > 1 and (panels >= 16 or (panels >= 8 and panels % 2 == 0)):
             wanted = 1
         return max(1, min(wanted, self.tiles if not self.packs_all else max(1, self.tiles // 8)))
 
@@ -187,12 +216,16 @@ class Tiled:
             return [("", self.width, full)]
         return [(f"if (panel < {self.panels - 1})", self.width, full), ("else", self.last, last)]
 
-    def _ahead(self) -> int:
-        """Bytes to fetch ahead for each row of a panel: what comes next in a laid-out operand too large to stay."""
-        p = self.p
-        if not p.panel or p.k * p.n * self.itemsize < CACHED_BYTES:
-            return 0
-        return -(-self.width * self.itemsize // max(1, self.tiles // self.ranges))
+    def _ahead(self) -> Ahead:
+        """What to fetch ahead of an operand too large to stay in the cache, shared out among the tiles of a range."""
+        p, share = self.p, max(1, self.tiles // self.ranges)
+        if self.streams or self.panels == 1 or p.k * p.n * self.itemsize < CACHED_BYTES:
+            return Ahead()
+        if p.panel or (p.rhs[1] == 1 and p.rhs[2] == p.k and self.links == 1):
+            return Ahead(nbytes=-(-self.width * self.itemsize // share))
+        if p.rhs[2] == 1 and self.links == 1:
+            return Ahead(every=1 << (share.bit_length() - 1))
+        return Ahead()
 
     def _heights(self) -> list[int]:
         return [self.height + 1] * (self.higher > 0) + [self.height] * (self.height > 0)
@@ -223,8 +256,7 @@ class Tiled:
                 + ";"
             )
             with c.block(f"for (int64_t k = 0; k < {'count' if linked else p.k}; ++k)"):
-                for line in range(-(-tile.ahead // 64)):
-                    c.line(f"__builtin_prefetch(ahead + k * {tile.ahead} + {line * 64}, 0, 2);")
+                self._fetch(c, tile.ahead)
                 if self.streams:
                     for line in range(-(-self.width * self.itemsize // 64)):
                         c.line(f"__builtin_prefetch((const char *)(b + k * {tile.step} + {self.width}) + {line * 64});")
@@ -240,6 +272,16 @@ class Tiled:
                     self._store(c, tile, "+")
             else:
                 self._store(c, tile, "")
+
+    def _fetch(self, c: CWriter, ahead: Ahead) -> None:
+        """Fetch what is due with row ``k``."""
+        for line in range(-(-ahead.nbytes // 64)):
+            c.line(f"__builtin_prefetch(ahead + k * {ahead.nbytes} + {line * 64}, 0, 2);")
+        if ahead.every:
+            with c.block(f"if (!(k & {ahead.every - 1}))"):
+                for line in range(-(-self.width * self.itemsize // 64)):
+                    c.line(f"__builtin_prefetch(ahead + {line * 64}, 0, 2);")
+                c.line(f"ahead += {self.p.rhs[1] * self.itemsize};")
 
     def _store(self, c: CWriter, tile: Tile, sign: str) -> None:
         whole = tile.vectors - 1 if tile.cut else tile.vectors
@@ -341,9 +383,7 @@ class Tiled:
             to = f"result + row * {self.apart}" if self.direct or linked else "(KERNEL_e *)sums"
             arguments = f"({at}, bt, {to}" + (", count, k == 0" if linked else "")
             if tile.ahead:
-                count = "count" if linked else p.k
-                next_panel = f"(const char *)(bt + {count} * {p.panel})"
-                arguments += f", {next_panel} + (t - from) * {tile.ahead} * {count}"
+                arguments += f", {self._next(tile.ahead)}"
             heights = self._heights()
             for rows in heights:
                 when = f"if (t {'<' if rows > self.height else '>='} {self.higher})" if len(heights) > 1 else ""
@@ -354,6 +394,15 @@ class Tiled:
                     place = f"batch * {p.m} + row, panel * {self.width}, {rows}"
                     call += f" {after}(bufs, {place}, sums, {self.width});"
                 c.line(f"{when} {{ {call} }}".strip())
+
+    def _next(self, ahead: Ahead) -> str:
+        """Where a tile's share of what comes next begins."""
+        p, count = self.p, "count" if self.links > 1 else str(self.p.k)
+        if ahead.every:
+            rows = -(-p.k // ahead.every)
+            return f"(const char *)(right + {self.width} + (t - from) * {rows * p.rhs[1]})"
+        start = f"bt + {count} * {p.panel}" if p.panel else f"right + {self._panel_step}"
+        return f"(const char *)({start}) + (t - from) * {ahead.nbytes} * {count}"
 
     def _streamed_unit(self, c: CWriter) -> None:
         """A group of panels: a link of all of them before the next link."""

@@ -84,6 +84,14 @@ def test_triangular_solve_of_any_size(dtype, n, columns, bits):
     solve(np.random.default_rng(n), TYPES[dtype], n, columns, **dict(zip(names, bits, strict=True)))
 
 
+@pytest.mark.parametrize("form", range(16))
+def test_one_or_two_right_sides(form):
+    left, lower, transposed, unit = (bool(form >> k & 1) for k in range(4))
+    rng = np.random.default_rng(form)
+    for dtype, n, columns in ((np.float32, 201, 1), (np.float64, 75, 2)):
+        solve(rng, dtype, n, columns, left=left, lower=lower, transposed=transposed, unit=unit)
+
+
 def test_singular_triangles_divide_by_zero():
     a, b = np.tril(np.ones((3, 3), np.float32)), np.ones((3, 2), np.float32)
     a[1, 1] = 0

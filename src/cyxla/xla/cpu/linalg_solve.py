@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cyxla.types import ElementType
 from cyxla.xla.cpu.linalg_frame import Algorithm
 from cyxla.xla.cpu.linalg_tiles import Tiles
+from cyxla.xla.cpu.linalg_vector_solve import LEAST_ROWS, MOST_COLUMNS, vector_solve
 
 
 class Form(NamedTuple):
@@ -91,9 +92,13 @@ _COPY_BACK = """for (int64_t i = 0; i < KERNEL_N; ++i)
 
 def triangular_solve(dtype: ElementType, n: int, columns: int, form: Form) -> Algorithm:
     """The solution of a system of `n` unknowns for `columns` right sides; these are rows unless `left`."""
-    tiles = Tiles.of(dtype, columns)
     turned = form.transposed == form.left  # x op(a) = b is op(a)^T x^T = b^T
     backward = form.lower == turned
+    if columns <= MOST_COLUMNS and n > LEAST_ROWS:
+        return vector_solve(
+            dtype, n, columns, left=form.left, turned=turned, backward=backward, unit=form.unit
+        )  # fmt: skip
+    tiles = Tiles.of(dtype, columns)
     row, column = (1, n) if turned else (n, 1)
     if backward:
         row, column = -row, -column

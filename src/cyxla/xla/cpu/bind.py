@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cyxla.xla.cpu.bind_panels import pack
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes.specialise import Specialised, specialise
 from cyxla.xla.service.bound import resident
@@ -48,10 +49,10 @@ def bind(whole: CpuExecutable, fixed: Mapping[int, Any]) -> CpuExecutable:
 
 def _split(whole: CpuExecutable, fixed: Mapping[int, Any]) -> tuple[Specialised, Sequence[Any]]:
     """The two programs, and the results of the first; without folding where that took weights out of their range."""
-    plan = specialise(whole.optimized, fixed)
+    plan = specialise(whole.optimized, fixed, layouts=(pack,))
     made = _run(plan, fixed, whole.options)
     if plan.folded and not all(map(_is_finite, made)):
-        plan = specialise(whole.optimized, fixed, fold=False)
+        plan = specialise(whole.optimized, fixed, fold=False, layouts=(pack,))
         made = _run(plan, fixed, whole.options)
     return plan, [resident(m) for m in made]
 

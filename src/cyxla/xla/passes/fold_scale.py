@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.types import ElementType
+from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.passes.build import Writer
 from cyxla.xla.passes.clone import copy_instruction
 from cyxla.xla.passes.expand_dot import DotDims
-from cyxla.xla.passes.known import Known
+from cyxla.xla.passes.known import Known, KnownWriter
 
 _TYPES: Final = (ElementType.F32, ElementType.F64)
 _AFFINE: Final = frozenset({"add", "subtract", "multiply", "divide", "negate"})
@@ -94,38 +94,6 @@ def _dot_features(ins: Instruction, side: int) -> tuple[_Dims, _Dims]:
     return (*range(len(batch)), *range(first, first + len(free))), (*batch, *free)
 
 
-class _Settled(Writer):
-    """Writes instructions that are known because their operands are."""
-
-    def __init__(self, computation: Computation, known: Known) -> None:
-        super().__init__(computation)
-        self.known = known
-
-    def op(self, opcode: str, *operands: Instruction, shape: Shape | None = None, **attrs: Any) -> Instruction:
-        return self.known.learn(super().op(opcode, *operands, shape=shape, **attrs))
-
-    def all_of(self, value: float, shape: Shape) -> Instruction:
-        """An array of one number."""
-        return self.spread(self.known.learn(self.constant(value, shape.dtype)), shape, ())
-
-    def spread(self, x: Instruction, shape: Shape, places: _Dims) -> Instruction:
-        """`x` over an array of which its dimensions are those at `places`."""
-        if places == tuple(range(shape.rank)):
-            return x
-        return self.op("broadcast", x, shape=shape.logical, dimensions=places)
-
-    def vector(self, ins: Instruction, places: _Dims) -> Instruction | None:
-        """What a known array is along the dimensions at `places`, if it is the same all along the others."""
-        sizes = ins.shape.with_dims([ins.shape.dims[d] for d in places])
-        if ins.opcode == "broadcast" and set(ins.attrs["dimensions"]) <= set(places):
-            inner = tuple(places.index(d) for d in ins.attrs["dimensions"])
-            return self.spread(ins.operands[0], sizes, inner)
-        others = [n for d, n in enumerate(ins.shape.dims) if d not in places]
-        if any(n != 1 for n in others) or list(places) != sorted(places):
-            return None
-        return ins if ins.shape.dims == sizes.dims else self.op("reshape", ins, shape=sizes)
-
-
 def _remove(ins: Instruction) -> None:
     """Remove an instruction that has lost its readers, and what only it read."""
     stack = [ins]
@@ -145,7 +113,7 @@ def _remove(ins: Instruction) -> None:
 class _Affine:
     """What becomes of a product p: p * scale + shift, both along its features."""
 
-    write: _Settled
+    write: KnownWriter
     end: Instruction  # the last instruction of the chain
     features: _Dims  # of the end
     scale: Instruction | None = None
@@ -195,7 +163,7 @@ class _Affine:
 
 def _fold_behind(product: _Product, known: Known) -> bool:
     ins = product.ins
-    write = _Settled(ins.computation, known)
+    write = KnownWriter(ins.computation, known)
     chain = _follow(product, write)
     if chain.end is ins or (chain.scale is None and chain.shifts < 2):
         return False
@@ -218,7 +186,7 @@ def _fold_behind(product: _Product, known: Known) -> bool:
     return True
 
 
-def _follow(product: _Product, write: _Settled) -> _Affine:
+def _follow(product: _Product, write: KnownWriter) -> _Affine:
     """Walk down from a product as long as the one reader scales, shifts or moves it."""
     at, features = product.ins, product.features
     chain, moves = _Affine(write, at, features), list[Instruction]()
@@ -282,7 +250,7 @@ def _fold_in_front(ins: Instruction, known: Known) -> Instruction | None:
     if source.opcode not in ("add", "subtract", "multiply", "divide") or source.is_root or source.control_predecessors:
         return None
     readers = [_Product.of(u, known) for u in source.users]
-    write = _Settled(ins.computation, known)
+    write = KnownWriter(ins.computation, known)
     plans = [None if r is None else _plan_in_front(r, source, write) for r in readers]
     if any(p is None for p in plans):
         return None
@@ -297,7 +265,7 @@ def _fold_in_front(ins: Instruction, known: Known) -> Instruction | None:
     return first
 
 
-def _plan_in_front(reader: _Product, source: Instruction, write: _Settled) -> Instruction | None:
+def _plan_in_front(reader: _Product, source: Instruction, write: KnownWriter) -> Instruction | None:
     """The known operand of `source` along what the reader contracts."""
     known = write.known
     x, y = source.operands
@@ -313,7 +281,7 @@ def _plan_in_front(reader: _Product, source: Instruction, write: _Settled) -> In
 
 
 def _rewrite_in_front(
-    reader: _Product, source: Instruction, vector: Instruction, write: _Settled
+    reader: _Product, source: Instruction, vector: Instruction, write: KnownWriter
 ) -> tuple[Instruction, Instruction]:
     """The new dot, and what its old readers are to read."""
     known, ins = write.known, reader.ins

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
+from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.build import Writer
 from cyxla.xla.passes.while_simplifier import effects_of
 
 #: What differs from call to call, keeps things apart, or belongs to the outside.
@@ -106,6 +108,39 @@ class Known:
                 self._behind[user] = self._behind[value]
                 self._roots.add(user)
         self._spread(body, repeated=True)
+
+
+class KnownWriter(Writer):
+    """Writes instructions that are known because their operands are."""
+
+    def __init__(self, computation: Computation, known: Known) -> None:
+        super().__init__(computation)
+        self.known = known
+
+    def op(self, opcode: str, *operands: Instruction, shape: Shape | None = None, **attrs: Any) -> Instruction:
+        """Any instruction of known operands."""
+        return self.known.learn(super().op(opcode, *operands, shape=shape, **attrs))
+
+    def all_of(self, value: float, shape: Shape) -> Instruction:
+        """An array of one number."""
+        return self.spread(self.known.learn(self.constant(value, shape.dtype)), shape, ())
+
+    def spread(self, x: Instruction, shape: Shape, places: tuple[int, ...]) -> Instruction:
+        """`x` over an array of which its dimensions are those at `places`."""
+        if places == tuple(range(shape.rank)):
+            return x
+        return self.op("broadcast", x, shape=shape.logical, dimensions=places)
+
+    def vector(self, ins: Instruction, places: tuple[int, ...]) -> Instruction | None:
+        """What a known array is along the dimensions at `places`, if it is the same all along the others."""
+        sizes = ins.shape.with_dims([ins.shape.dims[d] for d in places])
+        if ins.opcode == "broadcast" and set(ins.attrs["dimensions"]) <= set(places):
+            inner = tuple(places.index(d) for d in ins.attrs["dimensions"])
+            return self.spread(ins.operands[0], sizes, inner)
+        others = [n for d, n in enumerate(ins.shape.dims) if d not in places]
+        if any(n != 1 for n in others) or list(places) != sorted(places):
+            return None
+        return ins if ins.shape.dims == sizes.dims else self.op("reshape", ins, shape=sizes)
 
 
 def is_element(ins: Instruction, parameter: Instruction, number: int) -> bool:

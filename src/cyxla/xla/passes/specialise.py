@@ -25,9 +25,9 @@ folded into weights by `fold_scale`, which changes roundings; nothing else here 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
@@ -40,6 +40,8 @@ from cyxla.xla.passes.specialise_loops import hoist_from_loops
 
 SMALL: Final = 64 << 10  # bytes that are worth keeping whatever they come from
 GROWTH: Final = 2  # how much larger than the fixed arguments behind it an array may be
+#: Rewrites a program so that known values lie as kernels read them; says whether it did.
+Layouts: TypeAlias = Callable[[HloModule, Known], bool]
 #: Read as what they are made from.
 _STAYS: Final = frozenset({"broadcast", "reshape", "tuple", "parameter"})
 
@@ -75,7 +77,9 @@ class Specialised:
         return self.prologue is None and not self.folded
 
 
-def specialise(module: HloModule, fixed: Collection[int], *, fold: bool = True) -> Specialised:
+def specialise(
+    module: HloModule, fixed: Collection[int], *, fold: bool = True, layouts: Iterable[Layouts] = ()
+) -> Specialised:
     """Split a module.
 
     Parameters
@@ -86,13 +90,16 @@ def specialise(module: HloModule, fixed: Collection[int], *, fold: bool = True) 
         Numbers of the parameters that stay the same.
     fold : bool
         Whether scales may be folded into weights.
+    layouts : iterable of Layouts
+        What the platform does to known values.
     """
     main = clone(module)
     parameters = main.parameters
     known = Known(main, [parameters[n] for n in fixed])
     folded = fold and fold_scale.run(main, known)
+    laid_out = [lay_out(main, known) for lay_out in layouts]
     moved = hoist_from_loops(main, known, _wanted)
-    if folded or moved:
+    if folded or any(laid_out) or moved:
         dce.run(main)
         if moved:
             simplify.run(main)

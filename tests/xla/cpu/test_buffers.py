@@ -131,8 +131,10 @@ class Memory:
     def __init__(self, buffers: Buffers) -> None:
         self.buffers = buffers
         self.held: dict = {}  # (place, bytes) -> contents
+        self.names: dict = {}  # places that a loop calls by another name
 
     def write(self, at, nbytes: int, content: int) -> None:
+        at = self.names.get(at, at)
         assert at.kind in ("arena", "output")
         if at.kind == "arena":
             assert at.at >= 0
@@ -147,24 +149,39 @@ class Memory:
         self.held[at, nbytes] = content
 
     def read(self, value: Value) -> int:
-        return self.held[self.buffers.places[value], value.shape.nbytes]
+        return self.at(self.buffers.places[value], value.shape.nbytes)
 
-    def copies(self, key) -> None:
+    def at(self, place, nbytes: int) -> int:
+        return self.held[self.names.get(place, place), nbytes]
+
+    def copies(self, key, but=()) -> None:
         for copy in self.buffers.copies.get(key, ()):
-            self.write(copy.target, copy.nbytes, self.held[copy.source, copy.nbytes])
+            if copy not in but:
+                self.write(copy.target, copy.nbytes, self.at(copy.source, copy.nbytes))
+
+    def loop(self, node: WhileNode) -> None:
+        self.copies((node, "enter", 0))
+        swaps, outside = self.buffers.swaps.get(node, []), dict(self.names)
+        for turn in range(TURNS + 1):
+            self.nodes(node.condition.nodes)
+            self.read(node.condition.results[0])
+            if turn < TURNS:
+                self.nodes(node.body.nodes)
+                self.copies((node, "again", 0), swaps)
+                for swap in swaps:
+                    there, here = (self.names.get(p, p) for p in (swap.target, swap.source))
+                    self.names[swap.target], self.names[swap.source] = here, there
+        left = [(swap, self.at(swap.target, swap.nbytes)) for swap in swaps]
+        self.names = outside
+        for swap, content in left:
+            self.write(swap.target, swap.nbytes, content)
 
     def nodes(self, nodes) -> None:
         for node in nodes:
             if isinstance(node, KernelNode):
                 self.kernel(node)
             elif isinstance(node, WhileNode):
-                self.copies((node, "enter", 0))
-                for turn in range(TURNS + 1):
-                    self.nodes(node.condition.nodes)
-                    self.read(node.condition.results[0])
-                    if turn < TURNS:
-                        self.nodes(node.body.nodes)
-                        self.copies((node, "again", 0))
+                self.loop(node)
             else:
                 k = self.read(node.selector) % len(node.branches)
                 self.nodes(node.branches[k].nodes)
@@ -176,7 +193,7 @@ class Memory:
         must = {r: w for w, r in step.must_alias}
         allowed = {(w, r) for w, r in (*step.in_place, *step.must_alias)}
         read_at = [places[step.writes[must[r]]] if r in must else places[v] for r, v in enumerate(step.reads)]
-        contents = tuple(self.held[at, v.shape.nbytes] for at, v in zip(read_at, step.reads, strict=True))
+        contents = tuple(self.at(at, v.shape.nbytes) for at, v in zip(read_at, step.reads, strict=True))
         write_at = [places[v] for v in step.writes]
         for w, r in step.must_alias:
             assert write_at[w] == read_at[r]
@@ -187,15 +204,17 @@ class Memory:
             self.write(self.buffers.scratch[node], step.kernel.scratch, -1)
         for at, v in zip(read_at, step.reads, strict=True):  # nothing written may lie across something read
             if at not in write_at:
-                assert (at, v.shape.nbytes) in self.held
+                assert (self.names.get(at, at), v.shape.nbytes) in self.held
         for v, at, content in zip(step.writes, write_at, work(node, contents), strict=True):
             self.write(at, v.shape.nbytes, content)
         for v, at, content in zip(step.writes, write_at, work(node, contents), strict=True):
-            assert self.held[at, v.shape.nbytes] == content
+            assert self.at(at, v.shape.nbytes) == content
 
 
+@pytest.mark.parametrize("swapped_from", [1, 1024])
 @pytest.mark.parametrize("seed", range(120))
-def test_places_keep_what_is_needed(seed):
+def test_places_keep_what_is_needed(seed, swapped_from, monkeypatch):
+    monkeypatch.setattr("cyxla.xla.cpu.buffers.SWAP_FROM", swapped_from)
     make = Maker(seed)
     parameters = [make.value() for _ in range(3)]
     plan = make.plan(parameters, [], [16, 32, 16, 16], 3)

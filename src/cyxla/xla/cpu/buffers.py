@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal as Choice
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from cyxla.types import Literal
 from cyxla.xla.cpu.arena import Temporary, place
 from cyxla.xla.cpu.kernel import STATE_BYTES, Value
-from cyxla.xla.cpu.lifetimes import Life, Lifetimes, lifetimes
+from cyxla.xla.cpu.lifetimes import Life, Lifetimes, Move, lifetimes
 from cyxla.xla.cpu.nodes import Node, Plan
 
 
@@ -50,6 +51,8 @@ class Buffers:
         Size of the arena.
     state : Place or None
         Of the state of the random numbers, if there is one.
+    swaps : dict of Node to list of Copy
+        Copies among those of ``(while, "again", 0)`` instead of which both places can change their names.
     """
 
     places: dict[Value, Place] = field(default_factory=dict)
@@ -60,6 +63,10 @@ class Buffers:
     outputs: int = 0
     arena_bytes: int = 0
     state: Place | None = None
+    swaps: dict[Node, list[Copy]] = field(default_factory=dict)
+
+
+SWAP_FROM = 1024  # bytes that are rather not copied in every turn of a loop
 
 
 class _Memory:
@@ -138,8 +145,32 @@ class _Assignment:
             memory = self.memory[m.source]
             if not memory.fixed and memory.output < 0 and memory.nbytes == m.target.nbytes:
                 memory.output = number
+        self.swap()
         for s in found.may:
             self.try_join(s.target, s.source)
+
+    def swap(self) -> None:
+        """Where the state of a loop and what a turn makes of it cannot be one memory, let two of them take turns.
+
+        Nobody else may use either while the loop runs.
+        """
+        self.swapped: list[tuple[Node | Plan, Move]] = []
+        for key, moves in self.found.moves.items():
+            if key[1] != "again" or not moves:
+                continue
+            enter = self.found.starts[key[0]]
+            targets = Counter(id(self.memory[m.target]) for m in moves)
+            sources = Counter(id(self.memory[m.source]) for m in moves)
+            for m in moves:
+                target, source = self.memory[m.target], self.memory[m.source]
+                alone = targets[id(target)] == sources[id(source)] == 1
+                if not alone or targets[id(source)] or sources[id(target)] or m.source.start <= enter:
+                    continue
+                if source.fixed or target.fixed or source.nbytes != target.nbytes or source.nbytes < SWAP_FROM:
+                    continue
+                self.swapped.append((key[0], m))
+                for memory in (target, source):
+                    memory.spans = _merged(memory.spans, [(enter, m.moment)])
 
     def try_join(self, target: Life, source: Life) -> None:
         a, b = self.memory[source], self.memory[target]
@@ -248,6 +279,9 @@ class _Assignment:
                 ]
             else:
                 wanted = [Copy(self.place_of(m.target), self.place_of(m.source), m.source.nbytes) for m in moves]
+            swapped = {self.place_of(m.target) for node, m in self.swapped if node is key[0] and key[1] == "again"}
+            if swapped:
+                self.buffers.swaps[key[0]] = [c for c in wanted if c.target in swapped]  # type: ignore[index]
             spare = self.cycles.get(key)
             copies[key] = _sequence(_needed(wanted), Place("arena", spare.offset) if spare else None)
 

@@ -44,6 +44,7 @@ class ControlWriter:
     ) -> None:
         self.buffers, self.name_of, self.functions, self.seed = buffers, name_of, functions, seed
         self.parts: list[str] = []  # callees first
+        self.moved: dict[Place, str] = {}  # places that a loop calls by another name in each turn
 
     def entry(self, plan: Plan) -> str:
         """The definition of the entry; the functions it needs are in `parts`."""
@@ -145,16 +146,29 @@ class ControlWriter:
     def loop(self, c: CWriter, node: WhileNode, depth: int) -> None:
         """A C loop around condition and body."""
         self.copies(c, self.buffers.copies[node, "enter", 0])
+        swaps = self.buffers.swaps.get(node, []) if _in_one_function(node, depth) else []
+        homes = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps]
+        before = dict(self.moved)
+        for swap, (a, b) in zip(swaps, homes, strict=True):
+            names = self.moved[swap.target], self.moved[swap.source] = c.name("w"), c.name("w")
+            c.line(f"char *{names[0]} = (char *)({a}), *{names[1]} = (char *)({b});")
         with c.block("for (;;)"):
             self.nodes(c, node.condition.nodes, depth)
             c.line(f"if (!*(const uint8_t *)({self.pointer(self.place(node.condition.results[0]))})) break;")
             self.nodes(c, node.body.nodes, depth)
-            self.copies(c, self.buffers.copies[node, "again", 0])
+            self.copies(c, [copy for copy in self.buffers.copies[node, "again", 0] if copy not in swaps])
+            for swap in swaps:
+                a, b = self.moved[swap.target], self.moved[swap.source]
+                c.line(f"{{ char *const w = {a}; {a} = {b}; {b} = w; }}")
             cost = int(node.cost + CALL_COST * (len(node.body.nodes) + len(node.condition.nodes))) + 1
             c.line(
                 f"if ((*work += {min(cost, POLL_EVERY)}) >= {POLL_EVERY}) "
                 "{ *work = 0; if ((s = ctx->poll(ctx))) return s; }"
             )
+        for swap, (a, _) in zip(swaps, homes, strict=True):
+            there = self.moved[swap.target]
+            c.line(f"if ({there} != (char *)({a})) __builtin_memcpy({a}, {there}, {swap.nbytes});")
+        self.moved = before
 
     def branches(self, c: CWriter, node: ConditionalNode, depth: int) -> None:
         """A C switch; the last branch also takes every number that is none of a branch."""
@@ -185,10 +199,28 @@ class ControlWriter:
     def pointer(self, place: Place) -> str:
         """A place as a C expression: the call's buffers are the inputs, the results, the constants."""
         b = self.buffers
+        if place in self.moved:
+            return self.moved[place]
         if place.kind == "arena":
             return f"arena + {place.at}"
         start = {"input": 0, "output": b.inputs, "constant": b.inputs + b.outputs}[place.kind]
         return f"bufs[{start + place.at}]"
+
+
+def _in_one_function(node: WhileNode, depth: int) -> bool:
+    """Whether a loop is written with all that is inside it in one function, where its locals are known."""
+    stack: list[tuple[Node, int]] = [(node, depth - 1)]
+    while stack:
+        inner, level = stack.pop()
+        if isinstance(inner, KernelNode):
+            continue
+        if level >= NESTING:
+            return False
+        plans = (inner.condition, inner.body) if isinstance(inner, WhileNode) else inner.branches
+        if any(len(p.nodes) > CHUNK for p in plans):
+            return False
+        stack += [(n, level + 1) for p in plans for n in p.nodes]
+    return True
 
 
 UNALIGNED_S32 = "cyx_s32_anywhere"

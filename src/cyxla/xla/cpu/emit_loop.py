@@ -29,6 +29,7 @@ from cyxla.xla.cpu.loops import (
 )  # fmt: skip
 from cyxla.xla.cpu.lower import Body, Reads, start_requests
 from cyxla.xla.cpu.nest import BLOCKS, Level, Nest, collapse
+from cyxla.xla.cpu.strips import strip_part, strips
 from cyxla.xla.cpu.tiles import find_tiles, tiled_part
 from cyxla.xla.cpu.values import resolve
 
@@ -111,11 +112,25 @@ def _step(
     size = sum(w.shape.nbytes for w in writes)
     shell = Shell(reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.CACHE_BYTES and target is None)
     ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
-    parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
+    groups = [g for some in strips(found) for g in _without_tiles(some, shell)]
+    parts = [_part(group, shell, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
     kernel = assemble(parts, shell, "loop", note=describe(group))
     if target is None:
         return Step(kernel, reads.values, writes, in_place=tuple(pairs))
     return Step(kernel, reads.values, writes, must_alias=tuple(pairs))
+
+
+def _without_tiles(group: list[Box], shell: Shell) -> list[list[Box]]:
+    """Boxes that run across the grain are written alone."""
+    tiled = len(group) > 1 and any(find_tiles(b, collapsed(b)[0], shell.shared) for b in group)
+    return [[b] for b in group] if tiled else [group]
+
+
+def _part(group: list[Box], shell: Shell, name: str, ns: float) -> Part:
+    """The function of one box, or of several side by side; `ns` is the time of one point."""
+    if len(group) > 1:
+        return strip_part(group, shell, name, ns * sum(b.size for b in group))
+    return part(group[0], shell, name, ns * group[0].size)
 
 
 def _traffic(reads: Reads, writes: Sequence[Value], dims: tuple[int, ...]) -> float:

@@ -78,6 +78,8 @@ class Lifetimes:
         Where a kernel can work in place.
     scratch : dict of Node to Life
         Working memory of kernels.
+    starts : dict of Node to int
+        The moments at which loops begin.
     """
 
     lives: dict[Value, Life] = field(default_factory=dict)
@@ -87,6 +89,7 @@ class Lifetimes:
     moves: dict[tuple[Node | Plan, str, int], list[Move]] = field(default_factory=dict)
     may: list[Sharing] = field(default_factory=list)
     scratch: dict[Node, Life] = field(default_factory=dict)
+    starts: dict[Node | Plan, int] = field(default_factory=dict)
 
 
 def lifetimes(entry: Plan) -> Lifetimes:
@@ -172,7 +175,7 @@ class _Walk:
             ]
 
     def loop(self, node: WhileNode) -> None:
-        enter = self.tick()
+        enter = self.found.starts[node] = self.tick()
         initial = [self.read(v, enter) for v in node.initial]
         kept = [r == p for r, p in zip(node.body.results, node.body.parameters, strict=True)]
         tops: list[Life] = []  # the state as condition and body find it

@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import Final
 
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.passes import Pass, conditional_simplifier, constant_folding, cse, dce, while_simplifier, zero_sized
+from cyxla.xla.passes import (
+    Pass,
+    conditional_simplifier,
+    constant_folding,
+    cse,
+    dce,
+    while_simplifier,
+    window_simplifier,
+    zero_sized,
+)
 from cyxla.xla.passes.algebra import algebra
 from cyxla.xla.passes.pipeline import HloPassFix, HloPassPipeline, Settings
 from cyxla.xla.passes.reshape_mover import reshape_mover
@@ -20,6 +29,7 @@ SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass], ...]] = (
     ("tuple_simplifier", tuple_simplifier),
     ("conditional_simplifier", conditional_simplifier.run),
     ("while_simplifier", while_simplifier.run),
+    ("window_simplifier", window_simplifier.run),
     ("algebra", algebra),
     ("constant_folding", constant_folding.run),
     ("reshape_mover", reshape_mover),

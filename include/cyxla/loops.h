@@ -4,7 +4,7 @@
  * Needs abi.h for the integer types.
  */
 
-/* Copy a block past the caches; plain copy where the place is not aligned or the target has no such stores. */
+/* Copy a block past the caches: whole vectors of the target, and what is left at its ends plainly. */
 #if defined(__AVX512F__) && !defined(__clang__)
 typedef double cyx_stream_vector __attribute__((vector_size(64), may_alias));
 #define CYX_STREAM_ONE(to, from) __builtin_ia32_movntpd512((double *)(to), from)
@@ -18,13 +18,15 @@ typedef double cyx_stream_vector __attribute__((vector_size(32), may_alias));
 typedef double cyx_stream_vector __attribute__((vector_size(16), may_alias));
 #define CYX_STREAM_ONE(to, from) (*(cyx_stream_vector *)(to) = (from))
 #endif
+typedef cyx_stream_vector cyx_stream_source __attribute__((aligned(1)));
 static inline __attribute__((always_inline)) void cyx_stream(void *to, const void *from, int64_t bytes) {
-  if ((uint64_t)to % sizeof(cyx_stream_vector) || bytes % (int64_t)sizeof(cyx_stream_vector)) {
-    __builtin_memcpy(to, from, (unsigned long)bytes);
-    return;
-  }
-  for (int64_t i = 0; i < bytes; i += (int64_t)sizeof(cyx_stream_vector))
-    CYX_STREAM_ONE((char *)to + i, *(const cyx_stream_vector *)((const char *)from + i));
+  const int64_t width = (int64_t)sizeof(cyx_stream_vector), gap = (int64_t)(-(uint64_t)to % sizeof(cyx_stream_vector));
+  const int64_t head = gap < bytes ? gap : bytes;
+  if (head) __builtin_memcpy(to, from, (unsigned long)head);
+  int64_t i = head;
+  for (; i + width <= bytes; i += width)
+    CYX_STREAM_ONE((char *)to + i, *(const cyx_stream_source *)((const char *)from + i));
+  if (i < bytes) __builtin_memcpy((char *)to + i, (const char *)from + i, (unsigned long)(bytes - i));
 }
 
 /* Order streaming stores before whatever tells others that they are done. */

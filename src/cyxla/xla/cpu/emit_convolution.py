@@ -7,6 +7,7 @@ outside the input counts as zero.
 from __future__ import annotations
 
 from cyxla.xla.cpu import sums
+from cyxla.xla.cpu.emit_convolution_filter import filter_convolution
 from cyxla.xla.cpu.emit_convolution_rows import row_convolution
 from cyxla.xla.cpu.emit_convolution_sizes import Sizes
 from cyxla.xla.cpu.emit_convolution_tiles import fits, tiled_convolution
@@ -15,16 +16,20 @@ from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.fusion import Group
 from cyxla.xla.cpu.kernel import Step
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.expand_convolution import channels_last, is_packed
+from cyxla.xla.passes.expand_convolution import channels_last, images_last, is_gradient, is_packed
 
 
 def _check(ins: Instruction) -> str | None:
-    if is_packed(ins):
+    if is_packed(ins) or _is_images_last(ins):
         return None
     if ins.attrs["dim_labels"] != channels_last(ins.shape.rank - 2):
         return "its dimensions are not in the order that kernels take"
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
     return None if sums.supports(types) else f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
+
+
+def _is_images_last(ins: Instruction) -> bool:
+    return bool(ins.attrs["dim_labels"] == images_last(ins.shape.rank - 2)) and is_gradient(ins, ins.shape.dtype)
 
 
 fusible("convolution", check=_check)
@@ -36,5 +41,5 @@ def convolution(group: Group) -> Step:
     ins = group.root
     sizes = Sizes.of(ins)
     epilogue = Epilogue.of(group, sizes.features)
-    form = tiled_convolution if fits(sizes) else row_convolution
+    form = filter_convolution if _is_images_last(ins) else tiled_convolution if fits(sizes) else row_convolution
     return form(ins, sizes, epilogue)

@@ -9,7 +9,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window, WindowDim
-from cyxla.xla.passes.expand_convolution import is_packed
+from cyxla.xla.passes.expand_convolution import images_last, is_packed
 
 #: Multiply-adds take so many ns each on one core: in vector registers, or not.
 MAC_NS = {True: 0.01, False: 0.15}
@@ -43,7 +43,7 @@ class Sizes:
     by_batch : bool
         Groups are of images, not of input features.
     input_dims : tuple of int
-        Of the input: images, space, features.
+        Of the input, without the panels'.
     panel : int
         Features of a panel, if the weights lie packed in panels (see `passes.pack_convolution`); else 0.
     """
@@ -66,6 +66,9 @@ class Sizes:
         by_batch = ins.attrs["batch_group_count"] > 1
         groups = max(ins.attrs["batch_group_count"], ins.attrs["feature_group_count"])
         window = tuple(ins.attrs["window"] or ())
+        spatial = len(dims) - 2
+        if ins.attrs["dim_labels"] == images_last(spatial):
+            return Sizes(ins.shape.dtype, dims[-2], dims[:-2], window, w[0], w[-1], groups, by_batch, x)
         if not is_packed(ins):
             return Sizes(ins.shape.dtype, dims[0], dims[1:-1], window, w[-2], w[-1], groups, by_batch, x)
         features, x = dims[-2] * dims[-1], (*x[:-2], x[-1])

@@ -16,11 +16,14 @@ Floats narrower than 32 bits are multiplied and added in f32 and rounded once.
 
 from __future__ import annotations
 
+from math import prod
+
 from cyxla.types import ElementType
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
 from cyxla.xla.passes.build import Writer, rewrite_each
 
+ROW_BYTES = 64  # least row of results for which there are kernels with the images last
 PANEL_BYTES = (256, 192, 128, 64)  # of one row of a panel of weights, the best first
 
 
@@ -33,6 +36,32 @@ def channels_last(spatial: int) -> ConvDims:
     """The places of dimensions that kernels take: batch, space, features; space, input features, output features."""
     places = tuple(range(1, spatial + 1))
     return ConvDims(0, spatial + 1, places, spatial, spatial + 1, tuple(range(spatial)), 0, spatial + 1, places)
+
+
+def images_last(spatial: int) -> ConvDims:
+    """The places of dimensions that kernels take for few results from large windows: features, space, images."""
+    places = tuple(range(1, spatial + 1))
+    return ConvDims(spatial + 1, 0, places, 0, spatial + 1, places, spatial, spatial + 1, tuple(range(spatial)))
+
+
+def is_gradient(ins: Instruction, dtype: ElementType) -> bool:
+    """Whether a convolution of products in a type is like the gradient of one by its weights.
+
+    Its "images" are features that lie side by side, its window is an image of many places, its results are few.
+    """
+    dims: ConvDims = ins.attrs["dim_labels"]
+    if dtype not in (ElementType.F32, ElementType.F64) or not dims.input_spatial or ins.shape.size == 0:
+        return False
+    groups = max(ins.attrs["batch_group_count"], ins.attrs["feature_group_count"])
+    features = ins.shape.dims[dims.output_feature]
+    pairs = ins.attrs["batch_group_count"] == groups == features == ins.operands[0].shape.dims[dims.input_batch]
+    row = (features if pairs else features // groups) * dtype.itemsize
+    places = prod(ins.shape.dims[d] for d in dims.output_spatial)
+    return (
+        dims.input_batch > dims.input_feature
+        and row >= ROW_BYTES
+        and prod(w.size for w in ins.attrs["window"]) > places
+    )
 
 
 def packed_labels(spatial: int) -> ConvDims:
@@ -61,20 +90,38 @@ def is_packed(ins: Instruction) -> bool:
 
 def _convolution(ins: Instruction) -> Instruction | None:
     dims: ConvDims = ins.attrs["dim_labels"]
-    wanted = channels_last(len(dims.input_spatial))
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
     work = max((*types, ElementType.F32), key=lambda t: t.bits) if all(t.is_float for t in types) else None
     if is_packed(ins):
         return None
+    by_images = is_gradient(ins, work or ins.shape.dtype)
+    wanted = (images_last if by_images else channels_last)(len(dims.input_spatial))
     if dims == wanted and (work is None or all(t is work for t in types)):
         return None
     write = Writer(ins.computation)
     x, w = (write.convert(o, work) if work is not None else o for o in ins.operands)
-    x = write.transpose(x, (dims.input_batch, *dims.input_spatial, dims.input_feature))
-    w = write.transpose(w, (*dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature))
-    order = (dims.output_batch, *dims.output_spatial, dims.output_feature)
+    x = write.transpose(x, _order(_input(wanted), _input(dims)))
+    w = write.transpose(w, _order(_kernel(wanted), _kernel(dims)))
+    order = _order(_output(wanted), _output(dims))
     shape = ins.shape.with_dtype(work or ins.shape.dtype)
     attrs = {**ins.attrs, "dim_labels": wanted}
     product = ins.computation.add("convolution", (x, w), attrs, shape=shape.with_dims([shape.dims[d] for d in order]))
     back = write.transpose(product, [order.index(d) for d in range(len(order))])
     return write.convert(back, ins.shape.dtype)
+
+
+def _input(dims: ConvDims) -> tuple[int, ...]:
+    return dims.input_batch, dims.input_feature, *dims.input_spatial
+
+
+def _kernel(dims: ConvDims) -> tuple[int, ...]:
+    return dims.kernel_input_feature, dims.kernel_output_feature, *dims.kernel_spatial
+
+
+def _output(dims: ConvDims) -> tuple[int, ...]:
+    return dims.output_batch, dims.output_feature, *dims.output_spatial
+
+
+def _order(wanted: tuple[int, ...], given: tuple[int, ...]) -> list[int]:
+    """For each place of the wanted order, the place that its dimension has now."""
+    return [given[wanted.index(place)] for place in range(len(wanted))]

@@ -45,7 +45,8 @@ def panel_width(ins: Instruction) -> int | None:
         return None
     features = ins.shape.dims[-1]
     widths = [n // ins.shape.dtype.itemsize for n in PANEL_BYTES]
-    return next((n for n in widths if features % n == 0 and n < features), None)
+    width = next((n for n in widths if features % n == 0), features)
+    return width if width < features else None
 
 
 def pack(ins: Instruction) -> Instruction | None:

@@ -23,6 +23,7 @@ _LEVEL_NS = 0.01  # a byte of a point, for each halving of the length
 STACK_BYTES = 128 << 10  # scratch of a task on a thread's stack
 SCRATCH_BYTES = 64 << 20  # of all tasks elsewhere, if those are more than a few
 FEW_TASKS = 16
+UNIT_ROWS = 16  # that are enough for the lanes of its last dimension
 UNIT_BYTES = 512 << 10  # one transform over several dimensions that stays near between them
 
 
@@ -56,6 +57,7 @@ class _Transform:
         ns = self.batch * prod(self.lengths) * log2(max(prod(self.lengths), 2)) * _LEVEL_NS * self.complex.itemsize
         nbytes = prod(self.work_dims) * self.complex.itemsize
         whole = cost.tasks(ns, 1 << 20) < 4 * self.batch and nbytes <= UNIT_BYTES
+        whole = whole and prod(self.dims_out[:-1]) >= UNIT_ROWS and len(self.lengths) > 1
         stages = self.stages(1 if whole else self.batch)
         if whole or len(stages) == 1:
             return [self.step(read, result, stages, self.batch if whole else 1, ns)]

@@ -26,6 +26,7 @@ FORMS = {
     "rows a page apart": ("f32", (1, 50, 20, 1024), 1, 0),
     "right operand across": ("f32", (1, 50, 20, 100), 1, 1),
     "left operand across": ("f32", (1, 50, 20, 100), 0, 0),
+    "large left operand across": ("f32", (1, 70, 260, 130), 0, 0),
     "both across": ("f64", (1, 50, 21, 33), 0, 1),
     "few rows along the sum": ("f32", (1, 3, 301, 37), 1, 1),
     "streamed": ("f32", (1, 16, 300, 2050), 1, 0),
@@ -93,7 +94,7 @@ ENTRY e {{
 @pytest.mark.parametrize(
     "dtype, m, k, p, width",
     [("f32", 50, 40, 3, 64), ("f32", 1, 40, 3, 64), ("f64", 13, 1500, 2, 32), ("f32", 20, 30, 1, 16),
-     ("f32", 64, 1100, 5, 48), ("f32", 40, 1300, 4, 64), ("f32", 9, 20, 3, 10)],
+     ("f32", 64, 1100, 5, 48), ("f32", 40, 1300, 4, 64), ("f32", 70, 260, 4, 64), ("f32", 9, 20, 3, 10)],
 )  # fmt: skip
 def test_panels(dtype: str, m: int, k: int, p: int, width: int) -> None:
     """A right operand that lies in panels is read as it is; other widths are laid out anew."""

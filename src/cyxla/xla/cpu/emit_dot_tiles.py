@@ -27,7 +27,7 @@ from cyxla.xla.cpu.sums import FUSED
 PAGE = 4096
 STACK_BYTES = 64 << 10  # sums on a thread's stack
 STREAMED_ROWS = 32
-STREAMED_BYTES = 2 << 20  # right operands above this size are streamed where there are few rows
+STREAMED_BYTES = 16 << 20  # right operands above this size are streamed where there are few rows
 STREAMED_CHAIN = 32
 STREAMED_COLUMNS = 4096  # bytes of a row that are read at once
 CACHED_BYTES = 1 << 20  # a laid-out panel of a larger operand is fetched ahead

@@ -13,13 +13,15 @@ After::
 
 A transpose that only changes which dimension is which is left out, and its operand read instead. Floats narrower than
 32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its batch, free or
-contracting dimensions do not lie one after the other in memory.
+contracting dimensions do not lie one after the other in memory, or when it is a large left operand whose contracted
+dimension is not the contiguous one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 from typing import NamedTuple, TypeAlias
 
 from cyxla.types import ElementType, Shape
@@ -34,6 +36,7 @@ def run(module: HloModule) -> bool:
 
 
 _ROW_BYTES = (64, 128, 192, 256)
+_LONG, _WIDE = 256, 64  # sizes from which an operand is turned so that its contracted dimension is the contiguous one
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # dimensions by part, in order of memory
 
@@ -85,6 +88,15 @@ def walkable(shape: Shape, groups: Sequence[Sequence[int]]) -> bool:
     return shape.size == 0 or all(merged_stride(shape, g) is not None for g in groups)
 
 
+def _reads_across(ins: Instruction, dims: DotDims) -> bool:
+    """Whether the left operand has to be turned: kernels walk along its contracted dimension again and again."""
+    lhs = ins.operands[0].shape
+    free, contracted = (prod(lhs.dims[d] for d in part) for part in (dims.lhs_free, dims.lhs_contracting))
+    columns = prod(ins.operands[1].shape.dims[d] for d in dims.rhs_free)
+    large = contracted >= _LONG and free >= _WIDE and columns >= 2 * _WIDE and not dims.lhs_batch
+    return large and lhs.dtype.is_float and merged_stride(lhs, dims.lhs_contracting) != 1
+
+
 def is_panelled(ins: Instruction) -> bool:
     """Whether the right operand of a dot lies in panels ``[n / width, k, width]``, for kernels to read as they are.
 
@@ -122,14 +134,18 @@ def _dot(ins: Instruction) -> Instruction | None:
     groups: tuple[Group, Group] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
     sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]
     right_types = not inexact or all(t is work for t in (ins.shape.dtype, *(o.shape.dtype for o in ins.operands)))
-    if right_types and has_kernel_order(ins):
+    across = _reads_across(ins, dims)
+    if right_types and has_kernel_order(ins) and not across:
         return None
     attrs = dict(ins.attrs)
     names = (("lhs_batch_dims", None, "lhs_contracting_dims"), ("rhs_batch_dims", "rhs_contracting_dims", None))
     operands = []
-    for (operand, group), keys in zip(sides, names, strict=True):
+    turned = (across or not walkable(sides[0][0].shape, sides[0][1]), not walkable(sides[1][0].shape, sides[1][1]))
+    if is_panelled(ins):
+        turned = (across, False)
+    for (operand, group), keys, turn in zip(sides, names, turned, strict=True):
         x = write.convert(operand, work) if inexact else operand
-        if not walkable(x.shape, group):
+        if turn:
             x = write.transpose(x, [d for part in group for d in part])
             group = _counted(group)
         attrs.update({key: part for key, part in zip(keys, group, strict=True) if key})

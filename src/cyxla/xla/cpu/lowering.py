@@ -37,6 +37,7 @@ from cyxla.xla.passes import (
     expand_window,
     inline,
     simplify,
+    sparse_dot,
     unshare,
 )
 from cyxla.xla.passes.clone import clone
@@ -56,6 +57,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_scan", expand_scan.run),
     ("expand_ragged_dot", expand_ragged_dot.run),
     ("expand_convolution", expand_convolution.run),
+    ("sparse_dot", sparse_dot.run),
     ("expand_dot", expand_dot.run),
     ("expand_topk", expand_topk.above(emit_topk.MOST)),
     ("expand_window", expand_window.run),

@@ -62,9 +62,9 @@ def _conditional(ins: Instruction) -> ConditionalNode:
 
 
 def _materialised(computation: Computation) -> set[Instruction]:
-    """What must be in memory: what results, and what loops and branches take."""
+    """What must be in memory: what results, what loops and branches take, and what a barrier keeps apart."""
     wanted = {v.instruction for v in leaves(computation.root)}
     for ins in computation.instructions:
-        if ins.opcode in CONTROL_FLOW:
+        if ins.opcode in CONTROL_FLOW or ins.opcode == "opt-barrier":
             wanted.update(v.instruction for o in ins.operands for v in leaves(o))
     return wanted

@@ -30,7 +30,7 @@ MAX_BYTES: Final = 64 << 10
 MAX_WORK: Final = 1_000_000
 SMALL: Final = 64  # bytes that are always worth writing down
 #: What these compute is not settled before the program runs, is meant to stay, or is cheap to make again.
-_NEVER: Final = frozenset({
+NEVER: Final = frozenset({
     "parameter", "constant", "rng", "rng-bit-generator", "rng-get-and-update-state", "custom-call", "partition-id",
     "replica-id", "opt-barrier", "add-dependency", "after-all", "domain", "tuple", "get-tuple-element", "infeed",
     "outfeed", "send", "recv", "send-done", "recv-done", "while", "conditional", "call", "async-start", "async-update",
@@ -51,7 +51,7 @@ def run(module: HloModule) -> bool:
         stack += [i for i in computation.instructions if i.opcode == "iota"]
         while stack:
             ins = stack.pop()
-            if ins.opcode in _NEVER or not _foldable(ins):
+            if ins.opcode in NEVER or not _foldable(ins):
                 continue
             new = _fold(ins)
             if new is not None:

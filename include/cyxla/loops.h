@@ -60,10 +60,22 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f32(float *acc, 
   for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] + p[i + j];
 }
 
-static inline float cyx_fold_add_f32(float *acc) {
-  for (int w = 32; w >= 1; w /= 2)
-    for (int j = 0; j < w; ++j) acc[j] = acc[j] + acc[j + w];
-  return acc[0];
+/* Lane i of a vector goes to lane i ^ x. */
+#if defined(__clang__)
+#define CYX_TURN_F32(v, x) __builtin_shufflevector(v, v, 0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x), 8 ^ (x), 9 ^ (x), 10 ^ (x), 11 ^ (x), 12 ^ (x), 13 ^ (x), 14 ^ (x), 15 ^ (x))
+#else
+typedef int32_t cyx_turn_f32 __attribute__((vector_size(64)));
+#define CYX_TURN_F32(v, x) __builtin_shuffle(v, (cyx_turn_f32){0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x), 8 ^ (x), 9 ^ (x), 10 ^ (x), 11 ^ (x), 12 ^ (x), 13 ^ (x), 14 ^ (x), 15 ^ (x)})
+#endif
+
+static inline __attribute__((always_inline)) float cyx_fold_add_f32(float *acc) {
+  const cyx_lanes_f32 *v = (const cyx_lanes_f32 *)acc;
+  cyx_lanes_f32 a = (v[0] + v[2]) + (v[1] + v[3]);
+  a = a + CYX_TURN_F32(a, 8);
+  a = a + CYX_TURN_F32(a, 4);
+  a = a + CYX_TURN_F32(a, 2);
+  a = a + CYX_TURN_F32(a, 1);
+  return a[0];
 }
 
 /* Fold n elements into 64 lanes: element i goes to lane i % 64, whatever the width of the hardware's vectors. */
@@ -85,10 +97,14 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f32(float *
   for (int64_t j = 0; j < n % 64; ++j) acc[j] = acc[j] * p[i + j];
 }
 
-static inline float cyx_fold_multiply_f32(float *acc) {
-  for (int w = 32; w >= 1; w /= 2)
-    for (int j = 0; j < w; ++j) acc[j] = acc[j] * acc[j + w];
-  return acc[0];
+static inline __attribute__((always_inline)) float cyx_fold_multiply_f32(float *acc) {
+  const cyx_lanes_f32 *v = (const cyx_lanes_f32 *)acc;
+  cyx_lanes_f32 a = (v[0] * v[2]) * (v[1] * v[3]);
+  a = a * CYX_TURN_F32(a, 8);
+  a = a * CYX_TURN_F32(a, 4);
+  a = a * CYX_TURN_F32(a, 2);
+  a = a * CYX_TURN_F32(a, 1);
+  return a[0];
 }
 
 typedef double cyx_lanes_f64 __attribute__((vector_size(64), aligned(1), may_alias));
@@ -114,10 +130,21 @@ static inline __attribute__((always_inline)) void cyx_lanes_add_f64(double *acc,
   for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] + p[i + j];
 }
 
-static inline double cyx_fold_add_f64(double *acc) {
-  for (int w = 16; w >= 1; w /= 2)
-    for (int j = 0; j < w; ++j) acc[j] = acc[j] + acc[j + w];
-  return acc[0];
+/* Lane i of a vector goes to lane i ^ x. */
+#if defined(__clang__)
+#define CYX_TURN_F64(v, x) __builtin_shufflevector(v, v, 0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x))
+#else
+typedef int64_t cyx_turn_f64 __attribute__((vector_size(64)));
+#define CYX_TURN_F64(v, x) __builtin_shuffle(v, (cyx_turn_f64){0 ^ (x), 1 ^ (x), 2 ^ (x), 3 ^ (x), 4 ^ (x), 5 ^ (x), 6 ^ (x), 7 ^ (x)})
+#endif
+
+static inline __attribute__((always_inline)) double cyx_fold_add_f64(double *acc) {
+  const cyx_lanes_f64 *v = (const cyx_lanes_f64 *)acc;
+  cyx_lanes_f64 a = (v[0] + v[2]) + (v[1] + v[3]);
+  a = a + CYX_TURN_F64(a, 4);
+  a = a + CYX_TURN_F64(a, 2);
+  a = a + CYX_TURN_F64(a, 1);
+  return a[0];
 }
 
 /* Fold n elements into 32 lanes: element i goes to lane i % 32, whatever the width of the hardware's vectors. */
@@ -139,10 +166,13 @@ static inline __attribute__((always_inline)) void cyx_lanes_multiply_f64(double 
   for (int64_t j = 0; j < n % 32; ++j) acc[j] = acc[j] * p[i + j];
 }
 
-static inline double cyx_fold_multiply_f64(double *acc) {
-  for (int w = 16; w >= 1; w /= 2)
-    for (int j = 0; j < w; ++j) acc[j] = acc[j] * acc[j + w];
-  return acc[0];
+static inline __attribute__((always_inline)) double cyx_fold_multiply_f64(double *acc) {
+  const cyx_lanes_f64 *v = (const cyx_lanes_f64 *)acc;
+  cyx_lanes_f64 a = (v[0] * v[2]) * (v[1] * v[3]);
+  a = a * CYX_TURN_F64(a, 4);
+  a = a * CYX_TURN_F64(a, 2);
+  a = a * CYX_TURN_F64(a, 1);
+  return a[0];
 }
 
 typedef uint8_t cyx_tile_1_item __attribute__((aligned(1), may_alias));

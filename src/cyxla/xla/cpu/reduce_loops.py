@@ -12,6 +12,7 @@ from cyxla.xla.cpu.index_map import Atom
 from cyxla.xla.cpu.loops import WHOLE, Blocks, Part, Shell, close, open_levels
 from cyxla.xla.cpu.nest import BLOCKS, Level, Nest
 from cyxla.xla.cpu.reductions import Lowered
+from cyxla.xla.cpu.row_loops import MAX_UNROLLED, effort, write_lanes
 
 ROW = 16  # reduced extents from this length on run as rows
 COLUMN_BLOCK = 1024
@@ -192,6 +193,10 @@ def _row_block(lowered: Lowered, nest: Nest, writer: CWriter, value: str, trip: 
     ):
         slot, form = element.data
         writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}(acc, &p{slot}[{nest.block_start(form)}], {trip});")
+        return
+    if acc.lanes and not nest.rare and effort(nest, [element]) <= MAX_UNROLLED:
+        updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
+        write_lanes(writer, [*lines, *updates], trip, acc.lanes)
         return
     if not acc.lanes and not nest.rare:
         names = [f"acc{i}" for i in range(len(acc.variables))]

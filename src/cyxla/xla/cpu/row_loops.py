@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cyxla.xla.cpu import scalar
+from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.accumulate import Accumulator
 from cyxla.xla.cpu.boxes import Store
 from cyxla.xla.cpu.c_writer import CWriter
@@ -13,6 +13,7 @@ from cyxla.xla.cpu.loops import WHOLE, Blocks, Shell, close, open_levels
 from cyxla.xla.cpu.lower import Body, Node
 from cyxla.xla.cpu.nest import BASE, BLOCKS, INNER, Level, Nest, reachable
 
+MAX_UNROLLED = 12  # simple operations of a loop that is unrolled over all lanes
 _PASS = "pass"  # the level inside of which the results of earlier passes are known
 
 
@@ -220,6 +221,10 @@ class _Loop:
     def write(self, writer: CWriter, trip: int) -> None:
         """The loop of constant trip count, the patch of its rare lanes, and what takes in its elements."""
         nest, after = self.nest, CWriter()
+        lanes = self._lanes()
+        if lanes:
+            self._write_lanes(writer, trip, lanes)
+            return
         lines: list[str] = []
         for node, p in self.owner.passes.kept_from.items():
             if p == self.number:
@@ -240,6 +245,30 @@ class _Loop:
             self._take(total.acc, self.names[n], where, after, trip)
         if lines or updates:
             self._fill(writer, [*nest.writers[-1].written, *lines], updates, trip)
+        writer.lines(after.written)
+
+    def _lanes(self) -> int:
+        """Over how many lanes the reductions of the pass run in its loop; 0 if they take in elements afterwards."""
+        accs = [s.acc for s in self.one.sums.values()]
+        widths = {a.lanes for a in accs}
+        wanted = any(self._where(s) is None for s in self.one.sums.values()) or len(accs) > 1
+        plain = not self.nest.rare and len(widths) == 1 and 0 not in widths
+        return widths.pop() if wanted and plain and effort(self.nest, self.one.roots()) <= MAX_UNROLLED else 0
+
+    def _write_lanes(self, writer: CWriter, trip: int, lanes: int) -> None:
+        """A loop over runs of as many elements as there are lanes: unrolled, so that accumulators stay in registers."""
+        nest, after = self.nest, CWriter()
+        lines = [
+            f"{self.owner.kept(n, nest)} = {nest.text(n)};"
+            for n, p in self.owner.passes.kept_from.items()
+            if p == self.number
+        ]
+        lines += [self._store(s, writer, after, trip) for s in self.one.stores]
+        lines = [*nest.writers[-1].written, *lines]
+        for n, total in self.one.sums.items():
+            names = [f"{name}[j]" for name in self.names[n]]
+            lines += _updates(total.acc, names, nest.text(total.element))
+        write_lanes(writer, lines, trip, lanes)
         writer.lines(after.written)
 
     def _where(self, s: Sum) -> str | None:
@@ -283,6 +312,29 @@ class _Loop:
         if rare:
             with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
                 writer.lines([self.nest.patched(line) for line in lines])
+
+
+def effort(nest: Nest, roots: list[Node]) -> int:
+    """Simple operations of the innermost loop of a written nest."""
+    nodes = [n for n in reachable(roots)[0] if nest.depth_of(n) == nest.depth]
+    return sum(cost.flops(n.data) if n.kind == "apply" else 1000 for n in nodes if n.kind in ("apply", "map", "call"))
+
+
+def write_lanes(writer: CWriter, lines: list[str], trip: int, lanes: int) -> None:
+    """A loop of `trip` turns of k, of which lane ``j`` takes every one of so many."""
+    whole = trip - trip % lanes
+    if whole:
+        with writer.block(f"for (int q = 0; q < {whole}; q += {lanes})"):
+            writer.line(f"#pragma GCC unroll {lanes}")
+            writer.line("#pragma GCC ivdep")
+            with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
+                writer.line("const int k = q + j;")
+                writer.lines(lines)
+    if trip > whole:
+        writer.line("#pragma GCC ivdep")
+        with writer.block(f"for (int j = 0; j < {trip - whole}; ++j)"):
+            writer.line(f"const int k = {whole} + j;")
+            writer.lines(lines)
 
 
 def _updates(acc: Accumulator, names: list[str], value: str) -> list[str]:

@@ -116,6 +116,16 @@ def test_run_reports_results_that_differ(cyxla):
     assert out.endswith("result 1 differs: 3 of 3 elements\nresults differ\n")
 
 
+def test_run_measures_kernels(cyxla, file, tmp_path):
+    status, out, _ = cyxla(
+        "run", file, "--quiet", "--repeat", "3", "--profile", "--trace", str(tmp_path / "trace.json")
+    )
+    assert status == 0
+    assert out.splitlines()[1].split()[:3] == ["kernel", "kind", "calls"]
+    assert out.splitlines()[2].split()[2] == "3"
+    assert "traceEvents" in (tmp_path / "trace.json").read_text()
+
+
 def test_run_shows_and_leaves_out_tokens(cyxla, tmp_path):
     program = "ENTRY e { t = token[] after-all() x = f32[] constant(2) ROOT r = (token[], f32[]) tuple(t, x) }"
     args = ("run", "-", "--platform", "interpreter", "--check", "interpreter", "--output", tmp_path / "out.npz")

@@ -12,6 +12,7 @@ import numpy as np
 from cyxla.tools.compare import difference, flatten
 from cyxla.tools.programs import read_inputs, read_module
 from cyxla.xla.client import compile_program
+from cyxla.xla.service.profile import Profile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="calls to time; the best counts")
     parser.add_argument("--seed", type=int, default=0, help="of the random arguments")
     parser.add_argument("--output", metavar="FILE", help="write the results to an .npz file")
+    parser.add_argument("--profile", action="store_true", help="print what each kernel took")
+    parser.add_argument("--trace", metavar="FILE", help="write the calls of kernels for the trace viewer of Chrome")
     parser.add_argument("--quiet", action="store_true", help="do not print the results")
 
 
@@ -36,7 +39,8 @@ def main(args: argparse.Namespace) -> int:
     """Run the verb; 1 if a check fails."""
     module = read_module(args.file)
     started = time.perf_counter()
-    executable = compile_program(module, platform=args.platform)
+    measured = args.profile or args.trace is not None
+    executable = compile_program(module, platform=args.platform, profile=measured)
     built = time.perf_counter() - started
     inputs = read_inputs(args.input, executable.inputs, args.seed)
     results, seconds = best_of(lambda: executable(*inputs), args.repeat)
@@ -47,7 +51,17 @@ def main(args: argparse.Namespace) -> int:
         arrays: dict[str, Any] = {f"arr_{k}": a for k, a in enumerate(flat) if isinstance(a, np.ndarray)}
         np.savez(args.output, **arrays)
     print(f"{args.platform}: compiled in {built * 1e3:.1f} ms, ran in {seconds * 1e6:.1f} us")
+    if measured:
+        report(executable.profile(), args)
     return check(module, inputs, flat, args) if args.check else 0
+
+
+def report(profile: Profile, args: argparse.Namespace) -> None:
+    """Show what was measured, and write it down."""
+    if args.profile:
+        print(profile)
+    if args.trace is not None:
+        profile.save_trace(args.trace)
 
 
 def check(module: Any, inputs: list[Any], results: list[Any], args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.executable import ENTRY
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
+from cyxla.xla.cpu.profile import Meter
 from cyxla.xla.hlo import Instruction
 
 POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
@@ -33,6 +34,8 @@ class ControlWriter:
         The numbers of the functions that kernels call.
     seed : int
         Start of the random numbers.
+    meter : Meter, optional
+        Measures the calls of kernels.
     """
 
     def __init__(
@@ -41,7 +44,9 @@ class ControlWriter:
         name_of: Callable[[Kernel], str],
         functions: Mapping[str | Instruction, int],
         seed: int = 0,
+        meter: Meter | None = None,
     ) -> None:
+        self.meter = meter
         self.buffers, self.name_of, self.functions, self.seed = buffers, name_of, functions, seed
         self.parts: list[str] = []  # callees first
         self.moved: dict[Place, str] = {}  # places that a loop calls by another name in each turn
@@ -125,7 +130,8 @@ class ControlWriter:
         bufs = ", ".join(pointers)
         call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
         turns = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""
-        c.line(f"{turns}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}")
+        line = f"{turns}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}"
+        c.line(line if self.meter is None else self.meter.around(step, line))
 
     def _places(self, node: KernelNode, step: Step) -> list[Place]:
         reads = [self.place(v) for v in step.reads]

@@ -11,6 +11,7 @@ from cyxla.xla.cpu.emit_control import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.nodes import Plan
 from cyxla.xla.cpu.prelude import prelude
+from cyxla.xla.cpu.profile import Meter
 
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
 SPLIT_ABOVE = 40  # distinct kernels in one unit; above, several compilers share the work
@@ -39,7 +40,7 @@ class Source:
         return "\n".join(self.units)
 
 
-def emit_module(plan: Plan, buffers: Buffers, seed: int = 0) -> Source:
+def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = False) -> Source:
     """Write the C of a module.
 
     Parameters
@@ -50,6 +51,8 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0) -> Source:
         Its memory.
     seed : int
         Start of the random numbers.
+    profile : bool
+        Measure every call of a kernel.
     """
     names: dict[str, str] = {}
     kernels: dict[str, Kernel] = {}
@@ -57,9 +60,11 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0) -> Source:
         if step.kernel.text not in names:
             name = names[step.kernel.text] = f"k{len(names)}"
             kernels[name] = step.kernel
-    control = ControlWriter(buffers, lambda kernel: names[kernel.text], plan.functions(), seed)
+    functions = plan.functions()
+    meter = Meter(list(plan.steps()), len(functions)) if profile else None
+    control = ControlWriter(buffers, lambda kernel: names[kernel.text], functions, seed, meter)
     entry = control.entry(plan)
-    calls = "\n".join([*control.parts, entry])
+    calls = "\n".join([*([meter.definitions] if meter else []), *control.parts, entry])
     length = sum(len(text) for text in names)
     pieces = min(max(-(-len(kernels) // SPLIT_ABOVE), -(-length // SPLIT_LENGTH)), MAX_JOBS, max(len(kernels), 1))
     texts = _one_unit(kernels, calls) if pieces <= 1 else _many_units(kernels, calls, pieces)

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.buffers import Buffers
     from cyxla.xla.cpu.emit_module import Source
     from cyxla.xla.cpu.nodes import Plan
+    from cyxla.xla.cpu.profile import Recorder
     from cyxla.xla.cpu.python_calls import PythonCalls
     from cyxla.xla.hlo import HloModule
+    from cyxla.xla.service.profile import Profile
 
 ENTRY = "cyx_main"  # the function that a call runs
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
@@ -47,6 +49,8 @@ class Manifest:
         Types of the arguments.
     result : Outline
         Type of the result.
+    sites : int or None
+        Call sites of kernels that are measured; None where none is.
     """
 
     arena_bytes: int
@@ -56,9 +60,10 @@ class Manifest:
     functions: list[str]
     parameters: list[signature.Outline]
     result: signature.Outline
+    sites: int | None = None
 
     @staticmethod
-    def of(module: HloModule, plan: Plan, buffers: Buffers) -> Manifest:
+    def of(module: HloModule, plan: Plan, buffers: Buffers, *, profile: bool = False) -> Manifest:
         """Collect it from the program and what the compiler made of it."""
         return Manifest(
             arena_bytes=buffers.arena_bytes,
@@ -68,6 +73,7 @@ class Manifest:
             functions=[f if isinstance(f, str) else "" for f in plan.functions()],
             parameters=[signature.outline(p.shape.static) for p in module.parameters],
             result=signature.outline(module.entry.root.shape.static),
+            sites=sum(1 for _ in plan.steps()) if profile else None,
         )
 
     @property
@@ -113,6 +119,7 @@ class CpuExecutable(Program, Executable):
         self.options, self._bound = options, dict(bound or {})
         trees = signature.trees(manifest.parameters)
         self._free = [k for k in range(len(trees)) if k not in self._bound]
+        self._recorder = _recorder(manifest.sites)
         self._lent = [pair for k, value in self._bound.items() for pair in signature.flat(trees[k], value)]
         super().__init__(
             library,
@@ -124,8 +131,8 @@ class CpuExecutable(Program, Executable):
             bound=dict(self._lent),
             constants=[_array(data, *signature.spec(c)) for data, c in zip(constants, manifest.constants, strict=True)],
             arena_bytes=manifest.arena_bytes,
-            functions=_addresses(manifest.functions, calls),
-            keep=calls,
+            functions=[*_addresses(manifest.functions, calls), *(self._recorder.addresses if self._recorder else ())],
+            keep=(calls, self._recorder),
             release_gil=manifest.loops or manifest.cost > RELEASE_GIL_ABOVE,
         )
 
@@ -235,6 +242,16 @@ class CpuExecutable(Program, Executable):
         """Estimated ns of a call on one core, each loop counted as one turn."""
         return {"ns": self._manifest.cost}
 
+    def profile(self, *, reset: bool = False) -> Profile:
+        """What each kernel took since the start, or since the last `reset`; see `Executable.profile`."""
+        if self._recorder is None:
+            raise InvalidArgumentError("this program was compiled without profile=True", hint="compile it with that")
+        plan, _, source = self._emitted
+        found = self._recorder.profile(plan, source)
+        if reset:
+            self._recorder.reset()
+        return found
+
     def explain(self) -> str:
         """A line for each distinct kernel (name, kind, calls, tasks, time, bytes), and what was not fused and why."""
         plan, buffers, source = self._emitted
@@ -260,6 +277,14 @@ def _addresses(names: Sequence[str], calls: PythonCalls | None) -> list[int]:
 
     python = iter(calls.addresses() if calls is not None else ())
     return [host_functions.address(name) if name else next(python) for name in names]
+
+
+def _recorder(sites: int | None) -> Recorder | None:
+    if sites is None:
+        return None
+    from cyxla.xla.cpu.profile import Recorder
+
+    return Recorder(sites)
 
 
 def _array(data: Any, dtype: np.dtype[Any], dims: Sequence[int]) -> np.ndarray[Any, Any]:

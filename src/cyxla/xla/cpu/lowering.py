@@ -110,7 +110,7 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
     check_supported(module, options)
     planned = plan(module.entry)
     buffers = assign(planned)
-    return planned, buffers, emit_module(planned, buffers, options.seed)
+    return planned, buffers, emit_module(planned, buffers, options.seed, profile=options.profile)
 
 
 def check_supported(module: HloModule, options: CompileOptions) -> None:

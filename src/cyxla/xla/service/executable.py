@@ -12,6 +12,7 @@ from cyxla.errors import InvalidArgumentError, UnimplementedError
 
 if TYPE_CHECKING:
     from cyxla.types import Shape
+    from cyxla.xla.service.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,23 @@ class Executable(ABC):
     def cost(self) -> dict[str, float]:
         """Estimated cost of a call."""
         return {}
+
+    def profile(self, *, reset: bool = False) -> Profile:
+        """What each kernel took, of a program compiled with ``profile=True``.
+
+        Parameters
+        ----------
+        reset : bool
+            Begin anew afterwards.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The program was compiled without it.
+        UnimplementedError
+            The platform has no kernels to measure.
+        """
+        raise UnimplementedError(f"platform {self.platform} has no kernels to measure")
 
     @abstractmethod
     def explain(self) -> str:

@@ -26,6 +26,8 @@ class CompileOptions:
         Start of the stateful random numbers of `rng`.
     max_trips : int or None
         Most trips of a `while` on the interpreter; more raise `DeadlineExceededError`.
+    profile : bool
+        Measure every call of a kernel, for `Executable.profile`; without it the code holds nothing of the kind.
     """
 
     disabled_passes: tuple[str, ...] = ()
@@ -33,6 +35,7 @@ class CompileOptions:
     cache: bool = True
     seed: int = 0
     max_trips: int | None = None
+    profile: bool = False
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> CompileOptions:
@@ -55,4 +58,5 @@ class CompileOptions:
 
     def key(self) -> str:
         """Text that is equal for options under which equal programs compile to equal code."""
-        return f"passes-{','.join(sorted(self.disabled_passes))} seed-{self.seed}"
+        passes = ",".join(sorted(self.disabled_passes))
+        return f"passes-{passes} seed-{self.seed}{' profile' if self.profile else ''}"

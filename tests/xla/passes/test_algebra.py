@@ -39,6 +39,8 @@ x = f32[2,6] parameter(0) ROOT r = f32[2,6] transpose(x), dimensions={0,1}
 x = f32[2,3,4] parameter(0) a = f32[4,2,3] transpose(x), dimensions={2,0,1} ROOT r = f32[2,4,3] transpose(a), dimensions={1,0,2}
 x = f32[2,3] parameter(0) a = f32[3,4,2] broadcast(x), dimensions={2,0} ROOT r = f32[4,2,3] transpose(a), dimensions={1,2,0}
 x = f32[2,1,3,1] parameter(0) ROOT r = f32[1,2,1,3] transpose(x), dimensions={1,0,3,2}
+x = f32[2,4,1,3] parameter(0) a = f32[1,4,2,3] transpose(x), dimensions={2,1,0,3} ROOT r = f32[4,2,3] reshape(a)
+x = f32[1,4,1,3] parameter(0) a = f32[3,1,4,1] transpose(x), dimensions={3,0,1,2} ROOT r = f32[3,1,4] reshape(a)
 x = f32[2,3] parameter(0) ROOT r = f32[2,3] broadcast(x), dimensions={0,1}
 x = f32[2,3,4] parameter(0) ROOT r = f32[4,2,3] broadcast(x), dimensions={1,2,0}
 x = f32[2,3] parameter(0) a = f32[3,4,2] broadcast(x), dimensions={2,0} ROOT r = f32[2,5,4,3] broadcast(a), dimensions={3,2,0}

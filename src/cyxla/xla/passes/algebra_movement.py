@@ -122,6 +122,18 @@ def _reshape_broadcast(m: Match) -> Instruction | None:
     return _write(m).op("broadcast", m.x, shape=m.root.shape.logical, dimensions=dims)
 
 
+def _reshape_transposed(m: Match) -> Instruction | None:
+    """Transpose the reshape of x, where the reshape only drops dimensions of size 1."""
+    inner = m.root.operands[0]
+    places = unit_map(inner.shape.dims, m.root.shape.dims)
+    if places is None or len(places) != m.root.shape.rank or m.root.shape.rank >= inner.shape.rank:
+        return None
+    kept = [m.p[d] for d in sorted(places)]
+    write, order = _write(m), sorted(kept)
+    narrow = write.reshape(m.x, [m.x.shape.dims[d] for d in order])
+    return write.transpose(narrow, [order.index(d) for d in kept])
+
+
 # --- reverse ---
 
 
@@ -355,6 +367,7 @@ MOVEMENT: Final[list[Rule]] = [
     rule(op("broadcast", op("broadcast", x, dimensions=p), dimensions=q), op("broadcast", x, dimensions=compute(_spread, p, q))),
     rule(op("broadcast", op("reshape", x), dimensions=p),           _broadcast_reshaped),
     rule(op("reshape", op("broadcast", x, dimensions=p)),           _reshape_broadcast),
+    rule(op("reshape", op("transpose", x, dimensions=p)),           _reshape_transposed),
     *[rule(op(o, Uniform("x")),                               _still_uniform) for o in ("reshape", "transpose", "reverse", "slice", "broadcast")],
     rule(op("broadcast", x),                                        _as_scalar,                                when=_spreads),
     rule(op("reverse", x, dimensions=p),                            x,                                         when=_reverses_nothing),

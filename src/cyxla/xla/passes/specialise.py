@@ -32,7 +32,8 @@ from typing import Final, TypeAlias
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.hlo.module import ModuleConfig
-from cyxla.xla.passes import dce, fold_scale, simplify
+from cyxla.xla.passes import dce, fold_scale, simplify, split_products
+from cyxla.xla.passes.algebra import algebra
 from cyxla.xla.passes.clone import clone
 from cyxla.xla.passes.constant_folding import work
 from cyxla.xla.passes.known import Known
@@ -97,9 +98,15 @@ def specialise(
     parameters = main.parameters
     known = Known(main, [parameters[n] for n in fixed])
     folded = fold and fold_scale.run(main, known)
+    split = split_products.run(main, known)
+    if split:
+        dce.run(main)
+        algebra.run(main)
     laid_out = [lay_out(main, known) for lay_out in layouts]
+    if any(laid_out):
+        known = Known(main, [parameters[n] for n in fixed])
     moved = hoist_from_loops(main, known, _wanted)
-    if folded or any(laid_out) or moved:
+    if folded or split or any(laid_out) or moved:
         dce.run(main)
         if moved:
             simplify.run(main)

@@ -1,5 +1,7 @@
 """Every form that a product of matrices takes gives what the oracle gives, stored as it is or through an epilogue."""
 
+# ruff: noqa: E501  programs read best a line at a time
+
 from typing import Any
 
 import numpy as np
@@ -77,6 +79,25 @@ def test_forms(name: str, epilogue: bool) -> None:
 )
 def test_any_sizes(dtype: str, sizes: tuple[int, ...], left: int, right: int, epilogue: bool) -> None:
     agree(program((dtype, sizes, left, right), epilogue), ulp=1 << 10, floor=16.0)
+
+
+COMPLEX = {
+    "a matrix": ("c64[20,30]", "c64[30,40]", "c64[20,40] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+    "batches": ("c128[3,16,20]", "c128[3,22,16]", "c128[3,20,22] dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+                "lhs_contracting_dims={1}, rhs_contracting_dims={2}"),
+    "several dimensions": ("c64[4,6,20]", "c64[6,5,4,8]", "c64[20,5,8] dot(p0, p1), lhs_contracting_dims={0,1}, rhs_contracting_dims={2,0}"),
+    "few rows": ("c64[3,90]", "c64[90,40]", "c64[3,40] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+    "a vector": ("c64[300,90]", "c64[90]", "c64[300] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex(name: str) -> None:
+    """Large complex products are real ones of twice the size."""
+    lhs, rhs, line = COMPLEX[name]
+    text = f"HloModule m\nENTRY e {{\n  p0 = {lhs} parameter(0)\n  p1 = {rhs} parameter(1)\n  ROOT d = {line}\n}}"
+    source = agree(text, ulp=1 << 10, floor=64.0).c_source
+    assert ("_v __attribute__((vector_size" in source) == (name not in ("few rows", "a vector"))
 
 
 PANELS = """HloModule m

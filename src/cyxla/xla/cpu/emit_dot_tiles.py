@@ -149,16 +149,18 @@ class Tiled:
         if wanted == 1:
             return 1
         together = TOGETHER if self._ahead() and self.units >= 4 * TOGETHER else 1
-        share = max(together, self.units // wanted)
-        return self.units if share < 2 else -(-self.units // share)
+        share = max(together, self.units // (4 * wanted))
+        return -(-self.units // share)
 
     def _ranges(self, tasks: int) -> int:
-        """Ranges of tiles: units for all the tasks, but enough rows to share a copied panel."""
-        wanted = -(-tasks // max(1, self.p.batch * self.panels))
+        """Ranges of tiles: equal numbers of units for all the tasks, but enough rows to share a copied panel."""
         panels = self.p.batch * self.panels
-        if self.packs_all and wanted > 1 and (panels >= 16 or (panels >= 8 and panels % 2 == 0)):
-            wanted = 1
-        return max(1, min(wanted, self.tiles if not self.packs_all else max(1, self.tiles // 8)))
+        if self.packs_all and (panels >= 16 or (panels >= 8 and panels % 2 == 0)):
+            return 1
+        most = max(1, self.tiles // 8 if self.packs_all else self.tiles)
+        least = min(-(-tasks // max(1, panels)), most)
+        level = (r for r in range(least, most + 1) if panels * r % tasks == 0 or panels * r >= 4 * tasks)
+        return next(level, least)
 
     def _sums_bytes(self) -> int:
         """Room for the sums of a task that are not stored as they are."""

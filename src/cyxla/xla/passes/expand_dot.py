@@ -120,7 +120,7 @@ def has_kernel_order(ins: Instruction) -> bool:
     return is_panelled(ins) or all(walkable(o.shape, g) for o, g in zip(ins.operands, groups, strict=True))
 
 
-def _work_type(ins: Instruction) -> ElementType:
+def work_type(ins: Instruction) -> ElementType:
     """The type to compute in: the widest of all; integers and predicates have kernels that widen."""
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
     if not all(t.is_float for t in types):
@@ -129,7 +129,7 @@ def _work_type(ins: Instruction) -> ElementType:
 
 
 def _dot(ins: Instruction) -> Instruction | None:
-    dims, write, work = DotDims.of(ins), Writer(ins.computation), _work_type(ins)
+    dims, write, work = DotDims.of(ins), Writer(ins.computation), work_type(ins)
     inexact = work.is_float or work.is_complex
     groups: tuple[Group, Group] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
     sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]

@@ -8,7 +8,7 @@ WORKERS ?= 2
 SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h pyx/cyxla/_native/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench wheel docs fuzz clean
+.PHONY: help demo test lint bench wheel docs fuzz sanitize clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
@@ -38,6 +38,9 @@ docs: $(VENV)/built  ## write docs/opcodes.md
 
 fuzz: $(VENV)/built  ## random programs, cpu against interpreter: SEED=1 COUNT=500
 	$(BIN)/python tests/fuzz.py --seed $(or $(SEED),0) --count $(or $(COUNT),500)
+
+sanitize: $(VENV)/built  ## random programs with generated C under the sanitizers of gcc: SEED=1 COUNT=200
+	.ci/sanitized $(BIN)/python tests/fuzz.py --seed $(or $(SEED),0) --count $(or $(COUNT),200)
 
 clean:  ## remove everything built
 	rm -rf build dist $(VENV) src/cyxla.egg-info src/cyxla/_native/*.so

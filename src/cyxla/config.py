@@ -49,10 +49,19 @@ def _positive(text: str) -> int:
     return number
 
 
+def _sanitizers(text: str) -> tuple[str, ...]:
+    names = _names(text)
+    for name in names:
+        if name not in SANITIZERS:
+            raise ValueError(f"want some of {', '.join(SANITIZERS)}")
+    return names
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+SANITIZERS: Final = ("address", "undefined", "float-cast-overflow")
 FLAGS: Final[Mapping[str, Flag]] = {
     "CACHE": Flag(_switch, True, "keep compiled programs on disk"),
     "CACHE_DIR": Flag(str, "", "where the disk cache lies; empty is the user's cache directory"),
@@ -63,6 +72,9 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "ISA": Flag(str, "", "instruction set level of generated code, such as x86-64-v3; empty is what the processor has"),
     "NUM_THREADS": Flag(_positive, 0, "the same as THREADS, by the name of OMP_NUM_THREADS; THREADS goes first"),
     "POOL_BYTES": Flag(_positive, 512 << 20, "how much free memory is kept for later results"),
+    "SANITIZE": Flag(
+        _sanitizers, (), "sanitizers that generated code is built with, separated by commas; the process must have them"
+    ),
     "THREADS": Flag(_positive, 0, "threads of a call; 0 is as many as the process may use"),
     "VERIFY": Flag(_switch, False, "verify the program after every pass"),
 }

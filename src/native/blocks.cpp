@@ -10,6 +10,12 @@
 #include <mutex>
 #include <new>
 
+// Of the address sanitizer, where the process has it.
+extern "C" {
+__attribute__((weak)) void __asan_poison_memory_region(const volatile void *, std::size_t);
+__attribute__((weak)) void __asan_unpoison_memory_region(const volatile void *, std::size_t);
+}
+
 namespace cyxla {
 namespace {
 
@@ -62,6 +68,13 @@ void system_release(void *block, std::size_t bytes) {
     munmap(block, bytes);
   else
     std::free(block);
+}
+
+// Let the sanitizer see the end of what was asked for, and none in what was given back.
+void guard(void *block, std::size_t bytes, std::size_t whole) {
+  if (!__asan_poison_memory_region || !block) return;
+  __asan_unpoison_memory_region(block, whole);
+  __asan_poison_memory_region(static_cast<char *>(block) + bytes, whole - bytes);
 }
 
 struct Free {
@@ -132,12 +145,14 @@ void *block_acquire(std::size_t bytes) noexcept {
   }
   all.stats.in_use_bytes += size.bytes;
   ++all.stats.in_use_blocks;
+  guard(block, bytes, size.bytes);
   return block;
 }
 
 void block_release(void *block, std::size_t bytes) noexcept {
   if (!block) return;
   const SizeClass size = size_class(bytes);
+  guard(block, size.bytes, size.bytes);
   Blocks &all = blocks();
   std::lock_guard<std::mutex> hold(all.mutex);
   all.stats.in_use_bytes -= size.bytes;

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ALIGN = 64
+GUARD = 64  # bytes between temporaries that are kept apart
 #: Up to this many temporaries a second order is tried, and the smaller block taken.
 SMALL = 400
 
@@ -42,6 +43,15 @@ def place(temporaries: Sequence[Temporary]) -> int:
         return max((t.offset + _rounded(t.nbytes) for t in by_start), default=0)
     for t, offset in zip(by_start, offsets, strict=True):
         t.offset = offset
+    return total
+
+
+def place_apart(temporaries: Sequence[Temporary]) -> int:
+    """Likewise, but no two share memory, and there are bytes of nobody's after each."""
+    total = 0
+    for t in temporaries:
+        t.offset = total
+        total += _rounded(t.nbytes) + GUARD
     return total
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal as Choice
 from typing import NamedTuple
 
+from cyxla import config
 from cyxla.types import Literal
-from cyxla.xla.cpu.arena import Temporary, place
+from cyxla.xla.cpu.arena import Temporary, place, place_apart
 from cyxla.xla.cpu.kernel import STATE_BYTES, Value
 from cyxla.xla.cpu.lifetimes import Life, Lifetimes, Move, lifetimes
 from cyxla.xla.cpu.nodes import Node, Plan
@@ -51,6 +52,8 @@ class Buffers:
         Size of the arena.
     state : Place or None
         Of the state of the random numbers, if there is one.
+    pieces : list of (int, int)
+        Offset and size of what may be touched of the arena, where the address sanitizer is to guard the rest.
     swaps : dict of Node to list of Copy
         Copies among those of ``(while, "again", 0)`` instead of which both places can change their names.
     """
@@ -63,6 +66,7 @@ class Buffers:
     outputs: int = 0
     arena_bytes: int = 0
     state: Place | None = None
+    pieces: list[tuple[int, int]] = field(default_factory=list)
     swaps: dict[Node, list[Copy]] = field(default_factory=dict)
 
 
@@ -216,10 +220,13 @@ class _Assignment:
                 memory.temporary = Temporary(memory.nbytes, memory.spans[0][0], memory.spans[-1][1])
                 temporaries.append(memory.temporary)
         self.cycles = self.reserve_for_cycles(temporaries)
-        self.buffers.arena_bytes = place(temporaries)
+        guarded = "address" in config.get("SANITIZE")
+        self.buffers.arena_bytes = place_apart(temporaries) if guarded else place(temporaries)
         if self.plan.has_state:  # at the end, for the whole call
             self.buffers.state = Place("arena", -(-self.buffers.arena_bytes // 64) * 64)
             self.buffers.arena_bytes = self.buffers.state.at + STATE_BYTES
+            temporaries.append(Temporary(STATE_BYTES, 0, 0, self.buffers.state.at))
+        self.buffers.pieces = [(t.offset, t.nbytes) for t in temporaries] if guarded else []
 
     def reserve_for_cycles(self, temporaries: list[Temporary]) -> dict[tuple[Node | Plan, str, int], Temporary]:
         """Memory for one array wherever a loop's state changes places with itself."""

@@ -60,6 +60,10 @@ class ControlWriter:
         return c.text()
 
     def _whole(self, c: CWriter, plan: Plan) -> None:
+        if self.buffers.pieces:
+            self.parts.insert(0, GUARDS)
+            c.line(f"__asan_poison_memory_region(arena, {self.buffers.arena_bytes});")
+            c.lines([f"__asan_unpoison_memory_region(arena + {at}, {n});" for at, n in self.buffers.pieces])
         if self.buffers.state is not None:
             words = (FIRST_STATE, self.seed % 2**64, self.seed % 2**64, 0)
             first = ", ".join(f"{w}ull" for w in words)
@@ -230,4 +234,8 @@ def _in_one_function(node: WhileNode, depth: int) -> bool:
 
 
 UNALIGNED_S32 = "cyx_s32_anywhere"
+GUARDS = """\
+void __asan_poison_memory_region(const volatile void *, __SIZE_TYPE__);
+void __asan_unpoison_memory_region(const volatile void *, __SIZE_TYPE__);
+"""
 DEFINITIONS = f"typedef int32_t {UNALIGNED_S32} __attribute__((aligned(1), may_alias));\n"

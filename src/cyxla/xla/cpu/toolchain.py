@@ -122,7 +122,8 @@ class Toolchain:
 
     def flags(self, contract: bool = False) -> tuple[str, ...]:
         """List the flags of a translation unit."""
-        return (*COMPILE_FLAGS, *_isa_flags(self.isa), f"-ffp-contract={'fast' if contract else 'off'}")
+        fused = f"-ffp-contract={'fast' if contract else 'off'}"
+        return (*COMPILE_FLAGS, *_isa_flags(self.isa), fused, *_sanitizer_flags(config.get("SANITIZE")))
 
     @property
     def link_flags(self) -> tuple[str, ...]:
@@ -294,6 +295,11 @@ def which(name: str) -> str | None:
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
+
+
+def _sanitizer_flags(names: Sequence[str]) -> tuple[str, ...]:
+    """Build with sanitizers, whose library the process has loaded; a report ends the process."""
+    return ("-O1", "-g", f"-fsanitize={','.join(names)}", "-fno-sanitize-recover=all") if names else ()
 
 
 def _isa_flags(isa: str) -> tuple[str, ...]:

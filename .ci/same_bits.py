@@ -1,0 +1,74 @@
+"""Check that cases give the same bits on 1, 2 and 8 threads, call after call: python .ci/same_bits.py RUNNER [FILTER].
+
+RUNNER is the script beside a corpus of cases; FILTER a regular expression on their names.
+"""
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cyxla
+
+THREADS = (1, 2, 8, 2, 1)
+
+
+def load(path: Path) -> ModuleType:
+    """Import the runner from where it lies."""
+    spec = importlib.util.spec_from_file_location("runner", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def nested(spec: Any, arrays: list[Any]) -> Any:
+    """Arguments, where some are tuples of arrays, from their numbers."""
+    return tuple(nested(s, arrays) for s in spec) if isinstance(spec, list) else arrays[spec]
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """The arrays of nested tuples."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield value
+
+
+def bits(executable: cyxla.Executable, arguments: list[Any], threads: int) -> bytes:
+    """All results as bytes."""
+    cyxla.threads(threads)
+    return b"".join(x.tobytes() for x in leaves(executable(*arguments)))
+
+
+def differs(corpus: Any, case: dict[str, Any]) -> bool | None:
+    """Whether the bits of a case depend on threads; None if it has no native code."""
+    arrays, _ = corpus.arrays(case)
+    arguments = [nested(s, arrays) for s in case["args"]] if case.get("args") else arrays
+    try:
+        executable = cyxla.compile(corpus.program(case, "text"))
+    except cyxla.errors.UnimplementedError:
+        return None
+    return len({bits(executable, arguments, n) for n in THREADS}) > 1
+
+
+def main(runner: str, wanted: str = "") -> int:
+    """Run all, report, judge."""
+    path = Path(runner).resolve()
+    corpus = load(path).Corpus(str(path.parent))
+    verdicts = {name: differs(corpus, case) for name, case in corpus.cases.items() if re.search(wanted, name)}
+    wrong = [name for name, verdict in verdicts.items() if verdict]
+    for name in wrong:
+        print(f"DIFFERS {name}")
+    lacking = sum(v is None for v in verdicts.values())
+    print(f"{len(verdicts) - len(wrong) - lacking} the same, {len(wrong)} differ, {lacking} not implemented")
+    return 1 if wrong or not verdicts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

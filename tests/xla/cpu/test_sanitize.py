@@ -1,0 +1,80 @@
+"""Generated code under sanitizers: a kernel that goes too far is caught, wherever its arrays lie."""
+
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from cyxla import config
+from cyxla.errors import InvalidArgumentError
+from cyxla.xla.cpu import arena, toolchain
+
+SANITIZED = Path(__file__).parents[3] / ".ci" / "sanitized"
+SORTED = """
+less {
+  x = s32[] parameter(0)
+  y = s32[] parameter(1)
+  ROOT l = pred[] compare(x, y), direction=LT
+}
+"""
+PROGRAMS = {
+    "an argument": "ENTRY e {\n a = s32[333] parameter(0)\n ROOT r = s32[333] negate(a)\n}",
+    "a result": "ENTRY e {\n ROOT r = s32[333] iota(), iota_dimension=0\n}",
+    "a temporary": SORTED + "ENTRY e {\n i = s32[333] iota(), iota_dimension=0\n"
+    " ROOT r = s32[333] sort(i), dimensions={0}, to_apply=less\n}",
+}  # fmt: skip
+RUN = """
+import sys
+import numpy as np, cyxla
+from cyxla.xla.cpu import emit_module
+text, length = sys.argv[1:]
+complete = emit_module._complete
+emit_module._complete = lambda body: complete(body).replace("333", length)
+run = cyxla.compile("HloModule m" + text, cache=False)
+run(*[np.zeros(333, np.int32)] * len(run.inputs))
+"""
+
+
+@cache
+def has_sanitizers() -> bool:
+    """Whether gcc compiles, and comes with the libraries."""
+    compiler = toolchain.find_compiler("", "")
+    if compiler is None or compiler.kind != "gcc" or not SANITIZED.exists():
+        return False
+    said = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    return os.path.isabs(said.stdout)
+
+
+def run(name: str, length: int) -> subprocess.CompletedProcess:
+    if not has_sanitizers():
+        pytest.skip("there is no gcc with sanitizers")
+    return subprocess.run(
+        [str(SANITIZED), sys.executable, "-c", RUN, PROGRAMS[name], str(length)], capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_goes_too_far_is_caught(name):
+    assert run(name, 333).returncode == 0
+    found = run(name, 334)
+    assert found.returncode != 0
+    assert "AddressSanitizer" in found.stderr
+
+
+def test_the_flag_is_checked(monkeypatch):
+    monkeypatch.setenv("CYXLA_SANITIZE", "address,undefined")
+    assert config.get("SANITIZE") == ("address", "undefined")
+    monkeypatch.setenv("CYXLA_SANITIZE", "adress")
+    with pytest.raises(InvalidArgumentError, match="address"):
+        config.get("SANITIZE")
+
+
+def test_temporaries_with_guards():
+    temporaries = [arena.Temporary(n, 0, 0) for n in (1, 64, 100, 0)]
+    total = arena.place_apart(temporaries)
+    ends = [t.offset + t.nbytes for t in temporaries]
+    starts = [*(t.offset for t in temporaries[1:]), total]
+    assert all(start - end >= arena.GUARD for start, end in zip(starts, ends, strict=True))

@@ -132,6 +132,8 @@ def _to_integer(to: E, of: E, x: str) -> str:
 
 
 def _to_float(to: E, of: E, x: str) -> str:
+    if of is E.PRED:
+        x = f"(int32_t)({x})"  # gcc 12 makes no vectors of a step from truth values to floats
     if not is_narrow(to):
         return f"({register_type(to)})({x})"
     if of is E.F64:
@@ -298,7 +300,7 @@ def _compare(of: E, xs: Sequence[str], attrs: Mapping[str, Any]) -> str:
     if attrs.get("type") == "TOTALORDER" and of.is_float:
         t = "f64" if of is E.F64 else "f32"
         a, b = f"cyx_total_{t}({a})", f"cyx_total_{t}({b})"
-    return f"(uint8_t)({a} {op} {b})"
+    return f"(uint8_t)(1 & -(int32_t)({a} {op} {b}))"  # gcc 12 makes vectors of masks where it fails at truth values
 
 
 def _stochastic(to: E, random: E, xs: Sequence[str]) -> str:

@@ -11,25 +11,28 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import hashlib
 import json
-import logging
 import mmap
 import os
 import stat
 import struct
-import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cyxla import config
 from cyxla.include_dir import get_include
 
-logger = logging.getLogger(__name__)
+try:
+    from _blake2 import blake2b  # what hashlib gives, without the milliseconds of loading OpenSSL
+except ImportError:
+    from hashlib import blake2b
+
+if TYPE_CHECKING:
+    import logging
 
 FORMAT = "v1"  # a directory of its own for each layout of the files
 MAGIC = b"cyxla\x00\x01\n"
@@ -42,9 +45,15 @@ LOCK_TIMEOUT = 60.0
 SUFFIX = ".so"
 
 
+def _logger() -> logging.Logger:
+    import logging
+
+    return logging.getLogger(__name__)
+
+
 def digest(*parts: str | bytes) -> str:
     """Hash parts, each with its length, to a name that is the same in every process."""
-    state = hashlib.blake2b(digest_size=20)
+    state = blake2b(digest_size=20)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         state.update(struct.pack("<Q", len(data)))
@@ -90,7 +99,7 @@ def _open(directory: Path, limit: int) -> DiskCache | None:
     try:
         return DiskCache(directory, limit)
     except OSError as error:
-        logger.warning("no disk cache: %s", error)
+        _logger().warning("no disk cache: %s", error)
         return None
 
 
@@ -170,7 +179,7 @@ class DiskCache:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            logger.info("dropped a damaged cache entry: %s", error)
+            _logger().info("dropped a damaged cache entry: %s", error)
             _unlink(path)
             return None
         _touch(path)
@@ -184,7 +193,7 @@ class DiskCache:
             written = _write(path, [image, *parts])
             self._count(written)
         except OSError as error:
-            logger.warning("the disk cache cannot be written: %s", error)
+            _logger().warning("the disk cache cannot be written: %s", error)
             return None
         return path
 
@@ -299,6 +308,8 @@ class DiskCache:
             total = os.fstat(fd).st_size
             if total // SWEEP_EVERY != (total - units) // SWEEP_EVERY:
                 os.ftruncate(fd, total % SWEEP_EVERY)
+                import threading
+
                 threading.Thread(target=self.sweep, name="cyxla-cache-sweep", daemon=True).start()
         finally:
             os.close(fd)
@@ -361,7 +372,7 @@ def _write(path: Path, parts: Sequence[bytes | memoryview]) -> int:
         at += size + -size % ALIGN
     tail = json.dumps(table).encode()
     total = at + len(tail) + TRAILER.size
-    trailer = TRAILER.pack(MAGIC, total, len(tail), hashlib.blake2b(tail, digest_size=32).digest())
+    trailer = TRAILER.pack(MAGIC, total, len(tail), blake2b(tail, digest_size=32).digest())
     _replace(path, [*chunks, tail, trailer])
     return total
 
@@ -397,7 +408,7 @@ def _read(path: Path) -> list[memoryview]:
     if magic != MAGIC or total != size or tail_size > size - TRAILER.size:
         raise ValueError(f"{path} is not whole")
     tail = bytes(mapped[size - TRAILER.size - tail_size : size - TRAILER.size])
-    if hashlib.blake2b(tail, digest_size=32).digest() != tail_digest:
+    if blake2b(tail, digest_size=32).digest() != tail_digest:
         raise ValueError(f"{path} has a damaged table")
     parts = []
     for at, length, checksum in json.loads(tail):

@@ -37,10 +37,19 @@ VECTOR_BITS = {"x86-64-v1": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4"
 
 # Strict floating point: only errno and the trap flags, which nobody reads, are given up. Contraction is up to the unit.
 COMPILE_FLAGS = (
-    "-std=gnu11", "-O2", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
+    "-std=gnu11", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
     "-fno-semantic-interposition", "-fno-stack-protector", "-Werror=implicit-function-declaration",
     "-fno-strict-aliasing",  # one piece of the arena holds values of several types in turn
 )  # fmt: skip
+# Of what gcc's -O2 adds to -O1, that which makes code of this kind faster: a quarter less time in the compiler for one
+# or two per cent at run time. Following single bits takes long for vectors, and tells nothing about them.
+OPTIMIZE_FLAGS = {
+    "gcc": (
+        "-O1", "-fexpensive-optimizations", "-fschedule-insns2", "-fcaller-saves", "-finline-small-functions",
+        "-falign-functions", "-falign-loops", "-freorder-blocks-algorithm=stc", "-fno-tree-bit-ccp",
+    ),
+    "clang": ("-O2",),
+}  # fmt: skip
 LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
 
 PROBE_FORMAT = 2  # of what is noted about a compiler
@@ -123,7 +132,8 @@ class Toolchain:
     def flags(self, contract: bool = False) -> tuple[str, ...]:
         """List the flags of a translation unit."""
         fused = f"-ffp-contract={'fast' if contract else 'off'}"
-        return (*COMPILE_FLAGS, *_isa_flags(self.isa), fused, *_sanitizer_flags(config.get("SANITIZE")))
+        sanitized = _sanitizer_flags(config.get("SANITIZE"))
+        return (*COMPILE_FLAGS, *OPTIMIZE_FLAGS[self.compiler.kind], *_isa_flags(self.isa), fused, *sanitized)
 
     @property
     def link_flags(self) -> tuple[str, ...]:

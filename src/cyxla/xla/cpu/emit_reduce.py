@@ -7,6 +7,7 @@ added row by row, and long reductions are cut into a fixed number of parts whose
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from cyxla.types import Shape
@@ -22,8 +23,9 @@ from cyxla.xla.cpu.kernel import Step, Value
 from cyxla.xla.cpu.loops import WHOLE, Blocks, Shell, assemble
 from cyxla.xla.cpu.lower import Body, Node, Reads
 from cyxla.xla.cpu.partials import partial
-from cyxla.xla.cpu.reduce_loops import COLUMN_BLOCK, ROW, by_columns, by_rows, part, style
+from cyxla.xla.cpu.reduce_loops import COLUMN_BLOCK, ROW, by_columns, by_lanes, by_rows, part, style
 from cyxla.xla.cpu.reductions import Problem, lower_problem
+from cyxla.xla.cpu.selection import is_selection
 from cyxla.xla.cpu.values import own_leaves
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
@@ -55,6 +57,7 @@ def reduce(group: Group) -> list[Step]:
     )
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
     problem.acc = _recognised(root)
+    problem.selects = bool(gone) and problem.acc is None and is_selection(root.called[0])
     problem.joined = bool(gone)  # without dimensions the operand passes unchanged
     return _steps(problem)
 
@@ -107,8 +110,8 @@ def _steps(problem: Problem) -> list[Step]:
     parts = _parts(problem)
     if parts == 1:
         return [_step(problem)]
-    assert problem.acc is not None
-    between = partial(problem.root, Shape.array(problem.acc.kept, (*problem.kept, parts)))
+    types = [problem.acc.kept] if problem.acc is not None else [v.shape.dtype for v in problem.results]
+    between = tuple(partial(problem.root, Shape.array(t, (*problem.kept, parts))) for t in types)
     first = _step(_first_phase(problem, between), parts)
     return [first, _step(_second_phase(problem, between, parts))]
 
@@ -116,16 +119,17 @@ def _steps(problem: Problem) -> list[Step]:
 def _parts(problem: Problem) -> int:
     """Into how many parts to cut the reduced dims, so that there is enough to do at once."""
     ns = cost.element_ns(problem.group.instructions) * problem.points + cost.memory_ns(problem.points * 4)
-    if problem.acc is None or problem.acc.dtype.is_complex or problem.root.opcode != "reduce":
+    serial = problem.acc is None and not problem.selects
+    if serial or problem.root.opcode != "reduce" or problem.results[0].shape.dtype.is_complex:
         return 1
     rows, wanted = prod(problem.kept), min(int(ns / _PART_NS), _MAX_PARTS)
     if wanted < 2 or rows >= 4 * wanted * (COLUMN_BLOCK // 4) or (rows >= wanted and _is_row(problem)):
         return 1
     lowered = lower_problem(problem, Reads(), 1)
-    if style(lowered, 1) not in (by_rows, by_columns):
+    if style(lowered, 1) not in (by_rows, by_columns, by_lanes):
         return 1
     outer = lowered.reduced[0][1]  # the loop that is cut; an innermost one is cut into its blocks
-    if len(lowered.reduced) == 1 and style(lowered, 1) is by_rows:
+    if len(lowered.reduced) == 1 and style(lowered, 1) is not by_columns:
         outer = Blocks.of(outer, blocked=outer > WHOLE, overlap=False).count if outer > WHOLE else 1
     return max(1, min(wanted, outer // 8))
 
@@ -135,38 +139,17 @@ def _is_row(problem: Problem) -> bool:
     return len(problem.root.operands[0].shape.dims) - 1 in gone and problem.reduced[-1] >= ROW
 
 
-def _first_phase(problem: Problem, between: Value) -> Problem:
-    twin = Problem(
-        problem.group,
-        problem.root,
-        problem.kept,
-        problem.reduced,
-        problem.elements,
-        (),
-        problem.results,
-        (between,),
-        problem.acc,
-    )
-    twin.joined = False
-    return twin
+def _first_phase(problem: Problem, between: tuple[Value, ...]) -> Problem:
+    inits = problem.inits if problem.selects else ()
+    return replace(problem, inits=inits, writes=between, joined=False)
 
 
-def _second_phase(problem: Problem, between: Value, parts: int) -> Problem:
+def _second_phase(problem: Problem, between: tuple[Value, ...], parts: int) -> Problem:
     def elements(body: Body, at: Sequence[Affine], along: Sequence[Affine]) -> tuple[list[Node], tuple[Condition, ...]]:
-        index = body.space.index(between.shape.dims, (*at, *along))
-        return [body.node("load", between.shape.dtype, (), (body.reads.slot(between), index.linear))], ()
+        index = body.space.index(between[0].shape.dims, (*at, *along))
+        return [body.node("load", b.shape.dtype, (), (body.reads.slot(b), index.linear)) for b in between], ()
 
-    return Problem(
-        problem.group,
-        problem.root,
-        problem.kept,
-        (parts,),
-        elements,
-        problem.inits,
-        problem.results,
-        problem.writes,
-        problem.acc,
-    )
+    return replace(problem, reduced=(parts,), elements=elements, joined=True)
 
 
 def _step(problem: Problem, parts: int = 1) -> Step:

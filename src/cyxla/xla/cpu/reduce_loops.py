@@ -18,6 +18,7 @@ ROW = 16  # reduced extents from this length on run as rows
 COLUMN_BLOCK = 1024
 _UNROLL = 8
 _GROUP_ROWS = 64
+_LANES = 64  # of what picks
 _SMALL_BODY = 6  # nodes: bodies up to this size are unrolled
 
 
@@ -41,6 +42,7 @@ def style(lowered: Lowered, parts: int) -> Style:
     if not lowered.reduced or (not problem.joined and parts == 1 and not problem.root.attrs.get("dimensions", True)):
         return _serially
     across, down = (_serially, _serially_by_columns) if problem.acc is None else (by_rows, by_columns)
+    across = by_lanes if problem.selects and lowered.reduced[-1][1] >= ROW and not lowered.conditions else across
     if not lowered.kept:
         return across
     row, column = lowered.reduced[-1], lowered.kept[-1]
@@ -347,6 +349,63 @@ def _column_rows(lowered: Lowered, nest: Nest, writer: CWriter, how: _Column, na
             writer.lines(lines)
             _update(writer, acc, ["sum"], value)
         writer.line(f"{names[0]} = sum;")
+
+
+# --------------------------------------------------------------------------------------------------- picking by lanes
+def by_lanes(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """Values and their places: each lane picks along a row, then of two lanes the one at the lower place goes first."""
+    kept = [a for a, _ in lowered.kept]
+    *outer, (inner, trip) = lowered.reduced
+    blocked, start, count = trip > WHOLE, len(kept), len(lowered.given)
+    levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCKS] if blocked else []), inner]
+    nest = Nest(lowered.body, levels, shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest.write(lowered.before)
+    dummy = Atom(0, "loop", 0, 1, -1)
+    after = _nest_of_results(lowered, shell, [*kept, dummy], [f"acc{n}[0]" for n in range(count)])
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
+    blocks = Blocks.of(trip, blocked=blocked, overlap=False)
+    with writer.block(""):
+        for n, element in enumerate(lowered.given):
+            writer.line(f"{scalar.register_type(element.dtype)} acc{n}[{_LANES}] __attribute__((aligned(64)));")
+            writer.line(f"for (int j = 0; j < {_LANES}; ++j) acc{n}[j] = {nest.text(lowered.inits[n])};")
+        named = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)]
+        named += [("block", blocks.count)] if blocked else []
+        for i, (name, low, high) in enumerate(_ranges(lowered, named, parts)):
+            writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
+            writer.open()
+            if name == "block":
+                writer.line(f"const int64_t b = {blocks.start};")
+            writer.lines(nest.writers[start + i + 1].written)
+        lines = [*nest.writers[-1].written, *_pick(lowered, nest, "j", [nest.text(e) for e in lowered.elements])]
+        with writer.block(f"if (block < {blocks.whole})" if blocks.tail else ""):
+            write_lanes(writer, lines, blocks.length, _LANES)
+        if blocks.tail:
+            with writer.block("else"):
+                write_lanes(writer, lines, blocks.tail, _LANES)
+        close(writer, len(named))
+        with writer.block(f"for (int w = {_LANES // 2}; w; w /= 2) for (int j = 0; j < w; ++j)"):
+            writer.line("const int later = acc1[j] > acc1[j + w];")
+            others = [f"(later ? acc{n}[j] : acc{n}[j + w])" for n in range(count)]
+            firsts = [f"(later ? acc{n}[j + w] : acc{n}[j])" for n in range(count)]
+            writer.lines(_pick(lowered, nest, "j", others, firsts))
+        writer.lines(after.writers[-1].written)
+    close(writer, opened)
+    return units
+
+
+def _pick(lowered: Lowered, nest: Nest, lane: str, elements: list[str], firsts: list[str] | None = None) -> list[str]:
+    """Lines that put into a lane what is picked of it (or of what is given first) and of some elements."""
+    body = nest.writers[-1].child()
+    names = [f"acc{n}[{lane}]" for n in range(len(elements))]
+    types = [scalar.register_type(g.dtype) for g in lowered.given]
+    sides = [body.local(t, x) for t, x in zip((*types, *types), [*(firsts or names), *elements], strict=True)]
+    results = emit_scalar.inline(lowered.problem.root.called[0], sides, body)
+    body.lines([f"{name} = {value};" for name, value in zip(names, results, strict=True)])
+    return body.written
 
 
 # ------------------------------------------------------------------------------------------------ one after the other

@@ -48,6 +48,7 @@ class Problem:
     results: list[Value]
     writes: tuple[Value, ...] = ()
     acc: Accumulator | None = None
+    selects: bool = False  # whether values and their places are combined in any order, see `selection`
     joined: bool = True  # whether init takes part here (it does so in the last step)
 
     @property
@@ -123,7 +124,7 @@ def _stores(problem: Problem, body: Body, out: Index, given: list[Node], parts: 
     if parts > 1:
         part = body.space.runtime(body.node("given", given[0].dtype, (), "part"), parts - 1)
         form = body.space.combine(((out.linear, parts), (part, 1)))
-        return [Store(0, problem.writes[0].shape.dtype, form, given[0])]
+        return [Store(n, w.shape.dtype, form, g) for n, (w, g) in enumerate(zip(problem.writes, given, strict=True))]
     stores = []
     for slot, value in enumerate(problem.writes):
         at = out.at(value.shape.dims)

@@ -14,6 +14,7 @@ from cyxla.xla.cpu.lower import Body, Node
 from cyxla.xla.cpu.nest import BASE, BLOCKS, INNER, Level, Nest, reachable
 
 MAX_UNROLLED = 12  # simple operations of a loop that is unrolled over all lanes
+_VECTORS = 16  # as many at most hold all lanes; unrolling by the lanes themselves would come before vectorising
 _PASS = "pass"  # the level inside of which the results of earlier passes are known
 
 
@@ -325,7 +326,7 @@ def write_lanes(writer: CWriter, lines: list[str], trip: int, lanes: int) -> Non
     whole = trip - trip % lanes
     if whole:
         with writer.block(f"for (int q = 0; q < {whole}; q += {lanes})"):
-            writer.line(f"#pragma GCC unroll {lanes}")
+            writer.line(f"#pragma GCC unroll {_VECTORS}")
             writer.line("#pragma GCC ivdep")
             with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
                 writer.line("const int k = q + j;")

@@ -1,0 +1,79 @@
+"""Combiners of several arrays that pick: the largest value and its place, and whatever else only compares and selects.
+
+What such a computation results in hangs on how its parameters compare, and on nothing else about them. So it can be
+tried on all ways in which few values compare, and what holds for these holds for all: whether elements may be combined
+in any order, and any of them twice, if of two the one at the lower place goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from cyxla.types import ElementType
+from cyxla.xla.hlo import Computation, Instruction
+
+_PLAIN: dict[str, Callable[..., Any]] = {
+    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "not": np.logical_not,
+    "select": np.where, "minimum": np.minimum, "maximum": np.maximum,
+}  # fmt: skip
+_COMPARE: dict[str, Callable[..., Any]] = {
+    "EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal,
+}  # fmt: skip
+_FLOATS = (0.0, 1.0, 2.0, np.nan)
+_INTEGERS = (0, 1, 2)
+
+
+@cache
+def is_selection(combiner: Computation) -> bool:
+    """Whether a combiner of two arrays, values and their places, may combine in any order, the lower place first."""
+    types = [p.shape.dtype for p in combiner.parameters]
+    if len(types) != 4 or not types[3].is_integer or types[0].is_complex or not _only_compares(combiner):
+        return False
+    values = _FLOATS if types[0].is_float else _INTEGERS
+    elements = list(product(values, _INTEGERS))
+    triples = [t for t in product(elements, repeat=3) if _apart(t)]
+    a, b, c = ([np.array(column) for column in zip(*side, strict=True)] for side in zip(*triples, strict=True))
+
+    def combined(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        later = x[1] > y[1]
+        first = [np.where(later, q, p) for p, q in zip(x, y, strict=True)]
+        return _run(combiner, [*first, *(np.where(later, p, q) for p, q in zip(x, y, strict=True))])
+
+    return _same(combined(a, a), a) and _same(combined(combined(a, b), c), combined(a, combined(b, c)))
+
+
+def _apart(elements: Sequence[tuple[Any, int]]) -> bool:
+    """Whether elements at one place are the same."""
+    return all(str(x) == str(y) for x in elements for y in elements if x[1] == y[1])
+
+
+def _only_compares(combiner: Computation) -> bool:
+    for ins in combiner.instructions:
+        if ins.opcode == "compare" and ins.attrs.get("type") == "TOTALORDER" and ins.operands[0].shape.dtype.is_float:
+            return False
+        if ins.opcode not in _PLAIN and ins.opcode not in ("parameter", "compare", "tuple"):
+            return False
+        pred = ins.opcode in ("and", "or", "xor", "not")
+        if pred and ins.shape.dtype is not ElementType.PRED:
+            return False
+    return combiner.root.opcode == "tuple"
+
+
+def _run(combiner: Computation, arguments: Sequence[Any]) -> list[Any]:
+    known: dict[Instruction, Any] = dict(zip(combiner.parameters, arguments, strict=True))
+    for ins in combiner.instructions:
+        operands = [known[o] for o in ins.operands] if ins.opcode not in ("parameter", "tuple") else []
+        if ins.opcode == "compare":
+            known[ins] = _COMPARE[ins.attrs["direction"]](*operands)
+        elif ins.opcode in _PLAIN:
+            known[ins] = _PLAIN[ins.opcode](*operands)
+    return [known[o] for o in combiner.root.operands]
+
+
+def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(np.array_equal(x, y, equal_nan=x.dtype.kind == "f") for x, y in zip(one, other, strict=True))

@@ -93,6 +93,7 @@ WINDOWS = [
     ("f32[2,5,40,7]", "f32[3,3,7,37]", "f32[2,5,20,37]", "window={size=3x3 stride=1x2 pad=1_1x1_1}, dim_labels=b01f_01io->b01f"),
     ("f32[2,6,31,4]", "f32[2,5,4,130]", "f32[2,4,22,130]", "window={size=2x5 pad=-1_0x-2_1 rhs_dilate=1x2}, dim_labels=b01f_01io->b01f"),
     ("s32[3,4,6,2]", "s32[3,3,1,2]", "s32[3,3,6,2]", "window={size=3x3 stride=2x1 pad=2_1x2_0}, dim_labels=b01f_01io->b01f, feature_group_count=2"),
+    ("f32[1,3,4]", "f32[3,4,17]", "f32[1,1,17]", "window={size=3 pad=2_0 rhs_dilate=2}, dim_labels=b0f_0io->b0f"),
     ("f64[1,30,600]", "f64[3,600,24]", "f64[1,30,24]", "window={size=3 pad=1_1 rhs_reversal=1}, dim_labels=b0f_0io->b0f"),
 ]  # fmt: skip
 

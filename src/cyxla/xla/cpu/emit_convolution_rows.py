@@ -63,7 +63,7 @@ class _Rows:
             return 0, 0
         w, size = self.window[-1], self.ins.operands[0].shape.dims[-2]
         reach = (w.size - 1) * w.window_dilation
-        low = -(-max(w.padding_low, 0) // w.stride)
+        low = min(-(-max(w.padding_low, 0) // w.stride), self.space[-1])
         high = (size - 1 - reach + w.padding_low) // w.stride + 1
         return low, max(low, min(high, self.places))
 

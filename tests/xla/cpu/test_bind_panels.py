@@ -108,6 +108,29 @@ def test_in_a_loop():
     assert in_panels(dot)
 
 
+CONVOLUTION = """ENTRY e {{
+  x = f32[2,9,9,{c}] parameter(0)
+  w = f32[3,3,{c},{o}] parameter(1)
+  s = f32[{o}] parameter(2)
+  v = f32[2,9,9,{o}] broadcast(s), dimensions={{3}}
+  d = f32[2,9,9,{o}] convolution(x, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f
+  ROOT r = f32[2,9,9,{o}] multiply(d, v)
+}}"""
+
+
+@pytest.mark.parametrize("c, o, packed", [(32, 128, True), (3, 64, False), (24, 192, True), (32, 100, False)])
+def test_convolutions(c, o, packed):
+    text = CONVOLUTION.format(c=c, o=o)
+    module = cyxla.hlo.parse_module(text)
+    values = arguments(module, 2)
+    bound = cyxla.compile(text).bind({1: values[1], 2: values[2]})
+    assert_same(bound(values[0]), evaluate(module, values), module.entry.root.shape.dtype, 64, floor=1.0)
+    found = cyxla.hlo.parse_module(bound.hlo()).entry.instructions
+    (kernel,) = (i.operands[1] for i in found if i.opcode == "convolution")
+    assert (kernel.opcode, kernel.shape.rank) == ("parameter", 5 if packed else 4)
+    assert not any(i.opcode == "multiply" for i in found)
+
+
 @settings(max_examples=20, deadline=None)
 @given(m=st.integers(1, 70), k=st.integers(1, 300), n=st.integers(1, 40), dtype=st.sampled_from(["f32", "f64"]))
 def test_any_size(m, k, n, dtype):

@@ -1,4 +1,4 @@
-"""Known weights of dots are laid out in panels, as kernels read them.
+"""Known weights lie in panels, as kernels read them: those of dots here, of convolutions by `pack_convolution`.
 
 Before, where w is known::
 
@@ -21,26 +21,28 @@ from typing import Final
 from cyxla.types import Shape
 from cyxla.xla.cpu.emit_dot import panel_width
 from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.passes import pack_convolution
 from cyxla.xla.passes.build import Writer
 from cyxla.xla.passes.expand_dot import DotDims, is_panelled
-from cyxla.xla.passes.known import Known, KnownWriter
+from cyxla.xla.passes.known import Known
 
 WORTH: Final = 64 << 10  # bytes of weights
 
 
 def pack(module: HloModule, known: Known) -> bool:
-    """Rewrite the dots of every computation for which that pays."""
+    """Rewrite the dots and convolutions for which that pays; what is new is not known to `known`."""
     changed = False
     for computation in module.post_order():
         for ins in list(computation.instructions):
-            new = _packed(ins, known) if ins.opcode == "dot" and (ins.users or ins.is_root) else None
+            rewrite = _REWRITES.get(ins.opcode)
+            new = rewrite(ins, known) if rewrite is not None and (ins.users or ins.is_root) else None
             if new is not None:
                 computation.replace_all_uses(ins, new)
                 changed = True
     return changed
 
 
-def _packed(ins: Instruction, known: Known) -> Instruction | None:
+def _dot(ins: Instruction, known: Known) -> Instruction | None:
     left, right = ins.operands
     if not known.depends(right) or left in known or is_panelled(ins) or ins.control_predecessors:
         return None
@@ -52,7 +54,12 @@ def _packed(ins: Instruction, known: Known) -> Instruction | None:
         return None
     m, k, n = (prod(s.dims[d] for d in part) for s, part in _parts(ins, dims))
     width = panel_width(ins.shape.dtype, m, k, n)
-    return None if width is None else _write(ins, dims, (k, n, width), known)
+    return None if width is None else _write(ins, dims, (k, n, width))
+
+
+def _convolution(ins: Instruction, known: Known) -> Instruction | None:
+    fits = known.depends(ins.operands[1]) and ins.operands[0] not in known and ins.operands[1].shape.nbytes >= WORTH
+    return pack_convolution.pack(ins) if fits and not ins.control_predecessors else None
 
 
 def _parts(ins: Instruction, dims: DotDims) -> list[tuple[Shape, tuple[int, ...]]]:
@@ -60,12 +67,12 @@ def _parts(ins: Instruction, dims: DotDims) -> list[tuple[Shape, tuple[int, ...]
     return [(left, dims.lhs_free), (right, dims.rhs_contracting), (right, dims.rhs_free)]
 
 
-def _write(ins: Instruction, dims: DotDims, sizes: tuple[int, int, int], known: Known) -> Instruction:
+def _write(ins: Instruction, dims: DotDims, sizes: tuple[int, int, int]) -> Instruction:
     left, right = ins.operands
     k, n, width = sizes
-    panels, write = KnownWriter(ins.computation, known), Writer(ins.computation)
-    plain = panels.transpose(right, (*dims.rhs_contracting, *dims.rhs_free))
-    laid_out = panels.transpose(panels.reshape(plain, (k, n // width, width)), (1, 0, 2))
+    write = Writer(ins.computation)
+    plain = write.transpose(right, (*dims.rhs_contracting, *dims.rhs_free))
+    laid_out = write.transpose(write.reshape(plain, (k, n // width, width)), (1, 0, 2))
     rows = [left.shape.dims[d] for d in dims.lhs_free]
     attrs = {
         **ins.attrs,
@@ -75,3 +82,6 @@ def _write(ins: Instruction, dims: DotDims, sizes: tuple[int, int, int], known: 
     shape = ins.shape.with_dims([*rows, n // width, width])
     new = ins.computation.add("dot", (write.reshape(left, [*rows, k]), laid_out), attrs, shape=shape)
     return write.reshape(new, ins.shape.dims)
+
+
+_REWRITES: Final = {"dot": _dot, "convolution": _convolution}

@@ -87,7 +87,7 @@ def _path(dot: Instruction) -> list[Instruction] | None:
 def _pays(piece: _Ranges, dot: Instruction, fixed: int) -> bool:
     """Whether a part of a product is a product of all its rows with enough of its columns."""
     whole = all(r == SliceDim(0, n) for r, n in zip(piece[:fixed], dot.shape.dims[:fixed], strict=True))
-    return whole and all(r.stride == 1 for r in piece) and prod(_sizes(piece)[fixed:]) >= COLUMNS
+    return whole and prod(_sizes(piece)[fixed:]) >= COLUMNS
 
 
 def _sizes(ranges: _Ranges) -> list[int]:
@@ -99,17 +99,19 @@ def _sizes(ranges: _Ranges) -> list[int]:
 
 def _levels(piece: Instruction, path: Sequence[Instruction]) -> list[_Ranges] | None:
     """What a slice of the last instruction reads of each one on the path; None where that is no slice."""
-    ranges: _Ranges | None = piece.attrs["slice"]
-    levels = [piece.attrs["slice"]]
+    levels: list[_Ranges] = [piece.attrs["slice"]]
+    if any(r.stride != 1 for r in levels[0]):
+        return None
     for below in reversed(path[1:]):
-        source = next(o for o in below.operands if o in path)
+        source, ranges = next(o for o in below.operands if o in path), levels[-1]
         if below.opcode == "transpose":
             order = below.attrs["dimensions"]
             ranges = tuple(ranges[order.index(d)] for d in range(len(order)))
         elif below.opcode == "reshape":
-            ranges = _before_reshape(source.shape.dims, below.shape.dims, ranges)
-        if ranges is None or any(r.stride != 1 for r in ranges):
-            return None
+            before = _before_reshape(source.shape.dims, below.shape.dims, ranges)
+            if before is None:
+                return None
+            ranges = before
         levels.append(ranges)
     return levels[::-1]
 

@@ -83,6 +83,21 @@ def test_every_dimension_of_a_large_one_has_tasks(dims, rank, kind, real):
     assert executable.c_source.count("parallel_for(ctx, k") == rank
 
 
+@pytest.mark.parametrize("kind, parts", [("FFT", 2), ("IFFT", 2), ("RFFT", 3), ("IRFFT", 3)])
+@pytest.mark.parametrize("real, dims", [("f32", (2, 270000)), ("f64", (1, 131072))])
+def test_tasks_share_a_long_line(real, dims, kind, parts):
+    run, x = cyxla.compile(program(kind, real, dims, 1)), argument(kind, real, dims)
+    assert run.c_source.count("parallel_for(ctx, k") == parts
+    want = exact(kind, x, dims[1:])
+    error = np.linalg.norm((run(x) - want).ravel()) / np.linalg.norm(want.ravel())
+    assert error <= 0.5 * log2(dims[1]) * np.finfo(x.dtype).eps
+
+
+def test_long_lines_behind_other_dimensions():
+    agree(program("RFFT", "f32", (3, 2, 100000), 2), ulp=64, floor=64.0)
+    agree(program("IRFFT", "f32", (3, 2, 100000), 2), ulp=64, floor=1.0)
+
+
 def test_many_small_ones_are_one_kernel():
     executable = agree(program("FFT", "f32", (400, 16, 16), 2), ulp=32, floor=1.0)
     assert executable.c_source.count("parallel_for(ctx, k") == 1

@@ -11,6 +11,7 @@ from math import log2, prod
 
 from cyxla.types import Literal, Shape
 from cyxla.xla.cpu import cost
+from cyxla.xla.cpu.emit_fft_long import stages as long_stages
 from cyxla.xla.cpu.emit_fft_panels import VECTOR_BYTES, Functions
 from cyxla.xla.cpu.emit_fft_stages import Columns, Rows, Stage
 from cyxla.xla.cpu.emitters import emits
@@ -58,30 +59,37 @@ class _Transform:
         nbytes = prod(self.work_dims) * self.complex.itemsize
         whole = cost.tasks(ns, 1 << 20) < 4 * self.batch and nbytes <= UNIT_BYTES
         whole = whole and prod(self.dims_out[:-1]) >= UNIT_ROWS and len(self.lengths) > 1
-        stages = self.stages(1 if whole else self.batch)
+        stages = self.stages(1, 0) if whole else self.stages(self.batch, ns)
         if whole or len(stages) == 1:
             return [self.step(read, result, stages, self.batch if whole else 1, ns)]
-        shape = Shape.array(self.complex, (self.batch, *self.work_dims))
-        between = [_detached("fft", shape, self.ins) for _ in stages[1:]]
+        between = [_detached("fft", self.shape_after(stage), self.ins) for stage in stages[:-1]]
         values = [read, *between, result]
         return [self.step(values[k], values[k + 1], [stage], 1, ns / len(stages)) for k, stage in enumerate(stages)]
+
+    def shape_after(self, stage: Stage) -> Shape:
+        """Of what lies between a stage and the next one."""
+        points = prod(self.work_dims)
+        if stage.width:
+            points = points // self.work_dims[-1] * stage.width
+        return Shape.array(self.complex, (self.batch, points))
 
     @property
     def work_dims(self) -> tuple[int, ...]:
         """Of the array that all dimensions but perhaps the last are done in."""
         return self.dims_in if self.kind == "IRFFT" else self.dims_out
 
-    def stages(self, batch: int) -> list[Stage]:
-        """What one unit of so many transforms goes through."""
+    def stages(self, batch: int, ns: float) -> list[Stage]:
+        """What one unit of so many transforms goes through; `ns` is 0 where tasks do not share one."""
         inverse = self.kind in ("IFFT", "IRFFT")
-        rows = Rows(self.kind, self.lengths[-1], batch * prod(self.dims_out[:-1]))
+        row = Rows(self.kind, self.lengths[-1], batch * prod(self.dims_out[:-1]))
+        rows = long_stages(row, ns / len(self.lengths)) if ns else [row]
         steps = strides(self.work_dims)
         columns: list[Stage] = [
             Columns(self.lengths[d], steps[d], batch * prod(self.work_dims[:d]), inverse)
             for d in range(len(self.lengths) - 2, -1, -1)
             if self.lengths[d] > 1
         ]
-        return [*columns, rows] if self.kind == "IRFFT" else [rows, *columns]
+        return [*columns, *rows] if self.kind == "IRFFT" else [*rows, *columns]
 
     def step(self, read: Value, write: Value, stages: list[Stage], units: int, ns: float) -> Step:
         f = Functions(self.real)
@@ -118,7 +126,7 @@ class _Transform:
                 c.line(f"{names[0]}(from, to, begin * blocks / {tasks}, end * blocks / {tasks}, scratch, tables);")
             c.line("return CYX_OK;")
         kernel = Kernel(c.text(), tasks, ns, 0 if on_stack else tasks * (nbytes + work), "fft")
-        in_place = ((0, 0),) if isinstance(stages[0], Columns) and len(stages) == 1 else ()
+        in_place = ((0, 0),) if stages[0].in_place and len(stages) == 1 else ()
         return Step(kernel, (read, table), (write,), in_place)
 
     def works_apart(self, stages: list[Stage]) -> bool:

@@ -32,7 +32,10 @@ class Real:
         return self._define("rows", _ROWS_IN if inverse else _ROWS_OUT)
 
     def line(self, *, inverse: bool) -> str:
-        """``(to, from, tables)``: a line of one form into the other; forwards the two may be one."""
+        """``(to, from, tables, begin, end)``: a line of one form into the other; forwards the two may be one.
+
+        `begin` and `end` are a range of the numbers up to h / 2, each of a pair of points.
+        """
         return self._define("line", _LINE_IN if inverse else _LINE_OUT)
 
     def _define(self, what: str, text: str) -> str:
@@ -82,13 +85,18 @@ CYX_FUSED KERNEL_APART NAME(KERNEL_v *restrict to, const KERNEL_v *restrict from
 
 # The vectors at k and at j end before they meet; what is between them goes one by one.
 _LINE_OUT = """\
-CYX_FUSED KERNEL_APART NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *tables) {
+CYX_FUSED KERNEL_APART NAME(
+    KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *tables, int64_t begin, int64_t end) {
   CYX_FUSE
-  const KERNEL_r half = (KERNEL_r)0.5, zr = from[0], zi = from[1];
-  to[0] = zr + zi; to[1] = 0;
-  to[2 * HALF] = zr - zi; to[2 * HALF + 1] = 0;
-  int64_t k = 1;
-  for (; 2 * (k + KERNEL_W) <= HALF + 1; k += KERNEL_W) {
+  const KERNEL_r half = (KERNEL_r)0.5;
+  int64_t k = begin;
+  if (k == 0) {
+    const KERNEL_r zr = from[0], zi = from[1];
+    to[0] = zr + zi; to[1] = 0;
+    to[2 * HALF] = zr - zi; to[2 * HALF + 1] = 0;
+    k = 1;
+  }
+  for (; k + KERNEL_W <= end && 2 * (k + KERNEL_W) <= HALF + 1; k += KERNEL_W) {
     const int64_t j = HALF - k - KERNEL_W + 1;
     const KERNEL_u *const x = (const KERNEL_u *)(from + 2 * k), *const y = (const KERNEL_u *)(from + 2 * j);
     const KERNEL_v x0 = x[0], x1 = x[1], y0 = y[0], y1 = y[1];
@@ -104,7 +112,7 @@ CYX_FUSED KERNEL_APART NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *
     u[0] = KERNEL_LOW(ur, ui); u[1] = KERNEL_HIGH(ur, ui);
     v[0] = KERNEL_LOW(vr, vi); v[1] = KERNEL_HIGH(vr, vi);
   }
-  for (; k <= HALF / 2; ++k) {
+  for (; k < end; ++k) {
     const int64_t j = HALF - k;
     const KERNEL_r wr = tables[TABLE + k], wi = tables[SINES + k];
     const KERNEL_r ar = from[2 * k], ai = from[2 * k + 1], br = from[2 * j], bi = from[2 * j + 1];
@@ -116,11 +124,15 @@ CYX_FUSED KERNEL_APART NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *
 }"""
 
 _LINE_IN = """\
-CYX_FUSED KERNEL_APART NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *tables) {
+CYX_FUSED KERNEL_APART NAME(
+    KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *tables, int64_t begin, int64_t end) {
   CYX_FUSE
-  to[0] = from[0] + from[2 * HALF]; to[1] = from[0] - from[2 * HALF];
-  int64_t k = 1;
-  for (; 2 * (k + KERNEL_W) <= HALF + 1; k += KERNEL_W) {
+  int64_t k = begin;
+  if (k == 0) {
+    to[0] = from[0] + from[2 * HALF]; to[1] = from[0] - from[2 * HALF];
+    k = 1;
+  }
+  for (; k + KERNEL_W <= end && 2 * (k + KERNEL_W) <= HALF + 1; k += KERNEL_W) {
     const int64_t j = HALF - k - KERNEL_W + 1;
     const KERNEL_u *const x = (const KERNEL_u *)(from + 2 * k), *const y = (const KERNEL_u *)(from + 2 * j);
     const KERNEL_v x0 = x[0], x1 = x[1], y0 = y[0], y1 = y[1];
@@ -136,7 +148,7 @@ CYX_FUSED KERNEL_APART NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *
     u[0] = KERNEL_LOW(ur, ui); u[1] = KERNEL_HIGH(ur, ui);
     v[0] = KERNEL_LOW(vr, vi); v[1] = KERNEL_HIGH(vr, vi);
   }
-  for (; k <= HALF / 2; ++k) {
+  for (; k < end; ++k) {
     const int64_t j = HALF - k;
     const KERNEL_r wr = tables[TABLE + k], wi = tables[SINES + k];
     const KERNEL_r ar = from[2 * k], ai = from[2 * k + 1], br = from[2 * j], bi = from[2 * j + 1];

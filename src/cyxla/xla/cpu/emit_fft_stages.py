@@ -19,7 +19,17 @@ SHORT_COLUMN = 2048
 
 
 class Stage(ABC):
-    """One dimension of a transform."""
+    """One dimension of a transform, or a part of that."""
+
+    @property
+    def width(self) -> int:
+        """Points of a line afterwards, if those are not as many as in the end; else 0."""
+        return 0
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it may write where it reads."""
+        return False
 
     @property
     @abstractmethod
@@ -178,14 +188,14 @@ class Rows(Stage):
             return
         if self.is_half and self.kind == "RFFT":
             c.line(f"{line}(x, y, scratch, tables);")
-            c.line(f"{Real(f, h).line(inverse=False)}(y, y, tables);")
+            c.line(f"{Real(f, h).line(inverse=False)}(y, y, tables, 0, {h // 2 + 1});")
             return
         extra = -(-2 * h * f.item // VECTOR_BYTES) * VECTOR_BYTES
         c.line("KERNEL_e *const a = (KERNEL_e *)scratch;")
         c.line(f"KERNEL_e *const b = (KERNEL_e *)((char *)scratch + {extra}); (void)b;")
         c.line(f"KERNEL_v *const rest = (KERNEL_v *)((char *)scratch + {2 * extra});")
         if self.is_half:
-            c.line(f"{Real(f, h).line(inverse=True)}(a, x, tables);")
+            c.line(f"{Real(f, h).line(inverse=True)}(a, x, tables, 0, {h // 2 + 1});")
             c.line(f"{line}(a, y, rest, tables);")
         elif self.kind == "RFFT":
             c.line(f"for (int64_t k = 0; k < {n}; ++k) {{ a[2 * k] = x[k]; a[2 * k + 1] = 0; }}")
@@ -206,6 +216,11 @@ class Columns(Stage):
     step: int
     outer: int
     inverse: bool
+
+    @property
+    def in_place(self) -> bool:
+        """A block is read before it is written."""
+        return True
 
     @property
     def _is_panel(self) -> bool:

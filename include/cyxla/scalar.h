@@ -239,6 +239,15 @@ static inline double cyx_minimum_f64(double a, double b) {
   return cyx_from_bits_f64((x & nan) | (r & ~nan));
 }
 
+/* The same beside a constant, whose kind is known: a number, of which cyx_at_least takes no -0 and cyx_at_most no +0. */
+static inline float cyx_at_least_f32(float x, float bound) { return bound >= x ? bound : x; }
+
+static inline float cyx_at_most_f32(float x, float bound) { return bound <= x ? bound : x; }
+
+static inline double cyx_at_least_f64(double x, double bound) { return bound >= x ? bound : x; }
+
+static inline double cyx_at_most_f64(double x, double bound) { return bound <= x ? bound : x; }
+
 /* Integers ordered as the total order of floats: -nan < -inf < .. < -0 < +0 < .. < inf < nan. */
 static inline int32_t cyx_total_f32(float x) {
   const int32_t u = (int32_t)cyx_bits_f32(x);

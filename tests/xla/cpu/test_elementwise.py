@@ -9,8 +9,9 @@ from strategies import arrays, hostile, random_array
 
 import cyxla
 from cyxla.errors import UnimplementedError
-from cyxla.types import ElementType, Shape
+from cyxla.types import ElementType, Shape, element_type
 from cyxla.xla.cpu import scalar
+from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import OPCODES, HloModule
 
 DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
@@ -184,3 +185,29 @@ def test_what_does_not_fit_is_rounded_before_it_is_widened(dtype, name):
     given = numbers.astype(kind).view(dtype.numpy_dtype)
     got, want = (cyxla.compile(module, platform=p)(given) for p in ("cpu", "interpreter"))
     np.testing.assert_array_equal(got, want)
+
+
+CONSTANTS = ["0", "-0", "6", "-1.5", "inf", "-inf", "nan", "1e-40"]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
+def test_extremes_beside_constants(dtype):
+    shape = f"{dtype}[64]"
+    parts = [f"c{n} = {dtype}[] constant({c})" for n, c in enumerate(CONSTANTS)]
+    for n in range(len(CONSTANTS)):
+        parts.append(f"b{n} = {shape} broadcast(c{n}), dimensions={{}}")
+        for opcode in ("maximum", "minimum"):
+            parts.append(f"{opcode}r{n} = {shape} {opcode}(x, b{n})")
+            parts.append(f"{opcode}l{n} = {shape} {opcode}(b{n}, x)")
+        parts.append(f"clamp{n} = {shape} clamp(c{n}, x, c{(n + 1) % len(CONSTANTS)})")
+    names = [p.split(" = ")[0] for p in parts if p[0] in "mc" and " constant" not in p]
+    results = f"ROOT t = ({', '.join([shape] * len(names))}) tuple({', '.join(names)})"
+    text = "\n".join(["ENTRY e {", f"x = {shape} parameter(0)", *parts, results, "}"])
+    kind = Shape.array(element_type(dtype), (64,))
+    x = random_array(kind, 3, 0.7)
+    x[:4] = [0.0, -0.0, np.inf, np.nan]
+    wanted = evaluate(cyxla.hlo.parse_module(text), [x])
+    for name, got, want in zip(names, cyxla.compile(text)(x), wanted, strict=True):
+        nan = np.isnan(want)
+        assert np.array_equal(np.isnan(got), nan), name
+        assert np.asarray(got)[~nan].tobytes() == np.asarray(want)[~nan].tobytes(), name

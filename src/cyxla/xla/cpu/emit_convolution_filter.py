@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from math import ceil, gcd, prod
 
-from cyxla.xla.cpu import cost, scalar, sums
-from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, vector_bytes
+from cyxla.xla.cpu import scalar, sums
+from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.emit_convolution_tiles import Panel, panels
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
@@ -52,7 +52,7 @@ class _Filter:
         self._cut_rows()
         self.units = self.shares * self.slabs
         self.ns = n.ns + epilogue.ns
-        self.tasks = cost.tasks(self.ns, self.units)
+        self.tasks = tasks(self.ns, self.units)
         self.direct = self.shares == 1 and epilogue.is_empty
         self.after = n.features if self.shares > 1 else self.features  # columns of what the epilogue takes
 

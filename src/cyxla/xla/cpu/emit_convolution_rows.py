@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from cyxla.xla.cpu import cost, scalar, sums
-from cyxla.xla.cpu.emit_convolution_sizes import Sizes, vector_bytes
+from cyxla.xla.cpu import scalar, sums
+from cyxla.xla.cpu.emit_convolution_sizes import Sizes, tasks, vector_bytes
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.loops import memory_type
@@ -81,7 +81,7 @@ class _Rows:
         ins, epilogue = self.ins, self.epilogue
         ns = self.n.ns + epilogue.ns
         units = max(1, self.rows * self.groups * sum(b.pieces for b in self.blocks))
-        tasks = cost.tasks(ns, units)
+        count = tasks(ns, units)
         c = KernelWriter(epilogue.reads, epilogue.writes)
         c.lines(sums.FUSED.splitlines())
         if self.n.is_float:
@@ -95,7 +95,7 @@ class _Rows:
                 assert isinstance(block.row, sums.VectorSums)
                 tile = sums.VectorSums(block.row.vectors, block.row.lanes, block.together)
                 self._function(c, f"KERNEL_tile{block.number}", tile, block.together)
-        with c.kernel(units, tasks, describe("convolution", ins.shape)):
+        with c.kernel(units, count, describe("convolution", ins.shape)):
             c.line(f"const int64_t row = u % {max(self.rows, 1)}, block = u / {max(self.rows, 1)};")
             c.unravel("row", ["n", *(f"s{d}" for d in range(self.rank - 1))], [self.n.batch, *self.space[:-1]])
             per_group = sum(b.pieces for b in self.blocks)
@@ -106,7 +106,7 @@ class _Rows:
                     c.line(f"const int64_t f = {block.first} + (j - {start}) * {block.row.columns};")
                     self._row(c, block)
                 start += block.pieces
-        return Kernel(c.text(), tasks, ns, 0, "convolution")
+        return Kernel(c.text(), count, ns, 0, "convolution")
 
     def _row(self, c: KernelWriter, block: _Block) -> None:
         """All places of a row: those near the border one by one."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from cyxla.types import ElementType
+from cyxla.xla.cpu import cost
 from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window, WindowDim
@@ -13,6 +14,13 @@ from cyxla.xla.passes.expand_convolution import images_last, is_packed
 
 #: Multiply-adds take so many ns each on one core: in vector registers, or not.
 MAC_NS = {True: 0.01, False: 0.15}
+
+TASK_NS = 5_000.0  # of a task: models are chains of small convolutions, for which all cores wait
+
+
+def tasks(ns: float, units: int) -> int:
+    """How many tasks to cut a convolution into; depends on the work alone."""
+    return 1 if ns < cost.SERIAL_NS else int(max(1, min(ns / TASK_NS, cost.MAX_TASKS, units)))
 
 
 def vector_bytes() -> int:
@@ -102,7 +110,7 @@ class Sizes:
     @property
     def ns(self) -> float:
         """Estimated time on one core."""
-        wide = MAC_NS[self.is_float] * (2 if self.dtype is ElementType.F64 else 1)
+        wide = MAC_NS[self.is_float] * (2 if self.dtype is ElementType.F64 else 1) * (5 if self.is_depthwise else 1)
         return self.places * self.features * self.taps * self.depth * wide
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cyxla.xla.cpu import cost, scalar, sums
-from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, vector_bytes
+from cyxla.xla.cpu import scalar, sums
+from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
@@ -132,7 +132,7 @@ class _Tiled:
         self.chunks = -(-n.places // self.chunk)
         self.units = self.chunks * self.per_group * n.groups
         self.ns = n.ns + epilogue.ns
-        self.tasks = cost.tasks(self.ns, self.units)
+        self.tasks = tasks(self.ns, self.units)
         self.step = n.panel or n.features  # elements from one row of weights to the next
 
     def _chunk(self) -> int:

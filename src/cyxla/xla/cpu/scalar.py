@@ -7,6 +7,7 @@ the functions named in them stand in ``include/cyxla/{scalar,math,complex}.h``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -203,13 +204,15 @@ _PREDICATE = {
 _REAL = {   # computed in {t}, which is f32 for narrow types
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}", "negate": "-{0}",
     "real": "{0}", "abs": "__builtin_fabs{s}({0})", "sqrt": "__builtin_sqrt{s}({0})",
-    "maximum": "cyx_maximum_{t}({0}, {1})", "minimum": "cyx_minimum_{t}({0}, {1})",
     **{name: f"cyx_{name.replace('-', '_')}_{{t}}({{0}})" for name in (
         "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one",
         "log", "log-plus-one", "logistic", "tanh", "tan", "sine", "cosine", "rsqrt", "cbrt", "erf", "acos", "acosh",
         "asin", "asinh", "atanh", "sinh", "cosh")},
     **{name: f"cyx_{name}_{{t}}({{0}}, {{1}})" for name in ("remainder", "power", "atan2")},
 }
+# beside a constant that is a number, and not the zero of that sign
+_BESIDE_CONSTANT = {"maximum": ("at_least", "-"), "minimum": ("at_most", "")}
+_NUMBER = re.compile(r"\((?P<sign>-?)(?:(?P<zero>0x0\.0p\+0)|0x[01]\.[0-9a-f]+p[+-]\d+)f?\)")
 _EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign"})  # need no rounding where there is a sign
 _WHOLE = frozenset({"ceil", "floor"})  # nor do these where the largest number of a type is a whole one
 _COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
@@ -266,13 +269,23 @@ def _float(opcode: str, dtype: E, xs: Sequence[str], attrs: Mapping[str, Any]) -
     if opcode == "imag":
         return load(dtype, "0") if is_narrow(dtype) else "0"
     if opcode == "clamp":
-        return f"cyx_minimum_{t}(cyx_maximum_{t}({xs[1]}, {xs[0]}), {xs[2]})"
+        return _extreme("minimum", t, _extreme("maximum", t, xs[1], xs[0]), xs[2])
     form = _REAL.get(opcode)
-    if form is None:
+    if form is None and opcode not in _BESIDE_CONSTANT:
         return None
-    value = form.format(*xs, t=t, s="" if t == "f64" else "f")
+    value = form.format(*xs, t=t, s="" if t == "f64" else "f") if form else _extreme(opcode, t, xs[0], xs[1])
     is_exact = (opcode in _EXACT and dtype is not E.F8E8M0FNU) or (opcode in _WHOLE and dtype.bits == 16)
     return f"({value})" if is_exact or not is_narrow(dtype) else round_narrow(dtype, value)
+
+
+def _extreme(opcode: str, t: str, a: str, b: str) -> str:
+    """The larger or the smaller; one comparison beside a constant."""
+    beside, not_this_zero = _BESIDE_CONSTANT[opcode]
+    for constant, x in ((b, a), (a, b)):
+        found = _NUMBER.fullmatch(constant)
+        if found and not (found["zero"] and found["sign"] == not_this_zero):
+            return f"cyx_{beside}_{t}({x}, {constant})"
+    return f"cyx_{opcode}_{t}({a}, {b})"
 
 
 def _reduce_precision(dtype: E, t: str, x: str, attrs: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.emitters import emit
 from cyxla.xla.cpu.fusion import fuse
+from cyxla.xla.cpu.horizontal import bundle_small
 from cyxla.xla.cpu.kernel import Step
 from cyxla.xla.cpu.lane_loops import lane_loop
 from cyxla.xla.cpu.nodes import CONTROL_FLOW, ConditionalNode, KernelNode, Node, Plan, WhileNode
@@ -40,7 +41,8 @@ def plan(computation: Computation) -> Plan:
         else:
             nodes.extend(KernelNode(step) for step in emit(group))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
-    return Plan(computation, overwriters_last(nodes), parameters, leaves(computation.root), reasons)
+    ordered = bundle_small(overwriters_last(nodes), reasons)
+    return Plan(computation, ordered, parameters, leaves(computation.root), reasons)
 
 
 def _while(ins: Instruction, reasons: list[str]) -> Node:

@@ -239,4 +239,139 @@ def loop(w):
         w.keep(w.entry.add("get-tuple-element", [both], {"index": k}, shape=shape), True)
 
 
-STEPS = [product, product, convolution, convolution, window, sort, take, loop]
+def scatter(w):
+    """Rows added to, or written over, at places that may be outside or come twice."""
+    x = w.pick(
+        lambda v: v.exact and v.shape.rank > 0 and v.shape.size > 0 and v.shape.dtype in (E.S32, E.U8, E.F32, E.S64)
+    )
+    if not x:
+        return
+    dtype, count = x.shape.dtype, int(w.rng.integers(1, 9))
+    indices = parameter(w, w.choice([E.S32, E.S64]), (count, 1))
+    updates = parameter(w, dtype, (count, *x.shape.dims[1:]))
+    attrs = {
+        "update_window_dims": tuple(range(1, x.shape.rank)),
+        "inserted_window_dims": (0,),
+        "scatter_dims_to_operand_dims": (0,),
+        "index_vector_dim": 1,
+    }
+    name = w.choice(["maximum", "minimum"] + ["add"] * dtype.is_integer)
+    body = w.reducer(name, dtype)
+    if w.rng.random() < 0.3:
+        body.root = body.parameters[1]
+    w.add("scatter", [x, indices, updates], attrs, called=[body])
+
+
+def choose(w):
+    """conditional, both branches of which work on the same array."""
+    x = w.pick(lambda v: v.exact and v.shape.dtype in (E.F32, E.S32, E.U16))
+    p = w.pick(lambda v: v.exact and v.shape.dtype is E.PRED and not v.shape.rank)
+    if not x:
+        return
+    p = p or literal(w, E.PRED, bool(w.rng.random() < 0.5))
+    branches = []
+    for name in ("negate", "abs"):
+        c = w.module.new_computation(f"branch_{len(w.module.computations)}")
+        y = c.add("parameter", attrs={"parameter_number": 0}, shape=x.shape)
+        name = "not" if x.shape.dtype is E.U16 else name
+        c.root = y if w.rng.random() < 0.2 else c.add(name, [y], shape=x.shape)
+        branches.append(c)
+    ins = w.entry.add("conditional", [p.ins, x.ins, x.ins], called=branches, shape=x.shape)
+    w.keep(ins, True)
+
+
+def extreme_place(w):
+    """Two results of one reduction: the largest number and where it is first."""
+    x = w.pick(lambda v: v.exact and v.shape.rank > 0 and v.shape.dtype in (E.F32, E.S32, E.F64))
+    if not x:
+        return
+    axis, dtype = int(w.rng.integers(x.shape.rank)), x.shape.dtype
+    places = w.add("iota", [], {"iota_dimension": axis}, declared=x.shape.with_dtype(E.S32))
+    c = w.module.new_computation(f"best_{len(w.module.computations)}")
+    types = (dtype, E.S32, dtype, E.S32)
+    a, i, b, j = (c.add("parameter", attrs={"parameter_number": n}, shape=Shape.array(t)) for n, t in enumerate(types))
+    one, truth = Shape.array(dtype), Shape.array(E.PRED)
+    wins = c.add("compare", [a, b], {"direction": "GT"}, shape=truth)
+    lost = c.add("compare", [a, a], {"direction": "NE"}, shape=truth)
+    wins = c.add("or", [wins, lost], shape=truth)
+    even = c.add("compare", [a, b], {"direction": "EQ"}, shape=truth)
+    first = c.add("compare", [i, j], {"direction": "LT"}, shape=truth)
+    takes = c.add("or", [wins, c.add("and", [even, first], shape=truth)], shape=truth)
+    value, place = c.add("select", [wins, a, b], shape=one), c.add("select", [takes, i, j], shape=Shape.array(E.S32))
+    c.root = c.add("tuple", [value, place], shape=Shape.tuple([one, place.shape]))
+    low = literal(w, dtype, -np.inf if dtype.is_float else -(2**31))
+    rest = [n for d, n in enumerate(x.shape.dims) if d != axis]
+    shapes = [x.shape.with_dims(rest), x.shape.with_dims(rest).with_dtype(E.S32)]
+    operands = [x.ins, places.ins, low.ins, literal(w, E.S32, 0).ins]
+    has_nan = dtype.is_float  # of two, which one comes first is up to the order
+    both = w.entry.add("reduce", operands, {"dimensions": (axis,)}, called=[c], shape=Shape.tuple(shapes))
+    for k, shape in enumerate(shapes[: 1 if has_nan else 2]):
+        w.keep(w.entry.add("get-tuple-element", [both], {"index": k}, shape=shape), True)
+
+
+def unpool(w):
+    """select-and-scatter of whole numbers."""
+    x = w.pick(lambda v: v.exact and 0 < v.shape.rank <= 3 and v.shape.size > 0 and v.shape.dtype in (E.S32, E.S64))
+    if not x:
+        return
+    dtype = x.shape.dtype
+    cut = tuple(
+        WindowDim(
+            int(w.rng.integers(1, min(n, 3) + 1)),
+            stride=int(w.choice([1, 2, 3])),
+            padding_low=int(w.rng.integers(0, 2)),
+            padding_high=int(w.rng.integers(0, 2)),
+        )
+        for n in x.shape.dims
+    )
+    sizes = [
+        (n + c.padding_low + c.padding_high - c.size) // c.stride + 1 for n, c in zip(x.shape.dims, cut, strict=True)
+    ]
+    source = parameter(w, dtype, sizes)
+    better = w.module.new_computation(f"better_{len(w.module.computations)}")
+    ab = [better.add("parameter", attrs={"parameter_number": n}, shape=Shape.array(dtype)) for n in range(2)]
+    better.root = better.add("compare", ab, {"direction": w.choice(["GE", "LE"])}, shape=Shape.array(E.PRED))
+    init = w.constant(Shape.array(dtype))
+    w.add("select-and-scatter", [x, source, init], {"window": cut}, called=[better, w.reducer("add", dtype)])
+
+
+def running(w):
+    """Totals along a dimension, or windows that are nearly as long."""
+    x = w.pick(
+        lambda v: v.exact and 0 < v.shape.rank <= 3 and v.shape.size > 0 and v.shape.dtype in (E.S32, E.S64, E.F32)
+    )
+    if not x:
+        return
+    axis, dtype = int(w.rng.integers(x.shape.rank)), x.shape.dtype
+    n = x.shape.dims[axis]
+    size = n if w.rng.random() < 0.5 else int(w.rng.integers(1, 41))
+    low = size - 1 if w.rng.random() < 0.5 else int(w.rng.integers(0, size))
+    cut = tuple(
+        WindowDim(size, padding_low=low, padding_high=size - 1 - low) if d == axis else WindowDim(1)
+        for d in range(x.shape.rank)
+    )
+    name = w.choice(["maximum", "minimum"] + ["add"] * dtype.is_integer)
+    lowest = (
+        {"maximum": -np.inf, "minimum": np.inf}
+        if dtype.is_float
+        else {"maximum": -(2 ** (dtype.bits - 1)), "minimum": 2 ** (dtype.bits - 1) - 1}
+    )
+    init = literal(w, dtype, lowest.get(name, 0))
+    w.add("reduce-window", [x, init], {"window": cut}, called=[w.reducer(name, dtype)])
+
+
+STEPS = [
+    product,
+    product,
+    convolution,
+    convolution,
+    window,
+    sort,
+    take,
+    loop,
+    scatter,
+    choose,
+    extreme_place,
+    unpool,
+    running,
+]

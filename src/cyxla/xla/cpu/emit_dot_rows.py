@@ -9,6 +9,7 @@ from cyxla.xla.cpu.sums import FUSED
 
 FEW_ROWS = 4
 COLUMNS = 16  # dot products of one unit of work
+TOGETHER = 4  # of them done at once: more of the right operand is on its way, and the left one is read once for all
 
 
 def runs_along_k(p: Product) -> bool:
@@ -29,7 +30,9 @@ class RowsOfDots:
     def kernel(self) -> Kernel:
         """The kernel; a unit of work is a few columns."""
         p, c, direct = self.p, CWriter(), self.output.is_direct
-        self._dot(c)
+        self._types(c)
+        self._dots(c, TOGETHER)
+        self._dots(c, 1)
         widths = dict.fromkeys((self.width, self.last))
         functions = {} if direct else {w: self.output.epilogue.function(c, w) for w in widths}
         units = p.batch * self.blocks
@@ -39,44 +42,53 @@ class RowsOfDots:
             with c.block(f"for (int64_t u = begin * {units} / {count}; u < end * {units} / {count}; ++u)"):
                 c.line(f"const int64_t batch = u / {self.blocks}, from = u % {self.blocks} * {self.width};")
                 c.line(f"const int64_t width = from + {self.width} <= {p.n} ? {self.width} : {self.last};")
+                apart = p.n if direct else self.width
                 if direct:
                     c.line(f"KERNEL_e *const to = out + batch * {p.m * p.n} + from;")
                 else:
                     c.line(f"{p.c_type} to[{p.m * self.width}] __attribute__((aligned(64)));")
-                with c.block(f"for (int64_t n = 0; n < width; ++n) for (int64_t m = 0; m < {p.m}; ++m)"):
-                    left = f"a + batch * {p.lhs[0]} + m * {p.lhs[1]}"
-                    right = f"b + batch * {p.rhs[0]} + (from + n) * {p.rhs[2]}"
-                    c.line(f"to[m * {p.n if direct else self.width} + n] = KERNEL_dot({left}, {right});")
+                with c.block(f"for (int64_t m = 0; m < {p.m}; ++m)"):
+                    c.line(f"const KERNEL_e *const left = a + batch * {p.lhs[0]} + m * {p.lhs[1]};")
+                    c.line(f"const KERNEL_e *const right = b + batch * {p.rhs[0]} + from * {p.rhs[2]};")
+                    c.line("int64_t n = 0;")
+                    for columns in (TOGETHER, 1):
+                        call = f"KERNEL_dots{columns}(left, right + n * {p.rhs[2]}, (KERNEL_e *)to + m * {apart} + n)"
+                        c.line(f"for (; n + {columns} <= width; n += {columns}) {call};")
                 for width, name in functions.items():
-                    c.line(f"if (width == {width}) {name}(bufs, batch * {p.m}, from, {p.m}, to, {self.width});")
+                    c.line(f"if (width == {width}) {name}(bufs, batch * {p.m}, from, {p.m}, to, {apart});")
             c.line("return CYX_OK;")
         return Kernel(c.text(), count, self.ns, 0, "dot")
 
-    def _dot(self, c: CWriter) -> None:
-        lanes, ctype = 64 // self.p.dtype.itemsize, self.p.c_type
+    def _types(self, c: CWriter) -> None:
+        ctype = self.p.c_type
         c.lines(FUSED.splitlines())
         c.line(f"typedef {ctype} KERNEL_v __attribute__((vector_size(64)));")
         c.line(f"typedef {ctype} KERNEL_u __attribute__((vector_size(64), aligned(1), may_alias));")
         c.line(f"typedef {ctype} KERNEL_e __attribute__((aligned(1), may_alias));")
-        with c.block(
-            f"static CYX_FUSED __attribute__((noinline)) {ctype} "
-            "KERNEL_dot(const KERNEL_e *restrict a, const KERNEL_e *restrict b)"
-        ):
+
+    def _dots(self, c: CWriter, columns: int) -> None:
+        """Some neighbouring elements of a row; each is added up in the same order, whatever is beside it."""
+        p, lanes = self.p, 64 // self.p.dtype.itemsize
+        arguments = "const KERNEL_e *restrict a, const KERNEL_e *restrict b, KERNEL_e *restrict to"
+        with c.block(f"static CYX_FUSED __attribute__((noinline)) void KERNEL_dots{columns}({arguments})"):
             c.line("CYX_FUSE")
-            c.line("KERNEL_v s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};")
+            c.line("KERNEL_v " + ", ".join(f"s{n}_{v} = {{0}}" for n in range(columns) for v in range(4)) + ";")
             c.line("int64_t k = 0;")
-            with c.block(f"for (; k + {4 * lanes} <= {self.p.k}; k += {4 * lanes})"):
-                for v in range(4):
-                    at = f"k + {v * lanes}"
-                    c.line(f"s{v} += *(const KERNEL_u *)(a + {at}) * *(const KERNEL_u *)(b + {at});")
-            with c.block(f"for (; k + {lanes} <= {self.p.k}; k += {lanes})"):
-                c.line("s0 += *(const KERNEL_u *)(a + k) * *(const KERNEL_u *)(b + k);")
-            c.line("s0 = (s0 + s1) + (s2 + s3);")
-            c.line(f"{ctype} t[{lanes}];")
-            c.line("__builtin_memcpy(t, &s0, 64);")
-            width = lanes // 2
-            while width:
-                c.line(f"for (int l = 0; l < {width}; ++l) t[l] += t[l + {width}];")
-                width //= 2
-            c.line(f"for (; k < {self.p.k}; ++k) t[0] += a[k] * b[k];")
-            c.line("return t[0];")
+            for vectors in (4, 1):
+                with c.block(f"for (; k + {vectors * lanes} <= {p.k}; k += {vectors * lanes})"):
+                    for v in range(vectors):
+                        c.line(f"const KERNEL_v a{v} = *(const KERNEL_u *)(a + k + {v * lanes});")
+                    for n in range(columns):
+                        for v in range(vectors):
+                            c.line(f"s{n}_{v} += a{v} * *(const KERNEL_u *)(b + k + {n * p.rhs[2] + v * lanes});")
+            c.line(f"{p.c_type} t[{columns}][{lanes}];")
+            for n in range(columns):
+                c.line(f"s{n}_0 = (s{n}_0 + s{n}_1) + (s{n}_2 + s{n}_3);")
+                c.line(f"__builtin_memcpy(t[{n}], &s{n}_0, 64);")
+            with c.block(f"for (int n = 0; n < {columns}; ++n)"):
+                width = lanes // 2
+                while width:
+                    c.line(f"for (int l = 0; l < {width}; ++l) t[n][l] += t[n][l + {width}];")
+                    width //= 2
+                c.line(f"for (int64_t i = k; i < {p.k}; ++i) t[n][0] += a[i] * b[i + n * {p.rhs[2]}];")
+                c.line("to[n] = t[n][0];")

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from cyxla.xla.cpu.c_writer import CWriter
-from cyxla.xla.cpu.emit_dot_product import CHAIN, Output, Product, tasks, tile_rows, vector_bytes
+from cyxla.xla.cpu.emit_dot_product import CHAIN, MOST_TASKS, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.sums import FUSED
 
@@ -105,10 +105,11 @@ class Tiled:
         self.links = max(1, -(-p.k // (STREAMED_CHAIN if self.streams else CHAIN)))
         self.link = -(-p.k // self.links)
         if self.streams:
-            self.span = max(1, STREAMED_COLUMNS // (self.width * self.itemsize))  # panels of a unit
+            most = STREAMED_COLUMNS // (self.width * self.itemsize)
+            self.span = max(1, min(most, self.panels // 4))  # panels of a unit
             self.groups = -(-self.panels // self.span)
             self.ranges, self.units = 1, max(1, p.batch * self.groups)
-            self.tasks = tasks(self.ns, self.units)
+            self.tasks = min(self.units, MOST_TASKS) if tasks(self.ns, self.units) > 1 else 1
         else:
             wanted = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
             self.ranges = self._ranges(wanted)
@@ -133,7 +134,7 @@ class Tiled:
 
     def _is_streamed(self) -> bool:
         p = self.p
-        large = p.k * p.n * self.itemsize >= STREAMED_BYTES
+        large = p.k * p.n * self.itemsize >= (STREAMED_BYTES if p.m > 1 else CACHED_BYTES)
         return not p.panel and p.m <= STREAMED_ROWS and p.rhs[2] == 1 and large and p.k > STREAMED_CHAIN
 
     def _packs_all(self) -> bool:
@@ -259,9 +260,10 @@ class Tiled:
             )
             with c.block(f"for (int64_t k = 0; k < {'count' if linked else p.k}; ++k)"):
                 self._fetch(c, tile.ahead)
-                if self.streams:
+                if self.streams:  # the same rows of the next panel, or rows to come
+                    due = self.width if self.span > 1 else 16 * tile.step
                     for line in range(-(-self.width * self.itemsize // 64)):
-                        c.line(f"__builtin_prefetch((const char *)(b + k * {tile.step} + {self.width}) + {line * 64});")
+                        c.line(f"__builtin_prefetch((const char *)(b + k * {tile.step} + {due}) + {line * 64});")
                 loads = [f"b{v} = *(const KERNEL_u *)(b + k * {tile.step} + {v * lanes})" for v in range(tile.vectors)]
                 c.line(f"const KERNEL_v {', '.join(loads)};")
                 for r in range(tile.rows):

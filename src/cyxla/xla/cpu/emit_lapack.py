@@ -451,9 +451,10 @@ def _geev(p: _Problem) -> None:
 
     def solve() -> None:
         values, sides = [p.room(n) for _ in range(count)], [p.room(n * n), p.room(n * n)]
-        work, real = p.room(n * _BLOCK), [p.room(2 * n, p.real)] if p.is_complex else []
+        length = 2 * n * (_BLOCK + 1) + (_BLOCK + 1) * _BLOCK  # for the back transformation of vectors, in blocks
+        work, real = p.room(length), [p.room(2 * n, p.real)] if p.is_complex else []
         modes = (p.choice("compute_left", "NV"), p.choice("compute_right", "NV"))
-        p.call("geev", *modes, n, a, n, *values, sides[0], n, sides[1], n, work, n * _BLOCK, *real, info)
+        p.call("geev", *modes, n, a, n, *values, sides[0], n, sides[1], n, work, length, *real, info)
         for k, part in enumerate(values):
             p.give(k, part)
         for k, side in enumerate(("compute_left", "compute_right")):

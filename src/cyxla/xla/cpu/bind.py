@@ -16,7 +16,7 @@ import numpy as np
 from cyxla.xla.cpu.bind_panels import pack
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes.specialise import Specialised, specialise
-from cyxla.xla.service.bound import resident
+from cyxla.xla.service.bound import own, resident
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.executable import CpuExecutable
@@ -27,24 +27,25 @@ COMPILE_ABOVE: Final = 1 << 31
 _LOOPS: Final = frozenset({"while", "conditional", "sort", "scatter", "reduce-window", "select-and-scatter"})
 
 
-def bind(whole: CpuExecutable, fixed: Mapping[int, Any]) -> CpuExecutable:
+def bind(whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any]) -> CpuExecutable:
     """Make the executable of what is left.
 
     Parameters
     ----------
     whole : CpuExecutable
         The program; it may have fixed arguments.
-    fixed : mapping of int to arrays
-        All that is to be fixed, by parameter of the module that `whole` runs: checked, nested as the parameters are,
-        and nobody else's.
+    before, new : mapping of int to arrays
+        What is fixed already and is nobody else's, and what the caller gives: by parameter of the module that `whole`
+        runs, checked, nested as the parameters are.
     """
+    fixed = {**before, **new}
     plan, made = _split(whole, fixed)
+    kept = {n: own(new[n]) if n in new else before[n] for n in plan.kept}
     if plan.is_trivial:
-        return whole.with_fixed({n: v if n in plan.kept else _nothing_of(v) for n, v in fixed.items()})
+        return whole.with_fixed({n: kept[n] if n in kept else _nothing_of(v) for n, v in fixed.items()})
     main = _compile(plan.main, whole.options)
-    first = len(plan.main.parameters) - len(plan.kept) - len(made)
-    values = [*(fixed[n] for n in plan.kept), *made]
-    return main.with_fixed(dict(enumerate(values, first)), given=whole.given)
+    first = len(plan.main.parameters) - len(kept) - len(made)
+    return main.with_fixed(dict(enumerate([*kept.values(), *made], first)), given=whole.given)
 
 
 def _split(whole: CpuExecutable, fixed: Mapping[int, Any]) -> tuple[Specialised, Sequence[Any]]:

@@ -153,10 +153,10 @@ class CpuExecutable(Program, Executable):
         behind products are folded into weights, so that results may differ in the last digits.
         """
         from cyxla.xla.cpu.bind import bind  # most programs have no fixed arguments
-        from cyxla.xla.service.bound import copies
+        from cyxla.xla.service.bound import checked
 
-        fixed = copies(arguments, self.names, self.inputs)
-        return bind(self, {**self._bound, **{self._free[k]: v for k, v in fixed.items()}}) if fixed else self
+        fixed = {self._free[k]: v for k, v in checked(arguments, self.names, self.inputs).items()}
+        return bind(self, self._bound, fixed) if fixed else self
 
     def with_fixed(self, fixed: Mapping[int, Any], given: HloModule | None = None) -> CpuExecutable:
         """Make the executable that lends these arrays to every call, for the same code.

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 ALIGNMENT: Final = 64  # bytes; vectors that cross a cache line cost twice
 
 
-def copies(given: Mapping[int | str, Any], names: Sequence[str], shapes: Sequence[Shape]) -> dict[int, Any]:
-    """Give the arguments that are to be fixed by number, checked and copied.
+def checked(given: Mapping[int | str, Any], names: Sequence[str], shapes: Sequence[Shape]) -> dict[int, Any]:
+    """Give the arguments that are to be fixed by number, as arrays of the types that the program declares.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def copies(given: Mapping[int | str, Any], names: Sequence[str], shapes: Sequenc
         There is no such argument, or it is there twice, or does not fit.
     """
     fixed = _numbered(given, names)
-    return {k: _copy(v, shapes[k], _where(k, names)) for k, v in fixed.items()}
+    return {k: _conform(v, shapes[k], _where(k, names)) for k, v in fixed.items()}
 
 
 def _where(number: int, names: Sequence[str]) -> str:
@@ -66,18 +66,24 @@ def _number(key: int | str, names: Sequence[str]) -> int:
     return number
 
 
-def _copy(value: Any, shape: Shape, where: str) -> Any:
+def _conform(value: Any, shape: Shape, where: str) -> Any:
     if shape.is_tuple:
         if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
             got, want = arguments.describe(value), len(shape.elements)
             raise InvalidArgumentError(f"{where}: got {got}, want a tuple of {want}")
         parts = zip(value, shape.elements, strict=True)
-        return tuple([_copy(v, s, f"{where}[{k}]") for k, (v, s) in enumerate(parts)])
+        return tuple([_conform(v, s, f"{where}[{k}]") for k, (v, s) in enumerate(parts)])
     if shape.dtype.numpy_dtype is None:
         return value  # a token
     dims = np.shape(value) if shape.is_dynamic else shape.dims
-    array = arguments.convert(value, shape.dtype.numpy_dtype, dims, where)
-    return resident(array)
+    return arguments.convert(value, shape.dtype.numpy_dtype, dims, where)
+
+
+def own(value: Any) -> Any:
+    """Copy an argument, so that it stays as it is."""
+    if isinstance(value, tuple):
+        return tuple([own(v) for v in value])
+    return resident(value) if isinstance(value, np.ndarray) else value
 
 
 def resident(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -98,10 +98,10 @@ class Executable(ABC):
         InvalidArgumentError
             There is no such argument, or it does not fit; the message names it.
         """
-        from cyxla.xla.service.bound import copies
+        from cyxla.xla.service.bound import checked, own
 
-        fixed = copies(arguments, self.names, self.inputs)
-        return BoundExecutable(self, fixed) if fixed else self
+        fixed = checked(arguments, self.names, self.inputs)
+        return BoundExecutable(self, {k: own(v) for k, v in fixed.items()}) if fixed else self
 
     @abstractmethod
     def hlo(self, stage: str = "optimized") -> str:

@@ -28,6 +28,8 @@ LONG_ROW = 40
 BLOCK = 768  # products of one block
 CHUNK = 112  # places of a chunk, at most
 ENTRIES = 2048  # of the table, at most
+FEW_CHUNKS = 2
+LINE_BYTES = 64  # of the caches
 UNITS = 8  # of work, at least, if the places are enough
 #: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 PLACES = {32: {1: 8, 2: 8, 3: 8, 4: 7}, 16: {1: 8, 2: 6}}
@@ -134,6 +136,8 @@ class _Tiled:
         self.ns = n.ns + epilogue.ns
         self.tasks = tasks(self.ns, self.units)
         self.step = n.panel or n.features  # elements from one row of weights to the next
+        # Weights that few places read come from far away: while tiles use a block, they ask for the one behind it.
+        self.ahead = n.panel == self.width and self.chunks <= FEW_CHUNKS and self.chunk > self.rows
 
     def _chunk(self) -> int:
         """Places of a chunk: whole tiles, about the same number in each."""
@@ -169,6 +173,7 @@ class _Tiled:
         depth = str(n.depth) if whole else "depth"
         arguments = "const KERNEL_e *const *at, const KERNEL_e *w, KERNEL_e *restrict s, int64_t taps, int add"
         arguments += "" if whole else ", int64_t from, int64_t depth"
+        arguments += ", const KERNEL_e *ahead" if self.ahead else ""
         with c.block(f"static CYX_FUSED __attribute__((noinline)) void KERNEL_tile{vectors}({arguments})"):
             c.line("CYX_FUSE")
             c.line("KERNEL_v " + ", ".join(f"c{at} = {{0}}" for at in places) + ";")
@@ -176,6 +181,8 @@ class _Tiled:
                 start = "" if whole else " + from"
                 c.line("const KERNEL_e " + ", ".join(f"*a{r} = at[{r}]{start}" for r in rows) + ";")
                 with c.block(f"for (int64_t k = 0; k < {depth}; ++k, w += {self.step})"):
+                    if self.ahead:
+                        c.line(f"__builtin_prefetch(ahead, 0, 2); ahead += {LINE_BYTES // n.dtype.itemsize};")
                     self._products(c, vectors)
             where = {
                 f"{r}_{v}": f"*(KERNEL_u *)(s + {r * self.width + v * lanes})" for r in rows for v in range(vectors)
@@ -271,7 +278,9 @@ class _Tiled:
     def _at_once(self, c: KernelWriter, panel: Panel, e: str) -> None:
         c.line(f"KERNEL_table(image{e}, 0, {self.n.taps}, at);")
         with c.block(f"for (int64_t r = 0; r < places; r += {self.rows})"):
-            c.line(f"KERNEL_tile{panel.vectors}(at + r, w, sums, {self.n.taps}, 0);")
+            rows = self.n.taps * self.n.depth
+            ahead = self._ahead("w", str(rows))
+            c.line(f"KERNEL_tile{panel.vectors}(at + r, w, sums, {self.n.taps}, 0{ahead});")
             self._finish(c, panel, "first + r", f"places - r < {self.rows} ? places - r : {self.rows}")
 
     def _in_blocks(self, c: KernelWriter, panel: Panel, e: str) -> None:
@@ -280,13 +289,20 @@ class _Tiled:
         with c.block(f"for (int64_t t = 0; t < {n.taps}; t += {b.taps})"):
             c.line(f"const int64_t taps = {n.taps} - t < {b.taps} ? {n.taps} - t : {b.taps};")
             c.line(f"KERNEL_table(image{e}, t, taps, at);")
-            call = f"KERNEL_tile{panel.vectors}(at + r, w + (t * {n.depth} + from) * {self.step}, "
-            call += f"sums + r * {self.width}, taps, t + from > 0"
+            block = f"w + (t * {n.depth} + from) * {self.step}"
+            call = f"KERNEL_tile{panel.vectors}(at + r, {block}, sums + r * {self.width}, taps, t + from > 0"
+            call += "" if whole else ", from, depth"
+            call += self._ahead(block, f"taps * {n.depth if whole else 'depth'}")
             with c.block(f"for (int64_t from = 0; from < {n.depth}; from += {b.depth})"):
                 if not whole:
                     c.line(f"const int64_t depth = {n.depth} - from < {b.depth} ? {n.depth} - from : {b.depth};")
-                c.line(f"for (int64_t r = 0; r < places; r += {self.rows}) {call}{'' if whole else ', from, depth'});")
+                c.line(f"for (int64_t r = 0; r < places; r += {self.rows}) {call});")
         self._finish(c, panel, "first", "places")
+
+    def _ahead(self, block: str, rows: str) -> str:
+        """What tile ``r`` asks for: a line a row of weights, tile after tile, from the end of its block on."""
+        lines = f"r / {self.rows} * {LINE_BYTES // self.n.dtype.itemsize}"
+        return f", {block} + {rows} * ({self.step} + {lines})" if self.ahead else ""
 
     def _finish(self, c: KernelWriter, panel: Panel, row: str, rows: str) -> None:
         after = self.epilogue.function(c, panel.vectors * self.lanes - panel.skip)

@@ -12,7 +12,7 @@ from differential import agree, flat
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla import hlo
-from cyxla.xla.cpu import cache, emit_module, lowering
+from cyxla.xla.cpu import cache, lowering, units
 from cyxla.xla.evaluator import TOKEN_VALUE
 
 PROGRAM = """HloModule m
@@ -180,7 +180,8 @@ def test_equal_kernels_are_compiled_once():
 
 
 def test_many_kernels_are_compiled_in_several_units(monkeypatch):
-    monkeypatch.setattr(emit_module, "SPLIT_ABOVE", 3)
+    monkeypatch.setattr(units, "ENOUGH", 300)
+    monkeypatch.setattr(units, "compilers", lambda: 8)
     lines = [
         f"  y{k} = f32[{k + 5}] iota(), iota_dimension=0\n  z{k} = f32[{k + 5}] sort(y{k}), dimensions={{0}}, to_apply=up"
         for k in range(8)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cyxla.xla.cpu import units
 from cyxla.xla.cpu.buffers import Buffers
-from cyxla.xla.cpu.build import MAX_JOBS
 from cyxla.xla.cpu.emit_control import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.nodes import Plan
@@ -14,8 +13,6 @@ from cyxla.xla.cpu.prelude import prelude
 from cyxla.xla.cpu.profile import Meter
 
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
-SPLIT_ABOVE = 40  # distinct kernels in one unit; above, several compilers share the work
-SPLIT_LENGTH = 64_000  # characters of kernels in one unit, likewise
 INLINE_UP_TO = 8  # distinct kernels; above, gcc is kept from copying kernels into the entry
 
 
@@ -65,9 +62,8 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     control = ControlWriter(buffers, lambda kernel: names[kernel.text], functions, seed, meter)
     entry = control.entry(plan)
     calls = "\n".join([*([meter.definitions] if meter else []), *control.parts, entry])
-    length = sum(len(text) for text in names)
-    pieces = min(max(-(-len(kernels) // SPLIT_ABOVE), -(-length // SPLIT_LENGTH)), MAX_JOBS, max(len(kernels), 1))
-    texts = _one_unit(kernels, calls) if pieces <= 1 else _many_units(kernels, calls, pieces)
+    count = units.worthwhile(len(calls) + sum(map(len, names)))
+    texts = _one_unit(kernels, calls) if count == 1 else _many_units(kernels, calls, count)
     return Source(tuple(texts), tuple(kernels.items()))
 
 
@@ -82,21 +78,28 @@ def _one_unit(kernels: dict[str, Kernel], calls: str) -> list[str]:
     return [_complete(body)]
 
 
-def _many_units(kernels: dict[str, Kernel], calls: str, pieces: int) -> list[str]:
-    """The entry in one unit, the kernels dealt out by the length of their text."""
+def _many_units(kernels: dict[str, Kernel], calls: str, count: int) -> list[str]:
+    """The entry in the first unit; kernels, and functions that can stand apart, where there is least to do."""
+    parts = [part for k, (name, kernel) in enumerate(kernels.items()) for part in _parts(k, name, kernel)]
+    first, *others = units.deal(len(calls), parts, count)
     prototypes = "".join(f"cyx_status {name}{SIGNATURE};\n" for name in kernels)
-    first = _complete("\n".join([DEFINITIONS + "CYX_LIBRARY\n" + prototypes, calls]))
-    piles: list[list[str]] = [[] for _ in range(pieces)]
-    sizes = [0] * pieces
-    for name in sorted(kernels, key=lambda n: -len(kernels[n].text)):  # stable: equal lengths stay in order
-        smallest = sizes.index(min(sizes))
-        piles[smallest].append(name)
-        sizes[smallest] += len(kernels[name].text)
-    return [first, *(_complete(_external(kernels, sorted(pile, key=lambda n: int(n[1:])))) for pile in piles if pile)]
+    head = DEFINITIONS + "CYX_LIBRARY\n" + prototypes
+    return [_complete("\n".join([head, *_texts(first), calls])), *(_complete("\n".join(_texts(o))) for o in others)]
 
 
-def _external(kernels: dict[str, Kernel], names: Sequence[str]) -> str:
-    return "\n".join(_definition(n, kernels[n]).replace(f"static cyx_status {n}(", f"cyx_status {n}(") for n in names)
+def _parts(number: int, name: str, kernel: Kernel) -> list[units.Part]:
+    return units.parts(number, name, _definition(name, kernel))
+
+
+def _texts(parts: list[units.Part]) -> list[str]:
+    """The texts of a unit; types that its parts share, once."""
+    whole = {part.order[0] for part in parts if part.order[1] == 0}  # these have their types with them
+    texts: dict[str, None] = {}
+    for part in parts:
+        if part.order[0] not in whole and part.types:
+            texts[part.types] = None
+        texts[part.text] = None
+    return list(texts)
 
 
 def _complete(body: str) -> str:

@@ -21,6 +21,7 @@ from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
 from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.attributes import WindowDim
 
 LEAST_DEPTH = 8  # with fewer input features the table costs more than it saves
 LONG_ROWS_DEPTH = 32  # and with fewer than these, where the places of a row are many
@@ -39,9 +40,16 @@ def fits(n: Sizes) -> bool:
     """Whether this form is for a convolution."""
     if n.panel:
         return True
+    if any(_farthest(w, n.space[d], n.input_dims[d + 1]) >= 1 << 31 for d, w in enumerate(n.window)):
+        return False  # its places are counted in 32 bits
     lanes = vector_bytes() // n.dtype.itemsize
     least = LONG_ROWS_DEPTH if n.space and n.space[-1] >= LONG_ROW and n.taps > 1 else LEAST_DEPTH
     return n.is_float and n.depth >= least and n.group_features >= lanes
+
+
+def _farthest(w: WindowDim, places: int, size: int) -> int:
+    """The largest number that a place along a dimension can have, outside the input, too."""
+    return max(places * w.stride + w.size * w.window_dilation + abs(w.padding_low), reach(w, size))
 
 
 @dataclass(frozen=True)

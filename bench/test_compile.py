@@ -1,7 +1,7 @@
 """Claim: a small function's first call takes at most 80 ms, 5 ms from the disk cache in a new process (imports aside).
 
-Found on disk by a new process, a large program is ready 30 ms after its text is given, imports included. The Python side
-of compiling GPT-2 small (1,749 instructions) takes at most 300 ms.
+Found on disk by a new process, a large program is ready 30 ms after its text is given, imports included. The Python
+side of compiling GPT-2 small (1,749 instructions) takes at most 300 ms.
 """
 
 import json

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from kernel_groups import build, check
 
+import cyxla
+
 RNG = np.random.default_rng(7)
 
 
@@ -200,3 +202,16 @@ def test_equal_work_gives_equal_text():
         for x, y in ("ab", "cd")
     )
     assert a.kernel.text == b.kernel.text
+
+
+def test_the_first_task_is_one_of_the_largest_box():
+    """The thread pool times it to see whether the others are worth waking."""
+    text = (
+        "HloModule m\nENTRY e { x = f32[500,1000] parameter(0) a = f32[1,1000] slice(x), slice={[0:1], [0:1000]} "
+        "b = f32[499,1000] slice(x), slice={[1:500], [0:1000]} c = f32[499,1000] tanh(b) "
+        "ROOT r = f32[500,1000] concatenate(a, c), dimensions={0} }"
+    )
+    source = cyxla.compile(text).c_source
+    kernel = source[source.index("if (begin < ") :]
+    first = kernel[: kernel.index("(bufs")].split()[-1]
+    assert "cyx_tanh" in source.split(f"static void {first}(")[1].split("return CYX_OK")[0].split("static void")[0]

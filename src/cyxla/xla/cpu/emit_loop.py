@@ -113,6 +113,7 @@ def _step(
     shell = Shell(reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.CACHE_BYTES and target is None)
     ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
     groups = [g for some in strips(found) for g in _without_tiles(some, shell)]
+    groups.sort(key=lambda g: -sum(b.size for b in g))  # a thread pool that times its first task shall see a usual one
     parts = [_part(group, shell, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
     kernel = assemble(parts, shell, "loop", note=describe(group))
     if target is None:

@@ -149,3 +149,18 @@ def test_bits_do_not_depend_on_tasks() -> None:
     np.testing.assert_array_equal(
         np.asarray(whole(a, b, zeros, ones))[:100], np.asarray(part(a[:100], b, zeros, ones[:100]))
     )
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128", "s32", "s8", "u64"])
+def test_plain_vectors(dtype: str) -> None:
+    """Sums along the contracted dimension, of other types than real floats."""
+    text = """HloModule m
+ENTRY e {{
+  x = {t}[2,9,150] parameter(0)
+  y = {t}[2,150] parameter(1)
+  z = {t}[2,9] parameter(2)
+  d = {t}[2,9] dot(x, y), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{1}}
+  a = {t}[2,9] add(d, z)
+  ROOT r = ({t}[2,9], {t}[2,9]) tuple(d, a)
+}}"""
+    agree(text.format(t=dtype), ulp=1 << 10, floor=64.0)

@@ -1,10 +1,16 @@
-"""dot of integers, predicates and complex numbers: a row of accumulators runs along the result's columns."""
+"""dot of integers, predicates and complex numbers.
+
+A row of accumulators runs along the result's columns; with few columns, and operands whose contracted dimension is the
+contiguous one, it runs along that and is folded at the end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cyxla.types import ElementType
 from cyxla.xla.cpu import cost, scalar, sums
+from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.fusion import Group
 from cyxla.xla.cpu.kernel import Kernel, Step
@@ -12,6 +18,7 @@ from cyxla.xla.cpu.own_kernel import KernelWriter, describe
 from cyxla.xla.hlo import Instruction
 
 CHAIN = 512  # more products than this are added up in parts
+LANES = 64  # products side by side, where sums run along the contracted dimension
 _MAC_NS = 0.1
 _COMPLEX_NS = 0.6
 
@@ -39,18 +46,22 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
     if not epilogue.is_empty:
         for _, _, row in pieces_of:
             epilogue.function(c, row.columns)
+    along = _runs_along_k(result, sizes, lhs, rhs)
     with c.kernel(units, tasks, describe("dot", ins.shape)):
         c.line(f"const int64_t at = u / {rows} * {lhs[0]} + u % {rows} * {lhs[1]}, bt = u / {rows} * {rhs[0]};")
         for first, pieces, row in pieces_of:
             with c.block(f"for (int64_t n = {first}; n < {first + pieces * row.columns}; n += {row.columns})"):
-                row.define(c)
-                with c.block(f"for (int64_t k = 0; k < {k}; ++k)"):
-                    x = scalar.load(types[0], f"p{left}[at + k * {lhs[2]}]")
-                    c.line(f"const {scalar.register_type(types[0])} x = {x};")
-                    row.add(c, "x", f"p{right} + bt + k * {rhs[1]} + n * {rhs[2]}", rhs[2])
-                    if k > CHAIN and result.is_complex:
-                        with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
-                            row.settle(c)
+                if along:
+                    _along_k(c, sums.PlainSums(LANES, result, *types), (left, right), k, rhs[2])
+                else:
+                    row.define(c)
+                    with c.block(f"for (int64_t k = 0; k < {k}; ++k)"):
+                        x = scalar.load(types[0], f"p{left}[at + k * {lhs[2]}]")
+                        c.line(f"const {scalar.register_type(types[0])} x = {x};")
+                        row.add(c, "x", f"p{right} + bt + k * {rhs[1]} + n * {rhs[2]}", rhs[2])
+                        if k > CHAIN and result.is_complex:
+                            with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
+                                row.settle(c)
                 if epilogue.is_empty:
                     row.store(c, f"r0 + u * {n} + n")
                     continue
@@ -58,3 +69,21 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
                 row.store(c, "sums")
                 c.line(f"{epilogue.function(c, row.columns)}(bufs, u, n, 1, sums, 0);")
     return epilogue.step(Kernel(c.text(), tasks, ns, 0, "dot"))
+
+
+def _runs_along_k(result: ElementType, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> bool:
+    """Whether each result is best computed along the contracted dimension."""
+    _, _, n, k = sizes
+    return n == 1 and k >= LANES and lhs[2] == rhs[1] == 1 and result is not ElementType.PRED
+
+
+def _along_k(c: CWriter, lanes: sums.PlainSums, operands: tuple[int, int], k: int, step: int) -> None:
+    """One result: products side by side, folded into the first accumulator in a fixed tree."""
+    left, right = operands
+    lanes.define(c)
+    whole = k // LANES * LANES
+    with c.block(f"for (int64_t k = 0; k < {whole}; k += {LANES})"):
+        lanes.add_pairs(c, f"p{left} + at + k", f"p{right} + bt + k + n * {step}")
+    if k > whole:
+        lanes.shortened(k - whole).add_pairs(c, f"p{left} + at + {whole}", f"p{right} + bt + {whole} + n * {step}")
+    lanes.fold(c)

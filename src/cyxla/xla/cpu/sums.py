@@ -133,6 +133,18 @@ class PlainSums:
     def _is_inexact(self) -> bool:
         return self.dtype.is_float or self.dtype.is_complex
 
+    def shortened(self, columns: int) -> PlainSums:
+        """The first `columns` of these accumulators."""
+        return PlainSums(columns, self.dtype, self.left, self.right)
+
+    def fold(self, c: CWriter) -> None:
+        """Add all accumulators up in the first one; their number is a power of two."""
+        width = self.columns // 2
+        while width:
+            for name in self._names:
+                c.line(f"for (int j = 0; j < {width}; ++j) {name}[j] += {name}[j + {width}];")
+            width //= 2
+
     def settle(self, c: CWriter) -> None:
         """Add to the totals; exact sums need none."""
         if self._is_inexact:

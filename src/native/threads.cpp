@@ -228,18 +228,23 @@ bool Pool::run_chunk(Pace &pace) noexcept {
   return true;
 }
 
+// Waking a thread costs as much as a small region. Where there are many tasks, see first what some of them take: each one
+// that the caller does says more about the rest, and the first may be the shortest.
 void Pool::drain_as_caller(int threads) noexcept {
   const cyx_ctx *ctx = region_.ctx;
   Pace pace(region_.longest);
-  int64_t rest = kNoTask;
-  if (region_.tasks >= int64_t{kChunksPerThread} * threads && sleepers_.load(std::memory_order_seq_cst)) {
-    // Waking a thread costs as much as a small region: see first what a task takes.
-    const int64_t start = clock_ns();
-    run_chunk(pace);
-    rest = (clock_ns() - start) * (region_.tasks - 1);
+  bool unsure = sleepers_.load(std::memory_order_seq_cst) != 0;
+  if (unsure && region_.tasks < int64_t{kChunksPerThread} * threads) {
+    wake();
+    unsure = false;
   }
-  if (rest > kWorthWaking) wake();
+  const int64_t start = unsure ? clock_ns() : 0;
   do {
+    const int64_t done = unsure ? std::min(next_.load(std::memory_order_relaxed), region_.tasks) : 0;
+    if (done && (clock_ns() - start) / done * (region_.tasks - done) > kWorthWaking) {
+      wake();
+      unsure = false;
+    }
     const cyx_status status = ctx->poll(ctx);
     if (status != CYX_OK) fail(-1, status);
   } while (run_chunk(pace));

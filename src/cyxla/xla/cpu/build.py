@@ -187,13 +187,24 @@ class Build:
             return self._whole(units[0])
         objects = [f"unit{k}.o" for k in range(len(units))]
         keys = [self.tools.object_key(unit) for unit in units] if cache is not None else []
-        missing = [k for k in range(len(units)) if cache is None or not _fetch(cache, keys[k], self.directory, k)]
+        missing = [k for k in range(len(units)) if cache is None or not self._fetch(cache, keys[k], k)]
         for group in _groups(missing, min(os.cpu_count() or 1, MAX_JOBS)):
             self._compile([(k, units[k]) for k in group])
         if cache is not None:
             for k in missing:
                 cache.put(keys[k], (self.directory / objects[k]).read_bytes())
         return self._link(objects)
+
+    def _fetch(self, cache: store.DiskCache, key: str, number: int) -> bool:
+        """Take an object from the cache, if it is there."""
+        entry = cache.get(key)
+        if entry is None:
+            return False
+        if number == 0 and self._waiting is not None:  # its assembler would write an empty object over this one
+            self._waiting.kill()
+            self._waiting = None
+        (self.directory / f"unit{number}.o").write_bytes(entry.image())
+        return True
 
     def _whole(self, unit: Unit) -> bytes:
         """Let the driver do everything at once."""
@@ -267,14 +278,6 @@ def _remove(directory: Path) -> None:
         for entry in os.scandir(directory):
             os.unlink(entry)
         directory.rmdir()
-
-
-def _fetch(cache: store.DiskCache, key: str, directory: Path, number: int) -> bool:
-    entry = cache.get(key)
-    if entry is None:
-        return False
-    (directory / f"unit{number}.o").write_bytes(entry.image())
-    return True
 
 
 def _report_slow(seconds: float, units: Sequence[Unit], each: Mapping[int, float]) -> None:

@@ -281,17 +281,23 @@ static inline CYX_ALWAYS float cyx_cosh_f32(float x) {
   return half + 0.25f / half;
 }
 
-/* A polynomial below 0.92, above 1 - e^-q(|x|) with q = -log(erfc). */
+/* a where the mask has ones, else b; of a conditional gcc would make two polynomials and then choose. */
+static inline CYX_ALWAYS float cyx_pick_f32(uint32_t mask, float a, float b) {
+  return cyx_from_bits_f32((cyx_bits_f32(a) & mask) | (cyx_bits_f32(b) & ~mask));
+}
+
+/* x + x P(x^2) below 1.1, above 1 - P(|x|)^8: one polynomial with coefficients chosen by lane. */
 static inline CYX_ALWAYS float cyx_erf_f32(float x) {
   float y = __builtin_fabsf(x);
-  float t = y * y;
-  float p = CYX_POLY7(CYX_FMA_F32, t, 0x1.06eba8p-3f, -0x1.81274p-2f, 0x1.ce2d64p-4f, -0x1.b80122p-6f,
-      0x1.544ad4p-8f, -0x1.a614d8p-11f, 0x1.4f993ep-14f);
-  float low = CYX_FMA_F32(y, p, y);
+  uint32_t low = -(uint32_t)(y < 1.1f);
   float u = y > 4.0f ? 4.0f : y;
-  float q = CYX_POLY7(CYX_FMA_F32, u, 0x1.9a57aap-13f, 0x1.20af5ap+0f, 0x1.463ccp-1f, 0x1.a9b424p-4f,
-      -0x1.6c2a3ep-6f, 0x1.8ee08ap-9f, -0x1.9ae672p-13f);
-  return __builtin_copysignf(y < 0.93f ? low : 1.0f - cyx_exp_mid_f32(-q), x);
+  float t = low ? y * y : u;
+  float p = CYX_POLY7(CYX_FMA_F32, t, cyx_pick_f32(low, 0x1.06eba8p-3f, 0x1.004686p+0f),
+      cyx_pick_f32(low, -0x1.812734p-2f, -0x1.2aebfap-3f), cyx_pick_f32(low, 0x1.ce2aa6p-4f, -0x1.ec09bep-5f),
+      cyx_pick_f32(low, -0x1.b7cdep-6f, -0x1.9826bcp-7f), cyx_pick_f32(low, 0x1.52ac26p-8f, 0x1.b71004p-7f),
+      cyx_pick_f32(low, -0x1.9a3ep-11f, -0x1.51dea8p-9f), cyx_pick_f32(low, 0x1.2f813p-14f, 0x1.4f52bep-13f));
+  float p2 = p * p, p4 = p2 * p2;
+  return __builtin_copysignf(low ? CYX_FMA_F32(y, p, y) : CYX_FMA_F32(-p4, p4, 1.0f), x);
 }
 
 /* ---- f32: logarithms ---- */

@@ -43,7 +43,7 @@ UNARY = {
     "tanh": ("tanhl(x)", 1.5),
     "sinh": ("sinhl(x)", 1.6),
     "cosh": ("coshl(x)", 1.5),
-    "erf": ("erfl(x)", 1.3),
+    "erf": ("erfl(x)", 1.7),
     "rsqrt": ("1 / sqrtl(x)", 1.5),
     "sqrt": ("sqrtl(x)", 0.5),
     "cbrt": ("cbrtl(x)", 1.0),

@@ -41,12 +41,18 @@ static inline uint16_t cyx_bf16_from_f32(float x) {
   return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? (u >> 16) | 0x40 : rounded);
 }
 
-static inline float cyx_round_bf16(float x) { return cyx_f32_from_bf16(cyx_bf16_from_f32(x)); }
+/* Of a number that is a bf16 already. */
+static inline uint16_t cyx_bf16_of_rounded(float x) { return (uint16_t)(cyx_bits_f32(x) >> 16); }
+
+static inline float cyx_round_bf16(float x) {
+  const uint32_t u = cyx_bits_f32(x), rounded = u + 0x7fff + ((u >> 16) & 1);
+  return cyx_from_bits_f32((x != x ? u | 0x00400000 : rounded) & 0xffff0000);
+}
 
 static inline float cyx_f32_from_f16(uint16_t h) {
-  const uint32_t sign = (uint32_t)(h & 0x8000) << 16, mag = h & 0x7fff;
-  const uint32_t finite = cyx_bits_f32(cyx_from_bits_f32(mag << 13) * 0x1p112f);
-  return cyx_from_bits_f32(sign | (mag >= 0x7c00 ? (mag << 13) | 0x7f800000 : finite));
+  const uint32_t u = (uint32_t)(int32_t)(int16_t)h << 13 & 0x8fffe000;
+  const uint32_t finite = cyx_bits_f32(cyx_from_bits_f32(u) * 0x1p112f);
+  return cyx_from_bits_f32(finite | ((u & 0x7fffffff) >= 0x0f800000 ? 0x7f800000u : 0u));
 }
 
 static inline uint16_t cyx_f16_from_f32(float x) {
@@ -58,7 +64,23 @@ static inline uint16_t cyx_f16_from_f32(float x) {
   return (uint16_t)(sign | (mag >= 0x47800000 ? large : finite));
 }
 
-static inline float cyx_round_f16(float x) { return cyx_f32_from_f16(cyx_f16_from_f32(x)); }
+/* Of a number that is a f16 already: nothing is left to round, and the code of infinity comes by itself. */
+static inline uint16_t cyx_f16_of_rounded(float x) {
+  const uint32_t u = cyx_bits_f32(x * 0x1p-112f);
+  return (uint16_t)((u >> 13 & 0x7fff) | (u >> 16 & 0x8000));
+}
+
+/* To the next f16 as adding 2^13 times the power of two in |x|, and taking it off again, leaves it. */
+static inline float cyx_round_f16(float x) {
+  const uint32_t u = cyx_bits_f32(x), mag = u & 0x7fffffff;
+  uint32_t unit = mag & 0x7f800000;
+  unit = unit > 0x38800000 ? unit : 0x38800000;
+  unit = unit < 0x47800000 ? unit : 0x47800000;
+  const float lift = cyx_from_bits_f32(unit + 0x06800000);
+  const float r = (cyx_from_bits_f32(mag) + lift) - lift;
+  const uint32_t v = cyx_bits_f32(r >= 0x1p16f ? __builtin_inff() : r);
+  return cyx_from_bits_f32((v & 0x7fffe000) | (u & 0x80000000));
+}
 
 /* Narrow floats of `m` mantissa bits and exponent bias `bias`, decoded from their magnitude code. */
 static inline float cyx_small_decode(uint32_t mag, int m, int bias) {

@@ -50,6 +50,8 @@ def load(dtype: E, place: str) -> str:
 
 def store(dtype: E, value: str) -> str:
     """From register to memory; integers below a byte leave their unused bits zero."""
+    if dtype in (E.F16, E.BF16):
+        return f"cyx_{dtype}_of_rounded({value})"
     if is_narrow(dtype):
         return f"cyx_{dtype}_from_f32({value})"
     return f"({storage_type(dtype)})({value} & {2**dtype.bits - 1})" if dtype.bits < 8 else value

@@ -59,13 +59,13 @@ CASES = {
 REGISTER = {128: "%xmm", 256: "%ymm", 512: "%zmm"}
 
 
-def assembly(text: str) -> str:
-    """What the C compiler makes of a program, all units."""
+def assembly(text: str) -> list[str]:
+    """What the C compiler makes of each unit of a program."""
     tools, options, module = toolchain.require(), CompileOptions(), cyxla.hlo.parse_module(text)
     _, _, source = lowering.emit(lowering.run_passes(module, options, Dump(module)), options)
     command = [*tools.compiler.command, *tools.flags(), "-x", "c", "-S", "-o", "-", "-"]
     run = partial(subprocess.run, command, capture_output=True, text=True, check=True)
-    return "\n".join(run(input=unit).stdout for unit in source.units)
+    return [run(input=unit).stdout for unit in source.units]
 
 
 def innermost_loops(text: str) -> list[str]:
@@ -91,8 +91,8 @@ def test_hot_loops_use_vectors(name):
     if tools.isa not in ("x86-64-v3", "x86-64-v4"):
         pytest.skip(f"what {tools.isa} calls its instructions is not in the table")
     computations, lines, mnemonics = CASES[name]
-    text = assembly(f"HloModule m\n{computations}ENTRY e {{ {lines} }}")
-    loops = innermost_loops(text)
+    units = assembly(f"HloModule m\n{computations}ENTRY e {{ {lines} }}")
+    loops = [loop for unit in units for loop in innermost_loops(unit)]
     assert any(has_vectors(loop, mnemonics, REGISTER[tools.vector_bits]) for loop in loops), f"{len(loops)} loops"
 
 

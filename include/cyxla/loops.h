@@ -32,6 +32,11 @@ static inline __attribute__((always_inline)) void cyx_stream(void *to, const voi
 /* Order streaming stores before whatever tells others that they are done. */
 static inline void cyx_stream_end(void) { __sync_synchronize(); }
 
+/* Ask for memory that is wanted soon: a hint, so that any address will do. */
+static inline __attribute__((always_inline)) void cyx_ahead(const char *from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 3);
+}
+
 /* Back from the order-preserving integers of cyx_total_f32 and cyx_total_f64. */
 static inline float cyx_from_total_f32(int32_t k) { return cyx_from_bits_f32((uint32_t)k ^ ((uint32_t)(k >> 31) >> 1)); }
 

@@ -10,6 +10,8 @@ import pytest
 from kernel_groups import build
 from kernel_groups import check as compare
 
+from cyxla.xla.cpu import cost, row_ahead
+
 check = partial(compare, near=1.0)
 RNG = np.random.default_rng(5)
 NUMPY = {
@@ -111,6 +113,42 @@ def test_bits_do_not_depend_on_the_processor(name):
     args, text = arguments(name, 30, 1000), program(name, 30, 1000)
     for a, b in zip(build(text)(*args), build(text, "-march=x86-64-v2")(*args), strict=True):
         assert a.tobytes() == b.tobytes()
+
+
+LARGE = ["softmax and its largest", "layer norm", "gradient of softmax", "root mean square of a sum", "sines of rows"]
+
+
+@pytest.mark.parametrize("dims", [(9, 40), (5, 512), (5, 1000), (4, 1024), (7, 5003), (3, 8192)])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, dims, monkeypatch):
+    args, text = arguments(name, *dims), program(name, *dims)
+    near = build(text)
+    monkeypatch.setattr(row_ahead, "_FAR_BYTES", 0)
+    monkeypatch.setattr(cost, "CACHE_BYTES", 0)
+    far = build(text)
+    assert "cyx_ahead(" in far.text
+    assert "cyx_ahead(" not in near.text
+    assert ("cyx_stream(" in far.text) == (dims[1] >= 256)
+    for a, b in zip(near(*args), far(*args), strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+def test_rows_read_backwards_are_asked_for_ahead(monkeypatch):
+    monkeypatch.setattr(row_ahead, "_FAR_BYTES", 0)
+    text = program("gradient of softmax", 6, 700)
+    text = text.replace("m = f32[6,700] multiply(p, w)", "m = f32[6,700] multiply(p, v)")
+    text = text.replace("\n z = ", "\n v = f32[6,700] reverse(w), dimensions={1}\n z = ", 1)
+    assert "reverse" in text
+    compiled = check(text, *arguments("gradient of softmax", 6, 700), ulp=256)
+    assert "- c - " in compiled.text or "- q - " in compiled.text
+
+
+@pytest.mark.parametrize(
+    "trip, runs",
+    [(40, (40, 1, 0)), (512, (512, 1, 0)), (1024, (256, 4, 0)), (768, (256, 3, 0)), (960, (192, 5, 0)), (1000, (256, 3, 232))],
+)  # fmt: skip
+def test_runs(trip, runs):
+    assert row_ahead.Runs.of(trip) == row_ahead.Runs(*runs)
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, -np.nan])

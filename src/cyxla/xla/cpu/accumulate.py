@@ -12,7 +12,7 @@ from cyxla.xla.cpu import scalar
 
 @dataclass(frozen=True)
 class Accumulator:
-    """One or two C variables that take in elements in any order.
+    """One to three C variables that take in elements in any order.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Accumulator:
 
 
 _SIGN = {"add": "+", "multiply": "*"}
-_INFINITY = {"f32": 0x7F800000, "f64": 0x7FF0000000000000}
+_INFINITY = {"f32": ("0x7f800000", "0xff800000u"), "f64": ("0x7ff0000000000000ll", "0xfff0000000000000ull")}  # and -inf
 
 
 def accumulator(opcode: str, dtype: ElementType) -> Accumulator | None:
@@ -102,23 +102,31 @@ def _float(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator:
 
 
 def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator | None:
-    """Both ends in the total order of the bits: integers, which vectorise; a NaN shows at one of the ends."""
+    """The ends of the bits: the highest and the lowest as signed integers, and the highest as unsigned ones.
+
+    Integers, which vectorise, and one operation each. Floats with the same sign are ordered as their bits are, those
+    below zero the other way round. A NaN shows at one of the two upper ends.
+    """
     if opcode not in ("maximum", "minimum"):
         return None
     t = str(kept)
-    c_type, suffix = ("int64_t", "ll") if t == "f64" else ("int32_t", "")
-    infinity = f"{_INFINITY[t]:#x}{suffix}"
+    signed, unsigned = ("int64_t", "uint64_t") if t == "f64" else ("int32_t", "uint32_t")
+    infinity, minus = _INFINITY[t]
+    start = minus if opcode == "maximum" else infinity
 
     def update(v: list[str], x: str) -> list[str]:
-        key = f"cyx_total_{t}({x})"
-        return [f"{v[0]} > {key} ? {v[0]} : {key}", f"{v[1]} < {key} ? {v[1]} : {key}"]
+        bits = f"cyx_bits_{t}({x})"
+        lines = [f"{v[0]} > {{0}} ? {v[0]} : {{0}}", f"{v[1]} < {{0}} ? {v[1]} : {{0}}"]
+        return [*(line.format(f"({signed}){bits}") for line in lines), f"{v[2]} > {bits} ? {v[2]} : {bits}"]
 
     def total(v: list[str]) -> str:
-        best = v[0] if opcode == "maximum" else v[1]
+        inside = f"{v[0]} >= 0 ? {v[0]} : {v[1]}" if opcode == "maximum" else f"({signed}){v[2]} < 0 ? {v[2]} : {v[1]}"
         nan = '__builtin_nan("")' if t == "f64" else '__builtin_nanf("")'
-        return f"(({v[0]} > {infinity}) | ({v[1]} < -{infinity} - 1)) ? {nan} : cyx_from_total_{t}({best})"
+        found = f"cyx_from_bits_{t}({inside})"
+        return f"(({v[0]} > {infinity}) | ({v[2]} > {minus})) ? {nan} : {found}"
 
-    return Accumulator(opcode, dtype, kept, ((c_type, f"-{infinity} - 1"), (c_type, infinity)), update, total)
+    variables = ((signed, f"({signed}){start}"), (signed, f"({signed}){start}"), (unsigned, start))
+    return Accumulator(opcode, dtype, kept, variables, update, total)
 
 
 def _first(variables: list[str]) -> str:

@@ -12,6 +12,7 @@ from cyxla.xla.cpu.index_map import Atom
 from cyxla.xla.cpu.loops import WHOLE, Blocks, Shell, close, open_levels
 from cyxla.xla.cpu.lower import Body, Node
 from cyxla.xla.cpu.nest import BASE, BLOCKS, INNER, Level, Nest, reachable
+from cyxla.xla.cpu.row_ahead import Ahead, Runs, busiest
 
 MAX_UNROLLED = 12  # simple operations of a loop that is unrolled over all lanes
 _VECTORS = 16  # as many at most hold all lanes; unrolling by the lanes themselves would come before vectorising
@@ -92,17 +93,24 @@ class _Writer:
         self.place = f"{BASE} + {INNER}" if self.trip > WHOLE else INNER
         self.buffers = {node: self.names.name("w") for node in passes.kept_from if node not in passes.hosts}
         self.results = {n: self.names.name("x") for p in passes.passes for n in p.sums}
-        self.slots: set[int] = set()
+        self.loads: dict[Node, None] = {}
+        self.ahead: Ahead | None = None
+        self.busiest = 0  # the pass that asks for the next row
 
     def write(self, tasks: int) -> tuple[str, int]:
         passes, lead = self.passes, [a for a, _ in self.passes.kept]
         nests = [self._nest(p, one) for p, one in enumerate(passes.passes)]
+        if lead and len(nests) > 1:
+            self.ahead = Ahead.of(self.loads, self.shell.reads.values, lead[-1], passes.inner)
+            self.busiest = busiest(
+                [p.roots() for p in passes.passes], [self._known(p) for p in range(len(nests))], nests
+            )
         bodies = [self._pass(p, one, nest) for (p, one), nest in zip(enumerate(passes.passes), nests, strict=True)]
         last = self._last([*lead, _PASS])
         writer = CWriter()
         with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
             written = [s.slot for p in passes.passes for s in p.stores] + [s.slot for s in passes.by_row]
-            self.shell.pointers(writer, sorted(self.slots), written)
+            self.shell.pointers(writer, sorted({n.data[0] for n in self.loads}), written)
             for node, name in self.buffers.items():
                 writer.line(f"{scalar.register_type(node.dtype)} {name}[{self.trip}] __attribute__((aligned(64)));")
             for nest in (*nests, last):
@@ -113,7 +121,7 @@ class _Writer:
                 writer.lines(body.written)
             writer.lines(last.writers[-1].written)
             close(writer, opened)
-            if self._is_streamed():
+            if self.streams():
                 writer.line("cyx_stream_end();")
         return writer.text(), units
 
@@ -122,12 +130,16 @@ class _Writer:
         lead: list[Level] = [*(a for a, _ in self.passes.kept), _PASS]
         nest = Nest(self.passes.body, [*lead, *([BLOCKS] if self.trip > WHOLE else []), self.inner], self.names)
         self._prepare(nest, len(lead))
-        known = {n for n, p in self.passes.kept_from.items() if p < number}
+        known = self._known(number)
         for node in known:
             nest.set_given(node, self.kept(node, nest), nest.depth)
         roots = [*one.roots(), *(s.init for s in one.sums.values())]
         self._write(nest, roots, one.stores, known)
         return nest
+
+    def _known(self, number: int) -> set[Node]:
+        """What earlier passes keep."""
+        return {n for n, p in self.passes.kept_from.items() if p < number}
 
     def kept(self, node: Node, nest: Nest) -> str:
         """Where the element of a kept value lies."""
@@ -151,7 +163,7 @@ class _Writer:
 
     def _write(self, nest: Nest, roots: list[Node], stores: list[Store], known: set[Node]) -> None:
         nodes = reachable(roots, [s.form for s in stores], known)[0]
-        self.slots |= {n.data[0] for n in nodes if n.kind == "load" and n not in known}
+        self.loads |= dict.fromkeys(n for n in nodes if n.kind == "load" and n not in known)
         nest.write(nodes)
 
     # ------------------------------------------------------------------------------------------------ passes
@@ -192,7 +204,8 @@ class _Writer:
         joined = acc.join(nest.text(s.init), total)
         writer.line(f"const {scalar.register_type(acc.dtype)} {self.results[number]} = {joined};")
 
-    def _is_streamed(self) -> bool:
+    def streams(self) -> bool:
+        """Whether results go past the caches."""
         stores = [s for p in self.passes.passes for s in p.stores]
         contiguous = all(s.form.coefficient(self.inner) == 1 for s in stores)
         return self.shell.streamed and not self.passes.hosts and bool(stores) and contiguous and self.trip >= 256
@@ -230,8 +243,9 @@ class _Loop:
         for node, p in self.owner.passes.kept_from.items():
             if p == self.number:
                 lines.append(f"{self.owner.kept(node, nest)} = {nest.text(node)};")
+        cut = self._cut(trip)
         for s in self.one.stores:
-            lines.append(self._store(s, writer, after, trip))
+            lines.append(f"s{s.slot}[j] = {self._value(s)};" if cut.streams else self._store(s, writer, after, trip))
         updates: list[str] = []
         for n, total in self.one.sums.items():
             where = self._where(total)
@@ -245,7 +259,7 @@ class _Loop:
                 where = buffer
             self._take(total.acc, self.names[n], where, after, trip)
         if lines or updates:
-            self._fill(writer, [*nest.writers[-1].written, *lines], updates, trip)
+            self._fill(writer, [*nest.writers[-1].written, *lines], updates, trip, cut)
         writer.lines(after.written)
 
     def _lanes(self) -> int:
@@ -269,7 +283,8 @@ class _Loop:
         for n, total in self.one.sums.items():
             names = [f"{name}[j]" for name in self.names[n]]
             lines += _updates(total.acc, names, nest.text(total.element))
-        write_lanes(writer, lines, trip, lanes)
+        ahead = self.owner.ahead.lines(nest, "q", lanes) if self._asks() and self.owner.ahead is not None else []
+        write_lanes(writer, lines, trip, lanes, ahead)
         writer.lines(after.written)
 
     def _where(self, s: Sum) -> str | None:
@@ -293,26 +308,73 @@ class _Loop:
         with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
             writer.lines(_updates(acc, names, f"{where}[k]"))
 
+    def _value(self, s: Store) -> str:
+        return scalar.store(s.dtype, self.nest.text(s.node))
+
     def _store(self, s: Store, writer: CWriter, after: CWriter, trip: int) -> str:
-        value = scalar.store(s.dtype, self.nest.text(s.node))
-        if not self.owner._is_streamed():
+        value = self._value(s)
+        if not self.owner.streams():
             return f"r{s.slot}[{self.nest.form(s.form)}] = {value};"
         writer.line(f"{scalar.storage_type(s.dtype)} s{s.slot}[{trip}] __attribute__((aligned(64)));")
         after.line(f"cyx_stream(&r{s.slot}[{self.nest.block_start(s.form)}], s{s.slot}, sizeof s{s.slot});")
         return f"s{s.slot}[k] = {value};"
 
-    def _fill(self, writer: CWriter, lines: list[str], updates: list[str], trip: int) -> None:
-        rare = self.nest.rare
+    # ------------------------------------------------------------------------------------------------ runs
+    def _asks(self) -> bool:
+        return self.owner.ahead is not None and self.number == self.owner.busiest
+
+    def _cut(self, trip: int) -> _Cut:
+        """How to cut the loop: in runs if it asks for memory ahead, or if its results go past the caches."""
+        streams = self.owner.streams() and bool(self.one.stores)
+        if not streams and not self._asks():
+            return _Cut(None)
+        runs = Runs.of(trip)
+        sizes = [s.dtype.itemsize for s in self.one.stores]  # runs of whole cache lines, or the row as one
+        return _Cut(runs, streams and not any(n * size % 64 for n in (self.owner.trip, runs.length) for size in sizes))
+
+    def _fill(self, writer: CWriter, lines: list[str], updates: list[str], trip: int, cut: _Cut) -> None:
+        if cut.runs is None:
+            self._run(writer, lines, updates, ("k", trip))
+            return
+        runs = cut.runs
+        whole = runs.length * runs.count
+        with writer.block(f"for (int c = 0; c < {whole}; c += {runs.length})"):
+            self._run_of(writer, lines, updates, runs.length, cut)
+        if runs.tail:
+            with writer.block(""):
+                writer.line(f"const int c = {whole};")
+                self._run_of(writer, lines, updates, runs.tail, cut)
+
+    def _run_of(self, writer: CWriter, lines: list[str], updates: list[str], count: int, cut: _Cut) -> None:
+        """One run, from the element `c` of the loop on."""
+        if self._asks() and self.owner.ahead is not None:
+            writer.lines(self.owner.ahead.lines(self.nest, "c", count))
+        for s in self.one.stores if cut.streams else ():
+            writer.line(f"{scalar.storage_type(s.dtype)} s{s.slot}[{count}] __attribute__((aligned(64)));")
+        self._run(writer, ["const int k = c + j;", *lines], updates, ("j", count))
+        for s in self.one.stores if cut.streams else ():
+            writer.line(f"cyx_stream(&r{s.slot}[{self.nest.block_start(s.form)} + c], s{s.slot}, sizeof s{s.slot});")
+
+    def _run(self, writer: CWriter, lines: list[str], updates: list[str], loop: tuple[str, int]) -> None:
+        rare, (counter, count) = self.nest.rare, loop
         if rare:
             writer.line("uint32_t rare = 0;")
         writer.line("#pragma GCC ivdep")
-        with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+        with writer.block(f"for (int {counter} = 0; {counter} < {count}; ++{counter})"):
             writer.lines([*lines, *updates])
             if rare:
                 writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in rare)};")
         if rare:
-            with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
+            with writer.block(f"if (rare) for (int {counter} = 0; {counter} < {count}; ++{counter})"):
                 writer.lines([self.nest.patched(line) for line in lines])
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A loop in runs or, with None, in one; and whether each run streams its results on its own."""
+
+    runs: Runs | None
+    streams: bool = False
 
 
 def effort(nest: Nest, roots: list[Node]) -> int:
@@ -321,11 +383,12 @@ def effort(nest: Nest, roots: list[Node]) -> int:
     return sum(cost.flops(n.data) if n.kind == "apply" else 1000 for n in nodes if n.kind in ("apply", "map", "call"))
 
 
-def write_lanes(writer: CWriter, lines: list[str], trip: int, lanes: int) -> None:
-    """A loop of `trip` turns of k, of which lane ``j`` takes every one of so many."""
+def write_lanes(writer: CWriter, lines: list[str], trip: int, lanes: int, ahead: list[str] | None = None) -> None:
+    """A loop of `trip` turns of k, of which lane ``j`` takes every one of so many; `ahead` comes before each round."""
     whole = trip - trip % lanes
     if whole:
         with writer.block(f"for (int q = 0; q < {whole}; q += {lanes})"):
+            writer.lines(ahead or [])
             writer.line(f"#pragma GCC unroll {_VECTORS}")
             writer.line("#pragma GCC ivdep")
             with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):

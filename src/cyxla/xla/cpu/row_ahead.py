@@ -1,0 +1,93 @@
+"""What row groups ask of memory ahead of time: the next row, while the passes over this one compute.
+
+A row is read from memory in its first pass alone; without this, memory would be idle in all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from cyxla.xla.cpu import cost
+from cyxla.xla.cpu.index_map import Atom
+from cyxla.xla.cpu.kernel import Value
+from cyxla.xla.cpu.lower import Node
+from cyxla.xla.cpu.nest import Nest, reachable
+
+_FAR_BYTES = 1 << 19  # smaller arrays stay in the second cache
+_NEAR_BYTES = 1 << 17  # more than that of a row would push out what was asked for first
+_RUN = 256  # elements of a loop between two requests: all of a row at once, and the queue to memory overflows
+_LONGEST_RUN = 512
+_LINE = 64
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A loop cut into runs: `count` of the same length, and a shorter one."""
+
+    length: int
+    count: int
+    tail: int
+
+    @staticmethod
+    def of(trip: int) -> Runs:
+        """Runs that leave no rest, if possible: the body of the loop would be there twice."""
+        if trip <= _LONGEST_RUN:
+            return Runs(trip, 1, 0)
+        fitting = [n for n in range(64, _LONGEST_RUN + 1, 64) if trip % n == 0]
+        length = min(fitting, key=lambda n: (abs(n - _RUN), n), default=_RUN)
+        return Runs(length, trip // length, trip % length)
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Loads whose next row is asked for in one of the passes.
+
+    Attributes
+    ----------
+    loads : tuple of Node
+        What to read.
+    row : Atom
+        The loop over rows.
+    """
+
+    loads: tuple[Node, ...]
+    row: Atom
+
+    @staticmethod
+    def of(loads: Collection[Node], arrays: Sequence[Value], row: Atom, inner: tuple[Atom, int]) -> Ahead | None:
+        """Those of some loads that come from far away; None if nothing does, or too much."""
+        atom, trip = inner
+        far = {
+            (n.data[0], n.data[1]): n
+            for n in loads
+            if n.data[1].coefficient(atom) in (1, -1)
+            and n.data[1].coefficient(row)
+            and arrays[n.data[0]].shape.nbytes > _FAR_BYTES
+        }
+        near = sum(n.dtype.itemsize * trip for n in far.values()) <= _NEAR_BYTES
+        return Ahead(tuple(far.values()), row) if far and near else None
+
+    def lines(self, nest: Nest, first: str, count: int) -> list[str]:
+        """Ask for as much of the next row as the innermost loop reads from `first` on."""
+        found = []
+        for node in self.loads:
+            slot, form = node.data
+            width, step = node.dtype.itemsize, form.coefficient(nest.inner)
+            start = f"{nest.block_start(form)} + ({form.coefficient(self.row)}ll)"
+            start += f" + {first}" if step == 1 else f" - {first} - {count - 1}"
+            found.append(
+                f"cyx_ahead((const char *)p{slot} + {width} * ({start}), {-(-count * width // _LINE) * _LINE});"
+            )
+        return found
+
+
+def busiest(passes: Sequence[Sequence[Node]], known: Sequence[Collection[Node]], nests: Sequence[Nest]) -> int:
+    """The pass after the first one that computes most, given the roots of each and what it knows from others."""
+
+    def work(p: int) -> int:
+        nodes = [n for n in reachable(passes[p], (), known[p])[0] if n not in known[p] and n.kind in ("apply", "map")]
+        inside = [n for n in nodes if nests[p].depth_of(n) == nests[p].depth]
+        return sum(cost.flops(n.data) if n.kind == "apply" else 1000 for n in inside)
+
+    return max(range(1, len(passes)), key=lambda p: (work(p), p))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from cyxla.types import ElementType
 from cyxla.xla.cpu import cost, scalar, sums
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.emit_dot_integer import integer_dot, runs_in_tiles
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.fusion import Group
 from cyxla.xla.cpu.kernel import Kernel, Step
@@ -32,6 +33,8 @@ def check_plain(ins: Instruction) -> str | None:
 def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
     """The step for given sizes of batch, rows, columns, sum, and strides (see `emit_dot_product.Product`)."""
     ins = group.root
+    if runs_in_tiles(ins.shape.dtype, sizes):
+        return integer_dot(group, sizes, lhs, rhs)
     batch, m, n, k = sizes
     epilogue = Epilogue(group, n)
     types = [o.shape.dtype for o in ins.operands]

@@ -208,10 +208,18 @@ static inline CYX_ALWAYS float cyx_exp_reduce_f32(float x, float n) {
   return CYX_FMA_F32(n, -0x1.7f7d1cp-20f, CYX_FMA_F32(n, -0x1.62e4p-1f, x));
 }
 
+/* Between a bound below zero and one above; a NaN stays. In integers, which gcc knows the larger of in one instruction:
+ * moved so that each kind of NaN lies just past the wrap, where it counts as small for its own bound.
+ */
+static inline CYX_ALWAYS float cyx_within_f32(float x, float low, float high) {
+  const uint32_t moved = cyx_bits_f32(x) + 0x7fffffu, lowest = cyx_bits_f32(low) + 0x7fffffu;
+  const int32_t raised = (int32_t)(moved < lowest ? moved : lowest), highest = (int32_t)(cyx_bits_f32(high) + 0x7fffffu);
+  return cyx_from_bits_f32((uint32_t)(raised < highest ? raised : highest) - 0x7fffffu);
+}
+
 /* e^x 2^k for small k; the power of two is applied in halves, so that denormal results round once. */
 static inline CYX_ALWAYS float cyx_exp_scaled_f32(float x, int32_t k) {
-  float y = x < -104.0f ? -104.0f : x;
-  y = y > 90.0f ? 90.0f : y;
+  float y = cyx_within_f32(x, -104.0f, 90.0f);
   float z = CYX_FMA_F32(y, 0x1.715476p+0f, CYX_MAGIC_F32);
   float r = cyx_exp_reduce_f32(y, z - CYX_MAGIC_F32);
   float e = 1.0f + CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
@@ -232,8 +240,7 @@ static inline CYX_ALWAYS float cyx_exponential_f32(float x) { return cyx_exp_sca
 
 /* 2^n (e^r - 1) + (2^n - 1), with one power of two held back against overflow. */
 static inline CYX_ALWAYS float cyx_exponential_minus_one_f32(float x) {
-  float y = x < -20.0f ? -20.0f : x;
-  y = y > 89.0f ? 89.0f : y;
+  float y = cyx_within_f32(x, -20.0f, 89.0f);
   float z = CYX_FMA_F32(y, 0x1.715476p+0f, CYX_MAGIC_F32);
   float r = cyx_exp_reduce_f32(y, z - CYX_MAGIC_F32);
   float p = r * r * cyx_exp_poly_f32(r);
@@ -244,8 +251,7 @@ static inline CYX_ALWAYS float cyx_exponential_minus_one_f32(float x) {
 
 /* 1 / (1 + 2^n (1 + p)), multiplied through by 2^-n for n > 0, which keeps the denormal results. */
 static inline CYX_ALWAYS float cyx_logistic_f32(float x) {
-  float y = x > 104.0f ? 104.0f : x;
-  y = y < -104.0f ? 104.0f : -y;
+  float y = -cyx_within_f32(x, -104.0f, 104.0f);
   float z = CYX_FMA_F32(y, 0x1.715476p+0f, CYX_MAGIC_F32);
   float n = z - CYX_MAGIC_F32;
   float r = cyx_exp_reduce_f32(y, n);
@@ -350,10 +356,23 @@ static inline CYX_ALWAYS double cyx_exp_reduce_f64(double x, double n) {
   return CYX_FMA_F64(n, -0x1.a39ef35793c76p-33, CYX_FMA_F64(n, -0x1.62e42feep-1, x));
 }
 
+#ifdef __AVX512F__
+static inline CYX_ALWAYS double cyx_within_f64(double x, double low, double high) {
+  const uint64_t gap = 0xfffffffffffffu, moved = cyx_bits_f64(x) + gap, lowest = cyx_bits_f64(low) + gap;
+  const int64_t raised = (int64_t)(moved < lowest ? moved : lowest), highest = (int64_t)(cyx_bits_f64(high) + gap);
+  return cyx_from_bits_f64((uint64_t)(raised < highest ? raised : highest) - gap);
+}
+#else
+static inline CYX_ALWAYS double cyx_within_f64(double x, double low, double high) {
+  const uint64_t under = -(uint64_t)(x < low), over = -(uint64_t)(x > high);
+  const uint64_t raised = (cyx_bits_f64(x) & ~under) | (cyx_bits_f64(low) & under);
+  return cyx_from_bits_f64((raised & ~over) | (cyx_bits_f64(high) & over));
+}
+#endif
+
 /* e^(x + low) 2^k for small k; the power of two is applied in halves, so that denormal results round once. */
 static inline CYX_ALWAYS double cyx_exp_scaled_f64(double x, double low, int64_t k) {
-  double y = x < -800.0 ? -800.0 : x;
-  y = y > 800.0 ? 800.0 : y;
+  double y = cyx_within_f64(x, -800.0, 800.0);
   double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
   double r = cyx_exp_reduce_f64(y, z - CYX_MAGIC_F64) + low;
   double e = 1.0 + CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
@@ -374,8 +393,7 @@ static inline CYX_ALWAYS double cyx_exponential_f64(double x) { return cyx_exp_s
 
 /* 2^n (e^r - 1) + (2^n - 1), with one power of two held back against overflow. */
 static inline CYX_ALWAYS double cyx_exponential_minus_one_f64(double x) {
-  double y = x < -40.0 ? -40.0 : x;
-  y = y > 710.0 ? 710.0 : y;
+  double y = cyx_within_f64(x, -40.0, 710.0);
   double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
   double r = cyx_exp_reduce_f64(y, z - CYX_MAGIC_F64);
   double p = r * r * cyx_exp_poly_f64(r);
@@ -386,8 +404,7 @@ static inline CYX_ALWAYS double cyx_exponential_minus_one_f64(double x) {
 
 /* 1 / (1 + 2^n (1 + p)), multiplied through by 2^-n for n > 0, which keeps the denormal results. */
 static inline CYX_ALWAYS double cyx_logistic_f64(double x) {
-  double y = x > 750.0 ? 750.0 : x;
-  y = y < -750.0 ? 750.0 : -y;
+  double y = -cyx_within_f64(x, -750.0, 750.0);
   double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
   double n = z - CYX_MAGIC_F64;
   double r = cyx_exp_reduce_f64(y, n);

@@ -86,3 +86,25 @@ def test_a_single_large_window_is_shared_out():
     large = program("f32", ("[1024,1024]", "[2]", "[1022,1022]", BLOCK), "add")
     assert "parallel_for(ctx, k" in cyxla.compile(large).c_source
     check(large, 0, 3)
+
+
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "s32", "u8"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_extremes_of_points(opcode: str, dtype: str, swapped: bool) -> None:
+    """NaN on either side stays, of the zeros the right one does, and whatever comes later may win again."""
+    text = (
+        f"HloModule m\nf {{ a = {dtype}[] parameter(0) b = {dtype}[] parameter(1) "
+        f"ROOT r = {dtype}[] {opcode}({'b, a' if swapped else 'a, b'}) }}\n"
+        f"ENTRY e {{ x = {dtype}[30] parameter(0) i = s32[600,1] parameter(1) u = {dtype}[600] parameter(2) "
+        f"ROOT r = {dtype}[30] scatter(x, i, u), {POINTS}, to_apply=f }}"
+    )
+    args = arguments(cyxla.hlo.parse_module(text), 1, 0.1)
+    rng = np.random.default_rng(2)
+    args[1] = rng.integers(-2, 33, (600, 1)).astype(np.int32)
+    if dtype.startswith("f"):
+        odd = np.array([np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0], args[2].dtype)
+        args[0][:12] = np.tile(odd, 2)
+        args[2][:200] = rng.choice(odd, 200)
+        args[1][:200] = rng.integers(0, 12, (200, 1))
+    agree(text, *args, ulp=0)

@@ -15,12 +15,13 @@ from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
 from cyxla.xla.cpu.values import own_leaves, resolve
-from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo import Computation, Instruction
 
 _UPDATE_NS = 1.0
 _RUN_NS = 0.15  # an element of a run
 RUN = 8  # the shortest run of neighbours that gets a loop of its own
 BLOCK = 1024  # elements of a run in a loop of constant length
+_KEEPS = {"maximum": ">", "minimum": "<"}  # how an element compares with the updates that change nothing
 
 
 def _check(ins: Instruction) -> str | None:
@@ -122,6 +123,13 @@ def _block(c: KernelWriter, ins: Instruction, count: int, size: int, offset: str
                 c.line(f"a{n}[k] = {scalar.store(types[n], value)};")
 
 
+def _lone_opcode(combiner: Computation) -> str:
+    """The opcode of a computation that does one thing with its two parameters; else nothing."""
+    root = combiner.root
+    both = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
+    return root.opcode if both and root.operands[0] is not root.operands[1] else ""
+
+
 def _start(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:
     """Define `at`, the offset of the window's first element; a window that does not fit whole is left out."""
     a, operand, indices = ins.attrs, ins.operands[0].shape, ins.operands[count].shape
@@ -147,5 +155,9 @@ def _combine(c: KernelWriter, ins: Instruction, count: int) -> None:
     types = [o.shape.dtype for o in ins.operands[:count]]
     old = [c.element(t, f"r{n}[t]") for n, t in enumerate(types)]
     new = [c.element(t, f"p{count + 1 + n}[s]") for n, t in enumerate(types)]
+    keeps = _KEEPS.get(_lone_opcode(ins.called[0]))
+    if keeps and types[0].is_float:
+        # Most updates lose, and say so by one comparison; a NaN and equal zeros go the long way.
+        c.line(f"if ({old[0]} {keeps} {new[0]}) continue;")
     for n, value in enumerate(emit_scalar.inline(ins.called[0], [*old, *new], c)):
         c.line(f"r{n}[t] = {scalar.store(types[n], value)};")

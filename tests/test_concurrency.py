@@ -71,6 +71,15 @@ def test_forks_after_use(executable):
         assert status == 0
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises KeyboardInterrupt, which is not so in a process that a shell started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_loop_and_the_next_call_works(executable):
     loop = cyxla.compile(FOREVER)
     pressed = []

@@ -17,17 +17,17 @@
 #define CYX_LANE_16(i, m) (((m) >> (i)) & 1 ? (i) : (i) + 16)
 
 /* Sort by digits, the lowest first; a digit that is the same everywhere takes no pass. `y` has room for as many keys. */
-static __attribute__((unused)) void cyx_digits_32(uint32_t *x, int64_t n, uint32_t *y) {
+static __attribute__((noinline, unused)) void cyx_digits_32(uint32_t *x, int64_t n, uint32_t *y) {
   const int width = n < 4096 ? 8 : 11, passes = (32 + width - 1) / width;
   const uint32_t mask = ((uint32_t)1 << width) - 1;
   uint32_t counts[2048];
   uint32_t *from = x, *to = y;
   for (int p = 0; p < passes; ++p) {
-    for (int d = 0; d < 1 << width; ++d) counts[d] = 0;
+    __builtin_memset(counts, 0, sizeof *counts << width);
     for (int64_t i = 0; i < n; ++i) ++counts[from[i] >> (p * width) & mask];
     if (counts[from[0] >> (p * width) & mask] == n) continue;
     uint32_t sum = 0;
-    for (int d = 0; d < 1 << width; ++d) { const uint32_t c = counts[d]; counts[d] = sum; sum += c; }
+    for (int d = 0; d < 1 << width; ++d) { const uint32_t c = counts[d]; counts[d] = sum; sum += c; __asm__ volatile(""); }
     for (int64_t i = 0; i < n; ++i) to[counts[from[i] >> (p * width) & mask]++] = from[i];
     uint32_t *const t = from; from = to; to = t;
   }
@@ -51,7 +51,7 @@ typedef int cyx_signed_keys_32 __attribute__((vector_size(64)));
 #endif
 
 /* Bring what is less than a pivot to the front, the rest behind it; their number. `y` has room for n keys and a vector. */
-static inline int64_t cyx_divide_32(uint32_t *x, int64_t n, uint32_t *y, uint32_t pivot) {
+static __attribute__((noinline)) int64_t cyx_divide_32(uint32_t *x, int64_t n, uint32_t *y, uint32_t pivot) {
   int64_t low = 0, high = 0, i = 0;
 #if defined(__AVX512F__)
   const cyx_keys_32 p = (cyx_keys_32){0} + pivot;
@@ -72,6 +72,7 @@ static inline int64_t cyx_divide_32(uint32_t *x, int64_t n, uint32_t *y, uint32_
     y[high] = key;
     low += less;
     high += !less;
+    __asm__ volatile(""); /* no vectors */
   }
   __builtin_memcpy(x + low, y, (unsigned long)high * sizeof *x);
   return low;
@@ -119,7 +120,7 @@ static inline __attribute__((always_inline)) void cyx_join_32(cyx_keys_32 *v, co
   cyx_clean_32(v, m / 2);
   cyx_clean_32(v + m / 2, m / 2);
 }
-/* Sort up to m vectors. */
+/* Sort up to m vectors, 1 or 4; or 8 whose halves are sorted. */
 static inline __attribute__((always_inline)) void cyx_network_32(uint32_t *x, int64_t n, const int m) {
   cyx_keys_32 v[8];
   unsigned mask[8];
@@ -129,34 +130,42 @@ static inline __attribute__((always_inline)) void cyx_network_32(uint32_t *x, in
     mask[i] = rest >= 16 ? 0xFFFFu : rest <= 0 ? 0u : (1u << rest) - 1u;
     v[i] = CYX_READ_32(x + i * 16, (uint16_t)mask[i]);
   }
+  if (m == 8) {
+    cyx_join_32(v, 8);
+  } else {
 #pragma GCC unroll 8
-  for (int i = 0; i < m; ++i) {
-    CYX_STEP_32(v[i], 1, 0x5555);
-    CYX_STEP_32(v[i], 3, 0x3333);
-    CYX_STEP_32(v[i], 1, 0x5555);
-    CYX_STEP_32(v[i], 7, 0xf0f);
-    CYX_STEP_32(v[i], 2, 0x3333);
-    CYX_STEP_32(v[i], 1, 0x5555);
-    CYX_STEP_32(v[i], 15, 0xff);
-    CYX_STEP_32(v[i], 4, 0xf0f);
-    CYX_STEP_32(v[i], 2, 0x3333);
-    CYX_STEP_32(v[i], 1, 0x5555);
+    for (int i = 0; i < m; ++i) {
+      CYX_STEP_32(v[i], 1, 0x5555);
+      CYX_STEP_32(v[i], 3, 0x3333);
+      CYX_STEP_32(v[i], 1, 0x5555);
+      CYX_STEP_32(v[i], 7, 0xf0f);
+      CYX_STEP_32(v[i], 2, 0x3333);
+      CYX_STEP_32(v[i], 1, 0x5555);
+      CYX_STEP_32(v[i], 15, 0xff);
+      CYX_STEP_32(v[i], 4, 0xf0f);
+      CYX_STEP_32(v[i], 2, 0x3333);
+      CYX_STEP_32(v[i], 1, 0x5555);
+    }
   }
-#pragma GCC unroll 4
-  for (int i = 0; i < m / 2; ++i) cyx_join_32(v + 2 * i, 2);
-#pragma GCC unroll 2
-  for (int i = 0; i < m / 4; ++i) cyx_join_32(v + 4 * i, 4);
-  if (m == 8) cyx_join_32(v, 8);
+  if (m == 4) {
+    cyx_join_32(v, 2);
+    cyx_join_32(v + 2, 2);
+    cyx_join_32(v, 4);
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < m; ++i) CYX_WRITE_32(x + i * 16, v[i], (uint16_t)mask[i]);
 }
-static __attribute__((noinline)) void cyx_small_32(uint32_t *x, int64_t n) {
-  if (n > 64) cyx_network_32(x, n, 8);
-  else if (n > 32) cyx_network_32(x, n, 4);
-  else if (n > 16) cyx_network_32(x, n, 2);
-  else cyx_network_32(x, n, 1);
+static __attribute__((noinline)) void cyx_four_32(uint32_t *x, int64_t n) {
+  cyx_network_32(x, n, 4);
 }
-static void cyx_quick_32(uint32_t *x, int64_t n, uint32_t *y, int depth) {
+static __attribute__((noinline)) void cyx_small_32(uint32_t *x, int64_t n) {
+  if (n <= 16) { cyx_network_32(x, n, 1); return; }
+  cyx_four_32(x, n < 64 ? n : 64);
+  if (n <= 64) return;
+  cyx_four_32(x + 64, n - 64);
+  cyx_network_32(x, n, 8);
+}
+static __attribute__((noinline)) void cyx_quick_32(uint32_t *x, int64_t n, uint32_t *y, int depth) {
   while (n > 128) {
     if (depth-- == 0) { cyx_digits_32(x, n, y); return; }
     uint32_t sample[64];
@@ -193,7 +202,7 @@ static __attribute__((unused)) void cyx_sort_keys_32(uint32_t *x, int64_t n, uin
 #endif
 
 /* Sort keys into buckets that lie one after the other: those below the first border, those below the next ..; count them. */
-static __attribute__((unused)) void cyx_spread_32(uint32_t *x, int64_t n, uint32_t *y, const uint32_t *borders, int buckets, uint32_t *counts) {
+static __attribute__((noinline, unused)) void cyx_spread_32(uint32_t *x, int64_t n, uint32_t *y, const uint32_t *borders, int buckets, uint32_t *counts) {
   if (buckets == 1) { counts[0] = (uint32_t)n; return; }
   const int half = buckets / 2;
   const int64_t low = cyx_divide_32(x, n, y, borders[half - 1]);
@@ -202,17 +211,17 @@ static __attribute__((unused)) void cyx_spread_32(uint32_t *x, int64_t n, uint32
 }
 
 /* Sort by digits, the lowest first; a digit that is the same everywhere takes no pass. `y` has room for as many keys. */
-static __attribute__((unused)) void cyx_digits_64(uint64_t *x, int64_t n, uint64_t *y) {
+static __attribute__((noinline, unused)) void cyx_digits_64(uint64_t *x, int64_t n, uint64_t *y) {
   const int width = n < 4096 ? 8 : 11, passes = (64 + width - 1) / width;
   const uint64_t mask = ((uint64_t)1 << width) - 1;
   uint32_t counts[2048];
   uint64_t *from = x, *to = y;
   for (int p = 0; p < passes; ++p) {
-    for (int d = 0; d < 1 << width; ++d) counts[d] = 0;
+    __builtin_memset(counts, 0, sizeof *counts << width);
     for (int64_t i = 0; i < n; ++i) ++counts[from[i] >> (p * width) & mask];
     if (counts[from[0] >> (p * width) & mask] == n) continue;
     uint32_t sum = 0;
-    for (int d = 0; d < 1 << width; ++d) { const uint32_t c = counts[d]; counts[d] = sum; sum += c; }
+    for (int d = 0; d < 1 << width; ++d) { const uint32_t c = counts[d]; counts[d] = sum; sum += c; __asm__ volatile(""); }
     for (int64_t i = 0; i < n; ++i) to[counts[from[i] >> (p * width) & mask]++] = from[i];
     uint64_t *const t = from; from = to; to = t;
   }
@@ -236,7 +245,7 @@ typedef long long cyx_signed_keys_64 __attribute__((vector_size(64)));
 #endif
 
 /* Bring what is less than a pivot to the front, the rest behind it; their number. `y` has room for n keys and a vector. */
-static inline int64_t cyx_divide_64(uint64_t *x, int64_t n, uint64_t *y, uint64_t pivot) {
+static __attribute__((noinline)) int64_t cyx_divide_64(uint64_t *x, int64_t n, uint64_t *y, uint64_t pivot) {
   int64_t low = 0, high = 0, i = 0;
 #if defined(__AVX512F__)
   const cyx_keys_64 p = (cyx_keys_64){0} + pivot;
@@ -257,6 +266,7 @@ static inline int64_t cyx_divide_64(uint64_t *x, int64_t n, uint64_t *y, uint64_
     y[high] = key;
     low += less;
     high += !less;
+    __asm__ volatile(""); /* no vectors */
   }
   __builtin_memcpy(x + low, y, (unsigned long)high * sizeof *x);
   return low;
@@ -303,7 +313,7 @@ static inline __attribute__((always_inline)) void cyx_join_64(cyx_keys_64 *v, co
   cyx_clean_64(v, m / 2);
   cyx_clean_64(v + m / 2, m / 2);
 }
-/* Sort up to m vectors. */
+/* Sort up to m vectors, 1 or 4; or 8 whose halves are sorted. */
 static inline __attribute__((always_inline)) void cyx_network_64(uint64_t *x, int64_t n, const int m) {
   cyx_keys_64 v[8];
   unsigned mask[8];
@@ -313,30 +323,38 @@ static inline __attribute__((always_inline)) void cyx_network_64(uint64_t *x, in
     mask[i] = rest >= 8 ? 0xFFu : rest <= 0 ? 0u : (1u << rest) - 1u;
     v[i] = CYX_READ_64(x + i * 8, (uint8_t)mask[i]);
   }
+  if (m == 8) {
+    cyx_join_64(v, 8);
+  } else {
 #pragma GCC unroll 8
-  for (int i = 0; i < m; ++i) {
-    CYX_STEP_64(v[i], 1, 0x55);
-    CYX_STEP_64(v[i], 3, 0x33);
-    CYX_STEP_64(v[i], 1, 0x55);
-    CYX_STEP_64(v[i], 7, 0xf);
-    CYX_STEP_64(v[i], 2, 0x33);
-    CYX_STEP_64(v[i], 1, 0x55);
+    for (int i = 0; i < m; ++i) {
+      CYX_STEP_64(v[i], 1, 0x55);
+      CYX_STEP_64(v[i], 3, 0x33);
+      CYX_STEP_64(v[i], 1, 0x55);
+      CYX_STEP_64(v[i], 7, 0xf);
+      CYX_STEP_64(v[i], 2, 0x33);
+      CYX_STEP_64(v[i], 1, 0x55);
+    }
   }
-#pragma GCC unroll 4
-  for (int i = 0; i < m / 2; ++i) cyx_join_64(v + 2 * i, 2);
-#pragma GCC unroll 2
-  for (int i = 0; i < m / 4; ++i) cyx_join_64(v + 4 * i, 4);
-  if (m == 8) cyx_join_64(v, 8);
+  if (m == 4) {
+    cyx_join_64(v, 2);
+    cyx_join_64(v + 2, 2);
+    cyx_join_64(v, 4);
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < m; ++i) CYX_WRITE_64(x + i * 8, v[i], (uint8_t)mask[i]);
 }
-static __attribute__((noinline)) void cyx_small_64(uint64_t *x, int64_t n) {
-  if (n > 32) cyx_network_64(x, n, 8);
-  else if (n > 16) cyx_network_64(x, n, 4);
-  else if (n > 8) cyx_network_64(x, n, 2);
-  else cyx_network_64(x, n, 1);
+static __attribute__((noinline)) void cyx_four_64(uint64_t *x, int64_t n) {
+  cyx_network_64(x, n, 4);
 }
-static void cyx_quick_64(uint64_t *x, int64_t n, uint64_t *y, int depth) {
+static __attribute__((noinline)) void cyx_small_64(uint64_t *x, int64_t n) {
+  if (n <= 8) { cyx_network_64(x, n, 1); return; }
+  cyx_four_64(x, n < 32 ? n : 32);
+  if (n <= 32) return;
+  cyx_four_64(x + 32, n - 32);
+  cyx_network_64(x, n, 8);
+}
+static __attribute__((noinline)) void cyx_quick_64(uint64_t *x, int64_t n, uint64_t *y, int depth) {
   while (n > 64) {
     if (depth-- == 0) { cyx_digits_64(x, n, y); return; }
     uint64_t sample[32];
@@ -373,7 +391,7 @@ static __attribute__((unused)) void cyx_sort_keys_64(uint64_t *x, int64_t n, uin
 #endif
 
 /* Sort keys into buckets that lie one after the other: those below the first border, those below the next ..; count them. */
-static __attribute__((unused)) void cyx_spread_64(uint64_t *x, int64_t n, uint64_t *y, const uint64_t *borders, int buckets, uint32_t *counts) {
+static __attribute__((noinline, unused)) void cyx_spread_64(uint64_t *x, int64_t n, uint64_t *y, const uint64_t *borders, int buckets, uint32_t *counts) {
   if (buckets == 1) { counts[0] = (uint32_t)n; return; }
   const int half = buckets / 2;
   const int64_t low = cyx_divide_64(x, n, y, borders[half - 1]);

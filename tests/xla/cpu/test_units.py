@@ -23,6 +23,10 @@ static CYX_FUSED __attribute__((noinline)) float k3_bound(int i) {
 static __attribute__((noinline)) void k3_caller(const k3_v *x, k3_v *y) {
   k3_free(x, y);
 }
+static __attribute__((noinline)) void k3_reader(const k3_v *x, k3_v *y) {
+  k3_free(x, y);
+  k3_bound(0);
+}
 static inline void k3_small(void) {
 }
 /* dot -> f32[16] */
@@ -33,22 +37,31 @@ static cyx_status k3(void *const *bufs, int64_t begin, int64_t end) {
 """
 
 
-def test_functions_that_need_only_types_stand_apart():
+def test_functions_that_need_only_types_and_each_other_stand_apart():
     whole, *apart = units.parts(3, "k3", KERNEL)
-    assert [p.text.split("(x)")[0].split(" {")[0] for p in apart] == [
-        "__attribute__((noinline)) void k3_free(const k3_v *x, k3_v *y)"
-    ]
-    assert apart[0].types == "".join(KERNEL.splitlines(keepends=True)[:3])
-    assert "\nvoid k3_free(const k3_v *x, k3_v *y);\n" in whole.text
+    heads = [f"void {name}(const k3_v *x, k3_v *y)" for name in ("k3_free", "k3_caller")]
+    assert [p.text.split(" {")[0] for p in apart] == [f"__attribute__((noinline)) {head}" for head in heads]
+    declared = "".join(f"{head};\n" for head in heads)
+    assert {p.types for p in apart} == {"".join(KERNEL.splitlines(keepends=True)[:3]) + declared}
+    assert all(f"\n{head};\n" in whole.text for head in heads)
     assert "\ncyx_status k3(void" in whole.text
     assert "k3_TWICE(*x)" not in whole.text
 
 
-def test_parts_go_where_there_is_least_to_do():
-    pieces = [units.Part("x" * size, "", "", (k, 0)) for k, size in enumerate((50, 10, 30, 20))]
+def test_parts_go_where_there_is_least_to_do(monkeypatch):
+    monkeypatch.setattr(units, "FUNCTION", 0)
+    pieces = [units.Part("x" * size, "", (k, 0)) for k, size in enumerate((50, 10, 30, 20))]
     dealt = units.deal(35, pieces, 2)
     assert [[len(p.text) for p in unit] for unit in dealt] == [[10, 30], [50, 20]]
     assert units.deal(7, [], 4) == [[]]
+
+
+def test_a_function_costs_something_however_short(monkeypatch):
+    pieces = [units.Part("x" * size, "", (k, 0)) for k, size in enumerate((50, 10, 10, 10))]
+    monkeypatch.setattr(units, "FUNCTION", 0)
+    assert [[len(p.text) for p in unit] for unit in units.deal(0, pieces, 2)] == [[50], [10, 10, 10]]
+    monkeypatch.setattr(units, "FUNCTION", 1000)
+    assert [[len(p.text) for p in unit] for unit in units.deal(0, pieces, 2)] == [[10, 10], [50, 10]]
 
 
 PROGRAMS = {

@@ -223,7 +223,7 @@ class _Tiled:
         arguments = f"const KERNEL_e *x, int64_t first, int64_t g, const KERNEL_e **image{names}"
         head = f"static __attribute__((noinline)) void KERNEL_start({arguments})"
         with c.block(head), c.block(f"for (int64_t k = 0; k < {self.chunk}; ++k)"):
-            c.line("const int64_t p = first + k;")
+            c.line('const int64_t p = first + k; __asm__ volatile("");')  # vectors of divisions take gcc long
             c.unravel("p", ["n", *(f"s{d}" for d in range(len(n.space)))], [n.batch, *n.space])
             where = f"(g * {n.batch} + n) * {steps[0]}" if n.by_batch else f"n * {steps[0]} + g * {n.depth}"
             c.line(f"image[k] = p < {n.places} ? x + ({where}) : 0;")

@@ -305,9 +305,9 @@ class Tiled:
         with c.block(f"static __attribute__((noinline)) void KERNEL_pack({arguments})"):
             if self.last < width:
                 with c.block(f"if (columns < {width})"), c.block("for (int64_t k = 0; k < count; ++k)"):
-                    c.line(f"for (int64_t n = columns; n < {width}; ++n) to[k * {width} + n] = 0;")
+                    c.line(f"__builtin_memset(to + k * {width} + {self.last}, 0, {width - self.last} * sizeof *to);")
             if p.rhs[2] == 1:
-                with c.block(f"if (columns == {width})"):
+                with c.block(f"if (columns == {width})" if self.last < width else ""):
                     with c.block("for (int64_t k = 0; k < count; ++k)"):
                         for line in range(-(-width * self.itemsize // 64)):
                             c.line(f"__builtin_prefetch((const char *)(b + (k + 16) * {p.rhs[1]}) + {line * 64});")
@@ -315,8 +315,10 @@ class Tiled:
                             source = f"*(const KERNEL_u *)(b + k * {p.rhs[1]} + {at})"
                             c.line(f"*(KERNEL_u *)(to + k * {width} + {at}) = {source};")
                     c.line("return;")
-                with c.block("for (int64_t k = 0; k < count; ++k)"):
-                    c.line(f"for (int64_t n = 0; n < columns; ++n) to[k * {width} + n] = b[k * {p.rhs[1]} + n];")
+                if self.last < width:
+                    with c.block("for (int64_t k = 0; k < count; ++k)"):
+                        size = f"{self.last} * sizeof *to"
+                        c.line(f"__builtin_memcpy(to + k * {width}, b + k * {p.rhs[1]}, {size});")
             elif p.rhs[1] == 1:
                 c.line(f"cyx_tile_{self.itemsize}(to, {width}, b, {p.rhs[2]}, count, columns);")
             else:

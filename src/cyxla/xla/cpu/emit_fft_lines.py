@@ -105,7 +105,8 @@ class Lines:
         f, n = self.f, line.n
         a, b = split(n)
         panel = f.panel(Panel(a, rows_out=True, swap_in=line.inverse, turned=n))
-        scatter, move, lanes = f.scatter(), f.columns(), f.lanes
+        scatter, lanes = f.scatter(), f.lanes
+        move = f.columns() if b % lanes else ""
         blocks = -(-b // lanes)
         coarse = f.tables.add(("coarse", n), lambda: roots(n, np.outer(np.arange(blocks) * lanes, np.arange(a))))
         fine = f.tables.add(("fine", n), lambda: _parted(roots(n, np.outer(np.arange(a), np.arange(lanes)))))
@@ -131,12 +132,13 @@ class Lines:
 
     def columns(self, c: CWriter, panel: str, n: int, step: int, begin: str, end: str, source: str, to: str) -> None:
         """A range of neighbouring columns, `step` points below each other, by a panel of `n`."""
-        f, move = self.f, self.f.columns()
+        f, cut = self.f, step % self.f.lanes != 0
+        move = f.columns() if cut else ""
         with c.block(f"for (int64_t l = {begin}; l < {end}; l += KERNEL_W)"):
             c.line(f"const int64_t lanes = {end} - l < KERNEL_W ? {end} - l : KERNEL_W;")
             c.line(f"const KERNEL_e *const x = {source} + 2 * l; KERNEL_e *const y = {to} + 2 * l;")
             whole = f"{panel}(x, {2 * step}, y, {2 * step}, scratch, tables, 0, 0);"
-            if step % f.lanes == 0:
+            if not cut:
                 c.line(whole)
                 return
             c.line(f"if (lanes == KERNEL_W) {{ {whole} continue; }}")

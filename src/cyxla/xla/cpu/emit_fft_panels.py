@@ -178,9 +178,7 @@ class Functions:
         return self.define("times", "times", lambda c, name: c.lines(self._moves(_TIMES, name)))
 
     def _moves(self, text: str, name: str) -> list[str]:
-        return (
-            text.replace("NAME", name).replace("ITEM", str(self.item)).replace("BITS", str(8 * self.item)).splitlines()
-        )
+        return apart(text, name).replace("ITEM", str(self.item)).replace("BITS", str(8 * self.item)).splitlines()
 
     # --- panels -----------------------------------------------------------------------------------------------------
 
@@ -195,7 +193,7 @@ class Functions:
     def _panel(self, c: CWriter, name: str, p: Panel) -> None:
         arguments = "const KERNEL_e *from, int64_t in, KERNEL_e *to, int64_t out, KERNEL_v *restrict rows"
         tables = "const KERNEL_r *tables, const KERNEL_r *coarse, const KERNEL_r *fine"
-        with c.block(f"CYX_FUSED KERNEL_APART {name}({arguments}, {tables})"):
+        with c.block(f"static CYX_FUSED __attribute__((noinline)) void {name}({arguments}, {tables})"):
             c.line("CYX_FUSE")
             c.line("(void)from; (void)in; (void)to; (void)out; (void)rows; (void)tables; (void)coarse; (void)fine;")
             radices, left, weight, base, place = factors(p.n) or [1], p.n, 1, "0", "0"
@@ -336,48 +334,57 @@ class Functions:
                 store(c, j, index, (re, im))
 
 
+def apart(text: str, name: str) -> str:
+    """A function that another compiler may be given, of a template with its head in one line."""
+    fused, plain = (f"static {word}__attribute__((noinline)) void {name}" for word in ("CYX_FUSED ", ""))
+    return text.replace("FUSED NAME", fused).replace("APART NAME", plain)
+
+
 _TYPES = """\
 typedef REAL KERNEL_r;
 typedef REAL KERNEL_e __attribute__((aligned(1), may_alias));
 typedef REAL KERNEL_v __attribute__((vector_size(ITEM * CYX_SQUARE_ITEM), may_alias));
 typedef REAL KERNEL_u __attribute__((vector_size(ITEM * CYX_SQUARE_ITEM), aligned(1), may_alias));
 #define KERNEL_W CYX_SQUARE_ITEM
-#define KERNEL_APART static __attribute__((noinline)) void"""
+#define KERNEL_SELDOM __asm__ volatile(""); /* vectors of such a loop are not worth making */"""
 
 _GATHER = """\
-KERNEL_APART NAME(KERNEL_v *rows, const KERNEL_e *from, int64_t step, int64_t points, int64_t lanes) {
+APART NAME(KERNEL_v *rows, const KERNEL_e *from, int64_t step, int64_t points, int64_t lanes) {
   int64_t k = 0;
   if (lanes == KERNEL_W)
     for (; k + KERNEL_W / 2 <= points; k += KERNEL_W / 2)
       cyx_square_ITEM((uintBITS_t *)(rows + 2 * k), KERNEL_W, (const cyx_tile_ITEM_item *)(from + 2 * k), step);
   for (; k < points; ++k) {
     KERNEL_r *const re = (KERNEL_r *)(rows + 2 * k), *const im = re + KERNEL_W;
-    for (int64_t l = 0; l < lanes; ++l) { re[l] = from[l * step + 2 * k]; im[l] = from[l * step + 2 * k + 1]; }
-    for (int64_t l = lanes; l < KERNEL_W; ++l) re[l] = im[l] = 0;
+    rows[2 * k] = rows[2 * k + 1] = (KERNEL_v){0};
+    for (int64_t l = 0; l < lanes; ++l) {
+      re[l] = from[l * step + 2 * k]; im[l] = from[l * step + 2 * k + 1]; KERNEL_SELDOM
+    }
   }
 }"""
 
 _SCATTER = """\
-KERNEL_APART NAME(KERNEL_e *to, int64_t step, const KERNEL_v *rows, int64_t points, int64_t lanes) {
+APART NAME(KERNEL_e *to, int64_t step, const KERNEL_v *rows, int64_t points, int64_t lanes) {
   int64_t k = 0;
   if (lanes == KERNEL_W)
     for (; k + KERNEL_W / 2 <= points; k += KERNEL_W / 2)
       cyx_square_ITEM((uintBITS_t *)(to + 2 * k), step, (const cyx_tile_ITEM_item *)(rows + 2 * k), KERNEL_W);
   for (; k < points; ++k) {
     const KERNEL_r *const re = (const KERNEL_r *)(rows + 2 * k), *const im = re + KERNEL_W;
-    for (int64_t l = 0; l < lanes; ++l) { to[l * step + 2 * k] = re[l]; to[l * step + 2 * k + 1] = im[l]; }
+    for (int64_t l = 0; l < lanes; ++l) {
+      to[l * step + 2 * k] = re[l]; to[l * step + 2 * k + 1] = im[l]; KERNEL_SELDOM
+    }
   }
 }"""
 
 _COLUMNS = """\
-KERNEL_APART NAME(KERNEL_e *to, int64_t to_step, const KERNEL_e *from, int64_t from_step, int64_t points,
-    int64_t lanes) {
-  for (int64_t k = 0; k < points; ++k)
-    for (int64_t l = 0; l < 2 * lanes; ++l) to[k * to_step + l] = from[k * from_step + l];
+APART NAME(KERNEL_e *to, int64_t to_step, const KERNEL_e *from, int64_t from_step, int64_t points, int64_t lanes) {
+  const unsigned long size = (unsigned long)(2 * lanes) * sizeof *to;
+  for (int64_t k = 0; k < points; ++k) __builtin_memcpy(to + k * to_step, from + k * from_step, size);
 }"""
 
 _TIMES = """\
-CYX_FUSED KERNEL_APART NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *factors, int64_t count, KERNEL_r sign) {
+FUSED NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *factors, int64_t count, KERNEL_r sign) {
   CYX_FUSE
   int64_t k = 0;
   for (; k + KERNEL_W <= count; k += KERNEL_W) {
@@ -390,12 +397,12 @@ CYX_FUSED KERNEL_APART NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *
   }
   for (; k < count; ++k) {
     const KERNEL_r xr = from[2 * k], xi = from[2 * k + 1], wr = factors[2 * k], wi = factors[2 * k + 1];
-    to[2 * k] = xr * wr - xi * wi; to[2 * k + 1] = (xr * wi + xi * wr) * sign;
+    to[2 * k] = xr * wr - xi * wi; to[2 * k + 1] = (xr * wi + xi * wr) * sign; KERNEL_SELDOM
   }
 }"""
 
 _GATHER_REAL = """\
-KERNEL_APART NAME(KERNEL_v *rows, const KERNEL_e *from, int64_t step, int64_t points, int64_t lanes) {
+APART NAME(KERNEL_v *rows, const KERNEL_e *from, int64_t step, int64_t points, int64_t lanes) {
   for (int64_t k = 0; k < points; ++k) {
     KERNEL_r *const re = (KERNEL_r *)(rows + 2 * k);
     for (int64_t l = 0; l < lanes; ++l) re[l] = from[l * step + k];
@@ -405,13 +412,13 @@ KERNEL_APART NAME(KERNEL_v *rows, const KERNEL_e *from, int64_t step, int64_t po
 }"""
 
 _SCATTER_REAL = """\
-KERNEL_APART NAME(KERNEL_e *to, int64_t step, const KERNEL_v *rows, int64_t points, int64_t lanes) {
+APART NAME(KERNEL_e *to, int64_t step, const KERNEL_v *rows, int64_t points, int64_t lanes) {
   for (int64_t k = 0; k < points; ++k)
     for (int64_t l = 0; l < lanes; ++l) to[l * step + k] = ((const KERNEL_r *)(rows + 2 * k))[l];
 }"""
 
 _TURN = """\
-KERNEL_APART NAME(KERNEL_e *to, int64_t to_step, const KERNEL_e *from, int64_t from_step, int64_t n, int64_t m) {
+APART NAME(KERNEL_e *to, int64_t to_step, const KERNEL_e *from, int64_t from_step, int64_t n, int64_t m) {
   for (int64_t k = 0; k < n; ++k)
     for (int64_t l = 0; l < m; ++l) {
       to[l * to_step + 2 * k] = from[k * from_step + 2 * l];

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cyxla.xla.cpu.emit_fft_butterflies import roots
-from cyxla.xla.cpu.emit_fft_panels import Functions
+from cyxla.xla.cpu.emit_fft_panels import Functions, apart
 
 
 class Real:
@@ -43,7 +43,7 @@ class Real:
         numbers = {"HALF": self.h, "TABLE": self.table, "SINES": self.table + count}
 
         def lines(name: str) -> list[str]:
-            found = text.replace("NAME", name)
+            found = apart(text, name)
             for word, number in numbers.items():
                 found = found.replace(word, str(number))
             return found.splitlines()
@@ -52,7 +52,7 @@ class Real:
 
 
 _ROWS_OUT = """\
-CYX_FUSED KERNEL_APART NAME(KERNEL_v *restrict to, const KERNEL_v *restrict from, const KERNEL_r *tables) {
+FUSED NAME(KERNEL_v *restrict to, const KERNEL_v *restrict from, const KERNEL_r *tables) {
   CYX_FUSE
   const KERNEL_r half = (KERNEL_r)0.5;
   to[0] = from[0] + from[1]; to[1] = (KERNEL_v){0};
@@ -69,7 +69,7 @@ CYX_FUSED KERNEL_APART NAME(KERNEL_v *restrict to, const KERNEL_v *restrict from
 }"""
 
 _ROWS_IN = """\
-CYX_FUSED KERNEL_APART NAME(KERNEL_v *restrict to, const KERNEL_v *restrict from, const KERNEL_r *tables) {
+FUSED NAME(KERNEL_v *restrict to, const KERNEL_v *restrict from, const KERNEL_r *tables) {
   CYX_FUSE
   to[0] = from[0] + from[2 * HALF]; to[1] = from[0] - from[2 * HALF];
   for (int64_t k = 1; k <= HALF / 2; ++k) {
@@ -85,8 +85,7 @@ CYX_FUSED KERNEL_APART NAME(KERNEL_v *restrict to, const KERNEL_v *restrict from
 
 # The vectors at k and at j end before they meet; what is between them goes one by one.
 _LINE_OUT = """\
-CYX_FUSED KERNEL_APART NAME(
-    KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *tables, int64_t begin, int64_t end) {
+FUSED NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *tables, int64_t begin, int64_t end) {
   CYX_FUSE
   const KERNEL_r half = (KERNEL_r)0.5;
   int64_t k = begin;
@@ -119,13 +118,12 @@ CYX_FUSED KERNEL_APART NAME(
     const KERNEL_r er = (ar + br) * half, ei = (ai - bi) * half, or = (ai + bi) * half, oi = (br - ar) * half;
     const KERNEL_r tr = or * wr - oi * wi, ti = or * wi + oi * wr;
     to[2 * k] = er + tr; to[2 * k + 1] = ei + ti;
-    to[2 * j] = er - tr; to[2 * j + 1] = ti - ei;
+    to[2 * j] = er - tr; to[2 * j + 1] = ti - ei; KERNEL_SELDOM
   }
 }"""
 
 _LINE_IN = """\
-CYX_FUSED KERNEL_APART NAME(
-    KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *tables, int64_t begin, int64_t end) {
+FUSED NAME(KERNEL_e *to, const KERNEL_e *from, const KERNEL_r *tables, int64_t begin, int64_t end) {
   CYX_FUSE
   int64_t k = begin;
   if (k == 0) {
@@ -155,6 +153,6 @@ CYX_FUSED KERNEL_APART NAME(
     const KERNEL_r er = ar + br, ei = ai - bi, dr = ar - br, di = ai + bi;
     const KERNEL_r or = dr * wr + di * wi, oi = di * wr - dr * wi;
     to[2 * k] = er - oi; to[2 * k + 1] = ei + or;
-    to[2 * j] = er + oi; to[2 * j + 1] = or - ei;
+    to[2 * j] = er + oi; to[2 * j + 1] = or - ei; KERNEL_SELDOM
   }
 }"""

@@ -28,6 +28,7 @@ from cyxla.xla.hlo import Instruction
 _BUCKETS_FROM = 1 << 15  # shortest row that is cut
 _BUCKET = 1 << 16  # keys of a bucket, about
 _MAX_BUCKETS, _MAX_CHUNKS = 64, 16
+_NO_VECTORS = '__asm__ volatile("");'  # in loops so short that gcc would take longer than they ever do
 _SAMPLES = 16  # keys of the sample for each bucket
 _FEW_ROWS = 8  # as many rows need not be cut
 _ROOM = 64  # bytes beyond the keys that vectors may write
@@ -124,9 +125,10 @@ class _Sorter:
             c.line(f"{self.key_type} sample[{samples}], borders[{buckets}], spare[{samples + _ROOM}];")
             with c.block(f"for (int64_t s = 0; s < {samples}; ++s)"):
                 c.line(f"const int64_t k = s * {rows.length} / {samples};")
-                c.line(f"sample[s] = {self._key(c, 0)};")
+                c.line(f"sample[s] = {self._key(c, 0)}; {_NO_VECTORS}")
             c.line(f"cyx_sort_keys_{self.bits}(sample, {samples}, spare);")
-            c.line(f"for (int k = 1; k < {buckets}; ++k) borders[k - 1] = sample[k * {_SAMPLES}];")
+            border = f"borders[k - 1] = sample[k * {_SAMPLES}];"
+            c.line(f"for (int k = 1; k < {buckets}; ++k) {{ {border} {_NO_VECTORS} }}")
             self._keys(c, "low", "high", 0)
             c.line(
                 f"cyx_spread_{self.bits}(x + low, high - low, y, borders, {buckets}, (uint32_t *)r1 + u * {buckets});"
@@ -149,13 +151,14 @@ class _Sorter:
             c.line(f"const uint32_t *const count = (const uint32_t *)p{len(fetched) + 1} + row * {chunks * buckets};")
             c.line("int64_t start = 0, n = 0;")
             with c.block(f"for (int k = 0; k < {chunks * buckets}; ++k)"):
-                c.line(f"start += k % {buckets} < bucket ? count[k] : 0;")
+                c.line(f"start += k % {buckets} < bucket ? count[k] : 0; {_NO_VECTORS}")
             c.line(f"char *const room = {c.scratch()} + row * {2 * key * rows.length + _ROOM * buckets};")
             c.line(f"{self.key_type} *const x = ({self.key_type} *)room + start;")
             c.line(f"{self.key_type} *const y = ({self.key_type} *)(room + bucket * {_ROOM}) + {rows.length} + start;")
             with c.block(f"for (int64_t chunk = 0; chunk < {chunks}; ++chunk)"):
                 c.line(f"int64_t first = chunk * {rows.length} / {chunks};")
-                c.line(f"for (int64_t k = 0; k < bucket; ++k) first += count[chunk * {buckets} + k];")
+                add = f"first += count[chunk * {buckets} + k];"
+                c.line(f"for (int64_t k = 0; k < bucket; ++k) {{ {add} {_NO_VECTORS} }}")
                 c.line(f"const int64_t m = count[chunk * {buckets} + bucket];")
                 c.line("__builtin_memcpy(x + n, from + first, (unsigned long)m * sizeof *x);")
                 c.line("n += m;")

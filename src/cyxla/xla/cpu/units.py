@@ -1,8 +1,8 @@
 """Sharing the C of a module out among several compilers.
 
 What can stand in a unit of its own is a kernel, the entry that calls the kernels, and a function of a kernel that is
-kept from being inlined and needs nothing of the kernel but types and macros. The length of a text stands for the time
-it takes to compile.
+kept from being inlined and needs nothing of the kernel but types, macros and others of its kind. The length of a text,
+and a share for each function, stand for the time it takes to compile.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from cyxla.xla.cpu.build import MAX_JOBS
 
 ENOUGH = 2_500  # characters that are worth another compiler, which takes a while to start
+
+FUNCTION = 500  # characters that cost as much as one more function
 
 _APART = re.compile(r"static (?:CYX_FUSED )?__attribute__\(\(noinline\)\) ([\w* ]*?)\b(k\d+_\w+)(\(.*\)) \{")
 _SHARED = ("typedef ", "#")
@@ -30,16 +32,13 @@ class Part:
     text : str
         What it defines, seen from all units.
     types : str
-        Types and macros that it needs.
-    prototype : str
-        Its declaration; "" for a kernel, which all units declare.
+        What it may need: types, macros and declarations.
     order : tuple of int
         Where it stands among the parts: kernel, function.
     """
 
     text: str
     types: str
-    prototype: str
     order: tuple[int, int]
 
 
@@ -73,30 +72,38 @@ def parts(number: int, name: str, text: str) -> list[Part]:
     """
     items = _items(text)
     types = "".join(item for item in items if item.startswith(_SHARED))
-    apart = {m[2]: item for item in items if (m := _APART.match(item))}
-    known = {*_LOCAL.findall(types)}
-    apart = {n: item for n, item in apart.items() if known.issuperset({*_LOCAL.findall(item)} - {n})}
-    found = [Part("", "", "", (number, 0))]
+    apart = _apart(items, {*_LOCAL.findall(types)})
+    declared = types + "".join(apart.values())
+    found = [Part("", "", (number, 0))]
     rest = []
     for item in items:
         match = _APART.match(item)
         if match is None or match[2] not in apart:
             rest.append(item)
             continue
-        prototype = f"{match[1]}{match[2]}{match[3]};\n"
-        rest.append(prototype)
-        found.append(Part(item.removeprefix("static "), types, prototype, (number, len(found))))
+        rest.append(apart[match[2]])
+        found.append(Part(item.removeprefix("static "), declared, (number, len(found))))
     found[0].text = "".join(rest).replace(f"static cyx_status {name}(", f"cyx_status {name}(")
     return found
 
 
+def _apart(items: Sequence[str], known: set[str]) -> dict[str, str]:
+    """Declarations, by name, of the functions that need nothing but each other and what is known."""
+    heads = [(m, item) for item in items if (m := _APART.match(item))]
+    needs = {m[2]: {*_LOCAL.findall(item)} - known for m, item in heads}
+    while lacking := [n for n, needed in needs.items() if not needed <= needs.keys()]:
+        for n in lacking:
+            del needs[n]
+    return {m[2]: f"{m[1]}{m[2]}{m[3]};\n" for m, _ in heads if m[2] in needs}
+
+
 def deal(entry: int, pieces: Sequence[Part], count: int) -> list[list[Part]]:
     """Deal parts out to so many units, the first of which has `entry` characters already; unused units are left out."""
-    units = [_Unit(size=entry), *(_Unit() for _ in range(count - 1))]
+    units = [_Unit(size=entry + FUNCTION), *(_Unit() for _ in range(count - 1))]
     for part in sorted(pieces, key=lambda p: -len(p.text)):  # stable: equal lengths stay in order
         unit = min(units, key=lambda u: u.size)
         unit.parts.append(part)
-        unit.size += len(part.text)
+        unit.size += len(part.text) + FUNCTION
     return [sorted(u.parts, key=lambda p: p.order) for k, u in enumerate(units) if u.parts or k == 0]
 
 

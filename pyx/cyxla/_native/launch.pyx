@@ -47,10 +47,12 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_IS_C_CONTIGUOUS(PyArrayObject *) nogil
     bint PyArray_ISNOTSWAPPED(PyArrayObject *) nogil
     bint PyArray_ISWRITEABLE(PyArrayObject *) nogil
+    bint PyArray_ISALIGNED(PyArrayObject *) nogil
     object PyArray_NewFromDescr(PyTypeObject *, PyArray_Descr *, int, npy_intp *, npy_intp *, void *, int, PyObject *)
     int PyArray_SetBaseObject(PyArrayObject *, PyObject *) except -1
     int PyArray_CopyInto(PyArrayObject *, PyArrayObject *) except -1
-    int NPY_ARRAY_CARRAY
+    void PyArray_UpdateFlags(PyArrayObject *, int)
+    int NPY_ARRAY_CARRAY, NPY_ARRAY_ALIGNED
 
 _import_array()
 
@@ -182,6 +184,8 @@ cdef class Program:
         Addresses for `cyx_ctx.functions`; `keep` holds whatever they need alive.
     release_gil : bool
         False for programs of a microsecond or two.
+    donations : mapping of int to int, optional
+        Inputs whose memory becomes that of an output, and of which: the entry finds these two in one place.
     """
 
     cdef cyx_entry entry
@@ -199,10 +203,12 @@ cdef class Program:
     cdef readonly tuple inputs, outputs, parameters
     cdef readonly object results
     cdef object kept, output_range
+    cdef dict donations  # None unless there are some
 
     def __init__(
         self, library, str entry, inputs, outputs, results, *, parameters=None, constants=(), bound=None,
         Py_ssize_t arena_bytes=0, functions=(), keep=None, bint release_gil=True,
+        donations=None,
     ):
         if self.entry != NULL:
             raise RuntimeError("a program is initialised once")
@@ -219,6 +225,7 @@ cdef class Program:
         self.set_specs()
         self.set_buffers(list(constants), bound)
         self.set_functions(list(functions))
+        self.set_donations(dict(donations or {}), bound)
         self.kept = (list(constants), bound, keep)
         self.arena_bytes = arena_bytes
         self.release_gil = release_gil
@@ -299,6 +306,15 @@ cdef class Program:
             self.functions[k] = <void *> <size_t> address
         return 0
 
+    cdef int set_donations(self, dict donations, dict bound) except -1:
+        self.donations = donations or None
+        for k, n in donations.items():
+            if k in bound or self.specs[k].bytes != self.specs[self.n_inputs + n].bytes:
+                raise ValueError(f"input {k} cannot become output {n}")
+        if len(set(donations.values())) != len(donations):
+            raise ValueError(f"outputs of {donations} are there twice")
+        return 0
+
     def cancel(self):
         """Make the calls that are under way, on any thread, end with CancelledError at their next poll."""
         self.cancel_epoch += 1  # under the GIL; read without it
@@ -327,6 +343,8 @@ cdef class Program:
         if self.entry == NULL:
             raise RuntimeError("the program was never initialised")
         memcpy(bufs, self.template, self.n_buffers * sizeof(void *))
+        if self.donations is not None:
+            return self.run_donating(bufs, args, out)
         held = self.lend_arguments(bufs, args)  # converted copies must outlive the call
         if out is not None:
             return self.run_into(bufs, out)
@@ -387,6 +405,76 @@ cdef class Program:
             else:
                 given[k] = computed[k]
         return arguments.build(self.results, given)
+
+    cdef object run_donating(self, void **bufs, tuple args, object out):
+        """Run with results in the memory of donated arguments; each holds on to its argument."""
+        cdef Py_ssize_t k
+        cdef int slot
+        cdef object array
+        cdef dict donors = {}
+        cdef list held = []
+        for k in range(self.n_leaves):
+            slot = self.slots[k]
+            array = <object> PyTuple_GET_ITEM(args, k)
+            if not matches(<PyObject *> array, &self.specs[slot]):
+                array = arguments.convert(array, *self.inputs[slot], (self.parameters, k))
+            if slot in self.donations:
+                if not PyArray_ISWRITEABLE(<PyArrayObject *> <PyObject *> array):
+                    arguments.not_donated((self.parameters, k), "the array is read-only")
+                if not PyArray_ISALIGNED(<PyArrayObject *> <PyObject *> array):
+                    array = array.copy()
+                donors[self.donations[slot]] = array
+            held.append(array)
+            bufs[slot] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
+        self.check_apart(bufs)
+        cdef list computed = []
+        for k in range(self.n_outputs):
+            array = donors.get(k)
+            array = new_array(&self.specs[self.n_inputs + k]) if array is None else self.result_over(array, k)
+            bufs[self.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
+            computed.append(array)
+        cdef list given = [None] * self.n_outputs
+        if out is not None:
+            given = arguments.match_out(out, self.results, self.outputs)
+            arguments.check_out_apart(given, computed, donors)
+        self.execute(bufs)
+        for k in range(self.n_outputs):
+            if given[k] is not None:
+                PyArray_CopyInto(<PyArrayObject *> <PyObject *> given[k], <PyArrayObject *> <PyObject *> computed[k])
+                computed[k] = given[k]
+        return arguments.build(self.results, computed)
+
+    cdef int check_apart(self, void **bufs) except -1:
+        """Raise unless the donated arguments share no memory with each other or with any other argument."""
+        cdef Py_ssize_t k, other
+        cdef int slot
+        cdef char *begin
+        cdef char *end
+        for k in range(self.n_leaves):
+            slot = self.slots[k]
+            if slot not in self.donations:
+                continue
+            begin = <char *> bufs[slot]
+            end = begin + self.specs[slot].bytes
+            for other in range(self.n_inputs):
+                if other == slot or self.specs[other].bytes == 0:
+                    continue
+                if begin < <char *> bufs[other] + self.specs[other].bytes and <char *> bufs[other] < end:
+                    arguments.not_donated((self.parameters, k), "it shares memory with another argument")
+        return 0
+
+    cdef object result_over(self, object donor, Py_ssize_t index):
+        """Make the array of output `index` over the memory of an argument."""
+        cdef Spec *spec = &self.specs[self.n_inputs + index]
+        cdef void *data = PyArray_DATA(<PyArrayObject *> <PyObject *> donor)
+        Py_INCREF(<object> spec.descr)
+        array = PyArray_NewFromDescr(
+            &PyArray_Type, spec.descr, spec.ndim, spec.dims, NULL, data, NPY_ARRAY_CARRAY, NULL
+        )
+        PyArray_UpdateFlags(<PyArrayObject *> <PyObject *> array, NPY_ARRAY_ALIGNED)  # the types may differ
+        Py_INCREF(donor)
+        PyArray_SetBaseObject(<PyArrayObject *> <PyObject *> array, <PyObject *> donor)
+        return array
 
     cdef bint direct(self, void **bufs, object out, Py_ssize_t index):
         """Tell whether result `index` may be written straight to `out`: as declared, and over no input or earlier result."""

@@ -7,7 +7,7 @@ them, take it on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -175,6 +175,19 @@ def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: st
     if array.shape != dims:
         raise errors.ShapeError(what)
     raise errors.InvalidArgumentError(f"{path}: the array is read-only")
+
+
+def not_donated(where: Where, why: str) -> NoReturn:
+    """Raise for a donated argument whose memory cannot be taken."""
+    raise errors.InvalidArgumentError(f"{name(where)} is donated: {why}")
+
+
+def check_out_apart(given: Sequence[Any], computed: Sequence[Any], donors: Mapping[int, Any]) -> None:
+    """Raise where an array of `out=` shares memory with a donated argument that becomes another result."""
+    for n, out in enumerate(given):
+        for k in donors:
+            if out is not None and k != n and np.may_share_memory(out, computed[k]):
+                raise errors.InvalidArgumentError(f"out: result {n} would be written over donated memory of result {k}")
 
 
 def out_of_memory(size: int) -> NoReturn:

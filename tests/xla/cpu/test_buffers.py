@@ -1,12 +1,13 @@
 """Where arrays lie: random plans, run on the places they were given, compute what they compute without any sharing."""
 
 import random
+from collections import Counter
 
 import pytest
 
 from cyxla.types import Shape
 from cyxla.xla.cpu.arena import ALIGN, Temporary, place
-from cyxla.xla.cpu.buffers import Buffers, assign
+from cyxla.xla.cpu.buffers import Buffers, Place, assign
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Plan, WhileNode
 from cyxla.xla.hlo import Computation
@@ -135,7 +136,7 @@ class Memory:
 
     def write(self, at, nbytes: int, content: int) -> None:
         at = self.names.get(at, at)
-        assert at.kind in ("arena", "output")
+        assert at.kind in ("arena", "output") or at.at in self.buffers.donations
         if at.kind == "arena":
             assert at.at >= 0
             assert at.at + nbytes <= self.buffers.arena_bytes
@@ -211,29 +212,41 @@ class Memory:
             assert self.at(at, v.shape.nbytes) == content
 
 
+@pytest.mark.parametrize(
+    "donated", [{}, {0: None, 1: None, 2: None}, {1: None}, {0: 2, 2: None}, {2: 0, 1: 3, 0: None}]
+)
 @pytest.mark.parametrize("swapped_from", [1, 1024])
 @pytest.mark.parametrize("seed", range(120))
-def test_places_keep_what_is_needed(seed, swapped_from, monkeypatch):
+def test_places_keep_what_is_needed(seed, swapped_from, donated, monkeypatch):
     monkeypatch.setattr("cyxla.xla.cpu.buffers.SWAP_FROM", swapped_from)
     make = Maker(seed)
     parameters = [make.value() for _ in range(3)]
     plan = make.plan(parameters, [], [16, 32, 16, 16], 3)
     arguments = [hash(("argument", n)) for n in range(3)]
     want = Reference().run(plan, arguments)
-    buffers = assign(plan)
+    buffers = assign(plan, donated)
     memory = Memory(buffers)
     for value, content in zip(parameters, arguments, strict=True):
         memory.held[buffers.places[value], value.shape.nbytes] = content
     memory.nodes(plan.nodes)
     memory.copies((plan, "return", 0))
-    got = [memory.held[key] for key in ((p, v.shape.nbytes) for p, v in zip(outputs(plan), plan.results, strict=True))]
+    places = outputs(plan, buffers.donations)
+    got = [memory.held[key] for key in ((p, v.shape.nbytes) for p, v in zip(places, plan.results, strict=True))]
     assert got == want
+    left = {k: c for k, c in enumerate(arguments) if k not in buffers.donations}
+    assert all(memory.at(Place("input", k), parameters[k].shape.nbytes) == c for k, c in left.items())
+    fits = {k for k, n in donated.items() if n is not None and same_size(parameters[k], plan.results[n])}
+    assert all(buffers.donations[k] == donated[k] for k in fits)
+    sizes = Counter(v.shape.size for v in plan.results)
+    wanted = Counter(parameters[k].shape.size for k in donated)
+    if not any(donated.values()):
+        assert Counter(parameters[k].shape.size for k in buffers.donations) == sizes & wanted
 
 
-def outputs(plan: Plan) -> list:
-    from cyxla.xla.cpu.buffers import Place
-
-    return [Place("output", n) for n in range(len(plan.results))]
+def outputs(plan: Plan, donations: dict) -> list:
+    donors = {n: Place("input", k) for k, n in donations.items()}
+    assert len(donors) == len(donations)
+    return [donors.get(n, Place("output", n)) for n in range(len(plan.results))]
 
 
 def test_a_chain_in_place_needs_no_arena():

@@ -15,7 +15,7 @@ def test_keywords_come_before_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("options, hint", [
     ({"sed": 1}, "did you mean seed?"), ({"max_trip": 1}, "did you mean max_trips?"),
-    ({"disabled_passes": "dce"}, "tuple of names"),
+    ({"disabled_passes": "dce"}, "tuple of names"), ({"donate": "x"}, "give a tuple"), ({"donate": 0}, "give a tuple"),
 ])  # fmt: skip
 def test_wrong_options_are_refused(options, hint):
     with pytest.raises(InvalidArgumentError) as caught:
@@ -31,6 +31,7 @@ def test_misspelt_environment_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("one, other, same", [
     ({"disabled_passes": ("a", "b")}, {"disabled_passes": ("b", "a")}, True), ({"seed": 1}, {"seed": 2}, False),
+    ({"donate": (0,)}, {}, False), ({"donate": True}, {"donate": (0,)}, False), ({"donate": [0]}, {"donate": (0,)}, True),
     ({"disabled_passes": ("a",)}, {}, False), ({"cache": False}, {}, True), ({"max_trips": 3}, {}, True),
 ])  # fmt: skip
 def test_keys_differ_where_code_does(one, other, same):

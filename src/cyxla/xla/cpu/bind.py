@@ -9,6 +9,7 @@ the main program, too. The values are copied while binding: what becomes of the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from cyxla.xla.cpu.bind_panels import pack
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.passes.specialise import Specialised, specialise
 from cyxla.xla.service.bound import own, resident
+from cyxla.xla.service.donation import settled
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.executable import CpuExecutable
@@ -43,7 +45,7 @@ def bind(whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any]
     kept = {n: own(new[n]) if n in new else before[n] for n in plan.kept}
     if plan.is_trivial:
         return whole.with_fixed({n: kept[n] if n in kept else _nothing_of(v) for n, v in fixed.items()})
-    main = _compile(plan.main, whole.options)
+    main = _compile(plan.main, _left(whole, fixed))
     first = len(plan.main.parameters) - len(kept) - len(made)
     return main.with_fixed(dict(enumerate([*kept.values(), *made], first)), given=whole.given)
 
@@ -64,7 +66,7 @@ def _run(plan: Specialised, fixed: Mapping[int, Any], options: CompileOptions) -
     values = [fixed[n] for n in plan.used]
     loops = any(i.opcode in _LOOPS for i in plan.prologue.entry.instructions)
     if loops or plan.work > COMPILE_ABOVE:
-        return tuple(_compile(plan.prologue, options)(*values))
+        return tuple(_compile(plan.prologue, replace(options, donate=()))(*values))
     from cyxla.xla.evaluator import evaluate  # most programs have no fixed arguments
 
     results = evaluate(plan.prologue, values)
@@ -74,6 +76,15 @@ def _run(plan: Specialised, fixed: Mapping[int, Any], options: CompileOptions) -
 
 def _is_finite(array: Any) -> bool:
     return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def _left(whole: CpuExecutable, fixed: Mapping[int, Any]) -> CompileOptions:
+    """Options of the main program: what is donated is numbered anew."""
+    donate = settled(whole.options, whole.optimized).donate
+    if isinstance(donate, bool):
+        return whole.options
+    free = [n for n in range(len(whole.optimized.parameters)) if n not in fixed]
+    return replace(whole.options, donate=tuple([k for k, n in enumerate(free) if n in donate]))
 
 
 def _compile(module: HloModule, options: CompileOptions) -> CpuExecutable:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal as Choice
 from typing import NamedTuple
 
 from cyxla import config
 from cyxla.types import Literal
+from cyxla.xla.cpu import donations
 from cyxla.xla.cpu.arena import Temporary, place, place_apart
 from cyxla.xla.cpu.kernel import STATE_BYTES, Value
 from cyxla.xla.cpu.lifetimes import Life, Lifetimes, Move, lifetimes
@@ -56,6 +57,8 @@ class Buffers:
         Offset and size of what may be touched of the arena, where the address sanitizer is to guard the rest.
     swaps : dict of Node to list of Copy
         Copies among those of ``(while, "again", 0)`` instead of which both places can change their names.
+    donations : dict of int to int
+        Inputs whose memory is that of a result, and of which; both are the place of the input.
     """
 
     places: dict[Value, Place] = field(default_factory=dict)
@@ -68,6 +71,7 @@ class Buffers:
     state: Place | None = None
     pieces: list[tuple[int, int]] = field(default_factory=list)
     swaps: dict[Node, list[Copy]] = field(default_factory=dict)
+    donations: dict[int, int] = field(default_factory=dict)
 
 
 SWAP_FROM = 1024  # bytes that are rather not copied in every turn of a loop
@@ -84,9 +88,11 @@ class _Memory:
         Whose first and last moments they are.
     output : int
         Which result of the call it is, or -1.
+    input : int
+        Which donated argument it is, or -1.
     """
 
-    __slots__ = ("begins", "ends", "fixed", "lives", "nbytes", "output", "spans", "temporary")
+    __slots__ = ("begins", "ends", "fixed", "input", "lives", "nbytes", "output", "spans", "temporary")
 
     def __init__(self, life: Life) -> None:
         self.lives = [life]
@@ -94,7 +100,7 @@ class _Memory:
         self.spans = [(life.start, life.end)]
         self.begins, self.ends = {life.start: life}, {life.end: life}
         self.fixed = life.fixed
-        self.output = -1
+        self.output = self.input = -1
         self.temporary: Temporary | None = None
 
     def absorb(self, other: _Memory) -> None:
@@ -104,16 +110,27 @@ class _Memory:
         self.begins |= other.begins
         self.ends |= other.ends
         self.output = max(self.output, other.output)
+        self.input = max(self.input, other.input)
 
 
-def assign(plan: Plan) -> Buffers:
-    """Give every array of an entry's plan a place."""
-    return _Assignment(plan, lifetimes(plan)).run()
+def assign(plan: Plan, donated: Mapping[int, int | None] | None = None) -> Buffers:
+    """Give every array of an entry's plan a place.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the entry computation.
+    donated : mapping of int to (int or None), optional
+        Numbers of inputs whose memory becomes that of a result: of this one, or of any of equal size. Those for which
+        there is no result are left alone.
+    """
+    usable = donations.usable(donated or {}, plan)
+    return _Assignment(plan, lifetimes(plan, usable), usable).run()
 
 
 class _Assignment:
-    def __init__(self, plan: Plan, found: Lifetimes) -> None:
-        self.plan, self.found = plan, found
+    def __init__(self, plan: Plan, found: Lifetimes, donated: Mapping[int, int | None]) -> None:
+        self.plan, self.found, self.donated = plan, found, donated
         self.memory: dict[Life, _Memory] = {}
         self.follows: set[tuple[Life | None, Life | None]] = set()
         self.buffers = Buffers(inputs=len(plan.parameters), outputs=len(plan.results))
@@ -121,6 +138,8 @@ class _Assignment:
     def run(self) -> Buffers:
         for life in {id(v): v for v in (*self.found.lives.values(), *self.found.computed)}.values():
             self.memory[life] = _Memory(life)
+        for number in self.donated:
+            self.donor(number).input = number
         self.share()
         self.place_arena()
         self.place_values()
@@ -145,13 +164,48 @@ class _Assignment:
             self.try_join(s.target, s.source)
         for m in (*moves["again"], *moves["leave"], *moves["enter"]):  # what is copied in every turn of a loop first
             self.try_join(m.target, m.source)
+        self.take_named()
+        named = {n for n in self.donated.values() if n is not None}
         for number, m in enumerate(found.moves[self.plan, "return", 0]):
             memory = self.memory[m.source]
-            if not memory.fixed and memory.output < 0 and memory.nbytes == m.target.nbytes:
+            free = not memory.fixed and memory.output < 0 and number not in named
+            if free and memory.nbytes == m.target.nbytes:
                 memory.output = number
         self.swap()
         for s in found.may:
             self.try_join(s.target, s.source)
+        self.take_others()
+        self.buffers.donations = {n: self.donor(n).output for n in self.donated}
+
+    # --- donated arguments: memory of a result whatever happens, if only by a copy at the end -------------------------
+
+    def donor(self, number: int) -> _Memory:
+        return self.memory[self.found.lives[self.plan.parameters[number]]]
+
+    def take_named(self) -> None:
+        """Give the results that are named for a donated argument its memory, before anything else is in it."""
+        returned = self.found.moves[self.plan, "return", 0]
+        for number, result in self.donated.items():
+            if result is not None:
+                self.take(number, result, self.memory[returned[result].source])
+
+    def take_others(self) -> None:
+        """Find results for the donated arguments that did not become one by working in place."""
+        left = [n for n in self.donated if self.donor(n).output < 0]
+        owners = {memory.output: memory for memory in self.memory.values() if memory.output >= 0}
+        open_results = [n for n in range(self.buffers.outputs) if n not in owners or owners[n].input < 0]
+        for number, result in donations.matched(self.plan, left, open_results).items():
+            self.take(number, result, owners.get(result))
+
+    def take(self, number: int, result: int, owner: _Memory | None) -> None:
+        """Make the memory of a donated argument that of a result, and of what becomes the result if possible."""
+        donor = self.donor(number)
+        if owner is not None and owner is not donor and not owner.fixed:
+            if owner.input < 0 and owner.nbytes == donor.nbytes and self.apart(owner, donor):
+                self.join(owner, donor)
+            elif owner.output == result:
+                owner.output = -1
+        self.donor(number).output = result
 
     def swap(self) -> None:
         """Where the state of a loop and what a turn makes of it cannot be one memory, let two of them take turns.
@@ -178,7 +232,9 @@ class _Assignment:
 
     def try_join(self, target: Life, source: Life) -> None:
         a, b = self.memory[source], self.memory[target]
-        if a is b or a.fixed or b.fixed or a.nbytes != b.nbytes or (a.output >= 0 and b.output >= 0):
+        if a is b or a.fixed or b.fixed or a.nbytes != b.nbytes:
+            return
+        if (a.output >= 0 and b.output >= 0) or (a.input >= 0 and b.input >= 0):
             return
         if (source, target) in self.follows and self.apart(a, b):
             self.join(a, b)
@@ -216,7 +272,7 @@ class _Assignment:
     def place_arena(self) -> None:
         temporaries = []
         for memory in dict.fromkeys(self.memory[life] for life in self.found.computed):
-            if memory.output < 0:
+            if memory.output < 0 and memory.input < 0:
                 memory.temporary = Temporary(memory.nbytes, memory.spans[0][0], memory.spans[-1][1])
                 temporaries.append(memory.temporary)
         self.cycles = self.reserve_for_cycles(temporaries)
@@ -229,17 +285,17 @@ class _Assignment:
         self.buffers.pieces = [(t.offset, t.nbytes) for t in temporaries] if guarded else []
 
     def reserve_for_cycles(self, temporaries: list[Temporary]) -> dict[tuple[Node | Plan, str, int], Temporary]:
-        """Memory for one array wherever a loop's state changes places with itself."""
+        """Memory for one array wherever a loop's state, or donated arguments and results, change places."""
         reserved = {}
         for key, moves in self.found.moves.items():
-            if key[1] != "again":
+            if key[1] == "return":
+                targets = {n: self.donor(k) for k, n in self.buffers.donations.items()}
+            elif key[1] == "again":
+                targets = {n: self.memory[m.target] for n, m in enumerate(moves)}
+            else:
                 continue
-            targets = {id(self.memory[m.target]) for m in moves}
-            crossing = [
-                m
-                for m in moves
-                if self.memory[m.source] is not self.memory[m.target] and id(self.memory[m.source]) in targets
-            ]
+            written = {id(target) for n, target in targets.items() if self.memory[moves[n].source] is not target}
+            crossing = [m for m in moves if id(self.memory.get(m.source)) in written]
             if crossing:
                 moment = moves[0].moment
                 reserved[key] = Temporary(max(m.source.nbytes for m in crossing), moment, moment)
@@ -266,6 +322,8 @@ class _Assignment:
             assert life.value is not None
             return self.buffers.places[life.value]
         memory = self.memory[life]
+        if memory.input >= 0:
+            return Place("input", memory.input)
         if memory.output >= 0:
             return Place("output", memory.output)
         assert memory.temporary is not None
@@ -281,8 +339,10 @@ class _Assignment:
             )
         for key, moves in self.found.moves.items():
             if key[1] == "return":
+                donors = {n: Place("input", k) for k, n in self.buffers.donations.items()}
                 wanted = [
-                    Copy(Place("output", n), self.place_of(m.source), m.source.nbytes) for n, m in enumerate(moves)
+                    Copy(donors.get(n, Place("output", n)), self.place_of(m.source), m.source.nbytes)
+                    for n, m in enumerate(moves)
                 ]
             else:
                 wanted = [Copy(self.place_of(m.target), self.place_of(m.source), m.source.nbytes) for m in moves]

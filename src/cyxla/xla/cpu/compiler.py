@@ -38,6 +38,7 @@ class CpuCompiler(Compiler):
         """
         if options.disabled_passes:
             _check_names(options)
+        options = _settled(options, module)
         tools = toolchain.find()
         if tools is None:
             return _uncompiled(module, options)
@@ -61,6 +62,7 @@ class CpuCompiler(Compiler):
         with tools.build() as build:
             build.prepare()
             module = read()
+            options = _settled(options, module)
             target = _target(build, options, module.fingerprint)
             executable = self._compile(module, options, target)
         if cache is not None and cache.path(target.key).exists():  # not so if it calls Python
@@ -166,6 +168,15 @@ def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
     from cyxla.xla.cpu.uncompiled import UncompiledExecutable
 
     return UncompiledExecutable(module, options)
+
+
+def _settled(options: CompileOptions, module: HloModule) -> CompileOptions:
+    """Donated parameters by number; the module's key knows no names."""
+    if not options.donate:
+        return options
+    from cyxla.xla.service.donation import settled
+
+    return settled(options, module)
 
 
 def _check_names(options: CompileOptions) -> None:

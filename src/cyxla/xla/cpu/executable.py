@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cyxla._native.arguments import leaves
 from cyxla.errors import InvalidArgumentError
 from cyxla.xla.cpu import signature
 from cyxla.xla.cpu.native import Library, Program
@@ -51,6 +52,8 @@ class Manifest:
         Type of the result.
     sites : int or None
         Call sites of kernels that are measured; None where none is.
+    donations : list of (int, int)
+        Inputs whose memory becomes that of a result, and of which, by numbers of arrays.
     """
 
     arena_bytes: int
@@ -61,6 +64,7 @@ class Manifest:
     parameters: list[signature.Outline]
     result: signature.Outline
     sites: int | None = None
+    donations: list[tuple[int, int]] = field(default_factory=list)
 
     @staticmethod
     def of(module: HloModule, plan: Plan, buffers: Buffers, *, profile: bool = False) -> Manifest:
@@ -74,6 +78,7 @@ class Manifest:
             parameters=[signature.outline(p.shape.static) for p in module.parameters],
             result=signature.outline(module.entry.root.shape.static),
             sites=sum(1 for _ in plan.steps()) if profile else None,
+            donations=list(buffers.donations.items()),
         )
 
     @property
@@ -133,6 +138,7 @@ class CpuExecutable(Program, Executable):
             arena_bytes=manifest.arena_bytes,
             functions=[*_addresses(manifest.functions, calls), *(self._recorder.addresses if self._recorder else ())],
             keep=(calls, self._recorder),
+            donations=dict(manifest.donations),
             release_gil=manifest.loops or manifest.cost > RELEASE_GIL_ABOVE,
         )
 
@@ -156,6 +162,7 @@ class CpuExecutable(Program, Executable):
         from cyxla.xla.service.bound import checked
 
         fixed = {self._free[k]: v for k, v in checked(arguments, self.names, self.inputs).items()}
+        self._check_not_donated(fixed)
         return bind(self, self._bound, fixed) if fixed else self
 
     def with_fixed(self, fixed: Mapping[int, Any], given: HloModule | None = None) -> CpuExecutable:
@@ -178,6 +185,13 @@ class CpuExecutable(Program, Executable):
             self._calls,
             given or self._source,
         )
+
+    def _check_not_donated(self, fixed: Mapping[int, Any]) -> None:
+        trees, lost = signature.trees(self._manifest.parameters), {k for k, _ in self._manifest.donations}
+        for k in fixed:
+            if not lost.isdisjoint(leaves(trees[k])):
+                name = self._module.parameters[k].name
+                raise InvalidArgumentError(f"argument {self._free.index(k)} ({name}) is donated and cannot be bound")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -235,6 +249,9 @@ class CpuExecutable(Program, Executable):
         constants = sum(memoryview(c).nbytes for c in self._constants)
         bound = sum(a.nbytes for _, a in self._lent)
         own = {"temporaries": self._manifest.arena_bytes, "constants": constants}
+        if self._manifest.donations:
+            shapes = [signature.shape(a) for form in self._manifest.parameters for a in signature.arrays(form)]
+            own["donated"] = sum(shapes[k].nbytes for k, _ in self._manifest.donations)
         return {**Executable.memory.fget(self), **own, **({"bound": bound} if self._bound else {})}  # type: ignore[attr-defined]
 
     @property

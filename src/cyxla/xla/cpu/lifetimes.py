@@ -9,7 +9,7 @@ happen at even moments; what is written at one lasts at least to the next odd on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from cyxla.errors import InternalError
@@ -27,7 +27,7 @@ class Life:
     start, end : int
         First and last moment at which its contents matter.
     fixed : bool
-        An input or a constant: memory that nobody may write.
+        An input that is not donated, or a constant: memory that nobody may write.
     value : Value or None
         Which value it is; None for the memory of a branch's result before it is one, or scratch.
     """
@@ -92,9 +92,9 @@ class Lifetimes:
     starts: dict[Node | Plan, int] = field(default_factory=dict)
 
 
-def lifetimes(entry: Plan) -> Lifetimes:
-    """Follow a plan from its inputs to its results."""
-    return _Walk().entry(entry)
+def lifetimes(entry: Plan, donated: Collection[int] = ()) -> Lifetimes:
+    """Follow a plan from its inputs, of which some are donated, to its results."""
+    return _Walk().entry(entry, donated)
 
 
 class _Loop:
@@ -113,9 +113,9 @@ class _Walk:
         self.now = 0
         self.loops: list[_Loop] = []
 
-    def entry(self, plan: Plan) -> Lifetimes:
-        for value in plan.parameters:
-            self.found.lives[value] = Life(value, value.shape.nbytes, -1, fixed=True)
+    def entry(self, plan: Plan, donated: Collection[int]) -> Lifetimes:
+        for n, value in enumerate(plan.parameters):
+            self.found.lives[value] = Life(value, value.shape.nbytes, -1, fixed=n not in donated)
         self.nodes(plan.nodes)
         end = self.tick()
         moves = self.found.moves[plan, "return", 0] = []

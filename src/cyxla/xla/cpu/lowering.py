@@ -44,6 +44,7 @@ from cyxla.xla.passes import (
 from cyxla.xla.passes.clone import clone
 from cyxla.xla.passes.pipeline import Settings
 from cyxla.xla.service import CompileOptions
+from cyxla.xla.service.donation import donated, settled
 
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("inline", inline.run),
@@ -111,7 +112,7 @@ def emit(module: HloModule, options: CompileOptions | None = None) -> tuple[Plan
     options = options or CompileOptions()
     check_supported(module, options)
     planned = plan(module.entry)
-    buffers = assign(planned)
+    buffers = assign(planned, donated(module, settled(options, module).donate))
     return planned, buffers, emit_module(planned, buffers, options.seed, profile=options.profile)
 
 

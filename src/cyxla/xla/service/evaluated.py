@@ -13,6 +13,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.evaluator import Options, Value, check_custom_calls, evaluate
 from cyxla.xla.evaluator.values import TOKEN_VALUE, fits
 from cyxla.xla.hlo import HloModule
+from cyxla.xla.service.donation import settled
 from cyxla.xla.service.executable import Executable
 from cyxla.xla.service.options import CompileOptions
 
@@ -28,6 +29,7 @@ class EvaluatedExecutable(Executable):
 
     def __init__(self, module: HloModule, options: CompileOptions) -> None:
         check_custom_calls(module, options.custom_calls)
+        options = settled(options, module)  # arguments are not written here, but those donated have to be there
         self._module, self._options = module, options
         self.inputs = tuple(p.shape.logical for p in module.parameters)
         self.outputs = module.entry.root.shape.logical

@@ -97,14 +97,19 @@ def test_extremes_of_points(opcode: str, dtype: str, swapped: bool) -> None:
         f"HloModule m\nf {{ a = {dtype}[] parameter(0) b = {dtype}[] parameter(1) "
         f"ROOT r = {dtype}[] {opcode}({'b, a' if swapped else 'a, b'}) }}\n"
         f"ENTRY e {{ x = {dtype}[30] parameter(0) i = s32[600,1] parameter(1) u = {dtype}[600] parameter(2) "
-        f"ROOT r = {dtype}[30] scatter(x, i, u), {POINTS}, to_apply=f }}"
+        f"s = {dtype}[30] scatter(x, i, u), {POINTS}, to_apply=f "
+        f"one = {dtype}[] constant(1) ones = {dtype}[30] broadcast(one), dimensions={{}} "
+        f"q = {dtype}[30] divide(ones, s) ROOT r = ({dtype}[30], {dtype}[30]) tuple(s, q) }}"
     )
     args = arguments(cyxla.hlo.parse_module(text), 1, 0.1)
     rng = np.random.default_rng(2)
     args[1] = rng.integers(-2, 33, (600, 1)).astype(np.int32)
     if dtype.startswith("f"):
-        odd = np.array([np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0], args[2].dtype)
-        args[0][:12] = np.tile(odd, 2)
-        args[2][:200] = rng.choice(odd, 200)
-        args[1][:200] = rng.integers(0, 12, (200, 1))
+        odd, zeros = np.array([np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0]), np.array([0.0, -0.0])
+        args[1][args[1] < 18] = -1
+        for places, values in ((range(12), odd), (range(12, 18), zeros)):
+            some = slice(places.start * 10, places.stop * 10)
+            args[0][places.start : places.stop] = np.resize(values, len(places))
+            args[1][some, 0] = rng.integers(places.start, places.stop, 10 * len(places))
+            args[2][some] = rng.choice(values, 10 * len(places))
     agree(text, *args, ulp=0)

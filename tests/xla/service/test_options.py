@@ -31,7 +31,8 @@ def test_misspelt_environment_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("one, other, same", [
     ({"disabled_passes": ("a", "b")}, {"disabled_passes": ("b", "a")}, True), ({"seed": 1}, {"seed": 2}, False),
-    ({"donate": (0,)}, {}, False), ({"donate": True}, {"donate": (0,)}, False), ({"donate": [0]}, {"donate": (0,)}, True),
+    ({"donate": (0,)}, {}, False), ({"donate": True}, {"donate": (0,)}, False),
+    ({"donate": [0]}, {"donate": (0,)}, True),
     ({"disabled_passes": ("a",)}, {}, False), ({"cache": False}, {}, True), ({"max_trips": 3}, {}, True),
 ])  # fmt: skip
 def test_keys_differ_where_code_does(one, other, same):

@@ -29,13 +29,15 @@ def test_examples_run(path, tmp_path):
 
 
 def test_the_readme_runs(capsys):
-    known, (first, second) = {}, blocks("README.md", "python")
+    known, (first, second, third) = {}, blocks("README.md", "python")
     exec(first, known)
     interpreted = cyxla.compile(known["program"], platform="interpreter")
     want = interpreted(np.linspace(-3, 3, 1000, dtype=np.float32))
     np.testing.assert_allclose(known["y"], want, rtol=1e-5, atol=1e-6)
     exec(second, known)
     np.testing.assert_array_equal(known["z"], np.full(1000, 2, np.float32))
+    exec(third, known)
+    np.testing.assert_allclose(known["activations"], np.full((8, 128), np.tanh(1)), rtol=1e-6)
     assert "1 kernels" in capsys.readouterr().out
 
 

@@ -32,6 +32,7 @@ ENTRIES = 2048  # of the table, at most
 FEW_CHUNKS = 2
 LINE_BYTES = 64  # of the caches
 UNITS = 8  # of work, at least, if the places are enough
+MUCH = 4096  # products for each entry of the table, beside which it matters little how fast that is written
 #: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 PLACES = {32: {1: 8, 2: 8, 3: 8, 4: 7}, 16: {1: 8, 2: 6}}
 
@@ -143,6 +144,7 @@ class _Tiled:
         self.units = self.chunks * self.per_group * n.groups
         self.ns = n.ns + epilogue.ns
         self.tasks = tasks(self.ns, self.units)
+        self.dilated = any(w.base_dilation != 1 for w in n.window)
         self.step = n.panel or n.features  # elements from one row of weights to the next
         # Weights that few places read come from far away: while tiles use a block, they ask for the one behind it.
         self.ahead = n.panel == self.width and self.chunks <= FEW_CHUNKS and self.chunk > self.rows
@@ -226,9 +228,11 @@ class _Tiled:
             c.line('const int64_t p = first + k; __asm__ volatile("");')  # vectors of divisions take gcc long
             c.unravel("p", ["n", *(f"s{d}" for d in range(len(n.space)))], [n.batch, *n.space])
             where = f"(g * {n.batch} + n) * {steps[0]}" if n.by_batch else f"n * {steps[0]} + g * {n.depth}"
-            c.line(f"image[k] = p < {n.places} ? x + ({where}) : 0;")
             for d, w in enumerate(n.window):
                 c.line(f"e{d}[k] = (int32_t)(s{d} * {w.stride} - ({w.padding_low}));")
+            if not self.dilated:
+                where += " + " + dotted([f"(int64_t)e{d}[k]" for d in range(len(n.space))], steps[1:-1])
+            c.line(f"image[k] = p < {n.places} ? x + ({where}) : 0;")
 
     def _table(self, c: KernelWriter) -> None:
         """The table for some taps of the window."""
@@ -242,15 +246,21 @@ class _Tiled:
             for d, w in enumerate(n.window):
                 turned = f"({w.size - 1} - w{d})" if w.window_reversal else f"w{d}"
                 c.line(f"const int32_t o{d} = (int32_t)({turned} * {w.window_dilation});")
+            inner = [f"(int64_t)o{d}" for d in range(rank)]
+            if not self.dilated:
+                c.line(f"const int64_t to = {dotted(inner, steps[1:-1])};")
             with c.block(f"for (int64_t k = 0; k < {self.chunk}; ++k)"):
+                if self.n.depth * self.width >= MUCH:
+                    c.line('__asm__ volatile("");')
                 tests = ["(image[k] != 0)"]
                 for d, w in enumerate(n.window):
                     c.line(f"const int32_t i{d} = e{d}[k] + o{d};")
                     tests.append(f"((uint32_t)i{d} < {reach(w, self.x[d + 1])}u)")
                     if w.base_dilation != 1:
                         tests.append(f"(i{d} % {w.base_dilation} == 0)")
-                inner = [f"(int64_t)(i{d} / {w.base_dilation})" for d, w in enumerate(n.window)]
-                c.line(f"const int64_t to = {dotted(inner, steps[1:-1])};")
+                if self.dilated:
+                    inner = [f"(int64_t)(i{d} / {w.base_dilation})" for d, w in enumerate(n.window)]
+                    c.line(f"const int64_t to = {dotted(inner, steps[1:-1])};")
                 c.line(f"at[k] = {' & '.join(tests)} ? image[k] + to : (const KERNEL_e *)KERNEL_zeros;")
 
     def _unit(self, c: KernelWriter) -> None:

@@ -168,7 +168,7 @@ def test_factors_make_up_the_length(n):
 @given(n=st.integers(LARGEST_PRIME, 2**24))
 def test_convolutions_are_long_enough_and_easy(n):
     m = padded(n)
-    assert 2 * n - 1 <= m <= max(512, 2.8 * n)
+    assert 2 * n - 1 <= m <= max(768, 2.8 * n)
     assert not is_chirp(m)
     assert min(split(m)) >= 16
 

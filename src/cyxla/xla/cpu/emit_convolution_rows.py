@@ -157,7 +157,8 @@ class _Rows:
             c.line(f"const int64_t i{d} = e{d} / {dim.base_dilation};")
             if together == 1 or d < self.rank - 1:  # a tile is inside along the last dimension
                 c.line(f"if (e{d} < 0 || i{d} >= {x.dims[d + 1]}) continue;")
-        c.line('__asm__ volatile("");')  # gcc 12 makes wrong vectors of the loop over places with two guarded sums
+        if not self.dtype.is_float:  # gcc 12 makes wrong vectors of the loop over places with two guarded sums
+            c.line('__asm__ volatile("");')
         turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
         image = f"(g * {n.batch} + n)" if n.by_batch else "n"
         channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"

@@ -15,6 +15,7 @@ from cyxla.xla.cpu.reductions import Lowered
 from cyxla.xla.cpu.row_loops import MAX_UNROLLED, effort, write_lanes
 
 ROW = 16  # reduced extents from this length on run as rows
+LONG = 128  # elements of a row whose places are picked in lanes: in the end these are compared one by one
 COLUMN_BLOCK = 1024
 _UNROLL = 8
 _GROUP_ROWS = 64
@@ -42,7 +43,7 @@ def style(lowered: Lowered, parts: int) -> Style:
     if not lowered.reduced or (not problem.joined and parts == 1 and not problem.root.attrs.get("dimensions", True)):
         return _serially
     across, down = (_serially, _serially_by_columns) if problem.acc is None else (by_rows, by_columns)
-    across = by_lanes if problem.selects and lowered.reduced[-1][1] >= ROW and not lowered.conditions else across
+    across = by_lanes if problem.selects and lowered.reduced[-1][1] >= LONG and not lowered.conditions else across
     if not lowered.kept:
         return across
     row, column = lowered.reduced[-1], lowered.kept[-1]

@@ -208,7 +208,7 @@ class Blocks:
     @property
     def tail(self) -> int:
         """Elements after the full blocks."""
-        return self.trip % self.length
+        return self.trip % max(self.length, 1)
 
     @property
     def count(self) -> int:

@@ -257,6 +257,8 @@ WINDOWS = {
     "prefixes of columns": ("f32[50,37]", "f32[50,37]", "size=50x1 pad=49_0x0_0"),
     "suffixes between": ("f32[3,5,1100]", "f32[3,5,1100]", "size=1x5x1 pad=0_0x0_4x0_0"),
     "pool": ("f32[2,9,9,40]", "f32[2,4,4,40]", "size=1x3x3x1 stride=1x2x2x1"),
+    "over nothing": ("f32[0]", "f32[1]", "size=2 pad=0_2"),
+    "over rows of nothing": ("f32[3,0]", "f32[3,2]", "size=1x3 pad=0_0x2_2"),
     "negative": ("f32[10,12]", "f32[6,12]", "size=3x1 pad=-1_-1x0_0"),
 }
 

@@ -203,7 +203,7 @@ class Blocks:
     @property
     def whole(self) -> int:
         """Number of full blocks."""
-        return self.trip // self.length
+        return self.trip // max(self.length, 1)
 
     @property
     def tail(self) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from math import ceil, gcd, prod
 
-from cyxla.xla.cpu import scalar, sums
+from cyxla.xla.cpu import sums
 from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.emit_convolution_tiles import Panel, panels
 from cyxla.xla.cpu.epilogue import Epilogue
@@ -84,10 +84,7 @@ class _Filter:
 
     def kernel(self) -> Kernel:
         n, epilogue = self.n, self.epilogue
-        c = KernelWriter(epilogue.reads, epilogue.writes)
-        c.lines(sums.FUSED.splitlines())
-        c.lines(sums.VectorSums.types(n.dtype, self.lanes))
-        c.line(f"typedef {scalar.storage_type(n.dtype)} KERNEL_e __attribute__((aligned(1), may_alias));")
+        c = sums.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
         c.line("typedef struct { const KERNEL_e *x, *w; int64_t count; } KERNEL_run;")
         rest = n.batch % self.rows
         for rows in (self.rows, rest) if rest else (self.rows,):

@@ -160,10 +160,7 @@ class _Tiled:
 
     def kernel(self) -> Kernel:
         n, epilogue = self.n, self.epilogue
-        c = KernelWriter(epilogue.reads, epilogue.writes)
-        c.lines(sums.FUSED.splitlines())
-        c.lines(sums.VectorSums.types(n.dtype, self.lanes))
-        c.line(f"typedef {scalar.storage_type(n.dtype)} KERNEL_e __attribute__((aligned(1), may_alias));")
+        c = sums.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
         c.line(f"static {scalar.storage_type(n.dtype)} KERNEL_zeros[{n.depth}];")
         for vectors in dict.fromkeys(p.vectors for p in self.panels):
             self._tile(c, vectors)

@@ -8,6 +8,8 @@ from typing import Protocol
 from cyxla.types import ElementType
 from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.kernel import Value
+from cyxla.xla.cpu.own_kernel import KernelWriter
 
 VECTORS = 4
 COLUMNS = 64
@@ -22,6 +24,15 @@ FUSED = """#ifndef CYX_FUSED
 #endif
 #endif
 """
+
+
+def vector_kernel(reads: Sequence[Value], writes: Sequence[Value], dtype: ElementType, lanes: int) -> KernelWriter:
+    """The beginning of a kernel on vectors of floats, which may fuse and whose elements may lie anywhere."""
+    c = KernelWriter(reads, writes)
+    c.lines(FUSED.splitlines())
+    c.lines(VectorSums.types(dtype, lanes))
+    c.line(f"typedef {scalar.storage_type(dtype)} KERNEL_e __attribute__((aligned(1), may_alias));")
+    return c
 
 
 def supports(types: Sequence[ElementType]) -> bool:

@@ -6,13 +6,14 @@ boxes no element needs a guard. Loops run over the results; neighbours along the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.accumulate import Accumulator
-from cyxla.xla.cpu.boxes import Store, boxes
+from cyxla.xla.cpu.boxes import Place, Store, boxes
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_loop import describe, part
 from cyxla.xla.cpu.fusion import Group
@@ -23,6 +24,9 @@ from cyxla.xla.cpu.lower import Body, Node, Reads
 from cyxla.xla.cpu.windows import MOST, taps
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
+
+Result = Callable[[Body, Index], Node]
+Given = dict[Value, Callable[[Index], Node]]  # what the emitter makes itself
 
 _MAX_NODES = 160  # of a window's expression
 _ELEMENT_NS = 0.06
@@ -58,11 +62,19 @@ def is_small(group: Group, acc: Accumulator | None) -> bool:
 
 def window_step(group: Group, acc: Accumulator) -> Step:
     """The kernel of a group whose root is a small window."""
-    root, reads = group.root, Reads()
+    root, size = group.root, taps(group.root)
+    ns = cost.element_ns(group.instructions) + size * _ELEMENT_NS
+    place, given = stores_of(group, root, lambda body, index: _combined(body, root, acc, index))
+    writes = tuple(Value(o) for o in group.outputs)
+    return boxes_step("reduce-window", group, place, writes, root.shape.dims, ns, given, size)
+
+
+def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[Place, Given]:
+    """What a box writes of each output of a group, and the root's elements for whoever else reads them."""
     bodies: list[Body] = []
 
     def result(index: Index) -> Node:
-        return _combined(bodies[-1], root, acc, index)
+        return combined(bodies[-1], index)
 
     def place(body: Body, index: Index) -> list[Store]:
         bodies.append(body)
@@ -73,16 +85,28 @@ def window_step(group: Group, acc: Accumulator) -> Step:
             stores.append(Store(slot, out.shape.dtype, at.linear, node))
         return stores
 
-    dims, writes = root.shape.dims, tuple(Value(o) for o in group.outputs)
-    found = boxes(dims, set(group.instructions), reads, place, {Value(root): result})
+    return place, {Value(root): result}
+
+
+def boxes_step(
+    kind: str,
+    group: Group,
+    place: Place,
+    writes: tuple[Value, ...],
+    dims: tuple[int, ...],
+    ns: float,
+    given: Given | None = None,
+    taken: int | None = None,
+) -> Step:
+    """A kernel over boxes; `ns` an element without memory, of which a box may read `taken` elements of each array."""
+    reads, points = Reads(), prod(dims)
+    found = boxes(dims, set(group.instructions), reads, place, given)
     shell = Shell(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.CACHE_BYTES)
-    points = prod(dims)
-    size = taps(root)
-    ns = cost.element_ns(group.instructions) + size * _ELEMENT_NS
-    moved = [*reads.values, *writes]
-    ns += sum(cost.memory_ns(min(v.shape.nbytes, size * points * v.shape.dtype.itemsize)) for v in moved) / points
+    for v in (*reads.values, *writes):
+        most = v.shape.nbytes if taken is None else min(v.shape.nbytes, taken * points * v.shape.dtype.itemsize)
+        ns += cost.memory_ns(most) / points
     parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
-    return Step(assemble(parts, shell, "reduce-window", note=describe(group)), reads.values, writes)
+    return Step(assemble(parts, shell, kind, note=describe(group)), reads.values, writes)
 
 
 def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> Node:

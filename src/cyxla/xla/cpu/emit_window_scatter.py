@@ -14,16 +14,14 @@ from math import prod
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu import cost, emit_scalar, scalar
-from cyxla.xla.cpu.boxes import Place, Store, boxes
+from cyxla.xla.cpu.boxes import Store
 from cyxla.xla.cpu.c_writer import CWriter
-from cyxla.xla.cpu.emit_loop import describe, part
-from cyxla.xla.cpu.emit_window import element_place
+from cyxla.xla.cpu.emit_window import boxes_step, element_place, stores_of
 from cyxla.xla.cpu.emitters import emits_group
 from cyxla.xla.cpu.fusion import Group
 from cyxla.xla.cpu.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.kernel import Step, Value
-from cyxla.xla.cpu.loops import Shell, assemble
-from cyxla.xla.cpu.lower import Body, Node, Reads
+from cyxla.xla.cpu.lower import Body, Node
 from cyxla.xla.cpu.partials import partial
 from cyxla.xla.cpu.windows import taps
 from cyxla.xla.hlo import Computation, Instruction
@@ -42,49 +40,19 @@ def window_scatter(group: Group) -> list[Step]:
 
 
 def _picking(group: Group, root: Instruction, numbers: Value) -> Step:
-    reads = Reads()
-
     def place(body: Body, index: Index) -> list[Store]:
         return [Store(0, _NUMBER, index.linear, _picked(body, root, index))]
 
-    return _step(group, reads, place, (numbers,), numbers.shape.dims, taps(root) * _LOOK_NS)
+    ns = taps(root) * _LOOK_NS
+    return boxes_step("select-and-scatter", group, place, (numbers,), numbers.shape.dims, ns)
 
 
 def _scattering(group: Group, root: Instruction, numbers: Value) -> Step:
-    reads = Reads()
-    bodies: list[Body] = []
-
-    def result(index: Index) -> Node:
-        return _joined(bodies[-1], root, numbers, index)
-
-    def place(body: Body, index: Index) -> list[Store]:
-        bodies.append(body)
-        stores = []
-        for slot, out in enumerate(group.outputs):
-            at = index.at(out.shape.dims)
-            stores.append(Store(slot, out.shape.dtype, at.linear, result(at) if out is root else body.value(out, at)))
-        return stores
-
+    place, given = stores_of(group, root, lambda body, index: _joined(body, root, numbers, index))
     writes = tuple(Value(o) for o in group.outputs)
     covering = prod(-(-w.size // w.stride) for w in root.attrs["window"])
     ns = cost.element_ns(group.instructions) + covering * _SCATTER_NS
-    return _step(group, reads, place, writes, group.outputs[0].shape.dims, ns, {Value(root): result})
-
-
-def _step(
-    group: Group,
-    reads: Reads,
-    place: Place,
-    writes: tuple[Value, ...],
-    dims: tuple[int, ...],
-    ns: float,
-    given: dict[Value, object] | None = None,
-) -> Step:
-    found = boxes(dims, set(group.instructions), reads, place, given)
-    shell = Shell(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.CACHE_BYTES)
-    ns += sum(cost.memory_ns(v.shape.nbytes) for v in (*reads.values, *writes)) / prod(dims)
-    parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
-    return Step(assemble(parts, shell, "select-and-scatter", note=describe(group)), reads.values, writes)
+    return boxes_step("select-and-scatter", group, place, writes, group.outputs[0].shape.dims, ns, given)
 
 
 # --------------------------------------------------------------------------------------------------------- expressions

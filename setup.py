@@ -2,6 +2,11 @@
 
 import compileall
 import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
 
 import numpy
 from Cython.Build import cythonize
@@ -16,7 +21,9 @@ INCLUDES = ["include", "src/native"]
 # Module -> its C++ sources beside the .pyx file that stands at its import path under pyx/.
 CYTHON: dict[str, list[str]] = {
     "cyxla._native.launch": [],
+    "cyxla._native.kernels": [],
 }
+KERNELS = "cyxla._native.kernels"  # the module that holds the prebuilt functions
 # Module -> all its C++ sources under src/native.
 PYBIND: dict[str, list[str]] = {
     "cyxla._native._rt": ["module.cpp", "blocks.cpp", "threads.cpp", "poll.cpp"],
@@ -31,7 +38,7 @@ def cython_extension(module: str, sources: list[str]) -> Extension:
         include_dirs=[*INCLUDES, numpy.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
         extra_compile_args=[*FLAGS, "-Wno-unused-function", "-Wno-cast-function-type"],
-        depends=["include/cyxla/abi.h", "src/native/runtime.h"],
+        depends=["include/cyxla/abi.h", "src/native/runtime.h", "src/native/recipe.h"],
     )
 
 
@@ -49,8 +56,22 @@ def pybind_extension(module: str, sources: list[str]) -> Extension:
     )
 
 
-class BuildInPlace(build_ext):
-    """Compile the Python sources of an editable install too, as pip does for any other: a new process starts sooner."""
+def library_writer() -> ModuleType:
+    """The module of the package that writes the prebuilt functions; no package on the way to it is initialised."""
+    sys.path.insert(0, "src")
+    for name in ("cyxla", "cyxla.xla", "cyxla.xla.cpu"):
+        package = sys.modules[name] = ModuleType(name)
+        package.__path__ = [f"src/{name.replace('.', '/')}"]
+    from cyxla.xla.cpu import prebuilt_library
+
+    return prebuilt_library
+
+
+class BuildKernels(build_ext):
+    """Write and compile the prebuilt functions, each processor level with flags of its own.
+
+    It also compiles the Python sources of an editable install, as pip does for any other: a new process starts sooner.
+    """
 
     def run(self) -> None:
         """Build, then compile."""
@@ -58,9 +79,31 @@ class BuildInPlace(build_ext):
         if self.inplace or self.editable_mode:
             compileall.compile_dir("src/cyxla", quiet=1)
 
+    def build_extension(self, ext: Extension) -> None:
+        """Build the functions in front of the module that holds them."""
+        if ext.name == KERNELS:
+            compiler = self.compiler.compiler_so[:1]
+            said = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=True).stdout
+            files = library_writer().write(Path("build/kernels"), "clang" if "clang" in said else "gcc")
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                ext.extra_objects = list(pool.map(lambda file: made(compiler, *file), files))
+            ext.depends = [*ext.depends, *ext.extra_objects]
+        super().build_extension(ext)
+
+
+def made(compiler: list[str], source: Path, flags: tuple[str, ...]) -> str:
+    """Compile a file unless that was done with these flags; the object's name."""
+    made, note = source.with_suffix(".o"), source.with_suffix(".flags")
+    command = [*compiler, *flags, "-c", str(source), "-o", str(made)]
+    noted = note.read_text() if note.exists() and made.exists() else ""
+    if noted != " ".join(command) or made.stat().st_mtime < source.stat().st_mtime:
+        subprocess.run(command, check=True)
+        note.write_text(" ".join(command))
+    return str(made)
+
 
 setup(
-    cmdclass={"build_ext": BuildInPlace},
+    cmdclass={"build_ext": BuildKernels},
     # The headers travel as a package, so that cyxla.get_include() works from a wheel too.
     package_dir={"": "src", "cyxla.include.cyxla": "include/cyxla"},
     packages=[*find_packages("src"), "cyxla.include.cyxla"],

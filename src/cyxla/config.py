@@ -72,6 +72,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "ISA": Flag(str, "", "instruction set level of generated code, such as x86-64-v3; empty is what the processor has"),
     "NUM_THREADS": Flag(_positive, 0, "the same as THREADS, by the name of OMP_NUM_THREADS; THREADS goes first"),
     "POOL_BYTES": Flag(_positive, 512 << 20, "how much free memory is kept for later results"),
+    "PREBUILT": Flag(_switch, True, "call the functions that come with the package; 0 is to write and compile all C"),
     "SANITIZE": Flag(
         _sanitizers, (), "sanitizers that generated code is built with, separated by commas; the process must have them"
     ),

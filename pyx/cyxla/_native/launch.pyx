@@ -21,7 +21,7 @@ import os
 import numpy as np
 
 from cyxla._native import _rt
-from cyxla._native import arguments
+from cyxla._native import arguments, kernels
 
 cdef extern from "dlfcn.h" nogil:
     void *dlopen(const char *, int)
@@ -88,23 +88,32 @@ cdef class Block:
 
 @cython.final
 cdef class Library:
-    """A shared object in this process; closed when the last program of it dies."""
+    """A shared object in this process; closed when the last program of it dies. Or a recipe (`recipe.h`)."""
 
     cdef void *handle
     cdef readonly str path
+    cdef readonly bytes recipe  # None for a shared object
 
     def __init__(self, path):
         self.path = os.fspath(path)
+        self.recipe = read_recipe(self.path)
+        if self.recipe is not None:
+            return
         self.handle = dlopen(PyBytes_AS_STRING(os.fsencode(self.path)), RTLD_NOW | RTLD_LOCAL)
         if self.handle == NULL:
             raise OSError(f"cannot load {self.path}: {dlerror().decode(errors='replace')}")
         cdef uint32_t *version = <uint32_t *> dlsym(self.handle, b"cyx_library_version")
         if version != NULL and version[0] != CYX_ABI_VERSION:
             raise OSError(f"{self.path} was made for ABI version {version[0]}, this is {CYX_ABI_VERSION}")
+        cdef void **prebuilt = <void **> dlsym(self.handle, b"cyx_prebuilt")
+        if prebuilt != NULL:
+            prebuilt[0] = <void *> <size_t> kernels.table
 
     @staticmethod
     def from_bytes(bytes image):
         """Load a library that is not, or not yet, a file."""
+        if kernels.is_recipe(image):
+            return Library.from_recipe(image)
         import tempfile
 
         # A file with a name of its own: the loader takes an equal path, such as one of /proc/self/fd, for the same library.
@@ -113,7 +122,16 @@ cdef class Library:
             file.flush()
             return Library(file.name)
 
+    @staticmethod
+    cdef Library from_recipe(bytes recipe):
+        cdef Library made = Library.__new__(Library)
+        made.path = ""
+        made.recipe = recipe
+        return made
+
     cdef void *symbol(self, str name) except NULL:
+        if self.recipe is not None:
+            return <void *> <size_t> kernels.entry
         cdef void *found = dlsym(self.handle, PyBytes_AS_STRING(name.encode()))
         if found == NULL:
             raise OSError(f"{self.path} has no symbol {name}")
@@ -122,6 +140,30 @@ cdef class Library:
     def __dealloc__(self):
         if self.handle != NULL:
             dlclose(self.handle)
+
+
+cdef list recipe_functions(bytes recipe):
+    """What the entry of recipes finds in `cyx_ctx.functions`."""
+    return None if recipe is None else [kernels.address(recipe), kernels.table]
+
+
+cdef bytes read_recipe(str path):
+    """The recipe at the start of a file; None if there is something else, or no such file."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            head = file.read(RECIPE_START)
+            if head[:8] != RECIPE_MAGIC or len(head) < RECIPE_START:
+                return None
+            recipe = head + file.read(max(0, int.from_bytes(head[16:24], "little") * 8 - RECIPE_START))
+    except OSError:
+        return None  # the system's loader knows more places, and says what is wrong
+    if not kernels.is_recipe(recipe):
+        raise OSError(f"{path} was made for other prebuilt functions")
+    return recipe
+
+
+RECIPE_MAGIC = kernels.head[0].to_bytes(8, "little")
+RECIPE_START = 32  # bytes that say what it is, and how long
 
 
 cdef inline bint matches(PyObject *value, const Spec *spec) noexcept:
@@ -224,7 +266,7 @@ cdef class Program:
         self.set_parameters(parameters, bound)
         self.set_specs()
         self.set_buffers(list(constants), bound)
-        self.set_functions(list(functions))
+        self.set_functions(recipe_functions((<Library> self.library).recipe) or list(functions))
         self.set_donations(dict(donations or {}), bound)
         self.kept = (list(constants), bound, keep)
         self.arena_bytes = arena_bytes

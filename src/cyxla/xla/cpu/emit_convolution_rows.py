@@ -16,6 +16,7 @@ from cyxla.xla.cpu import scalar, sums
 from cyxla.xla.cpu.emit_convolution_sizes import Sizes, tasks, vector_bytes
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
+from cyxla.xla.cpu.levels import FUSED
 from cyxla.xla.cpu.loops import memory_type
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
 from cyxla.xla.hlo import Instruction
@@ -83,7 +84,7 @@ class _Rows:
         units = max(1, self.rows * self.groups * sum(b.pieces for b in self.blocks))
         count = tasks(ns, units)
         c = KernelWriter(epilogue.reads, epilogue.writes)
-        c.lines(sums.FUSED.splitlines())
+        c.lines(FUSED.splitlines())
         if self.n.is_float:
             c.lines(sums.VectorSums.types(self.dtype, self.vector_bytes // self.dtype.itemsize))
         left, right = (memory_type(t) for t in self.types)

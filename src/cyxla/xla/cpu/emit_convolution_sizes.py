@@ -7,7 +7,8 @@ from math import prod
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu import cost
-from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
+from cyxla.xla.cpu.levels import VECTOR_BITS
+from cyxla.xla.cpu.toolchain import isa_level
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window, WindowDim
 from cyxla.xla.passes.expand_convolution import images_last, is_packed

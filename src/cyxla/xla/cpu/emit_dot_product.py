@@ -9,7 +9,8 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu import cost
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.epilogue import Epilogue
-from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
+from cyxla.xla.cpu.levels import VECTOR_BITS
+from cyxla.xla.cpu.toolchain import isa_level
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.expand_dot import DotDims, is_panelled, merged_stride
 

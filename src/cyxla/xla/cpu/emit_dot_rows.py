@@ -5,7 +5,7 @@ from __future__ import annotations
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_dot_product import Output, Product, tasks
 from cyxla.xla.cpu.kernel import Kernel
-from cyxla.xla.cpu.sums import FUSED
+from cyxla.xla.cpu.levels import FUSED
 
 FEW_ROWS = 4
 COLUMNS = 16  # dot products of one unit of work

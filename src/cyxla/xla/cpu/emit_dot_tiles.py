@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_dot_product import CHAIN, MOST_TASKS, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.kernel import Kernel
-from cyxla.xla.cpu.sums import FUSED
+from cyxla.xla.cpu.levels import FUSED
 
 PAGE = 4096
 STACK_BYTES = 64 << 10  # sums on a thread's stack

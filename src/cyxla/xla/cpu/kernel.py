@@ -32,6 +32,22 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A prebuilt function that is all of a kernel.
+
+    Attributes
+    ----------
+    name : str
+        The function (see `prebuilt`).
+    numbers : tuple of int
+        What it reads from ``CYX_NUMBERS(bufs)``.
+    """
+
+    name: str
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Kernel:
     """One C function.
 
@@ -52,6 +68,8 @@ class Kernel:
     phases : int
         How often all tasks run; a phase starts when the last task of the one before has ended. With more than one,
         its number is an int64_t in one more buffer after the scratch.
+    call : Call or None
+        The prebuilt function that the text calls, if it does nothing else.
     """
 
     text: str
@@ -60,6 +78,7 @@ class Kernel:
     scratch: int = 0
     kind: str = "loop"
     phases: int = 1
+    call: Call | None = None
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from cyxla.types import ElementType
 from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.c_writer import CWriter
-from cyxla.xla.cpu.sums import FUSED
-from cyxla.xla.cpu.toolchain import VECTOR_BITS, isa_level
+from cyxla.xla.cpu.levels import FUSED, VECTOR_BITS
+from cyxla.xla.cpu.toolchain import isa_level
 
 CHAIN = 256  # products added up before they are taken off the tile: shorter sums lose less
 FLOPS_NS = 80.0  # multiply-adds of f32 in ns on one core

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from cyxla.include_dir import get_include
-from cyxla.xla.cpu import scalar
 
-HEADERS = (*scalar.HEADERS, "loops.h", "sort.h")  # in the order of what builds on what
+#: In the order of what builds on what.
+HEADERS = ("scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "sort.h", "prebuilt.h")
 
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

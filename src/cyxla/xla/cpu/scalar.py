@@ -16,8 +16,6 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType as E
 
-HEADERS = ("scalar.h", "math.h", "math_inverse.h", "complex.h")  # in the order of what builds on what
-
 _NATIVE = {
     E.PRED: "uint8_t", E.F32: "float", E.F64: "double", E.C64: "cyx_c64", E.C128: "cyx_c128",
     E.S1: "int8_t", E.S2: "int8_t", E.S4: "int8_t", E.S8: "int8_t", E.S16: "int16_t", E.S32: "int32_t",

@@ -9,21 +9,11 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.kernel import Value
+from cyxla.xla.cpu.levels import FUSED
 from cyxla.xla.cpu.own_kernel import KernelWriter
 
 VECTORS = 4
 COLUMNS = 64
-#: Allows the compiler to fuse multiplications and additions in one function.
-FUSED = """#ifndef CYX_FUSED
-#if defined(__clang__)
-#define CYX_FUSED
-#define CYX_FUSE _Pragma("clang fp contract(fast)")
-#else
-#define CYX_FUSED __attribute__((optimize("fp-contract=fast")))
-#define CYX_FUSE
-#endif
-#endif
-"""
 
 
 def vector_kernel(reads: Sequence[Value], writes: Sequence[Value], dtype: ElementType, lanes: int) -> KernelWriter:

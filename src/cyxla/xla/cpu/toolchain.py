@@ -19,37 +19,13 @@ from cyxla import config, errors
 from cyxla._native import _rt
 from cyxla.include_dir import get_include
 from cyxla.xla.cpu import cache as store
+from cyxla.xla.cpu.levels import COMPILE_FLAGS, ISA_FEATURES, OPTIMIZE_FLAGS, VECTOR_BITS, isa_flags
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.build import Build
 
 ABI_VERSION = 1
 
-# Explicit features, never -march=native: what the code needs is then part of its cache key. gcc before 11 does not know
-# the names x86-64-vN, hence the lists. Each level adds to the one before it.
-ISA_FEATURES: dict[str, tuple[str, ...]] = {
-    "x86-64-v1": (),
-    "x86-64-v2": ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2"),
-    "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
-    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
-}
-VECTOR_BITS = {"x86-64-v1": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4": 512}
-
-# Strict floating point: only errno and the trap flags, which nobody reads, are given up. Contraction is up to the unit.
-COMPILE_FLAGS = (
-    "-std=gnu11", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
-    "-fno-semantic-interposition", "-fno-stack-protector", "-Werror=implicit-function-declaration",
-    "-fno-strict-aliasing",  # one piece of the arena holds values of several types in turn
-)  # fmt: skip
-# Of what gcc's -O2 adds to -O1, that which makes code of this kind faster: a quarter less time in the compiler for one
-# or two per cent at run time. Following single bits takes long for vectors, and tells nothing about them.
-OPTIMIZE_FLAGS = {
-    "gcc": (
-        "-O1", "-fexpensive-optimizations", "-fschedule-insns2", "-fcaller-saves", "-finline-small-functions",
-        "-falign-functions", "-falign-loops", "-freorder-blocks-algorithm=stc", "-fno-tree-bit-ccp",
-    ),
-    "clang": ("-O2",),
-}  # fmt: skip
 LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
 
 PROBE_FORMAT = 2  # of what is noted about a compiler
@@ -133,7 +109,7 @@ class Toolchain:
         """List the flags of a translation unit."""
         fused = f"-ffp-contract={'fast' if contract else 'off'}"
         sanitized = _sanitizer_flags(config.get("SANITIZE"))
-        return (*COMPILE_FLAGS, *OPTIMIZE_FLAGS[self.compiler.kind], *_isa_flags(self.isa), fused, *sanitized)
+        return (*COMPILE_FLAGS, *OPTIMIZE_FLAGS[self.compiler.kind], *isa_flags(self.isa), fused, *sanitized)
 
     @property
     def link_flags(self) -> tuple[str, ...]:
@@ -310,15 +286,3 @@ def which(name: str) -> str | None:
 def _sanitizer_flags(names: Sequence[str]) -> tuple[str, ...]:
     """Build with sanitizers, whose library the process has loaded; a report ends the process."""
     return ("-O1", "-g", f"-fsanitize={','.join(names)}", "-fno-sanitize-recover=all") if names else ()
-
-
-def _isa_flags(isa: str) -> tuple[str, ...]:
-    levels = list(ISA_FEATURES)
-    if isa not in levels:
-        return ()
-    features = [feature for level in levels[: levels.index(isa) + 1] for feature in ISA_FEATURES[level]]
-    return (
-        *(f"-m{feature}" for feature in features),
-        f"-mprefer-vector-width={VECTOR_BITS[isa]}",
-        "-fcf-protection=none",
-    )

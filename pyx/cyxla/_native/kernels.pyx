@@ -1,0 +1,56 @@
+"""The functions that come compiled with the package: their numbers, their types, and the programs made of nothing else.
+
+Which functions there are, the build has written down from the emitters; this module only hands them out.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t
+
+from cyxla._native.abi cimport cyx_ctx, cyx_status
+
+
+cdef extern from *:
+    """
+    extern void *const cyx_prebuilt_functions[];
+    extern const char *const cyx_prebuilt_names[];
+    extern const long cyx_prebuilt_count;
+    extern const char *const cyx_prebuilt_digest;
+    """
+    void *const cyx_prebuilt_functions[]
+    const char *const cyx_prebuilt_names[]
+    const long cyx_prebuilt_count
+    const char *const cyx_prebuilt_digest
+
+cdef extern from "recipe.h":
+    int check_recipe(const int64_t *, int64_t, int64_t, int64_t) nogil
+    cyx_status run_recipe(void *const *, const cyx_ctx *) nogil
+    const int64_t RECIPE_MAGIC
+
+
+def _described(int k):
+    return cyx_prebuilt_names[k].decode().split("|")
+
+
+#: Name of the library: it differs whenever one of its texts does.
+digest = cyx_prebuilt_digest.decode()
+#: Function, with its level -> its number.
+numbers = {_described(k)[0]: k for k in range(cyx_prebuilt_count)}
+#: By number, the C types of the result and of the arguments.
+types = [tuple(_described(k)[1:]) for k in range(cyx_prebuilt_count)]
+#: What stands at the start of a recipe, as two numbers.
+head = (RECIPE_MAGIC, int.from_bytes(bytes.fromhex(digest), "little", signed=True))
+#: Addresses: of the table of functions, and of the entry of recipes.
+table = <size_t> &cyx_prebuilt_functions[0]
+entry = <size_t> <void *> run_recipe
+
+
+def is_recipe(bytes image):
+    """Tell whether some bytes are a recipe for these functions, with nothing wrong in it."""
+    cdef const int64_t *words = <const int64_t *> PyBytes_AS_STRING(image)
+    cdef int64_t size = PyBytes_GET_SIZE(image)
+    return size % 8 == 0 and bool(check_recipe(words, size // 8, head[1], cyx_prebuilt_count))
+
+
+def address(bytes image):
+    """Where the numbers of a recipe lie, as long as the object lives."""
+    return <size_t> PyBytes_AS_STRING(image)

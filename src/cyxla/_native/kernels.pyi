@@ -1,0 +1,11 @@
+from typing import Final
+
+digest: Final[str]
+numbers: Final[dict[str, int]]
+types: Final[list[tuple[str, str]]]
+head: Final[tuple[int, int]]
+table: Final[int]
+entry: Final[int]
+
+def is_recipe(image: bytes) -> bool: ...
+def address(image: bytes) -> int: ...

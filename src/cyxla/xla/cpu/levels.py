@@ -1,0 +1,96 @@
+"""Processor levels, and how C is compiled for them: one table for the compiler at run time and for the package's build.
+
+It imports nothing, so that the build can read it before anything is installed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Explicit features, never -march=native: what the code needs is then part of its cache key. gcc before 11 does not know
+# the names x86-64-vN, hence the lists. Each level adds to the one before it.
+ISA_FEATURES: dict[str, tuple[str, ...]] = {
+    "x86-64-v1": (),
+    "x86-64-v2": ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2"),
+    "x86-64-v3": ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"),
+    "x86-64-v4": ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+}
+VECTOR_BITS = {"x86-64-v1": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4": 512}
+
+# Strict floating point: only errno and the trap flags, which nobody reads, are given up. Contraction is up to the unit.
+COMPILE_FLAGS = (
+    "-std=gnu11", "-ftree-vectorize", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden",
+    "-fno-semantic-interposition", "-fno-stack-protector", "-Werror=implicit-function-declaration",
+    "-fno-strict-aliasing",  # one piece of the arena holds values of several types in turn
+)  # fmt: skip
+# Of what gcc's -O2 adds to -O1, that which makes code of this kind faster: a quarter less time in the compiler for one
+# or two per cent at run time. Following single bits takes long for vectors, and tells nothing about them.
+OPTIMIZE_FLAGS = {
+    "gcc": (
+        "-O1", "-fexpensive-optimizations", "-fschedule-insns2", "-fcaller-saves", "-finline-small-functions",
+        "-falign-functions", "-falign-loops", "-freorder-blocks-algorithm=stc", "-fno-tree-bit-ccp",
+    ),
+    "clang": ("-O2",),
+}  # fmt: skip
+
+#: Levels for which functions come prebuilt. One that is not among them takes those of the level below; outside of
+#: x86-64 there is one level without a name.
+PREBUILT_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4")
+
+#: Allows the compiler to fuse multiplications and additions in one function.
+FUSED = """#ifndef CYX_FUSED
+#if defined(__clang__)
+#define CYX_FUSED
+#define CYX_FUSE _Pragma("clang fp contract(fast)")
+#else
+#define CYX_FUSED __attribute__((optimize("fp-contract=fast")))
+#define CYX_FUSE
+#endif
+#endif
+"""
+
+
+@dataclass(frozen=True)
+class Level:
+    """What the texts of kernels depend on of a processor.
+
+    Attributes
+    ----------
+    isa : str
+        Its level; "" outside of x86-64.
+    """
+
+    isa: str
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a vector register."""
+        return VECTOR_BITS.get(self.isa, 128) // 8
+
+    @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if self.vector_bytes == 64 else 16
+
+    @property
+    def prebuilt(self) -> str:
+        """The level whose prebuilt functions are taken."""
+        return "x86-64-v1" if self.isa == "x86-64-v2" else self.isa
+
+    @property
+    def suffix(self) -> str:
+        """What distinguishes its prebuilt functions."""
+        return "_" + self.isa.rpartition("-")[2] if self.isa else "_any"
+
+
+def isa_flags(isa: str) -> tuple[str, ...]:
+    """The flags of a compiler for a level."""
+    levels = list(ISA_FEATURES)
+    if isa not in levels:
+        return ()
+    features = [feature for level in levels[: levels.index(isa) + 1] for feature in ISA_FEATURES[level]]
+    return (
+        *(f"-m{feature}" for feature in features),
+        f"-mprefer-vector-width={VECTOR_BITS[isa]}",
+        "-fcf-protection=none",
+    )

@@ -1,0 +1,86 @@
+"""Functions that come compiled with the package, and kernels made of them: for what is the same in every program.
+
+Adding a function
+-----------------
+Its C is written by a module ``prebuilt_*.py``, named in `prebuilt_library.MODULES`, which imports nothing but
+`c_writer`, `levels` and others of its kind (the build reads it before anything is installed). Such a module has
+
+* ``FUNCTIONS``: name -> (C type of the result, C text of the arguments);
+* ``text(level)``: C without includes, which defines every function of the table for a `levels.Level`, not static, under
+  the name ``CYX_PREBUILT(name)``. Everything else in it is static. Headers of ``include/cyxla`` are pasted by name.
+
+The build compiles the texts for each level, with the flags of generated code, into ``cyxla._native.kernels``.
+
+Calling one from generated code
+-------------------------------
+`pointer(name)` is a C expression, a typed pointer, to be called like a function; None if generated code has to bring
+the function itself: no such function, code under a sanitizer, ``CYXLA_PREBUILT=0`` for text that is complete in itself.
+So an emitter has one text with two homes: the library's, and the program's own.
+
+A whole kernel
+--------------
+A function of the type `KERNEL` runs tasks [begin, end) over ``bufs`` like any kernel, and reads its sizes and strides
+from ``CYX_NUMBERS(bufs)``, an array of int64_t. `kernel(name, numbers, ..)` gives the `Kernel` that calls it, None as
+above. A program of nothing but such kernels is not even compiled: its steps are a list (`recipe`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cyxla import config
+from cyxla._native import kernels as library
+from cyxla.xla.cpu.kernel import Call, Kernel
+from cyxla.xla.cpu.levels import Level
+from cyxla.xla.cpu.prebuilt_library import KERNEL
+from cyxla.xla.cpu.toolchain import isa_level
+
+__all__ = ["KERNEL", "kernel", "number", "pointer"]
+
+_TEXT = """/* {note} */
+static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
+  static const int64_t numbers[] = {{{numbers}}};
+  void *const all[] = {{(void *)numbers, {bufs}}};
+  return {pointer}(all + 1, begin, end);
+}}
+"""
+
+
+def number(name: str) -> int | None:
+    """The number of a function for this process's processor level; None where generated code brings its own."""
+    if config.get("SANITIZE") or not config.get("PREBUILT"):
+        return None
+    return library.numbers.get(name + Level(Level(isa_level()).prebuilt).suffix)
+
+
+def pointer(name: str) -> str | None:
+    """A C expression for a function; None where generated code brings its own."""
+    found = number(name)
+    if found is None:
+        return None
+    result, arguments = library.types[found]
+    return f"(({result} (*)({arguments}))cyx_prebuilt[{found}] /* {name}, {library.digest} */)"
+
+
+def kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: int) -> Kernel | None:
+    """A kernel that is a prebuilt function; None where generated code brings its own.
+
+    Parameters
+    ----------
+    name : str
+        The function, of type `KERNEL`.
+    numbers : sequence of int
+        What it reads from ``CYX_NUMBERS(bufs)``.
+    made : Kernel
+        Everything beside the text, which becomes the comment.
+    buffers : int
+        How many buffers it has: reads, writes, scratch, phase.
+    """
+    found = pointer(name)
+    if found is None:
+        return None
+    bufs = ", ".join(f"bufs[{k}]" for k in range(buffers))
+    text = _TEXT.format(note=made.text, numbers=", ".join(map(str, numbers)), bufs=bufs, pointer=found)
+    call = Call(name, tuple(numbers))
+    return replace(made, text=text, call=call)

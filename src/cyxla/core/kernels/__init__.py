@@ -1,0 +1,1 @@
+"""Eager kernels, in files named as those of the declarations."""

@@ -1,0 +1,195 @@
+"""Philox 4x32-10 and what TensorFlow makes of its words; bit for bit TensorFlow's numbers.
+
+Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. A block is four 32-bit words from a 128-bit
+counter and a 64-bit key; element k of an output comes from a block that only k decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from cyxla.core.kernels.float_functions import log32, sincos32
+
+Array = np.ndarray[Any, Any]
+
+ROUNDS = 10
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_MASK64, _MASK128 = (1 << 64) - 1, (1 << 128) - 1
+
+# The key and counter under which a pair of seeds is stirred into a key and a counter.
+_STIR_KEY = 0x3EC8F720 | 0x02461E29 << 32
+
+RESERVED = 256  # blocks kept for each element of an output whose elements take a varying number of them
+_SMALLEST = 1.0e-7  # of what a logarithm is taken
+
+
+@dataclass(frozen=True)
+class Philox:
+    """A generator: a key and the counter of its next block.
+
+    Parameters
+    ----------
+    key : int
+        64 bits.
+    counter : int
+        128 bits.
+    """
+
+    key: int
+    counter: int
+
+    @classmethod
+    def from_seeds(cls, seed: int, seed2: int) -> Philox:
+        """The generator of the seed attributes of an op: the first is the key, the second the counter's upper half."""
+        return cls(seed & _MASK64, (seed2 & _MASK64) << 64)
+
+    @classmethod
+    def stirred(cls, seed: int, seed2: int) -> Philox:
+        """The generator of a seed tensor: both numbers go through one block first."""
+        words = Philox(_STIR_KEY, (seed & _MASK64) | (seed2 & _MASK64) << 64).blocks(1)[0].tolist()
+        return cls(words[0] | words[1] << 32, words[2] << 64 | words[3] << 96)
+
+    def skip(self, blocks: int) -> Philox:
+        """The generator that many blocks later."""
+        return Philox(self.key, (self.counter + blocks) & _MASK128)
+
+    def blocks(self, count: int) -> Array:
+        """The next blocks, as u32[count, 4]."""
+        return self.blocks_at(np.arange(count, dtype=np.uint64))
+
+    def blocks_at(self, offsets: Array) -> Array:
+        """The blocks at u64[n] offsets from here, as u32[n, 4]."""
+        low, high = np.uint64(self.counter & _MASK64), np.uint64(self.counter >> 64)
+        with np.errstate(over="ignore"):
+            at = offsets + low
+            above = high + (at < low)
+        x = [at & _LOW, at >> _HALF, above & _LOW, above >> _HALF]
+        k0, k1 = self.key & 0xFFFFFFFF, self.key >> 32
+        for _ in range(ROUNDS):
+            a, b = _MULTIPLIERS[0] * x[0], _MULTIPLIERS[1] * x[2]
+            x = [b >> _HALF ^ x[1] ^ np.uint64(k0), b & _LOW, a >> _HALF ^ x[3] ^ np.uint64(k1), a & _LOW]
+            k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
+        return np.stack(x, axis=1).astype(np.uint32)
+
+
+# ------------------------------------------------------------------------------------------------ words to numbers
+
+
+def float32_of(words: Array) -> Array:
+    """f32 in [0, 1): 23 bits of each word become a fraction."""
+    bits = (words & np.uint32(0x7FFFFF)) | np.uint32(127 << 23)
+    return np.subtract(bits.view(np.float32), np.float32(1))
+
+
+def float64_of(words: Array) -> Array:
+    """f64 in [0, 1) from pairs of words along the last axis, the first of which gives the upper bits."""
+    bits = (words[..., 0].astype(np.uint64) & np.uint64(0xFFFFF)) << _HALF | words[..., 1]
+    return (bits | np.uint64(1023 << 52)).view(np.float64) - 1.0
+
+
+def _float16_of(words: Array) -> Array:
+    return ((words.astype(np.uint16) & np.uint16(0x3FF)) | np.uint16(15 << 10)).view(np.float16) - np.float16(1)
+
+
+def _bfloat16_of(words: Array) -> Array:
+    bits = (words.astype(np.uint16) & np.uint16(0x7F)) | np.uint16(127 << 7)
+    return bits.view(ml_dtypes.bfloat16) - ml_dtypes.bfloat16(1)
+
+
+def _pairs(words: Array) -> Array:
+    return words.reshape(*words.shape[:-1], -1, 2)
+
+
+def _uint64_of(words: Array) -> Array:
+    pairs = _pairs(words)
+    return pairs[..., 0].astype(np.uint64) | pairs[..., 1].astype(np.uint64) << _HALF
+
+
+def _normal32(words: Array) -> Array:
+    """Box and Muller in f32: each pair of words becomes a sine and a cosine part."""
+    pairs = _pairs(words)
+    u = np.maximum(float32_of(pairs[..., 0]), np.float32(_SMALLEST))
+    angle = (2 * np.pi * float32_of(pairs[..., 1]).astype(np.float64)).astype(np.float32)
+    radius = np.sqrt(np.float32(-2) * log32(u))
+    return np.stack([part * radius for part in sincos32(angle)], axis=-1).reshape(words.shape)
+
+
+def _normal64(words: Array) -> Array:
+    """Box and Muller in f64: four words become two numbers."""
+    numbers = float64_of(_pairs(words))
+    u = np.maximum(numbers[..., 0::2], _SMALLEST)
+    angle = 2 * np.pi * numbers[..., 1::2]
+    radius = np.sqrt(-2.0 * np.log(u))
+    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], axis=-1).reshape(numbers.shape)
+
+
+_UNIFORM: dict[str, Callable[[Array], Array]] = {
+    "float16": _float16_of,
+    "bfloat16": _bfloat16_of,
+    "float32": float32_of,
+    "float64": lambda words: float64_of(_pairs(words)),
+    "int32": lambda words: words.view(np.int32),
+    "uint32": lambda words: words,
+    "int64": lambda words: _uint64_of(words).view(np.int64),
+    "uint64": _uint64_of,
+}
+
+
+def per_block(dtype: np.dtype[Any]) -> int:
+    """How many elements of a type a block gives."""
+    return 2 if dtype.itemsize == 8 else 4
+
+
+def _fill(generator: Philox, count: int, dtype: np.dtype[Any], of: Callable[[Array], Array]) -> Array:
+    blocks = generator.blocks(-(-count // per_block(dtype)))
+    return of(blocks).astype(dtype, copy=False).reshape(-1)[:count]
+
+
+def uniform(generator: Philox, count: int, dtype: np.dtype[Any]) -> Array:
+    """Floats in [0, 1), or integers over their whole range."""
+    return _fill(generator, count, dtype, _UNIFORM[dtype.name])
+
+
+def uniform_int(generator: Philox, count: int, low: Array, high: Array) -> Array:
+    """Integers in [low, high) of the scalars' type, by the remainder of whole words."""
+    dtype = low.dtype
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    with np.errstate(over="ignore"):
+        span = high.astype(unsigned) - low.astype(unsigned)
+        return (low.astype(unsigned) + uniform(generator, count, unsigned) % span).astype(dtype)
+
+
+def normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Array:
+    """Floats of the normal distribution; narrow ones are rounded from f32."""
+    return _fill(generator, count, dtype, _normal64 if dtype == np.float64 else _normal32)
+
+
+def truncated_normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Array:
+    """Floats of the normal distribution within two standard deviations: others are drawn again.
+
+    Each group of elements has blocks of its own, so that an element depends on nothing before its group.
+    """
+    size = per_block(dtype)
+    groups = -(-count // size)
+    start = np.arange(groups, dtype=np.uint64) * np.uint64(size * RESERVED // 4)
+    draw = _normal64 if dtype == np.float64 else _normal32
+    out = np.empty((groups, size), dtype=np.float64 if dtype == np.float64 else np.float32)
+    filled = np.zeros(groups, dtype=np.intp)
+    todo, round_ = np.arange(groups), 0
+    while todo.size:
+        drawn = draw(generator.blocks_at(start[todo] + np.uint64(round_)))
+        for number in drawn.T:
+            fits = (np.abs(number) < 2) & (filled[todo] < size)
+            rows = todo[fits]
+            out[rows, filled[rows]] = number[fits]
+            filled[rows] += 1
+        todo = todo[filled[todo] < size]
+        round_ += 1
+    return out.astype(dtype, copy=False).reshape(-1)[:count]

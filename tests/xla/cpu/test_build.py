@@ -16,4 +16,3 @@ def test_a_waiting_compiler_leaves_a_cached_object_alone(tmp_path):
             image = build.image([first, other], cache)
         assert b"f0\0" in image
         assert all(process.returncode is not None for job in jobs for process in job.processes)
-        assert build._waiting is None

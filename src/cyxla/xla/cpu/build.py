@@ -1,8 +1,9 @@
 """From C texts to the image of a shared object: the processes of the compiler, side by side.
 
 Where the compiler's driver would say what it runs (`Steps`), its parts are run directly, text and assembly going
-through pipes: that saves the start of two programs and of the linker's plugin, and lets a compiler be started before
-there is any text for it. Everywhere else the driver does all.
+through pipes: that saves the start of two programs and of the linker's plugin. And each part is started before there is
+anything for it to do: the compiler while the text is being written, by a file that includes what will come through the
+pipe; assembler and linker while the compiler works. Everywhere else the driver does all.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from cyxla import errors
 from cyxla.xla.cpu import cache as store
+from cyxla.xla.cpu.toolchain import LINK_SCRIPT, MAIN
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.toolchain import Toolchain, Unit
@@ -29,67 +31,76 @@ MAX_JOBS = 8
 SLOW_COMPILE = 10.0  # seconds after which a compilation is worth a word
 LIBRARY = "library.so"
 
+# What a compiler reads that was started before there is a text.
+MAIN_TEXT = '#include "/dev/stdin"\n'
+
 # Undefined symbols are all right: what the compiler itself calls (memcpy ..) is in every process already. Not so its
-# helpers for half precision and wide integers where the processor lacks them. With gcc they cost nothing when unused;
-# some clangs link or even build them whole, so those are asked only when an image calls for a helper.
-HELPERS = ("-lgcc",)
-_HELPER_NAME = rb"\0__\w+(?:ti\w?|[hsdx]f)\d\0"  # __divti3, __truncsfhf2
+# helpers for half precision and wide integers where the processor lacks them. Looking for them takes time, and some
+# clangs link or even build them whole, so they are asked only when an image calls for one.
+_HELPER_NAME = rb"\0__(?!\w{1,2}san_)[a-z]\w*\0"  # __divti3, __truncsfhf2
 
 
 class Job:
-    """The compilation of one unit.
+    """One program, or several, each of which reads what the one before it writes.
 
     Parameters
     ----------
     directory : Path
         Where it works.
-    number : int
-        Names its files.
-    commands : sequence of tuple of str
-        Each reads what the one before it writes; the first reads the text, or nothing if `fed` is False.
+    said : str
+        The file there for what it says.
+    command : tuple of str
+        The first program.
     fed : bool
         Whether it waits for a text.
+    piped : bool
+        Whether another program will read what it writes.
     """
 
-    def __init__(self, directory: Path, number: int, commands: Sequence[tuple[str, ...]], fed: bool) -> None:
-        self.said = directory / f"errors{number}.txt"
-        self.commands = commands
-        self.seconds = 0.0
+    def __init__(self, directory: Path, said: str, command: tuple[str, ...], *, fed: bool, piped: bool = False) -> None:
+        self.directory = directory
+        self.said = directory / said
+        self.commands: list[tuple[str, ...]] = []
         self.processes: list[subprocess.Popen[bytes]] = []
-        self._start = time.monotonic()
-        with open(self.said, "wb") as stderr:
-            source: int | None = subprocess.PIPE if fed else subprocess.DEVNULL
-            for k, command in enumerate(commands):
-                last = k == len(commands) - 1
-                # No shell; and names relative to the directory, so that its own name gets into no image.
-                try:
-                    process = subprocess.Popen(
-                        command,
-                        cwd=directory,
-                        stdin=source if not self.processes else self.processes[-1].stdout,
-                        stdout=stderr if last else subprocess.PIPE,
-                        stderr=stderr,
-                        env={**os.environ, "LC_ALL": "C"},  # messages in one language
-                    )
-                except OSError as error:
-                    self.kill()
-                    raise errors.InternalError(
-                        f"cannot run the C compiler: {error}", where=" ".join(command)
-                    ) from error
-                if self.processes:
-                    _close(self.processes[-1].stdout)
-                self.processes.append(process)
+        self.seconds = 0.0
+        self._began = time.monotonic()
+        self._start(command, subprocess.PIPE if fed else subprocess.DEVNULL, piped)
+
+    def _start(self, command: tuple[str, ...], source: int | IO[bytes] | None, piped: bool) -> None:
+        # No shell; and names relative to the directory, so that its own name gets into no image.
+        with open(self.said, "ab") as said:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    cwd=self.directory,
+                    stdin=source,
+                    stdout=subprocess.PIPE if piped else said,
+                    stderr=said,
+                    env={**os.environ, "LC_ALL": "C"},  # messages in one language
+                )
+            except OSError as error:
+                self.kill()
+                raise errors.InternalError(f"cannot run the C compiler: {error}", where=" ".join(command)) from error
+        self.commands.append(command)
+        self.processes.append(process)
 
     def feed(self, text: str) -> None:
-        """Hand over the text; a compiler that has died already is found out by `wait`."""
+        """Hand over the text; a program that has died already is found out by `wait`."""
+        self._began = time.monotonic()
         stream = self.processes[0].stdin
         assert stream is not None
         with contextlib.suppress(BrokenPipeError):
             stream.write(text.encode())
         _close(stream)
-        self._start = time.monotonic()
 
-    def wait(self, directory: Path) -> None:
+    def then(self, *commands: tuple[str, ...]) -> None:
+        """Start the other programs."""
+        for k, command in enumerate(commands, 1):
+            source = self.processes[-1].stdout
+            self._start(command, source, k < len(commands))
+            _close(source)
+
+    def wait(self) -> None:
         """Wait for the end.
 
         Raises
@@ -98,11 +109,11 @@ class Job:
             The compiler refused the text.
         """
         codes = [process.wait() for process in self.processes]
-        self.seconds = time.monotonic() - self._start
+        self.seconds = time.monotonic() - self._began
         if any(codes):
             failed = next(k for k, code in enumerate(codes) if code)
             raise errors.InternalError(
-                f"the C compiler refused generated code, kept in {directory}:\n"
+                f"the C compiler refused generated code, kept in {self.directory}:\n"
                 f"{self.said.read_text(errors='replace').strip()[:4000]}",
                 where=" ".join(self.commands[failed]),
             )
@@ -111,6 +122,7 @@ class Job:
         """End it, whatever it is doing."""
         for process in self.processes:
             _close(process.stdin)
+            _close(process.stdout)
             if process.poll() is None:
                 process.kill()
                 process.wait()
@@ -132,7 +144,7 @@ class Build:
         self.seconds: dict[int, float] = {}
         self._directory: Path | None = None
         self._jobs: list[Job] = []
-        self._waiting: Job | None = None
+        self._waiting: list[Job] = []
         self._keep = False
 
     def __enter__(self) -> Build:
@@ -149,12 +161,13 @@ class Build:
         """Where the files are."""
         if self._directory is None:
             self._directory = _new_directory()
+            (self._directory / MAIN).write_text(MAIN_TEXT, encoding="utf-8")  # never again: somebody may be reading it
         return self._directory
 
-    def prepare(self) -> None:
-        """Start a compiler that waits for a text, so that it is ready by the time there is one."""
-        if self.tools.compiler.steps is not None and self._waiting is None:
-            self._waiting = self._start(0, contract=False)
+    def prepare(self, count: int = 1) -> None:
+        """Have so many compilers wait for a text, so that they are ready by the time there is one."""
+        while self.tools.compiler.steps is not None and len(self._waiting) < count:
+            self._waiting.append(self._compiler(contract=False))
 
     def image(self, units: Sequence[Unit], cache: store.DiskCache | None = None) -> bytes:
         """Compile units and link them into the image of one shared object.
@@ -187,64 +200,76 @@ class Build:
             return self._whole(units[0])
         objects = [f"unit{k}.o" for k in range(len(units))]
         keys = [self.tools.object_key(unit) for unit in units] if cache is not None else []
-        missing = [k for k in range(len(units)) if cache is None or not self._fetch(cache, keys[k], k)]
-        for group in _groups(missing, min(os.cpu_count() or 1, MAX_JOBS)):
-            self._compile([(k, units[k]) for k in group])
+        missing = [k for k in range(len(units)) if cache is None or not self._fetch(cache, keys[k], objects[k])]
+        *groups, last = _groups(missing, min(os.cpu_count() or 1, MAX_JOBS)) if missing else [()]
+        for group in groups:
+            self._wait(self._compile({k: units[k] for k in group}))
+        jobs = self._compile({k: units[k] for k in last})
+        linker = self._linker(objects) if self.tools.compiler.steps is not None else None
+        self._wait(jobs)
         if cache is not None:
             for k in missing:
                 cache.put(keys[k], (self.directory / objects[k]).read_bytes())
-        return self._link(objects)
+        return self._link(linker or self._linker(objects), objects)
 
-    def _fetch(self, cache: store.DiskCache, key: str, number: int) -> bool:
+    def _fetch(self, cache: store.DiskCache, key: str, name: str) -> bool:
         """Take an object from the cache, if it is there."""
         entry = cache.get(key)
-        if entry is None:
-            return False
-        if number == 0 and self._waiting is not None:  # its assembler would write an empty object over this one
-            self._waiting.kill()
-            self._waiting = None
-        (self.directory / f"unit{number}.o").write_bytes(entry.image())
-        return True
+        if entry is not None:
+            (self.directory / name).write_bytes(entry.image())
+        return entry is not None
 
     def _whole(self, unit: Unit) -> bytes:
         """Let the driver do everything at once."""
         (self.directory / "unit0.c").write_text(unit.text, encoding="utf-8")
-        return self._link(["unit0.c"], self.tools.flags(unit.contract))
+        inputs = ["unit0.c"]
+        return self._link(self._linker(inputs, self.tools.flags(unit.contract)), inputs)
 
-    def _compile(self, units: Sequence[tuple[int, Unit]]) -> None:
-        jobs = []
-        for k, unit in units:
-            if self._waiting is not None and k == 0 and not unit.contract:
-                job, self._waiting = self._waiting, None
-            else:
-                if self.tools.compiler.steps is None:
-                    (self.directory / f"unit{k}.c").write_text(unit.text, encoding="utf-8")
-                job = self._start(k, contract=unit.contract)
-            jobs.append((k, job))
-            if self.tools.compiler.steps is not None:
-                job.feed(unit.text)
-        for k, job in jobs:
-            job.wait(self.directory)
+    def _compile(self, units: Mapping[int, Unit]) -> dict[int, Job]:
+        """Begin to compile these."""
+        if self.tools.compiler.steps is None:
+            for k, unit in units.items():
+                (self.directory / f"unit{k}.c").write_text(unit.text, encoding="utf-8")
+            return {k: self._run(self.tools.unit_commands(k, unit.contract)[0]) for k, unit in units.items()}
+        jobs = {}
+        for k, unit in units.items():
+            waits = self._waiting and not unit.contract
+            jobs[k] = self._waiting.pop(0) if waits else self._compiler(contract=unit.contract)
+            jobs[k].feed(f'#line 1 "unit{k}.c"\n{unit.text}')
+        for k, job in jobs.items():
+            job.then(*self.tools.unit_commands(k, units[k].contract)[1:])
+        return jobs
+
+    def _wait(self, jobs: Mapping[int, Job]) -> None:
+        for k, job in jobs.items():
+            job.wait()
             self.seconds[k] = job.seconds
 
-    def _start(self, number: int, *, contract: bool) -> Job:
-        fed = self.tools.compiler.steps is not None
-        return self._run(number, self.tools.unit_commands(number, contract), fed)
+    def _compiler(self, *, contract: bool) -> Job:
+        """Start a compiler that waits for the text of a unit, whichever."""
+        return self._run(self.tools.unit_commands(0, contract)[0], fed=True, piped=True)
 
-    def _run(self, number: int, commands: Sequence[tuple[str, ...]], fed: bool) -> Job:
-        job = Job(self.directory, number, commands, fed)
+    def _linker(self, inputs: Sequence[str], flags: Sequence[str] = ()) -> Job:
+        """Start the linker, which waits for its script, or the driver in its place."""
+        command = self.tools.link_command(inputs, LIBRARY, flags)
+        return self._run(command, fed=self.tools.compiler.steps is not None)
+
+    def _run(self, command: tuple[str, ...], *, fed: bool = False, piped: bool = False) -> Job:
+        job = Job(self.directory, f"errors{len(self._jobs)}.txt", command, fed=fed, piped=piped)
         self._jobs.append(job)
         return job
 
-    def _link(self, inputs: Sequence[str], flags: Sequence[str] = ()) -> bytes:
-        library = self.directory / LIBRARY
-        command = self.tools.link_command(inputs, LIBRARY, flags)
-        self._run(MAX_JOBS, [command], False).wait(self.directory)
-        image = library.read_bytes()
-        if self.tools.compiler.kind != "gcc" and re.search(_HELPER_NAME, image):
-            self._run(MAX_JOBS, [(*command, *HELPERS)], False).wait(self.directory)
-            image = library.read_bytes()
+    def _link(self, linker: Job, inputs: Sequence[str]) -> bytes:
+        image = self._linked(linker)
+        if self.tools.helpers and re.search(_HELPER_NAME, image):
+            image = self._linked(self._linker([*inputs, *self.tools.helpers]))
         return image
+
+    def _linked(self, linker: Job) -> bytes:
+        if self.tools.compiler.steps is not None:
+            linker.feed(LINK_SCRIPT)
+        linker.wait()
+        return (self.directory / LIBRARY).read_bytes()
 
 
 def _close(stream: object) -> None:

@@ -6,11 +6,12 @@ import logging
 import os
 import shlex
 import subprocess
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 from cyxla import errors
-from cyxla.xla.cpu.toolchain import INPUTS, LINK_FLAGS, OUTPUT, Compiler, Steps, Toolchain, Unit, which
+from cyxla.xla.cpu.toolchain import INPUTS, LINK_FLAGS, MAIN, OUTPUT, Compiler, Steps, Toolchain, Unit, which
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
         logger.debug("%s does not work: %s", " ".join(command), error)
         return None
     steps = _working_steps(command, isa) if kind == "gcc" else None
-    return {"version": version, "kind": kind, "steps": steps and [steps.compile, steps.assemble, steps.link]}
+    return {"version": version, "kind": kind, "steps": steps and astuple(steps)}
 
 
 def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -79,10 +80,12 @@ def _steps(command: tuple[str, ...], directory: Path) -> Steps:
     if len(compiling) != 2 or len(linking) != 1 or compiling[0][-2:] != ["-o", "-"] or compiling[1][-1] != "unit.o":
         raise ValueError(f"the driver would run {compiling} and {linking}")
     (compiler, assembler), (linker,) = compiling, linking
+    text = compiler.index("-")
     return Steps(
-        compile=(_program(command, compiler[0]), *compiler[1:]),
+        compile=(_program(command, compiler[0]), *compiler[1:text], MAIN, *compiler[text + 1 :]),
         assemble=(_program(command, assembler[0]), *assembler[1:-1]),
         link=(_program(command, "ld"), *_link_words(linker[1:])),
+        helpers=(_say([*command, "-print-libgcc-file-name"]).stdout.strip(),),
     )
 
 
@@ -100,16 +103,16 @@ def _would_run(command: list[str], directory: Path) -> list[list[str]]:
 
 
 def _link_words(words: list[str]) -> list[str]:
-    """Leave out what is there for link-time optimisation, which takes longer to load than the link."""
+    """Leave out what is there for link-time optimisation and libraries, which take longer to load than the link."""
     found: list[str] = []
     skip = False
     for word in words:
-        if not skip and not word.startswith("-plugin"):
+        if not skip and not word.startswith(("-plugin", "-L", "-lgcc", "--build-id")):
             found.append({"unit.o": INPUTS, "library.so": OUTPUT}.get(word, word))
         skip = word == "-plugin"
     if INPUTS not in found or OUTPUT not in found:
         raise ValueError(f"no place for names in {words}")
-    return found
+    return [*found, "-z", "norelro", "-T", "/dev/stdin"]
 
 
 def _program(command: tuple[str, ...], name: str) -> str:

@@ -28,7 +28,33 @@ ABI_VERSION = 1
 
 LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
 
-PROBE_FORMAT = 2  # of what is noted about a compiler
+# What a shared object consists of, for linkers that are run without their driver: they can be started before there is
+# anything to link, and wait for this. Two parts in memory, for what is only read and for the rest, no page in between.
+LINK_SCRIPT = """SECTIONS {
+  . = SIZEOF_HEADERS;
+  .gnu.hash : { *(.gnu.hash) }
+  .dynsym : { *(.dynsym) }
+  .dynstr : { *(.dynstr) }
+  .rela.dyn : { *(.rela.*) }
+  .rela.plt : { *(.rela.plt) }
+  .plt : { *(.plt .plt.*) }
+  .text : { *(.text .text.*) }
+  .rodata : { *(.rodata .rodata.*) }
+  .eh_frame_hdr : { *(.eh_frame_hdr) }
+  .eh_frame : { KEEP(*(.eh_frame)) }
+  . = DATA_SEGMENT_ALIGN(CONSTANT(MAXPAGESIZE), CONSTANT(COMMONPAGESIZE));
+  .init_array : { KEEP(*(.init_array .init_array.*)) }
+  .fini_array : { KEEP(*(.fini_array .fini_array.*)) }
+  .dynamic : { *(.dynamic) }
+  .got : { *(.got .got.*) }
+  .data : { *(.data .data.*) }
+  .bss : { *(.bss .bss.* COMMON) }
+  . = DATA_SEGMENT_END(.);
+  /DISCARD/ : { *(.comment .note.*) }
+}
+"""
+
+PROBE_FORMAT = 3  # of what is noted about a compiler
 NO_COMPILER = "native code needs a C compiler and none was found"
 HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
 
@@ -56,19 +82,23 @@ class Steps:
     Attributes
     ----------
     compile : tuple of str
-        From C on standard input to assembly on standard output, before the flags.
+        From the C in the file `MAIN` to assembly on standard output, before the flags.
     assemble : tuple of str
         From assembly on standard input to an object, named after it.
     link : tuple of str
-        From the objects, in the place of `INPUTS`, to a shared object, in the place of `OUTPUT`.
+        From the objects, in the place of `INPUTS`, to a shared object, in the place of `OUTPUT`, as the script on
+        standard input says.
+    helpers : tuple of str
+        Objects of what the compiler calls where the processor lacks something.
     """
 
     compile: tuple[str, ...]
     assemble: tuple[str, ...]
     link: tuple[str, ...]
+    helpers: tuple[str, ...] = ()
 
 
-INPUTS, OUTPUT = "<inputs>", "<output>"
+MAIN, INPUTS, OUTPUT = "main.c", "<inputs>", "<output>"
 
 
 @dataclass(frozen=True)
@@ -116,8 +146,15 @@ class Toolchain:
         """List what goes to the link, after the objects."""
         return (*LINK_FLAGS, "-lgcc") if self.compiler.kind == "gcc" else LINK_FLAGS
 
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """List what goes to the link, after the objects, only if they ask for it."""
+        if self.compiler.steps is not None:
+            return self.compiler.steps.helpers
+        return () if self.compiler.kind == "gcc" else ("-lgcc",)
+
     def unit_commands(self, number: int, contract: bool) -> list[tuple[str, ...]]:
-        """What makes the object of a unit: a driver that reads a file, or steps that hand on what they read."""
+        """What makes the object of a unit: a driver that reads its file, or steps that hand on what they make."""
         flags, steps, made = self.flags(contract), self.compiler.steps, f"unit{number}.o"
         if steps is None:
             return [(*self.compiler.command, *flags, "-pipe", "-c", f"unit{number}.c", "-o", made)]
@@ -134,7 +171,7 @@ class Toolchain:
     @property
     def fingerprint(self) -> str:
         """Everything beside the C text that the machine code depends on."""
-        return json.dumps([self.compiler.identity, self.flags(), self.link_flags, ABI_VERSION])
+        return json.dumps([self.compiler.identity, self.flags(), self.link_flags, LINK_SCRIPT, ABI_VERSION])
 
     def key(self, units: Sequence[Unit]) -> str:
         """Name the shared object of these units in a cache."""

@@ -1,0 +1,371 @@
+"""Registries of ops, and the door through which ops enter them.
+
+A registry starts out *deferred*: what is registered waits until somebody asks, and then enters all at once or not at
+all. From then on it is *immediate*: a bad registration raises where it is made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib import import_module
+from inspect import cleandoc
+from typing import Any, Protocol, TypeVar
+
+from cyxla.core.framework.op_def import FLAGS, OpDef, summarize_op_def
+from cyxla.core.framework.op_def_builder import OpDefBuilder, OpRegistrationData, ShapeFn
+from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+
+OpRegistrationDataFactory = Callable[[], OpRegistrationData]
+Watcher = Callable[["OpError | None", OpDef], "OpError | None"]
+F = TypeVar("F", bound=ShapeFn)
+_CATALOGUE = "cyxla.core.catalogue"  # stands above this package, hence a name and no import
+
+
+class OpRegistryInterface(Protocol):
+    """Whatever can look ops up."""
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name, or NotFoundError."""
+        ...
+
+
+class OpRegistry:
+    """Ops by name.
+
+    Parameters
+    ----------
+    catalogue : function, optional
+        Called before the first query, to register what belongs in from the start.
+    """
+
+    def __init__(self, catalogue: Callable[[], None] | None = None) -> None:
+        self._catalogue = catalogue
+        self._lock = threading.RLock()
+        self._ops: dict[str, OpRegistrationData] = {}
+        self._queue: list[OpRegistrationDataFactory] = []
+        self._watcher: Watcher | None = None
+        self._validators: list[Callable[[OpRegistry], None]] = []
+        self._validated = False
+        self._selection: frozenset[str] | None = None
+        self.initialized = False
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def global_() -> OpRegistry:
+        """The registry of the process; the catalogue enters it with the first query."""
+        return OpRegistry(lambda: import_module(_CATALOGUE).load_ops())
+
+    # Registering
+
+    def register(self, factory: OpRegistrationDataFactory) -> None:
+        """Register what a function makes: now, or with the next query while deferred.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The declaration is bad (in immediate mode).
+        AlreadyExistsError
+            There is an op of that name (in immediate mode).
+        """
+        with self._lock:
+            if not self.initialized:
+                self._queue.append(factory)
+                return
+            staged: dict[str, OpRegistrationData] = {}
+            self._stage(factory, staged)
+            self._ops |= staged
+
+    def defer_registrations(self) -> None:
+        """Go back to deferred mode; what is there stays visible."""
+        with self._lock:
+            self.initialized = False
+
+    def clear_deferred_registrations(self) -> None:
+        """Forget what waits."""
+        with self._lock:
+            self._queue.clear()
+
+    def process_registrations(self) -> OpError | None:
+        """Let in what waits and leave deferred mode.
+
+        Returns
+        -------
+        OpError or None
+            The first error; then nothing has entered, and the mode is as before.
+        """
+        try:
+            self._flush()
+        except OpError as e:
+            return e
+        return None
+
+    def _flush(self) -> None:
+        if self.initialized:
+            return
+        # The catalogue is imported outside of the lock: a thread that imports one of its modules needs the lock too.
+        catalogue = self._catalogue
+        if catalogue is not None:
+            catalogue()
+            self._catalogue = None
+        with self._lock:
+            if not self.initialized:
+                staged: dict[str, OpRegistrationData] = {}
+                for factory in self._queue:
+                    self._stage(factory, staged)
+                self._ops |= staged
+                self._queue.clear()
+                self.initialized = True
+        self._validate()
+
+    def _stage(self, factory: OpRegistrationDataFactory, staged: dict[str, OpRegistrationData]) -> None:
+        """Make one registration, hear the watcher, and put it aside."""
+        error: OpError | None = None
+        data: OpRegistrationData | None = None
+        try:
+            data = factory()
+            if data.op_def.name in self._ops or data.op_def.name in staged:
+                raise AlreadyExistsError(f"op {data.op_def.name} is registered already")
+        except OpError as e:
+            error = e
+        if self._watcher is not None:
+            error = self._watcher(error, data.op_def if data else OpDef(""))
+        if error is not None:
+            raise error
+        if data is not None and data.op_def.name not in self._ops:
+            staged.setdefault(data.op_def.name, data)
+
+    # Watching and validating
+
+    def set_watcher(self, watcher: Watcher | None) -> None:
+        """Have a function see the outcome of each registration, and replace it by what it returns.
+
+        Raises
+        ------
+        AlreadyExistsError
+            There is one already; None takes it away.
+        """
+        with self._lock:
+            if watcher is not None and self._watcher is not None:
+                raise AlreadyExistsError("the registry has a watcher already", hint="call set_watcher(None) first")
+            self._watcher = watcher
+
+    def add_validator(self, validator: Callable[[OpRegistry], None]) -> None:
+        """Have a function look at the registry after the first query has filled it; later ones look at once."""
+        with self._lock:
+            if not self._validated:
+                self._validators.append(validator)
+                return
+        validator(self)
+
+    def _validate(self) -> None:
+        with self._lock:
+            validators, self._validators = ([], self._validators) if self._validated else (self._validators, [])
+            self._validated = True
+        for validator in validators:
+            validator(self)
+
+    # Selecting
+
+    def select(self, names: Iterable[str] | None) -> None:
+        """Let only the ops of these names in (and system ops); None lets all in.
+
+        Raises
+        ------
+        FailedPreconditionError
+            The registry has been asked already.
+        """
+        with self._lock:
+            if self.initialized:
+                raise FailedPreconditionError("ops are selected before the first query of the registry")
+            self._selection = None if names is None else frozenset(names)
+
+    def selects(self, name: str) -> bool:
+        """Whether an op of that name may enter."""
+        return self._selection is None or name in self._selection
+
+    # Asking
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name.
+
+        Raises
+        ------
+        NotFoundError
+            There is none.
+        """
+        if not self.initialized:
+            self._flush()
+        data = self._ops.get(name)
+        if data is None:
+            raise NotFoundError(f"op type not registered: {name!r}", hint="import the module that declares it first")
+        return data
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The declaration of the op of that name.
+
+        Raises
+        ------
+        NotFoundError
+            There is none.
+        """
+        return self.look_up(name).op_def
+
+    def __contains__(self, name: str) -> bool:
+        self._flush()
+        return name in self._ops
+
+    def get_registered_ops(self) -> list[OpDef]:
+        """All declarations, in the order of registration."""
+        return [data.op_def for data in self.get_op_registration_data()]
+
+    def get_op_registration_data(self) -> list[OpRegistrationData]:
+        """All declarations with their shape functions, in the order of registration."""
+        self._flush()
+        with self._lock:
+            return list(self._ops.values())
+
+    def export(self, include_internal: bool = False) -> list[OpDef]:
+        """All declarations by name, those that start with ``_`` only on request."""
+        ops = sorted(self.get_registered_ops(), key=lambda op_def: op_def.name)
+        return [op_def for op_def in ops if include_internal or not op_def.name.startswith("_")]
+
+    def debug_string(self, include_internal: bool = False) -> str:
+        """A line for each op: name, signature, attributes, flags."""
+        return "".join(summarize_op_def(op_def) + "\n" for op_def in self.export(include_internal))
+
+
+class OpListOpRegistry:
+    """The ops of a list, without shape functions; it cannot be added to.
+
+    Parameters
+    ----------
+    op_list : iterable of OpDef
+        The declarations; see `cyxla.core.framework.proto` for how to read an ``OpList`` message.
+    """
+
+    def __init__(self, op_list: Iterable[OpDef]) -> None:
+        self._ops = {op_def.name: OpRegistrationData(op_def) for op_def in op_list}
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name.
+
+        Raises
+        ------
+        NotFoundError
+            There is none.
+        """
+        if name not in self._ops:
+            raise NotFoundError(f"op type not in the list: {name!r}")
+        return self._ops[name]
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The declaration of the op of that name; NotFoundError if there is none."""
+        return self.look_up(name).op_def
+
+
+def register_op(builder: OpDefBuilder, *, system: bool = False, registry: OpRegistry | None = None) -> None:
+    """Register the op that a finished chain describes.
+
+    Parameters
+    ----------
+    builder : OpDefBuilder
+        The chain.
+    system : bool
+        Whether the op enters under any selection.
+    registry : OpRegistry, optional
+        Where to; the process's own by default.
+    """
+    registry = OpRegistry.global_() if registry is None else registry
+    if system or registry.selects(builder.name):
+        registry.register(builder.finalize)
+
+
+class _Unset:
+    """Stands for a shape function that is yet to come."""
+
+
+_UNSET = _Unset()
+
+
+def op(
+    name: str,
+    signature: str,
+    *attrs: str,
+    shape: ShapeFn | _Unset | None = _UNSET,
+    doc: str = "",
+    stateful: bool = False,
+    commutative: bool = False,
+    aggregate: bool = False,
+    allows_uninitialized_input: bool = False,
+    distributed: bool = False,
+    deprecated: tuple[int, str] | None = None,
+    system: bool = False,
+    registry: OpRegistry | None = None,
+) -> Any:
+    """Declare an op.
+
+    Parameters
+    ----------
+    name : str
+        In CamelCase; internal ones start with ``_``.
+    signature : str
+        ``"x: T, ys: N * T -> z: T"``; either side may be empty.
+    *attrs : str
+        ``"T: {float, double}"``, ``"N: int >= 1"``, ``"axis: int = 0"``.
+    shape : function or None, optional
+        Infers shapes; with it (or None) the op is registered at once, without it a decorator is returned for the
+        shape function, whose docstring documents the op.
+    doc : str, optional
+        A line of summary, a description, then ``name: text`` for arguments and attributes.
+    stateful, commutative, aggregate, allows_uninitialized_input, distributed : bool
+        The flags of `OpDef`.
+    deprecated : (int, str), optional
+        The version of graphs from which on the op is refused, and why.
+    system : bool
+        Whether the op enters under any selection.
+    registry : OpRegistry, optional
+        Where to; the process's own by default.
+
+    Examples
+    --------
+    >>> fresh = OpRegistry()
+    >>> op("Negate2", "x: T -> y: T", "T: numbertype", shape=None, registry=fresh)
+    >>> fresh.look_up_op_def("Negate2").output_arg[0].name
+    'y'
+    """
+    builder = OpDefBuilder(name)
+    builder._attrs += attrs
+    _read_signature(builder, signature)
+    chosen = (commutative, aggregate, stateful, allows_uninitialized_input, distributed)
+    for flag, on in zip(FLAGS, chosen, strict=True):
+        if on:
+            builder.set_flag(flag)
+    if deprecated:
+        builder.deprecated(*deprecated)
+    if doc:
+        builder.doc(doc)
+    if not isinstance(shape, _Unset):
+        register_op(builder.set_shape_fn(shape), system=system, registry=registry)
+        return None
+
+    def declare(fn: F) -> F:
+        if not doc and fn.__doc__:
+            builder.doc(cleandoc(fn.__doc__))
+        register_op(builder.set_shape_fn(fn), system=system, registry=registry)
+        return fn
+
+    return declare
+
+
+def _read_signature(builder: OpDefBuilder, signature: str) -> None:
+    inputs, arrow, outputs = signature.partition("->")
+    if not arrow:
+        raise InvalidArgumentError(f"the signature {signature!r} of op {builder.name} has no '->'")
+    builder._inputs += _arguments(inputs)
+    builder._outputs += _arguments(outputs)
+
+
+def _arguments(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")] if text.strip() else []

@@ -1,0 +1,192 @@
+"""Building a declaration piece by piece.
+
+The setters collect; `OpDefBuilder.finalize` reads all they were given and reports every fault in one error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cyxla.core.framework.op_def import AttrDef, OpDef, OpDeprecation, op_def_faults
+from cyxla.core.framework.op_spec import parse_arg, parse_attr
+from cyxla.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from cyxla.core.framework.shape_inference import InferenceContext
+
+ShapeFn = Callable[["InferenceContext"], None]
+T = TypeVar("T")
+_DOC_NAME = re.compile(r"([A-Za-z]\w*)\s*:\s*(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class OpRegistrationData:
+    """What a registry holds for an op: the declaration, and the function that infers shapes, if any."""
+
+    op_def: OpDef
+    shape_inference_fn: ShapeFn | None = None
+
+
+class OpDefBuilder:
+    """A chain of setters that ends in a declaration.
+
+    Examples
+    --------
+    >>> data = OpDefBuilder("Twice").input("x: T").output("y: T").attr("T: {float, double}").finalize()
+    >>> str(data.op_def)
+    'Op<name=Twice; signature=x:T -> y:T; attr=T:type,allowed=[DT_FLOAT, DT_DOUBLE]>'
+    """
+
+    __slots__ = ("_attrs", "_control", "_deprecation", "_doc", "_errors", "_flags", "_inputs", "_outputs", "_shape_fn",
+                 "name")  # fmt: skip
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._attrs: list[str] = []
+        self._inputs: list[str] = []
+        self._outputs: list[str] = []
+        self._control: list[str] = []
+        self._errors: list[str] = []
+        self._flags: dict[str, bool] = {}
+        self._doc = ""
+        self._deprecation: OpDeprecation | None = None
+        self._shape_fn: ShapeFn | None = None
+
+    def attr(self, spec: str) -> OpDefBuilder:
+        """Declare an attribute: ``name: type [>= minimum] [= default]``."""
+        self._attrs.append(spec)
+        return self
+
+    def input(self, spec: str) -> OpDefBuilder:
+        """Declare an input: ``name: type``."""
+        self._inputs.append(spec)
+        return self
+
+    def output(self, spec: str) -> OpDefBuilder:
+        """Declare an output: ``name: type``."""
+        self._outputs.append(spec)
+        return self
+
+    def control_output(self, name: str) -> OpDefBuilder:
+        """Declare a control output; only functions have them."""
+        self._control.append(name)
+        return self
+
+    def doc(self, text: str) -> OpDefBuilder:
+        """A line of summary, a description, then ``name: text`` for arguments and attributes."""
+        if self._doc:
+            self._errors.append(f"extra call of doc() for op {self.name}")
+        self._doc = text
+        return self
+
+    def set_is_commutative(self) -> OpDefBuilder:
+        """The op of (a, b) is that of (b, a)."""
+        return self.set_flag("is_commutative")
+
+    def set_is_aggregate(self) -> OpDefBuilder:
+        """The op combines any number of inputs of one shape into one output of that shape."""
+        return self.set_flag("is_aggregate")
+
+    def set_is_stateful(self) -> OpDefBuilder:
+        """The op has state or effects: it is never folded, merged with its twin or pruned as one."""
+        return self.set_flag("is_stateful")
+
+    def set_allows_uninitialized_input(self) -> OpDefBuilder:
+        """The op takes references to variables without a value."""
+        return self.set_flag("allows_uninitialized_input")
+
+    def set_is_distributed_communication(self) -> OpDefBuilder:
+        """The op talks to other processes."""
+        return self.set_flag("is_distributed_communication")
+
+    def set_flag(self, name: str) -> OpDefBuilder:
+        """Set one of the flags of `OpDef` by its name."""
+        self._flags[name] = True
+        return self
+
+    def deprecated(self, version: int, explanation: str) -> OpDefBuilder:
+        """Graphs of this version and later ones must not have the op."""
+        if self._deprecation:
+            self._errors.append(f"deprecated() called twice for op {self.name}")
+        self._deprecation = OpDeprecation(version, explanation)
+        return self
+
+    def set_shape_fn(self, fn: ShapeFn | None) -> OpDefBuilder:
+        """Give the function that infers the shapes of the outputs."""
+        if self._shape_fn is not None:
+            self._errors.append(f"set_shape_fn() called twice for op {self.name}")
+        self._shape_fn = fn
+        return self
+
+    def finalize(self) -> OpRegistrationData:
+        """Read everything.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Specs that cannot be read, or a declaration that breaks rules: all of them in one message.
+        """
+        errors = list(self._errors)
+        attrs: dict[str, AttrDef] = {}
+        for attr in _read(self._attrs, parse_attr, errors):
+            if attr.name in attrs:
+                errors.append(f"duplicate name: {attr.name!r}")
+            attrs[attr.name] = attr
+        inputs, outputs = (
+            list(_read(specs, lambda spec: parse_arg(spec, attrs), errors)) for specs in (self._inputs, self._outputs)
+        )
+        flags: dict[str, Any] = self._flags
+        op_def = OpDef(
+            self.name, tuple(inputs), tuple(outputs), tuple(attrs.values()), deprecation=self._deprecation,
+            control_output=tuple(self._control), **flags,
+        )  # fmt: skip
+        if self._doc:
+            op_def = _document(op_def, self._doc, errors)
+        errors = errors or op_def_faults(op_def)
+        if errors:
+            raise InvalidArgumentError("\n".join(errors), where=f"the declaration of op {self.name!r}")
+        return OpRegistrationData(op_def, self._shape_fn)
+
+
+def _read(specs: Iterable[str], read: Callable[[str], T], errors: list[str]) -> Iterable[T]:
+    for spec in specs:
+        try:
+            yield read(spec)
+        except InvalidArgumentError as e:
+            errors.append(e.message)
+
+
+def _document(op_def: OpDef, text: str, errors: list[str]) -> OpDef:
+    """Put the parts of a doc text where they belong."""
+    lines = [line.rstrip() for line in text.strip("\n").split("\n")]
+    starts = [i for i, line in enumerate(lines) if i and _DOC_NAME.match(line)]
+    head = lines[: starts[0]] if starts else lines
+    notes: dict[str, str] = {}
+    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+        name, note = _note(lines[start:stop])
+        notes[name] = note
+    known = {a.name for a in (*op_def.input_arg, *op_def.output_arg, *op_def.attr)}
+    errors += [f"no input, output or attr matches the doc of {name!r}" for name in notes if name not in known]
+    return replace(
+        op_def,
+        summary=head[0].strip(),
+        description="\n".join(head[1:]).strip("\n"),
+        input_arg=_noted(op_def.input_arg, notes),
+        output_arg=_noted(op_def.output_arg, notes),
+        attr=_noted(op_def.attr, notes),
+    )
+
+
+def _note(lines: list[str]) -> tuple[str, str]:
+    match = _DOC_NAME.match(lines[0])
+    assert match
+    rest = lines[1:]
+    indent = min((len(line) - len(line.lstrip()) for line in rest if line), default=0)
+    return match[1], "\n".join([match[2], *(line[indent:] for line in rest)]).strip()
+
+
+def _noted(items: tuple[Any, ...], notes: dict[str, str]) -> tuple[Any, ...]:
+    return tuple(replace(i, description=notes[i.name]) if i.name in notes else i for i in items)

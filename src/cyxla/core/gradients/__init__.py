@@ -1,0 +1,1 @@
+"""Gradient functions of ops, in files named as in `cyxla.core.ops`."""

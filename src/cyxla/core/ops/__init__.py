@@ -1,0 +1,1 @@
+"""Declarations of ops and their shape functions, by family; see `cyxla.core.catalogue`."""

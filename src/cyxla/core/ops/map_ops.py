@@ -1,0 +1,5 @@
+"""Maps of tensors."""
+
+from cyxla.core.framework.op import op
+
+op("EmptyTensorMap", "-> handle: variant", shape=None)

@@ -1,0 +1,459 @@
+"""One call that applies an op: as a node of the current graph, or at once on arrays.
+
+`apply_op` finds out the attributes that the inputs tell (types, lengths), turns Python numbers into constants of the
+type that the other inputs ask for, checks everything against the declaration, and hands the call to a `Sink`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
+from cyxla.core.framework.op_def import check_attr_value
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError
+
+if TYPE_CHECKING:
+    from cyxla.core.framework.op_def import ArgDef, OpDef
+    from cyxla.core.framework.op_def_builder import OpRegistrationData
+
+Array = np.ndarray[Any, Any]
+_EAGER_HOME = "cyxla.core.runtime.eager"  # named, not imported: it lives above this layer and registers itself
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Where applied ops go: a graph that grows, or an eager runtime that computes."""
+
+    def look_up(self, op_name: str) -> OpRegistrationData:
+        """Declaration of an op or a function."""
+
+    def constant(self, value: Any, dtype: DataType | None = None, name: str | None = None) -> Any:
+        """An input that holds an array."""
+
+    def create_op(
+        self, registration: OpRegistrationData, inputs: list[Any], attrs: dict[str, AttrValue], name: str | None
+    ) -> tuple[Any, Sequence[Any]]:
+        """Apply an op whose attributes are complete; gives the node (or None) and its flat outputs."""
+
+
+_current: ContextVar[Sink | None] = ContextVar("cyxla_sink", default=None)
+_eager: list[Sink] = []
+
+
+def register_eager_sink(sink: Sink) -> None:
+    """Name the runtime that `apply_op` uses while no graph is current; the last one registered serves."""
+    _eager[:] = [sink]
+
+
+def eager_sink() -> Sink:
+    """The runtime that computes at once."""
+    if not _eager:
+        import_module(_EAGER_HOME)
+    if not _eager:
+        raise FailedPreconditionError("no graph is current and no eager runtime is registered")
+    return _eager[0]
+
+
+def current_sink() -> Sink:
+    """The graph of the innermost ``with graph.as_default():``, or the eager runtime."""
+    return _current.get() or eager_sink()
+
+
+@contextmanager
+def use_sink(sink: Sink | None) -> Iterator[None]:
+    """Send what is applied in the body to `sink`; None means the eager runtime."""
+    token = _current.set(sink)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def data_type_of(value: Any) -> DataType | None:
+    """Type of a graph's tensor, an array or a NumPy scalar; None for a Python value, which fits several."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or isinstance(dtype, DataType):
+        return dtype
+    if isinstance(value, np.ndarray) and value.dtype.hasobject and value.size:
+        first = value.flat[0]
+        if not isinstance(first, (bytes, str)):
+            return DataType.DT_RESOURCE if hasattr(first, "type_name") else DataType.DT_VARIANT
+    return as_data_type(dtype)
+
+
+def apply_op(op_name: str, *inputs: Any, name: str | None = None, **arguments: Any) -> Any:
+    """Apply an op.
+
+    Parameters
+    ----------
+    op_name : str
+        A declared op, or a function of the current graph's library.
+    *inputs
+        Values of the op's inputs in order: tensors of the graph, arrays, or Python numbers and lists. An input that
+        is a list takes a list.
+    name : str, optional
+        Name of the node; made unique. The op's name by default.
+    **arguments
+        More inputs by name, and attributes; types and lengths that the inputs tell may be left out.
+
+    Returns
+    -------
+    Tensor, ndarray, list or tuple
+        The only output; a tuple of several; an output that is a list is a list. The node where there is none.
+
+    Raises
+    ------
+    NotFoundError
+        No such op.
+    InvalidArgumentError
+        The inputs or attributes break the declaration.
+    """
+    sink = _sink_of(inputs, arguments)
+    registration = sink.look_up(op_name)
+    call = _Call(registration.op_def, inputs, arguments)
+    call.infer_attrs()
+    flat = call.convert_inputs(sink)
+    node, outputs = sink.create_op(registration, flat, call.attrs, name)
+    return _structured(registration.op_def.output_arg, call.attrs, node, outputs)
+
+
+def _sink_of(inputs: Sequence[Any], arguments: Mapping[str, Any]) -> Sink:
+    """The graph that a symbolic input belongs to, else the current sink."""
+    for value in (*inputs, *arguments.values()):
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            graph = getattr(item, "graph", None)
+            if graph is not None and isinstance(data_type_of(item), DataType):
+                return graph  # type: ignore[no-any-return]
+    return current_sink()
+
+
+class _Call:
+    """The arguments of one call, sorted by the declaration."""
+
+    def __init__(self, op_def: OpDef, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> None:
+        self.op_def = op_def
+        self.values = self._bind(inputs, arguments)
+        self.attrs = self._given_attrs(arguments)
+
+    def _fail(self, message: str, hint: str = "") -> InvalidArgumentError:
+        return InvalidArgumentError(f"{self.op_def.name}: {message}", op=self.op_def.name, hint=hint)
+
+    def _bind(self, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        names = [arg.name for arg in self.op_def.input_arg]
+        if len(inputs) > len(names):
+            raise self._fail(f"{len(inputs)} inputs were given, but it takes {len(names)}: {', '.join(names)}")
+        values = dict(zip(names, inputs, strict=False))
+        for key in names:
+            if key in arguments:
+                if key in values:
+                    raise self._fail(f"input '{key}' was given twice")
+                values[key] = arguments[key]
+        missing = [key for key in names if key not in values]
+        if missing:
+            raise self._fail(f"input '{missing[0]}' is missing", hint=f"inputs are {', '.join(names)}")
+        return values
+
+    def _given_attrs(self, arguments: Mapping[str, Any]) -> dict[str, AttrValue]:
+        declared = {attr.name: attr for attr in self.op_def.attr}
+        attrs = {}
+        for key, value in arguments.items():
+            if key in self.values or value is None:
+                continue
+            if key in declared:
+                attrs[key] = to_attr_value(declared[key].type, value, f"attr '{key}' of {self.op_def.name}")
+            elif key.startswith("_"):
+                attrs[key] = value if isinstance(value, AttrValue) else guess_attr_value(value, key)
+            else:
+                raise self._fail(
+                    f"there is no input or attribute '{key}'", hint=f"attributes are {', '.join(declared)}"
+                )
+        return attrs
+
+    def infer_attrs(self) -> None:
+        """Fill in what the inputs tell, then the defaults; whatever is left is missing."""
+        for arg in self.op_def.input_arg:
+            self._infer_length(arg)
+        for literals in (False, True):  # typed values decide first, Python numbers only where nothing else does
+            for arg in self.op_def.input_arg:
+                self._infer_types(arg, literals)
+        for attr in self.op_def.attr:
+            if attr.name not in self.attrs:
+                if attr.default is None:
+                    raise self._fail(f"attribute '{attr.name}' ({attr.type}) is missing")
+                self.attrs[attr.name] = attr.default
+            else:
+                check_attr_value(self.attrs[attr.name], attr, self.op_def.name)
+
+    def _infer_length(self, arg: ArgDef) -> None:
+        value = self.values[arg.name]
+        if not (arg.number_attr or arg.type_list_attr):
+            return
+        if not isinstance(value, (list, tuple)):
+            raise self._fail(f"input '{arg.name}' takes a list", hint="wrap the single value in a list")
+        if arg.number_attr:
+            self._settle(arg.number_attr, AttrValue("int", len(value)), arg)
+
+    def _settle(self, attr: str, value: AttrValue, arg: ArgDef) -> None:
+        old = self.attrs.setdefault(attr, value)
+        if old.value != value.value:
+            raise self._fail(f"input '{arg.name}' says {attr} = {_show(value)}, but it is {_show(old)} already")
+
+    def _infer_types(self, arg: ArgDef, literals: bool) -> None:
+        value = self.values[arg.name]
+        if arg.type_list_attr:
+            if literals and arg.type_list_attr not in self.attrs:
+                types = tuple(natural_type(item) for item in value)
+                self.attrs[arg.type_list_attr] = AttrValue("list(type)", types)
+            return
+        if not arg.type_attr or arg.type_attr in self.attrs:
+            return
+        for item in value if arg.number_attr else [value]:
+            dtype = natural_type(item) if literals else _known_type(item)
+            if dtype is not None:
+                self.attrs[arg.type_attr] = AttrValue("type", self._preferred(arg.type_attr, item, dtype))
+                return
+
+    def _preferred(self, name: str, item: Any, dtype: DataType) -> DataType:
+        """A Python number takes the attribute's default type where that holds it, else its usual type."""
+        attr = self.op_def.find_attr(name)
+        if _known_type(item) is None and attr is not None and attr.default is not None:
+            default: DataType = attr.default.value
+            return default if _holds(default, item) else dtype
+        return dtype.base
+
+    def convert_inputs(self, sink: Sink) -> list[Any]:
+        """The flat inputs, everything a tensor or an array of the type that the attributes say."""
+        flat: list[Any] = []
+        for arg in self.op_def.input_arg:
+            value = self.values[arg.name]
+            items = list(value) if arg.number_attr or arg.type_list_attr else [value]
+            types = arg_types(arg, self.attrs)
+            if len(types) != len(items):
+                raise self._fail(f"input '{arg.name}' takes {len(types)} values, {len(items)} were given")
+            flat += [self._convert(sink, item, dtype, arg) for item, dtype in zip(items, types, strict=True)]
+        return flat
+
+    def _convert(self, sink: Sink, value: Any, dtype: DataType, arg: ArgDef) -> Any:
+        known = data_type_of(value)
+        if known is None and _has_symbols(value):
+            return apply_op("Pack", list(value), T=dtype.base)
+        if isinstance(getattr(value, "dtype", None), DataType):
+            if known is not None and known.base != dtype.base:
+                raise self._fail(f"input '{arg.name}' takes {dtype.base}, but '{value.name}' is {known.base}")
+            return value
+        if known is not None and known.numpy != dtype.numpy:
+            raise self._fail(f"input '{arg.name}' takes {dtype}, but the array is {known}", hint="use Cast or astype")
+        return sink.constant(to_array(value, dtype, f"input '{arg.name}' of {self.op_def.name}"), dtype.base)
+
+
+def arg_types(arg: ArgDef, attrs: Mapping[str, AttrValue]) -> list[DataType]:
+    """Types of the values of an input or output: one, or one for each member of a list."""
+    if arg.type_list_attr:
+        return list(attrs[arg.type_list_attr].value)
+    dtype = attrs[arg.type_attr].value if arg.type_attr else arg.type
+    if arg.is_ref:
+        dtype = dtype.ref
+    return [dtype] * attrs[arg.number_attr].value if arg.number_attr else [dtype]
+
+
+def _structured(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue], node: Any, outputs: Sequence[Any]) -> Any:
+    """Outputs as the declaration groups them."""
+    if not args:
+        return node
+    grouped: list[Any] = []
+    start = 0
+    for arg in args:
+        if arg.number_attr or arg.type_list_attr:
+            attr = attrs[arg.number_attr or arg.type_list_attr].value
+            count = attr if arg.number_attr else len(attr)
+            grouped.append(list(outputs[start : start + count]))
+        else:
+            count = 1
+            grouped.append(outputs[start])
+        start += count
+    return grouped[0] if len(grouped) == 1 else tuple(grouped)
+
+
+# Python values ------------------------------------------------------------------------------------------------------
+_PYTHON_TYPES: tuple[tuple[Any, DataType], ...] = (
+    (bool, DataType.DT_BOOL),
+    (int, DataType.DT_INT32),
+    (float, DataType.DT_FLOAT),
+    (complex, DataType.DT_COMPLEX128),
+    ((str, bytes), DataType.DT_STRING),
+)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _has_symbols(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(getattr(v, "dtype", None), DataType) for v in value)
+
+
+def _known_type(value: Any) -> DataType | None:
+    """Type that a value has beyond doubt."""
+    found = [data_type_of(leaf) for leaf in _leaves(value)]
+    return next((dtype for dtype in found if dtype is not None), None)
+
+
+def natural_type(value: Any) -> DataType:
+    """Type of any value; Python numbers get TensorFlow's usual ones: int32, float32."""
+    known = _known_type(value)
+    if known is not None:
+        return known.base
+    leaves = list(_leaves(value))
+    ranks = [next((i for i, (kind, _) in enumerate(_PYTHON_TYPES) if isinstance(leaf, kind)), -1) for leaf in leaves]
+    if -1 in ranks:
+        raise InvalidArgumentError(f"a value of {type(leaves[ranks.index(-1)]).__name__} cannot become a tensor")
+    if not ranks:
+        return DataType.DT_FLOAT
+    dtype = _PYTHON_TYPES[max(ranks)][1]
+    if dtype == DataType.DT_INT32 and not all(-(2**31) <= leaf < 2**31 for leaf in leaves):
+        return DataType.DT_INT64
+    return dtype
+
+
+def _holds(dtype: DataType, value: Any) -> bool:
+    """Whether a Python value becomes a tensor of a type without loss of kind."""
+    order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+    want = natural_type(value)
+    if want == DataType.DT_STRING or dtype == DataType.DT_STRING:
+        return want == dtype
+    kind = "f" if dtype.numpy.kind == "V" else dtype.numpy.kind
+    need = order[want.numpy.kind]
+    return kind in order and (need == 0) == (order[kind] == 0) and order[kind] >= need
+
+
+def to_array(value: Any, dtype: DataType, what: str = "a value") -> Array:
+    """An array of a data type.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The value does not fit the type, or its parts do not form a box.
+    """
+    if dtype.base == DataType.DT_STRING:
+        return _string_array(value)
+    if isinstance(value, np.ndarray):
+        return value if value.dtype == dtype.numpy else value.astype(dtype.numpy)
+    if not isinstance(value, np.generic) and not _holds(dtype.base, value):
+        raise InvalidArgumentError(f"{what}: {value!r} does not fit {dtype.base}")
+    try:
+        return np.asarray(value, dtype.numpy)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"{what}: {value!r} does not become {dtype.base}: {error}") from None
+
+
+def _string_array(value: Any) -> Array:
+    shape = np.shape(value) if not isinstance(value, (str, bytes)) else ()
+    out = np.empty(shape, object)
+    flat = value.ravel() if isinstance(value, np.ndarray) else list(_leaves(value))
+    for i, item in enumerate(flat):
+        out.flat[i] = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else bytes(item)
+    return out
+
+
+# Attributes ----------------------------------------------------------------------------------------------------------
+def _show(value: AttrValue) -> str:
+    return str(value.value)
+
+
+def _string(value: Any) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value.__str__())
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, (bool, np.bool_, float)):
+        raise TypeError("not an integer")
+    return int(value.__index__())
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError("not a number")
+    return float(value)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError("not a bool")
+    return bool(value)
+
+
+def _shape(value: Any) -> TensorShape:
+    if isinstance(value, TensorShape):
+        return value
+    return TensorShape(None if d is None or d == -1 else d for d in value)
+
+
+def _tensor(value: Any) -> TensorValue:
+    if isinstance(value, TensorValue):
+        return value
+    dtype = natural_type(value)
+    return TensorValue(dtype, to_array(value, dtype))
+
+
+def _function(value: Any) -> NameAttrList:
+    if isinstance(value, NameAttrList):
+        return value
+    if isinstance(value, str):
+        return NameAttrList(value)
+    signature = getattr(value, "signature", None)  # a FunctionDef
+    if signature is None:
+        raise TypeError("not a function")
+    return NameAttrList(signature.name)
+
+
+_CONVERT = {
+    "string": _string, "int": _integer, "float": _real, "bool": _boolean, "type": as_data_type, "shape": _shape,
+    "tensor": _tensor, "func": _function,
+}  # fmt: skip
+
+
+def to_attr_value(kind: str, value: Any, what: str = "an attribute") -> AttrValue:
+    """A Python value as an attribute of a kind such as ``"int"`` or ``"list(type)"``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The value is not of that kind.
+    """
+    if isinstance(value, AttrValue):
+        return value
+    try:
+        if kind.startswith("list("):
+            if isinstance(value, (str, bytes)):
+                raise TypeError("not a list")
+            return AttrValue(kind, tuple(_CONVERT[kind[5:-1]](item) for item in value))
+        return AttrValue(kind, _CONVERT[kind](value))
+    except (TypeError, ValueError, AttributeError, OverflowError):
+        raise InvalidArgumentError(f"{what} must be {kind}, not {value!r}") from None
+
+
+def guess_attr_value(value: Any, what: str = "an attribute") -> AttrValue:
+    """An attribute that no declaration knows, by the look of its value."""
+    if isinstance(value, (list, tuple)):
+        kind = guess_attr_value(value[0], what).kind if value else "int"
+        return to_attr_value(f"list({kind})" if value else "list(int)", value, what)
+    kinds = (
+        (bool, "bool"), (DataType, "type"), (int, "int"), (float, "float"), ((str, bytes), "string"),
+        (TensorShape, "shape"), (NameAttrList, "func"), ((TensorValue, np.ndarray), "tensor"),
+    )  # fmt: skip
+    for python, kind in kinds:
+        if isinstance(value, python):
+            return to_attr_value(kind, value, what)
+    raise InvalidArgumentError(f"{what}: {value!r} is no value for an attribute")

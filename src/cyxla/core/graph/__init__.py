@@ -1,0 +1,1 @@
+"""Graphs of ops: building, reading, writing, checking and differentiating them."""

@@ -1,0 +1,255 @@
+"""What is known of a tensor's value while the graph is built.
+
+Constants, shapes of known tensors, and the little arithmetic between them that shape-like inputs come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cyxla.core.framework.tensor_shape import TensorShape
+
+if TYPE_CHECKING:
+    from cyxla.core.graph.graph import Node, Tensor
+
+Array = np.ndarray[Any, Any]
+_DEPTH = 64  # nodes looked through: longer chains count as unknown
+_MAX_ELEMENTS = 1 << 16  # larger values are no shapes
+_Known = Callable[["Node", int, int], "Array | None"]
+
+
+def constant_value(tensor: Tensor, depth: int = _DEPTH) -> Array | None:
+    """The value, where it does not depend on what is fed; else None."""
+    node = tensor.node
+    if node.op == "Const":
+        array: Array = node.attrs["value"].value.array
+        return array
+    rule = _RULES.get(node.op)
+    if rule is None or depth <= 0:
+        return None
+    result = rule(node, tensor.index, depth - 1)
+    return None if result is None else np.asarray(result, tensor.dtype.numpy)
+
+
+def constant_shape(tensor: Tensor, depth: int = _DEPTH) -> TensorShape | None:
+    """The value of a vector that stands for a shape, known in part perhaps; None where nothing is known."""
+    value = constant_value(tensor, depth)
+    if value is not None:
+        if value.ndim != 1:
+            return TensorShape() if value.ndim == 0 and value == -1 else None
+        return TensorShape(None if d < 0 else int(d) for d in value) if value.dtype.kind in "iu" else None
+    rule = _SHAPE_RULES.get(tensor.node.op)
+    if rule is not None and depth > 0:
+        found = rule(tensor.node, tensor.index, depth - 1)
+        if found is not None:
+            return found
+    shape = tensor.shape
+    if shape.rank == 1 and shape[0] is not None and shape[0] <= 254:  # type: ignore[operator]
+        return TensorShape([None] * shape[0])  # type: ignore[operator]
+    return None
+
+
+def _inputs(node: Node, depth: int) -> list[Array] | None:
+    values = []
+    for tensor in node.inputs:
+        value = constant_value(tensor, depth)
+        if value is None or value.size > _MAX_ELEMENTS:
+            return None
+        values.append(value)
+    return values
+
+
+def _shape_of(node: Node, index: int, depth: int) -> Array | None:
+    shape = node.inputs[index].shape
+    return np.array(shape.as_list()) if shape.is_fully_defined else None
+
+
+def _size(node: Node, index: int, depth: int) -> Array | None:
+    count = node.inputs[0].shape.num_elements
+    return None if count is None else np.array(count)
+
+
+def _rank(node: Node, index: int, depth: int) -> Array | None:
+    rank = node.inputs[0].shape.rank
+    return None if rank is None else np.array(rank)
+
+
+def _of_values(compute: Callable[..., Any]) -> _Known:
+    """A rule that needs all inputs."""
+
+    def rule(node: Node, index: int, depth: int) -> Array | None:
+        values = _inputs(node, depth)
+        if values is None:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                result = compute(node, *values)
+        except (ValueError, IndexError, ZeroDivisionError, TypeError, OverflowError):
+            return None  # the node will fail when it runs, and say so better
+        return None if result is None else np.asarray(result)
+
+    return rule
+
+
+def _reduce(ufunc: Any) -> _Known:
+    def compute(node: Node, x: Array, axes: Array) -> Array:
+        reduced: Array = ufunc(x, axis=tuple(int(a) for a in axes.ravel()), keepdims=bool(node.attr("keep_dims")))
+        return reduced
+
+    return _of_values(compute)
+
+
+def _slice(node: Node, x: Array, begin: Array, size: Array) -> Array:
+    return x[tuple(slice(b, None if s < 0 else b + s) for b, s in zip(begin.tolist(), size.tolist(), strict=True))]
+
+
+def slice_keys(node: Node, begin: list[int], end: list[int], strides: list[int]) -> tuple[Any, ...]:
+    """The masks and bounds of a StridedSlice as Python's subscripts."""
+    keys: list[Any] = []
+    for i in range(len(begin)):
+        bit = 1 << i
+        if node.attr("ellipsis_mask") & bit:
+            keys.append(Ellipsis)
+        elif node.attr("new_axis_mask") & bit:
+            keys.append(None)
+        elif node.attr("shrink_axis_mask") & bit:
+            keys.append(begin[i])
+        else:
+            first = None if node.attr("begin_mask") & bit else begin[i]
+            last = None if node.attr("end_mask") & bit else end[i]
+            keys.append(slice(first, last, strides[i]))
+    return tuple(keys)
+
+
+def _strided_slice(node: Node, x: Array, begin: Array, end: Array, strides: Array) -> Array:
+    result: Array = x[slice_keys(node, begin.tolist(), end.tolist(), strides.tolist())]
+    return result
+
+
+def _floor_mod(node: Node, x: Array, y: Array) -> Array | None:
+    return None if (y == 0).any() else np.mod(x, y)
+
+
+def _floor_div(node: Node, x: Array, y: Array) -> Array | None:
+    if (y == 0).any():
+        return None
+    return x // y if x.dtype.kind in "iu" else np.floor_divide(x, y)
+
+
+def _fill(node: Node, dims: Array, value: Array) -> Array | None:
+    return np.full(tuple(dims), value) if np.prod(dims, dtype=np.float64) <= _MAX_ELEMENTS else None
+
+
+def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array | None:
+    if not delta or abs((float(limit) - float(start)) / float(delta)) > _MAX_ELEMENTS:
+        return None
+    return np.arange(start, limit, delta)
+
+
+def _gather(node: Node, x: Array, indices: Array, axis: Array | int = 0) -> Array | None:
+    if x.ndim != 1 or ((indices < 0) | (indices >= len(x))).any():
+        return None
+    return np.take(x, indices, axis=int(axis))
+
+
+_RULES: dict[str, _Known] = {
+    "Shape": _shape_of,
+    "ShapeN": _shape_of,
+    "Size": _size,
+    "Rank": _rank,
+    "Identity": lambda node, index, depth: constant_value(node.inputs[0], depth),
+    "IdentityN": lambda node, index, depth: constant_value(node.inputs[index], depth),
+    "Snapshot": lambda node, index, depth: constant_value(node.inputs[0], depth),
+    "Cast": _of_values(lambda node, x: x.astype(node.attr("DstT").numpy)),
+    "Pack": _of_values(lambda node, *xs: np.stack(xs, node.attr("axis"))),
+    "ConcatV2": _of_values(lambda node, *xs: np.concatenate(xs[:-1], int(xs[-1]))),
+    "Concat": _of_values(lambda node, axis, *xs: np.concatenate(xs, int(axis))),
+    "StridedSlice": _of_values(_strided_slice),
+    "Slice": _of_values(_slice),
+    "Reshape": _of_values(lambda node, x, shape: x.reshape(tuple(shape))),
+    "ExpandDims": _of_values(lambda node, x, axis: np.expand_dims(x, int(axis))),
+    "Squeeze": _of_values(lambda node, x: np.squeeze(x, tuple(node.attr("squeeze_dims")) or None)),
+    "Fill": _of_values(_fill),
+    "Range": _of_values(_range),
+    "Gather": _of_values(_gather),
+    "GatherV2": _of_values(_gather),
+    "Add": _of_values(lambda node, x, y: x + y),
+    "AddV2": _of_values(lambda node, x, y: x + y),
+    "Sub": _of_values(lambda node, x, y: x - y),
+    "Mul": _of_values(lambda node, x, y: x * y),
+    "FloorDiv": _of_values(_floor_div),
+    "FloorMod": _of_values(_floor_mod),
+    "Maximum": _of_values(lambda node, x, y: np.maximum(x, y)),
+    "Minimum": _of_values(lambda node, x, y: np.minimum(x, y)),
+    "Neg": _of_values(lambda node, x: -x),
+    "Prod": _reduce(np.prod),
+    "Sum": _reduce(np.sum),
+    "Max": _reduce(np.max),
+    "Min": _reduce(np.min),
+    "ZerosLike": _of_values(lambda node, x: np.zeros_like(x)),
+    "OnesLike": _of_values(lambda node, x: np.ones_like(x)),
+}
+
+
+# Shapes known in part -----------------------------------------------------------------------------------------------
+def _scalar(tensor: Tensor, depth: int) -> int | None:
+    """A size from a scalar, negative or unknown ones as None."""
+    value = constant_value(tensor, depth)
+    return int(value) if value is not None and value.size == 1 and value.dtype.kind in "iu" and value >= 0 else None
+
+
+def _pack_shape(node: Node, index: int, depth: int) -> TensorShape | None:
+    if any(t.shape.rank != 0 for t in node.inputs):
+        return None
+    return TensorShape(_partial_scalar(t, depth) for t in node.inputs)
+
+
+def _partial_scalar(tensor: Tensor, depth: int) -> int | None:
+    """A scalar, perhaps taken out of a shape known in part."""
+    known = _scalar(tensor, depth)
+    node = tensor.node
+    if known is None and node.op == "StridedSlice" and node.attr("shrink_axis_mask") == 1:
+        begin = constant_value(node.inputs[1], depth)
+        shape = constant_shape(node.inputs[0], depth - 1) if depth > 0 else None
+        if shape is not None and shape.dims is not None and begin is not None and begin.size == 1:
+            position = int(begin[0])
+            return shape.dims[position] if -len(shape.dims) <= position < len(shape.dims) else None
+    return known
+
+
+def _concat_shape(node: Node, index: int, depth: int) -> TensorShape | None:
+    parts = node.inputs[1:] if node.op == "Concat" else node.inputs[:-1]
+    total = TensorShape(())
+    for part in parts:
+        shape = constant_shape(part, depth)
+        if shape is None or shape.dims is None:
+            return None
+        total = total + shape
+    return total
+
+
+def _sliced_shape(node: Node, index: int, depth: int) -> TensorShape | None:
+    shape = constant_shape(node.inputs[0], depth)
+    bounds = [constant_value(t, depth) for t in node.inputs[1:]]
+    if shape is None or shape.dims is None or any(b is None or b.size != 1 for b in bounds):
+        return None
+    if node.attr("shrink_axis_mask") or node.attr("new_axis_mask"):
+        return None
+    lists = [b.tolist() for b in bounds if b is not None]
+    key = slice_keys(node, *lists)[0]
+    return shape if key is Ellipsis else TensorShape(shape.dims[key])
+
+
+_SHAPE_RULES: dict[str, Callable[[Node, int, int], TensorShape | None]] = {
+    "Shape": lambda node, index, depth: node.inputs[0].shape,
+    "ShapeN": lambda node, index, depth: node.inputs[index].shape,
+    "Identity": lambda node, index, depth: constant_shape(node.inputs[0], depth),
+    "Cast": lambda node, index, depth: constant_shape(node.inputs[0], depth),
+    "Pack": _pack_shape,
+    "ConcatV2": _concat_shape,
+    "Concat": _concat_shape,
+    "StridedSlice": _sliced_shape,
+}

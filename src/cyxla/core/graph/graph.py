@@ -1,0 +1,457 @@
+"""Graphs: nodes that apply ops, the tensors between them, and the functions they call.
+
+A graph grows only by `Graph.create_op` (through `apply_op`) and `Graph.add_node`; both check the node against its
+declaration and infer the shapes of what it gives. Nodes stand in ``graph.nodes`` in the order they were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cyxla.core.framework.apply import (
+    apply_op,
+    arg_types,
+    data_type_of,
+    natural_type,
+    to_array,
+    to_attr_value,
+    use_sink,
+)
+from cyxla.core.framework.attr_value import AttrValue, TensorValue
+from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.core.graph.operators import Operators
+from cyxla.core.graph.shape_refiner import infer_node_shapes
+from cyxla.core.graph.validate import check_input, check_inputs, check_node_name, complete_attrs, split_tensor_name
+from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, OpError
+
+if TYPE_CHECKING:
+    from cyxla.core.framework.op_def import ArgDef, OpDef
+    from cyxla.core.framework.op_def_builder import OpRegistrationData
+
+GRAPH_DEF_VERSION = 2310  # producer number written, and the newest whose demands are understood
+_COLOCATION = "loc:@"
+
+
+@dataclass
+class Versions:
+    """Which versions of the format a graph was written by and may be read by."""
+
+    producer: int = GRAPH_DEF_VERSION
+    min_consumer: int = 0
+    bad_consumers: tuple[int, ...] = ()
+
+
+class Tensor(Operators):
+    """One output of a node."""
+
+    __slots__ = ("__weakref__", "index", "node")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+
+    @property
+    def op(self) -> Node:
+        """The node that gives it."""
+        return self.node
+
+    @property
+    def graph(self) -> Graph:
+        """The graph it is part of."""
+        return self.node.graph
+
+    @property
+    def name(self) -> str:
+        """Name of the node and number of the output: ``"dense/add:0"``."""
+        return f"{self.node.name}:{self.index}"
+
+    @property
+    def dtype(self) -> DataType:
+        """Type of its elements."""
+        return self.node.output_types[self.index]
+
+    @property
+    def shape(self) -> TensorShape:
+        """What is known of its shape."""
+        return self.node.output_shapes[self.index]
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.name} {self.dtype}{self.shape}>"
+
+
+class Node:
+    """An op applied to inputs; made by its graph."""
+
+    __slots__ = (
+        "__weakref__", "assigned_device", "attrs", "control_inputs", "device", "graph", "id", "input_types", "inputs",
+        "name", "output_handles", "output_shapes", "output_types", "outputs", "registration",
+    )  # fmt: skip
+
+    def __init__(
+        self, graph: Graph, number: int, name: str, registration: OpRegistrationData, attrs: dict[str, AttrValue]
+    ) -> None:
+        self.graph = graph
+        self.id = number
+        self.name = name
+        self.registration = registration
+        self.attrs = attrs
+        self.device = ""
+        self.assigned_device = ""
+        self.inputs: list[Tensor] = []
+        self.control_inputs: list[Node] = []
+        self.input_types = _flat_types(registration.op_def.input_arg, attrs)
+        self.output_types = _flat_types(registration.op_def.output_arg, attrs)
+        self.output_shapes: list[TensorShape] = []
+        self.output_handles: list[Any] = []
+        self.outputs = [Tensor(self, i) for i in range(len(self.output_types))]
+
+    @property
+    def op_def(self) -> OpDef:
+        """The declaration it follows."""
+        return self.registration.op_def
+
+    @property
+    def op(self) -> str:
+        """Name of its op or function."""
+        return self.registration.op_def.name
+
+    def attr(self, name: str) -> Any:
+        """Value of an attribute, as `cyxla.core.framework.attr_value` spells values.
+
+        Raises
+        ------
+        NotFoundError
+            The node lacks it.
+        """
+        try:
+            return self.attrs[name].value
+        except KeyError:
+            raise NotFoundError(f"node '{self.name}' ({self.op}) has no attribute '{name}'", node=self.name) from None
+
+    def has_attr(self, name: str) -> bool:
+        """Whether it has an attribute, declared or not."""
+        return name in self.attrs
+
+    @property
+    def is_stateful(self) -> bool:
+        """Whether running it twice differs from running it once."""
+        return self.registration.op_def.is_stateful
+
+    @property
+    def colocation(self) -> list[str]:
+        """Names of the nodes or groups it must stand with."""
+        names = self.attrs["_class"].value if "_class" in self.attrs else ()
+        return [name.removeprefix(_COLOCATION) for name in names if name.startswith(_COLOCATION)]
+
+    @property
+    def node_def(self) -> NodeDef:
+        """The node as a record of its own."""
+        inputs = [t.node.name if t.index == 0 else t.name for t in self.inputs]
+        controls = [f"^{node.name}" for node in self.control_inputs]
+        device = self.assigned_device or self.device
+        return NodeDef(self.name, self.op, inputs + controls, device, dict(self.attrs))
+
+    def input_arg(self, name: str) -> list[Tensor]:
+        """The inputs that belong to an argument of the declaration."""
+        start, stop = _range_of(self.op_def.input_arg, self.attrs, name)
+        return self.inputs[start:stop]
+
+    def output_arg(self, name: str) -> list[Tensor]:
+        """The outputs that belong to an argument of the declaration."""
+        start, stop = _range_of(self.op_def.output_arg, self.attrs, name)
+        return self.outputs[start:stop]
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} {self.op}({', '.join(t.name for t in self.inputs)})>"
+
+
+def _flat_types(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue]) -> list[DataType]:
+    return [dtype for arg in args for dtype in arg_types(arg, attrs)]
+
+
+def _range_of(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue], name: str) -> tuple[int, int]:
+    start = 0
+    for arg in args:
+        stop = start + len(arg_types(arg, attrs))
+        if arg.name == name:
+            return start, stop
+        start = stop
+    raise NotFoundError(f"there is no argument '{name}'", hint=f"they are {', '.join(a.name for a in args)}")
+
+
+@dataclass
+class _Scope:
+    """What ``with`` statements say about the nodes made in their bodies."""
+
+    prefix: str = ""
+    device: str = ""
+    controls: list[Node] = field(default_factory=list)
+    colocation: tuple[str, ...] = ()
+
+
+class Graph:
+    """A graph of nodes and a library of functions.
+
+    Parameters
+    ----------
+    registry : optional
+        Where ops are declared: anything with ``look_up``; the global registry by default.
+
+    Examples
+    --------
+    >>> graph = Graph()
+    >>> with graph.as_default():
+    ...     x = graph.placeholder("float", [2, 3], name="x")
+    ...     y = -x
+    >>> y
+    <Tensor Neg:0 float[2,3]>
+    """
+
+    def __init__(self, registry: Any = None) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.versions = Versions()
+        self.library = FunctionLibraryDefinition(registry or OpRegistry.global_())
+        self._next_id = 0
+        self._names: dict[str, int] = {}  # how often a name was asked for
+        self._scope = _Scope()
+
+    # building ---------------------------------------------------------------------------------------------------
+    def as_default(self) -> AbstractContextManager[None]:
+        """Make `apply_op` add to this graph inside a ``with`` statement."""
+        return use_sink(self)
+
+    def look_up(self, op_name: str) -> OpRegistrationData:
+        """Declaration of an op, or signature of a function of the library."""
+        return self.library.look_up(op_name)
+
+    def create_op(
+        self, registration: OpRegistrationData, inputs: list[Any], attrs: dict[str, AttrValue], name: str | None
+    ) -> tuple[Node, Sequence[Tensor]]:
+        """Add a node whose attributes are complete, under a free name and in the current scopes."""
+        scope = self._scope
+        plain = name or registration.op_def.name.replace(">", "_")
+        node = Node(self, self._next_id, self.unique_name(f"{scope.prefix}{plain}"), registration, attrs)
+        for tensor in inputs:
+            if tensor.node.graph is not self:
+                raise InvalidArgumentError(f"{tensor.name} belongs to another graph", node=node.name, op=node.op)
+        node.inputs = inputs
+        node.control_inputs = [c for c in scope.controls if c is not node]
+        node.device = scope.device
+        if scope.colocation and "_class" not in attrs:
+            attrs["_class"] = AttrValue("list(string)", scope.colocation)
+        self._insert(node)
+        return node, node.outputs
+
+    def add_node(
+        self,
+        node_def: NodeDef,
+        inputs: Sequence[Tensor | None] | None = None,
+        control_inputs: Sequence[Node] | None = None,
+        *,
+        registration: OpRegistrationData | None = None,
+    ) -> Node:
+        """Add a node under its own name.
+
+        Parameters
+        ----------
+        node_def : NodeDef
+            Its attributes are completed with the declaration's defaults.
+        inputs, control_inputs : optional
+            What it takes; otherwise the names in ``node_def.input`` are looked up. An input that is None closes a loop
+            and is set later, with `set_input`.
+        registration : OpRegistrationData, optional
+            The declaration, where the caller has looked it up already.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The node breaks its declaration, or an input is not there or of another type.
+        """
+        if node_def.name in self.nodes:
+            raise AlreadyExistsError(f"there is a node '{node_def.name}' already", node=node_def.name, op=node_def.op)
+        registration = registration or self.look_up(node_def.op)
+        attrs = complete_attrs(node_def, registration.op_def)
+        node = Node(self, self._next_id, node_def.name, registration, attrs)
+        node.device = node_def.device
+        if inputs is None:
+            data, controls = self._resolve(node_def)
+            inputs, control_inputs = data, controls if control_inputs is None else control_inputs
+        node.inputs = list(inputs)  # type: ignore[arg-type]
+        node.control_inputs = list(control_inputs or ())
+        check_inputs(node)
+        self._names.setdefault(node.name.lower(), 1)
+        self._insert(node)
+        return node
+
+    def _insert(self, node: Node) -> None:
+        try:
+            infer_node_shapes(node)
+        except OpError as error:
+            error.node, error.op = error.node or node.name, error.op or node.op
+            raise
+        self.nodes[node.name] = node
+        self._next_id += 1
+
+    def _resolve(self, node_def: NodeDef) -> tuple[list[Tensor], list[Node]]:
+        names = [name for name in node_def.input if not name.startswith("^")]
+        controls = [self.node(name[1:]) for name in node_def.input if name.startswith("^")]
+        return [self.tensor(name) for name in names], controls
+
+    def set_input(self, node: Node, position: int, tensor: Tensor) -> None:
+        """Put another tensor in the place of an input.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Its type does not fit.
+        """
+        check_input(node, position, tensor)
+        node.inputs[position] = tensor
+
+    def remove_node(self, node: Node) -> None:
+        """Take a node out; whoever still uses its outputs must be changed by the caller."""
+        if self.nodes.pop(node.name, None) is not node:
+            raise NotFoundError(f"node '{node.name}' is not in this graph", node=node.name)
+
+    # names ------------------------------------------------------------------------------------------------------
+    def unique_name(self, name: str) -> str:
+        """The name, or with ``_1``, ``_2``, … where it is taken; letters' case does not make names differ."""
+        check_node_name(name)
+        key = name.lower()
+        count = self._names.get(key)
+        self._names[key] = (count or 0) + 1
+        if count is None and name not in self.nodes:
+            return name
+        count = count or 1
+        while (candidate := f"{name}_{count}").lower() in self._names or candidate in self.nodes:
+            count += 1
+        self._names[key] = count + 1
+        self._names[candidate.lower()] = 1
+        return candidate
+
+    def node(self, name: str) -> Node:
+        """A node by name.
+
+        Raises
+        ------
+        NotFoundError
+            There is none.
+        """
+        try:
+            return self.nodes[name]
+        except KeyError:
+            raise NotFoundError(f"there is no node '{name}' in the graph", node=name) from None
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor by name: ``"a:0"``, or ``"a"`` for the first output.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such node.
+        InvalidArgumentError
+            The node has fewer outputs.
+        """
+        node_name, index = split_tensor_name(name)
+        node = self.node(node_name)
+        if index >= len(node.outputs):
+            raise InvalidArgumentError(
+                f"'{name}': node '{node_name}' ({node.op}) has {len(node.outputs)} outputs", node=node_name, op=node.op
+            )
+        return node.outputs[index]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.nodes
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self.nodes)} nodes and {len(self.library)} functions>"
+
+    # scopes -----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _scoped(self, **changes: Any) -> Iterator[None]:
+        old = self._scope
+        self._scope = _Scope(**{**vars(old), **changes})
+        try:
+            yield
+        finally:
+            self._scope = old
+
+    @contextmanager
+    def name_scope(self, name: str) -> Iterator[str]:
+        """Put a prefix before the names of nodes made in the body; it is made unique and yielded."""
+        prefix = self.unique_name(f"{self._scope.prefix}{name}") + "/"
+        with self._scoped(prefix=prefix):
+            yield prefix
+
+    def device(self, name: str) -> AbstractContextManager[None]:
+        """Ask for a device for nodes made in the body; inner requests are merged into outer ones and win."""
+        from cyxla.core.framework.device_base import DeviceName
+
+        outer = DeviceName.parse(self._scope.device)
+        return self._scoped(device=str(outer.merge(DeviceName.parse(name))) if name else "")
+
+    def control_dependencies(self, nodes: Sequence[Node | Tensor]) -> AbstractContextManager[None]:
+        """Make nodes made in the body run after others."""
+        extra = [item.node if isinstance(item, Tensor) else item for item in nodes]
+        return self._scoped(controls=[*self._scope.controls, *(n for n in extra if n not in self._scope.controls)])
+
+    def colocate_with(self, node: Node | Tensor) -> AbstractContextManager[None]:
+        """Ask that nodes made in the body stand on the device of another."""
+        other = node.node if isinstance(node, Tensor) else node
+        groups = other.colocation or [other.name]
+        return self._scoped(colocation=tuple(f"{_COLOCATION}{group}" for group in groups))
+
+    # shorthands -------------------------------------------------------------------------------------------------
+    def constant(self, value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+        """A node that holds an array.
+
+        Parameters
+        ----------
+        value : array_like
+            Python numbers become int32 and float32.
+        dtype : optional
+            Type of the tensor.
+        name : str, optional
+            Name of the node.
+        """
+        known = as_data_type(dtype) if dtype is not None else data_type_of(value) or natural_type(value)
+        value_attr = AttrValue("tensor", TensorValue(known, to_array(value, known, "a constant")))
+        with self.as_default():
+            result: Tensor = apply_op("Const", value=value_attr, dtype=known, name=name)
+        return result
+
+    def placeholder(self, dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+        """A node whose value is fed; an unknown rank where `shape` is None."""
+        with self.as_default():
+            wanted = to_attr_value("shape", TensorShape() if shape is None else shape)
+            result: Tensor = apply_op("Placeholder", dtype=dtype, shape=wanted, name=name)
+            return result
+
+    # whole graphs -----------------------------------------------------------------------------------------------
+    def to_graph_def(self, *, strip_defaults: bool = False) -> Any:
+        """The graph as a GraphDef message.
+
+        Parameters
+        ----------
+        strip_defaults : bool
+            Leave out attributes that equal their declaration's default.
+        """
+        from cyxla.core.graph.graph_export import to_graph_def
+
+        return to_graph_def(self, strip_defaults=strip_defaults)
+
+    def copy(self) -> Graph:
+        """A graph of new nodes with the same names; the functions are shared."""
+        from cyxla.core.graph.algorithm import copy_graph
+
+        return copy_graph(self)

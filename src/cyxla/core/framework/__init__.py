@@ -1,1 +1,51 @@
-"""What an op is: declarations, attributes, shapes, kernels, and the registries that hold them."""
+"""What an op is: declarations, attributes, shapes, kernels, and the registries that hold them.
+
+The names that authors of ops, kernels and gradients need can be imported from here; each is loaded when first asked.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from cyxla.core.framework.op import op  # at once: loaded later, the module of this name would take its place
+
+__all__ = ["op"]
+
+_HOMES = {
+    "apply": ("apply_op",),
+    "attr_value": ("AttrValue", "NameAttrList", "TensorValue"),
+    "cancellation": ("CancellationManager",),
+    "common_shape_fns": ("scalar_shape", "unchanged_shape", "unknown_shape"),
+    "device_base": ("DeviceBase", "DeviceName"),
+    "function": ("FunctionDef", "FunctionLibraryDefinition"),
+    "gradient": ("gradient", "no_gradient"),
+    "kernel_def": ("KernelDef", "MemoryType", "Name"),
+    "kernel_registry": ("KernelRegistry", "create_op_kernel", "register_kernel_builder"),
+    "node_def": ("NodeDef",),
+    "op": ("OpListOpRegistry", "OpRegistry", "register_op"),
+    "op_def": ("ArgDef", "AttrDef", "OpDef"),
+    "op_def_builder": ("OpDefBuilder", "OpRegistrationData"),
+    "op_kernel": (
+        "AsyncOpKernel", "OpKernel", "OpKernelConstruction", "array_kernel", "kernel", "op_requires",
+        "op_requires_async",
+    ),
+    "op_kernel_context": ("OpKernelContext", "StepContext"),
+    "rendezvous": ("Rendezvous",),
+    "resource_mgr": ("ResourceBase", "ResourceHandle", "ResourceMgr"),
+    "shape_inference": ("InferenceContext",),
+    "tensor_shape": ("TensorShape",),
+    "types": ("DataType", "as_data_type"),
+    "variable": ("Ref", "Var"),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value  # also in place of a module of this name
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted((*globals(), *_HOME_OF))

@@ -1,0 +1,91 @@
+"""Stopping work that waits: callbacks that run when a step is cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from threading import Condition, get_ident
+
+
+class CancellationManager:
+    """Runs registered callbacks once when the work is cancelled.
+
+    Parameters
+    ----------
+    parent : CancellationManager, optional
+        Cancelling it cancels this one.
+    """
+
+    def __init__(self, parent: CancellationManager | None = None) -> None:
+        self._tokens = count()
+        self._callbacks: dict[int, Callable[[], object]] = {}
+        self._children: list[CancellationManager] = []
+        self._state = Condition()
+        self._runner = 0  # the thread that runs the callbacks
+        self.is_cancelling = False
+        self.is_cancelled = False
+        self._parent = parent
+        if parent is not None and not parent._adopt(self):
+            self.start_cancel()
+
+    def get_cancellation_token(self) -> int:
+        """A fresh token to register a callback with."""
+        return next(self._tokens)
+
+    def register_callback(self, token: int, callback: Callable[[], object]) -> bool:
+        """Have `callback` run on cancellation; False, and nothing registered, when that has begun already."""
+        with self._state:
+            if self.is_cancelling or self.is_cancelled:
+                return False
+            self._callbacks[token] = callback
+            return True
+
+    def deregister_callback(self, token: int) -> bool:
+        """Forget a callback; False if it ran, after waiting until it has ended.
+
+        A callback may deregister itself or others: then it does not wait for its own end.
+        """
+        with self._state:
+            if not self.is_cancelling and not self.is_cancelled:
+                return self._callbacks.pop(token, None) is not None
+            while not self.is_cancelled and self._runner != get_ident():
+                self._state.wait()
+            return False
+
+    def try_deregister_callback(self, token: int) -> bool:
+        """Forget a callback; False at once if cancellation has begun."""
+        with self._state:
+            return not (self.is_cancelling or self.is_cancelled) and self._callbacks.pop(token, None) is not None
+
+    def start_cancel(self) -> None:
+        """Run every callback in the calling thread, then those of the children; later calls do nothing."""
+        with self._state:
+            if self.is_cancelling or self.is_cancelled:
+                return
+            self.is_cancelling, self._runner = True, get_ident()
+            callbacks, self._callbacks = list(self._callbacks.values()), {}
+            children, self._children = self._children, []
+        try:
+            for callback in (*callbacks, *(child.start_cancel for child in children)):
+                callback()
+        finally:
+            with self._state:
+                self.is_cancelling, self.is_cancelled, self._runner = False, True, 0
+                self._state.notify_all()
+
+    def close(self) -> None:
+        """Leave the parent, so that it does not keep every step's manager alive."""
+        if self._parent is not None:
+            self._parent._release(self)
+
+    def _adopt(self, child: CancellationManager) -> bool:
+        with self._state:
+            if self.is_cancelling or self.is_cancelled:
+                return False
+            self._children.append(child)
+            return True
+
+    def _release(self, child: CancellationManager) -> None:
+        with self._state:
+            if child in self._children:
+                self._children.remove(child)

@@ -1,0 +1,146 @@
+"""Devices as kernels see them, and the names of devices."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import TensorValue
+from cyxla.core.framework.resource_mgr import ResourceMgr
+from cyxla.errors import InvalidArgumentError
+
+_PART = {
+    "job": re.compile(r"/job:(\*|[a-zA-Z][_a-zA-Z0-9]*)"),
+    "replica": re.compile(r"/replica:(\*|\d+)"),
+    "task": re.compile(r"/task:(\*|\d+)"),
+    "device": re.compile(r"/device:(\*|[a-zA-Z][_a-zA-Z0-9]*)(?::(\*|\d+))?"),
+    "legacy": re.compile(r"/?(cpu|gpu|CPU|GPU):(\*|\d+)"),
+    "local": re.compile(r"/?([a-zA-Z][_a-zA-Z0-9]*):(\*|\d+)"),
+}
+
+
+@dataclass(frozen=True)
+class DeviceName:
+    """A full or partial name such as ``/job:localhost/replica:0/task:0/device:CPU:0``; None where it says nothing."""
+
+    job: str | None = None
+    replica: int | None = None
+    task: int | None = None
+    type: str | None = None
+    id: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> DeviceName:
+        """Read a name: full, partial, with ``*`` for anything, or in the old short form ``/cpu:0``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It is not the name of a device.
+        """
+        name, rest = cls(), text
+        while rest and rest != "/":
+            found = next(((kind, m) for kind, pattern in _PART.items() if (m := pattern.match(rest))), None)
+            if found is None:
+                raise InvalidArgumentError(
+                    f"'{text}' is not the name of a device", hint="write it like /job:localhost/task:0/device:CPU:0"
+                )
+            name, rest = name._with(found[0], found[1].groups()), rest[found[1].end() :]
+        return name
+
+    def _with(self, kind: str, found: tuple[str | None, ...]) -> DeviceName:
+        first = None if found[0] == "*" else found[0]
+        if kind in ("job", "replica", "task"):
+            return replace(self, **{kind: int(first) if first and kind != "job" else first})
+        number = None if len(found) < 2 or found[1] in (None, "*") else int(found[1])
+        return replace(self, type=first and (first.upper() if kind == "legacy" else first), id=number)
+
+    def __str__(self) -> str:
+        parts = [
+            f"/{kind}:{value}" for kind in ("job", "replica", "task") if (value := getattr(self, kind)) is not None
+        ]
+        if self.type is not None or self.id is not None:
+            parts.append(f"/device:{self.type or '*'}:{'*' if self.id is None else self.id}")
+        return "".join(parts)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it names one device."""
+        return all(getattr(self, f.name) is not None for f in fields(self))
+
+    def matches(self, full: DeviceName) -> bool:
+        """Whether everything this name says holds for a full name."""
+        return all(mine is None or mine == theirs for mine, theirs in self._pairs(full))
+
+    def merge(self, other: DeviceName, *, allow_soft: bool = False) -> DeviceName:
+        """What both names say together.
+
+        Parameters
+        ----------
+        other : DeviceName
+            The other name.
+        allow_soft : bool
+            Drop type and number where they contradict each other, instead of an error.
+
+        Raises
+        ------
+        InvalidArgumentError
+            They contradict each other.
+        """
+        for part, (mine, theirs) in zip(fields(self), self._pairs(other), strict=True):
+            if mine is None or theirs is None or mine == theirs:
+                continue
+            if not allow_soft or part.name not in ("type", "id"):
+                raise InvalidArgumentError(
+                    f"Cannot merge devices with incompatible {part.name}s: '{self}' and '{other}'",
+                    hint="ask for one of them only",
+                )
+            soft = replace(self, id=None) if part.name == "id" else replace(self, type=None, id=None)
+            rest = replace(other, id=None) if part.name == "id" else replace(other, type=None, id=None)
+            return soft.merge(rest)
+        return other.override(self)
+
+    def override(self, stronger: DeviceName) -> DeviceName:
+        """The name with all that the stronger one says put in its place."""
+        said = {f.name: getattr(stronger, f.name) for f in fields(stronger)}
+        return replace(self, **{name: value for name, value in said.items() if value is not None})
+
+    def _pairs(self, other: DeviceName) -> list[tuple[Any, Any]]:
+        return [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
+
+
+@dataclass(eq=False)
+class DeviceBase:
+    """A device as far as kernels need to know it.
+
+    Parameters
+    ----------
+    name : str
+        Full name, such as ``/job:localhost/replica:0/task:0/device:CPU:0``.
+    device_type : str
+        ``"CPU"`` or another type that kernels are registered for.
+    resource_manager : ResourceMgr
+        Resources of this device.
+    thread_pool : optional
+        What kernels may spread work on.
+    incarnation : int
+        Differs between lives of a device of one name.
+    """
+
+    name: str = "/job:localhost/replica:0/task:0/device:CPU:0"
+    device_type: str = "CPU"
+    resource_manager: ResourceMgr = field(default_factory=ResourceMgr)
+    thread_pool: Any = None
+    incarnation: int = 1
+
+    def __post_init__(self) -> None:
+        self.parsed_name = DeviceName.parse(self.name)
+
+    def make_tensor(self, value: TensorValue) -> np.ndarray[Any, Any]:
+        """A constant as a value on this device: never to be written to."""
+        array = value.array.view()
+        array.flags.writeable = False
+        return array

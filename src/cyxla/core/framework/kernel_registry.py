@@ -1,0 +1,368 @@
+"""All kernels by op, device and label, and the choice of one for a node."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name
+from cyxla.core.framework.node_properties import Ranges, resolve
+from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.op_def import OpDef
+from cyxla.core.framework.op_kernel import Factory, OpKernel, OpKernelConstruction
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
+
+if TYPE_CHECKING:
+    from cyxla.core.framework.node_def import NodeDef
+
+_LOG = logging.getLogger("cyxla.kernels")
+DEFAULT_DEVICE = "DEFAULT"
+LABEL_ATTR = "_kernel"
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRegistration:
+    """A kernel's description, the name of its class or function, and what makes it."""
+
+    kernel_def: KernelDef
+    class_name: str
+    factory: Factory
+
+
+class KernelRegistry:
+    """Kernels by op, type of device and label; several may stand under one key. Safe for any number of threads.
+
+    Parameters
+    ----------
+    loader : callable, optional
+        Called once before the first question, to register a catalogue.
+    """
+
+    _global: KernelRegistry | None = None
+
+    def __init__(self, loader: Callable[[], object] | None = None) -> None:
+        self._kernels: dict[tuple[str, str, str], list[KernelRegistration]] = {}
+        self._by_op: dict[str, list[KernelRegistration]] = {}
+        self._lock = RLock()
+        self._loader = loader
+
+    @classmethod
+    def global_(cls) -> KernelRegistry:
+        """The registry of the process, which loads cyxla's kernels when first asked for one."""
+        if KernelRegistry._global is None:
+            KernelRegistry._global = KernelRegistry(_load_catalogue)
+        return KernelRegistry._global
+
+    # Registration
+
+    def register(self, kernel_def: KernelDef, factory: Factory, class_name: str = "") -> None:
+        """Add a kernel; `factory` makes it from an `OpKernelConstruction`: a class or any function."""
+        row = KernelRegistration(
+            kernel_def, class_name or getattr(factory, "__name__", type(factory).__name__), factory
+        )
+        with self._lock:
+            self._kernels.setdefault((kernel_def.op, kernel_def.device_type, kernel_def.label), []).append(row)
+            self._by_op.setdefault(kernel_def.op, []).append(row)
+
+    def _loaded(self) -> None:
+        # Outside of the lock: a thread that imports one of the catalogue's modules needs the lock too
+        loader = self._loader
+        if loader is not None:
+            loader()
+            self._loader = None
+
+    # Choice
+
+    def find_kernel_registration(
+        self, device_type: str, op: str, attrs: Mapping[str, AttrValue], where: str = ""
+    ) -> tuple[KernelRegistration | None, bool]:
+        """The kernel for an op with these attributes on a type of device.
+
+        Returns
+        -------
+        registration : KernelRegistration or None
+            The match of highest priority.
+        was_attr_mismatch : bool
+            Whether there are kernels but their constraints forbid the attributes.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Two kernels match alike, or a constraint names an attribute that is absent or not a type.
+        UnimplementedError
+            A constraint allows nothing.
+        """
+        self._loaded()
+        label = attrs[LABEL_ATTR].value if LABEL_ATTR in attrs else ""
+        found, mismatch = self._best(self._kernels.get((op, device_type, label), ()), attrs, where)
+        # Devices of the compiler have exactly the kernels that were made for them
+        if found is None and not device_type.endswith("_JIT") and device_type != DEFAULT_DEVICE:
+            found, default_mismatch = self._best(self._kernels.get((op, DEFAULT_DEVICE, label), ()), attrs, where)
+            mismatch = mismatch or default_mismatch
+        return found, mismatch and found is None
+
+    def _best(
+        self, rows: Iterable[KernelRegistration], attrs: Mapping[str, AttrValue], where: str
+    ) -> tuple[KernelRegistration | None, bool]:
+        rows = tuple(rows)
+        matches = [row for row in rows if kernel_attrs_match(row.kernel_def, attrs)]
+        if not matches:
+            return None, bool(rows)
+        matches.sort(key=lambda row: -row.kernel_def.priority)
+        if len(matches) > 1 and matches[0].kernel_def.priority == matches[1].kernel_def.priority:
+            one, two = matches[0].kernel_def, matches[1].kernel_def
+            raise InvalidArgumentError(
+                f"Multiple OpKernel registrations match NodeDef at the same priority '{one}' and '{two}'",
+                where=where,
+                hint="give one of them a priority or another constraint",
+            )
+        return matches[0], False
+
+    def find(self, device_type: str, node_def: NodeDef) -> KernelRegistration:
+        """The kernel for a node on a type of device.
+
+        Raises
+        ------
+        NotFoundError
+            There is none; the message lists those that the op has.
+        """
+        where = f"node '{node_def.name}' ({node_def.op})"
+        found, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
+        if found is not None:
+            return found
+        raise NotFoundError(
+            self._miss(device_type, node_def, mismatch), node=node_def.name, op=node_def.op, where=where
+        )
+
+    def _miss(self, device_type: str, node_def: NodeDef, mismatch: bool) -> str:
+        label = node_def.attr[LABEL_ATTR].value if LABEL_ATTR in node_def.attr else ""
+        text = f"No registered '{node_def.op}' OpKernel for '{device_type}' devices"
+        text += f" with label '{label}'" if label else ""
+        text += " compatible with the attributes of the node" if mismatch else ""
+        if mismatch:
+            types = {n: a.value for n, a in node_def.attr.items() if a.kind in ("type", "list") and n != LABEL_ATTR}
+            text += f" ({', '.join(f'{n}={_text(v)}' for n, v in types.items())})"
+        if device_type.endswith("_JIT"):
+            return text
+        return f"{text}.  Registered:\n{self.kernels_registered_for_op(node_def.op)}"
+
+    def find_kernel_def(self, device_type: str, node_def: NodeDef) -> tuple[KernelDef, str]:
+        """Description and class name of the kernel for a node on a type of device; raises like `find`."""
+        found = self.find(device_type, node_def)
+        return found.kernel_def, found.class_name
+
+    def kernel_def_available(self, device_type: str, node_def: NodeDef) -> bool:
+        """Whether a node has a kernel on a type of device."""
+        return self.find_kernel_registration(device_type, node_def.op, node_def.attr)[0] is not None
+
+    def supported_device_types_for_node(self, device_types: Sequence[str], node_def: NodeDef) -> list[tuple[str, int]]:
+        """Types of devices, of those given, that have a kernel for the node, with its priority; highest first."""
+        rows = []
+        for device_type in device_types:
+            found, _ = self.find_kernel_registration(device_type, node_def.op, node_def.attr)
+            if found is not None:
+                rows.append((device_type, found.kernel_def.priority))
+        return sorted(rows, key=lambda row: -row[1])
+
+    # Queries
+
+    def get_all_registered_kernels(self) -> list[KernelDef]:
+        """The descriptions of all kernels."""
+        return self.get_filtered_registered_kernels(lambda _: True)
+
+    def get_filtered_registered_kernels(self, predicate: Callable[[KernelDef], bool]) -> list[KernelDef]:
+        """The descriptions of the kernels that a predicate accepts, by name of the op."""
+        self._loaded()
+        with self._lock:
+            rows = [row for op in sorted(self._by_op) for row in self._by_op[op]]
+        return [row.kernel_def for row in rows if predicate(row.kernel_def)]
+
+    def registered_so_far(self) -> list[KernelDef]:
+        """The descriptions of all kernels, the catalogue's only if it is loaded already."""
+        with self._lock:
+            return [row.kernel_def for rows in self._by_op.values() for row in rows]
+
+    def get_registered_kernels_for_op(self, op: str) -> list[KernelDef]:
+        """The descriptions of the kernels of an op."""
+        self._loaded()
+        with self._lock:
+            return [row.kernel_def for row in self._by_op.get(op, ())]
+
+    def registrations(self, op: str) -> list[KernelRegistration]:
+        """The kernels of an op with what makes them."""
+        self._loaded()
+        with self._lock:
+            return list(self._by_op.get(op, ()))
+
+    def kernels_registered_for_op(self, op: str) -> str:
+        """The kernels of an op, a line each."""
+        lines = [f"  {kernel_def}" for kernel_def in self.get_registered_kernels_for_op(op)]
+        return "\n".join(lines or ["  <no registered kernels>"])
+
+    def log_all_registered_kernels(self) -> None:
+        """Write a line per kernel to the log."""
+        for kernel_def in self.get_all_registered_kernels():
+            _LOG.info("OpKernel ('%s'): %s", kernel_def.op, kernel_def)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, DataType):
+        return value.name
+    return str([_text(v) for v in value]) if isinstance(value, tuple) else str(value)
+
+
+def _load_catalogue() -> None:
+    # By name: the catalogue stands above the framework, which knows it only as what fills the global registries
+    from importlib import import_module
+
+    import_module("cyxla.core.catalogue").load_kernels()
+
+
+def register_kernel_builder(chain: Name, factory: Factory, registry: KernelRegistry | None = None) -> None:
+    """Register what `factory` makes (a class of `OpKernel`, or a function of the construction) under a chain."""
+    (registry or KernelRegistry.global_()).register(chain.build(), factory)
+
+
+def kernel_attrs_match(kernel_def: KernelDef, attrs: Mapping[str, AttrValue]) -> bool:
+    """Whether a node's attributes meet a kernel's constraints.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A constraint names an attribute that is absent or is not a type or list of types.
+    UnimplementedError
+        A constraint allows nothing.
+    """
+    for name, allowed in kernel_def.constraints.items():
+        if not allowed:
+            raise UnimplementedError(f"KernelDef for op {kernel_def.op} has an empty constraint on '{name}'")
+        attr = attrs.get(name)
+        if attr is None:
+            raise InvalidArgumentError(
+                f"OpKernel '{kernel_def.op}' has constraint on attr '{name}' not in NodeDef", hint=f"declare '{name}'"
+            )
+        if not all(value in allowed for value in _types_in(kernel_def, name, attr)):
+            return False
+    return True
+
+
+def _types_in(kernel_def: KernelDef, name: str, attr: AttrValue) -> tuple[DataType, ...]:
+    if attr.kind == "type":
+        return (attr.value,)
+    if attr.kind == "list(type)" or (attr.kind == "list" and not attr.value):
+        return tuple(attr.value)
+    raise InvalidArgumentError(
+        f"KernelDef for op {kernel_def.op} has constraint on attr '{name}' that has type '{attr.kind}', "
+        "not 'type' or 'list(type)'"
+    )
+
+
+def memory_types_for_node(
+    kernel_def: KernelDef, op_def: OpDef, inputs: Ranges, outputs: Ranges
+) -> tuple[tuple[MemoryType, ...], tuple[MemoryType, ...]]:
+    """Memory types of a node's inputs and outputs under a kernel.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The kernel names an argument that the op lacks.
+    """
+    unknown = [name for name in kernel_def.host_memory if name not in inputs and name not in outputs]
+    if unknown:
+        raise InvalidArgumentError(
+            f"HostMemory args {unknown} not found in OpDef: {op_def.name}", hint="name inputs or outputs of the op"
+        )
+    host = frozenset(kernel_def.host_memory)
+    return _memory(inputs, host), _memory(outputs, host)
+
+
+def _memory(ranges: Ranges, host: frozenset[str]) -> tuple[MemoryType, ...]:
+    return tuple(
+        MemoryType.HOST if name in host else MemoryType.DEVICE for name, places in ranges.items() for _ in places
+    )
+
+
+def validate_kernel_registrations(ops: OpRegistry, kernels: KernelRegistry | None = None) -> None:
+    """Check all kernels against the declarations: run at the first look-up of an op.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A kernel keeps an argument in host memory that its op lacks. A kernel without op is only warned of.
+    """
+    for kernel_def in (kernels or KernelRegistry.global_()).registered_so_far():
+        try:
+            op_def = ops.look_up_op_def(kernel_def.op)
+        except NotFoundError:
+            _LOG.warning("OpKernel (%s: %s) for unknown op: %s", kernel_def.op, kernel_def, kernel_def.op)
+            continue
+        names = {arg.name for arg in (*op_def.input_arg, *op_def.output_arg)}
+        for arg in kernel_def.host_memory:
+            if arg not in names:
+                raise InvalidArgumentError(
+                    f"HostMemory arg '{arg}' not found in OpDef: {op_def.name}", hint="name inputs or outputs of the op"
+                )
+
+
+def create_op_kernel(
+    device: DeviceBase,
+    node_def: NodeDef,
+    *,
+    ops: Any = None,
+    kernels: KernelRegistry | None = None,
+    function_library: Any = None,
+    graph_def_version: int = 0,
+) -> OpKernel:
+    """Make the kernel of a node whose attributes are complete.
+
+    Parameters
+    ----------
+    device : DeviceBase
+        Where it is to run.
+    node_def : NodeDef
+        The node.
+    ops, kernels : registries, optional
+        The global ones by default.
+    function_library : FunctionRuntime, optional
+        For kernels that call functions.
+    graph_def_version : int
+        Producer version of the graph.
+
+    Raises
+    ------
+    NotFoundError
+        The op is unknown; or, later, no kernel fits.
+    InvalidArgumentError
+        The node breaks its declaration.
+    OpError
+        What the kernel's constructor raised.
+    """
+    from cyxla.core.framework.node_def import validate_node_def
+
+    op_def = (ops or OpRegistry.global_()).look_up_op_def(node_def.op)
+    validate_node_def(node_def, op_def)
+    registration = (kernels or KernelRegistry.global_()).find(device.device_type, node_def)
+    props = resolve(node_def, op_def)
+    kernel_def = registration.kernel_def
+    construction = OpKernelConstruction(
+        device,
+        props,
+        kernel_def=kernel_def,
+        function_library=function_library,
+        graph_def_version=graph_def_version,
+        memory_types=memory_types_for_node(kernel_def, op_def, props.input_ranges, props.output_ranges),
+    )
+    try:
+        kernel = registration.factory(construction)
+        if construction.status is not None:
+            raise construction.status
+    except OpError as error:
+        error.node, error.op = error.node or node_def.name, error.op or node_def.op
+        raise
+    return kernel

@@ -1,0 +1,502 @@
+"""Kernels: the code of an op on a device.
+
+A kernel is made once, before the first step, from an `OpKernelConstruction`; its `compute` then serves any number of
+steps at once. The short forms: `kernel` on a function of the context (or on a class), and `array_kernel` for what is a
+pure function of arrays.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Event, Lock
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name, as_types
+from cyxla.core.framework.node_properties import NodeProperties
+from cyxla.core.framework.resource_mgr import ResourceMgr
+from cyxla.core.framework.types import as_data_type
+from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
+
+if TYPE_CHECKING:
+    from cyxla.core.framework.kernel_registry import KernelRegistry
+    from cyxla.core.framework.op_kernel_context import OpKernelContext
+
+Array = np.ndarray[Any, Any]
+Done = Callable[[], None]
+Factory = Callable[["OpKernelConstruction"], "OpKernel"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class OpKernelConstruction:
+    """What a kernel's constructor may see.
+
+    Attributes
+    ----------
+    device : DeviceBase
+    props : NodeProperties
+        The node: its attributes, types and ranges.
+    function_library
+        Instantiates functions that the kernel calls; None outside of a session.
+    graph_def_version : int
+        The producer version of the graph.
+    memory_types : tuple of two tuples of MemoryType
+        Of the inputs and of the outputs.
+    """
+
+    def __init__(
+        self,
+        device: DeviceBase,
+        props: NodeProperties,
+        *,
+        kernel_def: KernelDef | None = None,
+        function_library: Any = None,
+        graph_def_version: int = 0,
+        memory_types: tuple[tuple[MemoryType, ...], tuple[MemoryType, ...]] | None = None,
+    ) -> None:
+        self.device, self.props, self.kernel_def = device, props, kernel_def
+        self.function_library, self.graph_def_version = function_library, graph_def_version
+        on_device = MemoryType.DEVICE
+        self.memory_types = memory_types or (
+            (on_device,) * len(props.input_types),
+            (on_device,) * len(props.output_types),
+        )
+        self.status: OpError | None = None
+        self.persistent_bytes = 0
+
+    @property
+    def device_type(self) -> str:
+        """Type of the device, such as ``"CPU"``."""
+        return self.device.device_type
+
+    @property
+    def resource_manager(self) -> ResourceMgr:
+        """Resources of the device."""
+        return self.device.resource_manager
+
+    def has_attr(self, name: str) -> bool:
+        """Whether the node has the attribute."""
+        return name in self.props.attrs
+
+    def get_attr(self, name: str, kind: str = "") -> Any:
+        """The value of an attribute, of the given kind (``"int"``, ``"list(type)"``) if one is given.
+
+        Raises
+        ------
+        NotFoundError
+            The node lacks it.
+        InvalidArgumentError
+            It is of another kind.
+        """
+        attr = self.props.node_def.attr.get(name)
+        if attr is None:
+            raise NotFoundError(
+                f"No attr named '{name}' in NodeDef", where=self._where(), hint="declare it, or give it a default"
+            )
+        if kind and attr.kind != kind and not (attr.kind == "list" and kind.startswith("list")):
+            raise InvalidArgumentError(f"attr '{name}' is of kind {attr.kind}, not {kind}", where=self._where())
+        return attr.value
+
+    def match_signature(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Check the types of the node's inputs and outputs against those the kernel serves.
+
+        Raises
+        ------
+        InvalidArgumentError
+            They differ.
+        """
+        check_signature(self.props, inputs, outputs, self._where())
+
+    def set_status(self, error: OpError) -> None:
+        """Let the creation fail with an error; the first one stays."""
+        self.status = self.status or error
+
+    def require(self, cond: object, message: str, error: type[OpError] = InvalidArgumentError, hint: str = "") -> None:
+        """Raise `error` with the node's name unless the condition holds."""
+        if not cond:
+            raise error(message, where=self._where(), hint=hint)
+
+    def allocate_temp(self, dtype: Any, shape: Sequence[int]) -> Array:
+        """Memory that the kernel keeps: counted as persistent."""
+        array = np.empty(tuple(shape), as_data_type(dtype).numpy)
+        self.persistent_bytes += array.nbytes
+        return array
+
+    def _where(self) -> str:
+        return f"node '{self.props.node_def.name}' ({self.props.node_def.op})"
+
+
+def check_signature(props: NodeProperties, inputs: Sequence[Any], outputs: Sequence[Any], where: str) -> None:
+    """Raise unless a node has these types of inputs and outputs."""
+    want = tuple(map(as_data_type, inputs)), tuple(map(as_data_type, outputs))
+    have = props.input_types, props.output_types
+    if want != have:
+        texts = ["->".join(",".join(map(str, types)) for types in side) for side in (have, want)]
+        raise InvalidArgumentError(f"Signature mismatch, have: {texts[0]} expected: {texts[1]}", where=where)
+
+
+class OpKernel:
+    """Base of kernels. Subclasses read attributes in their constructor and write `compute`.
+
+    Attributes
+    ----------
+    array_fn : callable or None
+        For pure functions of arrays: takes the inputs one by one and returns the output, or a sequence of all outputs
+        where there is not exactly one. An output may be a NumPy scalar: the caller makes it an array of rank 0.
+    const_tensor : ndarray or None
+        The value of a kernel that is a constant.
+    is_expensive : bool
+        Worth a thread of the pool.
+    """
+
+    array_fn: Callable[..., Any] | None = None
+    const_tensor: Array | None = None
+    is_async: ClassVar[bool] = False
+    is_expensive: bool = False
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        props = construction.props
+        self.props, self.device = props, construction.device
+        self.name, self.type_string = props.node_def.name, props.node_def.op
+        self.attrs = props.attrs
+        self.input_types, self.output_types = props.input_types, props.output_types
+        self.input_memory_types, self.output_memory_types = construction.memory_types
+        self.graph_def_version = construction.graph_def_version
+        self.output_dtypes = tuple(None if t.is_ref else t.numpy for t in props.output_types)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Read the inputs from the context and set its outputs. Must be safe in several threads at once."""
+        raise NotImplementedError(f"{type(self).__name__} has no compute")
+
+    @property
+    def node_def(self) -> Any:
+        """The node that the kernel was made for."""
+        return self.props.node_def
+
+    @property
+    def requested_inputs(self) -> list[str]:
+        """Names of what the node's inputs come from."""
+        return list(self.props.node_def.input)
+
+    @property
+    def requested_device(self) -> str:
+        """The device that the node asks for."""
+        return self.props.node_def.device
+
+    def input_range(self, name: str) -> range:
+        """Indices of the values of an input."""
+        return _range(self.props.input_ranges, name, "input", self)
+
+    def output_range(self, name: str) -> range:
+        """Indices of the values of an output."""
+        return _range(self.props.output_ranges, name, "output", self)
+
+    def as_async(self) -> AsyncOpKernel | None:
+        """The kernel itself if it is asynchronous."""
+        return None
+
+    def trace_string(self, ctx: OpKernelContext | None = None) -> str:
+        """``name:op``, and the shapes of the inputs where a context is given: for profiles."""
+        text = f"{self.name}:{self.type_string}"
+        if ctx is None:
+            return text
+        arrays = [ctx.input(i) if ctx.has_input(i) else None for i in range(ctx.num_inputs)]
+        shapes = ["" if a is None else "x".join(map(str, a.shape)) or "scalar" for a in arrays]
+        return f"{text}#shape=({';'.join(shapes)})#"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} ({self.type_string})>"
+
+
+def _range(ranges: dict[str, range], name: str, what: str, kernel: OpKernel) -> range:
+    try:
+        return ranges[name]
+    except KeyError:
+        names = ", ".join(ranges) or "none"
+        raise InvalidArgumentError(
+            f"unknown {what} name '{name}': {kernel.type_string} has {names}", where=f"node '{kernel.name}'"
+        ) from None
+
+
+class AsyncOpKernel(OpKernel):
+    """Base of kernels that wait for something: they return at once and call `done` later, exactly once."""
+
+    is_async = True
+
+    def compute_async(self, ctx: OpKernelContext, done: Done) -> None:
+        """Begin; set the outputs, or the status, and call `done` when ready."""
+        raise NotImplementedError(f"{type(self).__name__} has no compute_async")
+
+    def start(self, ctx: OpKernelContext, done: Done) -> None:
+        """Begin with a `done` that can be called once only; an exception that escapes becomes the status."""
+        once = _Once(done, self)
+        try:
+            self.compute_async(ctx, once)
+        except Exception as error:
+            ctx.set_status(located(error, self))
+            if not once.called:
+                once()
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Begin and wait for the end."""
+        ended = Event()
+        self.start(ctx, ended.set)
+        ended.wait()
+        if ctx.status is not None:
+            raise ctx.status
+
+    def as_async(self) -> AsyncOpKernel | None:
+        """The kernel itself."""
+        return self
+
+
+class _Once:
+    """A `done` that refuses a second call."""
+
+    __slots__ = ("_done", "_kernel", "_lock", "called")
+
+    def __init__(self, done: Done, kernel: OpKernel) -> None:
+        self._done, self._kernel, self._lock, self.called = done, kernel, Lock(), False
+
+    def __call__(self) -> None:
+        with self._lock:
+            again, self.called = self.called, True
+        if again:
+            raise InternalError(
+                "done was called twice", node=self._kernel.name, op=self._kernel.type_string, where=_where(self._kernel)
+            )
+        self._done()
+
+
+def run_kernel(kernel: OpKernel, ctx: OpKernelContext) -> list[Any]:
+    """Compute, and take the outputs.
+
+    Raises
+    ------
+    OpError
+        What the kernel raised or set as status, with the node's name and the place of the check.
+    InternalError
+        It left an output unset that somebody needs.
+    """
+    try:
+        kernel.compute(ctx)
+    except Exception as error:
+        ctx.set_status(located(error, kernel))
+    return ctx.take_outputs()
+
+
+def located(error: BaseException, kernel: OpKernel) -> OpError:
+    """An error with the node it came from; what is not an `OpError` becomes the nearest one."""
+    if not isinstance(error, OpError):
+        error = _converted(error, kernel)
+    if error.node is None:
+        error.node, error.op = kernel.name, kernel.type_string
+    if not error.where:
+        error.where = _where(kernel) + _line(error)
+    return error
+
+
+def _converted(error: BaseException, kernel: OpKernel) -> OpError:
+    if isinstance(error, MemoryError):
+        made: OpError = ResourceExhaustedError(f"{kernel.type_string}: out of memory: {error}")
+    else:
+        made = InternalError(f"{kernel.type_string} failed with {type(error).__name__}: {error}")
+    made.__cause__, made.__traceback__ = error, error.__traceback__
+    return made
+
+
+def _where(kernel: OpKernel) -> str:
+    return f"node '{kernel.name}' ({kernel.type_string})"
+
+
+_PLUMBING = ("op_kernel.py", "op_kernel_context.py")
+
+
+def _line(error: BaseException) -> str:
+    """The line of the kernel's source that the error came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [
+        f"{name}:{frame.lineno}" for frame in frames if (name := frame.filename.rpartition("/")[2]) not in _PLUMBING
+    ]
+    return f", {places[-1]}" if places else ""
+
+
+def op_requires(cond: object, error: OpError) -> None:
+    """Raise `error` unless the condition holds."""
+    if not cond:
+        raise error
+
+
+def op_requires_async(ctx: OpKernelContext, cond: object, error: OpError, done: Done) -> bool:
+    """Whether the condition holds; if not, `error` becomes the status and `done` is called: just return then."""
+    if not cond:
+        ctx.set_status(located(error, ctx.op_kernel))
+        done()
+    return bool(cond)
+
+
+class FunctionKernel(OpKernel):
+    """A kernel whose `compute` is a plain function of the context."""
+
+    def __init__(self, construction: OpKernelConstruction, function: Callable[[OpKernelContext], object]) -> None:
+        super().__init__(construction)
+        self.compute = function  # type: ignore[assignment]
+
+
+class ArrayKernel(OpKernel):
+    """A kernel that is a pure function of arrays: see `array_kernel`."""
+
+    array_fn: Callable[..., Any]
+
+    def __init__(
+        self, construction: OpKernelConstruction, function: Callable[..., Any], attrs: tuple[str, ...]
+    ) -> None:
+        super().__init__(construction)
+        props = construction.props
+        bound = partial(function, **{name: construction.get_attr(name) for name in attrs}) if attrs else function
+        if props.input_lists:
+            bound = partial(_grouped, bound, _groups(props.input_ranges, props.input_lists))
+        if props.output_lists:
+            bound = partial(_flattened, bound, props)
+        self.array_fn = bound
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Call the function and set its results."""
+        results = self.array_fn(*(ctx.input(i) for i in range(ctx.num_inputs)))
+        if len(self.output_types) == 1:
+            ctx.set_output(0, results)
+            return
+        if len(results) != len(self.output_types):
+            raise InternalError(f"{len(results)} results for {len(self.output_types)} outputs")
+        for i, value in enumerate(results):
+            ctx.set_output(i, value)
+
+
+def _groups(ranges: dict[str, range], lists: frozenset[str]) -> tuple[int | slice, ...]:
+    return tuple(slice(r.start, r.stop) if name in lists else r.start for name, r in ranges.items())
+
+
+def _grouped(function: Callable[..., Any], groups: tuple[int | slice, ...], *inputs: Array) -> Any:
+    """Call with lists where the op has lists."""
+    return function(*(list(inputs[g]) if isinstance(g, slice) else inputs[g] for g in groups))
+
+
+def _flattened(function: Callable[..., Any], props: NodeProperties, *inputs: Array) -> Any:
+    """All outputs in a row, or the only one itself."""
+    results = function(*inputs)
+    if len(props.output_ranges) > 1:
+        pairs = zip(props.output_ranges, results, strict=True)
+        results = [v for name, r in pairs for v in (r if name in props.output_lists else (r,))]
+    return results[0] if len(props.output_types) == 1 and len(results) == 1 else results
+
+
+Types = dict[str, Any]
+
+
+def _register(
+    names: str | Sequence[str],
+    device: str,
+    types: Types | None,
+    host_memory: Sequence[str],
+    label: str,
+    priority: int,
+    factory: Factory,
+    class_name: str,
+    registry: KernelRegistry | None,
+) -> None:
+    from cyxla.core.framework.kernel_registry import KernelRegistry
+
+    target = KernelRegistry.global_() if registry is None else registry
+    for name in (names,) if isinstance(names, str) else names:
+        chain = Name(name).device(device).host_memory(*host_memory).label(label).priority(priority)
+        for attr, allowed in (types or {}).items():
+            chain.type_constraint(attr, as_types(allowed))
+        target.register(chain.build(), factory, class_name)
+
+
+def kernel(
+    op: str | Sequence[str],
+    *,
+    device: str = "CPU",
+    types: Types | None = None,
+    host_memory: Sequence[str] = (),
+    label: str = "",
+    priority: int = 0,
+    expensive: bool = False,
+    registry: KernelRegistry | None = None,
+) -> Callable[[F], F]:
+    """Register a function of the context, or a class of `OpKernel`, as the kernel of an op or of several.
+
+    Parameters
+    ----------
+    op : str or sequence of str
+        Names of ops.
+    device, types, host_memory, label, priority
+        See `KernelDef`; `types` are given in any spelling, one or several per attribute.
+    expensive : bool
+        Worth a thread of the pool.
+    registry : KernelRegistry, optional
+        Where to register; the global one by default.
+    """
+
+    def decorate(target: F) -> F:
+        if isinstance(target, type):
+            if expensive:
+                target.is_expensive = True  # type: ignore[attr-defined]
+            factory: Factory = target
+        else:
+            factory = partial(_make, FunctionKernel, expensive, function=target)
+        _register(op, device, types, host_memory, label, priority, factory, target.__name__, registry)
+        return target
+
+    return decorate
+
+
+def _make(cls: Callable[..., OpKernel], expensive: bool, construction: OpKernelConstruction, **kwargs: Any) -> OpKernel:
+    made = cls(construction, **kwargs)
+    made.is_expensive = expensive
+    return made
+
+
+def array_kernel(
+    op: str | Sequence[str],
+    fn: Callable[..., Any] | None = None,
+    *,
+    attrs: Sequence[str] = (),
+    device: str = "CPU",
+    types: Types | None = None,
+    label: str = "",
+    priority: int = 0,
+    expensive: bool = False,
+    registry: KernelRegistry | None = None,
+) -> Any:
+    """Register a pure function of arrays as a kernel; without `fn`, a decorator that does so.
+
+    Parameters
+    ----------
+    op : str or sequence of str
+        Names of ops.
+    fn : callable
+        ``fn(*inputs, **attrs) -> array or tuple of arrays``: an argument that is a list comes, and goes, as a list.
+        It must not write to its inputs. Results of rank 0 may be NumPy scalars.
+    attrs : sequence of str
+        Attributes to pass as keywords under their own names; a type comes as `DataType`.
+    device, types, label, priority
+        See `KernelDef`.
+    expensive : bool
+        Worth a thread of the pool.
+    registry : KernelRegistry, optional
+        Where to register; the global one by default.
+    """
+
+    def decorate(function: F) -> F:
+        factory = partial(_make, ArrayKernel, expensive, function=function, attrs=tuple(attrs))
+        class_name = getattr(function, "__name__", type(function).__name__)
+        _register(op, device, types, (), label, priority, factory, class_name, registry)
+        return function
+
+    return decorate if fn is None else decorate(fn)

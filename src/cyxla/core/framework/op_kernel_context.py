@@ -1,0 +1,547 @@
+"""What a kernel sees while it computes: its inputs, its outputs, and the services of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from sys import getrefcount
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.cancellation import CancellationManager
+from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.kernel_def import MemoryType
+from cyxla.core.framework.op_kernel import OpKernel, check_signature
+from cyxla.core.framework.resource_mgr import (
+    DEFAULT_CONTAINER,
+    ResourceBase,
+    ResourceHandle,
+    ResourceMgr,
+    ScopedStepContainer,
+    type_name,
+)
+from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.core.framework.variable import Ref
+from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError, ShapeError
+
+__all__ = ["OpKernelContext", "StepContext"]
+
+Array = np.ndarray[Any, Any]
+Key = int | str
+R = TypeVar("R", bound=ResourceBase)
+_HOLDERS = 4  # of an input that may be forwarded: the list of inputs, the executor, a variable here, getrefcount itself
+_FEW: tuple[bool, ...] = ()
+
+
+class OpKernelContext:
+    """One run of one kernel.
+
+    Parameters
+    ----------
+    step : StepContext
+        What all kernels of the step share.
+    kernel : OpKernel
+        The kernel that runs.
+    inputs : sequence of ndarray, Ref or None
+        A `Ref` on reference edges; None for what is not there (the other inputs of a Merge).
+    last_use : sequence of bool
+        Which inputs nobody needs afterwards, by the schedule: those may be overwritten. The executor then holds one
+        reference to each of them, besides `inputs`.
+    required : sequence of bool
+        Which outputs somebody needs; all if empty.
+    frame_iter : tuple
+        Frame and iteration, for loops.
+    is_input_dead : bool
+        Whether a dead value arrived; only transfer kernels run then.
+    """
+
+    __slots__ = (
+        "_inputs",
+        "_last_use",
+        "_outputs",
+        "_required",
+        "allocations",
+        "call_frame",
+        "frame_iter",
+        "is_input_dead",
+        "op_kernel",
+        "status",
+        "step",
+    )
+
+    def __init__(
+        self,
+        step: StepContext,
+        kernel: OpKernel,
+        inputs: Sequence[Any],
+        *,
+        last_use: Sequence[bool] = _FEW,
+        required: Sequence[bool] = _FEW,
+        frame_iter: tuple[Any, int] = ("", 0),
+        is_input_dead: bool = False,
+        call_frame: Any = None,
+    ) -> None:
+        self.step, self.op_kernel = step, kernel
+        self._inputs, self._last_use, self._required = inputs, last_use, required
+        self._outputs: list[Any] = [None] * len(kernel.output_types)
+        self.status: OpError | None = None
+        self.frame_iter, self.is_input_dead, self.call_frame = frame_iter, is_input_dead, call_frame
+        self.allocations: list[tuple[str, int]] | None = [] if step.track_allocations else None
+
+    # The node
+
+    def attr(self, name: str) -> Any:
+        """An attribute of the node."""
+        try:
+            return self.op_kernel.attrs[name]
+        except KeyError:
+            raise NotFoundError(f"No attr named '{name}' in NodeDef", hint="declare it in the op") from None
+
+    @property
+    def device(self) -> DeviceBase:
+        """Where the kernel runs."""
+        return self.op_kernel.device
+
+    @property
+    def num_inputs(self) -> int:
+        """Number of inputs, lists laid out flat."""
+        return len(self._inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs, lists laid out flat."""
+        return len(self._outputs)
+
+    def input_dtype(self, key: Key) -> DataType:
+        """Type of an input as the node declares it."""
+        return self.op_kernel.input_types[self.input_index(key)]
+
+    def expected_output_dtype(self, key: Key) -> DataType:
+        """Type of an output as the node declares it."""
+        return self.op_kernel.output_types[self.output_index(key)]
+
+    def input_memory_type(self, key: Key) -> MemoryType:
+        """Whether an input is in host memory."""
+        return self.op_kernel.input_memory_types[self.input_index(key)]
+
+    def output_memory_type(self, key: Key) -> MemoryType:
+        """Whether an output is to be in host memory."""
+        return self.op_kernel.output_memory_types[self.output_index(key)]
+
+    def input_index(self, key: Key) -> int:
+        """Place of an input; a name must be that of a single one."""
+        if isinstance(key, int):
+            return _inside(key, len(self._inputs), "input")
+        return _single(self.op_kernel.input_range(key), key, key in self.op_kernel.props.input_lists, "input")
+
+    def output_index(self, key: Key) -> int:
+        """Place of an output; a name must be that of a single one."""
+        if isinstance(key, int):
+            return _inside(key, len(self._outputs), "output")
+        return _single(self.op_kernel.output_range(key), key, key in self.op_kernel.props.output_lists, "output")
+
+    # Inputs
+
+    def input(self, key: Key) -> Any:
+        """The value of an input, never to be written to; of a reference, what it holds now."""
+        value = self._inputs[key if type(key) is int and key >= 0 else self.input_index(key)]
+        return value.read() if type(value) is not np.ndarray and isinstance(value, Ref) else value
+
+    def input_list(self, name: str) -> list[Any]:
+        """The values of a list input; of a single one, a list of one."""
+        return [self.input(i) for i in self.op_kernel.input_range(name)]
+
+    def has_input(self, key: Key) -> bool:
+        """Whether the input is there."""
+        return self._inputs[self.input_index(key)] is not None
+
+    def input_is_ref(self, key: Key) -> bool:
+        """Whether the input came by a reference edge."""
+        return isinstance(self._inputs[self.input_index(key)], Ref)
+
+    def mutable_input(self, key: Key) -> Ref:
+        """The reference of an input; hold its ``lock`` to read, compute and write back.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The input is a plain value.
+        """
+        value = self._inputs[self.input_index(key)]
+        if not isinstance(value, Ref):
+            raise InvalidArgumentError(f"input {key!r} is not a reference", hint="read it with input()")
+        return value
+
+    def mutable_input_list(self, name: str) -> list[Ref]:
+        """The references of a list input."""
+        return [self.mutable_input(i) for i in self.op_kernel.input_range(name)]
+
+    def replace_ref_input(self, key: Key, value: Array) -> None:
+        """Put another value, of any shape, into the variable that an input refers to."""
+        self.mutable_input(key).assign(self._checked(value, self.input_dtype(key).base, key))
+
+    def delete_ref_input(self, key: Key) -> None:
+        """Take the value out of the variable that an input refers to."""
+        self.mutable_input(key).assign(None)
+
+    def validate_inputs_are_same_shape(self) -> None:
+        """Check that all inputs have one shape.
+
+        Raises
+        ------
+        ShapeError
+            Two differ.
+        """
+        shapes = [list(self.input(i).shape) for i in range(self.num_inputs)]
+        for i, shape in enumerate(shapes):
+            if shape != shapes[0]:
+                kernel = self.op_kernel
+                raise ShapeError(
+                    f"Inputs to operation {kernel.name} of type {kernel.type_string} must have the same size and shape. "
+                    f"Input 0: {shapes[0]} != input {i}: {shape}"
+                )
+
+    def match_signature(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Check the types of the node's inputs and outputs, as `OpKernelConstruction.match_signature` does."""
+        check_signature(self.op_kernel.props, inputs, outputs, f"node '{self.op_kernel.name}'")
+
+    # Outputs
+
+    def set_output(self, key: Key, value: Any) -> None:
+        """Give an output its value.
+
+        Raises
+        ------
+        InternalError
+            It is of another type than the node declares.
+        """
+        index = key if type(key) is int and key >= 0 else self.output_index(key)
+        dtype = self.op_kernel.output_dtypes[index]
+        if dtype is None:
+            raise InternalError(f"output {key!r} is a reference: use set_output_ref")
+        if type(value) is np.ndarray and (value.dtype is dtype or value.dtype == dtype):
+            self._outputs[index] = value
+        else:
+            self._outputs[index] = self._checked(value, self.op_kernel.output_types[index], key)
+
+    def set_output_list(self, name: str, values: Iterable[Any]) -> None:
+        """Give a list output its values."""
+        places, given = self.op_kernel.output_range(name), list(values)
+        if len(places) != len(given):
+            raise InternalError(f"{len(given)} values for output '{name}', which has {len(places)}")
+        for index, value in zip(places, given, strict=True):
+            self.set_output(index, value)
+
+    def set_output_ref(self, key: Key, ref: Ref) -> None:
+        """Let an output refer to a variable."""
+        index = self.output_index(key)
+        if self.op_kernel.output_dtypes[index] is not None:
+            raise InternalError(f"output {key!r} is not a reference: use set_output")
+        self._outputs[index] = ref
+
+    def allocate_output(self, key: Key, shape: Sequence[int]) -> Array:
+        """An uninitialised array as output, to be filled by the kernel.
+
+        Raises
+        ------
+        ResourceExhaustedError
+            There is not so much memory, or the step's limit is reached.
+        InternalError
+            The output is a reference.
+        """
+        index = self.output_index(key)
+        dtype = self.op_kernel.output_dtypes[index]
+        if dtype is None:
+            raise InternalError(f"output {key!r} is a reference: it cannot be allocated")
+        array = self._outputs[index] = self._allocate("output", dtype, shape)
+        return array
+
+    def allocate_temp(self, dtype: Any, shape: Sequence[int]) -> Array:
+        """An uninitialised array for the time of the computation; it may become an output."""
+        return self._allocate("temp", as_data_type(dtype).numpy, shape)
+
+    def allocate_persistent(self, dtype: Any, shape: Sequence[int]) -> Array:
+        """An uninitialised array that the kernel keeps."""
+        return self._allocate("persistent", as_data_type(dtype).numpy, shape)
+
+    def mutable_output(self, key: Key) -> Any:
+        """The value an output has so far, or None."""
+        return self._outputs[self.output_index(key)]
+
+    def release_output(self, key: Key) -> Any:
+        """Take the value of an output away from the context."""
+        index = self.output_index(key)
+        value, self._outputs[index] = self._outputs[index], None
+        return value
+
+    def output_list(self, name: str) -> list[Any]:
+        """The values a list output has so far."""
+        return [self._outputs[i] for i in self.op_kernel.output_range(name)]
+
+    def output_required(self, key: Key) -> bool:
+        """Whether somebody needs the output; others may stay unset."""
+        return not self._required or bool(self._required[self.output_index(key)])
+
+    def take_outputs(self) -> list[Any]:
+        """All outputs, for the executor.
+
+        Raises
+        ------
+        OpError
+            The status, if it was set.
+        InternalError
+            An output that is needed was not set.
+        """
+        if self.status is not None:
+            raise self.status
+        if None in map(_none_or_set, self._outputs) and not self.is_input_dead:
+            self._check_outputs()
+        return self._outputs
+
+    def _check_outputs(self) -> None:
+        kernel = self.op_kernel
+        missing = [i for i, v in enumerate(self._outputs) if v is None and self.output_required(i)]
+        if missing and kernel.type_string not in _MAY_LEAVE_UNSET:
+            raise InternalError(
+                f"Missing {missing[0]}-th output from {{{{node {kernel.name}}}}}: its kernel did not set it",
+                node=kernel.name,
+                op=kernel.type_string,
+                where=f"node '{kernel.name}' ({kernel.type_string})",
+            )
+
+    def _checked(self, value: Any, dtype: DataType, key: Key) -> Array:
+        """The value as an array, if it is of the right type."""
+        array = np.asarray(value) if isinstance(value, np.generic) else value
+        if not isinstance(array, np.ndarray) or array.dtype != dtype.numpy:
+            got = array.dtype if isinstance(array, np.ndarray) else type(value).__name__
+            raise InternalError(f"{key!r} got a value of {got}, but {dtype} is declared")
+        return array
+
+    def _allocate(self, use: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+        size = prod(shape) * dtype.itemsize
+        limit = self.step.memory_limit
+        if limit is not None and self.step.allocated + size > limit:
+            raise ResourceExhaustedError(
+                f"OOM when allocating tensor with shape {list(shape)} and type {dtype}: {size} bytes above "
+                f"{self.step.allocated} of {limit}",
+                hint="raise the memory limit, or run with smaller inputs",
+            )
+        try:
+            array = np.empty(tuple(shape), dtype)
+        except MemoryError:
+            raise ResourceExhaustedError(
+                f"OOM when allocating tensor with shape {list(shape)} and type {dtype}"
+            ) from None
+        except ValueError as error:
+            raise InvalidArgumentError(f"no array has the shape {list(shape)}: {error}") from None
+        self.step.allocated += size
+        if self.allocations is not None:
+            self.allocations.append((use, size))
+        return array
+
+    # Forwarding
+
+    def forward_input(self, input_key: Key, output_key: Key, shape: Sequence[int] | None = None) -> Array | None:
+        """An input's array to write an output into, in the output's shape, or None if that would harm somebody.
+
+        It must be a plain value of the output's type, number of elements and memory, that nobody needs afterwards by
+        the schedule, and whose memory no other array shares.
+        """
+        source, target = self.input_index(input_key), self.output_index(output_key)
+        kernel = self.op_kernel
+        if source >= len(self._last_use) or not self._last_use[source]:
+            return None
+        if kernel.input_memory_types[source] != kernel.output_memory_types[target]:
+            return None
+        if kernel.input_types[source] != kernel.output_types[target] or kernel.input_types[source].is_ref:
+            return None
+        value = self._inputs[source]
+        if type(value) is not np.ndarray or getrefcount(value) > _HOLDERS or not _is_sole_owner(value):
+            return None
+        wanted = value.shape if shape is None else tuple(shape)
+        return value.reshape(wanted) if prod(wanted) == value.size else None
+
+    def forward_input_to_output_with_shape(self, input_key: Key, output_key: Key, shape: Sequence[int]) -> bool:
+        """Let an output be an input's memory, unchanged, in another shape; False if the sizes differ."""
+        value = self.input(input_key)
+        if prod(shape) != value.size:
+            return False
+        self.set_output(output_key, value.reshape(tuple(shape)))
+        return True
+
+    def forward_input_or_allocate_output(
+        self, candidates: Iterable[Key], output_key: Key, shape: Sequence[int]
+    ) -> tuple[Array, int]:
+        """An array for an output, set as such, and the index of the input whose memory it is; -1 for a fresh one."""
+        for key in candidates:
+            array = self.forward_input(key, output_key, shape)
+            if array is not None:
+                self.set_output(output_key, array)
+                return array, self.input_index(key)
+        return self.allocate_output(output_key, shape), -1
+
+    def forward_ref_input_to_ref_output(self, input_key: Key, output_key: Key) -> None:
+        """Let an output refer to the variable that an input refers to."""
+        self.set_output_ref(output_key, self.mutable_input(input_key))
+
+    # The step
+
+    @property
+    def step_id(self) -> int:
+        """Differs from step to step."""
+        return self.step.step_id
+
+    @property
+    def resource_manager(self) -> ResourceMgr:
+        """Named resources that outlive the step."""
+        return self.step.resource_manager
+
+    @property
+    def step_container(self) -> ScopedStepContainer:
+        """Container of resources that end with the step."""
+        return self.step.step_container
+
+    @property
+    def rendezvous(self) -> Any:
+        """Where values meet that cross devices."""
+        return self.step.rendezvous
+
+    @property
+    def cancellation_manager(self) -> CancellationManager:
+        """Where a kernel that waits registers to be told of cancellation."""
+        return self.step.cancellation_manager
+
+    @property
+    def function_library(self) -> Any:
+        """Instantiates functions."""
+        return self.step.function_library
+
+    @property
+    def thread_pool(self) -> Any:
+        """What the kernel may spread work on, or None."""
+        return self.op_kernel.device.thread_pool
+
+    def call_function(self, handle: Any, args: Sequence[Any]) -> list[Any]:
+        """Run an instantiated function in this thread, as part of this step, and return its results."""
+        results: list[Any] = self.step.function_library.run(handle, args, self.step)
+        return results
+
+    def instantiate(self, function: NameAttrList) -> Any:
+        """A handle of a function, to be called with `call_function`."""
+        return self.step.function_library.instantiate(function)
+
+    # Errors
+
+    def set_status(self, error: OpError | None) -> None:
+        """Let the step fail with an error; the first one stays."""
+        if self.status is None:
+            self.status = error
+
+    def require(self, cond: object, message: str, error: type[OpError] = InvalidArgumentError, hint: str = "") -> None:
+        """Raise `error` unless the condition holds."""
+        if not cond:
+            raise error(message, hint=hint)
+
+    # Resources
+
+    def make_handle(
+        self,
+        container: str,
+        name: str,
+        cls: type[ResourceBase],
+        dtype_and_shape: Iterable[tuple[DataType, TensorShape]] = (),
+    ) -> Array:
+        """The value of an output that names a resource of a class."""
+        where = container or DEFAULT_CONTAINER
+        return as_value(ResourceHandle(self.device.name, where, name, type_name(cls), tuple(dtype_and_shape)))
+
+    def resource_handle(self, key: Key) -> ResourceHandle:
+        """The handle that an input holds.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It holds none.
+        """
+        array = self.input(key)
+        handle = array.flat[0] if isinstance(array, np.ndarray) and array.size and array.dtype.hasobject else None
+        if not isinstance(handle, ResourceHandle):
+            raise InvalidArgumentError(
+                f"input {key!r} does not hold the handle of a resource", hint="feed none by hand"
+            )
+        return handle
+
+    def lookup_resource(self, key: Key | ResourceHandle, cls: type[R]) -> R:
+        """The resource that an input (or a handle) names.
+
+        Raises
+        ------
+        NotFoundError
+            It was not made yet, or is deleted.
+        InvalidArgumentError
+            It is of another class.
+        """
+        handle = key if isinstance(key, ResourceHandle) else self.resource_handle(key)
+        self._check_type(handle, cls)
+        if isinstance(handle.resource, cls):
+            return handle.resource
+        return self.step.resource_manager.lookup(handle.container, handle.name, cls)
+
+    def lookup_or_create_resource(self, key: Key | ResourceHandle, cls: type[R], make: Callable[[], R]) -> R:
+        """The resource that an input (or a handle) names, made by `make` if it is not there."""
+        handle = key if isinstance(key, ResourceHandle) else self.resource_handle(key)
+        self._check_type(handle, cls)
+        if isinstance(handle.resource, cls):
+            return handle.resource
+        return self.step.resource_manager.lookup_or_create(handle.container, handle.name, cls, make)
+
+    def delete_resource(self, key: Key | ResourceHandle) -> None:
+        """Remove the resource that an input (or a handle) names."""
+        handle = key if isinstance(key, ResourceHandle) else self.resource_handle(key)
+        if handle.resource is None:
+            self.step.resource_manager.delete(handle.container, handle.name, handle.type_name)
+
+    def _check_type(self, handle: ResourceHandle, cls: type[ResourceBase]) -> None:
+        if handle.type_name != type_name(cls):
+            raise InvalidArgumentError(
+                f"Trying to access resource '{handle.name}' using the wrong type: it is a {handle.type_name}, "
+                f"not a {type_name(cls)}"
+            )
+
+
+# What sends one of its outputs only, or none
+_MAY_LEAVE_UNSET = frozenset({"Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "_Recv", "_HostRecv"})
+
+
+def _none_or_set(value: object) -> bool | None:
+    return None if value is None else True
+
+
+def _is_sole_owner(value: Array) -> bool:
+    return value.base is None and value.flags.owndata and value.flags.writeable and value.flags.c_contiguous
+
+
+def _inside(index: int, size: int, what: str) -> int:
+    if not 0 <= index < size:
+        raise InvalidArgumentError(f"{what} {index} of a node that has {size}")
+    return index
+
+
+def _single(places: range, name: str, is_list: bool, what: str) -> int:
+    if is_list or len(places) != 1:
+        raise InvalidArgumentError(
+            f"OpKernel used list-valued {what} name '{name}' when single-valued {what} was expected",
+            hint=f"use {what}_list",
+        )
+    return places[0]
+
+
+def as_value(element: Any) -> Array:
+    """An array of rank 0 that holds one object."""
+    array = np.empty((), np.object_)
+    array[()] = element
+    return array

@@ -1,0 +1,135 @@
+"""What all kernels of one step share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from cyxla.core.framework.cancellation import CancellationManager
+from cyxla.core.framework.resource_mgr import ResourceMgr, ScopedStepContainer
+from cyxla.errors import CancelledError, DeadlineExceededError
+
+if TYPE_CHECKING:
+    from cyxla.core.framework.rendezvous import Rendezvous
+
+_STEP_IDS = count(1)
+
+
+class StepContext:
+    """One run: its identity, its limits, and the services that kernels may ask for. Built once per step.
+
+    Parameters
+    ----------
+    resource_manager : ResourceMgr, optional
+        Holds what outlives the step; a fresh one if not given.
+    rendezvous : Rendezvous, optional
+        Where values meet that cross devices.
+    cancellation_manager : CancellationManager, optional
+        Made on first use if not given.
+    function_library : FunctionRuntime, optional
+        Instantiates and runs functions: see `OpKernelContext.call_function`.
+    runner : callable, optional
+        Takes a closure and runs it on the pool; if not given it runs at once.
+    deadline : float, optional
+        Moment of `time.monotonic` after which the step fails.
+    stats_collector : optional
+        Told start and end of every kernel.
+    memory_limit : int, optional
+        Most bytes that `allocate_output` and `allocate_temp` give in the whole step.
+    track_allocations : bool
+        Whether contexts record what their kernels allocate.
+    """
+
+    __slots__ = (
+        "_cancellation",
+        "_container",
+        "allocated",
+        "collective_executor",
+        "deadline",
+        "executor_type",
+        "function_library",
+        "memory_limit",
+        "rendezvous",
+        "resource_manager",
+        "run_all_kernels_inline",
+        "runner",
+        "session_metadata",
+        "session_state",
+        "start_time",
+        "stats_collector",
+        "step_id",
+        "tensor_store",
+        "track_allocations",
+    )
+
+    def __init__(
+        self,
+        resource_manager: ResourceMgr | None = None,
+        rendezvous: Rendezvous | None = None,
+        cancellation_manager: CancellationManager | None = None,
+        function_library: Any = None,
+        runner: Callable[[Callable[[], object]], object] | None = None,
+        *,
+        step_id: int | None = None,
+        deadline: float | None = None,
+        stats_collector: Any = None,
+        memory_limit: int | None = None,
+        track_allocations: bool = False,
+        session_state: Any = None,
+        session_metadata: Any = None,
+        tensor_store: Any = None,
+        collective_executor: Any = None,
+        executor_type: str = "",
+        run_all_kernels_inline: bool = False,
+    ) -> None:
+        self.step_id = next(_STEP_IDS) if step_id is None else step_id
+        self.start_time, self.deadline = monotonic(), deadline
+        self.resource_manager = ResourceMgr() if resource_manager is None else resource_manager
+        self.rendezvous, self._cancellation = rendezvous, cancellation_manager
+        self.function_library = function_library
+        self.runner = runner or _run_inline
+        self.stats_collector, self.track_allocations = stats_collector, track_allocations
+        self.memory_limit, self.allocated = memory_limit, 0
+        self.session_state, self.session_metadata, self.tensor_store = session_state, session_metadata, tensor_store
+        self.collective_executor = collective_executor
+        self.executor_type, self.run_all_kernels_inline = executor_type, run_all_kernels_inline
+        self._container: ScopedStepContainer | None = None
+
+    @property
+    def step_container(self) -> ScopedStepContainer:
+        """Container of the resources that end with the step; made when first asked for."""
+        if self._container is None:
+            self._container = ScopedStepContainer(self.step_id, self.resource_manager)
+        return self._container
+
+    @property
+    def cancellation_manager(self) -> CancellationManager:
+        """Tells waiting kernels that the step is cancelled."""
+        if self._cancellation is None:
+            self._cancellation = CancellationManager()
+        return self._cancellation
+
+    def check_running(self) -> None:
+        """Stop a step that was cancelled or whose time is over.
+
+        Raises
+        ------
+        CancelledError, DeadlineExceededError
+            It was; it is.
+        """
+        if self.deadline is not None and monotonic() > self.deadline:
+            raise DeadlineExceededError("the step did not end before its deadline", hint="allow more time")
+        manager = self._cancellation
+        if manager is not None and (manager.is_cancelling or manager.is_cancelled):
+            raise CancelledError("the step was cancelled")
+
+    def close(self) -> None:
+        """Drop what lives for the step only; the executor calls it when all kernels have ended."""
+        if self._container is not None:
+            self._container.close()
+
+
+def _run_inline(closure: Callable[[], object]) -> None:
+    closure()

@@ -198,9 +198,14 @@ static inline CYX_ALWAYS double cyx_rsqrt_f64(double x) { return 1.0 / __builtin
 
 /* ---- f32: exponentials ---- */
 
-/* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2. */
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2. Not in Horner form: processors work on several elements at a time, but on
+ * fewer the longer each takes from its first operation to its last.
+ */
 static inline CYX_ALWAYS float cyx_exp_poly_f32(float r) {
-  return CYX_POLY5(CYX_FMA_F32, r, 0x1.fffffep-2f, 0x1.5554b4p-3f, 0x1.5556f2p-5f, 0x1.122544p-7f, 0x1.6b9c54p-10f);
+  float low = CYX_POLY2(CYX_FMA_F32, r, 0x1.fffffep-2f, 0x1.5554b4p-3f);
+  float high = CYX_POLY2(CYX_FMA_F32, r, 0x1.5556f2p-5f, 0x1.122544p-7f);
+  float t = r * r;
+  return CYX_FMA_F32(t, CYX_FMA_F32(t, 0x1.6b9c54p-10f, high), low);
 }
 
 /* x - n ln(2); the product with the high part is exact. */
@@ -217,23 +222,35 @@ static inline CYX_ALWAYS float cyx_within_f32(float x, float low, float high) {
   return cyx_from_bits_f32((uint32_t)(raised < highest ? raised : highest) - 0x7fffffu);
 }
 
-/* e^x 2^k for small k; the power of two is applied in halves, so that denormal results round once. */
+/* The smaller of a number and a bound above zero; a NaN makes any number. */
+static inline CYX_ALWAYS float cyx_lesser_f32(float x, float high) {
+  const int32_t bits = (int32_t)cyx_bits_f32(x), bound = (int32_t)cyx_bits_f32(high);
+  return cyx_from_bits_f32((uint32_t)(bits < bound ? bits : bound));
+}
+
+/* e^x 2^k for small k <= 0. The power of two is applied in halves, so that denormal results round once; the sum that
+ * rounds has their biases in its low bits, and shifting moves these right into the exponents. Far below zero the
+ * reduced argument makes no sense, and what comes of it is dropped; far above it makes an infinity.
+ */
 static inline CYX_ALWAYS float cyx_exp_scaled_f32(float x, int32_t k) {
-  float y = cyx_within_f32(x, -104.0f, 90.0f);
-  float z = CYX_FMA_F32(y, 0x1.715476p+0f, CYX_MAGIC_F32);
-  float r = cyx_exp_reduce_f32(y, z - CYX_MAGIC_F32);
-  float e = 1.0f + CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
-  uint32_t n = cyx_bits_f32(z) - 0x4b400000u + 254u + (uint32_t)k;
-  uint32_t half = n >> 1;
-  return e * cyx_from_bits_f32(half << 23) * cyx_from_bits_f32((n - half) << 23);
+  const float zero = CYX_MAGIC_F32 + (float)(254 + k);
+  float z = cyx_lesser_f32(CYX_FMA_F32(x, 0x1.715476p+0f, zero), CYX_MAGIC_F32 + 384.0f);
+  float r = cyx_exp_reduce_f32(x, z - zero);
+  float p = CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
+  uint32_t n = cyx_bits_f32(z), half = n >> 1;
+  float scale = cyx_from_bits_f32(half << 23);
+  float e = CYX_FMA_F32(p, scale, scale) * cyx_from_bits_f32((n - half) << 23);
+  return x < -104.0f ? 0.0f : e;
 }
 
 /* e^x for |x| <= 87, where one scaling is enough. */
 static inline CYX_ALWAYS float cyx_exp_mid_f32(float x) {
-  float z = CYX_FMA_F32(x, 0x1.715476p+0f, CYX_MAGIC_F32);
-  float r = cyx_exp_reduce_f32(x, z - CYX_MAGIC_F32);
-  float e = 1.0f + CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
-  return e * cyx_from_bits_f32((cyx_bits_f32(z) - 0x4b400000u + 127u) << 23);
+  const float zero = CYX_MAGIC_F32 + 127.0f;
+  float z = CYX_FMA_F32(x, 0x1.715476p+0f, zero);
+  float r = cyx_exp_reduce_f32(x, z - zero);
+  float p = CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
+  float scale = cyx_from_bits_f32(cyx_bits_f32(z) << 23);
+  return CYX_FMA_F32(p, scale, scale);
 }
 
 static inline CYX_ALWAYS float cyx_exponential_f32(float x) { return cyx_exp_scaled_f32(x, 0); }
@@ -241,10 +258,11 @@ static inline CYX_ALWAYS float cyx_exponential_f32(float x) { return cyx_exp_sca
 /* 2^n (e^r - 1) + (2^n - 1), with one power of two held back against overflow. */
 static inline CYX_ALWAYS float cyx_exponential_minus_one_f32(float x) {
   float y = cyx_within_f32(x, -20.0f, 89.0f);
-  float z = CYX_FMA_F32(y, 0x1.715476p+0f, CYX_MAGIC_F32);
-  float r = cyx_exp_reduce_f32(y, z - CYX_MAGIC_F32);
+  const float zero = CYX_MAGIC_F32 + 126.0f;
+  float z = CYX_FMA_F32(y, 0x1.715476p+0f, zero);
+  float r = cyx_exp_reduce_f32(y, z - zero);
   float p = r * r * cyx_exp_poly_f32(r);
-  float half = cyx_from_bits_f32((cyx_bits_f32(z) - 0x4b400000u + 126u) << 23);
+  float half = cyx_from_bits_f32(cyx_bits_f32(z) << 23);
   float e = CYX_FMA_F32(p, half, CYX_FMA_F32(r, half, half - 0.5f)) * 2.0f;
   return __builtin_copysignf(__builtin_fabsf(x) < 0x1p-25f ? x : e, x);
 }
@@ -344,11 +362,14 @@ static inline CYX_ALWAYS float cyx_log_plus_one_f32(float x) {
 
 /* ---- f64: exponentials ---- */
 
-/* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2. */
+/* (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2; see cyx_exp_poly_f32. */
 static inline CYX_ALWAYS double cyx_exp_poly_f64(double r) {
-  return CYX_POLY10(CYX_FMA_F64, r, 0x1.0000000000005p-1, 0x1.5555555555539p-3, 0x1.555555555229dp-5,
-      0x1.1111111118f8ap-7, 0x1.6c16c17ee2ffcp-10, 0x1.a01a017525ec2p-13, 0x1.a019a757c2e9cp-16,
-      0x1.71de87cd1f87bp-19, 0x1.28a1f89ff0169p-22, 0x1.ae6c2805a47ccp-26);
+  double t = r * r;
+  double even = CYX_POLY5(CYX_FMA_F64, t, 0x1.0000000000005p-1, 0x1.555555555229dp-5, 0x1.6c16c17ee2ffcp-10,
+      0x1.a019a757c2e9cp-16, 0x1.28a1f89ff0169p-22);
+  double odd = CYX_POLY5(CYX_FMA_F64, t, 0x1.5555555555539p-3, 0x1.1111111118f8ap-7, 0x1.a01a017525ec2p-13,
+      0x1.71de87cd1f87bp-19, 0x1.ae6c2805a47ccp-26);
+  return CYX_FMA_F64(r, odd, even);
 }
 
 /* x - n ln(2); the product with the high part is exact. */
@@ -370,23 +391,38 @@ static inline CYX_ALWAYS double cyx_within_f64(double x, double low, double high
 }
 #endif
 
-/* e^(x + low) 2^k for small k; the power of two is applied in halves, so that denormal results round once. */
+#ifdef __AVX512F__
+static inline CYX_ALWAYS double cyx_lesser_f64(double x, double high) {
+  const int64_t bits = (int64_t)cyx_bits_f64(x), bound = (int64_t)cyx_bits_f64(high);
+  return cyx_from_bits_f64((uint64_t)(bits < bound ? bits : bound));
+}
+#else
+static inline CYX_ALWAYS double cyx_lesser_f64(double x, double high) {
+  const uint64_t over = -(uint64_t)(x > high);
+  return cyx_from_bits_f64((cyx_bits_f64(x) & ~over) | (cyx_bits_f64(high) & over));
+}
+#endif
+
+/* e^(x + low) 2^k for small k <= 0; see cyx_exp_scaled_f32. */
 static inline CYX_ALWAYS double cyx_exp_scaled_f64(double x, double low, int64_t k) {
-  double y = cyx_within_f64(x, -800.0, 800.0);
-  double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
-  double r = cyx_exp_reduce_f64(y, z - CYX_MAGIC_F64) + low;
-  double e = 1.0 + CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
-  uint64_t n = cyx_bits_f64(z) - 0x4338000000000000u + 2046u + (uint64_t)k;
-  uint64_t half = n >> 1;
-  return e * cyx_from_bits_f64(half << 52) * cyx_from_bits_f64((n - half) << 52);
+  const double zero = CYX_MAGIC_F64 + (double)(2046 + k);
+  double z = cyx_lesser_f64(CYX_FMA_F64(x, 0x1.71547652b82fep+0, zero), CYX_MAGIC_F64 + 3072.0);
+  double r = cyx_exp_reduce_f64(x, z - zero) + low;
+  double p = CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
+  uint64_t n = cyx_bits_f64(z), half = n >> 1;
+  double scale = cyx_from_bits_f64(half << 52);
+  double e = CYX_FMA_F64(p, scale, scale) * cyx_from_bits_f64((n - half) << 52);
+  return x < -746.0 ? 0.0 : e;
 }
 
 /* e^x for |x| <= 708, where one scaling is enough. */
 static inline CYX_ALWAYS double cyx_exp_mid_f64(double x) {
-  double z = CYX_FMA_F64(x, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
-  double r = cyx_exp_reduce_f64(x, z - CYX_MAGIC_F64);
-  double e = 1.0 + CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
-  return e * cyx_from_bits_f64((cyx_bits_f64(z) - 0x4338000000000000u + 1023u) << 52);
+  const double zero = CYX_MAGIC_F64 + 1023.0;
+  double z = CYX_FMA_F64(x, 0x1.71547652b82fep+0, zero);
+  double r = cyx_exp_reduce_f64(x, z - zero);
+  double p = CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
+  double scale = cyx_from_bits_f64(cyx_bits_f64(z) << 52);
+  return CYX_FMA_F64(p, scale, scale);
 }
 
 static inline CYX_ALWAYS double cyx_exponential_f64(double x) { return cyx_exp_scaled_f64(x, 0.0, 0); }
@@ -394,10 +430,11 @@ static inline CYX_ALWAYS double cyx_exponential_f64(double x) { return cyx_exp_s
 /* 2^n (e^r - 1) + (2^n - 1), with one power of two held back against overflow. */
 static inline CYX_ALWAYS double cyx_exponential_minus_one_f64(double x) {
   double y = cyx_within_f64(x, -40.0, 710.0);
-  double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, CYX_MAGIC_F64);
-  double r = cyx_exp_reduce_f64(y, z - CYX_MAGIC_F64);
+  const double zero = CYX_MAGIC_F64 + 1022.0;
+  double z = CYX_FMA_F64(y, 0x1.71547652b82fep+0, zero);
+  double r = cyx_exp_reduce_f64(y, z - zero);
   double p = r * r * cyx_exp_poly_f64(r);
-  double half = cyx_from_bits_f64((cyx_bits_f64(z) - 0x4338000000000000u + 1022u) << 52);
+  double half = cyx_from_bits_f64(cyx_bits_f64(z) << 52);
   double e = CYX_FMA_F64(p, half, CYX_FMA_F64(r, half, half - 0.5)) * 2.0;
   return __builtin_copysign(__builtin_fabs(x) < 0x1p-54 ? x : e, x);
 }

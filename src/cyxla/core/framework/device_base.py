@@ -18,7 +18,7 @@ _PART = {
     "task": re.compile(r"/task:(\*|\d+)"),
     "device": re.compile(r"/device:(\*|[a-zA-Z][_a-zA-Z0-9]*)(?::(\*|\d+))?"),
     "legacy": re.compile(r"/?(cpu|gpu|CPU|GPU):(\*|\d+)"),
-    "local": re.compile(r"/?([a-zA-Z][_a-zA-Z0-9]*):(\*|\d+)"),
+    "local": re.compile(r"/?((?!job:|replica:|task:|device:)[a-zA-Z][_a-zA-Z0-9]*):(\*|\d+)"),
 }
 
 
@@ -52,11 +52,15 @@ class DeviceName:
         return name
 
     def _with(self, kind: str, found: tuple[str | None, ...]) -> DeviceName:
-        first = None if found[0] == "*" else found[0]
-        if kind in ("job", "replica", "task"):
-            return replace(self, **{kind: int(first) if first and kind != "job" else first})
-        number = None if len(found) < 2 or found[1] in (None, "*") else int(found[1])
-        return replace(self, type=first and (first.upper() if kind == "legacy" else first), id=number)
+        first, number = (None if text == "*" else text for text in (*found, None)[:2])
+        if kind == "job":
+            return replace(self, job=first)
+        if kind == "replica":
+            return replace(self, replica=None if first is None else int(first))
+        if kind == "task":
+            return replace(self, task=None if first is None else int(first))
+        device_type = first.upper() if first is not None and kind == "legacy" else first
+        return replace(self, type=device_type, id=None if number is None else int(number))
 
     def __str__(self) -> str:
         parts = [

@@ -185,7 +185,7 @@ class OpKernel:
     @property
     def requested_device(self) -> str:
         """The device that the node asks for."""
-        return self.props.node_def.device
+        return str(self.props.node_def.device)
 
     def input_range(self, name: str) -> range:
         """Indices of the values of an input."""

@@ -201,8 +201,8 @@ class OpKernelContext:
             if shape != shapes[0]:
                 kernel = self.op_kernel
                 raise ShapeError(
-                    f"Inputs to operation {kernel.name} of type {kernel.type_string} must have the same size and shape. "
-                    f"Input 0: {shapes[0]} != input {i}: {shape}"
+                    f"Inputs to operation {kernel.name} of type {kernel.type_string} must have the same shape: "
+                    f"input 0 is {shapes[0]}, input {i} is {shape}"
                 )
 
     def match_signature(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:

@@ -1,0 +1,196 @@
+"""Where values meet that go from one device, or part of a graph, to another."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event, Lock
+from typing import Any
+
+from cyxla.core.framework.cancellation import CancellationManager
+from cyxla.core.framework.device_base import DeviceName
+from cyxla.errors import AbortedError, CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
+
+Received = Callable[[OpError | None, Any, bool], object]
+"""Called with (error, value, whether it is dead) when a value has come."""
+
+
+@dataclass(frozen=True)
+class ParsedKey:
+    """The parts of a key: see `create_key`."""
+
+    src_device: str
+    src_incarnation: int
+    dst_device: str
+    edge_name: str
+    frame_iter: tuple[int, int]
+
+
+def create_key(
+    src_device: str, src_incarnation: int, dst_device: str, edge_name: str, frame_iter: tuple[int, int] = (0, 0)
+) -> str:
+    """The key of a value: from where to where, along which edge, in which frame and iteration of loops."""
+    frame, iteration = frame_iter
+    return f"{src_device};{src_incarnation:016x};{dst_device};{edge_name};{frame}:{iteration}"
+
+
+def parse_key(key: str) -> ParsedKey:
+    """The parts of a key.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is not of the form that `create_key` gives.
+    """
+    try:
+        source, incarnation, target, edge, place = key.split(";")
+        frame, iteration = place.split(":")
+        for name in (source, target):
+            DeviceName.parse(name)
+        return ParsedKey(source, int(incarnation, 16), target, edge, (int(frame), int(iteration)))
+    except ValueError:  # an InvalidArgumentError is one
+        raise InvalidArgumentError(
+            f"Invalid rendezvous key: '{key}'", hint="source;incarnation;target;edge;frame:iteration"
+        ) from None
+
+
+class Rendezvous:
+    """A table of values by key, first in first out; it never blocks who sends.
+
+    After `start_abort` everything waiting, sent or asked for fails with the error given.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._values: dict[str, deque[tuple[Any, bool]]] = {}
+        self._waiting: dict[str, deque[Received]] = {}
+        self._error: OpError | None = None
+
+    def send(self, key: str, value: Any, is_dead: bool = False) -> None:
+        """Give a value to the first who waits for the key, or keep it.
+
+        Raises
+        ------
+        OpError
+            The rendezvous was aborted.
+        """
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            queue = self._waiting.get(key)
+            if queue is None:
+                self._values.setdefault(key, deque()).append((value, is_dead))
+                return
+            receiver = _take(self._waiting, key, queue)
+        receiver(None, value, is_dead)
+
+    def recv_async(self, key: str, done: Received, cancellation: CancellationManager | None = None) -> None:
+        """Call `done` with the next value of the key: at once if it is there, else in the thread that sends it.
+
+        Parameters
+        ----------
+        key : str
+            See `create_key`.
+        done : callable
+            Called once with (error, value, whether it is dead).
+        cancellation : CancellationManager, optional
+            Ends the wait with `CancelledError`.
+        """
+        self._ask(key, done, cancellation)
+
+    def _ask(self, key: str, done: Received, cancellation: CancellationManager | None) -> Received:
+        """Ask for a value, and give what stands in the queue until it comes."""
+        receiver = done
+        if cancellation is not None:
+            token = cancellation.get_cancellation_token()
+            receiver = _deregistering(done, cancellation, token)
+            cancellation.register_callback(token, lambda: self._cancel(key, receiver))
+        with self._lock:
+            error, queue = self._error, self._values.get(key)
+            found = _take(self._values, key, queue) if error is None and queue else None
+            if error is None and found is None:
+                self._waiting.setdefault(key, deque()).append(receiver)
+        if error is not None or found is not None:
+            receiver(error, *(found or (None, False)))
+        elif cancellation is not None and (cancellation.is_cancelling or cancellation.is_cancelled):
+            self._cancel(key, receiver)  # its callback may have run before there was anything to end
+        return receiver
+
+    def recv(
+        self, key: str, timeout: float | None = None, cancellation: CancellationManager | None = None
+    ) -> tuple[Any, bool]:
+        """Wait for the next value of the key.
+
+        Returns
+        -------
+        value, is_dead
+            What was sent.
+
+        Raises
+        ------
+        OpError
+            The rendezvous was aborted, the wait cancelled, or it took longer than `timeout` seconds.
+        """
+        arrived: list[tuple[OpError | None, Any, bool]] = []
+        event = Event()
+
+        def receive(error: OpError | None, value: Any, is_dead: bool) -> None:
+            arrived.append((error, value, is_dead))
+            event.set()
+
+        receiver = self._ask(key, receive, cancellation)
+        if not event.wait(timeout) and self._forget(key, receiver):
+            receiver(DeadlineExceededError(f"no value came within {timeout} s for {key}"), None, False)
+        event.wait()
+        error, value, is_dead = arrived[0]
+        if error is not None:
+            raise error
+        return value, is_dead
+
+    def start_abort(self, error: OpError | None = None) -> None:
+        """Let all that wait, and all that come, fail; the first error stays."""
+        with self._lock:
+            if self._error is not None:
+                return
+            self._error = error or AbortedError("the rendezvous was aborted")
+            waiting = [receiver for queue in self._waiting.values() for receiver in queue]
+            self._waiting.clear()
+            self._values.clear()
+        for receiver in waiting:
+            receiver(self._error, None, False)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits: neither values nor receivers."""
+        return not self._values and not self._waiting
+
+    def _cancel(self, key: str, receiver: Received) -> None:
+        if self._forget(key, receiver):
+            receiver(CancelledError(f"the wait for {key} was cancelled"), None, False)
+
+    def _forget(self, key: str, receiver: Received) -> bool:
+        with self._lock:
+            queue = self._waiting.get(key, deque())
+            if receiver not in queue:
+                return False
+            queue.remove(receiver)
+            if not queue:
+                del self._waiting[key]
+            return True
+
+
+def _take(table: dict[str, deque[Any]], key: str, queue: deque[Any]) -> Any:
+    """The first of a queue; empty queues leave the table."""
+    first = queue.popleft()
+    if not queue:
+        del table[key]
+    return first
+
+
+def _deregistering(done: Received, cancellation: CancellationManager, token: int) -> Received:
+    def receive(error: OpError | None, value: Any, is_dead: bool) -> None:
+        cancellation.try_deregister_callback(token)
+        done(error, value, is_dead)
+
+    return receive

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_groups import check
 
-from cyxla.xla.cpu import emitters, kernels
+from cyxla.xla.cpu import emitters
 from cyxla.xla.cpu.fusion import MAX_COSTLY, fuse
 from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import HloModule
 
-_ = kernels
 ADD = "f {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b)\n}\n"
 
 

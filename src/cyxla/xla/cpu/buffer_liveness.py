@@ -19,7 +19,6 @@ class BufferLiveness:
 
     Examples
     --------
-    >>> from cyxla.xla.cpu import kernels
     >>> from cyxla.xla.cpu.plan import plan
     >>> from cyxla.xla.hlo import parse_module
     >>> less = "l { p = f32[] parameter(0) q = f32[] parameter(1) ROOT r = pred[] compare(p, q), direction=LT }"

@@ -1,8 +1,12 @@
-"""Who writes the C of what: emitters by opcode, and by kind of group for what is fused."""
+"""Who writes the C of what: emitters by opcode, and by kind of group for what is fused.
+
+An emitter is imported when the first program needs it: together they take longer than most programs take to compile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cyxla.errors import AlreadyExistsError, UnimplementedError
@@ -16,6 +20,16 @@ Steps = Step | list[Step]
 Check = Callable[[Instruction], "str | None"]  # None: yes; else why not
 Emitter = Callable[[Instruction], Steps]
 GroupEmitter = Callable[["Group"], Steps]
+
+#: Modules in this package by the opcodes and the kinds of groups that they register.
+MODULES: dict[str, str] = {
+    "cholesky": "emit_linalg", "convolution": "emit_convolution", "custom-call": "emit_custom_call",
+    "dot": "emit_dot", "fft": "emit_fft", "loop": "emit_loop", "reduce": "emit_reduce",
+    "reduce-window": "emit_reduce", "rng": "emit_rng", "rng-bit-generator": "emit_rng",
+    "rng-get-and-update-state": "emit_rng", "row": "emit_rows", "scatter": "emit_scatter",
+    "select-and-scatter": "emit_select_and_scatter", "sort": "emit_sort", "topk": "emit_topk",
+    "triangular-solve": "emit_linalg", "update": "emit_loop", "window-scatter": "emit_window_scatter",
+}  # fmt: skip
 
 _EMITTERS: dict[str, Emitter] = {}
 _GROUP_EMITTERS: dict[str, GroupEmitter] = {}
@@ -61,13 +75,15 @@ def fusible(*opcodes: str, check: Check | None = None) -> None:
         _CHECKS[opcode] = check
 
 
-def has_emitter(opcode: str) -> bool:
-    """Whether an opcode has a kernel of its own."""
-    return opcode in _EMITTERS
+def _register(name: str) -> None:
+    """Import what registers an opcode or a kind of group, if it was not."""
+    if name in MODULES:
+        import_module(f"cyxla.xla.cpu.{MODULES[name]}")
 
 
 def can_emit(ins: Instruction) -> str | None:
     """Why one instruction cannot be compiled to a kernel; None if it can."""
+    _register(ins.opcode)
     if ins.opcode not in _CHECKS:
         return f"{ins.opcode} has no kernel"
     check = _CHECKS[ins.opcode]
@@ -82,9 +98,11 @@ def emit(group: Group) -> list[Step]:
     UnimplementedError
         Nobody writes kernels for this.
     """
+    _register(group.kind)
     if group.kind in _GROUP_EMITTERS:
         return _as_list(_GROUP_EMITTERS[group.kind](group))
     (ins,) = group.instructions
+    _register(ins.opcode)
     if ins.opcode not in _EMITTERS:
         raise UnimplementedError(f"no kernel for {ins.opcode} in compiled programs", where=repr(ins))
     return _as_list(_EMITTERS[ins.opcode](ins))

@@ -7,11 +7,8 @@ from collections.abc import Iterator, Sequence
 from cyxla import config
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.types import ElementType
-from cyxla.xla.cpu import emit_topk
-from cyxla.xla.cpu import kernels as _kernels  # registers the emitters
 from cyxla.xla.cpu.buffers import Buffers, assign
 from cyxla.xla.cpu.dump import Dump
-from cyxla.xla.cpu.emit_custom_call import without_meaning
 from cyxla.xla.cpu.emit_module import Source, emit_module
 from cyxla.xla.cpu.emitters import can_emit
 from cyxla.xla.cpu.nodes import CONTROL_FLOW, Plan
@@ -62,7 +59,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("sparse_dot", sparse_dot.run),
     ("expand_complex_dot", expand_complex_dot.run),
     ("expand_dot", expand_dot.run),
-    ("expand_topk", expand_topk.above(emit_topk.MOST)),
+    ("expand_topk", expand_topk.unless(lambda ins: can_emit(ins) is None)),
     ("expand_window", expand_window.run),
     ("simplify", simplify.run),
     ("unshare", unshare.run),
@@ -131,6 +128,8 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
                 continue
             reason = "has a dynamic dimension" if ins.shape.is_dynamic else can_emit(ins)
             if ins.opcode == "custom-call":
+                from cyxla.xla.cpu.emit_custom_call import without_meaning  # most programs have none
+
                 reason = reason or without_meaning(ins, options.custom_calls)
             if reason is not None:
                 missing.setdefault(f"{ins.opcode} of {_types(ins)} ({reason})", ins)
@@ -180,6 +179,3 @@ def _check_interface(module: HloModule) -> None:
         ]
         if wrong:
             raise UnimplementedError(f"{wrong[0]} as argument or result of native code", where=repr(ins))
-
-
-_ = _kernels

@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from cyxla.types import ElementType, Literal
-from cyxla.xla.evaluator.vectorise import scalar_function
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.build import Writer
 
@@ -139,6 +138,8 @@ _TABLE: Final[Mapping[str, Callable[[_Expansion, Instruction], _Padded | None]]]
 
 def _starts_neutral(ins: Instruction) -> bool:
     """Whether a reduction starts from what changes nothing, so that it may also stand for what is not there."""
+    from cyxla.xla.evaluator.vectorise import scalar_function  # most programs have no dynamic sizes
+
     initial = ins.operands[1]
     if initial.opcode != "constant":
         return False

@@ -15,6 +15,8 @@ The order is the total order: NaN is greater than infinity, and -0 less than +0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.hlo.attributes import SliceDim
@@ -27,9 +29,9 @@ def run(module: HloModule) -> bool:
     return rewrite_each(module, {"topk": _topk})
 
 
-def above(most: int) -> Pass:
-    """Give the pass that expands only where k is greater than that."""
-    return lambda module: rewrite_each(module, {"topk": lambda ins: _topk(ins) if ins.attrs["k"] > most else None})
+def unless(kept: Callable[[Instruction], bool]) -> Pass:
+    """Give the pass that leaves some alone."""
+    return lambda module: rewrite_each(module, {"topk": lambda ins: None if kept(ins) else _topk(ins)})
 
 
 def _topk(ins: Instruction) -> Instruction:

@@ -221,10 +221,10 @@ def _braces(scanner: _Scanner) -> str:
 
 def _read_message(kind: str, text: str, scanner: _Scanner) -> Any:
     # Few declarations have such a default, and the protobuf runtime takes its time to load.
-    from cyxla.core.framework.proto import attr_value_from_text
+    from cyxla.core.framework.attr_proto import attr_from_text
 
     try:
-        return attr_value_from_text(kind, text).value
+        return attr_from_text(kind, text).value
     except OpError as e:
         raise InvalidArgumentError(f"could not parse the default in the spec {scanner.text!r}: {e.message}") from None
 

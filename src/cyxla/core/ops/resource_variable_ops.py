@@ -11,6 +11,7 @@ op("AssignVariableXlaConcatND", "resource: resource, inputs: N * T ->", "T: type
     "paddings: list(int) = []", stateful=True, shape=None,
 )  # fmt: skip
 op("DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True, shape=None)
+op("DisableCopyOnRead", "resource: resource ->", stateful=True, shape=None)
 op("MutexV2", "-> resource: resource", "container: string = ''", "shared_name: string = ''", stateful=True, shape=None)
 op("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", stateful=True, shape=None)
 op("ReadVariableXlaSplitND", "resource: resource -> outputs: N * T", "T: type", "N: int", "num_splits: list(int)",

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, UnimplementedError
@@ -125,6 +127,8 @@ def _spell(value: Any) -> str:
         return value.name
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return str(np.float32(value))  # the shortest text that gives these 32 bits
     if isinstance(value, str):
         return '"' + value.encode("unicode_escape").decode().replace('"', '\\"') + '"'
     return str(value)

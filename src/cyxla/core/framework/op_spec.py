@@ -17,6 +17,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from cyxla.core.framework.attr_value import KINDS, AttrValue
 from cyxla.core.framework.op_def import DATA_TYPES, ArgDef, AttrDef
 from cyxla.core.framework.tensor_shape import TensorShape
@@ -232,7 +234,7 @@ def _read_message(kind: str, text: str, scanner: _Scanner) -> Any:
 _READERS: Mapping[str, Callable[[_Scanner], Any]] = {
     "string": lambda s: "".join(_unquote(t) for t in _strings(s)),
     "int": _read_int,
-    "float": lambda s: float(s.need(_FLOAT, "a number")),
+    "float": lambda s: float(np.float32(s.need(_FLOAT, "a number"))),  # messages hold 32 bits
     "bool": lambda s: s.need(_BOOL, "true or false") == "true",
     "type": _read_type,
     "shape": _read_shape,

@@ -6,9 +6,10 @@ The names that authors of ops, kernels and gradients need can be imported from h
 from importlib import import_module
 from typing import Any
 
-from cyxla.core.framework.op import op  # at once: loaded later, the module of this name would take its place
+from cyxla.core.framework.gradient import gradient  # these at once: loaded later, the modules would take their place
+from cyxla.core.framework.op import op
 
-__all__ = ["op"]
+__all__ = ["gradient", "op"]
 
 _HOMES = {
     "apply": ("apply_op",),
@@ -17,7 +18,7 @@ _HOMES = {
     "common_shape_fns": ("scalar_shape", "unchanged_shape", "unknown_shape"),
     "device_base": ("DeviceBase", "DeviceName"),
     "function": ("FunctionDef", "FunctionLibraryDefinition"),
-    "gradient": ("gradient", "no_gradient"),
+    "gradient": ("no_gradient",),
     "kernel_def": ("KernelDef", "MemoryType", "Name"),
     "kernel_registry": ("KernelRegistry", "create_op_kernel", "register_kernel_builder"),
     "node_def": ("NodeDef",),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
+from cyxla.core.framework.node_def import arg_types
 from cyxla.core.framework.op_def import check_attr_value
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
@@ -252,16 +253,6 @@ class _Call:
         if known is not None and known.numpy != dtype.numpy:
             raise self._fail(f"input '{arg.name}' takes {dtype}, but the array is {known}", hint="use Cast or astype")
         return sink.constant(to_array(value, dtype, f"input '{arg.name}' of {self.op_def.name}"), dtype.base)
-
-
-def arg_types(arg: ArgDef, attrs: Mapping[str, AttrValue]) -> list[DataType]:
-    """Types of the values of an input or output: one, or one for each member of a list."""
-    if arg.type_list_attr:
-        return list(attrs[arg.type_list_attr].value)
-    dtype = attrs[arg.type_attr].value if arg.type_attr else arg.type
-    if arg.is_ref:
-        dtype = dtype.ref
-    return [dtype] * attrs[arg.number_attr].value if arg.number_attr else [dtype]
 
 
 def _structured(args: Sequence[ArgDef], attrs: Mapping[str, AttrValue], node: Any, outputs: Sequence[Any]) -> Any:

@@ -11,18 +11,10 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cyxla.core.framework.apply import (
-    apply_op,
-    arg_types,
-    data_type_of,
-    natural_type,
-    to_array,
-    to_attr_value,
-    use_sink,
-)
+from cyxla.core.framework.apply import apply_op, data_type_of, natural_type, to_array, to_attr_value, use_sink
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.function import FunctionLibraryDefinition
-from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.framework.node_def import NodeDef, arg_types
 from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
@@ -35,7 +27,7 @@ if TYPE_CHECKING:
     from cyxla.core.framework.op_def import ArgDef, OpDef
     from cyxla.core.framework.op_def_builder import OpRegistrationData
 
-GRAPH_DEF_VERSION = 2310  # producer number written, and the newest whose demands are understood
+GRAPH_DEF_VERSION = 2474  # producer number written, and the newest whose demands are understood
 _COLOCATION = "loc:@"
 
 
@@ -90,7 +82,7 @@ class Node:
     """An op applied to inputs; made by its graph."""
 
     __slots__ = (
-        "__weakref__", "assigned_device", "attrs", "control_inputs", "device", "graph", "id", "input_types", "inputs",
+        "__weakref__", "assigned_device", "attrs", "control_inputs", "debug", "device", "graph", "id", "input_types", "inputs",
         "name", "output_handles", "output_shapes", "output_types", "outputs", "registration",
     )  # fmt: skip
 
@@ -104,6 +96,7 @@ class Node:
         self.attrs = attrs
         self.device = ""
         self.assigned_device = ""
+        self.debug: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # nodes it was made from, and their functions
         self.inputs: list[Tensor] = []
         self.control_inputs: list[Node] = []
         self.input_types = _flat_types(registration.op_def.input_arg, attrs)
@@ -156,7 +149,7 @@ class Node:
         inputs = [t.node.name if t.index == 0 else t.name for t in self.inputs]
         controls = [f"^{node.name}" for node in self.control_inputs]
         device = self.assigned_device or self.device
-        return NodeDef(self.name, self.op, inputs + controls, device, dict(self.attrs))
+        return NodeDef(self.name, self.op, inputs + controls, device, dict(self.attrs), *self.debug)
 
     def input_arg(self, name: str) -> list[Tensor]:
         """The inputs that belong to an argument of the declaration."""
@@ -280,6 +273,7 @@ class Graph:
         attrs = complete_attrs(node_def, registration.op_def)
         node = Node(self, self._next_id, node_def.name, registration, attrs)
         node.device = node_def.device
+        node.debug = (node_def.debug_names, node_def.debug_functions)
         if inputs is None:
             data, controls = self._resolve(node_def)
             inputs, control_inputs = data, controls if control_inputs is None else control_inputs
@@ -319,6 +313,16 @@ class Graph:
         """Take a node out; whoever still uses its outputs must be changed by the caller."""
         if self.nodes.pop(node.name, None) is not node:
             raise NotFoundError(f"node '{node.name}' is not in this graph", node=node.name)
+
+    def shallow_node(self, other: Node) -> Node:
+        """A node of this graph like one of another, whose inputs the caller will set."""
+        node = Node(self, self._next_id, other.name, other.registration, dict(other.attrs))
+        node.device, node.assigned_device, node.debug = other.device, other.assigned_device, other.debug
+        node.output_shapes, node.output_handles = list(other.output_shapes), list(other.output_handles)
+        self.nodes[node.name] = node
+        self._names.setdefault(node.name.lower(), 1)
+        self._next_id += 1
+        return node
 
     # names ------------------------------------------------------------------------------------------------------
     def unique_name(self, name: str) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework import proto
+from cyxla.core.framework.node_def import strip_defaults
 from cyxla.core.graph.function_proto import library_to_proto
 
 if TYPE_CHECKING:
-    from cyxla.core.framework.node_def import NodeDef
-    from cyxla.core.framework.op_def import OpDef
     from cyxla.core.graph.graph import Graph
 
 
@@ -22,15 +21,8 @@ def to_graph_def(graph: Graph, *, strip_defaults: bool = False) -> Any:
     for node in graph.nodes.values():
         node_def = node.node_def
         if strip_defaults:
-            strip_default_attrs(node_def, node.op_def)
+            strip_defaults(node_def, node.op_def)
         message.node.append(node_def.to_proto())
     if len(graph.library):
         message.library.CopyFrom(library_to_proto(graph.library))
     return message
-
-
-def strip_default_attrs(node_def: NodeDef, op_def: OpDef) -> None:
-    """Take out the attributes that say no more than the declaration."""
-    for attr in op_def.attr:
-        if attr.default is not None and node_def.attr.get(attr.name) == attr.default:
-            del node_def.attr[attr.name]

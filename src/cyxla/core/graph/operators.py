@@ -11,6 +11,7 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError
 
+
 class Operators:
     """What a tensor can be written with: ``-x``, ``x @ y``, ``x[1:, None]``, ``x < 3`` and so on.
 
@@ -120,7 +121,9 @@ def _strided_slice(x: Any, keys: tuple[Any, ...]) -> Any:
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
-    masks: dict[str, Any] = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0)
+    masks: dict[str, Any] = dict.fromkeys(
+        ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
+    )
     for i, key in enumerate(keys):
         row: tuple[Any, Any, Any] = (0, 0, 1)
         if key is Ellipsis:

@@ -92,3 +92,13 @@ def complete_attrs(node_def: NodeDef, op_def: OpDef) -> dict[str, AttrValue]:
     add_defaults_to_node_def(node_def, op_def)
     validate_node_def(node_def, op_def)
     return node_def.attr
+
+
+def drop_undeclared(node_def: NodeDef, op_def: OpDef) -> None:
+    """Take away attributes that neither the declaration knows nor an underscore marks as remarks.
+
+    Newer writers know more attributes than we do; import puts up with them.
+    """
+    declared = {attr.name for attr in op_def.attr}
+    for name in [n for n in node_def.attr if n not in declared and not n.startswith("_")]:
+        del node_def.attr[name]

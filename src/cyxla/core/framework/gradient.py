@@ -1,0 +1,135 @@
+"""Gradient functions: who differentiates which op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, TypeVar
+
+from cyxla.errors import AlreadyExistsError, NotFoundError
+
+GradientFn = Callable[..., Any]
+F = TypeVar("F", bound=GradientFn)
+_CATALOGUE = "cyxla.core.catalogue"  # stands above this package, hence a name and no import
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """How an op is differentiated.
+
+    Parameters
+    ----------
+    fn : function or None
+        Takes the node and one gradient per output; gives one per input. None: nothing flows back through the op.
+    none_grads : bool
+        Whether an output that nothing flows back to comes as None instead of zeros.
+    """
+
+    fn: GradientFn | None
+    none_grads: bool = False
+
+
+class GradientRegistry:
+    """Gradient functions by op.
+
+    Parameters
+    ----------
+    catalogue : function, optional
+        Called before the first look-up, to register what belongs in from the start.
+    """
+
+    def __init__(self, catalogue: Callable[[], None] | None = None) -> None:
+        self._catalogue = catalogue
+        self._gradients: dict[str, Gradient] = {}
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def global_() -> GradientRegistry:
+        """The registry of the process; the catalogue enters it with the first look-up."""
+        return GradientRegistry(lambda: import_module(_CATALOGUE).load_gradients())
+
+    def register(self, op_name: str, gradient: Gradient) -> None:
+        """Say how an op is differentiated.
+
+        Raises
+        ------
+        AlreadyExistsError
+            It was said before.
+        """
+        if op_name in self._gradients:
+            raise AlreadyExistsError(f"op {op_name} has a gradient already", op=op_name)
+        self._gradients[op_name] = gradient
+
+    def _load(self) -> None:
+        catalogue, self._catalogue = self._catalogue, None
+        if catalogue is not None:
+            catalogue()
+
+    def find(self, op_name: str) -> Gradient | None:
+        """How an op is differentiated, or None where nobody has said."""
+        self._load()
+        return self._gradients.get(op_name)
+
+    def look_up(self, op_name: str) -> Gradient:
+        """How an op is differentiated.
+
+        Raises
+        ------
+        NotFoundError
+            Nobody has said.
+        """
+        found = self.find(op_name)
+        if found is None:
+            raise NotFoundError(
+                f"no gradient is registered for op {op_name}",
+                op=op_name,
+                hint=f'register one with @gradient("{op_name}"), or no_gradient("{op_name}") if nothing flows through it',
+            )
+        return found
+
+    def ops(self) -> list[str]:
+        """All ops that were spoken of, sorted."""
+        self._load()
+        return sorted(self._gradients)
+
+
+def gradient(*op_names: str, none_grads: bool = False, registry: GradientRegistry | None = None) -> Callable[[F], F]:
+    """Register a gradient function.
+
+    The function takes the node and one gradient for each output, and gives one tensor or None for each input: alone
+    where there is one input, else a tuple or list in the inputs' order. It computes with `apply_op` and the operators
+    of tensors.
+
+    Parameters
+    ----------
+    *op_names : str
+        Ops that it serves.
+    none_grads : bool
+        Whether it takes None for outputs that nothing flows back to; otherwise they come as zeros.
+    registry : GradientRegistry, optional
+        Where to; the process's own by default.
+
+    Examples
+    --------
+    >>> fresh = GradientRegistry()
+    >>> @gradient("Twice", registry=fresh)
+    ... def _(op, dy):
+    ...     return dy + dy
+    >>> fresh.ops()
+    ['Twice']
+    """
+
+    def register(fn: F) -> F:
+        for name in op_names:
+            (registry or GradientRegistry.global_()).register(name, Gradient(fn, none_grads))
+        return fn
+
+    return register
+
+
+def no_gradient(*op_names: str, registry: GradientRegistry | None = None) -> None:
+    """Say that nothing flows back through ops: their results are no smooth functions of their inputs."""
+    for name in op_names:
+        (registry or GradientRegistry.global_()).register(name, Gradient(None))

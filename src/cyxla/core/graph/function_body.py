@@ -1,0 +1,309 @@
+"""Functions become graphs, and graphs functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from cyxla.core.framework.attr_value import PLACEHOLDER, AttrValue, NameAttrList
+from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
+from cyxla.core.framework.node_def import NodeDef, add_defaults_to_node_def, arg_types
+from cyxla.core.framework.op_def import ArgDef, OpDef
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.algorithm import post_order
+from cyxla.core.graph.graph import Graph
+from cyxla.core.graph.graph_constructor import import_nodes
+from cyxla.errors import InvalidArgumentError, OpError
+
+if TYPE_CHECKING:
+    from cyxla.core.graph.graph import Node, Tensor
+
+_NOT_A_NAME = re.compile(r"[^a-z0-9_]")
+
+
+@dataclass
+class FunctionBody:
+    """A function with its attributes settled, as a graph.
+
+    Parameters
+    ----------
+    function : FunctionDef
+        Where it comes from.
+    graph : Graph
+        The nodes, `args` and `rets` among them; its library is that of the caller.
+    args, rets : list of Node
+        The ``_Arg`` and ``_Retval`` nodes by index, lists laid out flat.
+    control_rets : list of Node
+        Nodes that must have run before the function is done.
+    """
+
+    function: FunctionDef
+    graph: Graph
+    args: list[Node]
+    rets: list[Node]
+    control_rets: list[Node]
+
+    @property
+    def arg_types(self) -> list[DataType]:
+        """Types of the arguments."""
+        return [node.output_types[0] for node in self.args]
+
+    @property
+    def ret_types(self) -> list[DataType]:
+        """Types of the results."""
+        return [node.input_types[0] for node in self.rets]
+
+    @property
+    def results(self) -> list[Tensor]:
+        """The tensors that are returned."""
+        return [node.inputs[0] for node in self.rets]
+
+
+# FunctionDef -> graph ----------------------------------------------------------------------------------------------
+def instantiate(
+    function: FunctionDef, attrs: Mapping[str, AttrValue], library: FunctionLibraryDefinition
+) -> FunctionBody:
+    """Settle a function's attributes and lay its body out as a graph.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An attribute is missing, or the body breaks a rule.
+    NotFoundError
+        The body applies an op that is neither declared nor in the library.
+    """
+    try:
+        return _Instantiation(function, attrs, library).run()
+    except OpError as error:
+        error.where = error.where or f"the body of function '{function.name}'"
+        raise
+
+
+class _Instantiation:
+    def __init__(
+        self, function: FunctionDef, attrs: Mapping[str, AttrValue], library: FunctionLibraryDefinition
+    ) -> None:
+        self.function = function
+        self.library = library
+        self.attrs = self._settled(attrs)
+        self.names: dict[str, list[str]] = {}  # what "argument" and "node:output" stand for
+        self.node_defs: list[NodeDef] = []
+        self.args: list[str] = []
+        self.rets: list[str] = []
+
+    def _settled(self, given: Mapping[str, AttrValue]) -> dict[str, AttrValue]:
+        attrs = dict(given)
+        for attr in self.function.signature.attr:
+            if attr.name not in attrs:
+                if attr.default is None:
+                    raise InvalidArgumentError(f"function '{self.function.name}' needs the attribute '{attr.name}'")
+                attrs[attr.name] = attr.default
+        return attrs
+
+    def run(self) -> FunctionBody:
+        taken = {node.name for node in self.function.node_def}
+        for number, arg in enumerate(self.function.signature.input_arg):
+            self._add_arg(number, arg, taken)
+        body = [self._body_node(node) for node in self.function.node_def]
+        for node in body:
+            node.input = [self._source(text) for text in node.input]
+        self.node_defs += body
+        for arg in self.function.signature.output_arg:
+            self._add_rets(arg, taken)
+        graph = Graph(self.library.default_registry)
+        graph.library = self.library
+        import_nodes(graph, self.node_defs)
+        controls = [self._control(graph, name) for name in self.function.control_ret.values()]
+        return FunctionBody(
+            self.function, graph, [graph.nodes[n] for n in self.args], [graph.nodes[n] for n in self.rets], controls
+        )
+
+    def _control(self, graph: Graph, name: str) -> Node:
+        if name not in graph.nodes:
+            raise InvalidArgumentError(f"control output '{name}' names no node of the body")
+        return graph.nodes[name]
+
+    def _add_arg(self, number: int, arg: ArgDef, taken: set[str]) -> None:
+        types = arg_types(arg, self.attrs)
+        extra = self.function.arg_attr.get(number, {})
+        nodes = []
+        for i, dtype in enumerate(types):
+            name = _free(f"{arg.name}_{i}" if arg.is_list else arg.name, taken)
+            attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", len(self.args))}
+            attrs |= {key: value for key, value in extra.items() if key.startswith("_")}
+            self.node_defs.append(NodeDef(name, "_Arg", [], attr=attrs))
+            self.args.append(name)
+            nodes.append(name)
+        self.names[arg.name] = nodes
+
+    def _add_rets(self, arg: ArgDef, taken: set[str]) -> None:
+        types = arg_types(arg, self.attrs)
+        text = self.function.ret.get(arg.name)
+        if text is None:
+            raise InvalidArgumentError(f"output '{arg.name}' comes from nowhere: it is missing among the returns")
+        sources = self._sources(text)
+        if len(sources) != len(types):
+            raise InvalidArgumentError(f"output '{arg.name}' is {len(types)} tensors, '{text}' is {len(sources)}")
+        for i, (dtype, source) in enumerate(zip(types, sources, strict=True)):
+            name = _free(f"{arg.name}_{i}_RetVal" if arg.is_list else f"{arg.name}_RetVal", taken)
+            attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", len(self.rets))}
+            self.node_defs.append(NodeDef(name, "_Retval", [source], attr=attrs))
+            self.rets.append(name)
+
+    def _body_node(self, template: NodeDef) -> NodeDef:
+        attrs = {name: self._substituted(value) for name, value in template.attr.items()}
+        node = replace(template, attr=attrs, input=list(template.input))
+        try:
+            op_def = self.library.look_up(node.op).op_def
+            add_defaults_to_node_def(node, op_def)
+            flat = 0
+            for arg in op_def.output_arg:
+                count = len(arg_types(arg, node.attr))
+                self.names[f"{node.name}:{arg.name}"] = [
+                    node.name if k == 0 else f"{node.name}:{k}" for k in range(flat, flat + count)
+                ]
+                flat += count
+        except OpError as error:
+            error.node, error.op = node.name, node.op
+            raise
+        return node
+
+    def _substituted(self, value: AttrValue) -> AttrValue:
+        """A value in which names of the function's attributes are replaced by what they stand for."""
+        if value.kind == PLACEHOLDER:
+            if value.value not in self.attrs:
+                raise InvalidArgumentError(f"the body asks for the attribute '{value.value}', which nobody gave")
+            return self.attrs[value.value]
+        if value.kind == "func":
+            return AttrValue("func", self._substituted_function(value.value))
+        if value.kind == "list(func)":
+            return AttrValue("list(func)", tuple(map(self._substituted_function, value.value)))
+        return value
+
+    def _substituted_function(self, function: NameAttrList) -> NameAttrList:
+        return NameAttrList(function.name, {k: self._substituted(v) for k, v in function.attrs.items()})
+
+    def _source(self, text: str) -> str:
+        if text.startswith("^"):
+            return text if text[1:] not in self.names else f"^{self.names[text[1:]][0]}"
+        sources = self._sources(text)
+        if len(sources) != 1:
+            raise InvalidArgumentError(f"'{text}' is a list of {len(sources)} tensors, where one is wanted")
+        return sources[0]
+
+    def _sources(self, text: str) -> list[str]:
+        """Inputs of a GraphDef that an input of a function's body stands for."""
+        found = self.names.get(text)
+        if found is not None:
+            return found
+        head, _, index = text.rpartition(":")
+        found = self.names.get(head)
+        if found is None or not index.isdigit() or int(index) >= len(found):
+            raise InvalidArgumentError(
+                f"'{text}' names no argument and no output of a node", hint="write 'argument' or 'node:output:index'"
+            )
+        return [found[int(index)]]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    candidate, number = name, 0
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    taken.add(candidate)
+    return candidate
+
+
+# graph -> FunctionDef ----------------------------------------------------------------------------------------------
+def graph_to_function(
+    name: str,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    *,
+    control_outputs: Iterable[Node] = (),
+    output_names: Sequence[str] | None = None,
+    attr: Mapping[str, AttrValue] | None = None,
+) -> FunctionDef:
+    """A function of what outputs need, given inputs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function.
+    inputs : sequence of Tensor
+        Become the arguments, named after their nodes; typically outputs of ``_Arg`` or ``Placeholder`` nodes.
+    outputs : sequence of Tensor
+        Become the results.
+    control_outputs : iterable of Node
+        Nodes that run although no output needs them.
+    output_names : sequence of str, optional
+        Names of the results; after their nodes by default.
+    attr : mapping, optional
+        Remarks about the function.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An input is given twice.
+    """
+    controls = list(control_outputs)
+    cut = {tensor.node for tensor in inputs}
+    nodes = [n for n in post_order([*(t.node for t in outputs), *controls]) if n not in cut]
+    taken: set[str] = {node.name for node in nodes}
+    sources: dict[tuple[Node, int], str] = {}
+    args = []
+    for tensor in inputs:
+        if (tensor.node, tensor.index) in sources:
+            raise InvalidArgumentError(f"'{tensor.name}' is an input of function '{name}' twice")
+        arg = _free(_argument_name(tensor.node.name), taken)
+        sources[tensor.node, tensor.index] = arg
+        args.append(ArgDef(arg, tensor.dtype))
+    for node in nodes:
+        for key, text in _body_names(node).items():
+            sources[node, key] = text
+    signature_names = {arg.name for arg in args}
+    wanted = output_names or [_argument_name(t.node.name) for t in outputs]
+    rets = [_free(text, signature_names) for text in wanted]
+    signature = OpDef(
+        name,
+        tuple(args),
+        tuple(ArgDef(ret, t.dtype) for ret, t in zip(rets, outputs, strict=True)),
+        is_stateful=any(node.is_stateful for node in nodes),
+        control_output=tuple(node.name for node in controls),
+    )
+    body = [_body_def(node, sources, cut) for node in nodes]
+    ret = {key: _lookup(sources, t) for key, t in zip(rets, outputs, strict=True)}
+    return FunctionDef(signature, body, ret, {node.name: node.name for node in controls}, dict(attr or {}))
+
+
+def _argument_name(node_name: str) -> str:
+    text = _NOT_A_NAME.sub("_", node_name.lower())
+    return text if text[:1].isalpha() else f"arg_{text.lstrip('_')}"
+
+
+def _body_names(node: Node) -> dict[int, str]:
+    """How a function's body writes each output of a node."""
+    names = {}
+    flat = 0
+    for arg in node.op_def.output_arg:
+        for i in range(len(arg_types(arg, node.attrs))):
+            names[flat] = f"{node.name}:{arg.name}:{i}"
+            flat += 1
+    return names
+
+
+def _lookup(sources: Mapping[tuple[Node, int], str], tensor: Tensor) -> str:
+    try:
+        return sources[tensor.node, tensor.index]
+    except KeyError:
+        raise InvalidArgumentError(
+            f"'{tensor.name}' is needed, but another output of its node is an input", node=tensor.node.name
+        ) from None
+
+
+def _body_def(node: Node, sources: Mapping[tuple[Node, int], str], cut: set[Node]) -> NodeDef:
+    node_def = node.node_def
+    controls: list[Any] = [f"^{c.name}" for c in node.control_inputs if c not in cut]
+    return replace(node_def, input=[_lookup(sources, t) for t in node.inputs] + controls)

@@ -1,0 +1,257 @@
+"""GraphDefs become graphs: every rule of TensorFlow's import, with its codes."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cyxla.core.framework import proto
+from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.framework.op_def import check_op_deprecation
+from cyxla.core.graph.function_proto import library_from_proto
+from cyxla.core.graph.graph import GRAPH_DEF_VERSION, Graph, Versions
+from cyxla.core.graph.validate import check_node_name, drop_undeclared
+from cyxla.errors import InvalidArgumentError, NotFoundError, OpError
+
+if TYPE_CHECKING:
+    from cyxla.core.graph.graph import Node, Tensor
+
+_TEXT = re.compile(rb"\A\s*(#|\w+\s*[{:<])")
+_LOOPS = ("NextIteration", "RefNextIteration")
+_MERGES = ("Merge", "RefMerge")
+_CONTROL = -1  # output number of a control edge
+
+
+def load_graph(source: str | bytes | os.PathLike[str]) -> Graph:
+    """Read a graph.
+
+    Parameters
+    ----------
+    source : path or bytes
+        A GraphDef, binary or text; or the folder of a SavedModel, whose serving graph is read without its variables'
+        values: `load_saved_model` restores those too.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such file; or an op that is not declared.
+    InvalidArgumentError
+        The file is no GraphDef, or the graph breaks a rule.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return import_graph_def(bytes(source))
+    path = Path(source)
+    if path.is_dir():
+        from cyxla.core.graph.saved_model import read_meta_graph
+
+        return import_graph_def(read_meta_graph(path).graph_def)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise NotFoundError(
+            f"cannot read the graph '{path}': {error.strerror}", hint="give the path of a file"
+        ) from error
+    return import_graph_def(data)
+
+
+def parse_graph_def(source: bytes | str) -> Any:
+    """A GraphDef message from its binary or text form."""
+    if isinstance(source, str) or _TEXT.match(source):
+        return proto.parse_text("GraphDef", source if isinstance(source, str) else source.decode("utf-8", "replace"))
+    return proto.parse_binary("GraphDef", source)
+
+
+def import_graph_def(source: Any, *, graph: Graph | None = None) -> Graph:
+    """Build a graph from a GraphDef.
+
+    Parameters
+    ----------
+    source : bytes, str or GraphDef message
+        Binary, text, or parsed.
+    graph : Graph, optional
+        Where the nodes go; a new graph by default.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Duplicate or bad names, missing inputs, control inputs before data inputs, cycles outside of loops, attributes
+        that break the declaration, or a version that cannot be read.
+    NotFoundError
+        An op that is neither declared nor a function of the graph.
+    UnimplementedError
+        An op that graphs of this version may no longer have.
+    """
+    message = parse_graph_def(source) if isinstance(source, (bytes, str)) else source
+    graph = Graph() if graph is None else graph
+    graph.versions = _versions(message)
+    graph.library.update(library_from_proto(message.library, graph.library.default_registry))
+    import_nodes(graph, [NodeDef.from_proto(node) for node in message.node])
+    return graph
+
+
+def _versions(message: Any) -> Versions:
+    """The versions of a graph, if this reader may read it."""
+    said = message.versions
+    producer = said.producer if message.HasField("versions") else message.version
+    if said.min_consumer > GRAPH_DEF_VERSION:
+        raise InvalidArgumentError(
+            f"the graph (version {producer}) asks for readers of version {said.min_consumer} or newer; this is one of "
+            f"version {GRAPH_DEF_VERSION}"
+        )
+    if GRAPH_DEF_VERSION in said.bad_consumers:
+        raise InvalidArgumentError(f"the graph forbids readers of version {GRAPH_DEF_VERSION}")
+    if producer < 0:
+        raise InvalidArgumentError(f"the graph's version {producer} is negative")
+    return Versions(producer, said.min_consumer, tuple(said.bad_consumers))
+
+
+def import_nodes(graph: Graph, node_defs: Sequence[NodeDef]) -> None:
+    """Add nodes to a graph, in whatever order they come."""
+    _Importer(graph, node_defs).run()
+
+
+class _Importer:
+    """Adds nodes so that inputs come before their users; the edges that close loops come last."""
+
+    def __init__(self, graph: Graph, node_defs: Sequence[NodeDef]) -> None:
+        self.graph = graph
+        self.node_defs = node_defs
+        self.index = self._index()
+        self.edges = [self._edges(node_def) for node_def in node_defs]
+        self.late: list[tuple[Node, int, int, int]] = []
+
+    def run(self) -> None:
+        for i in self._order():
+            self._add(i)
+        for node, position, source, output in self.late:
+            tensor = self._tensor(self.node_defs[source].name, output, node.name)
+            self.graph.set_input(node, position, tensor)
+        self._check_colocation()
+
+    def _index(self) -> dict[str, int]:
+        index: dict[str, int] = {}
+        for i, node_def in enumerate(self.node_defs):
+            check_node_name(node_def.name)
+            if node_def.name in index or node_def.name in self.graph.nodes:
+                raise InvalidArgumentError(f"two nodes are named '{node_def.name}'", node=node_def.name, op=node_def.op)
+            index[node_def.name] = i
+        return index
+
+    def _edges(self, node_def: NodeDef) -> list[tuple[int, int]]:
+        """Sources of a node's inputs as (number of the node def, output)."""
+        edges: list[tuple[int, int]] = []
+        for text in node_def.input:
+            name, output = split_input(text, node_def)
+            if output != _CONTROL and edges and edges[-1][1] == _CONTROL:
+                raise InvalidArgumentError(
+                    f"node '{node_def.name}': data input '{text}' comes after control input '{node_def.input[0]}'",
+                    node=node_def.name,
+                    op=node_def.op,
+                    hint="control inputs come last",
+                )
+            source = self.index.get(name)
+            if source is None:
+                if name not in self.graph.nodes:
+                    raise InvalidArgumentError(
+                        f"node '{node_def.name}': its input '{text}' names no node", node=node_def.name, op=node_def.op
+                    )
+                source = ~self.graph.nodes[name].id
+            edges.append((source, output))
+        return edges
+
+    def _is_back_edge(self, source: int, user: int) -> bool:
+        return self.node_defs[user].op in _MERGES and source >= 0 and self.node_defs[source].op in _LOOPS
+
+    def _order(self) -> Iterable[int]:
+        """Numbers of the node defs, inputs first, else as they stand."""
+        waits = [0] * len(self.edges)
+        users: dict[int, list[int]] = {}
+        in_order = True
+        for user, edges in enumerate(self.edges):
+            for source, _ in edges:
+                if source < 0 or self._is_back_edge(source, user):
+                    continue
+                waits[user] += 1
+                users.setdefault(source, []).append(user)
+                in_order &= source < user
+        return range(len(self.edges)) if in_order else self._sorted(waits, users)
+
+    def _sorted(self, waits: list[int], users: dict[int, list[int]]) -> list[int]:
+        ready = [i for i, count in enumerate(waits) if not count]
+        order: list[int] = []
+        while ready:
+            i = heapq.heappop(ready)
+            order.append(i)
+            for user in users.get(i, ()):
+                waits[user] -= 1
+                if not waits[user]:
+                    heapq.heappush(ready, user)
+        if len(order) < len(waits):
+            stuck = [self.node_defs[i].name for i, count in enumerate(waits) if count]
+            raise InvalidArgumentError(
+                f"{len(stuck)} nodes cannot be ordered: the graph has a cycle that passes no loop, among "
+                f"{', '.join(repr(name) for name in stuck[:4])}",
+                node=stuck[0],
+            )
+        return order
+
+    def _add(self, i: int) -> None:
+        node_def = self.node_defs[i]
+        try:
+            registration = self.graph.look_up(node_def.op)
+            check_op_deprecation(registration.op_def, self.graph.versions.producer)
+            drop_undeclared(node_def, registration.op_def)
+            inputs: list[Tensor | None] = []
+            controls: list[Node] = []
+            late: list[tuple[int, int, int]] = []
+            for (source, output), text in zip(self.edges[i], node_def.input, strict=True):
+                if output == _CONTROL:
+                    controls.append(self.graph.nodes[text[1:]])
+                elif self._is_back_edge(source, i):
+                    late.append((len(inputs), source, output))
+                    inputs.append(None)
+                else:
+                    inputs.append(self._tensor(split_input(text, node_def)[0], output, node_def.name))
+            node = self.graph.add_node(node_def, inputs, controls, registration=registration)
+        except OpError as error:
+            error.node, error.op = error.node or node_def.name, error.op or node_def.op
+            error.where = error.where or f"node '{node_def.name}' ({node_def.op})"
+            raise
+        self.late += [(node, *edge) for edge in late]
+
+    def _tensor(self, name: str, output: int, user: str) -> Tensor:
+        outputs = self.graph.nodes[name].outputs
+        if output >= len(outputs):
+            raise InvalidArgumentError(
+                f"node '{user}' takes output {output} of '{name}', which has {len(outputs)} outputs", node=user
+            )
+        return outputs[output]
+
+    def _check_colocation(self) -> None:
+        for node_def in self.node_defs:
+            if "_class" not in node_def.attr:
+                continue
+            node = self.graph.nodes[node_def.name]
+            for other in node.colocation:
+                if other not in self.graph.nodes:
+                    raise InvalidArgumentError(
+                        f"node '{node.name}' must stand with the unknown node '{other}'", node=node.name, op=node.op
+                    )
+
+
+def split_input(text: str, node_def: NodeDef) -> tuple[str, int]:
+    """Name and output of an input of a node in a GraphDef: ``"a"``, ``"a:1"``, ``"^a"`` (output -1)."""
+    if text.startswith("^"):
+        return text[1:], _CONTROL
+    name, colon, number = text.rpartition(":")
+    if not colon:
+        return text, 0
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise InvalidArgumentError(
+            f"node '{node_def.name}': '{text}' names no output of a node", node=node_def.name, op=node_def.op
+        )
+    return name, int(number)

@@ -1,0 +1,83 @@
+"""Convolutions of arrays with channels last, and their gradients: one product for each place in the window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.kernels.limits import wide_type
+from cyxla.core.kernels.windows import Windows
+
+Array = np.ndarray[Any, Any]
+
+
+def convolve(x: Array, kernel: Array, windows: Windows, groups: int = 1) -> Array:
+    """Slide a kernel over x.
+
+    Parameters
+    ----------
+    x : [batch, *sizes, channels]
+    kernel : [*window, channels / groups, results]
+    windows : Windows
+        Where the kernel is laid.
+    groups : int
+        Channels and results fall into as many groups, which see nothing of each other.
+
+    Returns
+    -------
+    [batch, *out, results], of x's type.
+    """
+    wide = wide_type(x.dtype)
+    padded = windows.padded(x).astype(wide, copy=False)
+    result = np.zeros((x.shape[0], *windows.out, groups, kernel.shape[-1] // groups), wide)
+    for tap, at in windows.taps():
+        result += _product(_grouped(padded[at], groups), _by_group(kernel[tap].astype(wide, copy=False), groups))
+    return result.reshape(*result.shape[:-2], -1).astype(x.dtype, copy=False)
+
+
+def gradient_of_input(grad: Array, kernel: Array, windows: Windows, channels: int, groups: int = 1) -> Array:
+    """What each element of x, [batch, *sizes, channels], adds to the loss, from [batch, *out, results]."""
+    wide = wide_type(grad.dtype)
+    parts = _grouped(grad.astype(wide, copy=False), groups)
+    result = np.zeros((grad.shape[0], *windows.padded_sizes, groups, channels // groups), wide)
+    for tap, at in windows.taps():
+        turned = _by_group(kernel[tap].astype(wide, copy=False), groups).transpose(0, 2, 1)
+        result[at] += _product(parts, turned)
+    return windows.cropped(result.reshape(*result.shape[:-2], channels)).astype(grad.dtype, copy=False)
+
+
+def gradient_of_kernel(x: Array, grad: Array, windows: Windows, groups: int = 1) -> Array:
+    """What each element of the kernel, [*window, channels / groups, results], adds to the loss."""
+    wide = wide_type(x.dtype)
+    padded = windows.padded(x).astype(wide, copy=False)
+    parts = _grouped(grad.astype(wide, copy=False), groups)
+    results, inputs = grad.shape[-1], x.shape[-1] // groups
+    kernel = np.zeros((*windows.kernel, inputs, results), wide)
+    for tap, at in windows.taps():
+        seen = _grouped(padded[at], groups)
+        found = [_flat(seen[..., g, :]).T @ _flat(parts[..., g, :]) for g in range(groups)]
+        kernel[tap] = np.concatenate(found, axis=1)
+    return kernel.astype(x.dtype, copy=False)
+
+
+def _grouped(x: Array, groups: int) -> Array:
+    return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
+
+
+def _by_group(kernel: Array, groups: int) -> Array:
+    """[channels, results] as [groups, channels, results / groups]."""
+    return kernel.reshape(kernel.shape[0], groups, -1).transpose(1, 0, 2)
+
+
+def _flat(x: Array) -> Array:
+    return x.reshape(-1, x.shape[-1])
+
+
+def _product(x: Array, kernels: Array) -> Array:
+    """[..., groups, channels] by [groups, channels, results]."""
+    if len(kernels) == 1:
+        return (_flat(x) @ kernels[0]).reshape(*x.shape[:-1], kernels.shape[-1])
+    if kernels.shape[1] == 1:  # depthwise: a product of elements
+        return np.asarray(x * kernels[:, 0])
+    return np.einsum("...gi,gio->...go", x, kernels)

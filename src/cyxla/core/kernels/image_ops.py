@@ -1,0 +1,331 @@
+"""Images: colours, sizes, patches, and the choice among overlapping boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import FLOATING, REAL, as_data_type
+from cyxla.core.kernels.image_boxes import Choice, choose
+from cyxla.core.kernels.image_resize import checked_size, grids
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+_NARROW = (as_data_type("half"), as_data_type("float"))
+_RESIZED = tuple(t for t in REAL if t.text not in ("uint32", "uint64"))
+
+
+def _wide(images: Array) -> Array:
+    """Computed on as f32; f64 stays."""
+    return images if images.dtype == np.float64 else images.astype(np.float32)
+
+
+# --------------------------------------------------------------------------------------------------------- colours
+
+
+def _check_colours(images: Array, scalar: Array, name: str) -> None:
+    if images.ndim < 3:
+        raise ShapeError(f"images must have rank 3 or more: height, width, channels; the shape is {list(images.shape)}")
+    if scalar.ndim:
+        raise ShapeError(f"{name} must be a scalar; its shape is {list(scalar.shape)}")
+
+
+def _check_rgb(images: Array) -> None:
+    if images.shape[-1] != 3:
+        raise InvalidArgumentError(f"images must have 3 channels, red, green and blue; these have {images.shape[-1]}")
+
+
+@array_kernel("AdjustContrastv2", types={"T": _NARROW})
+def _adjust_contrast(images: Array, contrast_factor: Array) -> Array:
+    _check_colours(images, contrast_factor, "contrast_factor")
+    wide = images.astype(np.float32)
+    if not wide.size:
+        return images
+    mean = wide.mean(axis=(-3, -2), keepdims=True, dtype=np.float64).astype(np.float32)
+    return ((wide - mean) * contrast_factor + mean).astype(images.dtype)
+
+
+def _hsv(images: Array) -> tuple[Array, Array, Array]:
+    """Hue, saturation and value in [0, 1]; the hue of a grey is 0."""
+    red, green, blue = (images[..., k] for k in range(3))
+    value = images.max(axis=-1)
+    spread = value - images.min(axis=-1)
+    sixth = images.dtype.type(1 / 6)
+    with np.errstate(all="ignore"):
+        saturation = np.where(value > 0, spread / value, 0)
+        norm = sixth / spread
+        hue = np.where(
+            red == value,
+            norm * (green - blue),
+            np.where(green == value, norm * (blue - red) + 2 * sixth, norm * (red - green) + 4 * sixth),
+        )
+    hue = np.where(spread > 0, hue, 0)
+    return np.where(hue < 0, hue + 1, hue), saturation, value
+
+
+def _rgb(hue: Array, saturation: Array, value: Array) -> Array:
+    """Red, green and blue; the hue may run over its range, where it is not wrapped."""
+    six = hue * 6
+    parts = (np.abs(six - 3) - 1, 2 - np.abs(six - 2), 2 - np.abs(six - 4))
+    return np.stack([(1 - saturation + saturation * np.clip(part, 0, 1)) * value for part in parts], axis=-1)
+
+
+def _check_channels(images: Array) -> None:
+    if not images.ndim:
+        raise ShapeError("images must have channels as their last dimension; this is a scalar")
+    if images.shape[-1] != 3:
+        raise FailedPreconditionError(f"the last dimension must hold 3 channels; the shape is {list(images.shape)}")
+
+
+@array_kernel("RGBToHSV", types={"T": FLOATING})
+def _rgb_to_hsv(images: Array) -> Array:
+    _check_channels(images)
+    return np.stack(_hsv(_wide(images)), axis=-1).astype(images.dtype)
+
+
+@array_kernel("HSVToRGB", types={"T": FLOATING})
+def _hsv_to_rgb(images: Array) -> Array:
+    _check_channels(images)
+    wide = _wide(images)
+    return _rgb(wide[..., 0], wide[..., 1], wide[..., 2]).astype(images.dtype)
+
+
+@array_kernel("AdjustHue", types={"T": _NARROW})
+def _adjust_hue(images: Array, delta: Array) -> Array:
+    _check_colours(images, delta, "delta")
+    _check_rgb(images)
+    hue, saturation, value = _hsv(images.astype(np.float32))
+    return _rgb(np.mod(hue + delta, 1), saturation, value).astype(images.dtype)
+
+
+@array_kernel("AdjustSaturation", types={"T": _NARROW})
+def _adjust_saturation(images: Array, scale: Array) -> Array:
+    _check_colours(images, scale, "scale")
+    _check_rgb(images)
+    hue, saturation, value = _hsv(images.astype(np.float32))
+    return _rgb(hue, np.clip(saturation * scale, 0, 1), value).astype(images.dtype)
+
+
+# ----------------------------------------------------------------------------------------------------------- sizes
+
+
+@array_kernel("ResizeBilinear", attrs=("align_corners", "half_pixel_centers"), types={"T": _RESIZED})
+def _resize_bilinear(images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
+    rows, columns = grids(images.shape[1:3], checked_size(images, size), align_corners, half_pixel_centers)
+    wide = images.astype(np.float32)
+    below, above, part = columns.linear()
+    part = part[:, None]
+    left, right = wide[:, :, below], wide[:, :, above]
+    lines = left + (right - left) * part
+    below, above, part = rows.linear()
+    top, bottom = lines[:, below], lines[:, above]
+    return np.asarray(top + (bottom - top) * part[:, None, None], np.float32)
+
+
+@array_kernel("ResizeBilinearGrad", attrs=("align_corners", "half_pixel_centers"), types={"T": FLOATING})
+def _resize_bilinear_grad(grads: Array, original: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
+    for name, operand in (("grads", grads), ("original_image", original)):
+        if operand.ndim != 4:
+            raise ShapeError(f"{name} must have rank 4; its shape is {list(operand.shape)}")
+    if grads.shape[0] != original.shape[0] or grads.shape[3] != original.shape[3]:
+        raise ShapeError(
+            f"grads {list(grads.shape)} and original_image {list(original.shape)} differ in more than size"
+        )
+    rows, columns = grids(original.shape[1:3], grads.shape[1:3], align_corners, half_pixel_centers)
+    wide = np.float64 if original.dtype == np.float64 else np.float32
+    result = np.einsum("bhwc,hy,wx->byxc", grads.astype(wide), rows.weights(), columns.weights(), optimize=True)
+    return np.asarray(result).astype(original.dtype)
+
+
+@array_kernel("ResizeNearestNeighbor", attrs=("align_corners", "half_pixel_centers"), types={"T": _RESIZED})
+def _resize_nearest(images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
+    rows, columns = grids(images.shape[1:3], checked_size(images, size), align_corners, half_pixel_centers)
+    return images[:, rows.nearest()[:, None], columns.nearest()]
+
+
+@array_kernel("ResizeNearestNeighborGrad", attrs=("align_corners", "half_pixel_centers"))
+def _resize_nearest_grad(grads: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
+    height, width = checked_size(grads, size)
+    rows, columns = grids((height, width), grads.shape[1:3], align_corners, half_pixel_centers)
+    result = np.zeros((grads.shape[0], height, width, grads.shape[3]), grads.dtype)
+    np.add.at(result, (slice(None), rows.nearest()[:, None], columns.nearest()), grads)
+    return result
+
+
+@array_kernel("ExtractImagePatches", attrs=("ksizes", "strides", "rates", "padding"))
+def _extract_patches(
+    images: Array, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
+) -> Array:
+    if images.ndim != 4:
+        raise ShapeError(f"images must have rank 4: batch, height, width, channels; the shape is {list(images.shape)}")
+    for name, numbers in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
+        if len(numbers) != 4 or numbers[0] != 1 or numbers[3] != 1 or min(numbers) < 1:
+            raise InvalidArgumentError(f"{name} must be four positive numbers, the first and last 1: {list(numbers)}")
+    starts, reach = [], []
+    pads = [(0, 0)] * 4
+    for d in (1, 2):
+        span = (ksizes[d] - 1) * rates[d] + 1
+        size = images.shape[d]
+        out = -(-size // strides[d]) if padding == "SAME" else -(-(size - span + 1) // strides[d])
+        out = max(out, 0)
+        missing = max((out - 1) * strides[d] + span - size, 0) if padding == "SAME" else 0
+        pads[d] = (missing // 2, missing - missing // 2)
+        starts.append(np.arange(out) * strides[d])
+        reach.append(np.arange(ksizes[d]) * rates[d])
+    rows = starts[0][:, None, None, None] + reach[0][None, None, :, None]
+    columns = starts[1][None, :, None, None] + reach[1][None, None, None, :]
+    patches = np.pad(images, pads)[:, rows, columns]
+    return patches.reshape(images.shape[0], len(starts[0]), len(starts[1]), ksizes[1] * ksizes[2] * images.shape[3])
+
+
+# ----------------------------------------------------------------------------------------------------------- boxes
+
+
+def _checked(boxes: Array, scores: Array, **scalars: Array) -> list[float]:
+    if boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise ShapeError(f"boxes must be a matrix of four columns; their shape is {list(boxes.shape)}")
+    if scores.shape != boxes.shape[:1]:
+        raise ShapeError(f"scores {list(scores.shape)} must hold one number for each of {boxes.shape[0]} boxes")
+    for name, operand in scalars.items():
+        if operand.ndim:
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    if "iou_threshold" in scalars and not 0 <= scalars["iou_threshold"] <= 1:
+        raise InvalidArgumentError(f"iou_threshold must lie in [0, 1]; it is {scalars['iou_threshold']}")
+    if scalars["max_output_size"] < 0:
+        raise InvalidArgumentError(f"max_output_size must not be negative; it is {scalars['max_output_size']}")
+    return [float(operand) for operand in scalars.values()]
+
+
+def _indices(chosen: list[int]) -> Array:
+    return np.array(chosen, np.int32)
+
+
+@array_kernel("NonMaxSuppression", attrs=("iou_threshold",))
+def _nms(boxes: Array, scores: Array, max_output_size: Array, *, iou_threshold: float) -> Array:
+    (most,) = _checked(boxes, scores, max_output_size=max_output_size)
+    if not 0 <= iou_threshold <= 1:
+        raise InvalidArgumentError(f"iou_threshold must lie in [0, 1]; it is {iou_threshold}")
+    return _indices(choose(boxes, scores, Choice(int(most), iou_threshold))[0])
+
+
+@array_kernel("NonMaxSuppressionV2", types={"T": _NARROW})
+def _nms_v2(boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array) -> Array:
+    most, overlap = _checked(boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold)
+    return _indices(choose(boxes, scores, Choice(int(most), overlap))[0])
+
+
+@array_kernel("NonMaxSuppressionV3", types={"T": _NARROW})
+def _nms_v3(boxes: Array, scores: Array, max_output_size: Array, iou_threshold: Array, score_threshold: Array) -> Array:
+    most, overlap, least = _checked(
+        boxes, scores, max_output_size=max_output_size, iou_threshold=iou_threshold, score_threshold=score_threshold
+    )
+    return _indices(choose(boxes, scores, Choice(int(most), overlap, least))[0])
+
+
+@array_kernel("NonMaxSuppressionV4", attrs=("pad_to_max_output_size",), types={"T": _NARROW})
+def _nms_v4(
+    boxes: Array,
+    scores: Array,
+    max_output_size: Array,
+    iou_threshold: Array,
+    score_threshold: Array,
+    *,
+    pad_to_max_output_size: bool,
+) -> tuple[Array, Array]:
+    found = _nms_v3(boxes, scores, max_output_size, iou_threshold, score_threshold)
+    valid = np.array(len(found), np.int32)
+    return (_padded(found, int(max_output_size)) if pad_to_max_output_size else found), valid
+
+
+@array_kernel("NonMaxSuppressionV5", attrs=("pad_to_max_output_size",), types={"T": _NARROW})
+def _nms_v5(
+    boxes: Array,
+    scores: Array,
+    max_output_size: Array,
+    iou_threshold: Array,
+    score_threshold: Array,
+    soft_nms_sigma: Array,
+    *,
+    pad_to_max_output_size: bool,
+) -> tuple[Array, Array, Array]:
+    most, *rest = _checked(
+        boxes,
+        scores,
+        max_output_size=max_output_size,
+        iou_threshold=iou_threshold,
+        score_threshold=score_threshold,
+        soft_nms_sigma=soft_nms_sigma,
+    )
+    if rest[-1] < 0:
+        raise InvalidArgumentError(f"soft_nms_sigma must not be negative; it is {rest[-1]}")
+    chosen, kept = choose(boxes, scores, Choice(int(most), *rest))
+    indices, best = _indices(chosen), np.array(kept, scores.dtype)
+    if pad_to_max_output_size:
+        indices, best = _padded(indices, int(most)), _padded(best, int(most))
+    return indices, best, np.array(len(chosen), np.int32)
+
+
+def _padded(values: Array, size: int) -> Array:
+    return np.pad(values, (0, max(size - len(values), 0)))
+
+
+@array_kernel(
+    "CropAndResize",
+    attrs=("method", "extrapolation_value"),
+    types={"T": tuple(t for t in REAL if t.text not in ("bfloat16", "uint32", "uint64"))},
+)
+def _crop_and_resize(
+    image: Array, boxes: Array, box_ind: Array, crop_size: Array, *, method: str, extrapolation_value: float
+) -> Array:
+    """Cut each box, in parts of the image's size, to one size; what lies outside is the extrapolation value."""
+    height, width = _checked_crop(image, boxes, box_ind, crop_size)
+    result = np.full((len(boxes), height, width, image.shape[3]), extrapolation_value, np.float32)
+    for out, box, k in zip(result, boxes.astype(np.float32), box_ind, strict=True):
+        rows = _crop_places(box[0], box[2], image.shape[1], height)
+        columns = _crop_places(box[1], box[3], image.shape[2], width)
+        inside = [(at >= 0) & (at <= size - 1) for at, size in ((rows, image.shape[1]), (columns, image.shape[2]))]
+        sample = _nearest if method == "nearest" else _bilinear
+        found = sample(image[k].astype(np.float32), rows[inside[0]], columns[inside[1]])
+        out[np.ix_(*inside)] = found
+    return result
+
+
+def _checked_crop(image: Array, boxes: Array, box_ind: Array, crop_size: Array) -> tuple[int, int]:
+    if image.ndim != 4 or not image.shape[1] or not image.shape[2]:
+        raise ShapeError(f"image must have rank 4 and pixels; its shape is {list(image.shape)}")
+    if boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise ShapeError(f"boxes must be a matrix of four columns; their shape is {list(boxes.shape)}")
+    if box_ind.shape != boxes.shape[:1]:
+        raise ShapeError(f"box_ind {list(box_ind.shape)} must hold one index for each of {len(boxes)} boxes")
+    if crop_size.shape != (2,) or not (crop_size > 0).all():
+        raise InvalidArgumentError(f"crop_size must be a positive height and width; it is {crop_size.tolist()}")
+    bad = (box_ind < 0) | (box_ind >= image.shape[0])
+    if bad.any():
+        raise InvalidArgumentError(f"box_ind holds {box_ind[bad][0]}; there are {image.shape[0]} images")
+    return int(crop_size[0]), int(crop_size[1])
+
+
+def _crop_places(start: Any, end: Any, size: int, out: int) -> Array:
+    last = np.float32(size - 1)
+    if out == 1:
+        return np.array([np.float32(0.5) * (start + end) * last], np.float32)
+    step = (end - start) * last / np.float32(out - 1)
+    return np.asarray(start * last + np.arange(out, dtype=np.float32) * step, np.float32)
+
+
+def _nearest(image: Array, rows: Array, columns: Array) -> Array:
+    away = [np.floor(at + np.float32(0.5)).astype(np.intp) for at in (rows, columns)]
+    return image[np.ix_(*away)]
+
+
+def _bilinear(image: Array, rows: Array, columns: Array) -> Array:
+    top, left = np.floor(rows).astype(np.intp), np.floor(columns).astype(np.intp)
+    bottom, right = np.ceil(rows).astype(np.intp), np.ceil(columns).astype(np.intp)
+    down, across = (rows - top)[:, None, None], (columns - left)[:, None]
+    upper = image[np.ix_(top, left)] + (image[np.ix_(top, right)] - image[np.ix_(top, left)]) * across
+    lower = image[np.ix_(bottom, left)] + (image[np.ix_(bottom, right)] - image[np.ix_(bottom, left)]) * across
+    return np.asarray(upper + (lower - upper) * down, np.float32)

@@ -1,0 +1,30 @@
+"""The ends of a type's range, for every type that arrays have here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The least finite value, as a scalar of the type."""
+    info = ml_dtypes.iinfo(dtype) if is_integer(dtype) else ml_dtypes.finfo(dtype)
+    return np.asarray(info.min).astype(dtype)[()]
+
+
+def highest(dtype: np.dtype[Any]) -> Any:
+    """The greatest finite value, as a scalar of the type."""
+    info = ml_dtypes.iinfo(dtype) if is_integer(dtype) else ml_dtypes.finfo(dtype)
+    return np.asarray(info.max).astype(dtype)[()]
+
+
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether it is an integer, of four bits or two as well; a bool is not."""
+    return dtype.kind in "iu" or "int" in dtype.name
+
+
+def wide_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that sums are computed in: f32 for narrower floats, the type itself otherwise."""
+    return np.dtype(np.float32) if dtype.itemsize < 4 and not is_integer(dtype) and dtype.kind in "fV" else dtype

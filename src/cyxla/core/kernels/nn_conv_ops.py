@@ -1,0 +1,304 @@
+"""Convolutions and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import FLOATING, as_data_type
+from cyxla.core.kernels.convolution import convolve, gradient_of_input, gradient_of_kernel
+from cyxla.core.kernels.limits import lowest
+from cyxla.core.kernels.windows import (
+    Windows,
+    channels_back,
+    channels_last,
+    check_explicit,
+    check_rank,
+    check_steps,
+    spatial,
+)
+from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
+
+Array = np.ndarray[Any, Any]
+Numbers = Sequence[int]
+
+_INT32 = as_data_type("int32")
+_ATTRS = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
+
+
+def _windows(
+    sizes: Numbers,
+    kernel: Numbers,
+    strides: Numbers,
+    padding: str,
+    explicit: Numbers,
+    data_format: str,
+    dilations: Numbers,
+    outside: type[OpError] = InvalidArgumentError,
+) -> Windows:
+    rank = len(sizes) + 2
+    steps = check_steps(strides, "strides", rank, data_format, outside)
+    apart = check_steps(dilations or (1,) * rank, "dilations", rank, data_format, outside)
+    return Windows.of(sizes, kernel, steps, apart, padding, check_explicit(padding, explicit, rank, data_format))
+
+
+def _groups(channels: int, kernel: Numbers) -> int:
+    """In how many groups a kernel [.., channels of a group, results] takes the channels."""
+    inputs, results = kernel[-2], kernel[-1]
+    if not inputs or channels % inputs:
+        raise InvalidArgumentError(f"{channels} channels are not a multiple of the {inputs} of a kernel {list(kernel)}")
+    groups = channels // inputs
+    if groups and results % groups:
+        raise InvalidArgumentError(f"{results} results do not fall into {groups} groups; the kernel is {list(kernel)}")
+    return groups
+
+
+def _sizes_of(operand: Array, rank: int, name: str) -> list[int]:
+    if operand.ndim != 1 or len(operand) != rank:
+        raise ShapeError(f"{name} must hold {rank} sizes; its shape is {list(operand.shape)}")
+    return [int(n) for n in operand]
+
+
+def _check_grad(grad: Array, batch: int, out: Numbers, results: int) -> None:
+    want = (batch, *out, results)
+    if grad.shape != want:
+        raise ShapeError(f"out_backprop, channels last, is {list(grad.shape)}; the sizes and strides give {list(want)}")
+
+
+def _forward(rank: int, outside: type[OpError]) -> Callable[..., Array]:
+    def conv(
+        x: Array,
+        kernel: Array,
+        *,
+        strides: Numbers,
+        padding: str,
+        explicit_paddings: Numbers = (),
+        data_format: str,
+        dilations: Numbers,
+    ) -> Array:
+        check_rank(x, rank, "input")
+        check_rank(kernel, rank, "filter")
+        last = channels_last(x, data_format)
+        geometry = (strides, padding, explicit_paddings, data_format, dilations, outside)
+        windows = _windows(last.shape[1:-1], kernel.shape[:-2], *geometry)
+        groups = _groups(last.shape[-1], kernel.shape)
+        return channels_back(convolve(last, kernel, windows, groups), data_format)
+
+    return conv
+
+
+def _input_gradient(rank: int) -> Callable[..., Array]:
+    def gradient(
+        sizes: Array,
+        kernel: Array,
+        grad: Array,
+        *,
+        strides: Numbers,
+        padding: str,
+        explicit_paddings: Numbers = (),
+        data_format: str,
+        dilations: Numbers,
+    ) -> Array:
+        check_rank(kernel, rank, "filter")
+        check_rank(grad, rank, "out_backprop")
+        shape = _input_shape(sizes, rank, kernel, data_format)
+        windows = _windows(shape[1:-1], kernel.shape[:-2], strides, padding, explicit_paddings, data_format, dilations)
+        last = channels_last(grad, data_format)
+        groups = _groups(shape[-1], kernel.shape)
+        _check_grad(last, shape[0], windows.out, kernel.shape[-1])
+        return channels_back(gradient_of_input(last, kernel, windows, shape[-1], groups), data_format)
+
+    return gradient
+
+
+def _input_shape(sizes: Array, rank: int, kernel: Array, data_format: str) -> list[int]:
+    """The input's shape, channels last; `input_sizes` may leave out batch and channels."""
+    given = _sizes_of(sizes, rank, "input_sizes")
+    return [given[0], *spatial(given, data_format), given[-1] if data_format[1] != "C" else given[1]]
+
+
+def _kernel_gradient(rank: int) -> Callable[..., Array]:
+    def gradient(
+        x: Array,
+        sizes: Array,
+        grad: Array,
+        *,
+        strides: Numbers,
+        padding: str,
+        explicit_paddings: Numbers = (),
+        data_format: str,
+        dilations: Numbers,
+    ) -> Array:
+        check_rank(x, rank, "input")
+        check_rank(grad, rank, "out_backprop")
+        shape = _sizes_of(sizes, rank, "filter_sizes")
+        last, back = channels_last(x, data_format), channels_last(grad, data_format)
+        windows = _windows(last.shape[1:-1], shape[:-2], strides, padding, explicit_paddings, data_format, dilations)
+        groups = _groups(last.shape[-1], shape)
+        _check_grad(back, last.shape[0], windows.out, shape[-1])
+        return gradient_of_kernel(last, back, windows, groups)
+
+    return gradient
+
+
+_3D = ("strides", "padding", "data_format", "dilations")
+array_kernel("Conv2D", _forward(4, UnimplementedError), attrs=_ATTRS, types={"T": (*FLOATING, _INT32)})
+array_kernel("Conv2DBackpropInput", _input_gradient(4), attrs=_ATTRS, types={"T": (*FLOATING, _INT32)})
+array_kernel("Conv2DBackpropFilter", _kernel_gradient(4), attrs=_ATTRS, types={"T": FLOATING})
+array_kernel("Conv3D", _forward(5, InvalidArgumentError), attrs=_3D, types={"T": FLOATING})
+array_kernel("Conv3DBackpropInputV2", _input_gradient(5), attrs=_3D, types={"T": FLOATING})
+array_kernel("Conv3DBackpropFilterV2", _kernel_gradient(5), attrs=_3D, types={"T": FLOATING})
+
+
+# ------------------------------------------------------------------------------------- filters given for their shape
+
+
+@array_kernel("Conv2DBackpropInputV2", attrs=_ATTRS, types={"T": (*FLOATING, _INT32)})
+def _input_gradient_v2(x: Array, kernel: Array, grad: Array, **attrs: Any) -> Array:
+    return _input_gradient(4)(np.array(x.shape, np.int32), kernel, grad, **attrs)
+
+
+@array_kernel("Conv2DBackpropFilterV2", attrs=_ATTRS, types={"T": FLOATING})
+def _kernel_gradient_v2(x: Array, kernel: Array, grad: Array, **attrs: Any) -> Array:
+    return _kernel_gradient(4)(x, np.array(kernel.shape, np.int32), grad, **attrs)
+
+
+@array_kernel(
+    "Conv",
+    attrs=("strides", "padding", "explicit_paddings", "data_format", "dilations", "batch_dims", "groups"),
+    types={"T": (*FLOATING, _INT32)},
+)
+def _conv(
+    x: Array,
+    kernel: Array,
+    *,
+    strides: Numbers,
+    padding: str,
+    explicit_paddings: Numbers,
+    data_format: str,
+    dilations: Numbers,
+    batch_dims: int,
+    groups: int,
+) -> Array:
+    """Over two or three spatial dimensions; the first `batch_dims` dimensions are a batch together."""
+    if batch_dims < 1 or x.ndim - batch_dims - 1 not in (2, 3):
+        raise InvalidArgumentError(f"an input of rank {x.ndim} with {batch_dims} batch dimensions is not 2-D or 3-D")
+    flat = x.reshape(-1, *x.shape[batch_dims:])
+    check_rank(kernel, flat.ndim, "filter")
+    last = channels_last(flat, data_format)
+    geometry = (strides, padding, explicit_paddings, data_format, dilations, InvalidArgumentError)
+    windows = _windows(last.shape[1:-1], kernel.shape[:-2], *geometry)
+    if _groups(last.shape[-1], kernel.shape) != groups and last.size:
+        raise InvalidArgumentError(f"{last.shape[-1]} channels in {groups} groups do not fit a kernel {kernel.shape}")
+    result = channels_back(convolve(last, kernel, windows, groups), data_format)
+    return result.reshape(*x.shape[:batch_dims], *result.shape[1:])
+
+
+# ------------------------------------------------------------------------------------------------------- depthwise
+
+
+def _depthwise_geometry(
+    x_shape: Numbers, kernel: Numbers, strides: Numbers, padding: str, explicit: Numbers, layout: str, apart: Numbers
+) -> Windows:
+    """Windows over an input, channels last, and a kernel [height, width, channels, multiplier]."""
+    if kernel[2] != x_shape[-1]:
+        raise InvalidArgumentError(
+            f"the filter {list(kernel)} is for {kernel[2]} channels; the input has {x_shape[-1]}"
+        )
+    steps = spatial(strides, layout) if len(strides) == 4 else []
+    if len(set(steps)) > 1:
+        raise InvalidArgumentError(f"strides must be equal in height and width; they are {list(strides)}")
+    return _windows(x_shape[1:-1], kernel[:2], strides, padding, explicit, layout, apart)
+
+
+def _as_groups(kernel: Array) -> Array:
+    """[h, w, channels, multiplier] as the kernel [h, w, 1, results] of a convolution with a group for each channel."""
+    return kernel.reshape(*kernel.shape[:2], 1, -1)
+
+
+@array_kernel("DepthwiseConv2dNative", attrs=_ATTRS, types={"T": FLOATING})
+def _depthwise(
+    x: Array,
+    kernel: Array,
+    *,
+    strides: Numbers,
+    padding: str,
+    explicit_paddings: Numbers,
+    data_format: str,
+    dilations: Numbers,
+) -> Array:
+    check_rank(x, 4, "input")
+    check_rank(kernel, 4, "filter")
+    last = channels_last(x, data_format)
+    geometry = (strides, padding, explicit_paddings, data_format, dilations)
+    windows = _depthwise_geometry(last.shape, kernel.shape, *geometry)
+    return channels_back(convolve(last, _as_groups(kernel), windows, last.shape[-1]), data_format)
+
+
+@array_kernel("DepthwiseConv2dNativeBackpropInput", attrs=_ATTRS, types={"T": FLOATING})
+def _depthwise_input_gradient(
+    sizes: Array,
+    kernel: Array,
+    grad: Array,
+    *,
+    strides: Numbers,
+    padding: str,
+    explicit_paddings: Numbers,
+    data_format: str,
+    dilations: Numbers,
+) -> Array:
+    check_rank(kernel, 4, "filter")
+    check_rank(grad, 4, "out_backprop")
+    shape = _input_shape(sizes, 4, kernel, data_format)
+    geometry = (strides, padding, explicit_paddings, data_format, dilations)
+    windows = _depthwise_geometry(shape, kernel.shape, *geometry)
+    last = channels_last(grad, data_format)
+    _check_grad(last, shape[0], windows.out, kernel.shape[2] * kernel.shape[3])
+    return channels_back(gradient_of_input(last, _as_groups(kernel), windows, shape[-1], shape[-1]), data_format)
+
+
+@array_kernel("DepthwiseConv2dNativeBackpropFilter", attrs=_ATTRS, types={"T": FLOATING})
+def _depthwise_kernel_gradient(
+    x: Array,
+    sizes: Array,
+    grad: Array,
+    *,
+    strides: Numbers,
+    padding: str,
+    explicit_paddings: Numbers,
+    data_format: str,
+    dilations: Numbers,
+) -> Array:
+    check_rank(x, 4, "input")
+    check_rank(grad, 4, "out_backprop")
+    shape = _sizes_of(sizes, 4, "filter_sizes")
+    last, back = channels_last(x, data_format), channels_last(grad, data_format)
+    geometry = (strides, padding, explicit_paddings, data_format, dilations)
+    windows = _depthwise_geometry(last.shape, shape, *geometry)
+    _check_grad(back, last.shape[0], windows.out, shape[2] * shape[3])
+    return gradient_of_kernel(last, back, windows, last.shape[-1]).reshape(shape)
+
+
+# --------------------------------------------------------------------------------------------------------- dilation
+
+
+@array_kernel("Dilation2D", attrs=("strides", "rates", "padding"))
+def _dilation(x: Array, kernel: Array, *, strides: Numbers, rates: Numbers, padding: str) -> Array:
+    """Grey-scale dilation: the greatest of a window's elements plus the filter's."""
+    check_rank(x, 4, "input")
+    check_rank(kernel, 3, "filter")
+    if kernel.shape[2] != x.shape[3]:
+        raise InvalidArgumentError(f"the filter {list(kernel.shape)} is not for the input's {x.shape[3]} channels")
+    windows = _windows(x.shape[1:3], kernel.shape[:2], strides, padding, (), "NHWC", rates)
+    least = lowest(x.dtype)
+    padded = windows.padded(x, least)
+    inside = windows.padded(np.ones((1, *x.shape[1:3], 1), bool), False)
+    result = np.full((x.shape[0], *windows.out, x.shape[3]), least, x.dtype)
+    for tap, at in windows.taps():
+        with np.errstate(over="ignore"):
+            seen = np.where(inside[at], padded[at] + kernel[tap], least)
+        result = np.maximum(result, seen)
+    return result

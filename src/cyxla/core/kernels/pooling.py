@@ -1,0 +1,99 @@
+"""Pooling of arrays with channels last: [batch, *sizes, channels] to [batch, *out, channels] and back."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.kernels.limits import lowest, wide_type
+from cyxla.core.kernels.windows import Windows
+
+Array = np.ndarray[Any, Any]
+
+NONE = -1  # the place of the greatest element of a window that sees none
+
+
+def greatest(x: Array, windows: Windows) -> Array:
+    """The greatest element of each window; NaN is passed over, and nothing is the least finite value."""
+    least = lowest(x.dtype)
+    padded = windows.padded(x, least)
+    result = np.full((x.shape[0], *windows.out, x.shape[-1]), least, x.dtype)
+    for _, at in windows.taps():
+        seen = padded[at]
+        np.copyto(result, seen, where=seen > result)
+    return result
+
+
+def place_of_greatest(x: Array, windows: Windows) -> Array:
+    """Which of a window's places holds its greatest element, the first of equals; s64[batch, *out, channels].
+
+    The first element of a window counts even if it is NaN, and then nothing is greater.
+    """
+    padded, inside = windows.padded(x), _inside(windows)
+    place = np.full((x.shape[0], *windows.out, x.shape[-1]), NONE, np.int64)
+    best = np.zeros(place.shape, x.dtype)
+    for k, (_, at) in enumerate(windows.taps()):
+        seen = padded[at]
+        better = ((place == NONE) | (seen > best)) & inside[at]
+        np.copyto(best, seen, where=better)
+        place[better] = k
+    return place
+
+
+def to_places(values: Array, place: Array, windows: Windows) -> Array:
+    """Add each window's value to the element at its place; [batch, *sizes, channels]."""
+    wide = wide_type(values.dtype)
+    result = np.zeros((values.shape[0], *windows.padded_sizes, values.shape[-1]), wide)
+    for k, (_, at) in enumerate(windows.taps()):
+        result[at] += np.where(place == k, values, 0).astype(wide, copy=False)
+    return windows.cropped(result).astype(values.dtype, copy=False)
+
+
+def from_places(x: Array, place: Array, windows: Windows) -> Array:
+    """The element at each window's place; [batch, *out, channels]."""
+    padded = windows.padded(x)
+    result = np.zeros(place.shape, x.dtype)
+    for k, (_, at) in enumerate(windows.taps()):
+        np.copyto(result, padded[at], where=place == k)
+    return result
+
+
+def numbers_of_places(place: Array, windows: Windows) -> Array:
+    """The places as numbers of elements [*sizes, channels], counted in rows."""
+    inside = np.arange(prod(windows.sizes), dtype=np.int64).reshape(1, *windows.sizes, 1)
+    numbers = from_places(np.broadcast_to(inside, (place.shape[0], *windows.sizes, place.shape[-1])), place, windows)
+    return numbers * place.shape[-1] + np.arange(place.shape[-1])
+
+
+def mean(x: Array, windows: Windows) -> Array:
+    """The mean of each window's elements, padding aside."""
+    wide = wide_type(x.dtype)
+    padded = windows.padded(x).astype(wide, copy=False)
+    result = np.zeros((x.shape[0], *windows.out, x.shape[-1]), wide)
+    for _, at in windows.taps():
+        result += padded[at]
+    return (result / _counts(windows).astype(wide)).astype(x.dtype, copy=False)
+
+
+def gradient_of_mean(grad: Array, windows: Windows) -> Array:
+    """Spread each window's gradient over its elements."""
+    wide = wide_type(grad.dtype)
+    result = np.zeros((grad.shape[0], *windows.padded_sizes, grad.shape[-1]), wide)
+    share = grad.astype(wide, copy=False) / _counts(windows).astype(wide)
+    for _, at in windows.taps():
+        result[at] += share
+    return windows.cropped(result).astype(grad.dtype, copy=False)
+
+
+def _inside(windows: Windows) -> Array:
+    return windows.padded(np.ones((1, *windows.sizes, 1), bool), False)
+
+
+def _counts(windows: Windows) -> Array:
+    inside = _inside(windows)
+    count = np.zeros((1, *windows.out, 1), np.int64)
+    for _, at in windows.taps():
+        count += inside[at]
+    return count

@@ -1,0 +1,266 @@
+"""Quantisation: floats rounded to the few values that some bits can hold, and integers that stand for floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import FLOATING, DataType
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+_F32 = np.float32
+
+# -------------------------------------------------------------------------------------------------- fake quantisation
+
+
+def _check_bits(num_bits: int) -> None:
+    if not 2 <= num_bits <= 16:
+        raise InvalidArgumentError(f"num_bits must lie in [2, 16]; it is {num_bits}")
+
+
+def _nudged(low: Array, high: Array, num_bits: int, narrow_range: bool) -> tuple[Array, Array, Array]:
+    """The range moved so that 0 is among its values, and the distance of those; all f32, as TensorFlow computes."""
+    least, most = _F32(1 if narrow_range else 0), _F32((1 << num_bits) - 1)
+    with np.errstate(all="ignore"):
+        scale = (high - low) / (most - least)
+        zero = least - low / scale
+        nearest = np.floor(np.clip(zero, least, most) + _F32(0.5))
+    nearest = np.where(zero < least, least, np.where(zero > most, most, nearest)).astype(np.float32)
+    return (least - nearest) * scale, (most - nearest) * scale, scale
+
+
+def _fake_quantized(inputs: Array, low: Array, high: Array, num_bits: int, narrow_range: bool) -> Array:
+    least, most, scale = _nudged(low, high, num_bits, narrow_range)
+    with np.errstate(all="ignore"):
+        inverse = _F32(1) / scale
+        zero = np.floor(-least * inverse + _F32(0.5))
+        shifted = np.clip(inputs, least, most) - least
+        result = np.floor(shifted * inverse - zero + _F32(0.5)) * scale
+    return np.asarray(np.where((low == 0) & (high == 0), _F32(0), result), np.float32)
+
+
+def _fake_gradient(grads: Array, inputs: Array, low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, ...]:
+    """Gradients of the inputs, and element by element those of the ends of the range."""
+    if grads.shape != inputs.shape:
+        raise ShapeError(f"gradients {list(grads.shape)} and inputs {list(inputs.shape)} must have one shape")
+    least, most, _ = _nudged(low, high, bits, narrow)
+    empty = (low == 0) & (high == 0)
+    inside = (inputs >= least) & (inputs <= most) | empty
+    below, above = (inputs < least) & ~empty, (inputs > most) & ~empty
+    return tuple(np.where(where, grads, _F32(0)) for where in (inside, below, above))
+
+
+def _check_attr_range(low: float, high: float, num_bits: int) -> tuple[Array, Array]:
+    _check_bits(num_bits)
+    if not low < high:
+        raise InvalidArgumentError(f"min must be below max; they are {low} and {high}")
+    return np.asarray(low, np.float32), np.asarray(high, np.float32)
+
+
+@array_kernel("FakeQuantWithMinMaxArgs", attrs=("min", "max", "num_bits", "narrow_range"))
+def _fake_quant_args(inputs: Array, *, min: float, max: float, num_bits: int, narrow_range: bool) -> Array:
+    return _fake_quantized(inputs, *_check_attr_range(min, max, num_bits), num_bits, narrow_range)
+
+
+@array_kernel("FakeQuantWithMinMaxArgsGradient", attrs=("min", "max", "num_bits", "narrow_range"))
+def _fake_quant_args_gradient(
+    gradients: Array, inputs: Array, *, min: float, max: float, num_bits: int, narrow_range: bool
+) -> Array:
+    ends = _check_attr_range(min, max, num_bits)
+    return _fake_gradient(gradients, inputs, *ends, num_bits, narrow_range)[0]
+
+
+def _check_scalars(low: Array, high: Array, num_bits: int) -> None:
+    _check_bits(num_bits)
+    for name, operand in (("min", low), ("max", high)):
+        if operand.ndim:
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+
+
+def _check_channels(inputs: Array, low: Array, high: Array, num_bits: int) -> None:
+    _check_bits(num_bits)
+    if not inputs.ndim:
+        raise ShapeError("inputs must have channels as their last dimension; this is a scalar")
+    for name, operand in (("min", low), ("max", high)):
+        if operand.shape != inputs.shape[-1:]:
+            raise ShapeError(
+                f"{name} {list(operand.shape)} must hold one number for each of {inputs.shape[-1]} channels"
+            )
+
+
+@array_kernel("FakeQuantWithMinMaxVars", attrs=("num_bits", "narrow_range"))
+def _fake_quant_vars(inputs: Array, low: Array, high: Array, *, num_bits: int, narrow_range: bool) -> Array:
+    _check_scalars(low, high, num_bits)
+    return _fake_quantized(inputs, low, high, num_bits, narrow_range)
+
+
+@array_kernel("FakeQuantWithMinMaxVarsGradient", attrs=("num_bits", "narrow_range"))
+def _fake_quant_vars_gradient(
+    gradients: Array, inputs: Array, low: Array, high: Array, *, num_bits: int, narrow_range: bool
+) -> tuple[Array, Array, Array]:
+    _check_scalars(low, high, num_bits)
+    inside, below, above = _fake_gradient(gradients, inputs, low, high, num_bits, narrow_range)
+    return inside, np.asarray(below.sum(dtype=np.float32)), np.asarray(above.sum(dtype=np.float32))
+
+
+@array_kernel("FakeQuantWithMinMaxVarsPerChannel", attrs=("num_bits", "narrow_range"))
+def _fake_quant_channels(inputs: Array, low: Array, high: Array, *, num_bits: int, narrow_range: bool) -> Array:
+    _check_channels(inputs, low, high, num_bits)
+    return _fake_quantized(inputs, low, high, num_bits, narrow_range)
+
+
+@array_kernel("FakeQuantWithMinMaxVarsPerChannelGradient", attrs=("num_bits", "narrow_range"))
+def _fake_quant_channels_gradient(
+    gradients: Array, inputs: Array, low: Array, high: Array, *, num_bits: int, narrow_range: bool
+) -> tuple[Array, Array, Array]:
+    _check_channels(inputs, low, high, num_bits)
+    inside, below, above = _fake_gradient(gradients, inputs, low, high, num_bits, narrow_range)
+    rest = tuple(range(inputs.ndim - 1))
+    return inside, below.sum(axis=rest, dtype=np.float32), above.sum(axis=rest, dtype=np.float32)
+
+
+# -------------------------------------------------------------------------------------- there and back, all in floats
+
+
+def _there_and_back(
+    x: Array, low: Array, high: Array, bits: int, signed: bool, given: bool, half_up: bool, narrow: bool, axis: int
+) -> Array:
+    """Each number replaced by the nearest that an integer of some bits stands for.
+
+    The range's end that needs the finer scale gives way: 0 always stays 0.
+    """
+    least, most = _integers(bits, signed, narrow)
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    ends = [_end(x, end, axis, wide) for end in (low, high)]
+    if not given:
+        rest = None if axis < 0 else tuple(d for d in range(x.ndim) if d != axis)
+        ends = [_extreme(x, which, rest, wide) for which in ("min", "max")]
+    elif (ends[0] > ends[1]).any():
+        raise InvalidArgumentError(f"input_min must not exceed input_max: {ends[0].min()} and {ends[1].max()}")
+    inverse, bottom, top = _scale(ends[0], ends[1], wide(least), wide(most))
+    numbers = x.astype(wide)
+    if given:
+        numbers = np.clip(numbers, bottom, top)
+    with np.errstate(all="ignore"):
+        scaled = numbers * (1 / inverse)
+        rounded = np.floor(scaled + wide(0.5)) if half_up else np.rint(scaled)
+        return np.asarray(rounded * inverse).astype(x.dtype)
+
+
+def _integers(bits: int, signed: bool, narrow: bool) -> tuple[int, int]:
+    limit = 62 if signed else 63
+    if not 0 < bits < limit + 1:
+        raise InvalidArgumentError(f"num_bits must lie in [1, {limit}]; it is {bits}")
+    if not signed:
+        return 0, (1 << bits) - 1
+    return -(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1
+
+
+def _end(x: Array, end: Array, axis: int, wide: Any) -> Array:
+    if axis < 0:
+        if end.size != 1:
+            raise ShapeError(f"an end of the range must be one number; its shape is {list(end.shape)}")
+        return np.asarray(end.reshape(()), wide)
+    if axis >= x.ndim:
+        raise InvalidArgumentError(f"axis {axis} is not one of an input of rank {x.ndim}")
+    if end.shape != (x.shape[axis],):
+        raise ShapeError(f"ends of the range {list(end.shape)}: {x.shape[axis]} are needed, one for each slice")
+    return np.asarray(end.reshape([-1 if d == axis else 1 for d in range(x.ndim)]), wide)
+
+
+def _extreme(x: Array, which: str, axes: tuple[int, ...] | None, wide: Any) -> Array:
+    if not x.size:
+        return np.zeros((), wide)
+    return np.asarray(getattr(x, which)(axis=axes, keepdims=axes is not None), wide)
+
+
+def _scale(low: Array, high: Array, least: Any, most: Any) -> tuple[Array, Array, Array]:
+    """What one step is worth, and the range it reaches; a range of nothing keeps its numbers' sign: 0."""
+    huge = np.finfo(low.dtype).max
+    with np.errstate(all="ignore"):
+        from_low = np.where(least * low > 0, least / low, huge)
+        from_high = np.where(most * high > 0, most / high, huge)
+        by_low = from_low < from_high
+        inverse = np.where(by_low, low / least if least else huge, high / most)
+    return inverse, np.where(by_low, low, least * inverse), np.where(by_low, most * inverse, high)
+
+
+_ATTRS = ("signed_input", "num_bits", "range_given", "round_mode", "narrow_range", "axis")
+
+
+@array_kernel(("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4"), attrs=_ATTRS, types={"T": FLOATING})
+def _quantize_and_dequantize(
+    x: Array,
+    low: Array,
+    high: Array,
+    *,
+    signed_input: bool,
+    num_bits: int,
+    range_given: bool,
+    round_mode: str,
+    narrow_range: bool,
+    axis: int,
+) -> Array:
+    half_up = round_mode == "HALF_UP"
+    return _there_and_back(x, low, high, num_bits, signed_input, range_given, half_up, narrow_range, axis)
+
+
+@array_kernel(
+    "QuantizeAndDequantizeV3", attrs=("signed_input", "range_given", "narrow_range", "axis"), types={"T": FLOATING}
+)
+def _quantize_and_dequantize_v3(
+    x: Array,
+    low: Array,
+    high: Array,
+    num_bits: Array,
+    *,
+    signed_input: bool,
+    range_given: bool,
+    narrow_range: bool,
+    axis: int,
+) -> Array:
+    if num_bits.size != 1:
+        raise ShapeError(f"num_bits must be one number; its shape is {list(num_bits.shape)}")
+    bits = int(num_bits.reshape(()))
+    return _there_and_back(x, low, high, bits, signed_input, range_given, False, narrow_range, axis)
+
+
+# ----------------------------------------------------------------------------------- integers that stand for floats
+
+
+def _limits(t: DataType) -> tuple[int, int]:
+    info = np.iinfo(t.numpy)
+    return int(info.min), int(info.max)
+
+
+def _along(x: Array, end: Array, axis: int) -> Array:
+    if axis < 0:
+        if end.size != 1:
+            raise ShapeError(f"an end of the range must be one number; its shape is {list(end.shape)}")
+        return np.asarray(end.reshape(()), np.float32)
+    return _end(x, end, axis, np.float32)
+
+
+@array_kernel("Dequantize", attrs=("T", "mode", "narrow_range", "axis", "dtype"))
+def _dequantize(
+    x: Array, low: Array, high: Array, *, T: DataType, mode: str, narrow_range: bool, axis: int, dtype: DataType
+) -> Array:
+    least, most = _limits(T)
+    bottom, top = _along(x, low, axis), _along(x, high, axis)
+    steps = _F32(float(most) - float(least))
+    if mode == "SCALED":
+        first = least + 1 if narrow_range and least < 0 else least
+        factor = np.maximum(bottom / _F32(first), top / _F32(most)) if least < 0 else top / _F32(most)
+        result = x.astype(np.float32) * factor
+    elif mode == "MIN_FIRST":
+        scale = (top.astype(np.float64) - bottom) / float(steps)
+        offset = np.rint(bottom / scale) * scale
+        result = ((x.astype(np.float64) - least) * scale + offset).astype(np.float32)
+    else:
+        half = (float(most) - float(least) + 1) / 2 if least < 0 else 0.0
+        result = (x.astype(np.float32) + _F32(half)) * ((top - bottom) / steps) + bottom
+    return np.asarray(result).astype(dtype.numpy)

@@ -1,0 +1,158 @@
+"""Random numbers from the seed attributes of a node; both zero: from the system's entropy."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.types import FLOATING, INDEX, REAL
+from cyxla.core.kernels import philox
+from cyxla.core.kernels.philox import RESERVED, Philox
+from cyxla.core.kernels.random_shapes import int_range, shape_of
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+Draw = Callable[[Philox, int, "np.dtype[Any]"], Array]
+
+
+class Seeded(OpKernel):
+    """A kernel with a generator of its own: each run takes blocks that no other run takes."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        seed, seed2 = construction.get_attr("seed"), construction.get_attr("seed2")
+        if not seed and not seed2:
+            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+        self._next = Philox.from_seeds(seed, seed2)
+        self._lock = threading.Lock()
+
+    def reserve(self, words: int) -> Philox:
+        """A generator at the first of as many blocks as give `words` words."""
+        with self._lock:
+            mine = self._next
+            self._next = mine.skip(-(-words // 4))
+        return mine
+
+
+def _fill(name: str, draw: Draw) -> None:
+    @kernel(name, device="CPU", types={"dtype": FLOATING})
+    class Fill(Seeded):
+        def compute(self, ctx: OpKernelContext) -> None:
+            shape, count = shape_of(ctx.input(0))
+            dtype = ctx.attr("dtype").numpy
+            ctx.set_output(0, draw(self.reserve(count * RESERVED), count, dtype).reshape(shape))
+
+    Fill.__name__ = Fill.__qualname__ = name + "Op"
+
+
+_fill("RandomUniform", philox.uniform)
+_fill("RandomStandardNormal", philox.normal)
+_fill("TruncatedNormal", philox.truncated_normal)
+
+
+@kernel("RandomUniformInt", device="CPU", types={"Tout": INDEX})
+class RandomUniformInt(Seeded):
+    """Integers in [minval, maxval)."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Draw `shape` of them."""
+        shape, count = shape_of(ctx.input(0))
+        low, high = int_range(ctx.input("minval"), ctx.input("maxval"))
+        if count:
+            ctx.set_output(0, philox.uniform_int(self.reserve(count * RESERVED), count, low, high).reshape(shape))
+        else:
+            ctx.set_output(0, np.empty(shape, low.dtype))
+
+
+# ------------------------------------------------------------------------------------------------------ categories
+
+
+@kernel("Multinomial", device="CPU", types={"T": REAL})
+class Multinomial(Seeded):
+    """Classes drawn with the odds that each row of logits gives."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Draw `num_samples` for each row."""
+        logits, count = classes(ctx.input("logits"), ctx.input("num_samples"))
+        words = logits.shape[0] * (-(-count // 4) * 4) * 2
+        drawn = categorical(self.reserve(words * RESERVED), logits, count)
+        ctx.set_output(0, drawn.astype(ctx.attr("output_dtype").numpy))
+
+
+def classes(logits: Array, num_samples: Array) -> tuple[Array, int]:
+    """Check the operands of a draw of classes.
+
+    Raises
+    ------
+    ShapeError
+        The logits are not a matrix, or the number of samples is not one number.
+    InvalidArgumentError
+        There is no class, or the number of samples is negative.
+    """
+    if logits.ndim != 2:
+        raise ShapeError(f"logits must be a matrix of rows of classes; their shape is {list(logits.shape)}")
+    if num_samples.ndim:
+        raise ShapeError(f"num_samples must be a scalar; its shape is {list(num_samples.shape)}")
+    if num_samples < 0:
+        raise InvalidArgumentError(f"num_samples must not be negative; it is {num_samples}")
+    if not logits.shape[1]:
+        raise InvalidArgumentError("there are no classes to draw from: logits have no columns")
+    return logits, int(num_samples)
+
+
+def categorical(generator: Philox, logits: Array, count: int) -> Array:
+    """Draw classes, as s64[rows, count], by where a uniform number falls in the running total of the odds."""
+    rows = logits.shape[0]
+    words = generator.blocks(-(-rows * count * 2 // 4)).reshape(-1, 2)[: rows * count]
+    numbers = philox.float64_of(words).reshape(rows, count)
+    drawn = np.empty((rows, count), np.int64)
+    for row, (values, points) in enumerate(zip(logits, numbers, strict=True)):
+        wide = values.astype(np.float64)
+        finite = np.isfinite(wide)
+        top = wide[finite].max() if finite.any() else 0.0
+        totals = np.cumsum(np.where(finite, np.exp(np.where(finite, wide, top) - top), 0.0))
+        drawn[row] = np.searchsorted(totals, points * totals[-1], side="right")
+    return drawn
+
+
+@kernel("RandomShuffle", device="CPU")
+class RandomShuffle(Seeded):
+    """The slices of the first dimension in another order, each order as likely as any other."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Shuffle by swapping each slice with one of those not yet placed."""
+        value = ctx.input(0)
+        if value.ndim == 0 or len(value) < 2:
+            ctx.set_output(0, value)
+            return
+        order = list(range(len(value)))
+        words = self.reserve(len(order) - 1).blocks(-(-(len(order) - 1) // 4)).reshape(-1).tolist()
+        for k in range(len(order) - 1):
+            other = k + words[k] % (len(order) - k)
+            order[k], order[other] = order[other], order[k]
+        ctx.set_output(0, value[order])
+
+
+@kernel("RandomCrop", device="CPU")
+class RandomCrop(Seeded):
+    """A box of an image [height, width, channels], anywhere in it."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Draw the corner, and cut."""
+        image, size = ctx.input("image"), ctx.input("size")
+        if image.ndim != 3:
+            raise ShapeError(f"the image must have rank 3: height, width, channels; its shape is {list(image.shape)}")
+        if size.shape != (2,):
+            raise ShapeError(f"size must hold a height and a width; its shape is {list(size.shape)}")
+        height, width = (int(n) for n in size)
+        if not (0 < height <= image.shape[0] and 0 < width <= image.shape[1]):
+            raise InvalidArgumentError(f"cannot cut {height} x {width} out of an image of {list(image.shape[:2])}")
+        words = self.reserve(2).blocks(1)[0].tolist()
+        top, left = words[0] % (image.shape[0] - height + 1), words[1] % (image.shape[1] - width + 1)
+        ctx.set_output(0, image[top : top + height, left : left + width].copy())

@@ -1,0 +1,86 @@
+"""Random numbers whose generator is kept in a variable: s64[3] of the counter's halves and the key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.types import FLOATING, INDEX, as_data_type
+from cyxla.core.framework.variable import Var
+from cyxla.core.kernels import philox
+from cyxla.core.kernels.philox import RESERVED, Philox
+from cyxla.core.kernels.random_ops import Draw
+from cyxla.core.kernels.random_shapes import int_range, shape_of
+from cyxla.core.kernels.stateless_random_ops import check_algorithm
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+_STATE_SIZE = 3
+_WORDS = INDEX + tuple(as_data_type(name) for name in ("uint32", "uint64"))
+_MASK64 = (1 << 64) - 1
+
+
+def _scalar(operand: Array, name: str) -> int:
+    if operand.ndim:
+        raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    return int(operand)
+
+
+def _take(ctx: OpKernelContext, algorithm: int, elements: int) -> tuple[Philox, Array]:
+    """The generator in the variable and the state it came from; the variable moves on by that many elements."""
+    check_algorithm(algorithm)
+    var = ctx.lookup_resource(0, Var)
+    with var.lock:
+        state = var.read()
+        if state.dtype != np.int64:
+            raise InvalidArgumentError(f"the state of a generator must be s64; the variable holds {state.dtype}")
+        if state.ndim != 1 or len(state) < _STATE_SIZE:
+            raise ShapeError(f"the state of Philox is {_STATE_SIZE} numbers; this variable's is {list(state.shape)}")
+        low, high, key = (int(n) & _MASK64 for n in state[:_STATE_SIZE])
+        mine = Philox(key, low | high << 64)
+        after = mine.skip(elements * RESERVED)
+        moved = state.copy()
+        moved.view(np.uint64)[:2] = after.counter & _MASK64, after.counter >> 64
+        var.assign(moved)
+    return mine, state
+
+
+def _fill(name: str, draw: Draw, types: tuple[Any, ...]) -> None:
+    @kernel(name, device="CPU", types={"dtype": types})
+    def fill(ctx: OpKernelContext) -> None:
+        algorithm = _scalar(ctx.input("algorithm"), "algorithm")
+        shape, count = shape_of(ctx.input("shape"))
+        generator, _ = _take(ctx, algorithm, count)
+        ctx.set_output(0, draw(generator, count, ctx.attr("dtype").numpy).reshape(shape))
+
+
+_fill("StatefulUniform", philox.uniform, FLOATING)
+_fill("StatefulStandardNormalV2", philox.normal, FLOATING)
+_fill("StatefulTruncatedNormal", philox.truncated_normal, FLOATING)
+_fill("StatefulUniformFullInt", philox.uniform, _WORDS)
+
+
+@kernel("StatefulUniformInt", device="CPU", types={"dtype": _WORDS})
+def _uniform_int(ctx: OpKernelContext) -> None:
+    low, high = int_range(ctx.input("minval"), ctx.input("maxval"))
+    algorithm = _scalar(ctx.input("algorithm"), "algorithm")
+    shape, count = shape_of(ctx.input("shape"))
+    generator, _ = _take(ctx, algorithm, count)
+    ctx.set_output(0, philox.uniform_int(generator, count, low, high).reshape(shape))
+
+
+@kernel("RngReadAndSkip", device="CPU")
+def _read_and_skip(ctx: OpKernelContext) -> None:
+    delta = _scalar(ctx.input("delta"), "delta")
+    _, state = _take(ctx, _scalar(ctx.input("alg"), "alg"), delta)
+    ctx.set_output(0, state)
+
+
+@kernel("RngSkip", device="CPU")
+def _skip(ctx: OpKernelContext) -> None:
+    delta = _scalar(ctx.input("delta"), "delta")
+    _take(ctx, _scalar(ctx.input("algorithm"), "algorithm"), delta & _MASK64)

@@ -1,0 +1,121 @@
+"""Random numbers that a seed, or a key and a counter, decide: the same again on every run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import FLOATING, INDEX, REAL, DataType, as_data_type
+from cyxla.core.kernels import philox
+from cyxla.core.kernels.philox import Philox
+from cyxla.core.kernels.random_ops import Draw, categorical, classes
+from cyxla.core.kernels.random_shapes import int_range, seeds_of, shape_of
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
+
+Array = np.ndarray[Any, Any]
+
+PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3  # numbers of the algorithms
+_WORDS = INDEX + tuple(as_data_type(name) for name in ("uint32", "uint64"))
+
+
+def generator_of(key: Array, counter: Array, alg: Array) -> Philox:
+    """The generator that a key, a counter and an algorithm's number name.
+
+    Raises
+    ------
+    ShapeError
+        The key is not u64[1], the counter is not u64[1 or 2], or the number is not a scalar.
+    UnimplementedError
+        ThreeFry, which TensorFlow has no CPU kernel for.
+    InvalidArgumentError
+        There is no such algorithm.
+    """
+    if alg.ndim:
+        raise ShapeError(f"alg must be a scalar; its shape is {list(alg.shape)}")
+    if key.shape != (1,):
+        raise ShapeError(f"key must be a vector of one number; its shape is {list(key.shape)}")
+    check_algorithm(int(alg))
+    if counter.ndim != 1 or len(counter) < 2:
+        raise ShapeError(f"counter must be a vector of two numbers or more; its shape is {list(counter.shape)}")
+    return Philox(int(key[0]), int(counter[0]) | int(counter[1]) << 64)
+
+
+def check_algorithm(number: int) -> None:
+    """Refuse every algorithm but Philox.
+
+    Raises
+    ------
+    UnimplementedError
+        ThreeFry.
+    InvalidArgumentError
+        There is no such algorithm.
+    """
+    if number == THREEFRY:
+        raise UnimplementedError("the ThreeFry algorithm has no CPU kernel", hint="use Philox (1) or let us choose (3)")
+    if number not in (PHILOX, AUTO_SELECT):
+        raise InvalidArgumentError(f"there is no random algorithm of number {number}", hint="Philox is 1, any is 3")
+
+
+def _by_seed(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:
+    @array_kernel(name, attrs=("dtype",), types={"dtype": types})
+    def fill(shape: Array, seed: Array, *, dtype: DataType) -> Array:
+        sizes, count = shape_of(shape)
+        return draw(Philox.stirred(*seeds_of(seed)), count, dtype.numpy).reshape(sizes)
+
+
+def _by_key(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:
+    @array_kernel(name, attrs=("dtype",), types={"dtype": types})
+    def fill(shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DataType) -> Array:
+        sizes, count = shape_of(shape)
+        return draw(generator_of(key, counter, alg), count, dtype.numpy).reshape(sizes)
+
+
+for _name, _draw, _types in (
+    ("StatelessRandomUniform", philox.uniform, FLOATING),
+    ("StatelessRandomNormal", philox.normal, FLOATING),
+    ("StatelessTruncatedNormal", philox.truncated_normal, FLOATING),
+    ("StatelessRandomUniformFullInt", philox.uniform, _WORDS),
+):
+    _by_seed(_name, _draw, _types)
+    _by_key(_name + "V2", _draw, _types)
+
+
+@array_kernel("StatelessRandomUniformInt", types={"dtype": INDEX})
+def _uniform_int(shape: Array, seed: Array, minval: Array, maxval: Array) -> Array:
+    return _integers(Philox.stirred(*seeds_of(seed)), shape, minval, maxval)
+
+
+@array_kernel("StatelessRandomUniformIntV2", types={"dtype": _WORDS})
+def _uniform_int_v2(shape: Array, key: Array, counter: Array, alg: Array, minval: Array, maxval: Array) -> Array:
+    return _integers(generator_of(key, counter, alg), shape, minval, maxval)
+
+
+def _integers(generator: Philox, shape: Array, minval: Array, maxval: Array) -> Array:
+    sizes, count = shape_of(shape)
+    low, high = int_range(minval, maxval)
+    return philox.uniform_int(generator, count, low, high).reshape(sizes)
+
+
+@array_kernel("StatelessMultinomial", attrs=("output_dtype",), types={"T": REAL})
+def _multinomial(logits: Array, num_samples: Array, seed: Array, *, output_dtype: DataType) -> Array:
+    rows, count = classes(logits, num_samples)
+    return categorical(Philox.stirred(*seeds_of(seed)), rows, count).astype(output_dtype.numpy)
+
+
+@array_kernel("StatelessRandomGetKeyCounter")
+def _key_counter(seed: Array) -> tuple[Array, Array]:
+    generator = Philox.stirred(*seeds_of(seed))
+    low, high = generator.counter & (1 << 64) - 1, generator.counter >> 64
+    return np.array([generator.key], np.uint64), np.array([low, high], np.uint64)
+
+
+@array_kernel("StatelessRandomGetAlg")
+def _algorithm() -> Array:
+    return np.array(PHILOX, np.int32)
+
+
+@array_kernel("StatelessRandomGetKeyCounterAlg")
+def _key_counter_algorithm(seed: Array) -> tuple[Array, Array, Array]:
+    return (*_key_counter(seed), _algorithm())

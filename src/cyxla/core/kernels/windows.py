@@ -1,0 +1,180 @@
+"""Windows that slide over the spatial dimensions of an array: the geometry of convolutions and pooling.
+
+All arrays here have their channels last; `channels_last` and `channels_back` go to and from the other layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError, OpError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def is_channels_first(data_format: str) -> bool:
+    """Whether channels come right after the batch."""
+    return data_format.startswith("NC") or data_format == "CHANNELS_FIRST"
+
+
+def channels_last(x: Array, data_format: str) -> Array:
+    """A view with the channels as its last dimension."""
+    return np.moveaxis(x, 1, -1) if is_channels_first(data_format) else x
+
+
+def channels_back(x: Array, data_format: str) -> Array:
+    """A result in the layout of the data format."""
+    return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if is_channels_first(data_format) else x
+
+
+def spatial(numbers: Sequence[Any], data_format: str) -> list[Any]:
+    """The entries of the spatial dimensions of an attribute with one for each dimension."""
+    return list(numbers[2:] if is_channels_first(data_format) else numbers[1:-1])
+
+
+def others(numbers: Sequence[Any], data_format: str) -> list[Any]:
+    """The entries of the batch and the channels."""
+    return [numbers[0], numbers[1] if is_channels_first(data_format) else numbers[-1]]
+
+
+def check_steps(
+    numbers: Sequence[int], what: str, rank: int, data_format: str, outside: type[OpError] = InvalidArgumentError
+) -> list[int]:
+    """The spatial entries of strides, dilations or window sizes.
+
+    Parameters
+    ----------
+    outside : type of OpError
+        Raised where batch or channels have another entry than 1.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is not one entry for each dimension, or one is not positive.
+    """
+    if len(numbers) != rank:
+        raise InvalidArgumentError(f"{what} needs {rank} numbers, one for each dimension; it is {list(numbers)}")
+    if others(numbers, data_format) != [1, 1]:
+        raise outside(f"{what} must be 1 in the batch and the channels; it is {list(numbers)} for {data_format}")
+    found = spatial(numbers, data_format)
+    if min(found) < 1:
+        raise InvalidArgumentError(f"{what} must be positive; it is {list(numbers)}")
+    return found
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows over an array of spatial `sizes`, one for each of `out` places.
+
+    Parameters
+    ----------
+    sizes, kernel, strides, dilations, out : tuple of int
+        One number for each spatial dimension.
+    pads : tuple of (int, int)
+        What is added below and above.
+    """
+
+    sizes: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+    out: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        sizes: Sequence[int],
+        kernel: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int] = (),
+        padding: str = "VALID",
+        explicit: Sequence[tuple[int, int]] = (),
+    ) -> Windows:
+        """Windows with TensorFlow's rules of padding.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A window is larger than the padded array.
+        """
+        dilations = tuple(dilations) or (1,) * len(sizes)
+        pads, out = [], []
+        for d, (size, k, stride, dilation) in enumerate(zip(sizes, kernel, strides, dilations, strict=True)):
+            span = (k - 1) * dilation + 1
+            if padding == "SAME":
+                places = -(-size // stride)
+                missing = max((places - 1) * stride + span - size, 0)
+                pad = (missing // 2, missing - missing // 2)
+            else:
+                pad = tuple(explicit[d]) if padding == "EXPLICIT" else (0, 0)
+                places = (size + sum(pad) - span + stride) // stride
+            if places < 0 or (places == 0 and size + sum(pad) < span and size):
+                raise InvalidArgumentError(f"a window that spans {span} does not fit in {size} + {sum(pad)} of padding")
+            pads.append(pad)
+            out.append(max(places, 0))
+        return cls(tuple(sizes), tuple(kernel), tuple(strides), dilations, tuple(pads), tuple(out))
+
+    def padded(self, x: Array, value: Any = 0) -> Array:
+        """An array [batch, *sizes, channels] with its padding."""
+        if not any(map(any, self.pads)):
+            return x
+        return np.pad(x, [(0, 0), *self.pads, (0, 0)], constant_values=value)
+
+    def cropped(self, x: Array) -> Array:
+        """A padded array without its padding."""
+        inside = tuple(slice(low, low + size) for (low, _), size in zip(self.pads, self.sizes, strict=True))
+        return x[(slice(None), *inside)]
+
+    @property
+    def padded_sizes(self) -> tuple[int, ...]:
+        """Spatial sizes with the padding."""
+        return tuple(size + sum(pad) for size, pad in zip(self.sizes, self.pads, strict=True))
+
+    def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """Each place in a window, and what of a padded array all windows have there."""
+        for tap in product(*map(range, self.kernel)):
+            at = (
+                slice(t * dilation, t * dilation + (out - 1) * stride + 1 if out else 0, stride)
+                for t, dilation, out, stride in zip(tap, self.dilations, self.out, self.strides, strict=True)
+            )
+            yield tap, (slice(None), *at)
+
+
+def check_explicit(padding: str, explicit: Sequence[int], rank: int, data_format: str) -> list[tuple[int, int]]:
+    """The spatial pairs of `explicit_paddings`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        They are given with another padding, are not pairs for each dimension, are negative, or pad batch or channels.
+    """
+    if padding != "EXPLICIT":
+        if explicit:
+            raise InvalidArgumentError(f"explicit_paddings must be empty where the padding is {padding}")
+        return []
+    if len(explicit) != 2 * rank:
+        raise InvalidArgumentError(f"explicit_paddings needs {2 * rank} numbers; it has {len(explicit)}")
+    pairs = [(int(explicit[2 * d]), int(explicit[2 * d + 1])) for d in range(rank)]
+    if min(explicit) < 0:
+        raise InvalidArgumentError(f"explicit_paddings must not be negative: {list(explicit)}")
+    if others(pairs, data_format) != [(0, 0), (0, 0)]:
+        raise InvalidArgumentError(f"explicit_paddings must be 0 in the batch and the channels: {list(explicit)}")
+    return spatial(pairs, data_format)
+
+
+def check_rank(x: Array, rank: int, name: str) -> None:
+    """Refuse an operand of another rank.
+
+    Raises
+    ------
+    ShapeError
+        It has another rank.
+    """
+    if x.ndim != rank:
+        raise ShapeError(f"{name} must have rank {rank}; its shape is {list(x.shape)}")

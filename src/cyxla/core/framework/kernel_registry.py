@@ -6,20 +6,18 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name
+from cyxla.core.framework.node_def import NodeDef, validate_node_def
 from cyxla.core.framework.node_properties import Ranges, resolve
 from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.op_def import OpDef
 from cyxla.core.framework.op_kernel import Factory, OpKernel, OpKernelConstruction
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
-
-if TYPE_CHECKING:
-    from cyxla.core.framework.node_def import NodeDef
 
 _LOG = logging.getLogger("cyxla.kernels")
 DEFAULT_DEVICE = "DEFAULT"
@@ -343,8 +341,6 @@ def create_op_kernel(
     OpError
         What the kernel's constructor raised.
     """
-    from cyxla.core.framework.node_def import validate_node_def
-
     op_def = (ops or OpRegistry.global_()).look_up_op_def(node_def.op)
     validate_node_def(node_def, op_def)
     registration = (kernels or KernelRegistry.global_()).find(device.device_type, node_def)

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
@@ -462,9 +462,13 @@ def _make(cls: Callable[..., OpKernel], expensive: bool, construction: OpKernelC
     return made
 
 
+@overload
+def array_kernel(op: str | Sequence[str], fn: F, **kwargs: Any) -> F: ...
+@overload
+def array_kernel(op: str | Sequence[str], fn: None = None, **kwargs: Any) -> Callable[[F], F]: ...
 def array_kernel(
     op: str | Sequence[str],
-    fn: Callable[..., Any] | None = None,
+    fn: F | None = None,
     *,
     attrs: Sequence[str] = (),
     device: str = "CPU",
@@ -473,7 +477,7 @@ def array_kernel(
     priority: int = 0,
     expensive: bool = False,
     registry: KernelRegistry | None = None,
-) -> Any:
+) -> F | Callable[[F], F]:
     """Register a pure function of arrays as a kernel; without `fn`, a decorator that does so.
 
     Parameters

@@ -1,0 +1,257 @@
+"""Variables behind resource handles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext, as_value
+from cyxla.core.framework.resource_mgr import DEFAULT_CONTAINER, ResourceBase, ResourceHandle, type_name
+from cyxla.core.framework.types import NUMBER, DataType
+from cyxla.core.framework.variable import Var
+from cyxla.core.kernels.scatter import check_indices
+from cyxla.core.kernels.strided import MASKS, strided_index
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnimplementedError
+
+Array = np.ndarray[Any, Any]
+ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # the shared name of variables that live as long as their handles
+
+
+@kernel("VarHandleOp")
+class VarHandle(OpKernel):
+    """The handle of a variable: always the same, unless the variable is anonymous."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        name, container = construction.get_attr("shared_name"), construction.get_attr("container")
+        dtype = construction.get_attr("dtype")
+        about = ((dtype, construction.get_attr("shape")),)
+        self._parts = (construction.device.name, container or DEFAULT_CONTAINER, name, type_name(Var), about)
+        self._dtype: DataType = dtype
+        self._handle = None if name == ANONYMOUS else as_value(ResourceHandle(*self._parts))
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Give the handle."""
+        handle = self._handle
+        if handle is None:
+            handle = as_value(ResourceHandle(*self._parts, resource=Var(self._dtype)))
+        ctx.set_output(0, handle)
+
+
+@kernel("_VarHandlesOp")
+def var_handles(ctx: OpKernelContext) -> None:
+    """Handles of several variables."""
+    rows = zip(*(ctx.attr(n) for n in ("containers", "shared_names", "dtypes", "shapes")), strict=True)
+    handles = [ctx.make_handle(container, name, Var, ((dtype, shape),)) for container, name, dtype, shape in rows]
+    ctx.set_output_list("resources", handles)
+
+
+def read_variable(ctx: OpKernelContext, place: int, dtype: DataType) -> Array:
+    """The value of a variable for a kernel that reads it.
+
+    Raises
+    ------
+    FailedPreconditionError
+        It was never assigned, or is deleted.
+    InvalidArgumentError
+        It is of another type.
+    """
+    handle = ctx.resource_handle(place)
+    try:
+        variable = ctx.lookup_resource(handle, Var)
+    except NotFoundError:
+        variable = None
+    value = None if variable is None else variable.read()
+    if variable is None or value is None:
+        raise FailedPreconditionError(
+            f"Could not find variable {handle.name}. It was not assigned yet, or has been deleted.",
+            hint="run its initializer first",
+        )
+    _check_dtype("read", variable, dtype)
+    return value
+
+
+def _check_dtype(verb: str, variable: Var, dtype: DataType) -> None:
+    if variable.dtype != dtype:
+        raise InvalidArgumentError(f"Trying to {verb} variable with wrong dtype. Expected {variable.dtype} got {dtype}")
+
+
+@kernel("ReadVariableOp")
+def read_variable_op(ctx: OpKernelContext) -> None:
+    """The value as it is now."""
+    ctx.set_output(0, read_variable(ctx, 0, ctx.attr("dtype")))
+
+
+@kernel("_ReadVariablesOp")
+def read_variables_op(ctx: OpKernelContext) -> None:
+    """The values of several variables."""
+    ctx.set_output_list("values", [read_variable(ctx, i, dtype) for i, dtype in enumerate(ctx.attr("dtypes"))])
+
+
+@kernel("AssignVariableOp")
+def assign_variable(ctx: OpKernelContext) -> None:
+    """Make the value the variable's; the variable is made if it is not there."""
+    value, dtype = ctx.input(1), ctx.attr("dtype")
+    variable = ctx.lookup_or_create_resource(0, Var, lambda: Var(dtype))
+    _check_dtype("assign", variable, dtype)
+    with variable.lock:
+        old = variable.value
+        if ctx.attr("validate_shape") and old is not None and old.shape != value.shape:
+            raise InvalidArgumentError(
+                f"Trying to assign to variable with tensor with wrong shape. Expected {list(old.shape)} got "
+                f"{list(value.shape)}"
+            )
+        variable.assign(value)
+
+
+_UPDATE = {"AssignAddVariableOp": np.add, "AssignSubVariableOp": np.subtract}
+
+
+@kernel(tuple(_UPDATE), types={"dtype": NUMBER})
+def assign_update(ctx: OpKernelContext) -> None:
+    """Add the value to the variable, or subtract it."""
+    value = ctx.input(1)
+    variable = ctx.lookup_resource(0, Var)
+    _check_dtype("update", variable, ctx.attr("dtype"))
+    with variable.lock, np.errstate(all="ignore"):
+        old = initialized(variable, ctx, 0)
+        if old.shape != value.shape:
+            raise InvalidArgumentError(
+                f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape {list(value.shape)}, "
+                "shapes must be equal."
+            )
+        _UPDATE[ctx.op_kernel.type_string](old, value, out=variable.writable())
+
+
+def initialized(variable: Var, ctx: OpKernelContext, place: int) -> Array:
+    """The value of a variable that must have one.
+
+    Raises
+    ------
+    FailedPreconditionError
+        It has none.
+    """
+    if variable.value is None:
+        names = ctx.op_kernel.requested_inputs
+        name = names[place] if place < len(names) else str(place)
+        raise FailedPreconditionError(
+            f"Attempting to use uninitialized variables: {name}", hint="run their initializers first"
+        )
+    return variable.value
+
+
+@kernel("VarIsInitializedOp")
+def var_is_initialized(ctx: OpKernelContext) -> None:
+    """Whether the variable is there and has a value."""
+    try:
+        found = ctx.lookup_resource(0, Var).is_initialized
+    except NotFoundError:
+        found = False
+    ctx.set_output(0, np.array(found))
+
+
+@kernel("VariableShape")
+def variable_shape(ctx: OpKernelContext) -> None:
+    """The shape of the value."""
+    value = initialized(ctx.lookup_resource(0, Var), ctx, 0)
+    ctx.set_output(0, np.array(value.shape, ctx.attr("out_type").numpy))
+
+
+@kernel("DestroyResourceOp")
+def destroy_resource(ctx: OpKernelContext) -> None:
+    """Remove a resource of any kind."""
+    try:
+        ctx.delete_resource(0)
+    except NotFoundError:
+        if not ctx.attr("ignore_lookup_error"):
+            raise
+
+
+class Mutex(ResourceBase):
+    """A named lock."""
+
+
+@kernel("MutexV2")
+def mutex(ctx: OpKernelContext) -> None:
+    """The handle of a lock, which is made if it is not there."""
+    name = ctx.attr("shared_name") or ctx.op_kernel.name
+    handle = ctx.make_handle(ctx.attr("container"), name, Mutex)
+    ctx.lookup_or_create_resource(handle.item(), Mutex, Mutex)
+    ctx.set_output(0, handle)
+
+
+@kernel("ResourceGather")
+def resource_gather(ctx: OpKernelContext) -> None:
+    """Rows of the variable at the given places, for every batch."""
+    params, indices, batch = _gathered(ctx), ctx.input("indices"), ctx.attr("batch_dims")
+    rank = indices.ndim
+    if batch < 0:
+        ctx.require(-rank <= batch, f"batch_dims must be in the range [{-rank}, {rank}], got {batch}")
+        batch += rank
+    ctx.require(batch <= rank, f"batch_dims ({batch}) must be at most the rank of indices ({rank})")
+    ctx.require(params.ndim > batch, f"params must be at least {batch + 1}-dimensional, got {list(params.shape)}")
+    heads = params.shape[:batch], indices.shape[:batch]
+    ctx.require(
+        heads[0] == heads[1], f"the batch dimensions of params {list(heads[0])} and indices {list(heads[1])} differ"
+    )
+    check_indices(indices, params.shape[batch])
+    places = np.ogrid[tuple(slice(n) for n in heads[0])] if batch else ()
+    columns = tuple(p.reshape(p.shape + (1,) * (rank - batch)) for p in places)
+    ctx.set_output(0, params[(*columns, indices)])
+
+
+@kernel("ResourceGatherNd")
+def resource_gather_nd(ctx: OpKernelContext) -> None:
+    """Slices of the variable at the given places."""
+    params, indices = _gathered(ctx), ctx.input("indices")
+    ctx.require(indices.ndim >= 1, "indices must be at least a vector")
+    depth = indices.shape[-1]
+    ctx.require(
+        depth <= params.ndim, f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}"
+    )
+    bad = ((indices < 0) | (indices >= np.array(params.shape[:depth], np.int64))).any(axis=-1)
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise InvalidArgumentError(
+            f"indices{list(place) or ''} = {indices[place].tolist()} does not index into param shape "
+            f"{list(params.shape)}"
+        )
+    if depth:
+        picked = params[tuple(np.moveaxis(indices, -1, 0))]
+    else:
+        picked = np.broadcast_to(params, indices.shape[:-1] + params.shape).copy()
+    ctx.set_output(0, picked)
+
+
+def _gathered(ctx: OpKernelContext) -> Array:
+    variable = ctx.lookup_resource(0, Var)
+    initialized(variable, ctx, 0)
+    value = variable.read()
+    ctx.require(value is not None and value.ndim >= 1, "params must be at least 1 dimensional")
+    assert value is not None
+    return value
+
+
+@kernel("ResourceStridedSliceAssign")
+def strided_slice_assign(ctx: OpKernelContext) -> None:
+    """Put a value into a slice of the variable."""
+    variable = ctx.lookup_resource(0, Var)
+    with variable.lock:
+        old = initialized(variable, ctx, 0)
+        assign_slice(ctx, variable, old.shape)
+
+
+def assign_slice(ctx: OpKernelContext, variable: Any, shape: tuple[int, ...]) -> None:
+    """Put the fifth input into the slice of a variable (whose lock is held) that the others tell."""
+    masks = {name: ctx.attr(name) for name in MASKS}
+    index = strided_index(shape, ctx.input(1), ctx.input(2), ctx.input(3), masks)
+    value, part = ctx.input(4), variable.value[index].shape
+    if value.shape != part:
+        raise UnimplementedError(
+            f"sliced l-value shape {list(part)} does not match r-value shape {list(value.shape)}. Automatic "
+            "broadcasting not yet implemented.",
+            hint="broadcast the value first",
+        )
+    variable.writable()[index] = value

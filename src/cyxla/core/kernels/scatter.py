@@ -1,0 +1,159 @@
+"""Writing slices into an array at given places, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError
+
+Array = np.ndarray[Any, Any]
+How = Callable[[Array, Any, Array], None]
+"""Called with the target, an index of NumPy and the updates; changes the target in place."""
+
+
+def _put(target: Array, index: Any, updates: Array) -> None:
+    target[index] = updates  # of equal places the last one stays: NumPy writes in order
+
+
+def _divide(target: Array, index: Any, updates: Array) -> None:
+    if target.dtype.kind in "iu":
+        if not np.all(updates):
+            raise InvalidArgumentError("Integer division by zero")
+        _one_by_one(target, index, updates, _truncated)
+    else:
+        _at(np.true_divide)(target, index, updates)
+
+
+def _truncated(a: Array, b: Array) -> Array:
+    """Quotient of integers towards zero."""
+    inexact = (a % b != 0) & ((a < 0) != (b < 0))
+    return np.asarray(a // b + inexact.astype(a.dtype))
+
+
+def _one_by_one(target: Array, index: Any, updates: Array, fn: Callable[[Array, Array], Array]) -> None:
+    """Apply `fn` for each place in turn, so that equal places add up."""
+    index = index if isinstance(index, tuple) else (index,)
+    count = index[0].shape if index else ()
+    spread = np.broadcast_to(updates, count + target.shape[len(index) :])
+    for place in np.ndindex(count):
+        where = tuple(int(part[place]) for part in index)
+        target[where] = fn(target[where], spread[place])
+
+
+def _at(ufunc: np.ufunc) -> How:
+    def apply(target: Array, index: Any, updates: Array) -> None:
+        if target.dtype.isbuiltin != 1:  # NumPy has no fast way for types of others
+            _one_by_one(target, index, updates, ufunc)
+        else:
+            ufunc.at(target, index, updates)
+
+    return apply
+
+
+HOW: dict[str, How] = {
+    "update": _put,
+    "add": _at(np.add),
+    "sub": _at(np.subtract),
+    "mul": _at(np.multiply),
+    "div": _divide,
+    "min": _at(np.minimum),
+    "max": _at(np.maximum),
+}
+
+
+def check_indices(indices: Array, size: int) -> None:
+    """Raise unless all indices are in [0, size)."""
+    bad = (indices < 0) | (indices >= size)
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = f"[{','.join(map(str, place))}]" if place else ""
+        raise InvalidArgumentError(
+            f"indices{where} = {int(indices[place])} is not in [0, {size})",
+            hint="keep indices inside the first dimension",
+        )
+
+
+def scatter(target: Array, indices: Array, updates: Array, how: str) -> None:
+    """Change the rows of `target` that `indices` name, in place, in order.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The shapes do not fit, or an index is out of range.
+    """
+    if target.ndim < 1:
+        raise InvalidArgumentError(f"params must be at least 1-D, got shape {list(target.shape)}")
+    if updates.ndim and updates.shape != indices.shape + target.shape[1:]:
+        raise InvalidArgumentError(
+            "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
+            f"{list(updates.shape)}, indices.shape {list(indices.shape)}, params.shape {list(target.shape)}"
+        )
+    check_indices(indices, target.shape[0])
+    if indices.size:
+        with np.errstate(all="ignore"):
+            HOW[how](target, indices, updates)
+
+
+def scatter_nd(target: Array, indices: Array, updates: Array, how: str, policy: str = "") -> None:
+    """Change the slices of `target` that the rows of `indices` name, in place, in order.
+
+    Parameters
+    ----------
+    policy : str
+        ``"IGNORE"`` leaves out updates whose place is outside of the target; else they are errors.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The shapes do not fit, or an index is out of range.
+    """
+    check_nd_shapes(target.shape, indices, updates)
+    depth = indices.shape[-1]
+    rows = indices.reshape(prod(indices.shape[:-1]), depth)
+    slices = updates.reshape(len(rows), *target.shape[depth:])
+    bad = ((rows < 0) | (rows >= np.array(target.shape[:depth], np.int64))).any(axis=1)
+    if bad.any():
+        if policy != "IGNORE":
+            raise_bad_row(indices, rows, int(np.argmax(bad)), target.shape)
+        rows, slices = rows[~bad], slices[~bad]
+    if len(rows) and slices.size:
+        with np.errstate(all="ignore"):
+            _apply_rows(target, rows, slices, how)
+
+
+def _apply_rows(target: Array, rows: Array, slices: Array, how: str) -> None:
+    if rows.shape[1]:
+        HOW[how](target, tuple(rows.T), slices)
+        return
+    flat = target.reshape(1, *target.shape)  # without indices each update is a whole target
+    HOW[how](flat, np.zeros(len(rows), np.int64), slices)
+
+
+def check_nd_shapes(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
+    """Raise unless indices and updates fit a target of this shape."""
+    if indices.ndim < 1:
+        raise InvalidArgumentError(f"Indices shape must have rank at least one. Found: {list(indices.shape)}")
+    depth = indices.shape[-1]
+    if depth > len(shape):
+        raise InvalidArgumentError(
+            f"The inner {depth} dimensions of indices must not exceed the rank of the target, {len(shape)}"
+        )
+    want = indices.shape[:-1] + shape[depth:]
+    if updates.shape != want:
+        raise InvalidArgumentError(
+            f"Must have updates.shape = indices.shape[:-1] + params_shape[{depth}:], got updates shape "
+            f"{list(updates.shape)}, indices shape {list(indices.shape)}, params shape {list(shape)}"
+        )
+
+
+def raise_bad_row(indices: Array, rows: Array, row: int, shape: tuple[int, ...]) -> None:
+    """The error of a row of indices outside of the target."""
+    where = [int(i) for i in np.unravel_index(row, indices.shape[:-1])] if indices.ndim > 1 else []
+    raise InvalidArgumentError(
+        f"indices{where or ''} = {rows[row].tolist()} does not index into shape {list(shape)}",
+        hint="keep every index inside its dimension",
+    )

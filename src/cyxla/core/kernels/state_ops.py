@@ -1,0 +1,187 @@
+"""Variables behind references, and scatters into variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.types import INDEX, NUMBER
+from cyxla.core.framework.variable import Ref, Var
+from cyxla.core.kernels.resource_variable_ops import assign_slice, initialized
+from cyxla.core.kernels.scatter import scatter, scatter_nd
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+
+Array = np.ndarray[Any, Any]
+
+
+class LegacyVar(Var):
+    """A variable that is handed on by reference; kept apart from resource variables of the same name."""
+
+
+@kernel(("Variable", "VariableV2"))
+class Variable(OpKernel):
+    """A reference to a variable, which is made when first asked for."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self._name = construction.get_attr("shared_name") or self.name
+        self._container = construction.get_attr("container")
+        self._dtype = construction.get_attr("dtype")
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Give the reference."""
+        made = ctx.resource_manager.lookup_or_create(
+            self._container, self._name, LegacyVar, lambda: LegacyVar(self._dtype, name=self.name)
+        )
+        ctx.set_output_ref(0, made)
+
+
+class TemporaryVar(LegacyVar):
+    """A variable of one step."""
+
+
+@kernel("TemporaryVariable")
+def temporary_variable(ctx: OpKernelContext) -> None:
+    """A variable of uninitialised memory, until it is destroyed or the step ends."""
+    name = f"{ctx.attr('var_name') or ctx.op_kernel.name}"
+    dtype, shape = ctx.attr("dtype"), ctx.attr("shape")
+    ctx.require(shape.is_fully_defined, f"the shape {shape} of temporary variable '{name}' is not fully known")
+    made = TemporaryVar(dtype, np.zeros(shape.as_list(), dtype.numpy), name)
+    ctx.resource_manager.create(ctx.step_container.name, name, made)
+    ctx.set_output_ref(0, made)
+
+
+@kernel("DestroyTemporaryVariable")
+def destroy_temporary_variable(ctx: OpKernelContext) -> None:
+    """The last value of a temporary variable, which ends."""
+    value = _value(ctx.mutable_input(0))
+    ctx.resource_manager.delete(ctx.step_container.name, ctx.attr("var_name"), TemporaryVar)
+    ctx.set_output(0, value)
+
+
+@kernel("IsVariableInitialized")
+def is_variable_initialized(ctx: OpKernelContext) -> None:
+    """Whether the variable has a value."""
+    ctx.set_output(0, np.array(ctx.mutable_input(0).is_initialized))
+
+
+@kernel("Assign")
+def assign(ctx: OpKernelContext) -> None:
+    """Make the value the variable's."""
+    ref, value = ctx.mutable_input(0), ctx.input(1)
+    with ref.lock:
+        old = ref.value
+        if ctx.attr("validate_shape") and old is not None:
+            _check_shapes(old, value)
+        ref.assign(value)
+    ctx.forward_ref_input_to_ref_output(0, 0)
+
+
+_UPDATE = {"AssignAdd": np.add, "AssignSub": np.subtract}
+
+
+@kernel(tuple(_UPDATE), types={"T": NUMBER})
+def assign_update(ctx: OpKernelContext) -> None:
+    """Add the value to the variable, or subtract it."""
+    ref, value = ctx.mutable_input(0), ctx.input(1)
+    with ref.lock, np.errstate(all="ignore"):
+        old = _value(ref)
+        _check_shapes(old, value)
+        _UPDATE[ctx.op_kernel.type_string](old, value, out=ref.writable())
+    ctx.forward_ref_input_to_ref_output(0, 0)
+
+
+def _check_shapes(old: Array, value: Array) -> None:
+    if old.shape != value.shape:
+        raise InvalidArgumentError(
+            "Assign requires shapes of both tensors to match. "
+            f"lhs shape= {list(old.shape)} rhs shape= {list(value.shape)}",
+            hint="Assign with validate_shape=false lets a variable change its shape",
+        )
+
+
+def _value(ref: Ref) -> Array:
+    if ref.value is None:
+        raise FailedPreconditionError(
+            f"Attempting to use uninitialized value {ref.name}", hint="run its initializer first"
+        )
+    return ref.value
+
+
+@kernel("StridedSliceAssign")
+def strided_slice_assign(ctx: OpKernelContext) -> None:
+    """Put a value into a slice of the variable."""
+    ref = ctx.mutable_input(0)
+    with ref.lock:
+        assign_slice(ctx, ref, _value(ref).shape)
+    ctx.forward_ref_input_to_ref_output(0, 0)
+
+
+# Scatters. Add, Sub .. of "ResourceScatterAdd" names how updates meet what is there.
+
+_ROWS = ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")
+_SLICES = ("Update", "Add", "Sub")
+
+
+def _how(ctx: OpKernelContext) -> str:
+    name = ctx.op_kernel.type_string
+    return name[name.rindex("Scatter") + 7 :].removeprefix("Nd").lower()
+
+
+def _resource_scatter(ctx: OpKernelContext) -> None:
+    variable = ctx.lookup_resource(0, Var)
+    with variable.lock:
+        initialized(variable, ctx, 0)
+        scatter(variable.writable(), ctx.input(1), ctx.input(2), _how(ctx))
+
+
+def _resource_scatter_nd(ctx: OpKernelContext) -> None:
+    variable = ctx.lookup_resource(0, Var)
+    with variable.lock:
+        initialized(variable, ctx, 0)
+        scatter_nd(variable.writable(), ctx.input(1), ctx.input(2), _how(ctx), _policy(ctx))
+
+
+def _ref_scatter(ctx: OpKernelContext) -> None:
+    ref = ctx.mutable_input(0)
+    with ref.lock:
+        _value(ref)
+        scatter(ref.writable(), ctx.input(1), ctx.input(2), _how(ctx))
+    ctx.forward_ref_input_to_ref_output(0, 0)
+
+
+def _ref_scatter_nd(ctx: OpKernelContext) -> None:
+    ref = ctx.mutable_input(0)
+    with ref.lock:
+        _value(ref)
+        scatter_nd(ref.writable(), ctx.input(1), ctx.input(2), _how(ctx), _policy(ctx))
+    ctx.forward_ref_input_to_ref_output(0, 0)
+
+
+def _policy(ctx: OpKernelContext) -> str:
+    policy = str(ctx.attr("bad_indices_policy"))
+    ctx.require(policy in ("", "DEFAULT", "ERROR", "IGNORE"), f"Unknown bad_indices_policy: {policy}")
+    return policy
+
+
+kernel("ResourceScatterUpdate", types={"Tindices": INDEX})(_resource_scatter)
+kernel([f"ResourceScatter{how}" for how in _ROWS[1:]], types={"dtype": NUMBER, "Tindices": INDEX})(_resource_scatter)
+kernel([f"ResourceScatterNd{how}" for how in _SLICES], types={"Tindices": INDEX})(_resource_scatter_nd)
+kernel("ScatterUpdate", types={"Tindices": INDEX})(_ref_scatter)
+kernel(("ScatterAdd", "ScatterSub"), types={"T": NUMBER, "Tindices": INDEX})(_ref_scatter)
+kernel("ScatterNdUpdate", types={"Tindices": INDEX})(_ref_scatter_nd)
+
+
+@kernel("ResourceCountUpTo", types={"T": INDEX})
+def resource_count_up_to(ctx: OpKernelContext) -> None:
+    """The value, which then grows by one, until the limit."""
+    variable, limit = ctx.lookup_resource(0, Var), ctx.attr("limit")
+    with variable.lock:
+        old = initialized(variable, ctx, 0)
+        ctx.require(old.ndim == 0, f"input is not a scalar: {list(old.shape)}")
+        ctx.require(int(old) < limit, f"Reached limit of {limit}", error=OutOfRangeError)
+        variable.assign(np.array(int(old) + 1, old.dtype), owned=True)
+    ctx.set_output(0, old)

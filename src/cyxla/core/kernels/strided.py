@@ -1,0 +1,71 @@
+"""What the masks of a strided slice mean, as an index of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError
+
+Array = np.ndarray[Any, Any]
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+def strided_index(
+    shape: Sequence[int], begin: Array, end: Array, strides: Array, masks: Mapping[str, int]
+) -> tuple[Any, ...]:
+    """An index that takes the slice out of an array of this shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The parts are not vectors of one length, a stride is zero, there are two ellipses or too many indices, or a
+        single index is out of bounds.
+    """
+    if not begin.ndim == end.ndim == strides.ndim == 1 or not len(begin) == len(end) == len(strides):
+        raise InvalidArgumentError(
+            "Expected begin, end, and strides to be 1D equal size tensors, but got shapes "
+            f"{list(begin.shape)}, {list(end.shape)}, and {list(strides.shape)} instead."
+        )
+    ellipsis, new_axis = masks["ellipsis_mask"], masks["new_axis_mask"]
+    if bin(ellipsis & ((1 << len(begin)) - 1)).count("1") > 1:
+        raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
+    taken = [i for i in range(len(begin)) if not (ellipsis >> i & 1 or new_axis >> i & 1)]
+    if len(taken) > len(shape):
+        raise InvalidArgumentError(f"Index out of range using input dim {len(shape)}; input has only {len(shape)} dims")
+    after = _dims_after_ellipsis(taken, ellipsis, len(shape))
+    parts = zip(begin.tolist(), end.tolist(), strides.tolist(), strict=True)
+    index: list[Any] = [_entry(i, *part, masks, shape, after) for i, part in enumerate(parts)]
+    return tuple(index)
+
+
+def _dims_after_ellipsis(taken: list[int], ellipsis: int, rank: int) -> dict[int, int]:
+    """The dimension that each entry takes: those behind an ellipsis count from the end."""
+    place = ellipsis.bit_length() - 1
+    before = [i for i in taken if not ellipsis or i < place]
+    behind = [i for i in taken if ellipsis and i > place]
+    return {i: k for k, i in enumerate(before)} | {i: rank - len(behind) + k for k, i in enumerate(behind)}
+
+
+def _entry(
+    i: int, begin: int, end: int, stride: int, masks: Mapping[str, int], shape: Sequence[int], dims: Mapping[int, int]
+) -> Any:
+    bit = {name: masks[name] >> i & 1 for name in MASKS}
+    if bit["ellipsis_mask"]:
+        return Ellipsis
+    if bit["new_axis_mask"]:
+        return np.newaxis
+    if stride == 0:
+        raise InvalidArgumentError(f"strides[{i}] must be non-zero")
+    if not bit["shrink_axis_mask"]:
+        return slice(None if bit["begin_mask"] else begin, None if bit["end_mask"] else end, stride)
+    if stride < 0:
+        raise InvalidArgumentError("only stride 1 allowed on non-range indexing.")
+    size = shape[dims[i]]
+    # A begin mask beats the index: it then is the first element
+    place = 0 if bit["begin_mask"] else begin
+    if not -size <= place < size:
+        raise InvalidArgumentError(f"slice index {place} of dimension {dims[i]} out of bounds.")
+    return place

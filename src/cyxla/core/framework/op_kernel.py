@@ -466,7 +466,7 @@ def _make(cls: Callable[..., OpKernel], expensive: bool, construction: OpKernelC
 def array_kernel(op: str | Sequence[str], fn: F, **kwargs: Any) -> F: ...
 @overload
 def array_kernel(op: str | Sequence[str], fn: None = None, **kwargs: Any) -> Callable[[F], F]: ...
-def array_kernel(
+def array_kernel(  # type: ignore[misc]  # the overloads leave the options out
     op: str | Sequence[str],
     fn: F | None = None,
     *,

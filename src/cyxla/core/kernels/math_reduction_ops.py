@@ -1,0 +1,181 @@
+"""Reductions over some dimensions, and running totals along one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import FLOATING, NUMBER, QUANTIZED, REAL, DataType, as_data_type
+from cyxla.core.kernels.limits import is_integer, wide_type
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+Reduce = Callable[[Array, tuple[int, ...], bool], Array]
+
+_BOOL = as_data_type("bool")
+
+
+def axes_of(operand: Array, rank: int) -> tuple[int, ...]:
+    """The dimensions that a scalar or a vector names, counted from the end where negative.
+
+    Raises
+    ------
+    ShapeError
+        The operand is a matrix or more.
+    InvalidArgumentError
+        There is no such dimension, or it is named twice.
+    """
+    if operand.ndim > 1:
+        raise ShapeError(f"reduction_indices must be a scalar or a vector; their shape is {list(operand.shape)}")
+    axes = []
+    for axis in operand.reshape(-1).tolist():
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(
+                f"reduction dimension {axis} of an input of rank {rank}: [{-rank}, {rank}) exist"
+            )
+        axes.append(axis % rank)
+    if len(set(axes)) != len(axes):
+        raise InvalidArgumentError(f"a dimension is reduced twice: {operand.tolist()}")
+    return tuple(sorted(axes))
+
+
+def _sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return x.sum(axis=axes, keepdims=keep, dtype=wide_type(x.dtype))
+
+
+def _product(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return x.prod(axis=axes, keepdims=keep, dtype=wide_type(x.dtype))
+
+
+def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    """Sum over count; integers are cut off towards zero, and the mean of none of them is 0."""
+    count = prod(x.shape[d] for d in axes)
+    total = _sum(x, axes, keep)
+    if not is_integer(x.dtype):
+        return np.asarray(total / np.asarray(count, total.dtype))
+    if not count:
+        return np.zeros_like(total)
+    quotient = np.floor_divide(np.abs(total), np.asarray(count, total.dtype))
+    return np.asarray(np.where(total < 0, -quotient, quotient)) if x.dtype.kind == "i" else quotient
+
+
+def _extreme(which: str, empty: float) -> Reduce:
+    """The greatest or least; NaN wins; of no elements it is an infinity, or the end of the integers' range."""
+
+    def reduce(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+        wide = x if is_integer(x.dtype) or x.dtype.kind == "f" else x.astype(wide_type(x.dtype))
+        if is_integer(x.dtype):
+            info = np.iinfo(x.dtype)
+            start = info.max if empty > 0 else info.min
+        else:
+            start = empty
+        result = getattr(wide, which)(axis=axes, keepdims=keep, initial=start)
+        return np.asarray(result)
+
+    return reduce
+
+
+def _norm(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    wide = x.astype(wide_type(x.dtype))
+    squares = (wide * wide.conj()).real if wide.dtype.kind == "c" else wide * wide
+    return np.sqrt(squares.sum(axis=axes, keepdims=keep, dtype=squares.dtype))
+
+
+def _every(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.asarray(x.all(axis=axes, keepdims=keep))
+
+
+def _some(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    return np.asarray(x.any(axis=axes, keepdims=keep))
+
+
+# fmt: off
+_REDUCTIONS: tuple[tuple[str, Reduce, tuple[DataType, ...] | None], ...] = (
+    ("Sum",           _sum,                    NUMBER),
+    ("Prod",          _product,                NUMBER),
+    ("Mean",          _mean,                   NUMBER),
+    ("Max",           _extreme("max", -np.inf), REAL + QUANTIZED),
+    ("Min",           _extreme("min", np.inf), REAL + QUANTIZED),
+    ("EuclideanNorm", _norm,                   NUMBER),
+    ("All",           _every,                  None),
+    ("Any",           _some,                   None),
+)
+# fmt: on
+
+
+def _register(name: str, reduce: Reduce, types: tuple[DataType, ...] | None) -> None:
+    @array_kernel(name, attrs=("keep_dims",), types=None if types is None else {"T": types})
+    def kernel(x: Array, reduction_indices: Array, *, keep_dims: bool) -> Array:
+        axes = axes_of(reduction_indices, x.ndim)
+        if not axes:
+            return x
+        with np.errstate(all="ignore"):
+            return np.asarray(reduce(x, axes, keep_dims)).astype(x.dtype, copy=False)
+
+
+for _row in _REDUCTIONS:
+    _register(*_row)
+
+
+# ------------------------------------------------------------------------------------------------- where an extreme is
+
+
+def _axis_of(operand: Array, rank: int, name: str) -> int:
+    if operand.ndim:
+        raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    if not -rank <= operand < rank:
+        raise InvalidArgumentError(f"{name} {operand} of an input of rank {rank}: [{-rank}, {rank}) exist")
+    return int(operand) % rank
+
+
+def _place(name: str, function: Callable[..., Array], worst: float) -> None:
+    @array_kernel(name, attrs=("output_type",), types={"T": (*REAL, *QUANTIZED, _BOOL)})
+    def kernel(x: Array, dimension: Array, *, output_type: DataType) -> Array:
+        """The first of the greatest, or least; NaN is passed over."""
+        axis = _axis_of(dimension, x.ndim, "dimension")
+        if not x.shape[axis]:
+            raise InvalidArgumentError(f"dimension {axis} of {list(x.shape)} is empty: no element is the greatest")
+        if not is_integer(x.dtype) and x.dtype != np.bool_:
+            wide = x.astype(wide_type(x.dtype))
+            x = np.where(np.isnan(wide), worst, wide)
+        return function(x, axis=axis).astype(output_type.numpy)
+
+
+_place("ArgMax", np.argmax, -np.inf)
+_place("ArgMin", np.argmin, np.inf)
+
+
+# --------------------------------------------------------------------------------------------------- running totals
+
+
+def _scan(name: str, scan: Callable[[Array, int], Array], start: float, types: tuple[DataType, ...]) -> None:
+    @array_kernel(name, attrs=("exclusive", "reverse"), types={"T": types})
+    def kernel(x: Array, axis: Array, *, exclusive: bool, reverse: bool) -> Array:
+        along = _axis_of(axis, x.ndim, "axis")
+        if not x.size:
+            return x
+        moved = np.moveaxis(x.astype(wide_type(x.dtype)), along, 0)
+        moved = moved[::-1] if reverse else moved
+        with np.errstate(all="ignore"):
+            total = scan(moved, 0)
+        if exclusive:
+            total = np.concatenate([np.full_like(total[:1], start), total[:-1]])
+        total = total[::-1] if reverse else total
+        return np.ascontiguousarray(np.moveaxis(total, 0, along)).astype(x.dtype, copy=False)
+
+
+def _running_sum(x: Array, axis: int) -> Array:
+    return np.cumsum(x, axis=axis, dtype=x.dtype)
+
+
+def _running_product(x: Array, axis: int) -> Array:
+    return np.cumprod(x, axis=axis, dtype=x.dtype)
+
+
+_scan("Cumsum", _running_sum, 0, NUMBER)
+_scan("Cumprod", _running_product, 1, NUMBER)
+_scan("CumulativeLogsumexp", lambda x, axis: np.asarray(np.logaddexp.accumulate(x, axis=axis)), -np.inf, FLOATING)

@@ -1,0 +1,1 @@
+"""Running graphs: devices, placement, executors, sessions, and ops applied at once."""

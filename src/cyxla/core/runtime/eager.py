@@ -1,0 +1,161 @@
+"""Ops applied at once: ``apply_op`` and ``cyxla.raw_ops`` on arrays, without a graph or a session.
+
+Importing this module makes its context the sink of `apply_op` wherever no graph is current.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.apply import register_eager_sink, to_array
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
+from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.op_def_builder import OpRegistrationData
+from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.engine import Engine
+from cyxla.core.runtime.invoke import Call
+from cyxla.errors import OpError
+
+Array = np.ndarray[Any, Any]
+_KEPT_CALLS = 4096  # kernels; the oldest make room
+
+
+class EagerContext:
+    """Runs single ops: their resources live as long as the context.
+
+    Parameters
+    ----------
+    device : DeviceBase, optional
+        Where ops run; a processor by default.
+    """
+
+    def __init__(self, device: DeviceBase | None = None) -> None:
+        self.engine = Engine([device or DeviceBase()])
+        self.library = FunctionLibraryDefinition(OpRegistry.global_())
+        self._graph = Graph()
+        self._graph.library = self.library
+        self._calls: dict[Any, Call] = {}
+        self._lock = Lock()
+        self._step = StepContext(
+            self.engine.resource_manager, None, None, self.engine.functions(self.library), self.engine.submit
+        )
+
+    def look_up(self, op_name: str) -> OpRegistrationData:
+        """Declaration of an op, or signature of a function that was added."""
+        return self.library.look_up(op_name)
+
+    def add_function(self, function: FunctionDef) -> None:
+        """Let ops call a function."""
+        self.library.add(function)
+
+    def constant(self, value: Any, dtype: DataType | None = None, name: str | None = None) -> Array:
+        """A value as an array."""
+        del name
+        known = dtype or as_data_type(np.asarray(value).dtype)
+        return to_array(value, known)
+
+    def create_op(
+        self, registration: OpRegistrationData, inputs: list[Any], attrs: dict[str, AttrValue], name: str | None
+    ) -> tuple[None, Sequence[Any]]:
+        """Apply an op."""
+        return None, self.execute(registration, inputs, attrs, name)
+
+    def execute(
+        self,
+        registration: OpRegistrationData,
+        inputs: Sequence[Any],
+        attrs: dict[str, AttrValue],
+        name: str | None = None,
+    ) -> list[Any]:
+        """Run the kernel of an op with complete attributes; its outputs, lists laid out flat.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is no kernel for these types; what the kernel raises.
+        """
+        call = self._call(registration, attrs, name or registration.op_def.name)
+        with np.errstate(all="ignore"):
+            return call(self._step, list(inputs))
+
+    def _call(self, registration: OpRegistrationData, attrs: dict[str, AttrValue], name: str) -> Call:
+        """The kernel for an op and its attributes: stateless ones are shared, stateful ones told apart by name."""
+        key = (registration.op_def.name, name if registration.op_def.is_stateful else "", frozenset(attrs.items()))
+        call = self._calls.get(key)
+        if call is None:
+            node = Node(self._graph, 0, name, registration, dict(attrs))
+            call = Call(node, self.engine.kernel(node, keep=False))
+            with self._lock:
+                if len(self._calls) >= _KEPT_CALLS:
+                    del self._calls[next(iter(self._calls))]
+                self._calls[key] = call
+        return call
+
+    def close(self) -> None:
+        """Drop resources and kernels."""
+        self._calls.clear()
+        self._step.close()
+        self.engine.close()
+
+
+_current: ContextVar[EagerContext | None] = ContextVar("cyxla_eager_context", default=None)
+_default: list[EagerContext] = []
+_making = Lock()
+
+
+def eager_context() -> EagerContext:
+    """The context that serves here: that of the innermost `use_context`, or the one of the process."""
+    chosen = _current.get()
+    if chosen is not None:
+        return chosen
+    with _making:
+        if not _default:
+            _default.append(EagerContext())
+    return _default[0]
+
+
+@contextmanager
+def use_context(context: EagerContext) -> Iterator[EagerContext]:
+    """Run ops of the body in a context of its own."""
+    token = _current.set(context)
+    try:
+        yield context
+    finally:
+        _current.reset(token)
+
+
+class _EagerSink:
+    """Hands every call to the context that serves where it is made."""
+
+    def look_up(self, op_name: str) -> OpRegistrationData:
+        return eager_context().look_up(op_name)
+
+    def constant(self, value: Any, dtype: DataType | None = None, name: str | None = None) -> Array:
+        return eager_context().constant(value, dtype, name)
+
+    def create_op(
+        self, registration: OpRegistrationData, inputs: list[Any], attrs: dict[str, AttrValue], name: str | None
+    ) -> tuple[None, Sequence[Any]]:
+        return eager_context().create_op(registration, inputs, attrs, name)
+
+
+register_eager_sink(_EagerSink())
+
+
+def execute(op_name: str, inputs: Sequence[Any], attrs: dict[str, AttrValue]) -> list[Any]:
+    """Run an op by name on flat inputs with complete attributes: the quick way in, without inference of attributes."""
+    context = eager_context()
+    return context.execute(context.look_up(op_name), inputs, attrs)
+
+
+__all__ = ["EagerContext", "OpError", "eager_context", "execute", "use_context"]

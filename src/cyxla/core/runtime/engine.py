@@ -1,0 +1,182 @@
+"""What the executors of one session share: devices, resources, functions, kernels and a pool of threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock, local
+from typing import Any
+
+from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
+from cyxla.core.framework.node_properties import resolve
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
+from cyxla.core.framework.resource_mgr import ResourceMgr
+from cyxla.core.framework.step import StepContext
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.executor import FlatExecutor, is_flat
+from cyxla.core.runtime.frame_executor import FrameExecutor, drive
+from cyxla.core.runtime.function_runtime import FunctionCallKernel, FunctionRuntime, is_function_call
+from cyxla.core.runtime.invoke import Array, annotate
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+
+_WITHOUT_KERNEL = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
+_INSIDE = local()  # whether this thread is one of a pool: what it calls must not wait for the pool
+
+
+class Engine:
+    """Prepares graphs and runs them.
+
+    Parameters
+    ----------
+    devices : sequence of DeviceBase
+        Where nodes may run; the first one is for nodes that were not placed.
+    threads : int, optional
+        Size of the pool for expensive kernels; the number of processors that may be used by default.
+    kernels : KernelRegistry, optional
+        The global registry by default.
+    """
+
+    def __init__(
+        self, devices: Sequence[DeviceBase], *, threads: int | None = None, kernels: KernelRegistry | None = None
+    ) -> None:
+        self.devices = {device.name: device for device in devices}
+        self.default_device = devices[0]
+        self.resource_manager = ResourceMgr()
+        for device in devices:
+            device.resource_manager = self.resource_manager
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self.kernels = kernels or KernelRegistry.global_()
+        self._functions: dict[int, FunctionRuntime] = {}
+        self._stateful: dict[tuple[str, str], OpKernel] = {}
+        self._lock = Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    def device_of(self, node: Node) -> DeviceBase:
+        """The device a node was assigned to."""
+        if not node.assigned_device:
+            return self.default_device
+        try:
+            return self.devices[node.assigned_device]
+        except KeyError:
+            raise InvalidArgumentError(
+                f"node '{node.name}' is assigned to the device {node.assigned_device}, which is not there",
+                node=node.name,
+                op=node.op,
+                hint=f"devices are {', '.join(self.devices)}",
+            ) from None
+
+    def functions(self, library: FunctionLibraryDefinition) -> FunctionRuntime:
+        """The functions of a library as this engine runs them."""
+        known = self._functions.get(id(library))  # the runtime holds the library, so the number stays its own
+        if known is None:
+            with self._lock:
+                known = self._functions.setdefault(id(library), FunctionRuntime(self, library))
+        return known
+
+    def kernel(self, node: Node, *, keep: bool) -> OpKernel:
+        """The kernel of a node; if `keep`, that of a stateful one is made once, so that its state lasts.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is no kernel for its types on its device.
+        OpError
+            What the kernel's constructor raised.
+        """
+        device = self.device_of(node)
+        if not (keep and node.is_stateful):
+            return self._make_kernel(node, device)
+        key = (device.name, node.name)
+        known = self._stateful.get(key)
+        if known is None or known.type_string != node.op:
+            made = self._make_kernel(node, device)
+            with self._lock:
+                known = self._stateful[key] = made
+        return known
+
+    def _make_kernel(self, node: Node, device: DeviceBase) -> OpKernel:
+        node_def, library = node.node_def, node.graph.library
+        if is_function_call(node):
+            return FunctionCallKernel(OpKernelConstruction(device, resolve(node_def, node.op_def)))
+        try:
+            self.kernels.find(device.device_type, node_def)
+        except NotFoundError as error:  # what a registry calls not found is, in a graph, a wrong graph
+            raise InvalidArgumentError(
+                error.message, node=node.name, op=node.op, where=f"node '{node.name}' ({node.op})"
+            ) from None
+        try:
+            return create_op_kernel(
+                device,
+                node_def,
+                ops=library,
+                kernels=self.kernels,
+                function_library=self.functions(library),
+                graph_def_version=node.graph.versions.producer,
+            )
+        except Exception as error:
+            raise annotate(error, node) from None
+
+    def prepare(self, graph: Graph, *, keep_kernels: bool = True) -> Runner:
+        """Make kernels and an executor for a graph of its own.
+
+        Parameters
+        ----------
+        graph : Graph
+            Will be rewritten.
+        keep_kernels : bool
+            Whether kernels with state are shared by all graphs of the engine, by the names of their nodes.
+        """
+        nodes = [node for node in graph.nodes.values() if node.op not in _WITHOUT_KERNEL]
+        kernels = {node: self.kernel(node, keep=keep_kernels) for node in nodes}
+        executor = FlatExecutor(graph, kernels) if is_flat(graph, kernels) else FrameExecutor(graph, kernels)
+        return Runner(graph, executor)
+
+    def submit(self, work: Callable[[], object]) -> None:
+        """Run a closure on the pool; at once where the caller is of the pool itself, which could wait for ever."""
+        if getattr(_INSIDE, "pool", False) or self.threads < 2:
+            work()
+            return
+        if self._pool is None:
+            with self._lock:
+                if self._closed:
+                    raise FailedPreconditionError("the session is closed")
+                self._pool = self._pool or ThreadPoolExecutor(self.threads, "cyxla", _mark_inside)
+        self._pool.submit(work)
+
+    def close(self) -> None:
+        """Drop resources, kernels and threads."""
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+            self._stateful.clear()
+        if pool is not None:
+            pool.shutdown(wait=False)
+        self.resource_manager.clear()
+
+
+def _mark_inside() -> None:
+    _INSIDE.pool = True
+
+
+class Runner:
+    """A graph with its executor.
+
+    Attributes
+    ----------
+    graph : Graph
+        As it is run, after all rewriting.
+    """
+
+    def __init__(self, graph: Graph, executor: FlatExecutor | FrameExecutor) -> None:
+        self.graph, self.executor = graph, executor
+
+    def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
+        """The values of the ``_Retval`` nodes in order."""
+        return self.executor.run(step, args)
+
+
+__all__ = ["Engine", "Runner", "drive"]

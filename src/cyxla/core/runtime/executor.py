@@ -1,0 +1,158 @@
+"""The executor of graphs without loops and branches: one list of calls, worked off in order.
+
+The order, the places of all values and the moment when each is dropped are found once. A kernel that is a pure
+function of arrays is then called with nothing built around it; only the others get an `OpKernelContext`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.step import StepContext
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.invoke import Array, Call, annotate, as_output
+from cyxla.core.runtime.schedule import topological_order
+from cyxla.errors import InvalidArgumentError
+
+_FRAMED = frozenset(
+    prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration")
+) | {"_SwitchN", "_XlaMerge", "ControlTrigger"}
+_SINKS = frozenset({"_Retval", "_DeviceRetval"})
+
+_UNARY, _BINARY, _GENERAL = range(3)
+_Step = tuple[int, Callable[..., Any], Any, int, Any, Any, tuple[int, ...], Node]
+
+
+def is_flat(graph: Graph, kernels: Mapping[Node, Any]) -> bool:
+    """Whether a graph has neither branches nor loops nor kernels that report later."""
+    return not any(node.op in _FRAMED for node in graph.nodes.values()) and not any(
+        kernel.is_async for kernel in kernels.values()
+    )
+
+
+class FlatExecutor:
+    """Runs a graph without loops and branches in the calling thread.
+
+    Parameters
+    ----------
+    graph : Graph
+        With ``_Arg`` and ``_Retval`` nodes for what goes in and out.
+    kernels : dict of Node to OpKernel
+        The kernel of every node but those two.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The graph has a cycle.
+    """
+
+    def __init__(self, graph: Graph, kernels: Mapping[Node, Any]) -> None:
+        order = topological_order(graph.nodes.values())
+        slots: dict[tuple[Node, int], int] = {}
+        for node in order:
+            for k in range(len(node.outputs)):
+                slots[node, k] = len(slots)
+        self._template: list[Any] = [None] * len(slots)
+        self._args: list[tuple[int, int]] = []
+        self._results: dict[int, int] = {}
+        kept: set[int] = set()
+        work: list[Node] = []
+        for node in order:
+            if node.op in ("_Arg", "_DeviceArg"):
+                self._args.append((slots[node, 0], node.attr("index")))
+            elif node.op == "Const":
+                self._template[slots[node, 0]] = kernels[node].const_tensor
+            elif node.op in _SINKS:
+                slot = slots[node.inputs[0].node, node.inputs[0].index]
+                self._results[node.attr("index")] = slot
+                kept.add(slot)
+            else:
+                work.append(node)
+        kept |= {slots[node, 0] for node in order if node.op == "Const"}
+        drops = _last_uses(work, slots, kept)
+        self._calls = [
+            (
+                Call(node, kernels[node], [slots[t.node, t.index] in drop for t in node.inputs]),
+                [slots[t.node, t.index] for t in node.inputs],
+                [slots[node, k] for k in range(len(node.outputs))],
+                drop,
+            )
+            for node, drop in zip(work, drops, strict=True)
+        ]
+        self._steps = [_quick_step(*entry) for entry in self._calls]
+
+    def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
+        """The values of the ``_Retval`` nodes in order."""
+        values = self._template.copy()
+        for slot, index in self._args:
+            if index >= len(args):
+                raise InvalidArgumentError(f"argument {index} is missing: {len(args)} were given")
+            values[slot] = args[index]
+        with np.errstate(all="ignore"):
+            if step.stats_collector is None:
+                self._work(step, values)
+            else:
+                self._work_timed(step, values)
+        return [values[self._results[k]] for k in sorted(self._results)]
+
+    def _work(self, step: StepContext, values: list[Any]) -> None:
+        array = np.ndarray
+        manager = step.cancellation_manager
+        limited = step.deadline is not None
+        node: Node | None = None
+        try:
+            for kind, fn, first, second, out, dtype, drop, node in self._steps:  # noqa: B007 (the error names it)
+                if limited or manager.is_cancelled:
+                    step.check_running()
+                if kind == _GENERAL:
+                    results = fn(step, [values[k] for k in first])
+                    for k, value in zip(out, results, strict=True):
+                        values[k] = value
+                else:
+                    result = fn(values[first]) if kind == _UNARY else fn(values[first], values[second])
+                    if result.__class__ is not array or result.dtype is not dtype:
+                        result = as_output(result, dtype)
+                    values[out] = result
+                for k in drop:
+                    values[k] = None
+        except Exception as error:
+            raise annotate(error, node) from None
+
+    def _work_timed(self, step: StepContext, values: list[Any]) -> None:
+        """The same with a `Call` for every node, which tells the collector of statistics."""
+        node: Node | None = None
+        try:
+            for call, inputs, outputs, drop in self._calls:
+                node = call.node
+                step.check_running()
+                for k, value in zip(outputs, call(step, [values[i] for i in inputs]), strict=True):
+                    values[k] = value
+                for k in drop:
+                    values[k] = None
+        except Exception as error:
+            raise annotate(error, node) from None
+
+
+def _quick_step(call: Call, inputs: list[int], outputs: list[int], drop: tuple[int, ...]) -> _Step:
+    """A step that calls a function of arrays directly, where the node has one or two inputs and one output."""
+    fn = call.kernel.array_fn
+    if fn is None or call.derefs or len(outputs) != 1 or len(inputs) not in (1, 2):
+        return (_GENERAL, call, inputs, 0, outputs, None, drop, call.node)
+    kind = _BINARY if len(inputs) == 2 else _UNARY
+    return (kind, fn, inputs[0], inputs[-1], outputs[0], call.kernel.output_dtypes[0], drop, call.node)
+
+
+def _last_uses(work: Sequence[Node], slots: Mapping[tuple[Node, int], int], kept: set[int]) -> list[tuple[int, ...]]:
+    """For each node the slots that nothing reads after it: those of its inputs, and its own that nobody reads."""
+    seen = set(kept)
+    drops: list[tuple[int, ...]] = []
+    for node in reversed(work):
+        own = [slots[node, k] for k in range(len(node.outputs))]
+        used = [slots[t.node, t.index] for t in node.inputs] + own
+        drop = tuple(slot for slot in dict.fromkeys(used) if slot not in seen)
+        seen.update(used)
+        drops.append(drop)
+    return drops[::-1]

@@ -1,0 +1,488 @@
+"""The executor of graphs with branches, loops and kernels that wait.
+
+A node runs when all its inputs have arrived; what a ``Switch`` did not choose arrives as *dead* and makes its
+consumers dead without running them. Loops run in frames: ``Enter`` makes one, ``NextIteration`` moves on to its next
+iteration, ``Exit`` leaves it, and every node has its own state in every iteration.
+
+One thread, that of the caller, does all the book-keeping and runs most kernels; expensive kernels go to the pool when
+there is something else to do, and kernels that wait report later. Both put what they computed into one queue.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.step import StepContext
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.invoke import Array, Call, DeadlineOf, annotate
+from cyxla.errors import CancelledError, InvalidArgumentError, OpError
+
+_LOG = logging.getLogger("cyxla.executor")
+Values = list[Any]  # one for each output; None is dead
+
+# What a node is to the executor. Plain nodes call their kernel; the others move values and deadness.
+(PLAIN, ASYNC, ARG, RETVAL, CONST, SWITCH, SWITCH_N, MERGE, ENTER, EXIT, NEXT, TRIGGER) = range(12)
+_KINDS = {
+    "_Arg": ARG, "_DeviceArg": ARG, "_Retval": RETVAL, "_DeviceRetval": RETVAL, "Const": CONST,
+    "Switch": SWITCH, "RefSwitch": SWITCH, "_SwitchN": SWITCH_N, "Merge": MERGE, "RefMerge": MERGE, "_XlaMerge": MERGE,
+    "Enter": ENTER, "RefEnter": ENTER, "Exit": EXIT, "RefExit": EXIT, "NextIteration": NEXT, "RefNextIteration": NEXT,
+    "ControlTrigger": TRIGGER,
+}  # fmt: skip
+_TRANSFERS = frozenset({"_Send", "_Recv", "_HostSend", "_HostRecv"})
+
+
+class _Item:
+    """A node and whom its outputs reach."""
+
+    __slots__ = (
+        "call", "constant", "controls", "edges", "expensive", "frame", "index", "inputs", "is_constant", "kind", "node",
+        "outputs", "parallel", "start", "transfers",
+    )  # fmt: skip
+
+    def __init__(self, node: Node, call: Call | None) -> None:
+        self.node, self.call = node, call
+        self.kind = _KINDS.get(node.op, ASYNC if call is not None and call.is_async else PLAIN)
+        self.inputs, self.outputs = len(node.inputs), len(node.outputs)
+        self.edges: list[tuple[int, _Item, int]] = []  # output, consumer, its input
+        self.controls: list[_Item] = []
+        self.index = node.attr("index") if self.kind in (ARG, RETVAL) else 0
+        self.frame = node.attr("frame_name") if self.kind == ENTER else ""
+        self.is_constant = self.kind == ENTER and bool(node.attr("is_constant"))
+        self.parallel = node.attr("parallel_iterations") if self.kind == ENTER else 0
+        self.transfers = node.op in _TRANSFERS  # these run even when dead, to carry the deadness over
+        self.expensive = call is not None and call.is_expensive
+        self.constant = call.constant if self.kind == CONST and call is not None else None
+        waits = len(node.control_inputs)
+        # A merge waits for its controls in steps of 2, and bit 0 says that no live input has come yet.
+        self.start = 1 + 2 * waits if self.kind == MERGE else self.inputs + waits
+
+
+class FrameExecutor:
+    """Runs a graph of any kind.
+
+    Parameters
+    ----------
+    graph : Graph
+        With ``_Arg`` and ``_Retval`` nodes for what goes in and out.
+    kernels : dict of Node to OpKernel
+        The kernel of every node that needs one.
+    """
+
+    def __init__(self, graph: Graph, kernels: Mapping[Node, Any]) -> None:
+        items = {n: _Item(n, Call(n, kernels[n]) if n in kernels else None) for n in graph.nodes.values()}
+        for node, item in items.items():
+            for k, tensor in enumerate(node.inputs):
+                items[tensor.node].edges.append((tensor.index, item, k))
+            for control in node.control_inputs:
+                items[control].controls.append(item)
+        self.items = list(items.values())
+        self.roots = [item for item in self.items if not item.inputs and not item.node.control_inputs]
+        self.results = 1 + max((i.index for i in self.items if i.kind == RETVAL), default=-1)
+        self.enters: dict[str, int] = {}
+        for item in self.items:
+            if item.kind == ENTER:
+                self.enters[item.frame] = self.enters.get(item.frame, 0) + 1
+        self.exits = _exits_by_frame(self.items, self.roots)
+
+    def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
+        """The values of the ``_Retval`` nodes in order."""
+        return drive(step, [(self, args)])[0]
+
+
+def _exits_by_frame(items: Sequence[_Item], roots: Sequence[_Item]) -> dict[str, list[_Item]]:
+    """The exits of every frame, and a check that no node has inputs from different frames."""
+    home: dict[_Item, tuple[str, ...]] = dict.fromkeys(roots, ())
+    stack = list(roots)
+    exits: dict[str, list[_Item]] = {}
+    while stack:
+        item = stack.pop()
+        frames = home[item]
+        if item.kind == ENTER:
+            frames = (*frames, item.frame)
+        elif item.kind == EXIT:
+            if not frames:
+                raise InvalidArgumentError(
+                    f"node '{item.node.name}' ({item.node.op}) leaves a loop, but it is in none", node=item.node.name
+                )
+            exits.setdefault(frames[-1], []).append(item)
+            frames = frames[:-1]
+        for user in [*(e[1] for e in item.edges), *item.controls]:
+            if user not in home:
+                home[user] = frames
+                stack.append(user)
+            elif home[user] != frames:
+                raise InvalidArgumentError(
+                    f"node '{user.node.name}' ({user.node.op}) has inputs from different frames: "
+                    f"{'/'.join(home[user]) or 'none'} and {'/'.join(frames) or 'none'}",
+                    node=user.node.name,
+                    op=user.node.op,
+                    hint="values enter a loop through Enter and leave it through Exit",
+                )
+    for item in items:
+        if item.kind == RETVAL and home.get(item):
+            raise InvalidArgumentError(
+                f"'{item.node.inputs[0].name}' is inside the loop '{home[item][-1]}' and cannot be fetched",
+                hint="fetch the output of an Exit",
+            )
+    return exits
+
+
+class _Iteration:
+    """State of the nodes in one iteration of a frame."""
+
+    __slots__ = ("frames", "ops", "state")
+
+    def __init__(self) -> None:
+        self.state: dict[_Item, list[Any]] = {}  # [waits, dead inputs, inputs]
+        self.ops = 0  # nodes that are ready or running
+        self.frames: dict[str, _Frame] = {}  # loops that were entered from here and still run
+
+
+class _Frame:
+    """One execution of a loop; the outermost frame is the graph itself."""
+
+    __slots__ = (
+        "count", "delayed", "invariants", "iterations", "live_exits", "name", "parallel", "parent", "parent_iteration",
+        "running", "waits",
+    )  # fmt: skip
+
+    def __init__(self, name: str, parent: _Frame | None, iteration: int, parallel: int, waits: int) -> None:
+        self.name, self.parent, self.parent_iteration = name, parent, iteration
+        self.parallel, self.waits = max(parallel, 1), waits  # `waits`: Enter nodes that have not run yet
+        self.iterations = {0: _Iteration()}
+        self.count, self.running = 0, 1  # number of the newest iteration; how many have not ended
+        self.delayed: list[tuple[_Item, Values]] = []  # values for an iteration that may not begin yet
+        self.invariants: list[tuple[_Item, Values, bool]] = []
+        self.live_exits: set[_Item] = set()
+
+
+_Ready = tuple["_Run", _Item, _Frame, int, list[Any], bool]
+
+
+class _Run:
+    """One step of one graph."""
+
+    def __init__(self, executor: FrameExecutor, args: Sequence[Array], ready: deque[_Ready]) -> None:
+        self.executor, self.args, self.ready = executor, args, ready
+        self.results: list[Any] = [None] * executor.results
+        self.root = _Frame("", None, 0, 1, 0)
+        self.root.iterations[0].ops = len(executor.roots)
+        ready.extend((self, item, self.root, 0, [], False) for item in executor.roots)
+
+    # values arrive --------------------------------------------------------------------------------------------
+    def finish(self, item: _Item, outputs: Values | None, frame: _Frame, number: int) -> None:
+        """Hand on what a node gave (None: it is dead) and close what ended with it."""
+        kind = item.kind
+        if kind == ENTER:
+            self._enter(item, outputs, frame, number)
+        elif kind == EXIT:
+            if outputs is not None and frame.parent is not None:
+                frame.live_exits.add(item)
+                self.activate(item, outputs, frame.parent, frame.parent_iteration)
+        elif kind == NEXT:
+            if outputs is not None:
+                self._next(item, outputs, frame, number)
+        else:
+            self.activate(item, outputs, frame, number)
+        iteration = frame.iterations[number]
+        iteration.ops -= 1
+        if not iteration.ops and frame.parent is not None:
+            self._close(frame, number)
+
+    def activate(self, item: _Item, outputs: Values | None, frame: _Frame, number: int) -> None:
+        """Deliver outputs to consumers in one iteration; those that have everything become ready."""
+        iteration = frame.iterations[number]
+        for index, user, place in item.edges:
+            self._deliver(user, place, None if outputs is None else outputs[index], frame, number, iteration)
+        for user in item.controls:
+            self._control(user, outputs is None, frame, number, iteration)
+
+    def _state(self, item: _Item, iteration: _Iteration) -> list[Any]:
+        state = iteration.state.get(item)
+        if state is None:
+            state = iteration.state[item] = [item.start, 0, [None] * item.inputs]
+        return state
+
+    def _deliver(self, item: _Item, place: int, value: Any, frame: _Frame, number: int, it: _Iteration) -> None:
+        state = self._state(item, it)
+        if item.kind != MERGE:
+            state[0] -= 1
+            if value is None:
+                state[1] += 1
+            else:
+                state[2][place] = value
+            if not state[0]:
+                self._make_ready(item, state, frame, number, it)
+        elif value is None:
+            state[1] += 1
+            if state[0] == 1 and state[1] == item.inputs:
+                self._make_ready(item, state, frame, number, it)
+        elif state[0] & 1:  # the first live input; later ones are ignored
+            state[0] -= 1
+            state[2][place] = value
+            if not state[0]:
+                self._make_ready(item, state, frame, number, it)
+
+    def _control(self, item: _Item, dead: bool, frame: _Frame, number: int, iteration: _Iteration) -> None:
+        state = self._state(item, iteration)
+        if item.kind != MERGE:
+            state[0] -= 1
+            state[1] += dead
+            ready = not state[0]
+        else:
+            state[0] -= 2
+            ready = state[0] == 0 or (state[0] == 1 and state[1] == item.inputs)
+        if ready:
+            self._make_ready(item, state, frame, number, iteration)
+
+    def _make_ready(self, item: _Item, state: list[Any], frame: _Frame, number: int, iteration: _Iteration) -> None:
+        if item.kind == MERGE:
+            dead = state[1] == item.inputs
+            inputs, state[0] = state[2], -1 << 30  # never ready again in this iteration
+            state[2] = [None] * item.inputs
+        else:
+            dead = state[1] > 0 and item.kind != TRIGGER
+            inputs = state[2]
+            del iteration.state[item]
+        iteration.ops += 1
+        self.ready.append((self, item, frame, number, inputs, dead))
+
+    # frames ---------------------------------------------------------------------------------------------------
+    def _enter(self, item: _Item, outputs: Values | None, frame: _Frame, number: int) -> None:
+        child = self._child(item, frame, number)
+        if item.is_constant:
+            child.invariants.append((item, outputs or [], outputs is None))
+            for k in sorted(child.iterations):
+                self.activate(item, outputs, child, k)
+        else:
+            self.activate(item, outputs, child, 0)
+        child.waits -= 1
+        first = child.iterations.get(0)
+        if first is not None and not first.ops:
+            self._close(child, 0)
+
+    def _child(self, item: _Item, frame: _Frame, number: int) -> _Frame:
+        children = frame.iterations[number].frames
+        child = children.get(item.frame)
+        if child is None:
+            child = _Frame(item.frame, frame, number, item.parallel, self.executor.enters[item.frame])
+            children[item.frame] = child
+        return child
+
+    def _next(self, item: _Item, outputs: Values, frame: _Frame, number: int) -> None:
+        if number == frame.count:
+            if frame.running == frame.parallel:
+                frame.delayed.append((item, outputs))
+                return
+            self._increment(frame)
+        self.activate(item, outputs, frame, number + 1)
+
+    def _increment(self, frame: _Frame) -> None:
+        frame.count += 1
+        frame.running += 1
+        frame.iterations[frame.count] = _Iteration()
+        delayed, frame.delayed = frame.delayed, []
+        for item, outputs in delayed:
+            self.activate(item, outputs, frame, frame.count)
+        for item, outputs, dead in frame.invariants:
+            self.activate(item, None if dead else outputs, frame, frame.count)
+
+    def _close(self, frame: _Frame, number: int) -> None:
+        """Drop iterations that have ended, and then frames, from the inside out."""
+        while frame.parent is not None:
+            while number in frame.iterations and self._has_ended(frame, number):
+                del frame.iterations[number]
+                frame.running -= 1
+                number += 1
+                if frame.delayed:
+                    self._increment(frame)
+            if frame.waits or frame.running:
+                return
+            parent, above = frame.parent, frame.parent_iteration
+            for item in self.executor.exits.get(frame.name, ()):
+                if item not in frame.live_exits:
+                    self.activate(item, None, parent, above)
+            del parent.iterations[above].frames[frame.name]
+            if parent.iterations[above].ops:
+                return
+            frame, number = parent, above
+
+    def _has_ended(self, frame: _Frame, number: int) -> bool:
+        iteration = frame.iterations[number]
+        if iteration.ops or iteration.frames:
+            return False
+        return not frame.waits if number == 0 else number - 1 not in frame.iterations
+
+    # nodes run ------------------------------------------------------------------------------------------------
+    def move(self, item: _Item, inputs: list[Any]) -> Values:
+        """Outputs of a node that only moves values."""
+        kind = item.kind
+        if kind in (ENTER, EXIT, NEXT):
+            return inputs
+        if kind == MERGE:
+            index = next(k for k, value in enumerate(inputs) if value is not None)
+            return [inputs[index], np.array(index, np.int32)][: item.outputs]
+        if kind == SWITCH:
+            return [None, inputs[0]] if _scalar(inputs[1], "pred") else [inputs[0], None]
+        if kind == SWITCH_N:
+            index = int(_scalar(inputs[1], "output_index"))
+            chosen = index if 0 <= index < item.outputs else item.outputs - 1
+            return [inputs[0] if k == chosen else None for k in range(item.outputs)]
+        if kind == ARG:
+            if item.index >= len(self.args):
+                raise InvalidArgumentError(f"argument {item.index} is missing: {len(self.args)} were given")
+            return [self.args[item.index]]
+        if kind == RETVAL:
+            self.results[item.index] = inputs[0]
+            return []
+        return [item.constant] if kind == CONST else []
+
+
+def _scalar(value: Any, what: str) -> Any:
+    value = getattr(value, "value", value) if not isinstance(value, np.ndarray) else value  # a reference
+    if value is None or value.ndim:
+        raise InvalidArgumentError(f"{what} must be a scalar, but its shape is {[] if value is None else value.shape}")
+    return value[()]
+
+
+class _Loop:
+    """The thread that runs a step: a queue of ready nodes, and one of what other threads computed."""
+
+    def __init__(self, step: StepContext) -> None:
+        self.step = step
+        self.ready: deque[_Ready] = deque()
+        self.done: SimpleQueue[tuple[_Ready, Values | None, BaseException | None]] = SimpleQueue()
+        self.outstanding = 0
+        self.error: OpError | None = None
+        self.deadline = DeadlineOf(step)
+        self.stats = step.stats_collector
+
+    def run(self) -> None:
+        ready = self.ready
+        while ready or self.outstanding:
+            if ready:
+                self._process(ready.popleft())
+                if self.outstanding and not self.done.empty():
+                    self._collect(0.0)
+            else:
+                self._collect(self.deadline.remaining())
+        if self.error is not None:
+            raise self.error
+
+    def _process(self, entry: _Ready) -> None:
+        run, item, frame, number, inputs, dead = entry
+        if dead and not item.transfers:
+            run.finish(item, None, frame, number)
+            return
+        try:
+            self.deadline.check()
+            if item.call is None or item.kind not in (PLAIN, ASYNC):
+                outputs: Values | None = run.move(item, inputs)
+            elif item.kind == ASYNC:
+                self._start(entry)
+                return
+            elif item.expensive and self.ready and not self.step.run_all_kernels_inline:
+                self._schedule(entry)
+                return
+            else:
+                outputs = item.call(self.step, inputs, ((frame.name, number), dead))
+        except Exception as error:
+            self.fail(error, item.node)
+            return
+        run.finish(item, outputs, frame, number)
+
+    def _start(self, entry: _Ready) -> None:
+        """Begin a kernel that reports later."""
+        _, item, frame, number, inputs, dead = entry
+        assert item.call is not None
+        self.outstanding += 1
+        put = self.done.put
+        item.call.start(
+            self.step, inputs, ((frame.name, number), dead), lambda outputs, error: put((entry, outputs, error))
+        )
+
+    def _schedule(self, entry: _Ready) -> None:
+        """Let another thread run a kernel."""
+        _, item, frame, number, inputs, dead = entry
+        call = item.call
+        assert call is not None
+        self.outstanding += 1
+
+        def work() -> None:
+            try:
+                with np.errstate(all="ignore"):
+                    outputs = call(self.step, inputs, ((frame.name, number), dead), scheduled=True)
+            except BaseException as error:
+                self.done.put((entry, None, error))
+            else:
+                self.done.put((entry, outputs, None))
+
+        self.step.runner(work)
+
+    def _collect(self, timeout: float | None) -> None:
+        """Take in what was computed elsewhere, waiting for the first; in vain only if the time is over."""
+        try:
+            entry, outputs, error = self.done.get(timeout is None or timeout > 0, timeout)
+        except Empty:
+            if timeout:
+                self._expire()
+            return
+        self.outstanding -= 1
+        run, item, frame, number, _, dead = entry
+        if error is not None:
+            self.fail(error, item.node)
+        elif self.error is None:
+            run.finish(item, None if dead and outputs is None else outputs, frame, number)
+
+    def _expire(self) -> None:
+        if self.deadline.failed:
+            _LOG.warning("%d kernels still run after their step has failed; they are left alone", self.outstanding)
+            self.outstanding = 0
+            return
+        try:
+            self.deadline.check()
+        except OpError as error:
+            self.fail(error, None)
+
+    def fail(self, error: BaseException, node: Node | None) -> None:
+        """Keep the first real error, schedule nothing more, and wake whoever waits."""
+        mended = annotate(error, node)
+        self.ready.clear()
+        first = self.error is None
+        if first or (isinstance(self.error, CancelledError) and not isinstance(mended, CancelledError)):
+            self.error = mended
+        if first:
+            self.deadline.fail()
+            if self.step.rendezvous is not None:
+                self.step.rendezvous.start_abort(mended)
+            self.step.cancellation_manager.start_cancel()
+
+
+def drive(step: StepContext, parts: Sequence[tuple[FrameExecutor, Sequence[Array]]]) -> list[list[Any]]:
+    """Run the parts of a step together; the values of each part's ``_Retval`` nodes.
+
+    Raises
+    ------
+    OpError
+        The first error of a kernel, with the node's name.
+    """
+    loop = _Loop(step)
+    runs = [_Run(executor, args, loop.ready) for executor, args in parts]
+    with np.errstate(all="ignore"):
+        loop.run()
+    for run in runs:
+        for item in run.executor.items:
+            if item.kind == RETVAL and run.results[item.index] is None:
+                source = item.node.inputs[0]
+                raise InvalidArgumentError(
+                    f"the result '{source.name}' has no value: it is dead, on a branch that was not taken",
+                    node=source.node.name,
+                    op=source.node.op,
+                )
+    return [run.results for run in runs]

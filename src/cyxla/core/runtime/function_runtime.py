@@ -1,0 +1,133 @@
+"""Functions of a library, instantiated once for each set of attributes and then called by kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.function_body import FunctionBody, instantiate
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.subgraph import executable_graph
+from cyxla.errors import InvalidArgumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from cyxla.core.runtime.engine import Engine, Runner
+
+Array = np.ndarray[Any, Any]
+
+
+class FunctionHandle:
+    """A function with its attributes settled, ready to run.
+
+    Attributes
+    ----------
+    name : str
+        Name of the function.
+    arg_types, ret_types : list of DataType
+        What it takes and gives, lists laid out flat.
+    runner : Runner
+        The body with its executor.
+    """
+
+    def __init__(self, name: str, body: FunctionBody, runner: Runner) -> None:
+        self.name, self.runner = name, runner
+        self.arg_types: list[DataType] = body.arg_types
+        self.ret_types: list[DataType] = body.ret_types
+
+
+class FunctionRuntime:
+    """The functions of one library on one engine.
+
+    Parameters
+    ----------
+    engine : Engine
+        Places the bodies and makes their kernels.
+    library : FunctionLibraryDefinition
+        Where functions are found.
+    """
+
+    def __init__(self, engine: Engine, library: FunctionLibraryDefinition) -> None:
+        self.engine, self.library = engine, library
+        self._handles: dict[Any, FunctionHandle] = {}
+        self._lock = RLock()
+
+    def instantiate(self, function: NameAttrList) -> FunctionHandle:
+        """The handle of a function; made with the first call and kept.
+
+        Raises
+        ------
+        NotFoundError
+            The library has no such function.
+        InvalidArgumentError
+            An attribute is missing, or the body breaks a rule.
+        """
+        key = (function.name, frozenset(function.attrs.items()))
+        handle = self._handles.get(key)
+        if handle is None:
+            with self._lock:
+                handle = self._handles.get(key) or self._make(function)
+                self._handles[key] = handle
+        return handle
+
+    def _make(self, function: NameAttrList) -> FunctionHandle:
+        definition = self.library.find(function.name)
+        if definition is None:
+            raise NotFoundError(f"Function '{function.name}' is not defined", hint="add it to the library of the graph")
+        body = instantiate(definition, function.attrs, self.library)
+        runner = self.engine.prepare(_needed(body), keep_kernels=False)
+        return FunctionHandle(function.name, body, runner)
+
+    def run(self, handle: FunctionHandle, args: Sequence[Any], step: StepContext) -> list[Any]:
+        """Call a function in this thread, as part of a step.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The number or types of the arguments are not those of the function.
+        """
+        if len(args) != len(handle.arg_types):
+            raise InvalidArgumentError(
+                f"function '{handle.name}' takes {len(handle.arg_types)} arguments, {len(args)} were given"
+            )
+        for k, (arg, dtype) in enumerate(zip(args, handle.arg_types, strict=True)):
+            if isinstance(arg, np.ndarray) and arg.dtype != dtype.numpy:
+                raise InvalidArgumentError(
+                    f"argument {k} of function '{handle.name}' is {dtype}, but a value of {arg.dtype} was given"
+                )
+        return handle.runner.run(step, args)
+
+
+def _needed(body: FunctionBody) -> Graph:
+    """The body without nodes that neither a result, nor a control output, nor an effect needs."""
+    effects = [node for node in body.graph.nodes.values() if node.is_stateful and node.op not in ("_Arg", "_Retval")]
+    args = [node.outputs[0] for node in body.args]
+    return executable_graph(body.graph, args, body.results, [*body.control_rets, *effects])
+
+
+class FunctionCallKernel(OpKernel):
+    """A node whose op is the name of a function."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        attrs = {name: value for name, value in construction.props.node_def.attr.items() if not name.startswith("_")}
+        self.function = NameAttrList(self.type_string, attrs)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Call the function with the node's attributes."""
+        args = [ctx.input(k) for k in range(ctx.num_inputs)]
+        for k, value in enumerate(ctx.call_function(ctx.instantiate(self.function), args)):
+            ctx.set_output(k, value)
+
+
+def is_function_call(node: Node) -> bool:
+    """Whether a node's op is a function of its graph's library."""
+    return node.graph.library.find(node.op) is not None

@@ -1,0 +1,171 @@
+"""Calling the kernel of one node: what both executors share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import monotonic, perf_counter
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import OpKernel, run_kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.variable import Ref
+from cyxla.core.graph.graph import Node
+from cyxla.errors import (
+    FailedPreconditionError,
+    InternalError,
+    OpError,
+    ResourceExhaustedError,
+)
+
+Array = np.ndarray[Any, Any]
+Place = tuple[tuple[str, int], bool]  # the loop's frame and iteration, and whether an input is dead
+Report = Callable[[list[Any] | None, BaseException | None], None]
+_OUTSIDE: Place = (("", 0), False)
+
+
+class Call:
+    """A node with its kernel, ready to be called with inputs.
+
+    Attributes
+    ----------
+    derefs : tuple of int
+        Inputs that come from a reference to a variable but are taken as values.
+    constant : ndarray or None
+        The value of a node that is a constant.
+    """
+
+    __slots__ = ("_last_use", "_single", "constant", "derefs", "is_async", "is_expensive", "kernel", "node")
+
+    def __init__(self, node: Node, kernel: OpKernel, last_use: Sequence[bool] = ()) -> None:
+        self.node, self.kernel = node, kernel
+        self.is_async, self.is_expensive = kernel.is_async, kernel.is_expensive
+        self.constant = kernel.const_tensor
+        self.derefs = tuple(k for k, t in enumerate(node.inputs) if t.dtype.is_ref and not kernel.input_types[k].is_ref)
+        self._single = len(kernel.output_types) == 1
+        self._last_use = tuple(last_use)
+
+    def __call__(
+        self, step: StepContext, inputs: list[Any], place: Place = _OUTSIDE, *, scheduled: bool = False
+    ) -> list[Any]:
+        """Outputs of the node, None for one that is dead or that nobody needs."""
+        began = perf_counter()
+        if self.derefs:
+            inputs = self._dereference(inputs)
+        fn = self.kernel.array_fn
+        if fn is None:
+            outputs = run_kernel(self.kernel, self._context(step, inputs, place))
+        else:
+            result = fn(*inputs)
+            results = [result] if self._single else result
+            outputs = [as_output(r, d) for r, d in zip(results, self.kernel.output_dtypes, strict=True)]
+        if step.stats_collector is not None:
+            step.stats_collector.record(self.node, began, perf_counter(), inputs, outputs, scheduled=scheduled)
+        return outputs
+
+    def start(self, step: StepContext, inputs: list[Any], place: Place, report: Report) -> None:
+        """Begin a kernel that waits; it reports its outputs or its error once, from any thread."""
+        began = perf_counter()
+        try:
+            ctx = self._context(step, self._dereference(inputs), place)
+        except OpError as error:
+            report(None, error)
+            return
+
+        def done() -> None:
+            try:
+                outputs = ctx.take_outputs()
+            except BaseException as error:
+                report(None, error)
+                return
+            if step.stats_collector is not None:
+                step.stats_collector.record(self.node, began, perf_counter(), inputs, outputs, scheduled=True)
+            report(outputs, None)
+
+        self.kernel.start(ctx, done)  # type: ignore[attr-defined]
+
+    def _context(self, step: StepContext, inputs: list[Any], place: Place) -> OpKernelContext:
+        return OpKernelContext(
+            step, self.kernel, inputs, last_use=self._last_use, frame_iter=place[0], is_input_dead=place[1]
+        )
+
+    def _dereference(self, inputs: list[Any]) -> list[Any]:
+        inputs = list(inputs)
+        for k in self.derefs:
+            ref = inputs[k]
+            if isinstance(ref, Ref):
+                inputs[k] = ref.read()
+                if inputs[k] is None and not self.node.op_def.allows_uninitialized_input:
+                    raise FailedPreconditionError(
+                        f"Attempting to use uninitialized value {self.node.inputs[k].node.name}",
+                        hint="run its initializer first",
+                    )
+        return inputs
+
+
+def as_output(value: Any, dtype: np.dtype[Any] | None) -> Any:
+    """A kernel's result as an array of the declared type; NumPy's scalars become arrays of rank 0.
+
+    Raises
+    ------
+    InternalError
+        It is of another type: the kernel is wrong.
+    """
+    if dtype is None:
+        return value
+    if type(value) is not np.ndarray:
+        value = _wrapped(value, dtype)
+    if value.dtype != dtype:
+        raise InternalError(f"the kernel gave {value.dtype}, but its output is declared {dtype}")
+    return value
+
+
+def _wrapped(value: Any, dtype: np.dtype[Any]) -> Array:
+    if dtype.hasobject:
+        array = np.empty((), object)
+        array[()] = value
+        return array
+    return np.asarray(value)
+
+
+def annotate(error: BaseException, node: Node | None) -> OpError:
+    """The error with the name of the node it came from; what is not an `OpError` becomes one."""
+    made = error if isinstance(error, OpError) else _converted(error, node)
+    if node is not None and made.node is None:
+        made.node, made.op = node.name, node.op
+    if node is not None and not made.where:
+        made.where = f"node '{node.name}' ({node.op})"
+    return made
+
+
+def _converted(error: BaseException, node: Node | None) -> OpError:
+    what = "the step failed" if node is None else f"{node.op} failed"
+    kind = ResourceExhaustedError if isinstance(error, (MemoryError, RecursionError)) else InternalError
+    made: OpError = kind(f"{what} with {type(error).__name__}: {error}")
+    made.__cause__ = error
+    return made
+
+
+class DeadlineOf:
+    """The time that is left of a step, and of kernels that still run when it has failed."""
+
+    GRACE = 10.0  # seconds
+
+    def __init__(self, step: StepContext) -> None:
+        self._step, self._end = step, step.deadline
+        self.failed = False
+
+    def remaining(self) -> float | None:
+        """Seconds, or None where there is no limit."""
+        return None if self._end is None else max(self._end - monotonic(), 0.0) + 1e-3
+
+    def check(self) -> None:
+        """Raise if the time is over, or if the step was cancelled."""
+        if not self.failed:
+            self._step.check_running()
+
+    def fail(self) -> None:
+        """From now on only a grace remains."""
+        self.failed, self._end = True, monotonic() + self.GRACE

@@ -1,0 +1,131 @@
+"""The part of a graph that a run needs, with its feeds and fetches made visible.
+
+`executable_graph` copies what the fetches and targets depend on. Every fed tensor becomes a node ``_Arg``, every
+fetched one goes to a node ``_Retval``: the same form that bodies of functions have, so one executor serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.graph.graph import Graph, Node, Tensor
+
+_PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
+
+
+def needed_nodes(fetches: Iterable[Tensor], targets: Iterable[Node], fed: Iterable[Tensor] = ()) -> set[Node]:
+    """Every node that a run of these fetches and targets may touch, where fed tensors need nothing."""
+    cut = {(t.node, t.index) for t in fed}
+    replaced = {t.node for t in fed if t.node.op in _PLACEHOLDERS}
+    stack = [t.node for t in fetches if (t.node, t.index) not in cut]
+    stack += [node for node in targets if node not in replaced]
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        before = [t.node for t in node.inputs if (t.node, t.index) not in cut]
+        before += [c for c in node.control_inputs if c not in replaced]
+        for other in before:
+            if other not in seen:
+                seen.add(other)
+                stack.append(other)
+    return seen
+
+
+def executable_graph(
+    graph: Graph, feeds: Sequence[Tensor] = (), fetches: Sequence[Tensor] = (), targets: Sequence[Node] = ()
+) -> Graph:
+    """A graph of its own that computes the fetches from the feeds and runs the targets.
+
+    Parameters
+    ----------
+    graph : Graph
+        Is not changed; the new graph shares its functions.
+    feeds : sequence of Tensor
+        Become ``_Arg`` nodes numbered in this order.
+    fetches : sequence of Tensor
+        Go to ``_Retval`` nodes numbered in this order.
+    targets : sequence of Node
+        Nodes to run for their effect.
+
+    Returns
+    -------
+    Graph
+        Nodes keep their names, attributes, devices and inferred shapes.
+    """
+    return _Copy(graph, feeds).run(fetches, targets)
+
+
+class _Copy:
+    def __init__(self, graph: Graph, feeds: Sequence[Tensor]) -> None:
+        self.source = graph
+        self.feeds = feeds
+        self.graph = empty_like(graph)
+        self.copies: dict[Node, Node] = {}
+        self.args: dict[tuple[Node, int], Tensor] = {}
+
+    def run(self, fetches: Sequence[Tensor], targets: Sequence[Node]) -> Graph:
+        needed = needed_nodes(fetches, targets, self.feeds)
+        kept = [node for node in self.source.nodes.values() if node in needed]
+        for k, tensor in enumerate(self.feeds):
+            self._add_arg(k, tensor)
+        for node in kept:
+            self.copies[node] = clone_node(node, self.graph)
+        for node in kept:
+            self._connect(node)
+        for k, tensor in enumerate(fetches):
+            self._add_retval(k, tensor)
+        return self.graph
+
+    def _connect(self, node: Node) -> None:
+        copy = self.copies[node]
+        copy.inputs = [self._tensor(t) for t in node.inputs]
+        copy.control_inputs = [c for c in map(self._control, node.control_inputs) if c is not None]
+
+    def _tensor(self, tensor: Tensor) -> Tensor:
+        arg = self.args.get((tensor.node, tensor.index))
+        return arg if arg is not None else self.copies[tensor.node].outputs[tensor.index]
+
+    def _control(self, node: Node) -> Node | None:
+        """The copy; a placeholder that is fed needs no waiting for."""
+        return self.copies.get(node)
+
+    def _add_arg(self, index: int, tensor: Tensor) -> None:
+        attrs = {"T": AttrValue("type", tensor.dtype.base), "index": AttrValue("int", index)}
+        node = add_raw_node(self.graph, f"_arg_{tensor.node.name}_{tensor.index}_{index}", "_Arg", attrs)
+        node.output_shapes = [tensor.shape]
+        node.assigned_device = tensor.node.assigned_device
+        self.args[tensor.node, tensor.index] = node.outputs[0]
+
+    def _add_retval(self, index: int, tensor: Tensor) -> None:
+        attrs = {"T": AttrValue("type", tensor.dtype.base), "index": AttrValue("int", index)}
+        node = add_raw_node(self.graph, f"_retval_{tensor.node.name}_{tensor.index}_{index}", "_Retval", attrs)
+        node.inputs = [self._tensor(tensor)]
+        node.assigned_device = tensor.node.assigned_device
+
+
+def empty_like(graph: Graph) -> Graph:
+    """A graph without nodes that shares versions and functions."""
+    new = Graph(graph.library.default_registry)
+    new.library, new.versions = graph.library, graph.versions
+    return new
+
+
+def clone_node(node: Node, graph: Graph) -> Node:
+    """A node of the same name and facts in another graph, its inputs still to be set."""
+    copy = Node(graph, len(graph.nodes), node.name, node.registration, node.attrs)
+    copy.device, copy.assigned_device = node.device, node.assigned_device
+    copy.output_shapes, copy.output_handles = list(node.output_shapes), list(node.output_handles)
+    graph.nodes[copy.name] = copy
+    return copy
+
+
+def add_raw_node(graph: Graph, name: str, op: str, attrs: dict[str, AttrValue]) -> Node:
+    """A node under a free name, without inference of shapes: for what rewriting inserts."""
+    while name in graph.nodes:
+        name += "_"
+    node = Node(graph, len(graph.nodes), name, graph.look_up(op), attrs)
+    node.output_shapes = [TensorShape()] * len(node.outputs)
+    graph.nodes[name] = node
+    return node

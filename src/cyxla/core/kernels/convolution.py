@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def convolve(x: Array, kernel: Array, windows: Windows, groups: int = 1) -> Arra
     result = np.zeros((x.shape[0], *windows.out, groups, kernel.shape[-1] // groups), wide)
     for tap, at in windows.taps():
         result += _product(_grouped(padded[at], groups), _by_group(kernel[tap].astype(wide, copy=False), groups))
-    return result.reshape(*result.shape[:-2], -1).astype(x.dtype, copy=False)
+    return result.reshape(*result.shape[:-2], kernel.shape[-1]).astype(x.dtype, copy=False)
 
 
 def gradient_of_input(grad: Array, kernel: Array, windows: Windows, channels: int, groups: int = 1) -> Array:
@@ -67,11 +68,11 @@ def _grouped(x: Array, groups: int) -> Array:
 
 def _by_group(kernel: Array, groups: int) -> Array:
     """[channels, results] as [groups, channels, results / groups]."""
-    return kernel.reshape(kernel.shape[0], groups, -1).transpose(1, 0, 2)
+    return kernel.reshape(kernel.shape[0], groups, kernel.shape[1] // groups).transpose(1, 0, 2)
 
 
 def _flat(x: Array) -> Array:
-    return x.reshape(-1, x.shape[-1])
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 def _product(x: Array, kernels: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -186,7 +187,7 @@ def _conv(
     """Over two or three spatial dimensions; the first `batch_dims` dimensions are a batch together."""
     if batch_dims < 1 or x.ndim - batch_dims - 1 not in (2, 3):
         raise InvalidArgumentError(f"an input of rank {x.ndim} with {batch_dims} batch dimensions is not 2-D or 3-D")
-    flat = x.reshape(-1, *x.shape[batch_dims:])
+    flat = x.reshape(prod(x.shape[:batch_dims]), *x.shape[batch_dims:])
     check_rank(kernel, flat.ndim, "filter")
     last = channels_last(flat, data_format)
     geometry = (strides, padding, explicit_paddings, data_format, dilations, InvalidArgumentError)
@@ -216,7 +217,7 @@ def _depthwise_geometry(
 
 def _as_groups(kernel: Array) -> Array:
     """[h, w, channels, multiplier] as the kernel [h, w, 1, results] of a convolution with a group for each channel."""
-    return kernel.reshape(*kernel.shape[:2], 1, -1)
+    return kernel.reshape(*kernel.shape[:2], 1, kernel.shape[2] * kernel.shape[3])
 
 
 @array_kernel("DepthwiseConv2dNative", attrs=_ATTRS, types={"T": FLOATING})

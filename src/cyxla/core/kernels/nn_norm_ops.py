@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def _check(x: Array, data_format: str, **vectors: Array) -> Array:
 
 def _moments(x: Array) -> tuple[Array, Array, int]:
     """Mean and variance of each channel, and how many elements they come from; of nothing they are NaN."""
-    rows = x.reshape(-1, x.shape[-1]).astype(np.float32, copy=False)
+    rows = x.reshape(prod(x.shape[:-1]), x.shape[-1]).astype(np.float32, copy=False)
     if not len(rows):
         nothing = np.full(x.shape[-1], np.nan, np.float32)
         return nothing, nothing, 0

@@ -32,7 +32,7 @@ def _bias_add(value: Array, bias: Array, *, data_format: str = "NHWC") -> Array:
     axis = _channel_axis(value, data_format)
     if len(bias) != value.shape[axis]:
         raise ShapeError(f"a bias of {len(bias)} for {value.shape[axis]} channels, dimension {axis} of {value.shape}")
-    return value + bias.reshape([-1 if d == axis else 1 for d in range(value.ndim)])
+    return value + bias.reshape([len(bias) if d == axis else 1 for d in range(value.ndim)])
 
 
 @array_kernel("BiasAddGrad", attrs=("data_format",), types={"T": NUMBER})

@@ -81,9 +81,9 @@ def _greatest_of_channels(x: Array, *, data_format: str, ksize: Numbers, strides
         raise UnimplementedError(f"pooling over channels and space at once; ksize is {list(ksize)}")
     if size != step or x.shape[-1] % size:
         raise UnimplementedError(f"{x.shape[-1]} channels in windows of {size}, every {step}: they must tile")
-    return pooling.greatest(x.reshape(-1, x.shape[-1], 1), Windows.of((x.shape[-1],), (size,), (size,))).reshape(
-        *x.shape[:-1], -1
-    )
+    flat = x.reshape(prod(x.shape[:-1]), x.shape[-1], 1)
+    windows = Windows.of((x.shape[-1],), (size,), (size,))
+    return pooling.greatest(flat, windows).reshape(*x.shape[:-1], x.shape[-1] // size)
 
 
 def _max_pool_grad(rank: int) -> Callable[..., Array]:
@@ -171,7 +171,7 @@ def _check_numbers(x: Array, numbers: Array, offsets: Array) -> Array:
     flat = (numbers - offsets).astype(np.int64)
     if ((flat < 0) | (flat >= prod(x.shape[1:]))).any():
         raise InvalidArgumentError(f"argmax holds a number that is not of an element of the input {list(x.shape)}")
-    return flat.reshape(x.shape[0], -1)
+    return flat.reshape(x.shape[0], prod(flat.shape[1:]))
 
 
 @array_kernel("MaxPoolGradWithArgmax", attrs=_ARGMAX, types={"T": _REAL})
@@ -185,7 +185,7 @@ def _max_pool_grad_with_argmax(
     _check_equal("argmax", argmax, shape)
     numbers = _check_numbers(x, argmax, _batch_offsets(x, include_batch_in_index))
     result = np.zeros((x.shape[0], prod(x.shape[1:])), x.dtype)
-    for out, at, values in zip(result, numbers, grad.reshape(x.shape[0], -1), strict=True):
+    for out, at, values in zip(result, numbers, grad.reshape(x.shape[0], prod(grad.shape[1:])), strict=True):
         np.add.at(out, at, values)
     return result.reshape(x.shape)
 
@@ -200,7 +200,7 @@ def _max_pool_grad_grad_with_argmax(
     _check_equal("grad", grad, x.shape)
     _check_equal("argmax", argmax, shape)
     numbers = _check_numbers(x, argmax, _batch_offsets(x, include_batch_in_index))
-    return np.take_along_axis(grad.reshape(x.shape[0], -1), numbers, axis=1).reshape(shape)
+    return np.take_along_axis(grad.reshape(x.shape[0], prod(grad.shape[1:])), numbers, axis=1).reshape(shape)
 
 
 # ------------------------------------------------------------------------------------------------------------ mean

@@ -104,7 +104,7 @@ def _bfloat16_of(words: Array) -> Array:
 
 
 def _pairs(words: Array) -> Array:
-    return words.reshape(*words.shape[:-1], -1, 2)
+    return words.reshape(*words.shape[:-1], words.shape[-1] // 2, 2)
 
 
 def _uint64_of(words: Array) -> Array:

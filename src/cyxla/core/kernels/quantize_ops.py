@@ -169,7 +169,7 @@ def _end(x: Array, end: Array, axis: int, wide: Any) -> Array:
         raise InvalidArgumentError(f"axis {axis} is not one of an input of rank {x.ndim}")
     if end.shape != (x.shape[axis],):
         raise ShapeError(f"ends of the range {list(end.shape)}: {x.shape[axis]} are needed, one for each slice")
-    return np.asarray(end.reshape([-1 if d == axis else 1 for d in range(x.ndim)]), wide)
+    return np.asarray(end.reshape([end.size if d == axis else 1 for d in range(x.ndim)]), wide)
 
 
 def _extreme(x: Array, which: str, axes: tuple[int, ...] | None, wide: Any) -> Array:

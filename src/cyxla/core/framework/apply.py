@@ -65,7 +65,8 @@ def eager_sink() -> Sink:
 
 def current_sink() -> Sink:
     """The graph of the innermost ``with graph.as_default():``, or the eager runtime."""
-    return _current.get() or eager_sink()
+    sink = _current.get()  # an empty graph is false
+    return eager_sink() if sink is None else sink
 
 
 @contextmanager

@@ -1,0 +1,347 @@
+"""Inferring the shapes of an op's outputs from what is known of its inputs.
+
+A shape function takes an `InferenceContext` alone: it asks for input shapes, attributes and perhaps values, checks
+what the op demands, and sets the output shapes. Unknown ranks and sizes go through every helper: a size is an int or
+None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.node_def import arg_types, name_ranges
+from cyxla.core.framework.op_def import OpDef
+from cyxla.core.framework.tensor_shape import MAX_RANK, SCALAR, UNKNOWN, Dim, TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+HandleData = tuple[tuple[TensorShape, DataType], ...]
+ShapeLike = TensorShape | Sequence[Dim]
+_LIMIT = 1 << 63
+
+
+def _as_shape(shape: ShapeLike) -> TensorShape:
+    return shape if isinstance(shape, TensorShape) else TensorShape(shape)
+
+
+class InferenceContext:
+    """What a shape function sees of a node, and where it leaves its answer.
+
+    Parameters
+    ----------
+    op_def : OpDef
+        The declaration.
+    attrs : mapping of AttrValue
+        The node's attributes; those that lack come from the defaults.
+    input_shapes : sequence of TensorShape
+        What is known of each input.
+    input_tensors : sequence of (ndarray or None), optional
+        The inputs whose values are known; may work them out when asked.
+    input_tensors_as_shapes : sequence of (TensorShape or None), optional
+        The inputs that stand for shapes, known in part.
+    input_handles : sequence of (tuple of (TensorShape, DataType) or None), optional
+        What lies behind the inputs that are handles.
+    """
+
+    def __init__(
+        self,
+        op_def: OpDef,
+        attrs: Mapping[str, AttrValue],
+        input_shapes: Sequence[ShapeLike],
+        input_tensors: Sequence[Array | None] = (),
+        input_tensors_as_shapes: Sequence[TensorShape | None] = (),
+        input_handles: Sequence[HandleData | None] = (),
+    ) -> None:
+        self.op_def, self.attrs = op_def, attrs
+        self._inputs = [_as_shape(shape) for shape in input_shapes]
+        self._tensors, self._as_shapes, self._handles = input_tensors, input_tensors_as_shapes, input_handles
+        self._input_ranges: dict[str, range] | None = None
+        self._output_ranges: dict[str, range] | None = None
+        self.num_outputs = sum(len(arg_types(arg, attrs)) for arg in op_def.output_arg)
+        self._outputs = [UNKNOWN] * self.num_outputs
+        self.output_handles: list[HandleData | None] = []
+
+    # What is there
+
+    @property
+    def num_inputs(self) -> int:
+        """Number of inputs, lists laid out flat."""
+        return len(self._inputs)
+
+    def _range(self, name: str) -> range:
+        if self._input_ranges is None:
+            self._input_ranges = name_ranges(self.op_def.input_arg, self.attrs)
+        return self._input_ranges[name]
+
+    def _out_range(self, name: str) -> range:
+        if self._output_ranges is None:
+            self._output_ranges = name_ranges(self.op_def.output_arg, self.attrs)
+        return self._output_ranges[name]
+
+    def _index(self, i: int | str) -> int:
+        return i if isinstance(i, int) else self._range(i).start
+
+    def input(self, i: int | str) -> TensorShape:
+        """Shape of an input."""
+        return self._inputs[self._index(i)]
+
+    def inputs(self, name: str) -> list[TensorShape]:
+        """Shapes of the tensors of an argument."""
+        return [self._inputs[i] for i in self._range(name)]
+
+    def input_tensor(self, i: int | str) -> Array | None:
+        """Value of an input, where it is known."""
+        i = self._index(i)
+        return self._tensors[i] if i < len(self._tensors) else None
+
+    def input_handle(self, i: int | str) -> HandleData | None:
+        """Shapes and types of what a handle stands for, where they are known."""
+        i = self._index(i)
+        return self._handles[i] if i < len(self._handles) else None
+
+    def attr(self, name: str) -> Any:
+        """Value of an attribute.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The op has none of that name.
+        """
+        value = self.attrs.get(name)
+        if value is None:
+            declared = self.op_def.find_attr(name)
+            value = declared.default if declared else None
+        if value is None:
+            raise InvalidArgumentError(f"op {self.op_def.name} has no value for the attr {name!r}")
+        return value.value
+
+    # The answer
+
+    def set_output(self, i: int | str, shape: ShapeLike) -> None:
+        """Set the shape of an output."""
+        self._outputs[i if isinstance(i, int) else self._out_range(i).start] = _as_shape(shape)
+
+    def set_outputs(self, name: str, shapes: Iterable[ShapeLike]) -> None:
+        """Set the shapes of the tensors of an argument."""
+        for i, shape in zip(self._out_range(name), shapes, strict=True):
+            self._outputs[i] = _as_shape(shape)
+
+    def output(self, i: int | str) -> TensorShape:
+        """Shape of an output, unknown until it is set."""
+        return self._outputs[i if isinstance(i, int) else self._out_range(i).start]
+
+    def set_output_handle(self, i: int, data: HandleData | None) -> None:
+        """Say what an output that is a handle stands for."""
+        if not self.output_handles:
+            self.output_handles = [None] * self.num_outputs
+        self.output_handles[i] = data
+
+    # Making shapes
+
+    def unknown_shape(self) -> TensorShape:
+        """Nothing known."""
+        return UNKNOWN
+
+    def unknown_shape_of_rank(self, rank: int) -> TensorShape:
+        """Only the rank known."""
+        if rank > MAX_RANK:
+            raise ShapeError(f"a rank of {rank}; {MAX_RANK} is the limit")
+        return TensorShape([None] * rank)
+
+    def scalar(self) -> TensorShape:
+        """No dimensions."""
+        return SCALAR
+
+    def vector(self, n: Dim) -> TensorShape:
+        """One dimension."""
+        return TensorShape((n,))
+
+    def matrix(self, m: Dim, n: Dim) -> TensorShape:
+        """Two dimensions."""
+        return TensorShape((m, n))
+
+    def make_shape_from_shape_tensor(self, i: int | str) -> TensorShape:
+        """The shape that an input holds; unknown sizes where its value is not known.
+
+        Raises
+        ------
+        ShapeError
+            The input is no vector, or has a size below -1.
+        """
+        i = self._index(i)
+        value = self.input_tensor(i)
+        if value is not None:
+            return self._shape_of_value(value)
+        known = self._as_shapes[i] if i < len(self._as_shapes) else None
+        if known is not None:
+            return known
+        held = self.with_rank_at_most(self.input(i), 1)
+        return UNKNOWN if held.rank != 1 or held[0] is None else self.unknown_shape_of_rank(held[0])
+
+    def _shape_of_value(self, value: Array) -> TensorShape:
+        if value.ndim == 0:
+            if value != -1:
+                raise ShapeError(f"the scalar {value} is no shape", hint="only -1 is: it stands for an unknown one")
+            return UNKNOWN
+        if value.ndim > 1:
+            raise ShapeError(f"a shape is a vector, but an array of the shape {list(value.shape)} is given")
+        if (value < -1).any():
+            raise ShapeError(f"the shape {value.tolist()} has a size below -1")
+        return TensorShape(None if d < 0 else d for d in value.tolist())
+
+    def make_dim_for_scalar_input(self, i: int | str) -> Dim:
+        """The size that an input holds, where its value is known.
+
+        Raises
+        ------
+        ShapeError
+            The input is no scalar, or negative.
+        """
+        self.with_rank(self.input(i), 0)
+        value = self.input_tensor(i)
+        if value is None:
+            return None
+        if value < 0:
+            raise ShapeError(f"the size given by input {i} is {value}, which is negative")
+        return int(value)
+
+    # Demands on shapes
+
+    def with_rank(self, shape: TensorShape, rank: int) -> TensorShape:
+        """The shape, of that rank; ShapeError if it has another."""
+        if shape.dims is None:
+            return self.unknown_shape_of_rank(rank)
+        if len(shape.dims) != rank:
+            raise ShapeError(f"{self.op_def.name}: the shape must be of rank {rank}, but {shape} has {shape.rank}")
+        return shape
+
+    def with_rank_at_least(self, shape: TensorShape, rank: int) -> TensorShape:
+        """The shape; ShapeError if its rank is known to be lower."""
+        if shape.dims is not None and len(shape.dims) < rank:
+            raise ShapeError(f"{self.op_def.name}: the shape must be at least of rank {rank}, but {shape} is given")
+        return shape
+
+    def with_rank_at_most(self, shape: TensorShape, rank: int) -> TensorShape:
+        """The shape; ShapeError if its rank is known to be higher."""
+        if shape.dims is not None and len(shape.dims) > rank:
+            raise ShapeError(f"{self.op_def.name}: the shape must be at most of rank {rank}, but {shape} is given")
+        return shape
+
+    def merge(self, a: TensorShape, b: TensorShape) -> TensorShape:
+        """What both shapes say together; ShapeError if they contradict each other."""
+        if not a.is_compatible_with(b):
+            raise ShapeError(f"{self.op_def.name}: the shapes {a} and {b} must be equal")
+        return a.merge_with(b)
+
+    def merge_dim(self, a: Dim, b: Dim) -> Dim:
+        """What both sizes say together; ShapeError if they contradict each other."""
+        if a is not None and b is not None and a != b:
+            raise ShapeError(f"{self.op_def.name}: the sizes {a} and {b} must be equal")
+        return b if a is None else a
+
+    def merge_prefix(self, shape: TensorShape, prefix: TensorShape) -> tuple[TensorShape, TensorShape]:
+        """A shape and what it must begin with, each completed from the other."""
+        if shape.dims is None or prefix.dims is None:
+            return shape, prefix
+        self.with_rank_at_least(shape, len(prefix.dims))
+        head = self.merge(shape[: len(prefix.dims)], prefix)
+        return head + shape[len(prefix.dims) :], head
+
+    def with_value(self, dim: Dim, value: int) -> int:
+        """The size, which must be this value; ShapeError if it is another."""
+        if dim is not None and dim != value:
+            raise ShapeError(f"{self.op_def.name}: a size must be {value}, but is {dim}")
+        return value
+
+    def broadcast(self, a: TensorShape, b: TensorShape) -> TensorShape:
+        """The shape that both stretch to; ShapeError if there is none."""
+        if a.dims is None or b.dims is None:
+            return UNKNOWN
+        rank = max(len(a.dims), len(b.dims))
+        x, y = ((1,) * (rank - len(s)) + s for s in (a.dims, b.dims))
+        return TensorShape(self._broadcast_dim(d, e, a, b) for d, e in zip(x, y, strict=True))
+
+    def _broadcast_dim(self, d: Dim, e: Dim, a: TensorShape, b: TensorShape) -> Dim:
+        if d == 1 or e == 1:
+            return e if d == 1 else d
+        if d is not None and e is not None and d != e:
+            raise ShapeError(f"{self.op_def.name}: the shapes {a} and {b} do not broadcast to one")
+        return e if d is None else d
+
+    # Parts of shapes
+
+    def sub_shape(self, shape: TensorShape, start: int, stop: int | None = None) -> TensorShape:
+        """The dimensions from `start` to `stop`, which count from the end where negative."""
+        if shape.dims is None:
+            return self._unknown_part(start, stop)
+        for at in (start, stop):
+            if at is not None and not -len(shape.dims) <= at <= len(shape.dims):
+                raise ShapeError(f"{self.op_def.name}: dimension {at} is not there in the shape {shape}")
+        return shape[start:stop]
+
+    def _unknown_part(self, start: int, stop: int | None) -> TensorShape:
+        """Of an unknown rank; known where both bounds count from the same end."""
+        if stop is None:
+            return self.unknown_shape_of_rank(-start) if start < 0 else UNKNOWN
+        return self.unknown_shape_of_rank(stop - start) if (start < 0) == (stop < 0) and start <= stop else UNKNOWN
+
+    def concatenate(self, a: TensorShape, b: ShapeLike) -> TensorShape:
+        """The dimensions of one after those of the other."""
+        return a + b
+
+    def replace_dim(self, shape: TensorShape, i: int, dim: Dim) -> TensorShape:
+        """The shape with another size at one place."""
+        if shape.dims is None:
+            return shape
+        i = self.axis(i, shape)
+        return TensorShape((*shape[:i], dim, *shape[i + 1 :]))
+
+    def axis(self, axis: int, shape: TensorShape) -> int:
+        """An axis of a shape of known rank, counted from the front; ShapeError if it is not there."""
+        rank = len(shape)
+        if not -rank <= axis < rank:
+            raise ShapeError(f"{self.op_def.name}: dimension {axis} is not there in the shape {shape}")
+        return axis % rank
+
+    # Arithmetic of sizes
+
+    def _known(self, result: int, what: str) -> int:
+        if not 0 <= result < _LIMIT:
+            raise ShapeError(f"{self.op_def.name}: {what} is {result}, which is no size")
+        return result
+
+    def _arithmetic(self, sign: str, fn: Callable[[int, int], int], d: Dim, e: Dim) -> Dim:
+        return None if d is None or e is None else self._known(fn(d, e), f"{d} {sign} {e}")
+
+    def add(self, d: Dim, e: Dim) -> Dim:
+        """Sum of sizes."""
+        return self._arithmetic("+", int.__add__, d, e)
+
+    def subtract(self, d: Dim, e: Dim) -> Dim:
+        """Difference of sizes; ShapeError if it is negative."""
+        return self._arithmetic("-", int.__sub__, d, e)
+
+    def multiply(self, d: Dim, e: Dim) -> Dim:
+        """Product of sizes, known where one is zero."""
+        return 0 if d == 0 or e == 0 else self._arithmetic("*", int.__mul__, d, e)
+
+    def divide(self, d: Dim, e: Dim, evenly: bool = True) -> Dim:
+        """Quotient of sizes; ShapeError if it must be even and is not, or if the divisor is not positive."""
+        if e is not None and e <= 0:
+            raise ShapeError(f"{self.op_def.name}: a size is divided by {e}")
+        if evenly and d is not None and e is not None and d % e:
+            raise ShapeError(f"{self.op_def.name}: the size {d} is not a multiple of {e}")
+        return d if e == 1 else self._arithmetic("//", int.__floordiv__, d, e)
+
+    def min(self, d: Dim, e: Dim) -> Dim:
+        """Lower size, known where one is zero."""
+        return 0 if d == 0 or e == 0 else self._arithmetic("min", min, d, e)
+
+    def max(self, d: Dim, e: Dim) -> Dim:
+        """Higher size."""
+        return self._arithmetic("max", max, d, e)

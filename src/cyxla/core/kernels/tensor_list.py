@@ -1,0 +1,208 @@
+"""Lists of tensors as values: pushing onto a list makes another one and leaves the old as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel_context import as_value
+from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError
+
+Array = np.ndarray[Any, Any]
+Item = Array | None  # None where nothing was set yet
+
+
+class TensorList:
+    """A list that never changes.
+
+    A list and what was pushed onto it share one buffer, of which each sees its own length: building a list by
+    pushing copies nothing.
+
+    Parameters
+    ----------
+    dtype : DataType
+        Type of the elements.
+    element_shape : TensorShape
+        What is known of their shapes.
+    items : iterable of ndarray or None
+        The elements; None for those that were not set.
+    max_num_elements : int
+        Most elements, or -1 for any number.
+    """
+
+    __slots__ = ("_buffer", "_length", "dtype", "element_shape", "max_num_elements")
+    _lock = Lock()
+
+    def __init__(
+        self, dtype: DataType, element_shape: TensorShape, items: Iterable[Item] = (), max_num_elements: int = -1
+    ) -> None:
+        self.dtype, self.element_shape, self.max_num_elements = dtype, element_shape, max_num_elements
+        self._buffer: list[Item] = list(items)
+        self._length = len(self._buffer)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def items(self) -> list[Item]:
+        """The elements, as a list of its own."""
+        return self._buffer[: self._length]
+
+    def __getitem__(self, index: int) -> Item:
+        return self._buffer[index]
+
+    def __repr__(self) -> str:
+        return f"TensorList({self.dtype}, {self.element_shape}, {self._length} items)"
+
+    def with_items(self, items: Iterable[Item]) -> TensorList:
+        """A list like this of other elements."""
+        return TensorList(self.dtype, self.element_shape, items, self.max_num_elements)
+
+    def push(self, item: Item) -> TensorList:
+        """The list with one element more."""
+        with self._lock:
+            if len(self._buffer) != self._length:  # somebody pushed onto this list before: fork
+                return self.with_items([*self.items, item])
+            self._buffer.append(item)
+            return self._sharing(self._length + 1)
+
+    def pop(self) -> TensorList:
+        """The list without its last element."""
+        return self._sharing(self._length - 1)
+
+    def _sharing(self, length: int) -> TensorList:
+        other = TensorList(self.dtype, self.element_shape, (), self.max_num_elements)
+        other._buffer, other._length = self._buffer, length
+        return other
+
+    def resized(self, size: int) -> TensorList:
+        """The list cut, or filled up with elements that are not set."""
+        items = self.items[:size]
+        return self.with_items([*items, *[None] * (size - len(items))])
+
+    def zeros_like(self) -> TensorList:
+        """A list of zeros where elements are set."""
+        return self.with_items(None if v is None else zeros(v.shape, self.dtype) for v in self.items)
+
+    def add(self, other: TensorList) -> TensorList:
+        """The sums of elements; one that is not set counts as zero.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The lists are of different length, type or shape.
+        """
+        if self.dtype != other.dtype:
+            raise InvalidArgumentError(
+                "Trying to add two lists of tensors of different dtypes. "
+                f"One is {self.dtype} and the other is {other.dtype}"
+            )
+        if len(self) != len(other):
+            raise InvalidArgumentError(
+                f"Trying to add two lists of tensors with different lengths. One is {len(self)} and the other is "
+                f"{len(other)}"
+            )
+        shape = self.element_shape.merge_with(other.element_shape)
+        items = [_sum(a, b) for a, b in zip(self.items, other.items, strict=True)]
+        return TensorList(self.dtype, shape, items, self.max_num_elements)
+
+
+def _sum(a: Item, b: Item) -> Item:
+    if a is None or b is None:
+        return b if a is None else a
+    if a.shape != b.shape:
+        raise InvalidArgumentError(f"Trying to add elements of shapes {list(a.shape)} and {list(b.shape)}")
+    with np.errstate(all="ignore"):
+        return np.asarray(a + b)
+
+
+def zeros(shape: Sequence[int], dtype: DataType) -> Array:
+    """An array of zeros; of empty strings, or of nothing, for what has no zero."""
+    if dtype == DataType.DT_STRING:
+        return np.full(tuple(shape), b"", np.object_)
+    return np.zeros(tuple(shape), dtype.numpy) if dtype.numpy != np.object_ else np.full(tuple(shape), None, np.object_)
+
+
+def as_handle(tensors: TensorList) -> Array:
+    """The value of a variant that holds a list."""
+    return as_value(tensors)
+
+
+def list_in(handle: Array) -> TensorList:
+    """The list that a variant holds.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It holds something else, or is not a scalar.
+    """
+    if handle.ndim:
+        raise InvalidArgumentError(f"Input list must be a scalar. Got: {list(handle.shape)}")
+    held = handle.item()
+    if not isinstance(held, TensorList):
+        raise InvalidArgumentError(f"Input handle is not a list. Saw: '{type(held).__name__}'")
+    return held
+
+
+def list_of(handle: Array, dtype: DataType) -> TensorList:
+    """The list that a variant holds, whose elements must be of a type.
+
+    Raises
+    ------
+    InvalidArgumentError
+        They are of another type, or there is no list.
+    """
+    tensors = list_in(handle)
+    if tensors.dtype != dtype:
+        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {tensors.dtype}")
+    return tensors
+
+
+def shape_from(tensor: Array) -> TensorShape:
+    """The shape that a tensor of sizes tells: -1 is unknown, as a scalar the whole shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is another scalar, or neither scalar nor vector, or has sizes below -1.
+    """
+    if tensor.ndim == 0:
+        if int(tensor) != -1:
+            raise InvalidArgumentError("The only valid scalar shape tensor is the fully unknown shape specified as -1.")
+        return UNKNOWN
+    if tensor.ndim != 1:
+        raise InvalidArgumentError(f"Shape must be at most rank 1 but is rank {tensor.ndim}")
+    sizes = tensor.tolist()
+    if any(size < -1 for size in sizes):
+        raise InvalidArgumentError(f"a shape has sizes of -1 or more, not {sizes}", hint="-1 stands for any size")
+    return TensorShape(None if size == -1 else size for size in sizes)
+
+
+def shape_to(shape: TensorShape, dtype: np.dtype[Any]) -> Array:
+    """The tensor of sizes that tells a shape: see `shape_from`."""
+    if shape.dims is None:
+        return np.array(-1, dtype)
+    return np.array([-1 if d is None else d for d in shape], dtype)
+
+
+def element_shape(tensors: TensorList, given: TensorShape, items: Iterable[Item], why: str) -> list[int]:
+    """The shape of elements that were not set: from what is known of all, and of those that were set.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is not fully known, or elements differ.
+    """
+    shape = tensors.element_shape.merge_with(given)
+    if not shape.is_fully_defined:
+        for item in items:
+            if item is not None:
+                shape = shape.merge_with(TensorShape(item.shape))
+    if not shape.is_fully_defined:
+        raise InvalidArgumentError(f"{why}: {shape}", hint="give an element_shape, or set an element first")
+    return shape.as_list()

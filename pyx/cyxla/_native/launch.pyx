@@ -154,7 +154,8 @@ cdef bytes read_recipe(str path):
             head = file.read(RECIPE_START)
             if head[:8] != RECIPE_MAGIC or len(head) < RECIPE_START:
                 return None
-            recipe = head + file.read(max(0, int.from_bytes(head[16:24], "little") * 8 - RECIPE_START))
+            size = min(int.from_bytes(head[16:24], "little") * 8, os.fstat(file.fileno()).st_size)
+            recipe = head + file.read(max(0, size - RECIPE_START))
     except OSError:
         return None  # the system's loader knows more places, and says what is wrong
     if not kernels.is_recipe(recipe):

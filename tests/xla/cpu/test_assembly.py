@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 
 import cyxla
-from cyxla.xla.cpu import lowering, toolchain
+from cyxla.xla.cpu import lowering, prebuilt_library, toolchain
 from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.service import CompileOptions
 
@@ -86,7 +86,8 @@ def has_vectors(loop: str, mnemonics: list[str], register: str) -> bool:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_hot_loops_use_vectors(name):
+def test_hot_loops_use_vectors(name, monkeypatch):
+    monkeypatch.setenv("CYXLA_PREBUILT", "0")
     tools = toolchain.require()
     if tools.isa not in ("x86-64-v3", "x86-64-v4"):
         pytest.skip(f"what {tools.isa} calls its instructions is not in the table")
@@ -94,6 +95,22 @@ def test_hot_loops_use_vectors(name):
     units = assembly(f"HloModule m\n{computations}ENTRY e {{ {lines} }}")
     loops = [loop for unit in units for loop in innermost_loops(unit)]
     assert any(has_vectors(loop, mnemonics, REGISTER[tools.vector_bits]) for loop in loops), f"{len(loops)} loops"
+
+
+# module of the prebuilt library: mnemonics as above
+PREBUILT = {"prebuilt_dot": [r"vfmadd\d+p[sd]"]}
+
+
+@pytest.mark.parametrize("name", PREBUILT)
+def test_prebuilt_loops_use_vectors(name):
+    """So do those of the library, at each level that has them by these names."""
+    tools = toolchain.require()
+    for isa, register in (("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")):
+        suffix = prebuilt_library.Level(isa).suffix
+        (source,) = (s for s in prebuilt_library.sources(tools.compiler.kind, "x86_64") if s.name == f"{name}{suffix}.c")
+        command = [*tools.compiler.command, *source.flags, "-x", "c", "-S", "-o", "-", "-"]
+        made = subprocess.run(command, capture_output=True, text=True, check=True, input=source.text).stdout
+        assert any(has_vectors(loop, PREBUILT[name], register) for loop in innermost_loops(made))
 
 
 def test_the_test_sees_scalar_loops():

@@ -124,7 +124,7 @@ class CpuCompiler(Compiler):
         called = [f for f in planned.functions() if not isinstance(f, str)]
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
         with dump.timed("compile"):
-            library = target.library(source.units, manifest, constants, keep=not called)
+            library = target.library(source, manifest, constants, keep=not called)
         for number, seconds in sorted(target.build.seconds.items()):
             dump.note(f"unit{number}.c", seconds)
         executable = _executable(module, library, manifest, constants, options, called)
@@ -194,12 +194,14 @@ class _Target:
     key: str = ""
 
     def library(
-        self, units: Sequence[str], manifest: Manifest, constants: Sequence[memoryview], *, keep: bool
+        self, source: Source, manifest: Manifest, constants: Sequence[memoryview], *, keep: bool
     ) -> native.Library:
         """Compile, keep and load; what Python functions a program calls is nothing for the disk."""
         if self.cache is None or not self.key or not keep:
-            return native.build_library(units, toolchain=self.build.tools, cache=self.cache, build=self.build)
-        image = self.build.image([toolchain.Unit(text) for text in units], self.cache)
+            if source.recipe is not None:
+                return native.Library.from_bytes(source.recipe)
+            return native.build_library(source.units, toolchain=self.build.tools, cache=self.cache, build=self.build)
+        image = source.recipe or self.build.image([toolchain.Unit(text) for text in source.units], self.cache)
         return native.load(self.cache.put_module(self.key, manifest.to_json(), image, constants), image)
 
 

@@ -8,7 +8,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.buffers import Buffers, Copy, Place
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.executable import ENTRY
-from cyxla.xla.cpu.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel import Kernel, Value
 from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.cpu.profile import Meter
 from cyxla.xla.hlo import Instruction
@@ -126,7 +126,7 @@ class ControlWriter:
         if all(v.shape.nbytes == 0 for v in step.writes) and not step.functions:
             return
         name = self.name_of(step.kernel)
-        pointers = [self.pointer(p) for p in self._places(node, step)]
+        pointers = [self.pointer(p) for p in places(self.buffers, node)]
         tasks, phases = step.kernel.tasks, step.kernel.phases
         pointers += ["&phase"] if phases > 1 else []
         pointers += [f"ctx->functions[{self.functions[f]}]" for f in step.functions]
@@ -136,20 +136,6 @@ class ControlWriter:
         turns = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""
         line = f"{turns}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}"
         c.line(line if self.meter is None else self.meter.around(step, line))
-
-    def _places(self, node: KernelNode, step: Step) -> list[Place]:
-        reads = [self.place(v) for v in step.reads]
-        writes = [self.place(v) for v in step.writes]
-        for w, r in step.must_alias:
-            reads[r] = writes[w]
-        return [*reads, *writes, *self._own(node)]
-
-    def _own(self, node: KernelNode) -> list[Place]:
-        scratch = [self.buffers.scratch[node]] if node in self.buffers.scratch else []
-        if node.step.state:
-            assert self.buffers.state is not None
-            scratch.append(self.buffers.state)
-        return scratch
 
     # --- loops and branches -----------------------------------------------------------------------------------------
 
@@ -213,8 +199,26 @@ class ControlWriter:
             return self.moved[place]
         if place.kind == "arena":
             return f"arena + {place.at}"
-        start = {"input": 0, "output": b.inputs, "constant": b.inputs + b.outputs}[place.kind]
-        return f"bufs[{start + place.at}]"
+        return f"bufs[{start_of(b, place) + place.at}]"
+
+
+def places(buffers: Buffers, node: KernelNode) -> list[Place]:
+    """Where the buffers of a kernel lie, in its order: reads, writes, scratch, state."""
+    step = node.step
+    reads = [buffers.places[v] for v in step.reads]
+    writes = [buffers.places[v] for v in step.writes]
+    for w, r in step.must_alias:
+        reads[r] = writes[w]
+    own = [buffers.scratch[node]] if node in buffers.scratch else []
+    if step.state:
+        assert buffers.state is not None
+        own.append(buffers.state)
+    return [*reads, *writes, *own]
+
+
+def start_of(buffers: Buffers, place: Place) -> int:
+    """The number of the call's first buffer of the same kind: inputs come first, then results, then constants."""
+    return {"input": 0, "output": buffers.inputs, "constant": buffers.inputs + buffers.outputs}[place.kind]
 
 
 def _in_one_function(node: WhileNode, depth: int) -> bool:

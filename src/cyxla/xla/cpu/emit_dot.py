@@ -10,8 +10,9 @@ What follows the dot element by element is computed on its results (`epilogue`).
 from __future__ import annotations
 
 from cyxla.types import ElementType
+from cyxla.xla.cpu.dot_text import ROWS
 from cyxla.xla.cpu.emit_dot_plain import check_plain, plain_dot
-from cyxla.xla.cpu.emit_dot_product import ROWS, Output, Product, panel_width
+from cyxla.xla.cpu.emit_dot_product import Output, Product, panel_width
 from cyxla.xla.cpu.emit_dot_rows import RowsOfDots, runs_along_k
 from cyxla.xla.cpu.emit_dot_tiles import Tiled
 from cyxla.xla.cpu.emitters import emits_group, fusible

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
 from cyxla.types import ElementType, Shape
-from cyxla.xla.cpu import cost
+from cyxla.xla.cpu import cost, prebuilt
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.dot_text import ROWS
 from cyxla.xla.cpu.epilogue import Epilogue
+from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.levels import VECTOR_BITS
 from cyxla.xla.cpu.toolchain import isa_level
 from cyxla.xla.hlo import Instruction
@@ -17,8 +20,7 @@ from cyxla.xla.passes.expand_dot import DotDims, is_panelled, merged_stride
 FLOPS_NS = 100.0  # multiply-adds of f32 per ns on one core
 CHAIN = 1024  # products added up before the sum is set aside
 MOST_TASKS = 256
-#: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
-ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
+PREBUILT_NS = 500.0  # what a prebuilt kernel loses with every call does not show beside so much work
 _LONE_NS = 12_000.0  # work up to this is one task
 _TASK_NS = 20_000.0
 
@@ -98,6 +100,30 @@ class Output:
         c.line(f"const KERNEL_e *const a = bufs[{self.left}], *const b = bufs[{self.right}];")
         if self.is_direct:
             c.line(f"KERNEL_e *const out = bufs[{len(self.epilogue.reads)}];")
+
+    @property
+    def places(self) -> tuple[int, int, int]:
+        """The numbers of the buffers of the operands and of the result."""
+        return self.left, self.right, len(self.epilogue.reads)
+
+    def prebuilt(self, form: str, ns: float, numbers: Callable[[], tuple[list[int], int]]) -> Kernel | None:
+        """The prebuilt kernel of some form; None where a text has to be written.
+
+        Parameters
+        ----------
+        form : str
+            The function without its element type.
+        ns : float
+            Estimated time: with little to do, numbers that are known make a difference.
+        numbers : callable
+            Gives what the function is told, and the tasks.
+        """
+        if not self.is_direct or ns < PREBUILT_NS:
+            return None
+        told, count = numbers()
+        dtype = self.epilogue.root.shape.dtype.text
+        made = Kernel(f"dot, {form}", count, ns, kind="dot")
+        return prebuilt.kernel(f"{form}_{dtype}", told, made, len(self.epilogue.reads) + 1)
 
     @property
     def scratch(self) -> int:

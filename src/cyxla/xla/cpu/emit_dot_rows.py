@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from cyxla.xla.cpu import dot_text
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_dot_product import Output, Product, tasks
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.levels import FUSED
+from cyxla.xla.cpu.prebuilt_dot import TOGETHER
 
 FEW_ROWS = 4
 COLUMNS = 16  # dot products of one unit of work
-TOGETHER = 4  # of them done at once: more of the right operand is on its way, and the left one is read once for all
 
 
 def runs_along_k(p: Product) -> bool:
@@ -28,15 +29,31 @@ class RowsOfDots:
         self.last = p.n - (self.blocks - 1) * self.width
 
     def kernel(self) -> Kernel:
-        """The kernel; a unit of work is a few columns."""
+        """The kernel, prebuilt if results are stored as they are."""
+        return self.output.prebuilt("dot_rows", self.ns, self._numbers) or self._written()
+
+    @property
+    def _tasks(self) -> tuple[int, int]:
+        """Units of work, and tasks."""
+        units = self.p.batch * self.blocks
+        return units, tasks(self.ns, units)
+
+    def _numbers(self) -> tuple[list[int], int]:
+        """What the prebuilt kernel is told (`prebuilt_dot.ROWS`), and the tasks."""
+        p, (units, count) = self.p, self._tasks
+        sizes = [p.m, p.n, p.k, p.lhs[0], p.lhs[1], p.rhs[0], p.rhs[2], self.width, self.blocks]
+        return [*self.output.places, *sizes, units, count], count
+
+    def _written(self) -> Kernel:
+        """Its text; a unit of work is a few columns."""
         p, c, direct = self.p, CWriter(), self.output.is_direct
-        self._types(c)
+        c.lines(FUSED.splitlines())
+        c.lines(dot_text.types("KERNEL", p.c_type, 64))
         self._dots(c, TOGETHER)
         self._dots(c, 1)
         widths = dict.fromkeys((self.width, self.last))
         functions = {} if direct else {w: self.output.epilogue.function(c, w) for w in widths}
-        units = p.batch * self.blocks
-        count = tasks(self.ns, units)
+        units, count = self._tasks
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             self.output.pointers(c)
             with c.block(f"for (int64_t u = begin * {units} / {count}; u < end * {units} / {count}; ++u)"):
@@ -59,36 +76,9 @@ class RowsOfDots:
             c.line("return CYX_OK;")
         return Kernel(c.text(), count, self.ns, 0, "dot")
 
-    def _types(self, c: CWriter) -> None:
-        ctype = self.p.c_type
-        c.lines(FUSED.splitlines())
-        c.line(f"typedef {ctype} KERNEL_v __attribute__((vector_size(64)));")
-        c.line(f"typedef {ctype} KERNEL_u __attribute__((vector_size(64), aligned(1), may_alias));")
-        c.line(f"typedef {ctype} KERNEL_e __attribute__((aligned(1), may_alias));")
-
     def _dots(self, c: CWriter, columns: int) -> None:
         """Some neighbouring elements of a row; each is added up in the same order, whatever is beside it."""
-        p, lanes = self.p, 64 // self.p.dtype.itemsize
+        p = self.p
         arguments = "const KERNEL_e *restrict a, const KERNEL_e *restrict b, KERNEL_e *restrict to"
-        with c.block(f"static CYX_FUSED __attribute__((noinline)) void KERNEL_dots{columns}({arguments})"):
-            c.line("CYX_FUSE")
-            c.line("KERNEL_v " + ", ".join(f"s{n}_{v} = {{0}}" for n in range(columns) for v in range(4)) + ";")
-            c.line("int64_t k = 0;")
-            for vectors in (4, 1):
-                with c.block(f"for (; k + {vectors * lanes} <= {p.k}; k += {vectors * lanes})"):
-                    for v in range(vectors):
-                        c.line(f"const KERNEL_v a{v} = *(const KERNEL_u *)(a + k + {v * lanes});")
-                    for n in range(columns):
-                        for v in range(vectors):
-                            c.line(f"s{n}_{v} += a{v} * *(const KERNEL_u *)(b + k + {n * p.rhs[2] + v * lanes});")
-            c.line(f"{p.c_type} t[{columns}][{lanes}];")
-            for n in range(columns):
-                c.line(f"s{n}_0 = (s{n}_0 + s{n}_1) + (s{n}_2 + s{n}_3);")
-                c.line(f"__builtin_memcpy(t[{n}], &s{n}_0, 64);")
-            with c.block(f"for (int n = 0; n < {columns}; ++n)"):
-                width = lanes // 2
-                while width:
-                    c.line(f"for (int l = 0; l < {width}; ++l) t[n][l] += t[n][l + {width}];")
-                    width //= 2
-                c.line(f"for (int64_t i = k; i < {p.k}; ++i) t[n][0] += a[i] * b[i + n * {p.rhs[2]}];")
-                c.line("to[n] = t[n][0];")
+        head = f"static CYX_FUSED __attribute__((noinline)) void KERNEL_dots{columns}({arguments})"
+        dot_text.dots(c, head, "KERNEL", p.c_type, columns, str(p.k), str(p.rhs[2]))

@@ -19,10 +19,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from cyxla.xla.cpu import dot_text
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_dot_product import CHAIN, MOST_TASKS, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.levels import FUSED
+from cyxla.xla.cpu.prebuilt_dot import TILES
 
 PAGE = 4096
 STACK_BYTES = 64 << 10  # sums on a thread's stack
@@ -31,6 +33,7 @@ STREAMED_BYTES = 16 << 20  # right operands above this size are streamed where t
 STREAMED_CHAIN = 32
 STREAMED_COLUMNS = 4096  # bytes of a row that are read at once
 CACHED_BYTES = 1 << 20  # a laid-out panel of a larger operand is fetched ahead
+LEAST_RUN = 8  # rows of a prebuilt tile between two looks at what to fetch ahead
 TOGETHER = 4  # panels of a task, where one is fetched while another is used
 #: What a panel of so many vectors costs, in vectors of the best tile.
 _PANEL_COST = {1: 1.7, 2: 2.1, 3: 3.0, 4: 4.0}
@@ -174,13 +177,47 @@ class Tiled:
 
     # ------------------------------------------------------------------------------------------------ kernel
     def kernel(self) -> Kernel:
-        """The kernel."""
+        """The kernel, prebuilt if results are stored as they are and the left operand lies in rows or columns."""
+        apart, step = self.p.lhs[1:]
+        made = self.output.prebuilt("dot_tiles", self.ns, self._numbers) if 1 in (apart, step) else None
+        return made or self._written()
+
+    def _numbers(self) -> tuple[list[int], int]:
+        """What the prebuilt kernel is told, and the tasks."""
+        p = self.p
+        told = {
+            "m": p.m, "n": p.n, "k": p.k, "ab": p.lhs[0], "am": p.lhs[1], "ak": p.lhs[2], "bb": p.rhs[0],
+            "bk": p.rhs[1], "bn": p.rhs[2], "vectors": self.vectors, "width": self.width, "panels": self.panels,
+            "panel_step": self._panel_step, "packs": int(self.packs_all), "last_vectors": self.last_vectors,
+            "last": self.last, "packs_last": int(self.packs_last), "tiles": self.tiles,
+            "height": self.height, "higher": self.higher, "ranges": self.ranges, "link": self.link,
+            "units": self.units, "tasks": self.tasks, "streams": int(self.streams),
+            "span": self.span if self.streams else 0, "groups": self.groups if self.streams else 0,
+            **dict(zip(("left", "right", "out"), self.output.places, strict=True)), **self._told_ahead(),
+        }  # fmt: skip
+        return [told[name] for name in TILES], self.tasks
+
+    def _told_ahead(self) -> dict[str, int]:
+        """What is fetched ahead, in lines of so many bytes each so many rows."""
+        p, ahead = self.p, self._ahead()
+        names = ("ahead", "ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile")
+        if ahead.every:
+            row = p.rhs[1] * self.itemsize
+            lines = -(-self.width * self.itemsize // 64)
+            found = (1, ahead.every, lines, row, self.width, -(-p.k // ahead.every) * row)
+        elif ahead.nbytes:
+            every = max(LEAST_RUN, 64 // ahead.nbytes)
+            lines = -(-every * ahead.nbytes // 64)
+            found = (3 if p.panel else 2, every, lines, every * ahead.nbytes, self._panel_step, ahead.nbytes)
+        else:
+            found = (0,) * 6
+        return dict(zip(names, found, strict=True))
+
+    def _written(self) -> Kernel:
+        """Its text."""
         c = CWriter()
         c.lines(FUSED.splitlines())
-        ctype = self.p.c_type
-        c.line(f"typedef {ctype} KERNEL_v __attribute__((vector_size({self.bytes})));")
-        c.line(f"typedef {ctype} KERNEL_u __attribute__((vector_size({self.bytes}), aligned(1), may_alias));")
-        c.line(f"typedef {ctype} KERNEL_e __attribute__((aligned(1), may_alias));")
+        c.lines(dot_text.types("KERNEL", self.p.c_type, self.bytes))
         for tile in self._all_tiles():
             self._tile(c, tile)
         if self.packs_last:
@@ -253,22 +290,16 @@ class Tiled:
         arguments += ", const char *ahead" if tile.ahead else ""
         with c.block(f"static CYX_FUSED __attribute__((noinline)) void {tile.name}({arguments})"):
             c.line("CYX_FUSE")
-            c.line(
-                "KERNEL_v "
-                + ", ".join(f"c{r}_{v} = {{0}}" for r in range(tile.rows) for v in range(tile.vectors))
-                + ";"
-            )
+            c.line(dot_text.sums("KERNEL", tile.rows, tile.vectors))
             with c.block(f"for (int64_t k = 0; k < {'count' if linked else p.k}; ++k)"):
                 self._fetch(c, tile.ahead)
                 if self.streams:  # the same rows of the next panel, or rows to come
                     due = self.width if self.span > 1 else 16 * tile.step
                     for line in range(-(-self.width * self.itemsize // 64)):
                         c.line(f"__builtin_prefetch((const char *)(b + k * {tile.step} + {due}) + {line * 64});")
-                loads = [f"b{v} = *(const KERNEL_u *)(b + k * {tile.step} + {v * lanes})" for v in range(tile.vectors)]
-                c.line(f"const KERNEL_v {', '.join(loads)};")
-                for r in range(tile.rows):
-                    c.line(f"const {p.c_type} a{r} = a[{r * p.lhs[1]} + k * {p.lhs[2]}];")
-                    c.line(" ".join(f"c{r}_{v} += a{r} * b{v};" for v in range(tile.vectors)))
+                right = [f"b + k * {tile.step} + {v * lanes}" for v in range(tile.vectors)]
+                rows = range(tile.rows)
+                dot_text.multiply(c, "KERNEL", p.c_type, lambda r: f"a[{r * p.lhs[1]} + k * {p.lhs[2]}]", right, rows)
             if linked:
                 with c.block("if (first)"):
                     self._store(c, tile, "")

@@ -11,6 +11,7 @@ from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.nodes import Plan
 from cyxla.xla.cpu.prelude import prelude
 from cyxla.xla.cpu.profile import Meter
+from cyxla.xla.cpu.recipe import recipe
 
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
 INLINE_UP_TO = 8  # distinct kernels; above, gcc is kept from copying kernels into the entry
@@ -26,10 +27,13 @@ class Source:
         Self-contained texts; the first holds the entry.
     kernels : tuple of (str, Kernel)
         The distinct kernels by C name, in the order of their first use.
+    recipe : bytes or None
+        What runs in place of the units if all kernels are prebuilt.
     """
 
     units: tuple[str, ...]
     kernels: tuple[tuple[str, Kernel], ...]
+    recipe: bytes | None = None
 
     @property
     def text(self) -> str:
@@ -64,7 +68,7 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     calls = "\n".join([*([meter.definitions] if meter else []), *control.parts, entry])
     count = units.worthwhile(len(calls) + sum(map(len, names)))
     texts = _one_unit(kernels, calls) if count == 1 else _many_units(kernels, calls, count)
-    return Source(tuple(texts), tuple(kernels.items()))
+    return Source(tuple(texts), tuple(kernels.items()), None if profile else recipe(plan, buffers))
 
 
 def _definition(name: str, kernel: Kernel) -> str:

@@ -1,0 +1,81 @@
+"""The C of products in tiles, for sizes that are known (`emit_dot_tiles`) and for any (`prebuilt_dot`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from cyxla.xla.cpu.c_writer import CWriter
+
+#: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
+ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
+ROW_OF_VECTORS = 8  # vectors of a tile of one row, at most
+
+
+def types(name: str, element: str, vector_bytes: int) -> list[str]:
+    """Vectors, vectors that lie anywhere in memory, elements that do: ``<name>_v``, ``_u``, ``_e``."""
+    return [
+        f"typedef {element} {name}_v __attribute__((vector_size({vector_bytes})));",
+        f"typedef {element} {name}_u __attribute__((vector_size({vector_bytes}), aligned(1), may_alias));",
+        f"typedef {element} {name}_e __attribute__((aligned(1), may_alias));",
+    ]
+
+
+def sums(name: str, rows: int, vectors: int) -> str:
+    """The definition of a tile's sums, ``c<row>_<vector>``."""
+    return f"{name}_v " + ", ".join(f"c{r}_{v} = {{0}}" for r in range(rows) for v in range(vectors)) + ";"
+
+
+def multiply(
+    c: CWriter, name: str, element: str, left: Callable[[int], str], right: Iterable[str], rows: Iterable[int]
+) -> None:
+    """Add the products of one row of the right operand, given by its vectors, and an element for each row of a tile."""
+    loads = [f"b{v} = *(const {name}_u *)({place})" for v, place in enumerate(right)]
+    c.line(f"const {name}_v {', '.join(loads)};")
+    for r in rows:
+        c.line(f"const {element} a{r} = {left(r)};")
+        c.line(" ".join(f"c{r}_{v} += a{r} * b{v};" for v in range(len(loads))))
+
+
+def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, apart: str) -> None:
+    """A function of some dot products with one row ``a``: four vectors run along both, a fixed tree adds them up.
+
+    Parameters
+    ----------
+    c : CWriter
+        Gets the text.
+    head : str
+        Of the function: ``a``, ``b`` and ``to`` are among its arguments.
+    name : str
+        Of the types.
+    element : str
+        C type.
+    columns : int
+        How many at once.
+    k : str
+        C of their length.
+    apart : str
+        C of the distance between columns.
+    """
+    lanes = 64 // {"float": 4, "double": 8}[element]
+    with c.block(head):
+        c.line("CYX_FUSE")
+        c.line(f"{name}_v " + ", ".join(f"s{n}_{v} = {{0}}" for n in range(columns) for v in range(4)) + ";")
+        c.line("int64_t k = 0;")
+        for vectors in (4, 1):
+            with c.block(f"for (; k + {vectors * lanes} <= {k}; k += {vectors * lanes})"):
+                for v in range(vectors):
+                    c.line(f"const {name}_v a{v} = *(const {name}_u *)(a + k + {v * lanes});")
+                for n in range(columns):
+                    for v in range(vectors):
+                        c.line(f"s{n}_{v} += a{v} * *(const {name}_u *)(b + k + {n} * {apart} + {v * lanes});")
+        c.line(f"{element} t[{columns}][{lanes}];")
+        for n in range(columns):
+            c.line(f"s{n}_0 = (s{n}_0 + s{n}_1) + (s{n}_2 + s{n}_3);")
+            c.line(f"__builtin_memcpy(t[{n}], &s{n}_0, 64);")
+        with c.block(f"for (int n = 0; n < {columns}; ++n)"):
+            width = lanes // 2
+            while width:
+                c.line(f"for (int l = 0; l < {width}; ++l) t[n][l] += t[n][l + {width}];")
+                width //= 2
+            c.line(f"for (int64_t i = k; i < {k}; ++i) t[n][0] += a[i] * b[i + n * {apart}];")
+            c.line("to[n] = t[n][0];")

@@ -1,0 +1,260 @@
+"""Prebuilt dots in f32 and f64 for any sizes: what `emit_dot_tiles` and `emit_dot_rows` write for given ones.
+
+The choices of those (panels, ranges, links, tasks ..) arrive as numbers, so that the sums are the same to the bit. Only
+results that are stored as they are come from here.
+"""
+
+from __future__ import annotations
+
+from cyxla.xla.cpu import dot_text
+from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.levels import FUSED, Level
+
+KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
+TYPES = {"f32": "float", "f64": "double"}
+FUNCTIONS = {f"{form}_{t}": KERNEL for t in TYPES for form in ("dot_tiles", "dot_rows")}
+
+#: What ``dot_tiles`` is told, in order. Strides are in elements, but for those of what is fetched ahead, in bytes.
+TILES = (
+    "left", "right", "out",  # the numbers of the buffers
+    "m", "n", "k", "ab", "am", "ak", "bb", "bk",
+    "vectors", "width", "panels", "panel_step", "packs",  # panels before the last
+    "last_vectors", "last", "packs_last",  # the last one, with so many columns
+    "bn",  # between columns, for copies
+    "tiles", "height", "higher", "ranges", "link", "units", "tasks",
+    "streams", "span", "groups",  # a link of so many panels before the next link
+    "ahead", "ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile",  # see _AHEAD
+)  # fmt: skip
+#: What ``dot_rows`` is told.
+ROWS = ("left", "right", "out", "m", "n", "k", "ab", "am", "bb", "bn", "width", "blocks", "units", "tasks")
+TOGETHER = 4  # columns of ``dot_rows`` at once
+
+#: A kind of tile, in C: what it reads, and where its sums go, to be stored or to be added to what is there. Every so
+#: many rows of the right operand it asks for some lines of what comes next, or in every row for what lies `due` behind.
+_KIND = """typedef struct {
+  int64_t count, adds, stride, step, apart, every, lines, jump, due;
+} cyx_dot_kind;"""
+_FORMS = ("rows", "columns", "streams")  # left operands with neighbours in a row, in a column, and for streams in a row
+
+_HELPERS = """\
+/* Sums of which not all are wanted go to their place. */
+static __attribute__((noinline)) void {t}_move({t}_e *restrict to, int64_t apart, const {element} *from, int64_t width,
+                                              int64_t rows, int64_t columns, int64_t adds) {{
+  for (int64_t r = 0; r < rows; ++r, to += apart, from += width) {{
+    if (adds)
+      for (int64_t n = 0; n < columns; ++n) to[n] += from[n];
+    else
+      for (int64_t n = 0; n < columns; ++n) to[n] = from[n];
+  }}
+}}
+/* A panel of the right operand, columns side by side, zeros after the last. */
+static __attribute__((noinline)) void {t}_pack(const {t}_dot *s, const {t}_e *restrict b, {element} *restrict to,
+                                              int64_t count, int64_t columns) {{
+  const int64_t width = s->width;
+  if (columns < width)
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t n = columns; n < width; ++n) to[k * width + n] = 0;
+  if (s->bn == 1) {{
+    const int64_t whole = columns / {lanes} * {lanes};
+    for (int64_t k = 0; k < count; ++k, b += s->bk, to += width) {{
+      for (int64_t n = 0; n < whole; n += {lanes}) {{
+        __builtin_prefetch((const char *)(b + 16 * s->bk + n));
+        *({t}_v *)(to + n) = *(const {t}_u *)(b + n);
+      }}
+      for (int64_t n = whole; n < columns; ++n) to[n] = b[n];
+    }}
+  }} else if (s->bk == 1) {{
+    cyx_tile_{size}(to, width, b, s->bn, count, columns);
+  }} else {{
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t n = 0; n < columns; ++n) to[k * width + n] = b[k * s->bk + n * s->bn];
+  }}
+}}
+"""
+
+_MAIN = """\
+typedef void (*{t}_tile)(const cyx_dot_kind *, const {t}_e *, const {t}_e *, {t}_e *, const char *);
+static const {t}_tile {t}_tiles[3][{columns}][{rows}] = {{
+{table}
+}};
+/* All tiles of a panel from one to another, the higher ones first; of the last panel some columns may not be wanted. */
+static void {t}_panel(const {t}_dot *s, cyx_dot_kind *kind, int64_t last, const {t}_e *left, const {t}_e *right,
+                      {t}_e *result, int64_t from, int64_t to, const char *ahead) {{
+  const int64_t form = s->streams ? 2 : s->ak != 1, adds = kind->adds, width = s->width;
+  const {t}_tile *const of = {t}_tiles[form][(last ? s->last_vectors : s->vectors) - 1];
+  const {t}_tile high = of[s->height], low = of[s->height - 1 + !s->height];
+  const int64_t next = s->ahead_tile * (s->ahead == 1 ? 1 : kind->count);
+  const int64_t cut = last && s->last % {lanes};
+  {element} spare[{most}] __attribute__((aligned(64)));
+  kind->step = (last ? s->packs_last : s->packs) ? width : s->bk;
+  kind->due = s->span > 1 ? width : 16 * kind->step;
+  kind->apart = cut ? width : s->n;
+  kind->adds = adds && !cut;
+  for (int64_t t = from; t < to; ++t) {{
+    const int64_t row = t * s->height + (t < s->higher ? t : s->higher);
+    {t}_e *const place = result + row * s->n;
+    (t < s->higher ? high : low)(kind, left + row * s->am, right, cut ? spare : place, ahead);
+    if (cut) {t}_move(place, s->n, spare, width, s->height + (t < s->higher), s->last, adds);
+    if (ahead) ahead += next;
+  }}
+  kind->adds = adds;
+}}
+static void {t}_unit(const {t}_dot *s, cyx_dot_kind *kind, void *const *bufs, {element} *store, int64_t u) {{
+  const int64_t range = u % s->ranges, panel = u / s->ranges % s->panels, batch = u / (s->ranges * s->panels);
+  const int64_t from = range * s->tiles / s->ranges, to = (range + 1) * s->tiles / s->ranges;
+  const {t}_e *const left = (const {t}_e *)bufs[s->left] + batch * s->ab;
+  const {t}_e *const right = (const {t}_e *)bufs[s->right] + batch * s->bb + panel * s->panel_step;
+  {t}_e *const result = ({t}_e *)bufs[s->out] + batch * s->m * s->n + panel * s->width;
+  const int64_t last = panel == s->panels - 1;
+  int64_t k = 0;
+  do {{
+    const int64_t count = s->k - k < s->link ? s->k - k : s->link;
+    const {t}_e *b = right + k * s->bk;
+    const char *ahead = s->ahead ? (const char *)(s->ahead == 3 ? b + count * s->width : right + s->ahead_start) : 0;
+    if (last ? s->packs_last : s->packs) {{
+      {t}_pack(s, b, store, count, last ? s->last : s->width);
+      b = store;
+    }}
+    kind->count = count;
+    kind->adds = k > 0;
+    {t}_panel(s, kind, last, left + k * s->ak, b, result, from, to, ahead);
+    k += s->link;
+  }} while (k < s->k);
+}}
+/* A group of panels: a link of all of them before the next link. */
+static void {t}_streamed(const {t}_dot *s, cyx_dot_kind *kind, void *const *bufs, {element} *store, int64_t u) {{
+  const int64_t start = u % s->groups * s->span, batch = u / s->groups;
+  const int64_t stop = start + s->span < s->panels ? start + s->span : s->panels;
+  const {t}_e *const left = (const {t}_e *)bufs[s->left] + batch * s->ab;
+  const {t}_e *const right = (const {t}_e *)bufs[s->right] + batch * s->bb;
+  {t}_e *const result = ({t}_e *)bufs[s->out] + batch * s->m * s->n;
+  for (int64_t k = 0; k < s->k; k += s->link) {{
+    kind->count = s->k - k < s->link ? s->k - k : s->link;
+    kind->adds = k > 0;
+    for (int64_t panel = start; panel < stop; ++panel) {{
+      const int64_t last = panel == s->panels - 1;
+      const {t}_e *b = right + k * s->bk + panel * s->width;
+      if (last && s->packs_last) {{
+        {t}_pack(s, b, store, kind->count, s->last);
+        b = store;
+      }}
+      {t}_panel(s, kind, last, left + k * s->ak, b, result + panel * s->width, 0, s->tiles, 0);
+    }}
+  }}
+}}
+cyx_status CYX_PREBUILT(dot_tiles_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+  const {t}_dot *const s = (const {t}_dot *)CYX_NUMBERS(bufs);
+  cyx_dot_kind kind = {{.stride = s->ak == 1 ? s->am : s->ak, .every = 0x7fffffffffffffff}};
+  if (s->ahead) kind.every = s->ahead_every, kind.lines = s->ahead_lines, kind.jump = s->ahead_jump;
+  {element} *store = 0;
+  const unsigned long copied = sizeof *store * (unsigned long)((s->link ? s->link : 1) * s->width);
+  if (s->packs || s->packs_last) store = __builtin_alloca_with_align(copied, 512);
+  for (int64_t u = begin * s->units / s->tasks; u < end * s->units / s->tasks; ++u)
+    (s->streams ? {t}_streamed : {t}_unit)(s, &kind, bufs, store, u);
+  return CYX_OK;
+}}
+cyx_status CYX_PREBUILT(dot_rows_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+  const {t}_rows *const s = (const {t}_rows *)CYX_NUMBERS(bufs);
+  for (int64_t u = begin * s->units / s->tasks; u < end * s->units / s->tasks; ++u) {{
+    const int64_t batch = u / s->blocks, from = u % s->blocks * s->width;
+    const int64_t width = from + s->width <= s->n ? s->width : s->n - from;
+    const {t}_e *const left = (const {t}_e *)bufs[s->left] + batch * s->ab;
+    const {t}_e *const right = (const {t}_e *)bufs[s->right] + batch * s->bb + from * s->bn;
+    {t}_e *const to = ({t}_e *)bufs[s->out] + batch * s->m * s->n + from;
+    for (int64_t m = 0; m < s->m; ++m) {{
+      int64_t n = 0;
+      for (; n + {together} <= width; n += {together})
+        {t}_dots{together}(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);
+      for (; n < width; ++n) {t}_dots1(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);
+    }}
+  }}
+  return CYX_OK;
+}}
+"""
+
+
+def text(level: Level) -> str:
+    """All functions, for a processor level."""
+    c = CWriter()
+    c.lines(FUSED.splitlines())
+    c.lines(_KIND.splitlines())
+    for name, element in TYPES.items():
+        _one_type(c, name, element, level)
+    return c.text()
+
+
+def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
+    size = 4 if element == "float" else 8
+    lanes = level.vector_bytes // size
+    c.lines(dot_text.types(name, element, level.vector_bytes))
+    c.lines(dot_text.types(f"{name}_w", element, 64))
+    c.line(f"typedef struct {{ int64_t {', '.join(TILES)}; }} {name}_dot;")
+    c.line(f"typedef struct {{ int64_t {', '.join(ROWS)}; }} {name}_rows;")
+    c.lines(_HELPERS.format(t=name, element=element, lanes=lanes, size=size).splitlines())
+    rows = dot_text.ROWS[level.registers]
+    heights = {v: rows.get(v, 1) for v in range(1, dot_text.ROW_OF_VECTORS + 1)}
+    for form in _FORMS:
+        for vectors, most in heights.items():
+            for height in range(1, most + 1):
+                _tile(c, name, element, form, height, vectors, lanes, size)
+    for columns in (TOGETHER, 1):
+        head = f"static CYX_FUSED __attribute__((noinline)) void {name}_dots{columns}(const {name}_e *restrict a, "
+        head += f"const {name}_e *restrict b, {name}_e *restrict to, int64_t count, int64_t apart)"
+        dot_text.dots(c, head, f"{name}_w", element, columns, "count", "apart")
+    table = ",\n".join("  {" + ", ".join(_row_of_table(name, form, heights)) + "}" for form in _FORMS)
+    sizes = {"columns": len(heights), "rows": max(heights.values()) + 1, "lanes": lanes}
+    most = max(v * h for v, h in heights.items()) * lanes
+    c.lines(_MAIN.format(t=name, element=element, table=table, together=TOGETHER, most=most, **sizes).splitlines())
+
+
+def _row_of_table(name: str, form: str, heights: dict[int, int]) -> list[str]:
+    return ["{" + ", ".join(f"{name}_{form}_{h}x{v}" for h in range(1, most + 1)) + "}" for v, most in heights.items()]
+
+
+def _tile(c: CWriter, name: str, element: str, form: str, height: int, vectors: int, lanes: int, size: int) -> None:
+    """One tile of a link of the contracted dimension."""
+    arguments = f"const cyx_dot_kind *s, const {name}_e *restrict a, const {name}_e *restrict b, {name}_e *restrict o, "
+    arguments += "const char *ahead"
+    in_column = form == "columns"
+    bases = [0] if in_column else list(range(0, height, 3))
+    with c.block(f"static CYX_FUSED __attribute__((noinline)) void {name}_{form}_{height}x{vectors}({arguments})"):
+        c.line("CYX_FUSE")
+        c.line(dot_text.sums(name, height, vectors))
+        c.line("const int64_t stride = s->stride, step = s->step;")
+        c.line("int64_t count = s->count;")
+        c.line(f"const {name}_e " + ", ".join(f"*p{r} = a + {r} * stride" for r in bases) + ";")
+        if form == "streams":
+            c.line("const int64_t due = s->due;")
+            with c.block("for (; count; --count)"):
+                for line in range(-(-vectors * lanes * size // 64)):
+                    c.line(f"__builtin_prefetch((const char *)(b + due) + {line * 64});")
+                _products(c, name, element, form, height, vectors, lanes, bases)
+        else:
+            with c.block("do"):
+                c.line("int64_t run = count < s->every ? count : s->every;")
+                c.line("count -= run;")
+                with c.block("if (ahead)"):
+                    c.line("for (int64_t l = 0; l < s->lines; ++l) __builtin_prefetch(ahead + 64 * l, 0, 2);")
+                    c.line("ahead += s->jump;")
+                with c.block("for (; run; --run)"):
+                    _products(c, name, element, form, height, vectors, lanes, bases)
+            c.line("while (count);")
+        c.line("const int64_t apart = s->apart;")
+        for adds in ("+", ""):
+            with c.block("if (s->adds)" if adds else "else"):
+                for r in range(height):
+                    for v in range(vectors):
+                        c.line(f"*({name}_u *)(o + {r} * apart + {v * lanes}) {adds}= c{r}_{v};")
+
+
+def _products(
+    c: CWriter, name: str, element: str, form: str, height: int, vectors: int, lanes: int, bases: list[int]
+) -> None:
+    def left(r: int) -> str:
+        return f"p0[{r}]" if form == "columns" else f"p{r // 3 * 3}[{r % 3} * stride]"
+
+    right = [f"b + {v * lanes}" for v in range(vectors)]
+    with c.block(""):
+        dot_text.multiply(c, name, element, left, right, range(height))
+    moved = "p0 += stride" if form == "columns" else ", ".join(f"++p{r}" for r in bases)
+    c.line(f"b += step, {moved};")

@@ -171,7 +171,8 @@ class Toolchain:
     @property
     def fingerprint(self) -> str:
         """Everything beside the C text that the machine code depends on."""
-        return json.dumps([self.compiler.identity, self.flags(), self.link_flags, LINK_SCRIPT, ABI_VERSION])
+        linked = [self.link_flags, LINK_SCRIPT, config.get("PREBUILT")]
+        return json.dumps([self.compiler.identity, self.flags(), *linked, ABI_VERSION])
 
     def key(self, units: Sequence[Unit]) -> str:
         """Name the shared object of these units in a cache."""

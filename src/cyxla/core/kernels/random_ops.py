@@ -13,6 +13,8 @@ from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kerne
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import FLOATING, INDEX, REAL
 from cyxla.core.kernels import philox
+from cyxla.core.kernels.elementwise import binary
+from cyxla.core.kernels.gamma import gamma_sample_grad
 from cyxla.core.kernels.philox import RESERVED, Philox
 from cyxla.core.kernels.random_shapes import int_range, shape_of
 from cyxla.errors import InvalidArgumentError, ShapeError
@@ -137,6 +139,9 @@ class RandomShuffle(Seeded):
             other = k + words[k] % (len(order) - k)
             order[k], order[other] = order[other], order[k]
         ctx.set_output(0, value[order])
+
+
+binary("RandomGammaGrad", gamma_sample_grad, FLOATING[2:])
 
 
 @kernel("RandomCrop", device="CPU")

@@ -1,0 +1,26 @@
+"""Operations on the bits of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.kernels.elementwise import Array, binary, unary
+
+
+def _places(x: Array, y: Array) -> Array:
+    """Shifts kept within the width: what lies outside means nothing in C."""
+    return np.clip(y, 0, np.asarray(8 * x.dtype.itemsize - 1, x.dtype))
+
+
+binary("BitwiseAnd", np.bitwise_and)
+binary("BitwiseOr", np.bitwise_or)
+binary("BitwiseXor", np.bitwise_xor)
+binary("LeftShift", lambda x, y: np.left_shift(x, _places(x, y)))
+binary("RightShift", lambda x, y: np.right_shift(x, _places(x, y)))
+unary("Invert", np.invert)
+
+
+@array_kernel("PopulationCount")
+def _population_count(x: Array) -> Array:
+    return np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(np.uint8)

@@ -1,0 +1,83 @@
+"""Registering kernels that treat every element alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.limits import wide_type
+from cyxla.errors import ShapeError
+
+Array = np.ndarray[Any, Any]
+Unary = Callable[[Array], Any]
+Binary = Callable[[Array, Array], Any]
+
+
+def unary(name: str | Sequence[str], function: Unary, types: Sequence[DataType] | None = None) -> None:
+    """Register a function of one array; narrow floats go through f32, and the result has the operand's type."""
+
+    @wraps(function)
+    def kernel(x: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(function(x.astype(wide_type(x.dtype), copy=False))).astype(x.dtype, copy=False)
+
+    array_kernel(name, kernel, types=None if types is None else {"T": types})
+
+
+def binary(
+    name: str | Sequence[str],
+    function: Binary,
+    types: Sequence[DataType] | None = None,
+    result: Any = None,
+    same_shape: bool = False,
+) -> None:
+    """Register a function of two arrays that broadcast; the result has their type, or that of `result`.
+
+    Parameters
+    ----------
+    same_shape : bool
+        The operands must have one shape instead.
+    """
+
+    @wraps(function)
+    def kernel(x: Array, y: Array) -> Array:
+        if same_shape:
+            check_same_shape(x, y)
+        elif x.shape != y.shape:
+            check_broadcast(x, y)
+        wide = wide_type(x.dtype)
+        with np.errstate(all="ignore"):
+            found = np.asarray(function(x.astype(wide, copy=False), y.astype(wide, copy=False)))
+        return found.astype(x.dtype if result is None else result, copy=False)
+
+    array_kernel(name, kernel, types=None if types is None else {"T": types})
+
+
+def check_broadcast(x: Array, y: Array) -> None:
+    """Refuse shapes that do not broadcast.
+
+    Raises
+    ------
+    ShapeError
+        A size differs, and neither of the two is 1.
+    """
+    for a, b in zip(reversed(x.shape), reversed(y.shape), strict=False):
+        if a != b and 1 not in (a, b):
+            raise ShapeError(f"incompatible shapes: {list(x.shape)} and {list(y.shape)} do not broadcast")
+
+
+def check_same_shape(x: Array, y: Array) -> None:
+    """Refuse operands of different shapes.
+
+    Raises
+    ------
+    ShapeError
+        They differ.
+    """
+    if x.shape != y.shape:
+        raise ShapeError(f"the operands must have one shape; they have {list(x.shape)} and {list(y.shape)}")

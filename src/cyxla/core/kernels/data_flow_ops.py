@@ -1,0 +1,412 @@
+"""Stacks, tensor arrays, optionals; partition and stitch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from threading import Lock
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel, kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext, as_value
+from cyxla.core.framework.resource_mgr import ResourceBase
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.core.framework.variable import Ref
+from cyxla.core.kernels.tensor_array import Array, TensorArray
+from cyxla.core.kernels.tensor_list import zeros
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+
+_NUMBERS = count()  # make names of resources unique
+
+
+def _require(cond: object, message: str) -> None:
+    if not cond:
+        raise InvalidArgumentError(message)
+
+
+# Stacks
+
+
+class Stack(ResourceBase):
+    """Values of one type, last in first out."""
+
+    def __init__(self, name: str, dtype: DataType, max_size: int) -> None:
+        self.name, self.dtype, self.max_size = name, dtype, max_size
+        self.values: list[Array] = []
+        self.closed = False
+        self._lock = Lock()
+
+    def push(self, value: Array) -> None:
+        """Put a value on top."""
+        with self._lock:
+            self._check_open()
+            if 0 <= self.max_size <= len(self.values):
+                raise InvalidArgumentError(f"Stack[{self.name}] overflowed its max_size ({self.max_size})")
+            self.values.append(value)
+
+    def pop(self) -> Array:
+        """Take the value on top."""
+        with self._lock:
+            self._check_open()
+            _require(self.values, f"Stack[{self.name}] is empty when calling Pop().")
+            return self.values.pop()
+
+    def finish(self) -> None:
+        """Drop all values; whoever comes later gets an error."""
+        with self._lock:
+            self.values, self.closed = [], True
+
+    def _check_open(self) -> None:
+        _require(not self.closed, f"Stack[{self.name}] has already been closed.")
+
+
+def _new_stack(ctx: OpKernelContext, max_size: int) -> Stack:
+    name = f"{ctx.attr('stack_name') or ctx.op_kernel.name}_{next(_NUMBERS)}"
+    stack = Stack(name, ctx.attr("elem_type"), max_size)
+    ctx.resource_manager.create(ctx.step_container.name, name, stack)
+    return stack
+
+
+@kernel("StackV2")
+def stack_v2(ctx: OpKernelContext) -> None:
+    """The handle of a new stack."""
+    size = ctx.input("max_size")
+    ctx.require(size.ndim == 0, f"Stack size must be a scalar, but had shape: {list(size.shape)}")
+    stack = _new_stack(ctx, int(size))
+    ctx.set_output(0, ctx.make_handle(ctx.step_container.name, stack.name, Stack))
+
+
+@kernel("Stack")
+def stack_v1(ctx: OpKernelContext) -> None:
+    """A reference to the container and name of a new stack."""
+    stack = _new_stack(ctx, -1)
+    place = np.array([ctx.step_container.name.encode(), stack.name.encode()], np.object_)
+    ctx.set_output_ref(0, Ref(DataType.DT_STRING, place, ctx.op_kernel.name))
+
+
+def _stack(ctx: OpKernelContext) -> Stack:
+    if not ctx.input_is_ref(0):
+        return ctx.lookup_resource(0, Stack)
+    place = ctx.input(0)
+    ctx.require(place.shape == (2,), f"Stack handle must have two elements, but had shape: {list(place.shape)}")
+    container, name = place.tolist()
+    return ctx.resource_manager.lookup(container.decode(), name.decode(), Stack)
+
+
+@kernel(("StackPush", "StackPushV2"))
+def stack_push(ctx: OpKernelContext) -> None:
+    """Put the value on top, and hand it on."""
+    stack, dtype = _stack(ctx), ctx.input_dtype(1)
+    ctx.require(stack.dtype == dtype, f"Must have type {stack.dtype} but got {dtype}")
+    stack.push(ctx.input(1))
+    ctx.set_output(0, ctx.input(1))
+
+
+@kernel(("StackPop", "StackPopV2"))
+def stack_pop(ctx: OpKernelContext) -> None:
+    """Take the value on top."""
+    stack, dtype = _stack(ctx), ctx.expected_output_dtype(0)
+    ctx.require(stack.dtype == dtype, f"Must have type {stack.dtype} but got {dtype}")
+    ctx.set_output(0, stack.pop())
+
+
+@kernel(("StackClose", "StackCloseV2"))
+def stack_close(ctx: OpKernelContext) -> None:
+    """Drop the stack's values."""
+    _stack(ctx).finish()
+
+
+# Tensor arrays
+
+
+@kernel("TensorArrayV3")
+def tensor_array(ctx: OpKernelContext) -> None:
+    """The handle of a new array, and a flow that orders what is done with it."""
+    size = ctx.input("size")
+    ctx.require(size.ndim == 0, f"TensorArray size must be scalar, but had shape: {list(size.shape)}")
+    ctx.require(int(size) >= 0, "Size should be >= 0.")
+    name = f"{ctx.attr('tensor_array_name') or ctx.op_kernel.name}_{next(_NUMBERS)}"
+    made = TensorArray(
+        name,
+        ctx.attr("dtype"),
+        int(size),
+        ctx.attr("element_shape"),
+        identical=ctx.attr("identical_element_shapes"),
+        dynamic=ctx.attr("dynamic_size"),
+        clear_after_read=ctx.attr("clear_after_read"),
+    )
+    ctx.resource_manager.create(ctx.step_container.name, name, made)
+    ctx.set_output(0, ctx.make_handle(ctx.step_container.name, name, TensorArray))
+    ctx.set_output(1, np.array(0, np.float32))
+
+
+@kernel(("TensorArrayGradV3", "TensorArrayGradWithShape"))
+def tensor_array_grad(ctx: OpKernelContext) -> None:
+    """The handle of the array of an array's gradients: one for every source."""
+    array, source = ctx.lookup_resource(0, TensorArray), ctx.attr("source")
+    prefix = None
+    if ctx.num_inputs > 2:
+        sizes = ctx.input("shape_to_prepend")
+        ctx.require(sizes.ndim == 1, f"shape_to_prepend must be a vector, but had shape: {list(sizes.shape)}")
+        prefix = tuple(sizes.tolist())
+    name = f"{array.name}@{source}"
+    container = ctx.step_container.name
+    ctx.resource_manager.lookup_or_create(container, name, TensorArray, lambda: array.gradient(name, prefix))
+    ctx.set_output(0, ctx.make_handle(container, name, TensorArray))
+    ctx.set_output(1, ctx.input("flow_in"))
+
+
+@contextmanager
+def _opened(ctx: OpKernelContext) -> Iterator[TensorArray]:
+    """The array that the first input names, for this kernel alone."""
+    array = ctx.lookup_resource(0, TensorArray)
+    with array.lock:
+        array.check_open()
+        yield array
+
+
+@kernel("TensorArrayWriteV3")
+def tensor_array_write(ctx: OpKernelContext) -> None:
+    """Set one element."""
+    index = _index(ctx)
+    with _opened(ctx) as array:
+        array.check_dtype(ctx.attr("T"), "write")
+        array.write(index, ctx.input("value"))
+    ctx.set_output(0, ctx.input("flow_in"))
+
+
+def _index(ctx: OpKernelContext) -> int:
+    index = ctx.input("index")
+    ctx.require(index.ndim == 0, f"TensorArray index must be scalar, but had shape: {list(index.shape)}")
+    return int(index)
+
+
+@kernel("TensorArrayReadV3")
+def tensor_array_read(ctx: OpKernelContext) -> None:
+    """One element."""
+    index = _index(ctx)
+    with _opened(ctx) as array:
+        array.check_dtype(ctx.attr("dtype"), "read")
+        ctx.set_output(0, array.read(index))
+
+
+@kernel("TensorArraySizeV3")
+def tensor_array_size(ctx: OpKernelContext) -> None:
+    """The number of elements."""
+    with _opened(ctx) as array:
+        ctx.set_output(0, np.array(len(array), np.int32))
+
+
+@kernel("TensorArrayCloseV3")
+def tensor_array_close(ctx: OpKernelContext) -> None:
+    """Drop the elements."""
+    ctx.lookup_resource(0, TensorArray).close_array()
+
+
+@kernel("TensorArrayScatterV3")
+def tensor_array_scatter(ctx: OpKernelContext) -> None:
+    """Set the elements of the given numbers to the rows of a value."""
+    indices, value = ctx.input("indices"), ctx.input("value")
+    _require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {list(indices.shape)}")
+    _require(value.ndim, f"Input value for unpack must be at least a vector but received shape: {list(value.shape)}")
+    _require(
+        len(indices) == len(value),
+        f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}",
+    )
+    with _opened(ctx) as array:
+        array.check_dtype(ctx.attr("T"), "write")
+        largest = max(indices.tolist(), default=-1)
+        _require(
+            largest < len(array) or array.dynamic,
+            f"Max scatter index must be < array size ({largest} vs. {len(array)})",
+        )
+        for i, index in enumerate(indices.tolist()):
+            array.write(index, value[i, ...])
+    ctx.set_output(0, ctx.input("flow_in"))
+
+
+@kernel("TensorArraySplitV3")
+def tensor_array_split(ctx: OpKernelContext) -> None:
+    """Set all elements to pieces of a value."""
+    value, lengths = ctx.input("value"), ctx.input("lengths")
+    _require(lengths.ndim == 1, f"Expected lengths to be a vector, received shape: {list(lengths.shape)}")
+    _require(value.ndim, f"Expected value to be at least a vector, but received shape: {list(value.shape)}")
+    sizes = lengths.tolist()
+    _require(min(sizes, default=0) >= 0, f"lengths must not be negative: {sizes}")
+    _require(
+        sum(sizes) == value.shape[0],
+        "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
+        f"{sum(sizes)} and value's shape is: {list(value.shape)}",
+    )
+    with _opened(ctx) as array:
+        array.check_dtype(ctx.attr("T"), "write")
+        _require(
+            len(array) == len(sizes) or (array.dynamic and len(sizes) > len(array)),
+            f"TensorArray's size is not equal to the size of lengths ({len(array)} vs. {len(sizes)}), and the "
+            "TensorArray is not marked as dynamically resizeable.",
+        )
+        start = 0
+        for i, size in enumerate(sizes):
+            array.write(i, value[start : start + size])
+            start += size
+    ctx.set_output(0, ctx.input("flow_in"))
+
+
+@kernel("TensorArrayGatherV3")
+def tensor_array_gather(ctx: OpKernelContext) -> None:
+    """The elements of the given numbers as rows of one value."""
+    indices = ctx.input("indices")
+    _require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {list(indices.shape)}")
+    with _opened(ctx) as array:
+        array.check_dtype(ctx.attr("dtype"), "read")
+        array.narrow(ctx.attr("element_shape"))
+        if not indices.size:
+            ctx.set_output(0, _nothing(array, array.element_shape, "element shape"))
+            return
+        values = [array.read(index) for index in indices.tolist()]
+    _check_alike(values, 0)
+    ctx.set_output(0, np.stack(values))
+
+
+@kernel("TensorArrayConcatV3")
+def tensor_array_concat(ctx: OpKernelContext) -> None:
+    """All elements one after the other, and their lengths."""
+    with _opened(ctx) as array:
+        array.check_dtype(ctx.attr("dtype"), "read")
+        rest: TensorShape = ctx.attr("element_shape_except0")
+        if not len(array):
+            ctx.set_output(0, _nothing(array, rest, "element_shape_except0"))
+            ctx.set_output(1, np.zeros(0, np.int64))
+            return
+        values = [array.read(index) for index in range(len(array))]
+    for i, value in enumerate(values):
+        _require(value.ndim, f"Concat saw a scalar shape at index {i} but requires at least vectors.")
+        _require(
+            rest.is_compatible_with(TensorShape(value.shape[1:])),
+            f"element {i} has the shape {list(value.shape)}, but element_shape_except0 is {rest}",
+        )
+    _check_alike(values, 1)
+    ctx.set_output(0, np.concatenate(values))
+    ctx.set_output(1, np.array([len(value) for value in values], np.int64))
+
+
+def _nothing(array: TensorArray, shape: TensorShape, what: str) -> Array:
+    if not shape.is_fully_defined:
+        raise UnimplementedError(
+            f"TensorArray {array.name} has size zero, but {what} {shape} is not fully defined. "
+            "Currently only static shapes are supported when packing zero-size TensorArrays."
+        )
+    return zeros([0, *shape.as_list()], array.dtype)
+
+
+def _check_alike(values: Sequence[Array], skipped: int) -> None:
+    for i, value in enumerate(values):
+        _require(
+            value.shape[skipped:] == values[0].shape[skipped:],
+            f"TensorArray has inconsistent shapes.  Index 0 has shape: {list(values[0].shape)} but index {i} has "
+            f"shape: {list(value.shape)}",
+        )
+
+
+# Optionals
+
+
+class Optional:
+    """Some values, or none."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[Array, ...] | None) -> None:
+        self.values = values
+
+
+@array_kernel("OptionalFromValue")
+def optional_from_value(components: list[Array]) -> Array:
+    """An optional of these values."""
+    return as_value(Optional(tuple(components)))
+
+
+@array_kernel("OptionalNone")
+def optional_none() -> Array:
+    """An optional of nothing."""
+    return as_value(Optional(None))
+
+
+def _optional(handle: Array) -> Optional:
+    held = handle.item() if handle.ndim == 0 else None
+    if not isinstance(held, Optional):
+        raise InvalidArgumentError("Input is not an optional: a scalar variant of OptionalFromValue or OptionalNone is")
+    return held
+
+
+@array_kernel("OptionalHasValue")
+def optional_has_value(handle: Array) -> Array:
+    """Whether there are values."""
+    return np.array(_optional(handle).values is not None)
+
+
+@array_kernel("OptionalGetValue", attrs=("output_types", "output_shapes"))
+def optional_get_value(
+    handle: Array, *, output_types: tuple[DataType, ...], output_shapes: tuple[TensorShape, ...]
+) -> list[Array]:
+    """The values."""
+    values = _optional(handle).values
+    if values is None:
+        raise InvalidArgumentError("The given optional does not have a value.")
+    _require(len(values) == len(output_types), f"{len(output_types)} values are asked for, but there are {len(values)}")
+    for i, (value, dtype, shape) in enumerate(zip(values, output_types, output_shapes, strict=False)):
+        _require(value.dtype == dtype.numpy, f"Expected component {i} to be of type {dtype}, but it is {value.dtype}")
+        _require(
+            shape.is_compatible_with(TensorShape(value.shape)),
+            f"Expected component {i} to have the shape {shape}, but it has {list(value.shape)}",
+        )
+    return list(values)
+
+
+# Partition and stitch
+
+
+@array_kernel("DynamicPartition", attrs=("num_partitions",))
+def dynamic_partition(data: Array, partitions: Array, *, num_partitions: int) -> list[Array]:
+    """The slices of data by the partition they are in."""
+    _require(
+        data.shape[: partitions.ndim] == partitions.shape,
+        f"data.shape must start with partitions.shape, got data.shape = {list(data.shape)}, partitions.shape = "
+        f"{list(partitions.shape)}",
+    )
+    bad = (partitions < 0) | (partitions >= num_partitions)
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        where = f"[{','.join(map(str, place))}]" if place else ""
+        raise InvalidArgumentError(f"partitions{where} = {int(partitions[place])} is not in [0, {num_partitions})")
+    return [data[partitions == i] for i in range(num_partitions)]
+
+
+@array_kernel(("DynamicStitch", "ParallelDynamicStitch"))
+def dynamic_stitch(indices: list[Array], data: list[Array]) -> Array:
+    """Rows from many places in the order that the indices tell; of equal indices the last one stays."""
+    rest = data[0].shape[indices[0].ndim :]
+    for i, (places, values) in enumerate(zip(indices, data, strict=True)):
+        _check_stitched(i, places, values, rest)
+    size = max((int(places.max()) for places in indices if places.size), default=-1) + 1
+    smallest = min((int(places.min()) for places in indices if places.size), default=0)
+    _require(smallest >= 0, f"indices must not be negative, but {smallest} is among them")
+    merged = np.full((size, *rest), b"" if data[0].dtype.hasobject else 0, data[0].dtype)
+    for places, values in zip(indices, data, strict=True):
+        merged[places] = values
+    return merged
+
+
+def _check_stitched(i: int, places: Array, values: Array, rest: tuple[int, ...]) -> None:
+    _require(
+        values.shape[: places.ndim] == places.shape,
+        f"data[{i}].shape = {list(values.shape)} does not start with indices[{i}].shape = {list(places.shape)}",
+    )
+    _require(
+        values.shape[places.ndim :] == rest,
+        f"Need data[0].shape and data[{i}].shape to end alike, but they end with {list(rest)} and "
+        f"{list(values.shape[places.ndim :])}",
+    )

@@ -1,0 +1,209 @@
+"""Arrays of tensors that are written once and read, element by element, within a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.resource_mgr import ResourceBase
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.tensor_list import zeros
+from cyxla.errors import InvalidArgumentError
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(slots=True)
+class Element:
+    """One tensor and what became of it; of one whose shape alone is known the value is zeros."""
+
+    value: Array | None = None
+    shape: tuple[int, ...] | None = None
+    written: bool = False
+    read: bool = False
+    cleared: bool = False
+
+
+class TensorArray(ResourceBase):
+    """Tensors of one type by number.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    dtype : DataType
+        Type of the elements.
+    size : int
+        Number of elements.
+    element_shape : TensorShape
+        What is known of their shapes.
+    identical : bool
+        Whether the shape of the first is that of all.
+    dynamic : bool
+        Whether a write behind the end makes it longer.
+    aggregates : bool
+        Whether a second write adds to the first: so with gradients.
+    clear_after_read : bool
+        Whether an element is dropped once read.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dtype: DataType,
+        size: int,
+        element_shape: TensorShape,
+        *,
+        identical: bool = False,
+        dynamic: bool = False,
+        aggregates: bool = False,
+        clear_after_read: bool = True,
+    ) -> None:
+        self.name, self.dtype, self.element_shape = name, dtype, element_shape
+        self.identical, self.dynamic, self.aggregates = identical, dynamic, aggregates
+        self.clear_after_read = clear_after_read
+        self.closed = False
+        self.elements = [Element() for _ in range(size)]
+        self.lock = RLock()
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def debug_string(self) -> str:
+        """Name and size."""
+        return f"TensorArray[{len(self)}] {self.name}"
+
+    def close_array(self) -> None:
+        """Drop all elements; whoever comes later gets an error."""
+        with self.lock:
+            self.elements, self.closed = [], True
+
+    def check_open(self) -> None:
+        """Raise if the array is closed."""
+        if self.closed:
+            raise InvalidArgumentError(f"TensorArray {self.name} has already been closed.")
+
+    def check_dtype(self, dtype: DataType, verb: str) -> None:
+        """Raise unless elements are of this type."""
+        if dtype != self.dtype:
+            raise InvalidArgumentError(f"TensorArray dtype is {self.dtype} but Op is trying to {verb} dtype {dtype}.")
+
+    def narrow(self, shape: TensorShape) -> None:
+        """Learn more of the shape of elements.
+
+        Raises
+        ------
+        ShapeError
+            It contradicts what is known.
+        """
+        self.element_shape = self.element_shape.merge_with(shape)
+
+    def write(self, index: int, value: Array) -> None:
+        """Set an element; its memory must not change afterwards.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is no such element and no more can be had, the shape does not fit, or it was written or read before.
+        """
+        self._reach(index)
+        self._check_shape(index, value)
+        element = self.elements[index]
+        if element.read:
+            raise InvalidArgumentError(f"{self._cannot('write', index)} because it has already been read.")
+        if element.written and not self.aggregates:
+            raise InvalidArgumentError(f"{self._cannot('write', index)} because it has already been written to.")
+        element.value = self._sum(index, element, value) if element.written else value
+        element.shape, element.written = value.shape, True
+
+    def _cannot(self, verb: str, index: int) -> str:
+        preposition = "read from" if verb == "read" else f"{verb} to"
+        return f"TensorArray {self.name}: Could not {preposition} TensorArray index {index}"
+
+    def _reach(self, index: int) -> None:
+        size = len(self.elements)
+        if index < 0 or (index >= size and not self.dynamic):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Tried to write to index {index} but array is not resizeable and size is: "
+                f"{size}",
+                hint="make it larger, or with dynamic_size",
+            )
+        self.elements += [Element() for _ in range(index + 1 - size)]
+
+    def _check_shape(self, index: int, value: Array) -> None:
+        shape = TensorShape(value.shape)
+        if not self.element_shape.is_compatible_with(shape):
+            raise InvalidArgumentError(
+                f"{self._cannot('write', index)} because the value shape is {shape} which is incompatible with the "
+                f"TensorArray's inferred element shape: {self.element_shape}"
+            )
+        if self.identical:
+            self.narrow(shape)
+
+    def _sum(self, index: int, element: Element, value: Array) -> Array:
+        if element.shape != value.shape:
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not aggregate to TensorArray index {index} because the existing shape "
+                f"is {list(element.shape or ())} but the new input shape is {list(value.shape)}."
+            )
+        with np.errstate(all="ignore"):
+            return value if element.value is None else np.asarray(element.value + value)
+
+    def read(self, index: int) -> Array:
+        """The value of an element; zeros of its shape if it was not written.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is no such element, it was cleared, or not written and of unknown shape.
+        """
+        if not 0 <= index < len(self.elements):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.elements)}"
+            )
+        element = self.elements[index]
+        if element.cleared:
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not read index {index} twice because it was cleared after a previous "
+                "read",
+                hint="make the array with clear_after_read=false",
+            )
+        value = element.value if element.value is not None else self._zeros(index, element)
+        element.read = True
+        if self.clear_after_read:
+            element.value, element.cleared = None, True
+        return value
+
+    def _zeros(self, index: int, element: Element) -> Array:
+        shape: Sequence[int] | None = element.shape
+        if shape is None and self.element_shape.is_fully_defined:
+            shape = self.element_shape.as_list()
+        if shape is None:
+            raise InvalidArgumentError(
+                f"{self._cannot('read', index)}. Furthermore, the element shape is not fully defined: "
+                f"{self.element_shape}",
+                hint="write the element first, or make the array with its full element_shape",
+            )
+        return zeros(shape, self.dtype)
+
+    def gradient(self, name: str, prefix: tuple[int, ...] | None) -> TensorArray:
+        """An array for gradients of the elements, whose shapes are theirs with `prefix` before them.
+
+        From now on the array itself does not grow.
+        """
+        with self.lock:
+            self.check_open()
+            self.dynamic = False
+            shape = self.element_shape if prefix is None else TensorShape(prefix) + self.element_shape
+            made = TensorArray(
+                name, self.dtype, len(self), shape, identical=self.identical, aggregates=True, clear_after_read=True
+            )
+            for mine, theirs in zip(self.elements, made.elements, strict=True):
+                if mine.shape is not None:
+                    theirs.shape, theirs.written = (prefix or ()) + mine.shape, mine.written
+            return made

@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cyxla import errors
     from cyxla.api import compile
+    from cyxla.core.graph.gradients import gradients
+    from cyxla.core.graph.graph import Graph
+    from cyxla.core.graph.graph_constructor import load_graph
+    from cyxla.core.runtime.saved_model import load_saved_model
+    from cyxla.core.runtime.session import RunOptions, Session
     from cyxla.errors import Error, OpError
     from cyxla.include_dir import get_include
     from cyxla.types import ElementType, Literal, Shape
@@ -25,16 +30,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ElementType", "Error", "Executable", "Literal", "LocalClient", "LocalExecutable", "OpError", "Shape", "XlaBuilder",
-    "XlaComputation", "XlaOp", "__version__", "compile", "errors", "get_include", "hlo", "register_custom_call",
-    "threads",
+    "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError", "RunOptions",
+    "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__", "compile", "errors", "get_include",
+    "gradients", "hlo", "load_graph", "load_saved_model", "register_custom_call", "threads",
 ]  # fmt: skip
 
 _HOME = {
-    "ElementType": "cyxla.types", "Error": "cyxla.errors", "Executable": "cyxla.xla.service", "Literal": "cyxla.types",
+    "ElementType": "cyxla.types", "Error": "cyxla.errors", "Executable": "cyxla.xla.service",
+    "Graph": "cyxla.core.graph.graph", "Literal": "cyxla.types",
     "LocalClient": "cyxla.xla.client", "LocalExecutable": "cyxla.xla.client", "OpError": "cyxla.errors",
+    "RunOptions": "cyxla.core.runtime.session", "Session": "cyxla.core.runtime.session",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
-    "compile": "cyxla.api", "get_include": "cyxla.include_dir", "register_custom_call": "cyxla.xla.evaluator",
+    "compile": "cyxla.api", "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
+    "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.core.runtime.saved_model",
+    "register_custom_call": "cyxla.xla.evaluator",
     "threads": "cyxla.xla.cpu.native",
 }  # fmt: skip
 _MODULES = {"errors": "cyxla.errors", "hlo": "cyxla.xla.hlo"}

@@ -85,7 +85,7 @@ class GradientRegistry:
             raise NotFoundError(
                 f"no gradient is registered for op {op_name}",
                 op=op_name,
-                hint=f'register one with @gradient("{op_name}"), or no_gradient("{op_name}") if nothing flows through it',
+                hint="register one with @gradient, or no_gradient if nothing flows through it",
             )
         return found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.tensor_shape import MAX_RANK, TensorShape
 
 if TYPE_CHECKING:
     from cyxla.core.graph.graph import Node, Tensor
@@ -46,9 +46,9 @@ def constant_shape(tensor: Tensor, depth: int = _DEPTH) -> TensorShape | None:
         found = rule(tensor.node, tensor.index, depth - 1)
         if found is not None:
             return found
-    shape = tensor.shape
-    if shape.rank == 1 and shape[0] is not None and shape[0] <= 254:  # type: ignore[operator]
-        return TensorShape([None] * shape[0])  # type: ignore[operator]
+    dims = tensor.shape.dims
+    if dims is not None and len(dims) == 1 and dims[0] is not None and dims[0] <= MAX_RANK:
+        return TensorShape([None] * dims[0])
     return None
 
 
@@ -146,7 +146,7 @@ def _fill(node: Node, dims: Array, value: Array) -> Array | None:
 def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array | None:
     if not delta or abs((float(limit) - float(start)) / float(delta)) > _MAX_ELEMENTS:
         return None
-    return np.arange(start, limit, delta)
+    return np.arange(start.item(), limit.item(), delta.item())
 
 
 def _gather(node: Node, x: Array, indices: Array, axis: Array | int = 0) -> Array | None:

@@ -82,8 +82,8 @@ class Node:
     """An op applied to inputs; made by its graph."""
 
     __slots__ = (
-        "__weakref__", "assigned_device", "attrs", "control_inputs", "debug", "device", "graph", "id", "input_types", "inputs",
-        "name", "output_handles", "output_shapes", "output_types", "outputs", "registration",
+        "__weakref__", "assigned_device", "attrs", "control_inputs", "debug", "device", "graph", "id", "input_types",
+        "inputs", "name", "output_handles", "output_shapes", "output_types", "outputs", "registration",
     )  # fmt: skip
 
     def __init__(
@@ -308,6 +308,40 @@ class Graph:
         """
         check_input(node, position, tensor)
         node.inputs[position] = tensor
+
+    def update_node(
+        self,
+        node: Node,
+        attrs: Mapping[str, AttrValue],
+        inputs: Sequence[Tensor] | None = None,
+        *,
+        op_name: str | None = None,
+    ) -> None:
+        """Change a node so that it gives more outputs, of the same types as before where there were some.
+
+        Parameters
+        ----------
+        node : Node
+            Its outputs so far keep their places, and what is known of their shapes.
+        attrs : mapping
+            Attributes that are new or other.
+        inputs : sequence of Tensor, optional
+            All its inputs, where they change too.
+        op_name : str, optional
+            Another op for it to apply; then `attrs` are all its declared attributes.
+        """
+        if op_name is not None:
+            node.registration = self.look_up(op_name)
+            node.attrs = {key: value for key, value in node.attrs.items() if key.startswith("_")}
+        node.attrs.update(attrs)
+        node.input_types = _flat_types(node.op_def.input_arg, node.attrs)
+        node.output_types = _flat_types(node.op_def.output_arg, node.attrs)
+        node.inputs = node.inputs if inputs is None else list(inputs)
+        check_inputs(node)
+        shapes = list(node.output_shapes)
+        node.outputs += [Tensor(node, i) for i in range(len(node.outputs), len(node.output_types))]
+        infer_node_shapes(node)
+        node.output_shapes[: len(shapes)] = shapes
 
     def remove_node(self, node: Node) -> None:
         """Take a node out; whoever still uses its outputs must be changed by the caller."""

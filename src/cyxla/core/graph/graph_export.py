@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cyxla.core.framework import proto
-from cyxla.core.framework.node_def import strip_defaults
+from cyxla.core.framework import node_def, proto
 from cyxla.core.graph.function_proto import library_to_proto
 
 if TYPE_CHECKING:
@@ -19,10 +18,10 @@ def to_graph_def(graph: Graph, *, strip_defaults: bool = False) -> Any:
     message.versions.min_consumer = graph.versions.min_consumer
     message.versions.bad_consumers.extend(graph.versions.bad_consumers)
     for node in graph.nodes.values():
-        node_def = node.node_def
+        record = node.node_def
         if strip_defaults:
-            strip_defaults(node_def, node.op_def)
-        message.node.append(node_def.to_proto())
+            node_def.strip_defaults(record, node.op_def)
+        message.node.append(record.to_proto())
     if len(graph.library):
         message.library.CopyFrom(library_to_proto(graph.library))
     return message

@@ -1,0 +1,334 @@
+"""Checkpoints: tensors by name in an index file and data files.
+
+``prefix.index`` is a sorted table: an empty key holds the header, every other key what is known of a tensor and where
+its bytes lie in ``prefix.data-00000-of-00001`` and its fellows. A tensor that was saved in slices has an entry that
+lists them, and each slice an entry under a key made of the name and the slice's bounds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework import proto
+from cyxla.core.framework.crc32c import crc32c, mask
+from cyxla.core.framework.sorted_table import read_table, read_varint, write_table, write_varint
+from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
+
+Array = np.ndarray[Any, Any]
+Extent = tuple[int, int]  # start and length along one dimension; the length -1 means all
+_HEADER = b""
+_BIG = 1
+_HAS_NO_BYTES = (DataType.DT_VARIANT, DataType.DT_RESOURCE)
+
+
+@dataclass(frozen=True)
+class BundleEntry:
+    """Where a tensor lies: its type, its shape, and its slices where it is saved in several."""
+
+    dtype: DataType
+    shape: tuple[int, ...]
+    shard: int
+    offset: int
+    size: int
+    checksum: int
+    slices: tuple[tuple[Extent, ...], ...] = ()
+
+
+class BundleReader:
+    """Reads a checkpoint.
+
+    Parameters
+    ----------
+    prefix : path
+        The files' name without ``.index``.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such checkpoint.
+    DataLossError
+        The index is damaged.
+    """
+
+    def __init__(self, prefix: str | os.PathLike[str]) -> None:
+        self.prefix = os.fspath(prefix)
+        index = _read_file(f"{self.prefix}.index")
+        self._table = read_table(index)
+        if _HEADER not in self._table:
+            raise DataLossError(f"the checkpoint '{self.prefix}' has no header")
+        header = proto.parse_binary("BundleHeaderProto", self._table.pop(_HEADER))
+        if header.endianness == _BIG:
+            raise UnimplementedError(f"the checkpoint '{self.prefix}' was written by a big-endian machine")
+        self.num_shards = header.num_shards
+
+    def names(self) -> list[str]:
+        """Names of the tensors, sorted."""
+        return sorted(key.decode("utf-8", "surrogateescape") for key in self._table if not key.startswith(b"\0"))
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and _key(name) in self._table
+
+    def entry(self, name: str) -> BundleEntry:
+        """What is known of a tensor.
+
+        Raises
+        ------
+        NotFoundError
+            The checkpoint has no tensor of that name.
+        """
+        return self._entry(_key(name), name)
+
+    def _entry(self, key: bytes, name: str) -> BundleEntry:
+        if key not in self._table:
+            raise NotFoundError(f"key '{name}' is not in the checkpoint '{self.prefix}'")
+        message = proto.parse_binary("BundleEntryProto", self._table[key])
+        shape = tuple(dim.size for dim in message.shape.dim)
+        return BundleEntry(
+            as_data_type(message.dtype), shape, message.shard_id, message.offset, message.size, message.crc32c,
+            tuple(_extents(s) for s in message.slices),
+        )  # fmt: skip
+
+    def read(self, name: str) -> Array:
+        """A whole tensor.
+
+        Raises
+        ------
+        NotFoundError
+            There is none of that name.
+        DataLossError
+            Its bytes are damaged.
+        """
+        entry = self.entry(name)
+        return self._assembled(name, entry, [(0, -1)] * len(entry.shape)) if entry.slices else self._load(name, entry)
+
+    def read_slice(self, name: str, extents: Sequence[Extent]) -> Array:
+        """Part of a tensor."""
+        entry = self.entry(name)
+        if len(extents) != len(entry.shape):
+            raise InvalidArgumentError(
+                f"a slice of {len(extents)} dimensions of '{name}', which has {len(entry.shape)}"
+            )
+        if entry.slices:
+            return self._assembled(name, entry, extents)
+        return self._load(name, entry)[_subscripts(extents, entry.shape, name)]
+
+    def _assembled(self, name: str, entry: BundleEntry, extents: Sequence[Extent]) -> Array:
+        """A tensor, or part of it, from the slices that were saved."""
+        whole = np.zeros(entry.shape, entry.dtype.numpy)
+        covered = np.zeros(entry.shape, bool)
+        for piece in entry.slices:
+            place = _subscripts(piece, entry.shape, name)
+            whole[place] = self._load(name, self._entry(slice_key(name, piece), name))
+            covered[place] = True
+        wanted = _subscripts(extents, entry.shape, name)
+        if not covered[wanted].all():
+            raise DataLossError(f"the checkpoint '{self.prefix}' lacks slices of '{name}'")
+        return whole[wanted]
+
+    def _load(self, name: str, entry: BundleEntry) -> Array:
+        if entry.dtype in _HAS_NO_BYTES:
+            raise UnimplementedError(f"'{name}' is {entry.dtype}, which is not read from checkpoints")
+        data = _read_file(f"{self.prefix}.data-{entry.shard:05d}-of-{self.num_shards:05d}", entry.offset, entry.size)
+        if len(data) != entry.size:
+            raise DataLossError(f"the data of '{name}' run over the end of the checkpoint '{self.prefix}'")
+        if entry.dtype == DataType.DT_STRING:
+            return _strings(name, data, entry)
+        if mask(crc32c(data)) != entry.checksum:
+            raise DataLossError(f"the data of '{name}' in the checkpoint '{self.prefix}' have a wrong checksum")
+        count = int(np.prod(entry.shape, dtype=np.int64))
+        if count * entry.dtype.numpy.itemsize != entry.size:
+            raise DataLossError(f"'{name}' has {entry.size} bytes, which do not fit {entry.dtype}{list(entry.shape)}")
+        return np.frombuffer(data, entry.dtype.numpy).reshape(entry.shape)
+
+
+def _key(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _extents(message: Any) -> tuple[Extent, ...]:
+    return tuple((e.start, e.length if e.HasField("length") else -1) for e in message.extent)
+
+
+def _subscripts(extents: Sequence[Extent], shape: Sequence[int], name: str) -> tuple[slice, ...]:
+    result = []
+    for (start, length), size in zip(extents, shape, strict=True):
+        stop = size if length < 0 else start + length
+        if not 0 <= start <= stop <= size:
+            raise InvalidArgumentError(
+                f"the slice {start},{length} of '{name}' lies outside of its shape {list(shape)}"
+            )
+        result.append(slice(start, stop))
+    return tuple(result)
+
+
+def _read_file(path: str, offset: int = 0, size: int = -1) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(offset)
+            return file.read(size)
+    except OSError as error:
+        raise NotFoundError(f"cannot read '{path}': {error.strerror}", hint="give the checkpoint's prefix") from error
+
+
+def _strings(name: str, data: bytes, entry: BundleEntry) -> Array:
+    """Strings: their lengths, a checksum of those, and the bytes."""
+    count = int(np.prod(entry.shape, dtype=np.int64))
+    lengths, at = [], 0
+    for _ in range(count):
+        length, at = read_varint(data, at)
+        lengths.append(length)
+    if data[at : at + 4] != struct.pack("<I", mask(_crc_of_lengths(lengths))):
+        raise DataLossError(f"the lengths of the strings of '{name}' have a wrong checksum")
+    crc = crc32c(data[at:], _crc_of_lengths(lengths))
+    if mask(crc) != entry.checksum or at + 4 + sum(lengths) != len(data):
+        raise DataLossError(f"the strings of '{name}' have a wrong checksum")
+    at += 4
+    out = np.empty(count, object)
+    for i, length in enumerate(lengths):
+        out[i] = data[at : at + length]
+        at += length
+    return out.reshape(entry.shape)
+
+
+def _crc_of_lengths(lengths: Iterable[int]) -> int:
+    return crc32c(b"".join(struct.pack("<I" if n < 1 << 32 else "<Q", n) for n in lengths))
+
+
+# Writing -----------------------------------------------------------------------------------------------------------
+def write_bundle(
+    prefix: str | os.PathLike[str], tensors: Mapping[str, Array], dtypes: Mapping[str, DataType] | None = None
+) -> None:
+    """Write a checkpoint of whole tensors.
+
+    Parameters
+    ----------
+    prefix : path
+        The files' name without ``.index``; its folder is made where it is missing.
+    tensors : mapping of ndarray
+        What to save, by name.
+    dtypes : mapping of DataType, optional
+        Types that the arrays alone do not tell, such as quantised ones.
+    """
+    pieces = [SavedPiece(name, array, (dtypes or {}).get(name)) for name, array in tensors.items()]
+    write_pieces(prefix, pieces)
+
+
+@dataclass
+class SavedPiece:
+    """A tensor to save, or a slice of one: then with the whole's shape and the slice's bounds."""
+
+    name: str
+    array: Array
+    dtype: DataType | None = None
+    full_shape: tuple[int, ...] | None = None
+    extents: tuple[Extent, ...] | None = None
+
+
+def write_pieces(prefix: str | os.PathLike[str], pieces: Iterable[SavedPiece]) -> None:
+    """Write a checkpoint of tensors and slices."""
+    path = Path(prefix)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = proto.message("BundleHeaderProto")(num_shards=1)
+    header.version.producer = 1
+    table = {_HEADER: header.SerializeToString()}
+    wholes: dict[str, Any] = {}
+    offset = 0
+    with open(f"{prefix}.data-00000-of-00001", "wb") as file:
+        for piece in pieces:
+            entry, data = _described(piece, offset)
+            key = _key(piece.name)
+            if piece.extents is not None:
+                _note_slice(wholes, piece, entry)
+                key = slice_key(piece.name, piece.extents)
+            if key in table:
+                raise InvalidArgumentError(f"'{piece.name}' is saved twice")
+            table[key] = entry.SerializeToString()
+            file.write(data)
+            offset += len(data)
+    table.update({_key(name): entry.SerializeToString() for name, entry in wholes.items()})
+    Path(f"{prefix}.index").write_bytes(write_table(table.items()))
+
+
+def _described(piece: SavedPiece, offset: int) -> tuple[Any, bytes]:
+    dtype = piece.dtype or as_data_type(piece.array.dtype)
+    if dtype in _HAS_NO_BYTES:
+        raise UnimplementedError(f"'{piece.name}' is {dtype}, which is not written to checkpoints")
+    if dtype == DataType.DT_STRING:
+        data, crc = _string_bytes(piece.array)
+    else:
+        data = np.ascontiguousarray(piece.array).tobytes()
+        crc = crc32c(data)
+    entry = proto.message("BundleEntryProto")(dtype=int(dtype), offset=offset, size=len(data), crc32c=mask(crc))
+    entry.shape.SetInParent()
+    for size in piece.array.shape:
+        entry.shape.dim.add(size=size)
+    return entry, data
+
+
+def _string_bytes(array: Array) -> tuple[bytes, int]:
+    items = [bytes(item) for item in array.ravel()]
+    lengths = [len(item) for item in items]
+    crc = _crc_of_lengths(lengths)
+    rest = struct.pack("<I", mask(crc)) + b"".join(items)
+    return b"".join(map(write_varint, lengths)) + rest, crc32c(rest, crc)
+
+
+def _note_slice(wholes: dict[str, Any], piece: SavedPiece, entry: Any) -> None:
+    whole = wholes.get(piece.name)
+    if whole is None:
+        whole = wholes[piece.name] = proto.message("BundleEntryProto")(dtype=entry.dtype)
+        whole.shape.SetInParent()
+        for size in piece.full_shape or ():
+            whole.shape.dim.add(size=size)
+    bounds = whole.slices.add()
+    for start, length in piece.extents or ():
+        extent = bounds.extent.add(start=start)
+        if length >= 0:
+            extent.length = length
+
+
+# Keys of slices ----------------------------------------------------------------------------------------------------
+def slice_key(name: str, extents: Sequence[Extent]) -> bytes:
+    """The key that a slice's entry stands under: bytes whose order is that of name and bounds."""
+    out = _ordered_number(0) + _ordered_string(_key(name)) + _ordered_number(len(extents))
+    for start, length in extents:
+        out += _ordered_signed(0 if length < 0 else start) + _ordered_signed(length)
+    return out
+
+
+def _ordered_number(value: int) -> bytes:
+    data = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return bytes([len(data)]) + data
+
+
+def _ordered_string(text: bytes) -> bytes:
+    return re.sub(rb"[\0\xff]", lambda m: m[0] + bytes([255 - m[0][0]]), text) + b"\0\x01"
+
+
+def _ordered_signed(value: int) -> bytes:
+    """A number whose first bits tell how many bytes it has, as UTF-8 does, and its sign."""
+    size = value if value >= 0 else ~value
+    length = 1
+    while size >= 1 << (7 * length - 1):
+        length += 1
+    if length >= 8:
+        return _long_signed(value, length)
+    marker = (0xFF << (8 - length) & 0xFF) << 8 * (length - 1)
+    return ((value & ((1 << 8 * length) - 1)) ^ marker).to_bytes(length, "big")
+
+
+def _long_signed(value: int, length: int) -> bytes:
+    data = bytearray((value & ((1 << 80) - 1)).to_bytes(10, "big")[10 - length :])
+    first, second = {8: (0xFF, 0), 9: (0xFF, 0x80), 10: (0xFF, 0xC0)}[length]
+    data[0] ^= first
+    data[1] ^= second
+    return bytes(data)

@@ -1,0 +1,177 @@
+"""Files and checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.tensor_bundle import BundleReader, Extent, SavedPiece, write_pieces
+from cyxla.errors import InvalidArgumentError, NotFoundError
+
+Array = np.ndarray[Any, Any]
+
+
+def _text(value: Any) -> str:
+    return bytes(value).decode("utf-8", "surrogateescape")
+
+
+def _scalar_text(ctx: OpKernelContext, name: str) -> str:
+    value = ctx.input(name)
+    ctx.require(value.size == 1, f"{name} must be one string, not {list(value.shape)}")
+    return _text(value.item())
+
+
+def _texts(ctx: OpKernelContext, name: str) -> list[str]:
+    value = ctx.input(name)
+    ctx.require(value.ndim == 1, f"{name} must be a vector, not {list(value.shape)}")
+    return [_text(item) for item in value]
+
+
+def parse_shape_and_slice(text: str, name: str) -> tuple[tuple[int, ...], tuple[Extent, ...]] | None:
+    """The full shape and the bounds of a slice: ``"4 3 0,2:-"``; None where the text is empty: the whole tensor.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The text says something else, or the slice lies outside of the shape.
+    """
+    if not text:
+        return None
+    *sizes, bounds = text.split(" ")
+    try:
+        shape = tuple(int(size) for size in sizes)
+        extents = tuple(_extent(part) for part in bounds.split(":"))
+    except ValueError:
+        raise InvalidArgumentError(f"'{text}' for '{name}' is no shape and slice", hint="such as '4 3 0,2:-'") from None
+    inside = all(
+        start >= 0 and start + max(length, 0) <= size for (start, length), size in zip(extents, shape, strict=False)
+    )
+    if len(shape) != len(extents) or not inside:
+        raise InvalidArgumentError(f"the slice in '{text}' for '{name}' does not fit its shape")
+    return shape, extents
+
+
+def _extent(part: str) -> Extent:
+    if part == "-":
+        return 0, -1
+    start, length = part.split(",")
+    return int(start), int(length)
+
+
+@kernel("RestoreV2")
+def restore_v2(ctx: OpKernelContext) -> None:
+    """Read tensors from a checkpoint."""
+    names, slices = _texts(ctx, "tensor_names"), _texts(ctx, "shape_and_slices")
+    types = ctx.attr("dtypes")
+    ctx.require(
+        len(names) == len(slices) == len(types),
+        f"{len(names)} names, {len(slices)} slices and {len(types)} types do not go together",
+    )
+    reader = BundleReader(_scalar_text(ctx, "prefix"))
+    values = []
+    for name, text, dtype in zip(names, slices, types, strict=True):
+        entry = reader.entry(name)
+        ctx.require(entry.dtype == dtype, f"'{name}' is {entry.dtype} in the checkpoint, but {dtype} is asked for")
+        piece = parse_shape_and_slice(text, name)
+        if piece is not None:
+            ctx.require(
+                piece[0] == entry.shape, f"'{name}' is {list(entry.shape)} in the checkpoint, not {list(piece[0])}"
+            )
+        values.append(reader.read(name) if piece is None else reader.read_slice(name, piece[1]))
+    ctx.set_output_list("tensors", values)
+
+
+@kernel("SaveV2")
+def save_v2(ctx: OpKernelContext) -> None:
+    """Write tensors to a checkpoint."""
+    names, slices = _texts(ctx, "tensor_names"), _texts(ctx, "shape_and_slices")
+    arrays = ctx.input_list("tensors")
+    ctx.require(
+        len(names) == len(slices) == len(arrays),
+        f"{len(names)} names, {len(slices)} slices and {len(arrays)} tensors do not go together",
+    )
+    pieces = [
+        _piece(name, text, array, dtype)
+        for name, text, array, dtype in zip(names, slices, arrays, ctx.attr("dtypes"), strict=True)
+    ]
+    write_pieces(_scalar_text(ctx, "prefix"), pieces)
+
+
+def _piece(name: str, text: str, array: Array, dtype: Any) -> SavedPiece:
+    parsed = parse_shape_and_slice(text, name)
+    if parsed is None:
+        return SavedPiece(name, array, dtype)
+    shape, extents = parsed
+    want = tuple(size if length < 0 else length for (_, length), size in zip(extents, shape, strict=True))
+    if want != array.shape:
+        raise InvalidArgumentError(
+            f"the slice '{text}' of '{name}' is {list(want)}, but the tensor {list(array.shape)}"
+        )
+    return SavedPiece(name, array, dtype, shape, extents)
+
+
+@kernel("MergeV2Checkpoints")
+def merge_v2_checkpoints(ctx: OpKernelContext) -> None:
+    """Make one checkpoint of several, and take those away."""
+    prefixes = _texts(ctx, "checkpoint_prefixes")
+    destination = _scalar_text(ctx, "destination_prefix")
+    pieces: list[SavedPiece] = []
+    found = []
+    for prefix in prefixes:
+        try:
+            reader = BundleReader(prefix)
+        except NotFoundError:
+            if not ctx.attr("allow_missing_files"):
+                raise
+            continue
+        found.append(prefix)
+        pieces += _all_pieces(reader)
+    write_pieces(destination, pieces)
+    if ctx.attr("delete_old_dirs"):
+        _delete([prefix for prefix in found if Path(prefix) != Path(destination)], Path(destination).parent)
+
+
+def _all_pieces(reader: BundleReader) -> list[SavedPiece]:
+    pieces = []
+    for name in reader.names():
+        entry = reader.entry(name)
+        for extents in entry.slices or (None,):
+            array = reader.read(name) if extents is None else reader.read_slice(name, extents)
+            pieces.append(SavedPiece(name, array, entry.dtype, entry.shape if extents else None, extents))
+    return pieces
+
+
+def _delete(prefixes: Sequence[str], keep: Path) -> None:
+    for prefix in prefixes:
+        path = Path(prefix)
+        for file in path.parent.glob(f"{path.name}.*"):
+            file.unlink()
+        if path.parent != keep and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+
+
+@kernel("ShardedFilename")
+def sharded_filename(ctx: OpKernelContext) -> None:
+    """``name-00001-of-00004``."""
+    base, shard, count = _scalar_text(ctx, "basename"), ctx.input("shard"), ctx.input("num_shards")
+    ctx.require(shard.ndim == 0 and count.ndim == 0, "shard and num_shards must be scalars")
+    ctx.set_output(
+        0, np.array(f"{base}-{int(shard):05d}-of-{int(count):05d}".encode("utf-8", "surrogateescape"), object)
+    )
+
+
+@kernel("ReadFile")
+def read_file(ctx: OpKernelContext) -> None:
+    """Everything in a file."""
+    path = ctx.input("filename")
+    ctx.require(path.ndim == 0, f"filename must be a scalar, not {list(path.shape)}")
+    try:
+        data = Path(_text(path.item())).read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"cannot read '{_text(path.item())}': {error.strerror}") from error
+    ctx.set_output(0, np.array(data, object))

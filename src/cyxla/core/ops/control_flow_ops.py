@@ -1,25 +1,64 @@
 """Switches, merges and loop frames."""
 
+from cyxla.core.framework.common_shape_fns import no_outputs, unchanged_shape, unchanged_shape_with_rank
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, TensorShape
 
-op("ControlTrigger", "->", shape=None)
+
+def _switch_shape(c: InferenceContext) -> None:
+    """Both ways out carry what comes in."""
+    c.with_rank(c.input(1), 0)
+    for i in range(2):
+        c.set_output(i, c.input(0))
+        if c.input_handle(0) is not None:
+            c.set_output_handle(i, c.input_handle(0))
+
+
+def _common_shape(shapes: list[TensorShape]) -> TensorShape:
+    """What is true of every shape, whichever is chosen."""
+    first = shapes[0]
+    if first.dims is None or any(shape.rank != first.rank for shape in shapes):
+        return UNKNOWN
+    return TensorShape(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True))
+
+
+def _merge_shape(c: InferenceContext) -> None:
+    """One of the inputs, and which one."""
+    c.set_output(0, _common_shape(c.inputs("inputs")))
+    c.set_output(1, SCALAR)
+
+
+def _ref_select_shape(c: InferenceContext) -> None:
+    c.with_rank(c.input(0), 0)
+    c.set_output(0, _common_shape(c.inputs("inputs")))
+
+
+def _enter_shape(c: InferenceContext) -> None:
+    """A value that later rounds may replace keeps no shape."""
+    unchanged_shape(c)
+    if not c.attr("is_constant"):
+        c.set_output(0, UNKNOWN)
+
+
+op("ControlTrigger", "->", shape=no_outputs)
 op("Enter", "data: T -> output: T", "T: type", "frame_name: string", "is_constant: bool = false",
-    "parallel_iterations: int = 10", shape=None,
+    "parallel_iterations: int = 10", shape=_enter_shape,
 )  # fmt: skip
-op("Exit", "data: T -> output: T", "T: type", shape=None)
-op("LoopCond", "input: bool -> output: bool", shape=None)
-op("Merge", "inputs: N * T -> output: T, value_index: int32", "T: type", "N: int", shape=None)
-op("NextIteration", "data: T -> output: T", "T: type", shape=None)
-op("NoOp", "->", system=True, shape=None)
+op("Exit", "data: T -> output: T", "T: type", shape=unchanged_shape)
+op("LoopCond", "input: bool -> output: bool", shape=unchanged_shape_with_rank(0))
+op("Merge", "inputs: N * T -> output: T, value_index: int32", "T: type", "N: int", shape=_merge_shape)
+op("NextIteration", "data: T -> output: T", "T: type", shape=unchanged_shape)
+op("NoOp", "->", system=True, shape=no_outputs)
 op("RefEnter", "data: Ref(T) -> output: Ref(T)", "T: type", "frame_name: string", "is_constant: bool = false",
-    "parallel_iterations: int = 10", shape=None,
+    "parallel_iterations: int = 10", shape=unchanged_shape,
 )  # fmt: skip
-op("RefExit", "data: Ref(T) -> output: Ref(T)", "T: type", shape=None)
-op("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", allows_uninitialized_input=True, shape=None)
-op("RefMerge", "inputs: Ref(N * T) -> output: Ref(T), value_index: int32", "T: type", "N: int", shape=None)
-op("RefNextIteration", "data: Ref(T) -> output: Ref(T)", "T: type", shape=None)
-op("RefSelect", "index: int32, inputs: Ref(N * T) -> output: Ref(T)", "T: type", "N: int", shape=None)
+op("RefExit", "data: Ref(T) -> output: Ref(T)", "T: type", shape=unchanged_shape)
+op("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", allows_uninitialized_input=True, shape=unchanged_shape)
+op("RefMerge", "inputs: Ref(N * T) -> output: Ref(T), value_index: int32", "T: type", "N: int", shape=_merge_shape)
+op("RefNextIteration", "data: Ref(T) -> output: Ref(T)", "T: type", shape=unchanged_shape)
+op("RefSelect", "index: int32, inputs: Ref(N * T) -> output: Ref(T)", "T: type", "N: int", shape=_ref_select_shape)
 op("RefSwitch", "data: Ref(T), pred: bool -> output_false: Ref(T), output_true: Ref(T)", "T: type",
-    allows_uninitialized_input=True, shape=None,
+    allows_uninitialized_input=True, shape=_switch_shape,
 )  # fmt: skip
-op("Switch", "data: T, pred: bool -> output_false: T, output_true: T", "T: type", shape=None)
+op("Switch", "data: T, pred: bool -> output_false: T, output_true: T", "T: type", shape=_switch_shape)

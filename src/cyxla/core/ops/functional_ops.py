@@ -1,45 +1,95 @@
 """Conditionals, loops and calls of functions."""
 
+from cyxla.core.framework.common_shape_fns import explicit_shape, scalar_shape, unknown_shape
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.errors import ShapeError
+
+
+def _given_shapes(c: InferenceContext) -> None:
+    """The attr ``output_shapes``, or nothing where it is empty."""
+    shapes = c.attr("output_shapes")
+    if shapes and len(shapes) != c.num_outputs:
+        raise ShapeError(f"{c.op_def.name}: {len(shapes)} output_shapes are given for {c.num_outputs} outputs")
+    for i, shape in enumerate(shapes):
+        c.set_output(i, shape)
+
+
+def _same_shapes(c: InferenceContext) -> None:
+    """Each output is shaped like the input of its number."""
+    for i in range(c.num_outputs):
+        c.set_output(i, c.input(i))
+        if c.input_handle(i) is not None:
+            c.set_output_handle(i, c.input_handle(i))
+
+
+def _while_shapes(c: InferenceContext) -> None:
+    """Shapes stay from round to round unless others are given."""
+    _same_shapes(c)
+    _given_shapes(c)
+
+
+def _gradient_shapes(c: InferenceContext) -> None:
+    if c.num_inputs < c.num_outputs:
+        raise ShapeError(f"SymbolicGradient: {c.num_inputs} inputs are fewer than the {c.num_outputs} outputs")
+    _same_shapes(c)
+
+
+def _map_shapes(c: InferenceContext) -> None:
+    """One more dimension in front: that of the arguments mapped over."""
+    size = None
+    for shape in c.inputs("arguments"):
+        size = c.merge_dim(size, c.with_rank_at_least(shape, 1)[0])
+    shapes = c.attr("output_shapes")
+    if len(shapes) != c.num_outputs:
+        raise ShapeError(f"MapDefun: {len(shapes)} output_shapes are given for {c.num_outputs} outputs")
+    c.set_outputs("output", [c.concatenate(c.vector(size), shape) for shape in shapes])
+
 
 op("Case", "branch_index: int32, input: Tin -> output: Tout", "Tin: list(type) >= 0", "Tout: list(type) >= 0",
-    "branches: list(func) >= 1", "output_shapes: list(shape) = []", stateful=True, shape=None,
+    "branches: list(func) >= 1", "output_shapes: list(shape) = []", stateful=True, shape=_given_shapes,
 )  # fmt: skip
-op("DeviceIndex", "-> index: int32", "device_names: list(string)", stateful=True, shape=None)
-op("FakeParam", "-> output: dtype", "dtype: type", "shape: shape", shape=None)
+op("DeviceIndex", "-> index: int32", "device_names: list(string)", stateful=True, shape=scalar_shape)
+op("FakeParam", "-> output: dtype", "dtype: type", "shape: shape", shape=explicit_shape)
 op("For", "start: int32, limit: int32, delta: int32, input: T -> output: T", "T: list(type) >= 0", "body: func",
-    shape=None,
+    shape=unknown_shape,
 )  # fmt: skip
 op("If", "cond: Tcond, input: Tin -> output: Tout", "Tcond: type", "Tin: list(type) >= 0", "Tout: list(type) >= 0",
-    "then_branch: func", "else_branch: func", "output_shapes: list(shape) = []", stateful=True, shape=None,
+    "then_branch: func", "else_branch: func", "output_shapes: list(shape) = []", stateful=True, shape=_given_shapes,
 )  # fmt: skip
 op("MapDefun", "arguments: Targuments, captured_inputs: Tcaptured -> output: output_types", "Targuments: list(type)",
     "Tcaptured: list(type) >= 0 = []", "output_types: list(type)", "output_shapes: list(shape) >= 1", "f: func",
-    "max_intra_op_parallelism: int = 1", shape=None,
+    "max_intra_op_parallelism: int = 1", shape=_map_shapes,
 )  # fmt: skip
 op("PartitionedCall", "args: Tin -> output: Tout", "Tin: list(type) >= 0", "Tout: list(type) >= 0", "f: func",
-    "config: string = ''", "config_proto: string = ''", "executor_type: string = ''", shape=None,
+    "config: string = ''", "config_proto: string = ''", "executor_type: string = ''", shape=unknown_shape,
 )  # fmt: skip
 op("RemoteCall", "target: string, args: Tin -> output: Tout", "Tin: list(type)", "Tout: list(type)", "f: func",
-    stateful=True, shape=None,
+    stateful=True, shape=unknown_shape,
 )  # fmt: skip
 op("StatefulPartitionedCall", "args: Tin -> output: Tout", "Tin: list(type) >= 0", "Tout: list(type) >= 0", "f: func",
-    "config: string = ''", "config_proto: string = ''", "executor_type: string = ''", stateful=True, shape=None,
+    "config: string = ''", "config_proto: string = ''", "executor_type: string = ''", stateful=True,
+    shape=unknown_shape,
 )  # fmt: skip
 op("StatelessCase", "branch_index: int32, input: Tin -> output: Tout", "Tin: list(type) >= 0", "Tout: list(type) >= 0",
-    "branches: list(func) >= 1", "output_shapes: list(shape) = []", shape=None,
+    "branches: list(func) >= 1", "output_shapes: list(shape) = []", shape=_given_shapes,
 )  # fmt: skip
 op("StatelessIf", "cond: Tcond, input: Tin -> output: Tout", "Tcond: type", "Tin: list(type) >= 0",
-    "Tout: list(type) >= 0", "then_branch: func", "else_branch: func", "output_shapes: list(shape) = []", shape=None,
+    "Tout: list(type) >= 0", "then_branch: func", "else_branch: func", "output_shapes: list(shape) = []",
+    shape=_given_shapes,
 )  # fmt: skip
 op("StatelessWhile", "input: T -> output: T", "T: list(type) >= 0", "cond: func", "body: func",
-    "output_shapes: list(shape) = []", "parallel_iterations: int = 10", shape=None,
+    "output_shapes: list(shape) = []", "parallel_iterations: int = 10", shape=_while_shapes,
 )  # fmt: skip
-op("SymbolicGradient", "input: Tin -> output: Tout", "Tin: list(type)", "Tout: list(type)", "f: func", shape=None)
+op("SymbolicGradient", "input: Tin -> output: Tout", "Tin: list(type)", "Tout: list(type)", "f: func",
+    shape=_gradient_shapes,
+)  # fmt: skip
 op("While", "input: T -> output: T", "T: list(type) >= 0", "cond: func", "body: func",
-    "output_shapes: list(shape) = []", "parallel_iterations: int = 10", stateful=True, shape=None,
+    "output_shapes: list(shape) = []", "parallel_iterations: int = 10", stateful=True, shape=_while_shapes,
 )  # fmt: skip
 op("_If", "cond: Tcond, input: Tin -> output: Tout", "Tcond: type", "Tin: list(type)", "Tout: list(type)",
-    "then_branch: func", "else_branch: func", stateful=True, shape=None,
+    "then_branch: func", "else_branch: func", stateful=True, shape=unknown_shape,
 )  # fmt: skip
-op("_While", "input: T -> output: T", "T: list(type) >= 0", "cond: func", "body: func", stateful=True, shape=None)
+op("_While", "input: T -> output: T", "T: list(type) >= 0", "cond: func", "body: func", stateful=True,
+    shape=_same_shapes,
+)  # fmt: skip

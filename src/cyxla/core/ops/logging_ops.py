@@ -1,13 +1,22 @@
 """Checks, prints and the clock."""
 
+from cyxla.core.framework.common_shape_fns import no_outputs, scalar_shape, unchanged_shape
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
 
-op("Assert", "condition: bool, data: T ->", "T: list(type)", "summarize: int = 3", stateful=True, shape=None)
+
+def _print_shape(c: InferenceContext) -> None:
+    c.with_rank(c.input(0), 0)
+
+
+op("Assert", "condition: bool, data: T ->", "T: list(type)", "summarize: int = 3", stateful=True, shape=no_outputs)
 op("CheckNumerics", "tensor: T -> output: T", "T: {bfloat16, half, float, double}", "message: string", stateful=True,
-    shape=None,
+    shape=unchanged_shape,
 )  # fmt: skip
 op("Print", "input: T, data: U -> output: T", "T: type", "U: list(type) >= 0", "message: string = ''",
-    "first_n: int = -1", "summarize: int = 3", stateful=True, shape=None,
+    "first_n: int = -1", "summarize: int = 3", stateful=True, shape=unchanged_shape,
 )  # fmt: skip
-op("PrintV2", "input: string ->", "output_stream: string = 'stderr'", r"end: string = '\n'", stateful=True, shape=None)
-op("Timestamp", "-> ts: double", stateful=True, shape=None)
+op("PrintV2", "input: string ->", "output_stream: string = 'stderr'", r"end: string = '\n'", stateful=True,
+    shape=_print_shape,
+)  # fmt: skip
+op("Timestamp", "-> ts: double", stateful=True, shape=scalar_shape)

@@ -1,5 +1,6 @@
 """Maps of tensors."""
 
+from cyxla.core.framework.common_shape_fns import scalar_shape
 from cyxla.core.framework.op import op
 
-op("EmptyTensorMap", "-> handle: variant", shape=None)
+op("EmptyTensorMap", "-> handle: variant", shape=scalar_shape)

@@ -1,58 +1,167 @@
 """Products of matrices, sums of many, casts, ranges and counts."""
 
+import math
+
+from cyxla.core.framework.common_shape_fns import (
+    batch_matmul_shape,
+    batch_matmul_v2_shape,
+    matmul_shape,
+    merge_all_inputs_shape,
+    scalar_shape,
+    unchanged_shape,
+)
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.tensor_shape import Dim
+from cyxla.errors import ShapeError
+
+
+def _sum_shape(c: InferenceContext) -> None:
+    """The inputs are all alike, and so is their sum, handles included."""
+    merge_all_inputs_shape(c)
+    handle = c.input_handle(0)
+    if handle is not None:
+        c.set_output_handle(0, handle)
+
+
+def _bins(c: InferenceContext, i: int) -> Dim:
+    return c.make_dim_for_scalar_input(i)
+
+
+def _bincount_shape(c: InferenceContext) -> None:
+    c.set_output(0, (_bins(c, 1),))
+
+
+def _dense_bincount_shape(c: InferenceContext) -> None:
+    """A row of bins for each row."""
+    x, bins = c.with_rank_at_most(c.input(0), 2), _bins(c, 1)
+    if x.rank == 1:
+        c.set_output(0, (bins,))
+    elif x.rank == 2:
+        c.set_output(0, (x[0], bins))
+
+
+def _sparse_bincount_shape(c: InferenceContext) -> None:
+    c.with_rank(c.input(0), 2)
+    c.with_rank(c.input(1), 1)
+    bins, dense = _bins(c, 3), c.make_shape_from_shape_tensor(2)
+    if dense.rank is not None and dense.rank in (1, 2):
+        c.set_output(0, (*dense[:-1], bins))
+
+
+def _ragged_bincount_shape(c: InferenceContext) -> None:
+    splits = c.with_rank(c.input(0), 1)
+    c.set_output(0, (c.subtract(splits[0], 1), _bins(c, 2)))
+
+
+def _cross_shape(c: InferenceContext) -> None:
+    """Vectors of three along the last dimension."""
+    shape = c.merge(c.with_rank_at_least(c.input(0), 1), c.with_rank_at_least(c.input(1), 1))
+    c.set_output(0, c.replace_dim(shape, -1, c.with_value(shape[-1], 3)) if shape.dims is not None else shape)
+
+
+def _histogram_shape(c: InferenceContext) -> None:
+    limits = c.with_rank(c.input(1), 1)
+    c.with_value(limits[0], 2)
+    bins = c.make_dim_for_scalar_input(2)
+    if bins == 0:
+        raise ShapeError("HistogramFixedWidth: nbins must be positive, but is 0")
+    c.set_output(0, (bins,))
+
+
+def _nth_element_shape(c: InferenceContext) -> None:
+    """The last dimension goes; it must reach to n."""
+    x, n = c.with_rank_at_least(c.input(0), 1), c.make_dim_for_scalar_input(1)
+    last = x[-1]
+    if n is not None and last is not None and last <= n:
+        raise ShapeError(f"NthElement: the last dimension is {last}, which has no element {n}")
+    c.set_output(0, c.sub_shape(x, 0, -1))
+
+
+def _range_shape(c: InferenceContext) -> None:
+    for i in range(3):
+        c.with_rank(c.input(i), 0)
+    values = [c.input_tensor(i) for i in range(3)]
+    if any(v is None for v in values):
+        c.set_output(0, (None,))
+        return
+    start, limit, delta = (v.item() for v in values if v is not None)
+    if delta == 0:
+        raise ShapeError("Range: delta must not be 0")
+    if (limit - start) * delta < 0:
+        raise ShapeError(f"Range: {limit} is not reached from {start} in steps of {delta}")
+    exact = isinstance(delta, int)
+    c.set_output(0, (-(-(limit - start) // delta) if exact else math.ceil(abs((limit - start) / delta)),))
+
+
+def _stochastic_cast_shape(c: InferenceContext) -> None:
+    c.with_rank(c.input(1), 1)
+    c.with_rank(c.input(2), 1)
+    c.with_rank(c.input(3), 0)
+    unchanged_shape(c)
+
 
 op("AddN", "inputs: N * T -> sum: T", "N: int", "T: {numbertype, variant}", commutative=True, aggregate=True,
-    shape=None,
+    shape=_sum_shape,
 )  # fmt: skip
 op("BatchMatMul", "x: T, y: T -> output: T", "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
-    "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false", shape=None,
+    "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false",
+    shape=batch_matmul_shape,
 )  # fmt: skip
 op("BatchMatMulV2", "x: T, y: T -> output: T",
     "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, " "complex128}",
-    "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false", shape=None,
+    "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false",
+    shape=batch_matmul_v2_shape,
 )  # fmt: skip
 op("BatchMatMulV3", "x: Ta, y: Tb -> output: Tout",
     "Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
     "Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
     "Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}", "adj_x: bool = false",
-    "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false", shape=None,
+    "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false", shape=batch_matmul_v2_shape,
 )  # fmt: skip
-op("Bincount", "arr: int32, size: int32, weights: T -> bins: T", "T: {int32, int64, float, double}", shape=None)
-op("Bucketize", "input: T -> output: int32", "T: {int32, int64, float, double}", "boundaries: list(float)", shape=None)
-op("Cast", "x: SrcT -> y: DstT", "SrcT: type", "DstT: type", "Truncate: bool = false", shape=None)
-op("ClipByValue", "t: T, clip_value_min: T, clip_value_max: T -> output: T", "T: numbertype", shape=None)
-op("Cross", "a: T, b: T -> product: T", "T: realnumbertype", shape=None)
+op("Bincount", "arr: int32, size: int32, weights: T -> bins: T", "T: {int32, int64, float, double}",
+    shape=_bincount_shape,
+)  # fmt: skip
+op("Bucketize", "input: T -> output: int32", "T: {int32, int64, float, double}", "boundaries: list(float)",
+    shape=unchanged_shape,
+)  # fmt: skip
+op("Cast", "x: SrcT -> y: DstT", "SrcT: type", "DstT: type", "Truncate: bool = false", shape=unchanged_shape)
+op("ClipByValue", "t: T, clip_value_min: T, clip_value_max: T -> output: T", "T: numbertype", shape=unchanged_shape)
+op("Cross", "a: T, b: T -> product: T", "T: realnumbertype", shape=_cross_shape)
 op("DenseBincount", "input: Tidx, size: Tidx, weights: T -> output: T", "Tidx: {int32, int64}",
-    "T: {int32, int64, float, double}", "binary_output: bool = false", shape=None,
+    "T: {int32, int64, float, double}", "binary_output: bool = false", shape=_dense_bincount_shape,
 )  # fmt: skip
 op("HistogramFixedWidth", "values: T, value_range: T, nbins: int32 -> out: dtype", "T: {int32, int64, float, double}",
-    "dtype: {int32, int64} = DT_INT32", shape=None,
+    "dtype: {int32, int64} = DT_INT32", shape=_histogram_shape,
 )  # fmt: skip
-op("L2Loss", "t: T -> output: T", "T: {half, bfloat16, float, double}", shape=None)
+op("L2Loss", "t: T -> output: T", "T: {half, bfloat16, float, double}", shape=scalar_shape)
 op("MatMul", "a: T, b: T -> product: T", "transpose_a: bool = false", "transpose_b: bool = false",
     "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
-    "grad_a: bool = false", "grad_b: bool = false", shape=None,
+    "grad_a: bool = false", "grad_b: bool = false", shape=matmul_shape,
 )  # fmt: skip
-op("NthElement", "input: T, n: int32 -> values: T", "reverse: bool = false", "T: realnumbertype", shape=None)
+op("NthElement", "input: T, n: int32 -> values: T", "reverse: bool = false", "T: realnumbertype",
+    shape=_nth_element_shape,
+)  # fmt: skip
 op("RaggedBincount", "splits: int64, values: Tidx, size: Tidx, weights: T -> output: T", "Tidx: {int32, int64}",
-    "T: {int32, int64, float, double}", "binary_output: bool = false", shape=None,
+    "T: {int32, int64, float, double}", "binary_output: bool = false", shape=_ragged_bincount_shape,
 )  # fmt: skip
 op("Range", "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
-    "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32", shape=None,
+    "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32",
+    shape=_range_shape,
 )  # fmt: skip
 op("SparseBincount", "indices: int64, values: Tidx, dense_shape: int64, size: Tidx, weights: T -> output: T",
-    "Tidx: {int32, int64}", "T: {int32, int64, float, double}", "binary_output: bool = false", shape=None,
+    "Tidx: {int32, int64}", "T: {int32, int64, float, double}", "binary_output: bool = false",
+    shape=_sparse_bincount_shape,
 )  # fmt: skip
 op("SparseMatMul", "a: Ta, b: Tb -> product: float", "transpose_a: bool = false", "transpose_b: bool = false",
     "a_is_sparse: bool = false", "b_is_sparse: bool = false", "Ta: {float, bfloat16} = DT_FLOAT",
-    "Tb: {float, bfloat16} = DT_FLOAT", shape=None,
+    "Tb: {float, bfloat16} = DT_FLOAT", shape=matmul_shape,
 )  # fmt: skip
 op("StochasticCastToInt", "input: Tin, key: uint64, counter: uint64, alg: int32 -> output: Tout",
-    "Tin: {half, bfloat16, float, double}", "Tout: {int8, int16, int32}", shape=None,
+    "Tin: {half, bfloat16, float, double}", "Tout: {int8, int16, int32}", shape=_stochastic_cast_shape,
 )  # fmt: skip
 op("_FusedMatMul", "a: T, b: T, args: num_args * T -> product: T", "transpose_a: bool = false",
     "transpose_b: bool = false", "T: {bfloat16, half, float}", "num_args: int >= 0", "fused_ops: list(string) = []",
-    "epsilon: float = 0.0001", "leakyrelu_alpha: float = 0.2", shape=None,
+    "epsilon: float = 0.0001", "leakyrelu_alpha: float = 0.2", shape=matmul_shape,
 )  # fmt: skip
-op("_UnaryOpsComposition", "x: T -> y: T", "T: {float, half, double}", "op_names: list(string)", shape=None)
+op("_UnaryOpsComposition", "x: T -> y: T", "T: {float, half, double}", "op_names: list(string)", shape=unchanged_shape)

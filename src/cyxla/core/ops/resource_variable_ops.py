@@ -1,43 +1,97 @@
 """Variables behind resource handles."""
 
+from cyxla.core.framework.common_shape_fns import no_outputs, scalar_shape
+from cyxla.core.framework.gather_shape_fns import gather_nd_shape, gather_shape, split_nd_shape, variable_shape
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.tensor_shape import SCALAR
 
-op("AssignAddVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True, shape=None)
-op("AssignSubVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True, shape=None)
+
+def _handle_shape(c: InferenceContext) -> None:
+    """A scalar that stands for a variable of the attrs ``shape`` and ``dtype``."""
+    c.set_output(0, SCALAR)
+    c.set_output_handle(0, ((c.attr("shape"), c.attr("dtype")),))
+
+
+def _handles_shape(c: InferenceContext) -> None:
+    for i, held in enumerate(zip(c.attr("shapes"), c.attr("dtypes"), strict=True)):
+        c.set_output(i, SCALAR)
+        c.set_output_handle(i, (held,))
+
+
+def _read_shape(c: InferenceContext) -> None:
+    c.set_output(0, variable_shape(c, dtype=c.attr("dtype")))
+    inner = (c.input_handle(0) or ())[1:]  # what the value stands for if it is a handle itself
+    if inner:
+        c.set_output_handle(0, inner)
+
+
+def _read_all_shape(c: InferenceContext) -> None:
+    for i, dtype in enumerate(c.attr("dtypes")):
+        c.set_output(i, variable_shape(c, i, dtype))
+
+
+def _assign_shape(c: InferenceContext) -> None:
+    """The value must fit what is known of the variable."""
+    c.merge(variable_shape(c, dtype=c.attr("dtype")), c.input(1))
+
+
+def _shape_of_variable(c: InferenceContext) -> None:
+    c.set_output(0, (variable_shape(c).rank,))
+
+
+def _gather_shape(c: InferenceContext) -> None:
+    params = c.with_rank_at_least(variable_shape(c, dtype=c.attr("dtype")), 1)
+    batch_dims = c.attr("batch_dims")
+    c.set_output(0, gather_shape(c, params, c.input(1), batch_dims, batch_dims))
+
+
+def _gather_nd_shape(c: InferenceContext) -> None:
+    c.set_output(0, gather_nd_shape(c, variable_shape(c, dtype=c.attr("dtype")), c.input(1)))
+
+
+def _read_split_shape(c: InferenceContext) -> None:
+    split_nd_shape(c, variable_shape(c, dtype=c.attr("T")))
+
+
+op("AssignAddVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True, shape=_assign_shape)
+op("AssignSubVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True, shape=_assign_shape)
 op("AssignVariableOp", "resource: resource, value: dtype ->", "dtype: type", "validate_shape: bool = false",
-    stateful=True, shape=None,
+    stateful=True, shape=_assign_shape,
 )  # fmt: skip
 op("AssignVariableXlaConcatND", "resource: resource, inputs: N * T ->", "T: type", "N: int", "num_concats: list(int)",
-    "paddings: list(int) = []", stateful=True, shape=None,
+    "paddings: list(int) = []", stateful=True, shape=no_outputs,
 )  # fmt: skip
-op("DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True, shape=None)
-op("DisableCopyOnRead", "resource: resource ->", stateful=True, shape=None)
-op("MutexV2", "-> resource: resource", "container: string = ''", "shared_name: string = ''", stateful=True, shape=None)
-op("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", stateful=True, shape=None)
+op("DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True, shape=no_outputs)
+op("DisableCopyOnRead", "resource: resource ->", stateful=True, shape=no_outputs)
+op("MutexV2", "-> resource: resource", "container: string = ''", "shared_name: string = ''", stateful=True,
+    shape=scalar_shape,
+)  # fmt: skip
+op("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", stateful=True, shape=_read_shape)
 op("ReadVariableXlaSplitND", "resource: resource -> outputs: N * T", "T: type", "N: int", "num_splits: list(int)",
-    "paddings: list(int) = []", stateful=True, shape=None,
+    "paddings: list(int) = []", stateful=True, shape=_read_split_shape,
 )  # fmt: skip
 op("ResourceGather", "resource: resource, indices: Tindices -> output: dtype", "batch_dims: int = 0",
-    "validate_indices: bool = true", "dtype: type", "Tindices: {int32, int64}", stateful=True, shape=None,
+    "validate_indices: bool = true", "dtype: type", "Tindices: {int32, int64}", stateful=True, shape=_gather_shape,
 )  # fmt: skip
 op("ResourceGatherNd", "resource: resource, indices: Tindices -> output: dtype", "dtype: type",
-    "Tindices: {int32, int64}", stateful=True, shape=None,
+    "Tindices: {int32, int64}", stateful=True, shape=_gather_nd_shape,
 )  # fmt: skip
 op("VarHandleOp", "-> resource: resource", "container: string = ''", "shared_name: string = ''",
     "debug_name: string = ''", "dtype: type", "shape: shape", "allowed_devices: list(string) = []", stateful=True,
-    shape=None,
+    shape=_handle_shape,
 )  # fmt: skip
-op("VarIsInitializedOp", "resource: resource -> is_initialized: bool", stateful=True, shape=None)
+op("VarIsInitializedOp", "resource: resource -> is_initialized: bool", stateful=True, shape=scalar_shape)
 op("VariableShape", "input: resource -> output: out_type", "out_type: {int32, int64} = DT_INT32", stateful=True,
-    shape=None,
+    shape=_shape_of_variable,
 )  # fmt: skip
 op("_ReadVariablesOp", "resources: N * resource -> values: dtypes", "N: int >= 0", "dtypes: list(type)", stateful=True,
-    shape=None,
+    shape=_read_all_shape,
 )  # fmt: skip
 op("_VarHandlesOp", "-> resources: N * resource", "containers: list(string)", "shared_names: list(string)",
-    "N: int >= 0", "dtypes: list(type)", "shapes: list(shape)", stateful=True, shape=None,
+    "N: int >= 0", "dtypes: list(type)", "shapes: list(shape)", stateful=True, shape=_handles_shape,
 )  # fmt: skip
 op("ResourceStridedSliceAssign", "ref: resource, begin: Index, end: Index, strides: Index, value: T ->", "T: type",
     "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
-    "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", stateful=True, shape=None,
+    "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", stateful=True, shape=no_outputs,
 )  # fmt: skip

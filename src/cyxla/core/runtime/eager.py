@@ -15,13 +15,14 @@ import numpy as np
 
 from cyxla.core.framework.apply import register_eager_sink, to_array
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
 from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.op_def_builder import OpRegistrationData
 from cyxla.core.framework.step import StepContext
 from cyxla.core.framework.types import DataType, as_data_type
-from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.core.runtime.device import DeviceSet
+from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 from cyxla.core.runtime.engine import Engine
 from cyxla.core.runtime.invoke import Call
 from cyxla.errors import OpError
@@ -35,12 +36,12 @@ class EagerContext:
 
     Parameters
     ----------
-    device : DeviceBase, optional
-        Where ops run; a processor by default.
+    devices : DeviceSet, optional
+        Where ops may run; one processor by default. Ops run on the first; functions may ask for others.
     """
 
-    def __init__(self, device: DeviceBase | None = None) -> None:
-        self.engine = Engine([device or DeviceBase()])
+    def __init__(self, devices: DeviceSet | None = None) -> None:
+        self.engine = Engine(devices or DeviceFactoryRegistry.global_().create_devices())
         self.library = FunctionLibraryDefinition(OpRegistry.global_())
         self._graph = Graph()
         self._graph.library = self.library
@@ -94,12 +95,19 @@ class EagerContext:
         call = self._calls.get(key)
         if call is None:
             node = Node(self._graph, 0, name, registration, dict(attrs))
+            node.inputs = [self._source(k, dtype) for k, dtype in enumerate(node.input_types)]
+            node.assigned_device = self.engine.default_device.name
             call = Call(node, self.engine.kernel(node, keep=False))
             with self._lock:
                 if len(self._calls) >= _KEPT_CALLS:
                     del self._calls[next(iter(self._calls))]
                 self._calls[key] = call
         return call
+
+    def _source(self, index: int, dtype: DataType) -> Tensor:
+        """What stands for an input in the node that a kernel is made for."""
+        attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", index)}
+        return Node(self._graph, 0, f"input_{index}", self.library.look_up("_Arg"), attrs).outputs[0]
 
     def close(self) -> None:
         """Drop resources and kernels."""

@@ -16,10 +16,14 @@ from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.resource_mgr import ResourceMgr
 from cyxla.core.framework.step import StepContext
 from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.device import DeviceSet, default_device
 from cyxla.core.runtime.executor import FlatExecutor, is_flat
-from cyxla.core.runtime.frame_executor import FrameExecutor, drive
+from cyxla.core.runtime.frame_executor import FrameExecutor
 from cyxla.core.runtime.function_runtime import FunctionCallKernel, FunctionRuntime, is_function_call
 from cyxla.core.runtime.invoke import Array, annotate
+from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
+from cyxla.core.runtime.partition import partition
+from cyxla.core.runtime.placer import Placer
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 _WITHOUT_KERNEL = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
@@ -31,24 +35,44 @@ class Engine:
 
     Parameters
     ----------
-    devices : sequence of DeviceBase
-        Where nodes may run; the first one is for nodes that were not placed.
+    devices : DeviceSet
+        Where nodes may run.
     threads : int, optional
         Size of the pool for expensive kernels; the number of processors that may be used by default.
+    soft_placement : bool
+        See `Placer`.
+    log_device_placement : bool
+        Print where every node is placed.
+    optimize : bool
+        Whether the passes run that only make graphs smaller.
     kernels : KernelRegistry, optional
+        The global registry by default.
+    passes : OptimizationPassRegistry, optional
         The global registry by default.
     """
 
     def __init__(
-        self, devices: Sequence[DeviceBase], *, threads: int | None = None, kernels: KernelRegistry | None = None
+        self,
+        devices: DeviceSet,
+        *,
+        threads: int | None = None,
+        soft_placement: bool = True,
+        log_device_placement: bool = False,
+        optimize: bool = True,
+        kernels: KernelRegistry | None = None,
+        passes: OptimizationPassRegistry | None = None,
+        settings: dict[str, Any] | None = None,
     ) -> None:
-        self.devices = {device.name: device for device in devices}
-        self.default_device = devices[0]
+        self.devices = devices
+        self.default_device = default_device(devices.devices)
+        self.soft_placement, self.log_device_placement, self.optimize = soft_placement, log_device_placement, optimize
+        self.settings = settings or {}
         self.resource_manager = ResourceMgr()
         for device in devices:
             device.resource_manager = self.resource_manager
         self.threads = threads or len(os.sched_getaffinity(0))
         self.kernels = kernels or KernelRegistry.global_()
+        self.passes = passes or OptimizationPassRegistry.global_()
         self._functions: dict[int, FunctionRuntime] = {}
         self._stateful: dict[tuple[str, str], OpKernel] = {}
         self._lock = Lock()
@@ -57,17 +81,11 @@ class Engine:
 
     def device_of(self, node: Node) -> DeviceBase:
         """The device a node was assigned to."""
-        if not node.assigned_device:
-            return self.default_device
-        try:
-            return self.devices[node.assigned_device]
-        except KeyError:
-            raise InvalidArgumentError(
-                f"node '{node.name}' is assigned to the device {node.assigned_device}, which is not there",
-                node=node.name,
-                op=node.op,
-                hint=f"devices are {', '.join(self.devices)}",
-            ) from None
+        return self.devices.find(node.assigned_device) if node.assigned_device else self.default_device
+
+    def find_device(self, name: str) -> DeviceBase:
+        """A device by its full or partial name."""
+        return self.devices.find(name)
 
     def functions(self, library: FunctionLibraryDefinition) -> FunctionRuntime:
         """The functions of a library as this engine runs them."""
@@ -120,20 +138,44 @@ class Engine:
         except Exception as error:
             raise annotate(error, node) from None
 
+    def place(self, graph: Graph) -> Graph:
+        """Run the passes around placement, and the placer, on a graph that may be changed."""
+        options = OptimizationPassOptions(graph, self, settings=self.settings)
+        self.passes.run(Grouping.PRE_PLACEMENT, options)
+        Placer(
+            options.graph,
+            self.devices,
+            soft_placement=self.soft_placement,
+            log=self.log_device_placement,
+            kernels=self.kernels,
+        ).run()
+        return self.passes.run(Grouping.POST_PLACEMENT, options)
+
     def prepare(self, graph: Graph, *, keep_kernels: bool = True) -> Runner:
-        """Make kernels and an executor for a graph of its own.
+        """Make kernels and executors for a placed graph that may be changed.
 
         Parameters
         ----------
         graph : Graph
-            Will be rewritten.
+            What one run needs, or the body of a function.
         keep_kernels : bool
             Whether kernels with state are shared by all graphs of the engine, by the names of their nodes.
         """
+        options = OptimizationPassOptions(graph, self, settings=self.settings)
+        graph = self.passes.run(Grouping.POST_REWRITE_FOR_EXEC, options)
+        parts = [self._optimized(part, name) for name, part in partition(graph, self.devices).items()]
+        kernels = [self._kernels(part, keep_kernels) for part in parts]
+        if len(parts) == 1 and is_flat(parts[0], kernels[0]):
+            return Runner(parts, FlatExecutor(parts[0], kernels[0]))
+        return Runner(parts, FrameExecutor(list(zip(parts, kernels, strict=True))))
+
+    def _optimized(self, graph: Graph, device: str) -> Graph:
+        options = OptimizationPassOptions(graph, self, device, self.settings)
+        return self.passes.run(Grouping.POST_PARTITIONING, options) if self.optimize else graph
+
+    def _kernels(self, graph: Graph, keep: bool) -> dict[Node, OpKernel]:
         nodes = [node for node in graph.nodes.values() if node.op not in _WITHOUT_KERNEL]
-        kernels = {node: self.kernel(node, keep=keep_kernels) for node in nodes}
-        executor = FlatExecutor(graph, kernels) if is_flat(graph, kernels) else FrameExecutor(graph, kernels)
-        return Runner(graph, executor)
+        return {node: self.kernel(node, keep=keep) for node in nodes}
 
     def submit(self, work: Callable[[], object]) -> None:
         """Run a closure on the pool; at once where the caller is of the pool itself, which could wait for ever."""
@@ -163,20 +205,17 @@ def _mark_inside() -> None:
 
 
 class Runner:
-    """A graph with its executor.
+    """A prepared graph.
 
     Attributes
     ----------
-    graph : Graph
-        As it is run, after all rewriting.
+    parts : list of Graph
+        As they are run, after all rewriting; one for each device.
     """
 
-    def __init__(self, graph: Graph, executor: FlatExecutor | FrameExecutor) -> None:
-        self.graph, self.executor = graph, executor
+    def __init__(self, parts: list[Graph], executor: FlatExecutor | FrameExecutor) -> None:
+        self.parts, self.executor = parts, executor
 
     def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
         """The values of the ``_Retval`` nodes in order."""
         return self.executor.run(step, args)
-
-
-__all__ = ["Engine", "Runner", "drive"]

@@ -64,15 +64,52 @@ class _Item:
 
 
 class FrameExecutor:
-    """Runs a graph of any kind.
+    """Runs graphs of any kind, together where they are the parts of one graph on several devices.
 
     Parameters
     ----------
-    graph : Graph
-        With ``_Arg`` and ``_Retval`` nodes for what goes in and out.
-    kernels : dict of Node to OpKernel
-        The kernel of every node that needs one.
+    parts : sequence of (Graph, dict of Node to OpKernel)
+        With ``_Arg`` and ``_Retval`` nodes for what goes in and out, and the kernel of every node that needs one.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A node has inputs from different loops.
     """
+
+    def __init__(self, parts: Sequence[tuple[Graph, Mapping[Node, Any]]]) -> None:
+        self.parts = [_Part(graph, kernels) for graph, kernels in parts]
+        retvals = [item for part in self.parts for item in part.items if item.kind == RETVAL]
+        self._sources = {item.index: item.node.inputs[0] for item in retvals}
+
+    def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
+        """The values of the ``_Retval`` nodes in order.
+
+        Raises
+        ------
+        OpError
+            The first error of a kernel, with the node's name.
+        InvalidArgumentError
+            A result is dead.
+        """
+        loop = _Loop(step)
+        results: dict[int, Any] = {}
+        for part in self.parts:
+            _Run(part, args, loop.ready, results)
+        with np.errstate(all="ignore"):
+            loop.run()
+        for index, source in self._sources.items():
+            if results.get(index) is None:
+                raise InvalidArgumentError(
+                    f"the result '{source.name}' has no value: it is dead, on a branch that was not taken",
+                    node=source.node.name,
+                    op=source.node.op,
+                )
+        return [results[index] for index in sorted(self._sources)]
+
+
+class _Part:
+    """A graph as the executor sees it."""
 
     def __init__(self, graph: Graph, kernels: Mapping[Node, Any]) -> None:
         items = {n: _Item(n, Call(n, kernels[n]) if n in kernels else None) for n in graph.nodes.values()}
@@ -83,16 +120,11 @@ class FrameExecutor:
                 items[control].controls.append(item)
         self.items = list(items.values())
         self.roots = [item for item in self.items if not item.inputs and not item.node.control_inputs]
-        self.results = 1 + max((i.index for i in self.items if i.kind == RETVAL), default=-1)
         self.enters: dict[str, int] = {}
         for item in self.items:
             if item.kind == ENTER:
                 self.enters[item.frame] = self.enters.get(item.frame, 0) + 1
         self.exits = _exits_by_frame(self.items, self.roots)
-
-    def run(self, step: StepContext, args: Sequence[Array]) -> list[Any]:
-        """The values of the ``_Retval`` nodes in order."""
-        return drive(step, [(self, args)])[0]
 
 
 def _exits_by_frame(items: Sequence[_Item], roots: Sequence[_Item]) -> dict[str, list[_Item]]:
@@ -168,12 +200,11 @@ _Ready = tuple["_Run", _Item, _Frame, int, list[Any], bool]
 class _Run:
     """One step of one graph."""
 
-    def __init__(self, executor: FrameExecutor, args: Sequence[Array], ready: deque[_Ready]) -> None:
-        self.executor, self.args, self.ready = executor, args, ready
-        self.results: list[Any] = [None] * executor.results
-        self.root = _Frame("", None, 0, 1, 0)
-        self.root.iterations[0].ops = len(executor.roots)
-        ready.extend((self, item, self.root, 0, [], False) for item in executor.roots)
+    def __init__(self, part: _Part, args: Sequence[Array], ready: deque[_Ready], results: dict[int, Any]) -> None:
+        self.part, self.args, self.ready, self.results = part, args, ready, results
+        root = _Frame("", None, 0, 1, 0)
+        root.iterations[0].ops = len(part.roots)
+        ready.extend((self, item, root, 0, [], False) for item in part.roots)
 
     # values arrive --------------------------------------------------------------------------------------------
     def finish(self, item: _Item, outputs: Values | None, frame: _Frame, number: int) -> None:
@@ -271,7 +302,7 @@ class _Run:
         children = frame.iterations[number].frames
         child = children.get(item.frame)
         if child is None:
-            child = _Frame(item.frame, frame, number, item.parallel, self.executor.enters[item.frame])
+            child = _Frame(item.frame, frame, number, item.parallel, self.part.enters[item.frame])
             children[item.frame] = child
         return child
 
@@ -305,7 +336,7 @@ class _Run:
             if frame.waits or frame.running:
                 return
             parent, above = frame.parent, frame.parent_iteration
-            for item in self.executor.exits.get(frame.name, ()):
+            for item in self.part.exits.get(frame.name, ()):
                 if item not in frame.live_exits:
                     self.activate(item, None, parent, above)
             del parent.iterations[above].frames[frame.name]
@@ -434,11 +465,11 @@ class _Loop:
                 self._expire()
             return
         self.outstanding -= 1
-        run, item, frame, number, _, dead = entry
+        run, item, frame, number, _, _ = entry
         if error is not None:
             self.fail(error, item.node)
         elif self.error is None:
-            run.finish(item, None if dead and outputs is None else outputs, frame, number)
+            run.finish(item, outputs, frame, number)
 
     def _expire(self) -> None:
         if self.deadline.failed:
@@ -462,27 +493,3 @@ class _Loop:
             if self.step.rendezvous is not None:
                 self.step.rendezvous.start_abort(mended)
             self.step.cancellation_manager.start_cancel()
-
-
-def drive(step: StepContext, parts: Sequence[tuple[FrameExecutor, Sequence[Array]]]) -> list[list[Any]]:
-    """Run the parts of a step together; the values of each part's ``_Retval`` nodes.
-
-    Raises
-    ------
-    OpError
-        The first error of a kernel, with the node's name.
-    """
-    loop = _Loop(step)
-    runs = [_Run(executor, args, loop.ready) for executor, args in parts]
-    with np.errstate(all="ignore"):
-        loop.run()
-    for run in runs:
-        for item in run.executor.items:
-            if item.kind == RETVAL and run.results[item.index] is None:
-                source = item.node.inputs[0]
-                raise InvalidArgumentError(
-                    f"the result '{source.name}' has no value: it is dead, on a branch that was not taken",
-                    node=source.node.name,
-                    op=source.node.op,
-                )
-    return [run.results for run in runs]

@@ -83,7 +83,7 @@ class FunctionRuntime:
         if definition is None:
             raise NotFoundError(f"Function '{function.name}' is not defined", hint="add it to the library of the graph")
         body = instantiate(definition, function.attrs, self.library)
-        runner = self.engine.prepare(_needed(body), keep_kernels=False)
+        runner = self.engine.prepare(self.engine.place(_needed(body)), keep_kernels=False)
         return FunctionHandle(function.name, body, runner)
 
     def run(self, handle: FunctionHandle, args: Sequence[Any], step: StepContext) -> list[Any]:

@@ -51,19 +51,29 @@ class Call:
         self, step: StepContext, inputs: list[Any], place: Place = _OUTSIDE, *, scheduled: bool = False
     ) -> list[Any]:
         """Outputs of the node, None for one that is dead or that nobody needs."""
+        if step.stats_collector is not None:
+            return self._measured(step, inputs, place, scheduled)
+        return self._run(step, inputs, place)[0]
+
+    def _measured(self, step: StepContext, inputs: list[Any], place: Place, scheduled: bool) -> list[Any]:
         began = perf_counter()
+        outputs, allocations = self._run(step, inputs, place)
+        step.stats_collector.record(
+            self.node, began, perf_counter(), inputs, outputs, scheduled=scheduled, allocations=allocations
+        )
+        return outputs
+
+    def _run(self, step: StepContext, inputs: list[Any], place: Place) -> tuple[list[Any], Sequence[tuple[str, int]]]:
+        """The outputs, and what the kernel allocated."""
         if self.derefs:
             inputs = self._dereference(inputs)
         fn = self.kernel.array_fn
         if fn is None:
-            outputs = run_kernel(self.kernel, self._context(step, inputs, place))
-        else:
-            result = fn(*inputs)
-            results = [result] if self._single else result
-            outputs = [as_output(r, d) for r, d in zip(results, self.kernel.output_dtypes, strict=True)]
-        if step.stats_collector is not None:
-            step.stats_collector.record(self.node, began, perf_counter(), inputs, outputs, scheduled=scheduled)
-        return outputs
+            ctx = self._context(step, inputs, place)
+            return run_kernel(self.kernel, ctx), ctx.allocations or ()
+        result = fn(*inputs)
+        results = [result] if self._single else result
+        return [as_output(r, d) for r, d in zip(results, self.kernel.output_dtypes, strict=True)], ()
 
     def start(self, step: StepContext, inputs: list[Any], place: Place, report: Report) -> None:
         """Begin a kernel that waits; it reports its outputs or its error once, from any thread."""

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from sys import getrefcount
-from threading import Lock
+from threading import RLock
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from cyxla.core.framework.apply import to_array
 from cyxla.core.framework.cancellation import CancellationManager
-from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.rendezvous import Rendezvous
 from cyxla.core.framework.step import StepContext
-from cyxla.core.framework.types import DataType
-from cyxla.core.framework.variable import Ref
 from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.core.runtime.device import DeviceSet
+from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 from cyxla.core.runtime.engine import Engine, Runner
-from cyxla.core.runtime.subgraph import executable_graph
-from cyxla.errors import (
-    DTypeError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    ShapeError,
-    UnimplementedError,
-)
+from cyxla.core.runtime.session_values import fed_value, own, resolve, resolve_tensor
+from cyxla.core.runtime.step_stats import RunMetadata
+from cyxla.core.runtime.subgraph import copy_graph, executable_graph
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 
 Array = np.ndarray[Any, Any]
+Prepare = Callable[[Engine, Graph], Runner]
+_JIT_MODES: dict[str, Prepare] = {}
 
 
-@dataclass
+def register_jit(mode: str, prepare: Prepare) -> None:
+    """Say how sessions with ``jit=mode`` prepare the graph of a run; the default is `Engine.prepare`."""
+    _JIT_MODES[mode] = prepare
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """How one run is to go.
 
@@ -45,11 +45,14 @@ class RunOptions:
         Its `start_cancel` stops the run.
     memory_limit : int, optional
         Most bytes that kernels may allocate through their contexts.
+    inline : bool
+        Let the calling thread run all kernels, expensive ones too.
     """
 
     timeout: float | None = None
     cancellation: CancellationManager | None = None
     memory_limit: int | None = None
+    inline: bool = False
 
 
 _DEFAULT = RunOptions()
@@ -57,6 +60,8 @@ _DEFAULT = RunOptions()
 
 class Session:
     """Runs parts of a graph; variables and other resources keep their values between runs.
+
+    Any number of threads may run one session at the same time.
 
     Parameters
     ----------
@@ -66,8 +71,16 @@ class Session:
         ``"off"`` runs every node by its kernel.
     platform : str
         What compiled parts run on.
+    devices : DeviceSet or dict of int, optional
+        Devices, or how many of each type to make; by default what the registered factories find.
     threads : int, optional
         Threads for expensive kernels; the number of processors by default.
+    soft_placement : bool
+        Place a node elsewhere if it cannot run on the device it asks for, instead of an error.
+    log_device_placement : bool
+        Print ``name: (op): device`` for every node to the standard error stream.
+    optimize : bool
+        Fold constants and merge nodes that compute the same.
 
     Examples
     --------
@@ -78,18 +91,50 @@ class Session:
     array([4., 6.], dtype=float32)
     """
 
-    def __init__(self, graph: Graph, jit: str = "off", platform: str = "cpu", *, threads: int | None = None) -> None:
-        if jit != "off":
-            raise UnimplementedError(f"jit={jit!r}: nothing compiles graphs here", hint='use jit="off"')
+    def __init__(
+        self,
+        graph: Graph,
+        jit: str = "off",
+        platform: str = "cpu",
+        *,
+        devices: DeviceSet | Mapping[str, int] | None = None,
+        threads: int | None = None,
+        soft_placement: bool = True,
+        log_device_placement: bool = False,
+        optimize: bool = True,
+    ) -> None:
+        if jit != "off" and jit not in _JIT_MODES:
+            raise UnimplementedError(
+                f"jit={jit!r}: nothing is registered that compiles graphs so",
+                hint=f'use jit="off"{", " + ", ".join(_JIT_MODES) if _JIT_MODES else ""}',
+            )
+        if not isinstance(devices, DeviceSet):
+            devices = DeviceFactoryRegistry.global_().create_devices(devices)
         self.graph, self.jit, self.platform = graph, jit, platform
-        self.engine = Engine([DeviceBase()], threads=threads)
+        self.engine = Engine(
+            devices,
+            threads=threads,
+            soft_placement=soft_placement,
+            log_device_placement=log_device_placement,
+            optimize=optimize,
+            settings={"jit": jit, "platform": platform},
+        )
+        self._placed: Graph | None = None
         self._programs: dict[Any, _Program] = {}
         self._runners: dict[Any, Runner] = {}
-        self._lock = Lock()
+        self._size = (-1, -1)
+        self._lock = RLock()
+        self._cancellation = CancellationManager()
         self._closed = False
-        self._size = len(graph.nodes)
 
-    def run(self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, options: RunOptions | None = None) -> Any:
+    def run(
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        options: RunOptions | None = None,
+        metadata: RunMetadata | None = None,
+    ) -> Any:
         """Compute fetches.
 
         Parameters
@@ -100,90 +145,120 @@ class Session:
             Values by tensor or name of a tensor; any tensor of the graph may be fed.
         options : RunOptions, optional
             Limits of this run.
+        metadata : RunMetadata, optional
+            Is filled with what happened.
 
         Returns
         -------
         ndarray or None, or a list of them
-            In the form of `fetches`.
+            In the form of `fetches`; the arrays are the caller's own.
 
         Raises
         ------
         NotFoundError
             A fetch or feed is not in the graph.
         InvalidArgumentError
-            A fed value does not fit its tensor, a placeholder is not fed, a node has no kernel; what kernels raise.
+            A fed value does not fit its tensor, a placeholder is not fed, a node has no kernel or cannot be placed.
         FailedPreconditionError
             A variable has no value yet, or the session is closed.
+        OpError
+            What a kernel raised, with the node's name.
         """
         if self._closed:
             raise FailedPreconditionError("the session is closed", hint="make another one")
         single = isinstance(fetches, (str, Tensor, Node))
-        names = (fetches,) if single else tuple(fetches)
         feeds = feeds or {}
-        program = self._program(names, tuple(feeds))
-        args = [_fed_value(t, v) for t, v in zip(program.feeds, feeds.values(), strict=True)]
-        values = self._execute(program, args, options or _DEFAULT)
-        results = program.collect(values, args)
+        program = self._program((fetches,) if single else tuple(fetches), tuple(feeds))
+        given = [fed_value(t, v) for t, v in zip(program.feeds, feeds.values(), strict=True)]
+        values = self._execute(program.runner, [given[k] for k in program.order], options or _DEFAULT, metadata)
+        results = program.collect(values, given)
         return results[0] if single else results
 
-    def _execute(self, program: _Program, args: list[Array], options: RunOptions) -> list[Any]:
-        engine = self.engine
+    def _execute(
+        self, runner: Runner, args: list[Array], options: RunOptions, metadata: RunMetadata | None
+    ) -> list[Any]:
+        engine, parent = self.engine, options.cancellation
+        cancellation = CancellationManager(self._cancellation if parent is None else parent)
         step = StepContext(
             engine.resource_manager,
-            None,
-            CancellationManager(options.cancellation) if options.cancellation is not None else None,
+            Rendezvous() if len(runner.parts) > 1 else None,
+            cancellation,
             engine.functions(self.graph.library),
             engine.submit,
             deadline=None if options.timeout is None else monotonic() + options.timeout,
             memory_limit=options.memory_limit,
+            run_all_kernels_inline=options.inline,
+            stats_collector=None if metadata is None else metadata.step_stats,
+            track_allocations=metadata is not None,
         )
+        if metadata is not None:
+            metadata.partition_graphs = runner.parts
         try:
-            return program.runner.run(step, [args[k] for k in program.order])
+            return runner.run(step, args)
         finally:
+            cancellation.close()
             step.close()
 
+    # programs -------------------------------------------------------------------------------------------------
     def _program(self, fetches: tuple[Any, ...], feeds: tuple[Any, ...]) -> _Program:
-        if len(self.graph.nodes) != self._size:
-            with self._lock:
+        """What is known of a combination of fetches and feeds; worked out with the first run."""
+        size = (len(self.graph.nodes), len(self.graph.library))
+        if size == self._size:
+            program = self._programs.get((fetches, feeds))
+            if program is not None:
+                return program
+        with self._lock:
+            if size != self._size:
                 self._programs.clear()
                 self._runners.clear()
-                self._size = len(self.graph.nodes)
-        key = (fetches, feeds)
-        program = self._programs.get(key)
-        if program is None:
-            with self._lock:
-                program = self._programs.get(key) or self._prepare(fetches, feeds)
-                self._programs[key] = program
+                self._placed, self._size = None, size
+            program = self._programs[fetches, feeds] = self._prepare(fetches, feeds)
         return program
 
     def _prepare(self, fetches: tuple[Any, ...], feeds: tuple[Any, ...]) -> _Program:
-        wanted = [_resolve(self.graph, f) for f in fetches]
-        fed = [_resolve_tensor(self.graph, f) for f in feeds]
-        if len({t.name for t in fed}) < len(fed):
-            raise InvalidArgumentError("a tensor is fed twice", hint="name it once")
-        order = sorted(range(len(fed)), key=lambda k: fed[k].name)
+        wanted = [resolve(self.graph, f) for f in fetches]
+        fed = [resolve_tensor(self.graph, f) for f in feeds]
         given = {t.name: k for k, t in enumerate(fed)}
-        tensors = {t.name: t for t in wanted if isinstance(t, Tensor) and t.name not in given}
-        targets = {n.name: n for n in wanted if isinstance(n, Node)}
-        computed = sorted(tensors)
-        key = (tuple(fed[k].name for k in order), tuple(computed), tuple(sorted(targets)))
-        if key not in self._runners:
-            part = executable_graph(
-                self.graph, [fed[k] for k in order], [tensors[n] for n in computed], list(targets.values())
-            )
-            self._runners[key] = self.engine.prepare(part)
+        if len(given) < len(fed):
+            raise InvalidArgumentError("a tensor is fed twice", hint="name it once")
+        computed = sorted({w.name for w in wanted if isinstance(w, Tensor)} - given.keys())
+        targets = sorted({w.name for w in wanted if isinstance(w, Node)})
+        runner = self._runner(tuple(sorted(given)), tuple(computed), tuple(targets))
         place = {name: k for k, name in enumerate(computed)}
         sources = [
-            None if isinstance(w, Node) else ("fed", given[w.name]) if w.name in given else ("run", place[w.name])
+            None if isinstance(w, Node) else (True, given[w.name]) if w.name in given else (False, place[w.name])
             for w in wanted
         ]
-        return _Program(self._runners[key], fed, order, sources)
+        return _Program(runner, fed, sorted(range(len(fed)), key=lambda k: fed[k].name), sources)
+
+    def _runner(self, feeds: tuple[str, ...], fetches: tuple[str, ...], targets: tuple[str, ...]) -> Runner:
+        """The executor for names that are sorted, so that their order in a call does not matter."""
+        key = (feeds, fetches, targets)
+        if key not in self._runners:
+            if self._placed is None:
+                self._placed = self.engine.place(copy_graph(self.graph))
+            graph = self._placed
+            part = executable_graph(
+                graph,
+                [graph.tensor(n) for n in feeds],
+                [graph.tensor(n) for n in fetches],
+                [graph.node(n) for n in targets],
+            )
+            self._runners[key] = _JIT_MODES.get(self.jit, Engine.prepare)(self.engine, part)
+        return self._runners[key]
+
+    @property
+    def num_executors(self) -> int:
+        """How many combinations of feeds, fetches and targets are prepared."""
+        return len(self._runners)
 
     def close(self) -> None:
-        """Drop the session's variables and threads; a closed session cannot run."""
+        """Cancel what runs, and drop variables and threads; a closed session cannot run."""
         self._closed = True
-        self._programs.clear()
-        self._runners.clear()
+        self._cancellation.start_cancel()
+        with self._lock:
+            self._programs.clear()
+            self._runners.clear()
         self.engine.close()
 
     def __enter__(self) -> Self:
@@ -202,99 +277,15 @@ class _Program:
     runner: Runner
     feeds: list[Tensor]
     order: list[int]  # of the feeds in the executor
-    sources: list[tuple[str, int] | None]  # where each result comes from
+    sources: list[tuple[bool, int] | None]  # of each result: whether it is fed, and its place there or in the results
 
-    def collect(self, values: list[Any], args: list[Array]) -> list[Array | None]:
+    def collect(self, values: list[Any], given: list[Array]) -> list[Array | None]:
         """The results; arrays that anybody else may hold or change are copied."""
         results: list[Array | None] = []
         for source in self.sources:
             if source is None:
                 results.append(None)
-            elif source[0] == "fed":
-                results.append(args[source[1]].copy())
             else:
-                results.append(_own(values, source[1]))
+                is_fed, place = source
+                results.append(given[place].copy() if is_fed else own(values, place))
         return results
-
-
-_HOLDERS = 3  # of an array that nobody else holds: the list of values, a variable here, getrefcount itself
-
-
-def _own(values: list[Any], index: int) -> Array:
-    """A value that the caller may write to."""
-    value: Any = values[index]
-    if isinstance(value, Ref):
-        value = value.read()
-        if value is None:
-            raise FailedPreconditionError("Attempting to use an uninitialized variable", hint="run its initializer")
-    if value.base is not None or getrefcount(value) > _HOLDERS or not value.flags.writeable:
-        value = value.copy()
-    values[index] = value  # the same array fetched twice is copied the second time
-    return value
-
-
-def _resolve(graph: Graph, fetch: Any) -> Tensor | Node:
-    """The tensor or node that a fetch means."""
-    if isinstance(fetch, str) and ":" not in fetch:
-        return graph.node(fetch.removeprefix("^"))
-    if isinstance(fetch, Node):
-        return _inside(graph, fetch)
-    return _resolve_tensor(graph, fetch)
-
-
-def _resolve_tensor(graph: Graph, name: Any) -> Tensor:
-    if isinstance(name, Tensor):
-        _inside(graph, name.node)
-        return name
-    if not isinstance(name, str):
-        raise InvalidArgumentError(f"{name!r} is neither a tensor nor the name of one")
-    try:
-        return graph.tensor(name)
-    except NotFoundError:
-        raise NotFoundError(f"'{name}' is not a tensor of the graph", hint="names look like 'node:0'") from None
-
-
-def _inside(graph: Graph, node: Node) -> Node:
-    if node.graph is not graph:
-        raise InvalidArgumentError(f"'{node.name}' belongs to another graph", node=node.name, op=node.op)
-    return node
-
-
-def _fed_value(tensor: Tensor, value: Any) -> Array:
-    """A fed value as an array of the tensor's type.
-
-    Raises
-    ------
-    DTypeError
-        An array of another type.
-    ShapeError
-        Its shape contradicts what the graph says of the tensor.
-    """
-    dtype = tensor.dtype.base
-    if isinstance(value, (np.ndarray, np.generic)):
-        array = _typed_array(tensor, np.asarray(value), dtype)
-    else:
-        array = to_array(value, dtype, f"the value fed to '{tensor.name}'")
-    dims = tensor.shape.dims
-    if dims is not None and (
-        len(dims) != array.ndim or any(d is not None and d != n for d, n in zip(dims, array.shape, strict=True))
-    ):
-        raise ShapeError(
-            f"'{tensor.name}' has shape {tensor.shape}, but an array of shape {list(array.shape)} is fed",
-            node=tensor.node.name,
-            op=tensor.node.op,
-        )
-    return array
-
-
-def _typed_array(tensor: Tensor, array: Array, dtype: DataType) -> Array:
-    if array.dtype == dtype.numpy and dtype != DataType.DT_STRING:
-        return array
-    if dtype == DataType.DT_STRING and array.dtype.kind in "SUO":
-        return to_array(array, dtype)
-    raise DTypeError(
-        f"'{tensor.name}' is {dtype}, but an array of {array.dtype} is fed",
-        node=tensor.node.name,
-        op=tensor.node.op,
-        hint=f"feed an array of {dtype.numpy_name}",
-    )

@@ -57,6 +57,16 @@ def executable_graph(
     return _Copy(graph, feeds).run(fetches, targets)
 
 
+def copy_graph(graph: Graph) -> Graph:
+    """A graph of new nodes that may be rewritten; versions and functions are shared."""
+    new = empty_like(graph)
+    copies = {node: clone_node(node, new) for node in graph.nodes.values()}
+    for node, copy in copies.items():
+        copy.inputs = [copies[t.node].outputs[t.index] for t in node.inputs]
+        copy.control_inputs = [copies[c] for c in node.control_inputs]
+    return new
+
+
 class _Copy:
     def __init__(self, graph: Graph, feeds: Sequence[Tensor]) -> None:
         self.source = graph

@@ -1,0 +1,75 @@
+"""Elimination of common subgraphs: of nodes that compute the same, one stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.schedule import topological_order
+
+if TYPE_CHECKING:
+    from cyxla.core.runtime.optimization_registry import OptimizationPassOptions, OptimizationPassRegistry
+
+PHASE = 20
+MAX_CONSTANT = 4096  # bytes; larger ones are not compared
+_FREE_ATTRS = frozenset({"_class", "_output_shapes"})  # remarks that change no result
+_NEVER = frozenset(
+    prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Select")
+) | {"_SwitchN", "_Arg", "_Retval", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "NoOp"}
+
+
+def register(registry: OptimizationPassRegistry) -> None:
+    """Add the pass to a registry."""
+    from cyxla.core.runtime.optimization_registry import Grouping
+
+    registry.register(Grouping.POST_PARTITIONING, PHASE, common_subgraph_elimination, "common_subgraph_elimination")
+
+
+def common_subgraph_elimination(options: OptimizationPassOptions) -> int:
+    """Merge equal nodes of a graph in place; gives the number of nodes that went.
+
+    Nodes are equal if they apply one op with equal attributes to the same tensors after the same nodes on the same
+    device; the inputs of a commutative op may be exchanged. Stateful nodes are equal to none.
+    """
+    return eliminate(options.graph)
+
+
+def eliminate(graph: Graph) -> int:
+    """Merge equal nodes of a graph in place; gives the number of nodes that went."""
+    first: dict[Any, Node] = {}
+    gone: dict[Node, Node] = {}
+    for node in topological_order(graph.nodes.values()):
+        _redirect(node, gone)
+        if _may_merge(node):
+            known = first.setdefault(_key(node), node)
+            if known is not node:
+                gone[node] = known
+    for node in graph.nodes.values():  # the loop edges of merges lead back
+        _redirect(node, gone)
+    for node in gone:
+        del graph.nodes[node.name]
+    return len(gone)
+
+
+def _redirect(node: Node, gone: dict[Node, Node]) -> None:
+    if any(t.node in gone for t in node.inputs):
+        node.inputs = [gone[t.node].outputs[t.index] if t.node in gone else t for t in node.inputs]
+    if any(c in gone for c in node.control_inputs):
+        node.control_inputs = list(dict.fromkeys(gone.get(c, c) for c in node.control_inputs))
+
+
+def _may_merge(node: Node) -> bool:
+    if node.is_stateful or node.op in _NEVER or not node.outputs:
+        return False
+    if node.op == "Const" and node.attr("value").array.nbytes > MAX_CONSTANT:
+        return False
+    return not any(t.is_ref for t in (*node.input_types, *node.output_types))
+
+
+def _key(node: Node) -> Any:
+    inputs = [(t.node.id, t.node.name, t.index) for t in node.inputs]
+    if node.op_def.is_commutative:
+        inputs.sort()
+    attrs = frozenset((name, value) for name, value in node.attrs.items() if name not in _FREE_ATTRS)
+    controls = frozenset(control.name for control in node.control_inputs)
+    return (node.op, attrs, tuple(inputs), controls, node.assigned_device)

@@ -1,0 +1,140 @@
+"""Partitioning: a placed graph becomes one graph for each device, with sends and receives between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import AttrValue, TensorValue
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.core.runtime.device import DeviceSet
+from cyxla.core.runtime.subgraph import add_raw_node, clone_node, empty_like
+from cyxla.errors import UnimplementedError
+
+_ENTERS, _EXITS = frozenset({"Enter", "RefEnter"}), frozenset({"Exit", "RefExit"})
+
+
+def partition(graph: Graph, devices: DeviceSet) -> dict[str, Graph]:
+    """Split a graph by the devices that its nodes are assigned to.
+
+    Parameters
+    ----------
+    graph : Graph
+        Every node has a device. A graph on one device is returned as it is.
+    devices : DeviceSet
+        Where the names of devices are looked up.
+
+    Returns
+    -------
+    dict of Graph
+        The parts by name of the device, in the order of the devices' first nodes.
+
+    Raises
+    ------
+    UnimplementedError
+        A loop of ``Enter``, ``Exit`` and ``NextIteration`` spans devices.
+    """
+    names = list(dict.fromkeys(node.assigned_device for node in graph.nodes.values()))
+    if len(names) < 2:
+        return dict.fromkeys(names, graph)
+    return _Partitioning(graph, devices, names).run()
+
+
+class _Partitioning:
+    def __init__(self, graph: Graph, devices: DeviceSet, names: list[str]) -> None:
+        self.graph, self.devices = graph, devices
+        self.parts = {name: empty_like(graph) for name in names}
+        self.copies: dict[Node, Node] = {}
+        self.received: dict[tuple[Node, int, str], Node] = {}
+        self.levels = _loop_levels(graph)
+
+    def run(self) -> dict[str, Graph]:
+        for node in self.graph.nodes.values():
+            self.copies[node] = clone_node(node, self.parts[node.assigned_device])
+        for node, copy in self.copies.items():
+            copy.inputs = [self._input(t, node) for t in node.inputs]
+            copy.control_inputs = [self._control(c, node) for c in node.control_inputs]
+        return self.parts
+
+    def _input(self, tensor: Tensor, user: Node) -> Tensor:
+        if tensor.node.assigned_device == user.assigned_device:
+            return self.copies[tensor.node].outputs[tensor.index]
+        return self._receive(tensor.node, tensor.index, user).outputs[0]
+
+    def _control(self, node: Node, user: Node) -> Node:
+        if node.assigned_device == user.assigned_device:
+            return self.copies[node]
+        return self._receive(node, -1, user)
+
+    def _receive(self, node: Node, index: int, user: Node) -> Node:
+        """What receives an output (-1: the news that the node has run) on another device; sent once to each."""
+        target = user.assigned_device
+        known = self.received.get((node, index, target))
+        if known is not None:
+            return known
+        if self.levels.get(node, 0):
+            raise UnimplementedError(
+                f"the edge from '{node.name}' on {node.assigned_device} to '{user.name}' on {target} is in a loop, "
+                "and loops of Enter, Exit and NextIteration must stay on one device",
+                node=user.name,
+                op=user.op,
+                hint="request one device for all nodes of the loop",
+            )
+        source = self.copies[node].outputs[index] if index >= 0 else self._token(node)
+        receive = self._pair(source, node, index, target)
+        if index < 0:  # an identity is dead when what it received is; a control edge would not tell
+            receive = self._identity(receive)
+        self.received[node, index, target] = receive
+        return receive
+
+    def _identity(self, receive: Node) -> Node:
+        attrs = {"T": AttrValue("type", receive.output_types[0])}
+        identity = add_raw_node(receive.graph, f"{receive.name}/identity", "Identity", attrs)
+        identity.inputs, identity.assigned_device = [receive.outputs[0]], receive.assigned_device
+        return identity
+
+    def _token(self, node: Node) -> Tensor:
+        """A constant that is there when the node has run."""
+        value = TensorValue(DataType.DT_FLOAT, np.zeros((0,), np.float32))
+        attrs = {"dtype": AttrValue("type", DataType.DT_FLOAT), "value": AttrValue("tensor", value)}
+        token = add_raw_node(self.parts[node.assigned_device], f"{node.name}/_has_run", "Const", attrs)
+        token.control_inputs, token.assigned_device = [self.copies[node]], node.assigned_device
+        return token.outputs[0]
+
+    def _pair(self, source: Tensor, node: Node, index: int, target: str) -> Node:
+        dtype, home = source.dtype.base, node.assigned_device
+        edge = f"edge_{node.id}_{node.name}" if index < 0 else f"edge_{node.id}_{node.name}:{index}"
+        common = {
+            "tensor_name": AttrValue("string", edge.replace(";", "_")),
+            "send_device": AttrValue("string", home),
+            "send_device_incarnation": AttrValue("int", self.devices.find(home).incarnation),
+            "recv_device": AttrValue("string", target),
+            "client_terminated": AttrValue("bool", False),
+        }
+        stem = f"{node.name}/_{'control' if index < 0 else index}_to_{target.rpartition('/')[2].replace(':', '_')}"
+        send = add_raw_node(self.parts[home], f"{stem}/send", "_Send", {"T": AttrValue("type", dtype), **common})
+        send.inputs, send.assigned_device = [source], home
+        receive = add_raw_node(
+            self.parts[target], f"{stem}/recv", "_Recv", {"tensor_type": AttrValue("type", dtype), **common}
+        )
+        receive.assigned_device = target
+        receive.output_shapes = [source.shape] if index >= 0 else receive.output_shapes
+        return receive
+
+
+def _loop_levels(graph: Graph) -> dict[Node, int]:
+    """In how many loops the outputs of nodes are; nodes outside of loops are left out."""
+    users: dict[Node, list[Node]] = {}
+    for node in graph.nodes.values():
+        for other in [*(t.node for t in node.inputs), *node.control_inputs]:
+            users.setdefault(other, []).append(node)
+    levels = {node: 1 for node in graph.nodes.values() if node.op in _ENTERS}
+    stack = list(levels)
+    while stack:
+        node = stack.pop()
+        for user in users.get(node, ()):
+            level = levels[node] + (user.op in _ENTERS) - (user.op in _EXITS)
+            if level > levels.get(user, 0):
+                levels[user] = level
+                stack.append(user)
+    return levels

@@ -1,0 +1,98 @@
+"""What a session takes and gives: names become tensors, fed values become arrays, results become the caller's own."""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.apply import to_array
+from cyxla.core.framework.types import DataType
+from cyxla.core.framework.variable import Ref
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.errors import DTypeError, FailedPreconditionError, InvalidArgumentError, NotFoundError, ShapeError
+
+Array = np.ndarray[Any, Any]
+_HOLDERS = 3  # of an array that nobody else holds: the list of values, a variable here, getrefcount itself
+
+
+def own(values: list[Any], index: int) -> Array:
+    """A value that the caller may write to."""
+    value: Any = values[index]
+    if isinstance(value, Ref):
+        value = value.read()
+        if value is None:
+            raise FailedPreconditionError("Attempting to use an uninitialized variable", hint="run its initializer")
+    if value.base is not None or getrefcount(value) > _HOLDERS or not value.flags.writeable:
+        value = value.copy()
+    values[index] = value  # the same array fetched twice is copied the second time
+    return value  # type: ignore[no-any-return]
+
+
+def resolve(graph: Graph, fetch: Any) -> Tensor | Node:
+    """The tensor or node that a fetch means."""
+    if isinstance(fetch, str) and ":" not in fetch:
+        return graph.node(fetch.removeprefix("^"))
+    if isinstance(fetch, Node):
+        return _inside(graph, fetch)
+    return resolve_tensor(graph, fetch)
+
+
+def resolve_tensor(graph: Graph, name: Any) -> Tensor:
+    """The tensor that a feed or a fetch means."""
+    if isinstance(name, Tensor):
+        _inside(graph, name.node)
+        return name
+    if not isinstance(name, str):
+        raise InvalidArgumentError(f"{name!r} is neither a tensor nor the name of one")
+    try:
+        return graph.tensor(name)
+    except NotFoundError:
+        raise NotFoundError(f"'{name}' is not a tensor of the graph", hint="names look like 'node:0'") from None
+
+
+def _inside(graph: Graph, node: Node) -> Node:
+    if node.graph is not graph:
+        raise InvalidArgumentError(f"'{node.name}' belongs to another graph", node=node.name, op=node.op)
+    return node
+
+
+def fed_value(tensor: Tensor, value: Any) -> Array:
+    """A fed value as an array of the tensor's type.
+
+    Raises
+    ------
+    DTypeError
+        An array of another type.
+    ShapeError
+        Its shape contradicts what the graph says of the tensor.
+    """
+    dtype = tensor.dtype.base
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = _typed_array(tensor, np.asarray(value), dtype)
+    else:
+        array = to_array(value, dtype, f"the value fed to '{tensor.name}'")
+    dims = tensor.shape.dims
+    if dims is not None and (
+        len(dims) != array.ndim or any(d is not None and d != n for d, n in zip(dims, array.shape, strict=True))
+    ):
+        raise ShapeError(
+            f"'{tensor.name}' has shape {tensor.shape}, but an array of shape {list(array.shape)} is fed",
+            node=tensor.node.name,
+            op=tensor.node.op,
+        )
+    return array
+
+
+def _typed_array(tensor: Tensor, array: Array, dtype: DataType) -> Array:
+    if array.dtype == dtype.numpy and dtype != DataType.DT_STRING:
+        return array
+    if dtype == DataType.DT_STRING and array.dtype.kind in "SUO":
+        return to_array(array, dtype)
+    raise DTypeError(
+        f"'{tensor.name}' is {dtype}, but an array of {array.dtype} is fed",
+        node=tensor.node.name,
+        op=tensor.node.op,
+        hint=f"feed an array of {dtype.numpy_name}",
+    )

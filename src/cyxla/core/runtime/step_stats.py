@@ -1,0 +1,143 @@
+"""What happened in a step: when each node ran, where, and how much it made."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock, get_ident
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.graph.graph import Graph, Node
+
+
+@dataclass(frozen=True)
+class NodeStats:
+    """One run of one node.
+
+    Attributes
+    ----------
+    name, op, device : str
+        The node.
+    label : str
+        ``name:op#shape=(2x3;scalar)#`` with the shapes of the inputs.
+    start, end : float
+        Seconds on the clock of `time.perf_counter`.
+    thread : int
+        Number of the thread, by order of appearance in the step.
+    scheduled : bool
+        Whether it was handed to another thread, and not run by the one that runs the step.
+    output_bytes : int
+        Size of the outputs.
+    allocated : dict of int
+        Bytes that the kernel asked its context for, by use: ``"output"``, ``"temp"``, ``"persistent"``.
+    """
+
+    name: str
+    op: str
+    device: str
+    label: str
+    start: float
+    end: float
+    thread: int
+    scheduled: bool
+    output_bytes: int
+    allocated: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.end - self.start
+
+
+class StepStats:
+    """The runs of all nodes of a step, in the order in which they ended. Safe for any number of threads."""
+
+    def __init__(self) -> None:
+        self.nodes: list[NodeStats] = []
+        self._threads: dict[int, int] = {}
+        self._lock = Lock()
+
+    def record(
+        self,
+        node: Node,
+        start: float,
+        end: float,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        *,
+        scheduled: bool = False,
+        allocations: Iterable[tuple[str, int]] = (),
+    ) -> None:
+        """Add the run of a node."""
+        used: dict[str, int] = {}
+        for use, size in allocations:
+            used[use] = used.get(use, 0) + size
+        made = sum(value.nbytes for value in outputs if isinstance(value, np.ndarray))
+        shapes = ";".join(_shape_text(value) for value in inputs)
+        label = f"{node.name}:{node.op}#shape=({shapes})#"
+        with self._lock:
+            thread = self._threads.setdefault(get_ident(), len(self._threads))
+            self.nodes.append(
+                NodeStats(node.name, node.op, node.assigned_device, label, start, end, thread, scheduled, made, used)
+            )
+
+    def by_op(self) -> dict[str, tuple[int, float]]:
+        """Number of runs and seconds of each op, the slowest first."""
+        total: dict[str, tuple[int, float]] = {}
+        for row in self.nodes:
+            count, seconds = total.get(row.op, (0, 0.0))
+            total[row.op] = (count + 1, seconds + row.seconds)
+        return dict(sorted(total.items(), key=lambda item: -item[1][1]))
+
+    def chrome_trace(self) -> dict[str, Any]:
+        """Events for the trace viewer of Chrome: a process for each device, a row for each thread."""
+        devices = {name: k for k, name in enumerate(dict.fromkeys(row.device for row in self.nodes))}
+        zero = min((row.start for row in self.nodes), default=0.0)
+        events: list[dict[str, Any]] = [
+            {"name": "process_name", "ph": "M", "pid": k, "args": {"name": name or "unplaced"}}
+            for name, k in devices.items()
+        ]
+        events += [
+            {
+                "name": row.op, "cat": "Op", "ph": "X", "pid": devices[row.device], "tid": row.thread,
+                "ts": (row.start - zero) * 1e6, "dur": row.seconds * 1e6,
+                "args": {"name": row.name, "label": row.label, "bytes": row.output_bytes, "scheduled": row.scheduled},
+            }
+            for row in self.nodes
+        ]  # fmt: skip
+        return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write `chrome_trace` to a file."""
+        Path(path).write_text(json.dumps(self.chrome_trace()), encoding="utf-8")
+
+    def __str__(self) -> str:
+        rows = [f"{seconds * 1e6:12.1f} us {count:6d} x {op}" for op, (count, seconds) in self.by_op().items()]
+        return "\n".join(rows)
+
+
+def _shape_text(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return ""
+    return "x".join(map(str, value.shape)) or "scalar"
+
+
+@dataclass
+class RunMetadata:
+    """What a run tells about itself, if asked: give one to `Session.run`.
+
+    Attributes
+    ----------
+    step_stats : StepStats
+        When which node ran.
+    partition_graphs : list of Graph
+        The graphs that ran, one for each device, after all rewriting.
+    """
+
+    step_stats: StepStats = field(default_factory=StepStats)
+    partition_graphs: list[Graph] = field(default_factory=list)

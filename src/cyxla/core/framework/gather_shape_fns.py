@@ -1,4 +1,4 @@
-"""Parts of shape functions that pick by indices, put by indices, look behind handles of variables, or cut into tiles."""
+"""Parts of shape functions: of gathers and scatters, of variables behind handles, of tiles."""
 
 from __future__ import annotations
 

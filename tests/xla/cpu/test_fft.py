@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cyxla
-from cyxla.xla.cpu.emit_fft_butterflies import STRAIGHT, roots
-from cyxla.xla.cpu.emit_fft_lines import is_chirp, padded, split
-from cyxla.xla.cpu.emit_fft_panels import LARGEST_PRIME, factors
+from cyxla.xla.cpu.emit_fft_plan import is_chirp, padded, split
+from cyxla.xla.cpu.emit_fft_tables import factors, roots
+from cyxla.xla.cpu.fft_butterflies import STRAIGHT
+from cyxla.xla.cpu.fft_passes import LARGEST_PRIME
 
 COMPLEX = {"f32": "c64", "f64": "c128"}
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")

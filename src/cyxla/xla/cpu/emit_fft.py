@@ -3,26 +3,28 @@
 Lines of the last dimension are short or long. Of short ones a panel does as many at once as a vector has lanes; long
 ones are done one at a time, as products of two lengths or as convolutions. Lines along another dimension are columns
 of what is behind them, and neighbours share a panel. A real transform of even length is a complex one of half of it.
+
+The C is the same for all programs and comes prebuilt (`prebuilt_fft`); what it does is planned here.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log2, prod
 
 from cyxla.types import Literal, Shape
-from cyxla.xla.cpu import cost
-from cyxla.xla.cpu.emit_fft_long import stages as long_stages
-from cyxla.xla.cpu.emit_fft_panels import VECTOR_BYTES, Functions
-from cyxla.xla.cpu.emit_fft_stages import Columns, Rows, Stage
+from cyxla.xla.cpu import cost, prebuilt, scalar
+from cyxla.xla.cpu.emit_fft_plan import Plan
+from cyxla.xla.cpu.emit_fft_stages import Columns, Rows, Stage, last_dimension
 from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.fft_text import STACK_BYTES, VECTOR_BYTES, fft_text
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.own_kernel import KernelWriter, describe, strides
+from cyxla.xla.cpu.own_kernel import describe, strides
 from cyxla.xla.cpu.values import resolve
 from cyxla.xla.hlo import Instruction
 
 _LEVEL_NS = 0.01  # a byte of a point, for each halving of the length
-STACK_BYTES = 128 << 10  # scratch of a task on a thread's stack
-SCRATCH_BYTES = 64 << 20  # of all tasks elsewhere, if those are more than a few
+SCRATCH_BYTES = 64 << 20  # of all tasks elsewhere than on their stacks, if those are more than a few
 FEW_TASKS = 16
 UNIT_ROWS = 16  # that are enough for the lanes of its last dimension
 UNIT_BYTES = 512 << 10  # one transform over several dimensions that stays near between them
@@ -61,10 +63,10 @@ class _Transform:
         whole = whole and prod(self.dims_out[:-1]) >= UNIT_ROWS and len(self.lengths) > 1
         stages = self.stages(1, 0) if whole else self.stages(self.batch, ns)
         if whole or len(stages) == 1:
-            return [self.step(read, result, stages, self.batch if whole else 1, ns)]
+            return [self.step(read, result, stages, self.batch if whole else 0, ns)]
         between = [_detached("fft", self.shape_after(stage), self.ins) for stage in stages[:-1]]
         values = [read, *between, result]
-        return [self.step(values[k], values[k + 1], [stage], 1, ns / len(stages)) for k, stage in enumerate(stages)]
+        return [self.step(values[k], values[k + 1], [stage], 0, ns / len(stages)) for k, stage in enumerate(stages)]
 
     def shape_after(self, stage: Stage) -> Shape:
         """Of what lies between a stage and the next one."""
@@ -82,7 +84,7 @@ class _Transform:
         """What one unit of so many transforms goes through; `ns` is 0 where tasks do not share one."""
         inverse = self.kind in ("IFFT", "IRFFT")
         row = Rows(self.kind, self.lengths[-1], batch * prod(self.dims_out[:-1]))
-        rows = long_stages(row, ns / len(self.lengths)) if ns else [row]
+        rows = last_dimension(row, ns / len(self.lengths)) if ns else [row]
         steps = strides(self.work_dims)
         columns: list[Stage] = [
             Columns(self.lengths[d], steps[d], batch * prod(self.work_dims[:d]), inverse)
@@ -92,53 +94,52 @@ class _Transform:
         return [*columns, *rows] if self.kind == "IRFFT" else [*rows, *columns]
 
     def step(self, read: Value, write: Value, stages: list[Stage], units: int, ns: float) -> Step:
-        f = Functions(self.real)
-        names = [stage.define(f) for stage in stages]
-        blocks = units if units > 1 or len(stages) > 1 else stages[0].blocks(f.lanes)
-        tasks = cost.tasks(ns, blocks)
-        nbytes = max(stage.scratch(f) for stage in stages)
-        work = prod(self.work_dims) * self.complex.itemsize if self.works_apart(stages) else 0
-        work = -(-work // VECTOR_BYTES) * VECTOR_BYTES
-        on_stack = nbytes + work <= STACK_BYTES
+        """A kernel that does all stages of so many units, or the blocks of the only stage."""
+        plan = Plan(self.real, 7 + len(stages))
+        at = [plan.add(k, lambda stage=stage: stage.record(plan)) for k, stage in enumerate(stages)]  # type: ignore[misc]
+        tasks = cost.tasks(ns, units or stages[0].blocks(plan.lanes))
+        nbytes = max(stage.scratch(plan) for stage in stages)
+        middle = nbytes if units and self.works_apart(stages) else 0
+        if middle:
+            nbytes += -(-prod(self.work_dims) * self.complex.itemsize // VECTOR_BYTES) * VECTOR_BYTES
+        on_stack = nbytes <= STACK_BYTES
         if not on_stack:
-            tasks = min(tasks, max(FEW_TASKS, SCRATCH_BYTES // (nbytes + work)))
-        numbers = f.tables.array().astype(self.real.numpy_dtype)
-        shape = Shape.array(self.real, numbers.shape)
-        table = _detached("constant", shape, self.ins, literal=Literal(numbers, shape))
-        c = KernelWriter([read, table], [write])
-        c.lines(f.c.written)
-        with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
-            c.line(f"/* {describe(self.kind.lower(), self.ins.shape)} */")
-            if on_stack:
-                c.line(f"char own[{max(nbytes + work, 1)}] __attribute__((aligned({VECTOR_BYTES})));")
-            else:
-                c.line(f"char *const own = {c.scratch()} + begin * {nbytes + work};")
-            c.line("KERNEL_v *const scratch = (KERNEL_v *)own; (void)scratch;")
-            c.line("const KERNEL_r *const tables = (const KERNEL_r *)bufs[1];")
-            c.line("const KERNEL_e *const from = (const KERNEL_e *)bufs[0];")
-            c.line("KERNEL_e *const to = (KERNEL_e *)bufs[2];")
-            if units > 1 or len(stages) > 1:
-                with c.block(f"for (int64_t u = begin * {units} / {tasks}; u < end * {units} / {tasks}; ++u)"):
-                    self.unit(c, names, stages, f, nbytes)
-            else:
-                count = stages[0].count
-                c.line(f"const int64_t blocks = {count};")
-                c.line(f"{names[0]}(from, to, begin * blocks / {tasks}, end * blocks / {tasks}, scratch, tables);")
-            c.line("return CYX_OK;")
-        kernel = Kernel(c.text(), tasks, ns, 0 if on_stack else tasks * (nbytes + work), "fft")
+            tasks = min(tasks, max(FEW_TASKS, SCRATCH_BYTES // nbytes))
+        table = self.constant(plan)
+        numbers = [tasks, units, nbytes, middle, *self.sizes, len(stages), *at, *plan.numbers]
+        note = f"/* {describe(self.kind.lower(), self.ins.shape)} */\n"
+        made = Kernel(note, tasks, ns, 0 if on_stack else tasks * nbytes, "fft")
+        kernel = prebuilt.kernel(f"fft_f{self.real.bits}", numbers, made, 3 + (not on_stack)) or self.own(
+            plan, numbers, made
+        )
         in_place = ((0, 0),) if stages[0].in_place and len(stages) == 1 else ()
         return Step(kernel, (read, table), (write,), in_place)
+
+    def constant(self, plan: Plan) -> Value:
+        """The tables of a plan."""
+        numbers = plan.tables.array().astype(self.real.numpy_dtype)
+        shape = Shape.array(self.real, numbers.shape)
+        return _detached("constant", shape, self.ins, literal=Literal(numbers, shape))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of one transform, before and after."""
+        real_in, real_out = self.kind == "RFFT", self.kind == "IRFFT"
+        return prod(self.dims_in) * (2 - real_in), prod(self.dims_out) * (2 - real_out)
 
     def works_apart(self, stages: list[Stage]) -> bool:
         """Whether a unit needs an array of its own between two stages."""
         return self.kind == "IRFFT" and len(stages) > 1
 
-    def unit(self, c: KernelWriter, names: list[str], stages: list[Stage], f: Functions, nbytes: int) -> None:
-        """All stages of one transform."""
-        size_in = prod(self.dims_in) * (1 if self.kind == "RFFT" else 2)
-        size_out = prod(self.dims_out) * (1 if self.kind == "IRFFT" else 2)
-        middle = f"(KERNEL_e *)(own + {nbytes})" if self.works_apart(stages) else f"(to + u * {size_out})"
-        for k, (name, stage) in enumerate(zip(names, stages, strict=True)):
-            source = f"from + u * {size_in}" if k == 0 else middle
-            target = f"to + u * {size_out}" if k == len(stages) - 1 else middle
-            c.line(f"{name}({source}, {target}, 0, {stage.count}, scratch, tables);")
+    def own(self, plan: Plan, numbers: list[int], made: Kernel) -> Kernel:
+        """The kernel with all its C."""
+        text = fft_text(scalar.storage_type(self.real), plan.item, frozenset(plan.radices), "KERNEL")
+        return replace(made, text=f"{text}{made.text}{_KERNEL.format(numbers=', '.join(map(str, numbers)))}")
+
+
+_KERNEL = """\
+static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
+  static const int64_t plan[] = {{{numbers}}};
+  return KERNEL_run(plan, bufs, begin, end);
+}}
+"""

@@ -61,6 +61,10 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _folders(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(os.pathsep) if part)
+
+
 SANITIZERS: Final = ("address", "undefined", "float-cast-overflow")
 FLAGS: Final[Mapping[str, Flag]] = {
     "CACHE": Flag(_switch, True, "keep compiled programs on disk"),
@@ -70,9 +74,11 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "DISABLE_HLO_PASSES": Flag(_names, (), "names of passes to leave out, separated by commas"),
     "DUMP": Flag(str, "", "folder for the program at every stage"),
     "ISA": Flag(str, "", "instruction set level of generated code, such as x86-64-v3; empty is what the processor has"),
+    "KERNEL_PATH": Flag(_folders, (), "folders of libraries of kernels, libcyxlakernel*.so, separated like PATH"),
     "NUM_THREADS": Flag(_positive, 0, "the same as THREADS, by the name of OMP_NUM_THREADS; THREADS goes first"),
     "POOL_BYTES": Flag(_positive, 512 << 20, "how much free memory is kept for later results"),
     "PREBUILT": Flag(_switch, True, "call the functions that come with the package; 0 is to write and compile all C"),
+    "REALLY_LOAD_UNSAFE_PACKAGES": Flag(_switch, False, "load libraries of kernels that do not fit this machine"),
     "SANITIZE": Flag(
         _sanitizers, (), "sanitizers that generated code is built with, separated by commas; the process must have them"
     ),

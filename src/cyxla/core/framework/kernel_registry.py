@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from threading import RLock
 from typing import Any
 
@@ -47,6 +48,7 @@ class KernelRegistry:
     def __init__(self, loader: Callable[[], object] | None = None) -> None:
         self._kernels: dict[tuple[str, str, str], list[KernelRegistration]] = {}
         self._by_op: dict[str, list[KernelRegistration]] = {}
+        self._order: list[KernelRegistration] = []
         self._lock = RLock()
         self._loader = loader
 
@@ -54,7 +56,9 @@ class KernelRegistry:
     def global_(cls) -> KernelRegistry:
         """The registry of the process, which loads cyxla's kernels when first asked for one."""
         if KernelRegistry._global is None:
-            KernelRegistry._global = KernelRegistry(_load_catalogue)
+            made = KernelRegistry(_load_catalogue)
+            OpRegistry.global_().add_validator(lambda ops: validate_kernel_registrations(ops, made))
+            KernelRegistry._global = made
         return KernelRegistry._global
 
     # Registration
@@ -67,6 +71,22 @@ class KernelRegistry:
         with self._lock:
             self._kernels.setdefault((kernel_def.op, kernel_def.device_type, kernel_def.label), []).append(row)
             self._by_op.setdefault(kernel_def.op, []).append(row)
+            self._order.append(row)
+
+    def mark(self) -> int:
+        """How many kernels there are, for `rollback`."""
+        self._loaded()
+        with self._lock:
+            return len(self._order)
+
+    def rollback(self, mark: int) -> None:
+        """Take away the kernels that came after a mark."""
+        with self._lock:
+            for row in self._order[mark:]:
+                kernel_def = row.kernel_def
+                self._kernels[kernel_def.op, kernel_def.device_type, kernel_def.label].remove(row)
+                self._by_op[kernel_def.op].remove(row)
+            del self._order[mark:]
 
     def _loaded(self) -> None:
         # Outside of the lock: a thread that imports one of the catalogue's modules needs the lock too
@@ -184,7 +204,7 @@ class KernelRegistry:
     def registered_so_far(self) -> list[KernelDef]:
         """The descriptions of all kernels, the catalogue's only if it is loaded already."""
         with self._lock:
-            return [row.kernel_def for rows in self._by_op.values() for row in rows]
+            return [row.kernel_def for row in self._order]
 
     def get_registered_kernels_for_op(self, op: str) -> list[KernelDef]:
         """The descriptions of the kernels of an op."""
@@ -217,9 +237,9 @@ def _text(value: Any) -> str:
 
 def _load_catalogue() -> None:
     # By name: the catalogue stands above the framework, which knows it only as what fills the global registries
-    from importlib import import_module
-
     import_module("cyxla.core.catalogue").load_kernels()
+    import_module("cyxla.core.framework.load_library").load_dynamic_kernels()
+    validate_kernel_registrations(OpRegistry.global_())
 
 
 def register_kernel_builder(chain: Name, factory: Factory, registry: KernelRegistry | None = None) -> None:

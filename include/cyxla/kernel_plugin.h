@@ -1,0 +1,134 @@
+/* The contract between cyxla and libraries of kernels in C, which it finds by name (libcyxlakernel*.so) or is given.
+ *
+ * A library holds a stamp, by which it is judged before any of its code runs, and one function that lists what it has:
+ *
+ *     CYXLA_KERNEL_STAMP
+ *     static int32_t twice(cyxla_call *call) {
+ *       const cyxla_tensor *x = &call->inputs[0];
+ *       float *y = call->allocate_output(call, 0, x->rank, x->dims);
+ *       if (!y) return CYXLA_FAILED;
+ *       for (int64_t i = 0; i < cyxla_elements(x); ++i) y[i] = 2 * ((const float *)x->data)[i];
+ *       return 0;
+ *     }
+ *     static const cyxla_kernel kernels[] = {{"Twice", "CPU", "T=float", 0, 0, twice}};
+ *     CYXLA_KERNEL_PLUGIN(0, 0, kernels, 1)
+ *
+ * Kernels may be called from several threads at once. Arrays are C-contiguous; inputs are not to be written to.
+ */
+#ifndef CYXLA_KERNEL_PLUGIN_H
+#define CYXLA_KERNEL_PLUGIN_H
+
+#include <stdint.h>
+
+#define CYXLA_KERNEL_ABI 1
+#define CYXLA_FAILED (-1) /* the call has been told why, by a callback that failed or by fail() */
+
+typedef struct cyxla_tensor {
+  const void *data;
+  const int64_t *dims;
+  int32_t rank;
+  int32_t dtype; /* number of TensorFlow's DataType: 1 float, 2 double, 3 int32 ... */
+} cyxla_tensor;
+
+typedef struct cyxla_call cyxla_call;
+struct cyxla_call {
+  const cyxla_tensor *inputs;
+  int32_t num_inputs, num_outputs;
+  /* Uninitialised memory of an output, aligned to its elements; NULL if it cannot be had: return CYXLA_FAILED then. */
+  void *(*allocate_output)(cyxla_call *call, int32_t index, int32_t rank, const int64_t *dims);
+  /* Say what went wrong, with one of TensorFlow's canonical codes (3 INVALID_ARGUMENT ...); returns CYXLA_FAILED. */
+  int32_t (*fail)(cyxla_call *call, int32_t code, const char *message);
+  /* Attributes (ints, bools and types as int64): 0, or CYXLA_FAILED where there is no such attribute of the kind. */
+  int32_t (*attr_int)(cyxla_call *call, const char *name, int64_t *value);
+  int32_t (*attr_float)(cyxla_call *call, const char *name, double *value);
+  void *host; /* of the host's own */
+};
+
+/* 0, CYXLA_FAILED, or a canonical code without a message. */
+typedef int32_t (*cyxla_compute)(cyxla_call *call);
+
+typedef struct cyxla_op {
+  const char *name;      /* "ScaleRows" */
+  const char *signature; /* "x: T, s: T -> y: T" */
+  const char *attrs;     /* "T: {float, double}; axis: int = 0", or NULL */
+  const char *doc;       /* or NULL */
+} cyxla_op;
+
+typedef struct cyxla_kernel {
+  const char *op, *device;
+  const char *types; /* "T=float,double; N=int32", or NULL */
+  const char *label; /* or NULL */
+  int32_t priority;
+  cyxla_compute compute;
+} cyxla_kernel;
+
+typedef struct cyxla_plugin {
+  int32_t abi, num_ops, num_kernels;
+  const cyxla_op *ops;
+  const cyxla_kernel *kernels;
+} cyxla_plugin;
+
+static inline int64_t cyxla_elements(const cyxla_tensor *tensor) {
+  int64_t count = 1;
+  for (int32_t i = 0; i < tensor->rank; ++i) count *= tensor->dims[i];
+  return count;
+}
+
+/* What the compiler was allowed to use, spelled as in /proc/cpuinfo. */
+#ifdef __SSE4_2__
+#define CYXLA_F_SSE42 "sse4_2,"
+#else
+#define CYXLA_F_SSE42 ""
+#endif
+#ifdef __AVX__
+#define CYXLA_F_AVX "avx,"
+#else
+#define CYXLA_F_AVX ""
+#endif
+#ifdef __AVX2__
+#define CYXLA_F_AVX2 "avx2,"
+#else
+#define CYXLA_F_AVX2 ""
+#endif
+#ifdef __FMA__
+#define CYXLA_F_FMA "fma,"
+#else
+#define CYXLA_F_FMA ""
+#endif
+#ifdef __AVX512F__
+#define CYXLA_F_AVX512 "avx512f,"
+#else
+#define CYXLA_F_AVX512 ""
+#endif
+#ifndef CYXLA_EXTRA_FEATURES
+#define CYXLA_EXTRA_FEATURES "" /* more that the library needs, each with a comma behind it */
+#endif
+#define CYXLA_FEATURES CYXLA_F_SSE42 CYXLA_F_AVX CYXLA_F_AVX2 CYXLA_F_FMA CYXLA_F_AVX512 CYXLA_EXTRA_FEATURES
+
+#if defined(__x86_64__)
+#define CYXLA_MACHINE "x86_64"
+#elif defined(__aarch64__)
+#define CYXLA_MACHINE "aarch64"
+#else
+#define CYXLA_MACHINE "other"
+#endif
+
+#define CYXLA_TEXT_(x) #x
+#define CYXLA_TEXT(x) CYXLA_TEXT_(x)
+#ifdef __cplusplus
+#define CYXLA_EXPORT extern "C" __attribute__((visibility("default"), used))
+#else
+#define CYXLA_EXPORT __attribute__((visibility("default"), used))
+#endif
+
+#define CYXLA_KERNEL_STAMP                                                                                       \
+  CYXLA_EXPORT const char cyxla_kernel_stamp[] = "cyxla-kernel-plugin abi=" CYXLA_TEXT(CYXLA_KERNEL_ABI)          \
+      " machine=" CYXLA_MACHINE " features=" CYXLA_FEATURES ";";
+
+#define CYXLA_KERNEL_PLUGIN(ops, num_ops, kernels, num_kernels)                                    \
+  CYXLA_EXPORT const cyxla_plugin *cyxla_kernel_plugin(void) {                                     \
+    static const cyxla_plugin plugin = {CYXLA_KERNEL_ABI, num_ops, num_kernels, ops, kernels};     \
+    return &plugin;                                                                                \
+  }
+
+#endif

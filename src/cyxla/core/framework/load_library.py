@@ -1,0 +1,413 @@
+"""Libraries of kernels and ops from outside of cyxla: in C, or modules of Python.
+
+``include/cyxla/kernel_plugin.h`` is the contract of those in C. They are judged by a stamp in the file before any of
+their code runs: it names the version of the contract and what the processor must have.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from importlib import util
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from cyxla import config
+from cyxla.core.framework.kernel_def import Name, as_types
+from cyxla.core.framework.kernel_registry import KernelRegistry
+from cyxla.core.framework.op import OpRegistry, op
+from cyxla.core.framework.op_def import OpDef
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+    from_code,
+)
+
+_LOG = logging.getLogger("cyxla.plugins")
+ABI = 1
+PATTERN = "libcyxlakernel*.so"
+UNSAFE = "REALLY_LOAD_UNSAFE_PACKAGES"
+_STAMP = re.compile(rb"cyxla-kernel-plugin abi=(\d+) machine=(\w+) features=([\w.,]*);")
+_loaded: dict[Path, OpLibrary] = {}
+_lock = RLock()
+
+
+@dataclass(frozen=True)
+class OpLibrary:
+    """What a library brought.
+
+    Attributes
+    ----------
+    path : Path
+    ops : tuple of OpDef
+        The ops that it declared.
+    kernels : int
+        How many kernels it registered.
+    """
+
+    path: Path
+    ops: tuple[OpDef, ...]
+    kernels: int
+
+
+# May it be loaded?
+
+
+@lru_cache(maxsize=1)
+def cpu_features() -> frozenset[str]:
+    """What the processor has, spelled as in ``/proc/cpuinfo``; empty where there is no such file."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(found[1].split()) if found else frozenset()
+
+
+def why_unsafe(path: Path) -> str:
+    """Why a library must not be loaded, or "" if it may; nothing of it is run to find out.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such file.
+    """
+    try:
+        stamp = _STAMP.search(path.read_bytes())
+    except OSError as error:
+        raise NotFoundError(f"{path} cannot be read: {error.strerror}") from None
+    if stamp is None:
+        return "it has no stamp: it was not built with cyxla/kernel_plugin.h"
+    abi, machine, needs = int(stamp[1]), stamp[2].decode(), stamp[3].decode()
+    if abi != ABI:
+        return f"it was built for version {abi} of the contract, this is {ABI}"
+    if machine != platform.machine():
+        return f"it was built for {machine}, this is {platform.machine()}"
+    missing = [name for name in needs.split(",") if name and name not in cpu_features()]
+    return f"it needs {', '.join(missing)}, which this processor lacks" if missing else ""
+
+
+# Kernels in C
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("dims", ctypes.POINTER(ctypes.c_int64)),
+        ("rank", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+    )
+
+
+_ALLOCATE = ctypes.CFUNCTYPE(
+    ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_int64)
+)
+_FAIL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p)
+_ATTR_INT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64))
+_ATTR_FLOAT = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_double))
+_FAILED = -1
+
+
+class _Call(ctypes.Structure):
+    _fields_ = (
+        ("inputs", ctypes.POINTER(_Tensor)),
+        ("num_inputs", ctypes.c_int32),
+        ("num_outputs", ctypes.c_int32),
+        ("allocate_output", _ALLOCATE),
+        ("fail", _FAIL),
+        ("attr_int", _ATTR_INT),
+        ("attr_float", _ATTR_FLOAT),
+        ("host", ctypes.c_void_p),
+    )
+
+
+class _Op(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_char_p) for name in ("name", "signature", "attrs", "doc"))
+
+
+class _Kernel(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_char_p) for name in ("op", "device", "types", "label")),
+        ("priority", ctypes.c_int32),
+        ("compute", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(_Call))),
+    )
+
+
+class _Plugin(ctypes.Structure):
+    _fields_ = (
+        ("abi", ctypes.c_int32),
+        ("num_ops", ctypes.c_int32),
+        ("num_kernels", ctypes.c_int32),
+        ("ops", ctypes.POINTER(_Op)),
+        ("kernels", ctypes.POINTER(_Kernel)),
+    )
+
+
+class _Host:
+    """The host's side of one call: what the callbacks of C reach."""
+
+    def __init__(self, ctx: OpKernelContext) -> None:
+        self.ctx = ctx
+        self.error: Exception | None = None
+        self.arrays = [self._plain(i) for i in range(ctx.num_inputs)]
+        self.tensors = (_Tensor * len(self.arrays))(*(self._tensor(i, a) for i, a in enumerate(self.arrays)))
+        self.call = _Call(
+            self.tensors,
+            len(self.arrays),
+            ctx.num_outputs,
+            _ALLOCATE(self.allocate),
+            _FAIL(self.fail),
+            _ATTR_INT(self.attr_int),
+            _ATTR_FLOAT(self.attr_float),
+            None,
+        )
+
+    def _plain(self, i: int) -> np.ndarray[Any, Any]:
+        array = np.asarray(self.ctx.input(i), order="C")
+        if array.dtype.hasobject:
+            raise UnimplementedError(f"input {i} is {self.ctx.input_dtype(i)}: kernels in C take plain data only")
+        return array
+
+    def _tensor(self, i: int, array: np.ndarray[Any, Any]) -> _Tensor:
+        dims = (ctypes.c_int64 * array.ndim)(*array.shape)
+        return _Tensor(array.ctypes.data, dims, array.ndim, int(self.ctx.input_dtype(i)))
+
+    def _keep(self, error: Exception) -> int:
+        self.error = self.error or error
+        return _FAILED
+
+    def allocate(self, _call: int, index: int, rank: int, dims: Any) -> int | None:
+        """Memory of an output."""
+        try:
+            if self.ctx.expected_output_dtype(index).numpy.hasobject:
+                raise UnimplementedError(f"output {index} is not plain data")
+            return self.ctx.allocate_output(index, dims[:rank]).ctypes.data
+        except Exception as error:
+            self._keep(error)
+            return None
+
+    def fail(self, _call: int, code: int, message: bytes | None) -> int:
+        """Keep what went wrong."""
+        return self._keep(from_code(code, (message or b"").decode(errors="replace")))
+
+    def attr_int(self, _call: int, name: bytes, value: Any) -> int:
+        """A number that is an attribute."""
+        return self._attr(name, int, value)
+
+    def attr_float(self, _call: int, name: bytes, value: Any) -> int:
+        """A float that is an attribute."""
+        return self._attr(name, float, value)
+
+    def _attr(self, name: bytes, kind: type, value: Any) -> int:
+        found = self.ctx.op_kernel.attrs.get(name.decode(errors="replace"))
+        if not isinstance(found, kind):  # bools and types are ints
+            return self._keep(InvalidArgumentError(f"there is no {kind.__name__} attribute '{name.decode()}'"))
+        value[0] = found
+        return 0
+
+
+class NativeKernel(OpKernel):
+    """A kernel that a library brought."""
+
+    def __init__(self, construction: OpKernelConstruction, compute: Any, library: Any) -> None:
+        super().__init__(construction)
+        self._compute, self._library = compute, library
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Call it; the lock of the interpreter is not held meanwhile."""
+        host = _Host(ctx)
+        status = self._compute(ctypes.byref(host.call))
+        if host.error is not None:
+            raise host.error
+        if status:
+            raise from_code(status, f"{self.type_string}: its kernel returned the code {status}")
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode("utf-8", errors="replace")
+
+
+def _parts(text: bytes | None, separator: str = ";") -> list[str]:
+    return [part.strip() for part in _text(text).split(separator) if part.strip()]
+
+
+def _chain(row: _Kernel) -> Name:
+    chain = Name(_text(row.op)).device(_text(row.device)).label(_text(row.label)).priority(row.priority)
+    for part in _parts(row.types):
+        attr, _, types = part.partition("=")
+        chain.type_constraint(attr.strip(), as_types([t.strip() for t in types.split(",")]))
+    return chain
+
+
+def _load_native(path: Path, ops: OpRegistry, kernels: KernelRegistry) -> int:
+    try:
+        library = ctypes.CDLL(str(path))
+        entry = library.cyxla_kernel_plugin
+    except (OSError, AttributeError) as error:
+        raise InvalidArgumentError(f"{path} is no library of kernels: {error}") from None
+    entry.restype = ctypes.POINTER(_Plugin)
+    plugin = entry().contents
+    for row in plugin.ops[: plugin.num_ops]:
+        op(_text(row.name), _text(row.signature), *_parts(row.attrs), doc=_text(row.doc), shape=None, registry=ops)
+    rows = plugin.kernels[: plugin.num_kernels]
+    for row in rows:
+        factory = partial(NativeKernel, compute=row.compute, library=library)
+        kernels.register(_chain(row).build(), factory, f"{path.name}:{_text(row.op)}")
+    return len(rows)
+
+
+# Loading
+
+
+@contextmanager
+def _group(ops: OpRegistry, kernels: KernelRegistry) -> Iterator[list[OpDef]]:
+    """Let in all that is registered inside, or nothing; gives the list of the ops that came in."""
+    declared: list[OpDef] = []
+
+    def watch(error: OpError | None, op_def: OpDef) -> OpError | None:
+        if error is None:
+            declared.append(op_def)
+        return error
+
+    failure = ops.process_registrations()  # what waited before is no part of the group
+    if failure is not None:
+        raise failure
+    before = kernels.mark()
+    ops.set_watcher(watch)
+    try:
+        ops.defer_registrations()
+        yield declared
+        failure = ops.process_registrations()
+        if failure is not None:
+            raise failure
+    except BaseException:
+        ops.clear_deferred_registrations()
+        kernels.rollback(before)
+        raise
+    finally:
+        ops.set_watcher(None)
+        ops.process_registrations()
+
+
+def load_op_library(
+    path: str | os.PathLike[str], *, ops: OpRegistry | None = None, kernels: KernelRegistry | None = None
+) -> OpLibrary:
+    """Load a library of ops and kernels: a shared library after ``cyxla/kernel_plugin.h``, or a file of Python.
+
+    All its ops enter together or, if one is bad, none. A library that was loaded before is not loaded again.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    ops, kernels : registries, optional
+        Where to register; the global ones by default. A file of Python registers where it says.
+
+    Returns
+    -------
+    OpLibrary
+        What it brought.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such file.
+    FailedPreconditionError
+        Its stamp says that it does not fit this cyxla or this processor; the variable
+        ``CYXLA_REALLY_LOAD_UNSAFE_PACKAGES=1`` loads it all the same.
+    OpError
+        A declaration is bad.
+    """
+    file = Path(path).resolve()
+    target = (OpRegistry.global_() if ops is None else ops), (KernelRegistry.global_() if kernels is None else kernels)
+    with _lock:
+        if file in _loaded and ops is None and kernels is None:
+            return _loaded[file]
+        if not file.is_file():
+            raise NotFoundError(f"{path} is not a file", hint="build the library first")
+        load = _load_python if file.suffix == ".py" else _load_checked
+        with _group(*target) as declared:
+            count = load(file, *target)
+        library = OpLibrary(file, tuple(declared), count)
+        if ops is None and kernels is None:
+            _loaded[file] = library
+        return library
+
+
+def _load_checked(file: Path, ops: OpRegistry, kernels: KernelRegistry) -> int:
+    reason = why_unsafe(file)
+    if reason and not config.get(UNSAFE):
+        raise FailedPreconditionError(
+            f"{file.name} is not loaded: {reason}", hint=f"build it anew, or set CYXLA_{UNSAFE}=1"
+        )
+    if reason:
+        _LOG.warning("%s is loaded although %s", file, reason)
+    return _load_native(file, ops, kernels)
+
+
+def _load_python(file: Path, _ops: OpRegistry, kernels: KernelRegistry) -> int:
+    before = len(kernels.registered_so_far())
+    spec = util.spec_from_file_location(f"cyxla_op_library_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise InvalidArgumentError(f"{file} is no module of Python")
+    spec.loader.exec_module(util.module_from_spec(spec))
+    return len(kernels.registered_so_far()) - before
+
+
+_folders: set[Path] = set()
+
+
+def load_dynamic_kernels(
+    folders: Sequence[str | os.PathLike[str]] | None = None,
+    *,
+    ops: OpRegistry | None = None,
+    kernels: KernelRegistry | None = None,
+) -> list[OpLibrary]:
+    """Load all libraries ``libcyxlakernel*.so`` of some folders, each folder once per process.
+
+    Those that do not fit this cyxla or this processor are left out, with a warning that tells why.
+
+    Parameters
+    ----------
+    folders : sequence of paths, optional
+        By default those that the variable ``CYXLA_KERNEL_PATH`` names.
+    ops, kernels : registries, optional
+        Where to register; the global ones by default.
+
+    Returns
+    -------
+    list of OpLibrary
+        What was loaded now.
+    """
+    chosen = config.get("KERNEL_PATH") if folders is None else folders
+    libraries = []
+    with _lock:
+        for folder in (Path(f).resolve() for f in chosen):
+            if folder in _folders:
+                continue
+            _folders.add(folder)
+            libraries += [_try_load(file, ops, kernels) for file in sorted(folder.glob(PATTERN))]
+    return [library for library in libraries if library is not None]
+
+
+def _try_load(file: Path, ops: OpRegistry | None, kernels: KernelRegistry | None) -> OpLibrary | None:
+    try:
+        return load_op_library(file, ops=ops, kernels=kernels)
+    except OpError as error:
+        _LOG.warning("%s", error)
+        return None

@@ -1,16 +1,25 @@
-"""Constants, placeholders and identities."""
+"""Making arrays, asking for their shapes, diagonals."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.errors import InvalidArgumentError
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
+from cyxla.core.kernels.elementwise import check_broadcast, check_same_shape
+from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
+
+
+# ------------------------------------------------------------------------------------------ constants and identities
 
 
 @kernel("Const")
@@ -33,13 +42,487 @@ def placeholder(ctx: OpKernelContext) -> None:
     """Stands for a value that the caller feeds."""
     kernel_ = ctx.op_kernel
     raise InvalidArgumentError(
-        f"You must feed a value for placeholder tensor '{kernel_.name}' with dtype {kernel_.output_types[0]} "
-        f"and shape {kernel_.attrs['shape']}",
-        hint=f"run(fetches, {{'{kernel_.name}:0': array}})",
+        f"placeholder '{kernel_.name}' of {kernel_.output_types[0]}{kernel_.attrs['shape']} has no value",
+        hint=f"feed one: run(fetches, {{'{kernel_.name}:0': array}})",
     )
 
 
-@array_kernel(("Identity", "StopGradient", "PlaceholderWithDefault", "Snapshot"))
+_IDENTITIES = (
+    "Identity", "StopGradient", "PlaceholderWithDefault", "Snapshot", "PreventGradient", "GuaranteeConst", "Copy",
+)  # fmt: skip
+
+
+@array_kernel(_IDENTITIES)
 def identity(x: Array) -> Array:
     """The input itself."""
     return x
+
+
+@array_kernel("IdentityN")
+def _identities(inputs: list[Array]) -> list[Array]:
+    return inputs
+
+
+@array_kernel("DeepCopy")
+def _copy(x: Array) -> Array:
+    return x.copy()
+
+
+@array_kernel("EnsureShape", attrs=("shape",))
+def _ensure_shape(x: Array, *, shape: TensorShape) -> Array:
+    if not shape.is_compatible_with(TensorShape(x.shape)):
+        raise ShapeError(f"the shape {list(x.shape)} is not an instance of {shape}")
+    return x
+
+
+@array_kernel("OnesLike")
+def _ones_like(x: Array) -> Array:
+    return np.ones(x.shape, x.dtype)
+
+
+@array_kernel("ToBool")
+def _to_bool(x: Array) -> Array:
+    """A number that is not 0, a string that is not empty, an array that has elements."""
+    return np.array(bool(x[()]) if not x.ndim else x.size > 0)
+
+
+# ------------------------------------------------------------------------------------------------- making arrays
+
+
+def sizes_of(operand: Array, name: str) -> tuple[int, ...]:
+    """The sizes that a vector holds.
+
+    Raises
+    ------
+    ShapeError
+        It is not a vector.
+    InvalidArgumentError
+        A size is negative.
+    """
+    if operand.ndim != 1:
+        raise ShapeError(f"{name} must be a vector of sizes; its shape is {list(operand.shape)}")
+    if (operand < 0).any():
+        raise InvalidArgumentError(f"{name} must not hold negative sizes: {operand.tolist()}")
+    return tuple(operand.tolist())
+
+
+def scalar_of(operand: Array, name: str) -> int:
+    """The number that a scalar holds.
+
+    Raises
+    ------
+    ShapeError
+        It is not a scalar.
+    """
+    if operand.ndim:
+        raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    return int(operand)
+
+
+def axis_of(operand: Array, rank: int, name: str = "axis") -> int:
+    """The dimension that a scalar, or one number in a vector, names; negative ones count from the end.
+
+    Raises
+    ------
+    ShapeError
+        It is not one number.
+    InvalidArgumentError
+        There is no such dimension.
+    """
+    if operand.size != 1 or operand.ndim > 1:
+        raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    axis = int(operand.reshape(()))
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"{name} {axis} is not a dimension: [{-rank}, {rank}) are")
+    return axis % rank
+
+
+@array_kernel("Fill")
+def _fill(dims: Array, value: Array) -> Array:
+    if value.ndim:
+        raise ShapeError(f"value must be a scalar; its shape is {list(value.shape)}")
+    return np.full(sizes_of(dims, "dims"), value, value.dtype)
+
+
+@array_kernel("Empty", attrs=("dtype",))
+def _empty(shape: Array, *, dtype: DataType) -> Array:
+    """Zeros: what is not asked to be set may hold anything, and so does this."""
+    result = np.zeros(sizes_of(shape, "shape"), dtype.numpy)
+    if dtype is DataType.DT_STRING:
+        result.fill(b"")
+    return result
+
+
+@array_kernel("LinSpace")
+def _linspace(start: Array, stop: Array, num: Array) -> Array:
+    for name, operand in (("start", start), ("stop", stop), ("num", num)):
+        if operand.ndim:
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    if num <= 0:
+        raise InvalidArgumentError(f"num must be positive; it is {num}")
+    if num == 1:
+        return start.reshape(1)
+    wide = start.astype(np.float64) if start.dtype.itemsize == 8 else start.astype(np.float32)
+    step = (stop.astype(wide.dtype) - wide) / wide.dtype.type(int(num) - 1)
+    result = (wide + step * np.arange(int(num), dtype=wide.dtype)).astype(start.dtype)
+    result[-1] = stop
+    return result
+
+
+@array_kernel("OneHot", attrs=("axis",))
+def _one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *, axis: int) -> Array:
+    """Each index becomes a vector along a new dimension; one out of range has `off_value` everywhere."""
+    for name, operand in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
+        if operand.ndim:
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    if depth < 0:
+        raise InvalidArgumentError(f"depth must not be negative; it is {depth}")
+    if not -1 <= axis <= indices.ndim:
+        raise InvalidArgumentError(f"axis {axis} is not a place for a dimension in rank {indices.ndim}: [-1, rank] are")
+    hot = indices[..., None].astype(np.int64) == np.arange(int(depth))
+    return np.where(np.moveaxis(hot, -1, axis), on_value, off_value).astype(on_value.dtype, copy=False)
+
+
+# ---------------------------------------------------------------------------------------------------------- shapes
+
+
+@array_kernel("Shape", attrs=("out_type",))
+def _shape(x: Array, *, out_type: DataType) -> Array:
+    return np.array(x.shape, out_type.numpy)
+
+
+@array_kernel("ShapeN", attrs=("out_type",))
+def _shapes(inputs: list[Array], *, out_type: DataType) -> list[Array]:
+    return [np.array(x.shape, out_type.numpy) for x in inputs]
+
+
+@array_kernel("Size", attrs=("out_type",))
+def _size(x: Array, *, out_type: DataType) -> Array:
+    if x.size > np.iinfo(out_type.numpy).max:
+        raise InvalidArgumentError(f"{x.size} elements are too many for {out_type}", hint="use out_type=int64")
+    return np.array(x.size, out_type.numpy)
+
+
+@array_kernel("Rank")
+def _rank(x: Array) -> Array:
+    return np.array(x.ndim, np.int32)
+
+
+@array_kernel("Reshape")
+def _reshape(x: Array, shape: Array) -> Array:
+    """One size may be -1: what is left of the elements."""
+    if shape.ndim != 1:
+        raise ShapeError(f"shape must be a vector of sizes; its shape is {list(shape.shape)}")
+    sizes = shape.tolist()
+    if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
+        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
+    if -1 in sizes:
+        rest = prod(n for n in sizes if n != -1)
+        if not rest and x.size:
+            raise InvalidArgumentError(f"{x.size} elements do not fit the shape {sizes}")
+        sizes[sizes.index(-1)] = x.size // rest if rest else 0
+    if prod(sizes) != x.size:
+        raise InvalidArgumentError(f"{x.size} elements do not fit the shape {shape.tolist()}")
+    return x.reshape(sizes)
+
+
+@array_kernel("ExpandDims")
+def _expand_dims(x: Array, dim: Array) -> Array:
+    return np.expand_dims(x, axis_of(dim, x.ndim + 1, "dim"))
+
+
+@array_kernel("Squeeze", attrs=("squeeze_dims",))
+def _squeeze(x: Array, *, squeeze_dims: Sequence[int]) -> Array:
+    if not squeeze_dims:
+        return x.squeeze()
+    axes = {axis_of(np.array(d), x.ndim, "squeeze_dims") for d in squeeze_dims}
+    for axis in axes:
+        if x.shape[axis] != 1:
+            raise InvalidArgumentError(f"dimension {axis} has {x.shape[axis]} elements, not 1: {list(x.shape)}")
+    return x.squeeze(tuple(axes))
+
+
+@array_kernel("BroadcastTo")
+def _broadcast_to(x: Array, shape: Array) -> Array:
+    sizes = sizes_of(shape, "shape")
+    try:
+        return np.broadcast_to(x, sizes).copy()
+    except ValueError:
+        raise ShapeError(f"{list(x.shape)} does not broadcast to {list(sizes)}") from None
+
+
+def _broadcast_sizes(s0: Array, s1: Array) -> tuple[list[int], list[int], list[int]]:
+    """Two shapes filled up to one rank, and what they broadcast to."""
+    for name, operand in (("s0", s0), ("s1", s1)):
+        if operand.ndim != 1:
+            raise ShapeError(f"{name} must be a vector of sizes; its shape is {list(operand.shape)}")
+    rank = max(len(s0), len(s1))
+    a, b = ([1] * (rank - len(s)) + s.tolist() for s in (s0, s1))
+    for m, n in zip(a, b, strict=True):
+        if m != n and 1 not in (m, n):
+            raise InvalidArgumentError(f"the shapes {s0.tolist()} and {s1.tolist()} do not broadcast")
+    return a, b, [n if m == 1 else m for m, n in zip(a, b, strict=True)]
+
+
+@array_kernel("BroadcastArgs")
+def _broadcast_args(s0: Array, s1: Array) -> Array:
+    return np.array(_broadcast_sizes(s0, s1)[2], s0.dtype)
+
+
+@array_kernel("BroadcastGradientArgs")
+def _broadcast_gradient_args(s0: Array, s1: Array) -> tuple[Array, Array]:
+    """Over which dimensions of the result the gradient of each operand is summed."""
+    a, b, _ = _broadcast_sizes(s0, s1)
+    rank = len(a)
+    found = []
+    for mine, other, given in ((a, b, len(s0)), (b, a, len(s1))):
+        if a == b and len(s0) == len(s1):
+            found.append([])
+            continue
+        found.append([d for d in range(rank) if mine[d] == 1 and (other[d] != 1 or d < rank - given or a[d] == b[d])])
+    return np.array(found[0], s0.dtype), np.array(found[1], s0.dtype)
+
+
+@array_kernel("Bitcast", attrs=("type",))
+def _bitcast(x: Array, *, type: DataType) -> Array:
+    """The same bytes as another type; a last dimension comes or goes where the widths differ."""
+    old, new = x.dtype.itemsize, type.numpy.itemsize
+    source = np.ascontiguousarray(x)
+    if old == new:
+        return source.view(type.numpy)
+    if old > new:
+        return source.reshape(*x.shape, 1).view(type.numpy)
+    if not x.ndim or x.shape[-1] != new // old:
+        raise ShapeError(f"a cast to {type} needs a last dimension of {new // old}; the shape is {list(x.shape)}")
+    return source.view(type.numpy).reshape(x.shape[:-1])
+
+
+# ----------------------------------------------------------------------------------------- choosing and comparing
+
+
+@array_kernel("Select")
+def _select(condition: Array, t: Array, e: Array) -> Array:
+    """By element, by row, or all at once where the condition is a scalar."""
+    check_same_shape(t, e)
+    if condition.ndim == 1 and t.ndim > 1 and len(condition) == t.shape[0]:
+        condition = condition.reshape(-1, *[1] * (t.ndim - 1)) if len(condition) else np.zeros(t.shape, bool)
+    elif condition.ndim and condition.shape != t.shape:
+        raise ShapeError(f"a condition of {list(condition.shape)} does not choose among arrays of {list(t.shape)}")
+    return np.where(condition, t, e)
+
+
+@array_kernel("SelectV2")
+def _select_v2(condition: Array, t: Array, e: Array) -> Array:
+    for x, y in ((condition, t), (condition, e), (t, e)):
+        check_broadcast(x, y)
+    return np.where(condition, t, e)
+
+
+@array_kernel("Where")
+def _where(x: Array) -> Array:
+    """Places of what is not 0, in order."""
+    return np.argwhere(x).astype(np.int64).reshape(-1, x.ndim) if x.ndim else _scalar_place(x)
+
+
+def _scalar_place(x: Array) -> Array:
+    return np.zeros((int(bool(x)), 0), np.int64)
+
+
+def _check_vector(x: Array, name: str) -> None:
+    if x.ndim != 1:
+        raise ShapeError(f"{name} must be a vector; its shape is {list(x.shape)}")
+
+
+def _first_places(x: Array) -> tuple[Array, Array]:
+    """Of the distinct slices of the first dimension, in the order they appear: where first, and which one each is."""
+    keys = x.reshape(len(x), prod(x.shape[1:]))
+    seen: dict[Any, int] = {}
+    which = np.empty(len(x), np.int64)
+    first = []
+    rows = keys.tolist() if keys.dtype.hasobject else keys
+    for k, row in enumerate(rows):
+        key = tuple(row) if keys.dtype.hasobject else _key(row)
+        if key not in seen:
+            seen[key] = len(seen)
+            first.append(k)
+        which[k] = seen[key]
+    return np.array(first, np.int64), which
+
+
+def _key(row: Array) -> bytes:
+    """Bytes that are equal for equal rows: both zeros are one."""
+    return (row + row.dtype.type(0)).tobytes() if row.dtype.kind in "fc" else row.tobytes()
+
+
+@array_kernel("Unique", attrs=("out_idx",))
+def _unique(x: Array, *, out_idx: DataType) -> tuple[Array, Array]:
+    _check_vector(x, "x")
+    first, which = _first_places(x)
+    return x[first], which.astype(out_idx.numpy)
+
+
+@array_kernel("UniqueWithCounts", attrs=("out_idx",))
+def _unique_with_counts(x: Array, *, out_idx: DataType) -> tuple[Array, Array, Array]:
+    y, which = _unique(x, out_idx=out_idx)
+    return y, which, np.bincount(which, minlength=len(y)).astype(out_idx.numpy)
+
+
+@array_kernel("UniqueV2", attrs=("out_idx",))
+def _unique_v2(x: Array, axis: Array, *, out_idx: DataType) -> tuple[Array, Array]:
+    """Distinct slices of one dimension; without an axis, of a vector."""
+    if axis.ndim > 1 or axis.size > 1:
+        raise ShapeError(f"axis must hold one number or none; its shape is {list(axis.shape)}")
+    if not axis.size:
+        return _unique(x, out_idx=out_idx)
+    along = axis_of(axis, x.ndim)
+    first, which = _first_places(np.moveaxis(x, along, 0))
+    return np.take(x, first, axis=along), which.astype(out_idx.numpy)
+
+
+@array_kernel("ListDiff", attrs=("out_idx",))
+def _list_diff(x: Array, y: Array, *, out_idx: DataType) -> tuple[Array, Array]:
+    """What of x is not in y, and where."""
+    _check_vector(x, "x")
+    _check_vector(y, "y")
+    others = set(y.tolist())
+    kept = np.array([k for k, value in enumerate(x.tolist()) if value not in others], np.int64)
+    return x[kept], kept.astype(out_idx.numpy)
+
+
+@array_kernel("InvertPermutation")
+def _invert_permutation(x: Array) -> Array:
+    _check_vector(x, "x")
+    bad = (x < 0) | (x >= len(x))
+    if bad.any():
+        raise InvalidArgumentError(f"{x[bad][0]} is not a place in a permutation of {len(x)}")
+    counts = np.bincount(x, minlength=len(x))
+    if (counts > 1).any():
+        raise InvalidArgumentError(f"{int(np.argmax(counts > 1))} stands twice in a permutation")
+    result = np.empty_like(x)
+    result[x] = np.arange(len(x), dtype=x.dtype)
+    return result
+
+
+def _bound(side: Any) -> Callable[..., Array]:
+    def search(sorted_inputs: Array, values: Array, *, out_type: DataType) -> Array:
+        """Where each value would go in its row."""
+        for name, operand in (("sorted_inputs", sorted_inputs), ("values", values)):
+            if operand.ndim != 2:
+                raise ShapeError(f"{name} must be a matrix; its shape is {list(operand.shape)}")
+        if len(sorted_inputs) != len(values):
+            raise ShapeError(f"{len(sorted_inputs)} rows to search in, {len(values)} rows of values")
+        rows = [np.searchsorted(row, v, side=side) for row, v in zip(sorted_inputs, values, strict=True)]
+        return np.array(rows, out_type.numpy).reshape(values.shape)
+
+    return search
+
+
+array_kernel("LowerBound", _bound("left"), attrs=("out_type",))
+array_kernel("UpperBound", _bound("right"), attrs=("out_type",))
+
+
+# ------------------------------------------------------------------------------------------------ changes in place
+
+
+def _in_place(name: str, change: Callable[[Array, Any, Array], None]) -> None:
+    @array_kernel(name)
+    def kernel(x: Array, i: Array, v: Array) -> Array:
+        """A copy of x with some of its rows changed."""
+        if i.ndim != 1 or v.shape != (len(i), *x.shape[1:]):
+            raise ShapeError(f"rows {list(i.shape)} of {list(x.shape)} cannot become {list(v.shape)}")
+        result = x.copy()
+        change(result, np.mod(i, max(len(x), 1)), v)
+        return result
+
+
+_in_place("InplaceUpdate", lambda x, i, v: x.__setitem__(i, v))
+_in_place("InplaceAdd", np.add.at)
+_in_place("InplaceSub", np.subtract.at)
+
+
+@array_kernel("ParallelConcat", attrs=("shape",))
+def _parallel_concat(values: list[Array], *, shape: TensorShape) -> Array:
+    """Slices of one row each, one below the other."""
+    for value in values:
+        if value.shape != (1, *shape.as_list()[1:]):
+            raise ShapeError(f"a value of {list(value.shape)} is not a row of {shape}")
+    return np.concatenate(values)
+
+
+# -------------------------------------------------------------------------------------------------------- diagonals
+
+
+@array_kernel("Diag")
+def _diag(diagonal: Array) -> Array:
+    if not diagonal.ndim:
+        raise ShapeError("the diagonal must have at least one dimension; it is a scalar")
+    result = np.zeros((diagonal.size, diagonal.size), diagonal.dtype)
+    np.fill_diagonal(result, diagonal.reshape(-1))
+    return result.reshape(diagonal.shape * 2)
+
+
+@array_kernel("DiagPart")
+def _diag_part(x: Array) -> Array:
+    half = x.ndim // 2
+    if not x.ndim or x.ndim % 2 or x.shape[:half] != x.shape[half:]:
+        raise ShapeError(f"the first half of the dimensions must equal the second; the shape is {list(x.shape)}")
+    size = prod(x.shape[:half])
+    return np.diagonal(x.reshape(size, size)).reshape(x.shape[:half]).copy()
+
+
+@array_kernel(("MatrixBandPart", "BatchMatrixBandPart"))
+def _band_part(x: Array, num_lower: Array, num_upper: Array) -> Array:
+    """Matrices with zeros outside of a band; a negative number keeps that whole side."""
+    if x.ndim < 2:
+        raise ShapeError(f"the input must hold matrices; its shape is {list(x.shape)}")
+    rows, columns = x.shape[-2:]
+    lower, upper = scalar_of(num_lower, "num_lower"), scalar_of(num_upper, "num_upper")
+    if lower > rows or upper > columns:
+        raise InvalidArgumentError(f"{lower} diagonals below and {upper} above do not exist in {rows} x {columns}")
+    i, j = np.indices((rows, columns), sparse=True)
+    inside = ((lower < 0) | (i - j <= lower)) & ((upper < 0) | (j - i <= upper))
+    return np.where(inside, x, np.zeros((), x.dtype))
+
+
+_MAIN, _ANY = np.array(0), np.array(-1)
+
+
+def _filled(diagonal: Array, band: Band, padding: Array) -> Array:
+    if padding.ndim:
+        raise ShapeError(f"padding_value must be a scalar; its shape is {list(padding.shape)}")
+    batch = diagonal.shape[: -len(band.shape)]
+    return band.put(diagonal, np.full((*batch, band.rows, band.columns), padding, diagonal.dtype))
+
+
+@array_kernel(("MatrixDiag", "BatchMatrixDiag"))
+def _matrix_diag(diagonal: Array) -> Array:
+    band = band_to_fill(diagonal, _MAIN, _ANY, _ANY, "LEFT_LEFT")
+    return _filled(diagonal, band, np.zeros((), diagonal.dtype))
+
+
+@array_kernel("MatrixDiagV2")
+@array_kernel("MatrixDiagV3", attrs=("align",))
+def _matrix_diag_v3(
+    diagonal: Array, k: Array, num_rows: Array, num_cols: Array, padding_value: Array, *, align: str = "LEFT_LEFT"
+) -> Array:
+    return _filled(diagonal, band_to_fill(diagonal, k, num_rows, num_cols, align), padding_value)
+
+
+@array_kernel("MatrixDiagPart")
+def _matrix_diag_part(x: Array) -> Array:
+    return band_of(x, _MAIN).taken(x)
+
+
+@array_kernel("MatrixDiagPartV2")
+@array_kernel("MatrixDiagPartV3", attrs=("align",))
+def _matrix_diag_part_v3(x: Array, k: Array, padding_value: Array, *, align: str = "LEFT_LEFT") -> Array:
+    return band_of(x, k, align).taken(x, padding_value)
+
+
+@array_kernel(("MatrixSetDiag", "MatrixSetDiagV2"))
+@array_kernel("MatrixSetDiagV3", attrs=("align",))
+def _matrix_set_diag(x: Array, diagonal: Array, k: Array = _MAIN, *, align: str = "LEFT_LEFT") -> Array:
+    band = band_of(x, k, align)
+    if diagonal.shape != (*x.shape[:-2], *band.shape):
+        raise ShapeError(f"diagonals of {list(diagonal.shape)}; {[*x.shape[:-2], *band.shape]} are needed")
+    return band.put(diagonal, x)

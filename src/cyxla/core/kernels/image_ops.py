@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -154,32 +153,6 @@ def _resize_nearest_grad(grads: Array, size: Array, *, align_corners: bool, half
     result = np.zeros((grads.shape[0], height, width, grads.shape[3]), grads.dtype)
     np.add.at(result, (slice(None), rows.nearest()[:, None], columns.nearest()), grads)
     return result
-
-
-@array_kernel("ExtractImagePatches", attrs=("ksizes", "strides", "rates", "padding"))
-def _extract_patches(
-    images: Array, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
-) -> Array:
-    if images.ndim != 4:
-        raise ShapeError(f"images must have rank 4: batch, height, width, channels; the shape is {list(images.shape)}")
-    for name, numbers in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
-        if len(numbers) != 4 or numbers[0] != 1 or numbers[3] != 1 or min(numbers) < 1:
-            raise InvalidArgumentError(f"{name} must be four positive numbers, the first and last 1: {list(numbers)}")
-    starts, reach = [], []
-    pads = [(0, 0)] * 4
-    for d in (1, 2):
-        span = (ksizes[d] - 1) * rates[d] + 1
-        size = images.shape[d]
-        out = -(-size // strides[d]) if padding == "SAME" else -(-(size - span + 1) // strides[d])
-        out = max(out, 0)
-        missing = max((out - 1) * strides[d] + span - size, 0) if padding == "SAME" else 0
-        pads[d] = (missing // 2, missing - missing // 2)
-        starts.append(np.arange(out) * strides[d])
-        reach.append(np.arange(ksizes[d]) * rates[d])
-    rows = starts[0][:, None, None, None] + reach[0][None, None, :, None]
-    columns = starts[1][None, :, None, None] + reach[1][None, None, None, :]
-    patches = np.pad(images, pads)[:, rows, columns]
-    return patches.reshape(images.shape[0], len(starts[0]), len(starts[1]), ksizes[1] * ksizes[2] * images.shape[3])
 
 
 # ----------------------------------------------------------------------------------------------------------- boxes

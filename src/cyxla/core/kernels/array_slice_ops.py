@@ -1,0 +1,550 @@
+"""Cutting, joining, padding, permuting, gathering and scattering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.kernels.array_ops import axis_of, sizes_of
+from cyxla.core.kernels.scatter import raise_bad_row, scatter_nd
+from cyxla.core.kernels.strided import MASKS, strided_index
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+# ----------------------------------------------------------------------------------------------- joining and cutting
+
+
+def _joined(values: list[Array], axis: int) -> Array:
+    for value in values[1:]:
+        same = value.ndim == values[0].ndim and all(
+            m == n for d, (m, n) in enumerate(zip(values[0].shape, value.shape, strict=True)) if d != axis
+        )
+        if not same:
+            raise ShapeError(f"{list(values[0].shape)} and {list(value.shape)} cannot be joined in dimension {axis}")
+    return np.concatenate(values, axis=axis)
+
+
+def _concat(values: list[Array], axis: Array) -> Array:
+    if not values[0].ndim:
+        raise ShapeError("scalars cannot be joined", hint="use Pack")
+    return _joined(values, axis_of(axis, values[0].ndim, "the dimension to join in"))
+
+
+array_kernel("ConcatV2", _concat)
+array_kernel("Concat", lambda axis, values: _concat(values, axis))
+
+
+@array_kernel("ConcatOffset")
+def _concat_offset(concat_dim: Array, shape: list[Array]) -> list[Array]:
+    """Where each of the arrays of these shapes begins when they are joined."""
+    axis = axis_of(concat_dim, len(shape[0]), "concat_dim")
+    offsets, start = [], 0
+    for sizes in shape:
+        if sizes.ndim != 1 or len(sizes) != len(shape[0]):
+            raise ShapeError(f"the shapes {shape[0].tolist()} and {sizes.tolist()} have different ranks")
+        if any(m != n for d, (m, n) in enumerate(zip(shape[0], sizes, strict=True)) if d != axis):
+            raise InvalidArgumentError(f"{shape[0].tolist()} and {sizes.tolist()} cannot be joined in dimension {axis}")
+        offset = np.zeros_like(sizes)
+        offset[axis] = start
+        offsets.append(offset)
+        start += int(sizes[axis])
+    return offsets
+
+
+@array_kernel("Pack", attrs=("axis",))
+def _pack(values: list[Array], *, axis: int) -> Array:
+    for value in values[1:]:
+        if value.shape != values[0].shape:
+            raise ShapeError(f"{list(values[0].shape)} and {list(value.shape)} cannot be stacked: the shapes differ")
+    return np.stack(values, axis_of(np.array(axis), values[0].ndim + 1))
+
+
+@array_kernel("Unpack", attrs=("num", "axis"))
+def _unpack(value: Array, *, num: int, axis: int) -> list[Array]:
+    along = axis_of(np.array(axis), value.ndim)
+    if value.shape[along] != num:
+        raise InvalidArgumentError(f"dimension {along} of {list(value.shape)} does not have num={num} slices")
+    return [np.take(value, k, axis=along) for k in range(num)]
+
+
+@array_kernel("Split", attrs=("num_split",))
+def _split(split_dim: Array, value: Array, *, num_split: int) -> list[Array]:
+    axis = axis_of(split_dim, value.ndim, "split_dim")
+    if value.shape[axis] % num_split:
+        raise InvalidArgumentError(
+            f"dimension {axis} of {list(value.shape)} does not fall into {num_split} equal parts"
+        )
+    return np.split(value, num_split, axis=axis)
+
+
+@array_kernel("SplitV", attrs=("num_split",))
+def _split_v(value: Array, size_splits: Array, split_dim: Array, *, num_split: int) -> list[Array]:
+    """Parts of the sizes given, of which one may be -1: what is left."""
+    axis = axis_of(split_dim, value.ndim, "split_dim")
+    if size_splits.shape != (num_split,):
+        raise ShapeError(f"size_splits must hold {num_split} sizes; its shape is {list(size_splits.shape)}")
+    sizes, total = size_splits.tolist(), value.shape[axis]
+    if sizes.count(-1) > 1 or min(sizes) < -1:
+        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = total - sum(sizes) - 1
+    if sum(sizes) != total or min(sizes) < 0:
+        raise InvalidArgumentError(f"parts of {size_splits.tolist()} do not make up the {total} of dimension {axis}")
+    return np.split(value, np.cumsum(sizes[:-1]), axis=axis)
+
+
+@array_kernel("Slice")
+def _slice(x: Array, begin: Array, size: Array) -> Array:
+    """`size` elements of each dimension from `begin` on; -1 takes all that follow."""
+    for name, operand in (("begin", begin), ("size", size)):
+        if operand.shape != (x.ndim,):
+            raise ShapeError(f"{name} must hold {x.ndim} numbers; its shape is {list(operand.shape)}")
+    at = []
+    for d, (start, count, total) in enumerate(zip(begin.tolist(), size.tolist(), x.shape, strict=True)):
+        stop = total if count == -1 else start + count
+        if not 0 <= start <= stop <= total:
+            raise InvalidArgumentError(f"{count} elements from {start} on are not in dimension {d}, which has {total}")
+        at.append(slice(start, stop))
+    return x[tuple(at)]
+
+
+@array_kernel("StridedSlice", attrs=MASKS)
+def _strided_slice(x: Array, begin: Array, end: Array, strides: Array, **masks: int) -> Array:
+    return np.asarray(x[strided_index(x.shape, begin, end, strides, masks)])
+
+
+@array_kernel("StridedSliceGrad", attrs=MASKS)
+def _strided_slice_grad(shape: Array, begin: Array, end: Array, strides: Array, dy: Array, **masks: int) -> Array:
+    """Zeros of a shape, with dy where the slice would be taken."""
+    return _updated(np.zeros(sizes_of(shape, "shape"), dy.dtype), begin, end, strides, dy, masks, exact=True)
+
+
+@array_kernel("TensorStridedSliceUpdate", attrs=MASKS)
+def _strided_slice_update(x: Array, begin: Array, end: Array, strides: Array, value: Array, **masks: int) -> Array:
+    return _updated(x.copy(), begin, end, strides, value, masks, exact=False)
+
+
+def _updated(
+    x: Array, begin: Array, end: Array, strides: Array, value: Array, masks: dict[str, int], exact: bool
+) -> Array:
+    index = strided_index(x.shape, begin, end, strides, masks)
+    shape = x[index].shape
+    if shape != value.shape and (exact or not _broadcasts(value.shape, shape)):
+        raise ShapeError(f"a slice of {list(shape)} cannot be set to a value of {list(value.shape)}")
+    x[index] = value
+    return x
+
+
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    try:
+        return np.broadcast_shapes(tuple(shape), tuple(to)) == tuple(to)
+    except ValueError:
+        return False
+
+
+@array_kernel("Tile")
+def _tile(x: Array, multiples: Array) -> Array:
+    if multiples.shape != (x.ndim,):
+        raise ShapeError(f"multiples must hold {x.ndim} numbers; its shape is {list(multiples.shape)}")
+    return np.tile(x, sizes_of(multiples, "multiples")) if x.ndim else x
+
+
+# ---------------------------------------------------------------------------------------------------------- padding
+
+
+def _pads(x: Array, paddings: Array) -> list[tuple[int, int]]:
+    if paddings.shape != (x.ndim, 2):
+        raise ShapeError(f"paddings must be pairs, one for each of {x.ndim} dimensions; the shape is {paddings.shape}")
+    if (paddings < 0).any():
+        raise InvalidArgumentError(f"paddings must not be negative: {paddings.tolist()}")
+    return [(low, high) for low, high in paddings.tolist()]
+
+
+def _pad(x: Array, paddings: Array, constant_values: Array | None = None) -> Array:
+    if constant_values is not None and constant_values.ndim:
+        raise ShapeError(f"constant_values must be a scalar; its shape is {list(constant_values.shape)}")
+    pads = _pads(x, paddings)
+    value = _zero(x.dtype) if constant_values is None else constant_values
+    result = np.full([low + n + high for (low, high), n in zip(pads, x.shape, strict=True)], value, x.dtype)
+    result[tuple(slice(low, low + n) for (low, _), n in zip(pads, x.shape, strict=True))] = x
+    return result
+
+
+def _zero(dtype: np.dtype[Any]) -> Any:
+    return b"" if dtype.hasobject else np.zeros((), dtype)
+
+
+array_kernel(("Pad", "PadV2"), _pad)
+
+
+def _mirrored(paddings: Array, mode: str, shape: Sequence[int]) -> list[Array]:
+    """s64[size + padding] for each dimension: which element is repeated there."""
+    edge = 0 if mode == "SYMMETRIC" else 1
+    found = []
+    for d, ((low, high), size) in enumerate(zip(paddings.tolist(), shape, strict=True)):
+        most = size - edge
+        if low > most or high > most:
+            raise InvalidArgumentError(f"dimension {d} of {size} cannot be mirrored by {low} and {high}")
+        below = np.arange(low, 0, -1) - (1 - edge)
+        above = size - 1 - edge - np.arange(high)
+        found.append(np.concatenate([below, np.arange(size), above]).astype(np.intp))
+    return found
+
+
+@array_kernel("MirrorPad", attrs=("mode",))
+def _mirror_pad(x: Array, paddings: Array, *, mode: str) -> Array:
+    _pads(x, paddings)
+    return x[np.ix_(*_mirrored(paddings, mode, x.shape))] if x.ndim else x
+
+
+@array_kernel("MirrorPadGrad", attrs=("mode",))
+def _mirror_pad_grad(dy: Array, paddings: Array, *, mode: str) -> Array:
+    """Each element's gradient is the sum of those of its repetitions."""
+    pads = _pads(dy, paddings)
+    shape = [n - low - high for n, (low, high) in zip(dy.shape, pads, strict=True)]
+    if min(shape, default=0) < 0:
+        raise InvalidArgumentError(f"{list(dy.shape)} is smaller than its paddings {paddings.tolist()}")
+    for d, places in enumerate(_mirrored(paddings, mode, shape)):
+        summed = np.zeros((shape[d], *np.delete(dy.shape, d)), dy.dtype)
+        np.add.at(summed, places, np.moveaxis(dy, d, 0))
+        dy = np.moveaxis(summed, 0, d)
+    return np.ascontiguousarray(dy)
+
+
+# -------------------------------------------------------------------------------------------------------- permuting
+
+
+def _permutation(x: Array, perm: Array) -> tuple[int, ...]:
+    if perm.shape != (x.ndim,):
+        raise ShapeError(f"perm must hold {x.ndim} dimensions; its shape is {list(perm.shape)}")
+    axes = [axis + x.ndim if axis < 0 else axis for axis in perm.tolist()]
+    if sorted(axes) != list(range(x.ndim)):
+        raise InvalidArgumentError(f"{perm.tolist()} does not hold every dimension of rank {x.ndim} once")
+    return tuple(axes)
+
+
+@array_kernel("Transpose")
+def _transpose(x: Array, perm: Array) -> Array:
+    return x.transpose(_permutation(x, perm))
+
+
+@array_kernel("ConjugateTranspose")
+def _conjugate_transpose(x: Array, perm: Array) -> Array:
+    turned = x.transpose(_permutation(x, perm))
+    return turned.conj() if x.dtype.kind == "c" else turned
+
+
+@array_kernel("Reverse")
+def _reverse(x: Array, dims: Array) -> Array:
+    if dims.shape != (x.ndim,):
+        raise ShapeError(f"dims must hold a bool for each of {x.ndim} dimensions; its shape is {list(dims.shape)}")
+    return x[tuple(slice(None, None, -1 if flip else 1) for flip in dims.tolist())]
+
+
+def _distinct(axes: Array, rank: int) -> list[int]:
+    if axes.ndim > 1:
+        raise ShapeError(f"axis must be a vector of dimensions; its shape is {list(axes.shape)}")
+    return [axis_of(np.array(axis), rank) for axis in axes.reshape(-1).tolist()]
+
+
+@array_kernel("ReverseV2")
+def _reverse_v2(x: Array, axis: Array) -> Array:
+    axes = _distinct(axis, x.ndim)
+    if len(set(axes)) != len(axes):
+        raise InvalidArgumentError(f"a dimension is reversed twice: {axis.tolist()}")
+    return np.flip(x, axes)
+
+
+@array_kernel("ReverseSequence", attrs=("seq_dim", "batch_dim"))
+def _reverse_sequence(x: Array, seq_lengths: Array, *, seq_dim: int, batch_dim: int) -> Array:
+    """The first `seq_lengths` elements of each example turned round."""
+    along, batch = (axis_of(np.array(d), x.ndim, n) for d, n in ((seq_dim, "seq_dim"), (batch_dim, "batch_dim")))
+    if along == batch:
+        raise InvalidArgumentError(f"seq_dim and batch_dim are both {along}")
+    if seq_lengths.shape != (x.shape[batch],):
+        raise ShapeError(f"seq_lengths {list(seq_lengths.shape)}: {x.shape[batch]} lengths are needed")
+    if ((seq_lengths < 0) | (seq_lengths > x.shape[along])).any():
+        raise InvalidArgumentError(f"seq_lengths must lie in [0, {x.shape[along]}]: {seq_lengths.tolist()}")
+    moved = np.moveaxis(x, (batch, along), (0, 1))
+    place = np.arange(x.shape[along])
+    lengths = seq_lengths[:, None].astype(np.int64)
+    order = np.where(place < lengths, lengths - 1 - place, place)
+    result = moved[np.arange(len(moved))[:, None], order]
+    return np.ascontiguousarray(np.moveaxis(result, (0, 1), (batch, along)))
+
+
+@array_kernel("Roll")
+def _roll(x: Array, shift: Array, axis: Array) -> Array:
+    if not x.ndim:
+        raise ShapeError("the input must have at least one dimension; it is a scalar")
+    if shift.shape != axis.shape or shift.ndim > 1:
+        raise ShapeError(f"shift {list(shift.shape)} and axis {list(axis.shape)} must be alike, vectors or scalars")
+    for by, along in zip(shift.reshape(-1).tolist(), _distinct(axis, x.ndim), strict=True):
+        x = np.roll(x, by, axis=along)
+    return x
+
+
+# ------------------------------------------------------------------------------------------------ space, batch, depth
+
+
+def _space_to_batch(x: Array, block: Sequence[int], pads: Sequence[tuple[int, int]]) -> Array:
+    """Each place of a block becomes a batch of its own."""
+    rest = [(0, 0)] * (x.ndim - 1 - len(block))
+    padded = np.pad(x, [(0, 0), *pads, *rest])
+    shape = [len(padded)]
+    for d, (size, b) in enumerate(zip(padded.shape[1:], block, strict=False)):
+        if size % b:
+            raise InvalidArgumentError(f"dimension {d + 1}, padded to {size}, does not fall into blocks of {b}")
+        shape += [size // b, b]
+    count = len(block)
+    parts = padded.reshape(*shape, *padded.shape[1 + count :])
+    inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
+    moved = parts.transpose(*inner, 0, *outer, *range(2 * count + 1, parts.ndim))
+    return moved.reshape(len(padded) * prod(block), *(parts.shape[d] for d in outer), *padded.shape[1 + count :])
+
+
+def _batch_to_space(x: Array, block: Sequence[int], crops: Sequence[tuple[int, int]]) -> Array:
+    count, blocks = len(block), prod(block)
+    if len(x) % blocks:
+        raise InvalidArgumentError(f"a batch of {len(x)} does not fall into blocks of {blocks}")
+    parts = x.reshape(*block, len(x) // blocks, *x.shape[1:])
+    order = [count]
+    for d in range(count):
+        order += [count + 1 + d, d]
+    moved = parts.transpose(*order, *range(2 * count + 1, parts.ndim))
+    sizes = [size * b for size, b in zip(x.shape[1:], block, strict=False)]
+    whole = moved.reshape(len(x) // blocks, *sizes, *x.shape[1 + count :])
+    at: list[slice] = [slice(None)]
+    for d, ((low, high), size) in enumerate(zip(crops, sizes, strict=True)):
+        if low + high > size:
+            raise InvalidArgumentError(f"dimension {d + 1} of {size} cannot be cropped by {low} and {high}")
+        at.append(slice(low, size - high))
+    return whole[tuple(at)]
+
+
+def _blocks(x: Array, block_shape: Array, pairs: Array, name: str) -> tuple[list[int], list[tuple[int, int]]]:
+    if block_shape.ndim != 1:
+        raise ShapeError(f"block_shape must be a vector; its shape is {list(block_shape.shape)}")
+    block = block_shape.tolist()
+    if x.ndim < 1 + len(block):
+        raise ShapeError(f"an input of rank {x.ndim} has no {len(block)} dimensions besides the batch")
+    if pairs.shape != (len(block), 2):
+        raise ShapeError(f"{name} must be pairs, one for each block size; its shape is {list(pairs.shape)}")
+    if min(block, default=1) < 1:
+        raise InvalidArgumentError(f"block sizes must be positive: {block}")
+    if (pairs < 0).any():
+        raise InvalidArgumentError(f"{name} must not be negative: {pairs.tolist()}")
+    return block, [(low, high) for low, high in pairs.tolist()]
+
+
+@array_kernel("SpaceToBatchND")
+def _space_to_batch_nd(x: Array, block_shape: Array, paddings: Array) -> Array:
+    return _space_to_batch(x, *_blocks(x, block_shape, paddings, "paddings"))
+
+
+@array_kernel("BatchToSpaceND")
+def _batch_to_space_nd(x: Array, block_shape: Array, crops: Array) -> Array:
+    return _batch_to_space(x, *_blocks(x, block_shape, crops, "crops"))
+
+
+def _check_rank4(x: Array) -> None:
+    if x.ndim != 4:
+        raise ShapeError(f"the input must have rank 4; its shape is {list(x.shape)}")
+
+
+@array_kernel("SpaceToBatch", attrs=("block_size",))
+def _space_to_batch_2d(x: Array, paddings: Array, *, block_size: int) -> Array:
+    _check_rank4(x)
+    return _space_to_batch_nd(x, np.array([block_size] * 2), paddings)
+
+
+@array_kernel("BatchToSpace", attrs=("block_size",))
+def _batch_to_space_2d(x: Array, crops: Array, *, block_size: int) -> Array:
+    _check_rank4(x)
+    return _batch_to_space_nd(x, np.array([block_size] * 2), crops)
+
+
+def _with_depth_last(function: Callable[[Array, int], Array]) -> Callable[..., Array]:
+    def kernel(x: Array, *, block_size: int, data_format: str) -> Array:
+        if data_format == "NCHW_VECT_C":  # [batch, depth / 4, height, width, 4]
+            if x.ndim != 5 or x.shape[4] != 4:
+                raise ShapeError(f"NCHW_VECT_C needs rank 5 with a last dimension of 4; the shape is {list(x.shape)}")
+            flat = x.transpose(0, 2, 3, 1, 4).reshape(x.shape[0], x.shape[2], x.shape[3], x.shape[1] * 4)
+            result = function(flat, block_size)
+            parts = result.reshape(*result.shape[:3], result.shape[3] // 4, 4)
+            return np.ascontiguousarray(parts.transpose(0, 3, 1, 2, 4))
+        _check_rank4(x)
+        if data_format == "NCHW":
+            return np.ascontiguousarray(np.moveaxis(function(np.moveaxis(x, 1, -1), block_size), -1, 1))
+        return function(x, block_size)
+
+    return kernel
+
+
+def _space_to_depth(x: Array, block: int) -> Array:
+    batch, height, width, depth = x.shape
+    if height % block or width % block:
+        raise InvalidArgumentError(f"{height} x {width} does not fall into blocks of {block}")
+    parts = x.reshape(batch, height // block, block, width // block, block, depth).transpose(0, 1, 3, 2, 4, 5)
+    return parts.reshape(batch, height // block, width // block, block * block * depth)
+
+
+def _depth_to_space(x: Array, block: int) -> Array:
+    batch, height, width, depth = x.shape
+    if depth % (block * block):
+        raise InvalidArgumentError(f"a depth of {depth} does not fall into blocks of {block} x {block}")
+    parts = x.reshape(batch, height, width, block, block, depth // block**2).transpose(0, 1, 3, 2, 4, 5)
+    return parts.reshape(batch, height * block, width * block, depth // block**2)
+
+
+array_kernel("SpaceToDepth", _with_depth_last(_space_to_depth), attrs=("block_size", "data_format"))
+array_kernel("DepthToSpace", _with_depth_last(_depth_to_space), attrs=("block_size", "data_format"))
+
+
+# -------------------------------------------------------------------------------------------------------- gathering
+
+
+def _check_inside(indices: Array, size: int) -> None:
+    bad = (indices < 0) | (indices >= size)
+    if bad.any():
+        place = np.argwhere(bad)[0].tolist()
+        raise InvalidArgumentError(f"indices{place or ''} = {indices[tuple(place)]} is not in [0, {size})")
+
+
+def _gather(params: Array, indices: Array, axis: int, batch: int) -> Array:
+    if params.shape[:batch] != indices.shape[:batch]:
+        raise ShapeError(f"the batches of params {list(params.shape)} and indices {list(indices.shape)} differ")
+    _check_inside(indices, params.shape[axis])
+    if not batch:
+        return np.take(params, indices, axis=axis)
+    count = prod(params.shape[:batch])
+    flat = params.reshape(count, *params.shape[batch:])
+    places = indices.reshape(count, *indices.shape[batch:])
+    rows = [np.take(p, i, axis=axis - batch) for p, i in zip(flat, places, strict=True)]
+    shape = (*params.shape[:axis], *indices.shape[batch:], *params.shape[axis + 1 :])
+    return np.array(rows, params.dtype).reshape(shape)
+
+
+@array_kernel("GatherV2", attrs=("batch_dims",))
+def _gather_v2(params: Array, indices: Array, axis: Array, *, batch_dims: int) -> Array:
+    if not params.ndim:
+        raise ShapeError("params must have at least one dimension; it is a scalar")
+    along = axis_of(axis, params.ndim)
+    batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
+    if not 0 <= batch <= min(indices.ndim, along):
+        raise InvalidArgumentError(
+            f"batch_dims {batch_dims} must not exceed the rank of indices, {indices.ndim}, nor the axis, {along}"
+        )
+    return _gather(params, indices, along, batch)
+
+
+@array_kernel("Gather")
+def _gather_rows(params: Array, indices: Array) -> Array:
+    if not params.ndim:
+        raise ShapeError("params must have at least one dimension; it is a scalar")
+    return _gather(params, indices, 0, 0)
+
+
+def check_policy(policy: str) -> str:
+    """What becomes of indices out of range: an error, or nothing where the policy is ``"IGNORE"``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is no such policy.
+    """
+    if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
+        raise InvalidArgumentError(f"bad_indices_policy is {policy!r}", hint='use "DEFAULT", "ERROR" or "IGNORE"')
+    return policy
+
+
+@array_kernel("GatherNd", attrs=("bad_indices_policy",))
+def _gather_nd(params: Array, indices: Array, *, bad_indices_policy: str) -> Array:
+    """Slices that the rows of indices name; ignored ones are zeros."""
+    check_policy(bad_indices_policy)
+    if not params.ndim or not indices.ndim:
+        raise ShapeError(f"params {list(params.shape)} and indices {list(indices.shape)} must have a dimension or more")
+    depth = indices.shape[-1]
+    if depth > params.ndim:
+        raise ShapeError(f"rows of {depth} indices into an array of rank {params.ndim}")
+    rows = indices.reshape(prod(indices.shape[:-1]), depth)
+    bad = ((rows < 0) | (rows >= np.array(params.shape[:depth], np.int64))).any(axis=1)
+    if bad.any() and bad_indices_policy != "IGNORE":
+        raise_bad_row(indices, rows, int(np.argmax(bad)), params.shape)
+    result = np.full((len(rows), *params.shape[depth:]), _zero(params.dtype), params.dtype)
+    result[~bad] = params[tuple(rows[~bad].T)] if depth else params
+    return result.reshape(*indices.shape[:-1], *params.shape[depth:])
+
+
+# ------------------------------------------------------------------------------------------------------- scattering
+
+
+def _zeros(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    return np.full(shape, _zero(dtype), dtype)
+
+
+@array_kernel("ScatterNd", attrs=("bad_indices_policy",))
+def _scatter_nd(indices: Array, updates: Array, shape: Array, *, bad_indices_policy: str) -> Array:
+    """Zeros to which updates are added; strings are set."""
+    sizes = sizes_of(shape, "shape")
+    if not prod(sizes) and (indices.size or updates.size):
+        raise InvalidArgumentError(f"updates cannot go into an array without elements, {list(sizes)}")
+    result = _zeros(sizes, updates.dtype)
+    how = "update" if updates.dtype.hasobject else "add"
+    scatter_nd(result, indices, updates, how, check_policy(bad_indices_policy))
+    return result
+
+
+def _scattered(name: str, how: str) -> None:
+    @array_kernel(name, attrs=("bad_indices_policy",))
+    def kernel(x: Array, indices: Array, updates: Array, *, bad_indices_policy: str) -> Array:
+        """A copy of x with some of its slices changed."""
+        result = x.copy()
+        scatter_nd(result, indices, updates, how, check_policy(bad_indices_policy))
+        return result
+
+
+for _name, _how in (
+    ("TensorScatterUpdate", "update"),
+    ("TensorScatterAdd", "add"),
+    ("TensorScatterSub", "sub"),
+    ("TensorScatterMax", "max"),
+    ("TensorScatterMin", "min"),
+    ("ScatterNdNonAliasingAdd", "add"),
+):
+    _scattered(_name, _how)
+
+
+# --------------------------------------------------------------------------------------------------------- patches
+
+
+@array_kernel("ExtractImagePatches", attrs=("ksizes", "strides", "rates", "padding"))
+def _extract_patches(
+    images: Array, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
+) -> Array:
+    if images.ndim != 4:
+        raise ShapeError(f"images must have rank 4: batch, height, width, channels; the shape is {list(images.shape)}")
+    for name, numbers in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
+        if len(numbers) != 4 or numbers[0] != 1 or numbers[3] != 1 or min(numbers) < 1:
+            raise InvalidArgumentError(f"{name} must be four positive numbers, the first and last 1: {list(numbers)}")
+    starts, reach = [], []
+    pads = [(0, 0)] * 4
+    for d in (1, 2):
+        span = (ksizes[d] - 1) * rates[d] + 1
+        size = images.shape[d]
+        out = -(-size // strides[d]) if padding == "SAME" else -(-(size - span + 1) // strides[d])
+        out = max(out, 0)
+        missing = max((out - 1) * strides[d] + span - size, 0) if padding == "SAME" else 0
+        pads[d] = (missing // 2, missing - missing // 2)
+        starts.append(np.arange(out) * strides[d])
+        reach.append(np.arange(ksizes[d]) * rates[d])
+    rows = starts[0][:, None, None, None] + reach[0][None, None, :, None]
+    columns = starts[1][None, :, None, None] + reach[1][None, None, None, :]
+    patches = np.pad(images, pads)[:, rows, columns]
+    return patches.reshape(images.shape[0], len(starts[0]), len(starts[1]), ksizes[1] * ksizes[2] * images.shape[3])

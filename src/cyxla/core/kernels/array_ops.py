@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
-from cyxla.core.framework.types import DataType
+from cyxla.core.framework.types import DATA, QUANTIZED, DataType
 from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
 from cyxla.core.kernels.elementwise import check_broadcast, check_same_shape
 from cyxla.errors import InvalidArgumentError, ShapeError
@@ -78,6 +78,11 @@ def _ensure_shape(x: Array, *, shape: TensorShape) -> Array:
 @array_kernel("OnesLike")
 def _ones_like(x: Array) -> Array:
     return np.ones(x.shape, x.dtype)
+
+
+@array_kernel("ZerosLike", types={"T": (*DATA, *QUANTIZED)})
+def _zeros_like(x: Array) -> Array:
+    return np.full(x.shape, b"", object) if x.dtype.hasobject else np.zeros(x.shape, x.dtype)
 
 
 @array_kernel("ToBool")

@@ -479,7 +479,7 @@ def _gather_nd(params: Array, indices: Array, *, bad_indices_policy: str) -> Arr
         raise_bad_row(indices, rows, int(np.argmax(bad)), params.shape)
     result = np.full((len(rows), *params.shape[depth:]), _zero(params.dtype), params.dtype)
     result[~bad] = params[tuple(rows[~bad].T)] if depth else params
-    return result.reshape(*indices.shape[:-1], *params.shape[depth:])
+    return result.reshape(indices.shape[:-1] + params.shape[depth:])
 
 
 # ------------------------------------------------------------------------------------------------------- scattering

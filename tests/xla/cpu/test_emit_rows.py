@@ -133,6 +133,32 @@ def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, di
         assert a.tobytes() == b.tobytes()
 
 
+@pytest.mark.parametrize("rows", [1, 2, 133])
+@pytest.mark.parametrize(
+    "name, columns, dtype",
+    [("softmax", 64, "f32"), ("softmax", 2048, "f32"), ("softmax", 320, "f64"), ("softmax", 416, "bf16"), ("softmax", 800, "f16"),
+     ("softmax and its largest", 1600, "f32"), ("log-softmax", 4096, "f32"), ("layer norm", 272, "f32"), ("layer norm", 2096, "f32"),
+     ("gradient of softmax", 1040, "f32"), ("root mean square of a sum", 1040, "f32"), ("sines of rows", 400, "f32")],
+)  # fmt: skip
+def test_results_of_large_arrays_are_written_one_row_behind(name, columns, dtype, rows, monkeypatch):
+    args, text = arguments(name, rows, columns, dtype), program(name, rows, columns, dtype)
+    near = build(text)
+    monkeypatch.setattr(row_ahead, "_FAR_BYTES", 0)
+    monkeypatch.setattr(cost, "CACHE_BYTES", 0)
+    monkeypatch.setattr(cost, "TASK_NS", 2000.0)
+    far = build(text)
+    assert ("u > first" in far.text) == (rows > 1 and columns >= 256)
+    assert "u > first" not in near.text
+    for a, b in zip(near(*args), far(*args), strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("columns", [1000, 4160, 8192])
+def test_rows_that_are_not_written_behind(columns, monkeypatch):
+    monkeypatch.setattr(cost, "CACHE_BYTES", 0)
+    assert "u > first" not in build(program("softmax", 3, columns)).text
+
+
 def test_rows_read_backwards_are_asked_for_ahead(monkeypatch):
     monkeypatch.setattr(row_ahead, "_FAR_BYTES", 0)
     text = program("gradient of softmax", 6, 700)

@@ -154,6 +154,10 @@ class Nest:
         """Say how a value is spelled that was computed elsewhere, and from which depth on it is known."""
         self._texts[node], self._node_depths[node] = text, depth
 
+    def set_counter(self, atom: Atom, text: str) -> None:
+        """Say how the counter of a loop is spelled, before anything is written."""
+        self._atom_texts[atom] = text
+
     # ------------------------------------------------------------------------------------------------ forms
     def form(self, form: Affine) -> str:
         """An index as C, of type int64_t or narrower; what can be hoisted is."""
@@ -266,7 +270,7 @@ class Nest:
             self._note_twin(node, expression)
         elif node.kind == "apply":
             expression = self._patched(node, expression)
-        return writer.local(scalar.register_type(node.dtype), expression)
+        return writer.local(scalar.local_type(node.dtype), expression)
 
     def _note_twin(self, node: Node, expression: str) -> None:
         twin = _twin(node, [self.text(o) for o in node.operands])

@@ -16,8 +16,8 @@ from cyxla.xla.cpu.nest import Nest, reachable
 
 _FAR_BYTES = 1 << 19  # smaller arrays stay in the second cache
 _NEAR_BYTES = 1 << 17  # more than that of a row would push out what was asked for first
-_RUN = 256  # elements of a loop between two requests: all of a row at once, and the queue to memory overflows
-_LONGEST_RUN = 512
+RUN = 256  # elements of a loop between two requests: all of a row at once, and the queue to memory overflows
+_EARLY = 8  # the part of a row that is asked for at once: what memory delivers while the first pass computes
 _LINE = 64
 
 
@@ -30,12 +30,13 @@ class Runs:
     tail: int
 
     @staticmethod
-    def of(trip: int) -> Runs:
+    def of(trip: int, wanted: int = RUN) -> Runs:
         """Runs that leave no rest, if possible: the body of the loop would be there twice."""
-        if trip <= _LONGEST_RUN:
+        longest = 2 * wanted
+        if trip <= longest:
             return Runs(trip, 1, 0)
-        fitting = [n for n in range(64, _LONGEST_RUN + 1, 64) if trip % n == 0]
-        length = min(fitting, key=lambda n: (abs(n - _RUN), n), default=_RUN)
+        fitting = [n for n in range(64, longest + 1, 64) if trip % n == 0]
+        length = min(fitting, key=lambda n: (abs(n - wanted), n), default=wanted)
         return Runs(length, trip // length, trip % length)
 
 
@@ -67,6 +68,15 @@ class Ahead:
         }
         near = sum(n.dtype.itemsize * trip for n in far.values()) <= _NEAR_BYTES
         return Ahead(tuple(far.values()), row) if far and near else None
+
+    def begin(self, nest: Nest, trip: int) -> list[str]:
+        """Ask for the begin of the next row, before the first pass over this one; `rest` asks for what is left."""
+        return self.lines(nest, "0", trip // _EARLY)
+
+    def rest(self, nest: Nest, first: str, count: int, trip: int) -> list[str]:
+        """Ask for a part of what `begin` leaves: as large a part as `count` elements from `first` on are of a row."""
+        part = count - count // _EARLY
+        return self.lines(nest, f"({trip // _EARLY} + {first} / {_EARLY} * {_EARLY - 1})", part)
 
     def lines(self, nest: Nest, first: str, count: int) -> list[str]:
         """Ask for as much of the next row as the innermost loop reads from `first` on."""

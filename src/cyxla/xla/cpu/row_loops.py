@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cyxla.xla.cpu import cost, scalar
@@ -12,7 +13,8 @@ from cyxla.xla.cpu.index_map import Atom
 from cyxla.xla.cpu.loops import WHOLE, Blocks, Shell, close, open_levels
 from cyxla.xla.cpu.lower import Body, Node
 from cyxla.xla.cpu.nest import BASE, BLOCKS, INNER, Level, Nest, reachable
-from cyxla.xla.cpu.row_ahead import Ahead, Runs, busiest
+from cyxla.xla.cpu.row_ahead import RUN, Ahead, Runs, busiest
+from cyxla.xla.cpu.row_behind import NOW, PAST, ROW, Behind
 
 MAX_UNROLLED = 12  # simple operations of a loop that is unrolled over all lanes
 _VECTORS = 16  # as many at most hold all lanes; unrolling by the lanes themselves would come before vectorising
@@ -95,44 +97,90 @@ class _Writer:
         self.results = {n: self.names.name("x") for p in passes.passes for n in p.sums}
         self.loads: dict[Node, None] = {}
         self.ahead: Ahead | None = None
-        self.busiest = 0  # the pass that asks for the next row
+        self.busiest = 0  # the pass that asks for the next row, and that the last one runs in
+        self.behind = Behind.of(passes, self.names) if self.streams() and self.trip <= WHOLE else None
+        self.late: _Loop | None = None  # the last pass, if it runs one row behind
 
     def write(self, tasks: int) -> tuple[str, int]:
         passes, lead = self.passes, [a for a, _ in self.passes.kept]
         nests = [self._nest(p, one) for p, one in enumerate(passes.passes)]
+        at_once = len(nests) - 1 if self.behind else len(nests)
         if lead and len(nests) > 1:
             self.ahead = Ahead.of(self.loads, self.shell.reads.values, lead[-1], passes.inner)
-            self.busiest = busiest(
-                [p.roots() for p in passes.passes], [self._known(p) for p in range(len(nests))], nests
-            )
-        bodies = [self._pass(p, one, nest) for (p, one), nest in zip(enumerate(passes.passes), nests, strict=True)]
+        if at_once > 1:
+            known = [self._known(p) for p in range(at_once)]
+            self.busiest = busiest([p.roots() for p in passes.passes[:at_once]], known, nests)
+        rest = CWriter()
+        if self.behind:
+            self.late = _Loop(self, at_once, passes.passes[-1], nests[-1], {})
+            self.late.write(rest, self.trip)
+        bodies = [self._pass(p, passes.passes[p], nests[p]) for p in range(at_once)]
         last = self._last([*lead, _PASS])
         writer = CWriter()
         with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
-            written = [s.slot for p in passes.passes for s in p.stores] + [s.slot for s in passes.by_row]
-            self.shell.pointers(writer, sorted({n.data[0] for n in self.loads}), written)
-            for node, name in self.buffers.items():
-                writer.line(f"{scalar.register_type(node.dtype)} {name}[{self.trip}] __attribute__((aligned(64)));")
+            self._declare(writer)
             for nest in (*nests, last):
                 writer.lines(nest.writers[0].written)
-            units, opened = open_levels(writer, [*nests, last], [n for _, n in passes.kept], [], tasks)
-            for nest, body in zip(nests, bodies, strict=True):
+            levels = [n for _, n in passes.kept]
+            units, opened = open_levels(writer, [*nests[:at_once], last], levels, [], tasks)
+            for nest in nests[at_once:]:
+                self._begin_late(writer, nest)
+            for nest, body in zip(nests, bodies, strict=False):
                 writer.lines(nest.writers[len(lead) + 1].written)
                 writer.lines(body.written)
             writer.lines(last.writers[-1].written)
+            if self.behind:
+                self.behind.end(writer, self.results)
             close(writer, opened)
+            for nest in nests[at_once:]:
+                self._end_late(writer, nest, rest)
             if self.streams():
                 writer.line("cyx_stream_end();")
         return writer.text(), units
+
+    def _declare(self, writer: CWriter) -> None:
+        """The arrays, and the buffers of values that are kept."""
+        passes = self.passes
+        written = [s.slot for p in passes.passes for s in p.stores] + [s.slot for s in passes.by_row]
+        self.shell.pointers(writer, sorted({n.data[0] for n in self.loads}), written)
+        for node, name in self.buffers.items():
+            extents = f"[2][{self.trip}]" if self._is_twice(node) else f"[{self.trip}]"
+            writer.line(f"{scalar.register_type(node.dtype)} {name}{extents} __attribute__((aligned(64)));")
+        if self.behind:
+            self.behind.declare(writer, self.buffers, self.trip)
+
+    # ------------------------------------------------------------------------------------------------ behind
+    def _is_twice(self, node: Node) -> bool:
+        return self.behind is not None and node in self.behind.twice
+
+    def _begin_late(self, writer: CWriter, nest: Nest) -> None:
+        assert self.behind is not None
+        self.behind.begin(writer)
+        for depth in nest.writers[1:-1]:
+            writer.lines(depth.written)
+
+    def _end_late(self, writer: CWriter, nest: Nest, rest: CWriter) -> None:
+        """The last pass over the last row."""
+        assert self.behind is not None
+        with writer.block("if (last > first)"):
+            self.behind.begin_last(writer)
+            for depth in nest.writers[1:-1]:
+                writer.lines(depth.written)
+            writer.lines(rest.written)
 
     # ------------------------------------------------------------------------------------------------ nests
     def _nest(self, number: int, one: Pass) -> Nest:
         lead: list[Level] = [*(a for a, _ in self.passes.kept), _PASS]
         nest = Nest(self.passes.body, [*lead, *([BLOCKS] if self.trip > WHOLE else []), self.inner], self.names)
         self._prepare(nest, len(lead))
-        known = self._known(number)
+        known, place = self._known(number), NOW
+        if self.behind and number == len(self.passes.passes) - 1:
+            place = PAST
+            nest.set_counter(self.passes.kept[0][0], ROW)
+            for node, n in self.passes.given.items():
+                nest.set_given(node, self.behind.carried.get(n, ("",))[0], len(lead))
         for node in known:
-            nest.set_given(node, self.kept(node, nest), nest.depth)
+            nest.set_given(node, self.kept(node, nest, place), nest.depth)
         roots = [*one.roots(), *(s.init for s in one.sums.values())]
         self._write(nest, roots, one.stores, known)
         return nest
@@ -141,10 +189,14 @@ class _Writer:
         """What earlier passes keep."""
         return {n for n, p in self.passes.kept_from.items() if p < number}
 
-    def kept(self, node: Node, nest: Nest) -> str:
+    def buffer(self, node: Node, row: str = NOW) -> str:
+        """The buffer of a kept value."""
+        return self.buffers[node] + (f"[{row}]" if self._is_twice(node) else "")
+
+    def kept(self, node: Node, nest: Nest, row: str = NOW) -> str:
         """Where the element of a kept value lies."""
         if node in self.buffers:
-            return f"{self.buffers[node]}[{self.place}]"
+            return f"{self.buffer(node, row)}[{self.place}]"
         host = self.passes.hosts[node]
         return f"r{host.slot}[{nest.form(host.form)}]"
 
@@ -172,6 +224,8 @@ class _Writer:
         writer = CWriter()
         names = {n: self._accumulators(s.acc, writer) for n, s in one.sums.items()}
         loop = _Loop(self, number, one, nest, names)
+        if self.late and number == 0 < self.busiest and self.ahead:
+            writer.lines(self.ahead.begin(nest, self.trip))
         if self.trip > WHOLE:
             body = CWriter()
             loop.write_blocks(body)  # first, as it adds to the lines before it
@@ -258,7 +312,7 @@ class _Loop:
                 lines.append(f"{buffer}[k] = {nest.text(total.element)};")
                 where = buffer
             self._take(total.acc, self.names[n], where, after, trip)
-        if lines or updates:
+        if lines or updates or self._leads():
             self._fill(writer, [*nest.writers[-1].written, *lines], updates, trip, cut)
         writer.lines(after.written)
 
@@ -283,8 +337,7 @@ class _Loop:
         for n, total in self.one.sums.items():
             names = [f"{name}[j]" for name in self.names[n]]
             lines += _updates(total.acc, names, nest.text(total.element))
-        ahead = self.owner.ahead.lines(nest, "q", lanes) if self._asks() and self.owner.ahead is not None else []
-        write_lanes(writer, lines, trip, lanes, ahead)
+        write_lanes(writer, lines, trip, lanes, self._ahead("q", lanes), self._company)
         writer.lines(after.written)
 
     def _where(self, s: Sum) -> str | None:
@@ -293,7 +346,7 @@ class _Loop:
         if not s.acc.lanes:
             return None
         if element in self.owner.buffers:
-            return self.owner.buffers[element] + (f" + {BASE}" if self.owner.trip > WHOLE else "")
+            return self.owner.buffer(element) + (f" + {BASE}" if self.owner.trip > WHOLE else "")
         if element in self.owner.passes.hosts:
             host = self.owner.passes.hosts[element]
             return f"&r{host.slot}[{self.nest.block_start(host.form)}]"
@@ -320,15 +373,47 @@ class _Loop:
         return f"s{s.slot}[k] = {value};"
 
     # ------------------------------------------------------------------------------------------------ runs
+    def _leads(self) -> bool:
+        """Whether this is the pass that the last one runs in."""
+        return self.owner.late is not None and self.number == self.owner.busiest
+
     def _asks(self) -> bool:
         return self.owner.ahead is not None and self.number == self.owner.busiest
+
+    def _ahead(self, first: str, count: int) -> list[str]:
+        """What asks for a part of the next row."""
+        if self.owner.ahead is None or not self._asks():
+            return []
+        if self._leads() and self.number:
+            return self.owner.ahead.rest(self.nest, first, count, self.owner.trip)
+        return self.owner.ahead.lines(self.nest, first, count)
+
+    def _company(self, first: str, count: int) -> list[str]:
+        """The last pass over as many elements of the row before, in a loop of its own."""
+        late, writer = self.owner.late, CWriter()
+        if late is None or not self._leads():
+            return []
+        with writer.block("if (u > first)"):
+            if first != "c":
+                writer.line(f"const int c = {first};")
+            late._run_of(writer, late.late_lines(), [], count, late._cut(self.owner.trip))
+        return writer.written
+
+    def _joins(self) -> _Loop | None:
+        """The last pass, if its lines can stand in this loop: while one divides, the other can multiply."""
+        late = self.owner.late
+        return late if late and self._leads() and not self.nest.rare and not late.nest.rare else None
+
+    def late_lines(self) -> list[str]:
+        """The results of an element, into arrays of a run."""
+        return [*self.nest.writers[-1].written, *(f"s{s.slot}[j] = {self._value(s)};" for s in self.one.stores)]
 
     def _cut(self, trip: int) -> _Cut:
         """How to cut the loop: in runs if it asks for memory ahead, or if its results go past the caches."""
         streams = self.owner.streams() and bool(self.one.stores)
-        if not streams and not self._asks():
+        if not streams and not self._asks() and not self._leads():
             return _Cut(None)
-        runs = Runs.of(trip)
+        runs = Runs.of(trip, RUN // 2 if self.owner.late else RUN)  # shorter, the more memory has to do
         sizes = [s.dtype.itemsize for s in self.one.stores]  # runs of whole cache lines, or the row as one
         return _Cut(runs, streams and not any(n * size % 64 for n in (self.owner.trip, runs.length) for size in sizes))
 
@@ -347,12 +432,28 @@ class _Loop:
 
     def _run_of(self, writer: CWriter, lines: list[str], updates: list[str], count: int, cut: _Cut) -> None:
         """One run, from the element `c` of the loop on."""
-        if self._asks() and self.owner.ahead is not None:
-            writer.lines(self.owner.ahead.lines(self.nest, "c", count))
-        for s in self.one.stores if cut.streams else ():
-            writer.line(f"{scalar.storage_type(s.dtype)} s{s.slot}[{count}] __attribute__((aligned(64)));")
+        writer.lines(self._ahead("c", count))
+        own, late = cut.streams, self._joins()
+        if own:
+            self._declare_streams(writer, count)
+        if late:
+            late._declare_streams(writer, count)
+            lines = [*lines, *late.late_lines()]
         self._run(writer, ["const int k = c + j;", *lines], updates, ("j", count))
-        for s in self.one.stores if cut.streams else ():
+        if own:
+            self._stream(writer)
+        if late:
+            with writer.block("if (u > first)"):
+                late._stream(writer)
+        else:
+            writer.lines(self._company("c", count))
+
+    def _declare_streams(self, writer: CWriter, count: int) -> None:
+        for s in self.one.stores:
+            writer.line(f"{scalar.storage_type(s.dtype)} s{s.slot}[{count}] __attribute__((aligned(64)));")
+
+    def _stream(self, writer: CWriter) -> None:
+        for s in self.one.stores:
             writer.line(f"cyx_stream(&r{s.slot}[{self.nest.block_start(s.form)} + c], s{s.slot}, sizeof s{s.slot});")
 
     def _run(self, writer: CWriter, lines: list[str], updates: list[str], loop: tuple[str, int]) -> None:
@@ -383,22 +484,34 @@ def effort(nest: Nest, roots: list[Node]) -> int:
     return sum(cost.flops(n.data) if n.kind == "apply" else 1000 for n in nodes if n.kind in ("apply", "map", "call"))
 
 
-def write_lanes(writer: CWriter, lines: list[str], trip: int, lanes: int, ahead: list[str] | None = None) -> None:
-    """A loop of `trip` turns of k, of which lane ``j`` takes every one of so many; `ahead` comes before each round."""
+def write_lanes(
+    writer: CWriter,
+    lines: list[str],
+    trip: int,
+    lanes: int,
+    ahead: Sequence[str] = (),
+    company: Callable[[str, int], list[str]] = lambda first, count: [],
+) -> None:
+    """A loop of `trip` turns of k, of which lane ``j`` takes every one of so many.
+
+    `ahead` comes before each round; `company` gives what comes after it, of its first turn and their number.
+    """
     whole = trip - trip % lanes
     if whole:
         with writer.block(f"for (int q = 0; q < {whole}; q += {lanes})"):
-            writer.lines(ahead or [])
+            writer.lines([*ahead])
             writer.line(f"#pragma GCC unroll {_VECTORS}")
             writer.line("#pragma GCC ivdep")
             with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
                 writer.line("const int k = q + j;")
                 writer.lines(lines)
+            writer.lines(company("q", lanes))
     if trip > whole:
         writer.line("#pragma GCC ivdep")
         with writer.block(f"for (int j = 0; j < {trip - whole}; ++j)"):
             writer.line(f"const int k = {whole} + j;")
             writer.lines(lines)
+        writer.lines(company(str(whole), trip - whole))
 
 
 def _updates(acc: Accumulator, names: list[str], value: str) -> list[str]:

@@ -34,7 +34,7 @@ wheel: $(VENV)/wheel-tools  ## build the wheel into dist/, through the source di
 	rm -rf dist && $(BIN)/python -m build --quiet
 
 docs: $(VENV)/built  ## write docs/opcodes.md
-	$(BIN)/cyxla ops --markdown > docs/opcodes.md
+	$(BIN)/cyxla opcodes --markdown > docs/opcodes.md
 
 fuzz: $(VENV)/built  ## random programs, cpu against interpreter: SEED=1 COUNT=500
 	$(BIN)/python tests/fuzz.py --seed $(or $(SEED),0) --count $(or $(COUNT),500)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.tools.ops import markdown
+from cyxla.tools.opcodes import markdown
 from cyxla.xla.service import register_compiler
 
 ROOT = Path(__file__).parents[1]

@@ -190,9 +190,9 @@ def test_dump_of_a_platform_without_that_stage(cyxla, file):
     assert (status, err) == (1, "cyxla dump: UNIMPLEMENTED: platform interpreter generates no C\n")
 
 
-# --- ops --------------------------------------------------------------------------------------------------------------
-def test_ops_lists_every_opcode(cyxla):
-    status, out, _ = cyxla("ops")
+# --- opcodes --------------------------------------------------------------------------------------------------------------
+def test_opcodes_lists_every_opcode(cyxla):
+    status, out, _ = cyxla("opcodes")
     assert (status, [line.split()[0] for line in out.splitlines()]) == (0, list(OPCODES))
 
 
@@ -202,23 +202,23 @@ def test_ops_lists_every_opcode(cyxla):
     ("while",       ["condition (computation)", "body (computation)"]),
     ("compare",     ["direction (enum:EQ,NE", "type (enum:", "default None"]),
 ])  # fmt: skip
-def test_ops_describes_one(cyxla, name, parts):
-    status, out, _ = cyxla("ops", name)
+def test_opcodes_describes_one(cyxla, name, parts):
+    status, out, _ = cyxla("opcodes", name)
     assert status == 0
     for part in parts:
         assert part in out
 
 
-def test_ops_names_near_ones(cyxla):
-    status, _, err = cyxla("ops", "concat")
+def test_opcodes_names_near_ones(cyxla):
+    status, _, err = cyxla("opcodes", "concat")
     assert (status, err) == (
         1,
-        "cyxla ops: NOT_FOUND: unknown opcode 'concat'\n  mend: did you mean concatenate, convert?\n",
+        "cyxla opcodes: NOT_FOUND: unknown opcode 'concat'\n  mend: did you mean concatenate, convert?\n",
     )
 
 
-def test_ops_as_markdown_is_one_table(cyxla):
-    lines = cyxla("ops", "--markdown")[1].splitlines()
+def test_opcodes_as_markdown_is_one_table(cyxla):
+    lines = cyxla("opcodes", "--markdown")[1].splitlines()
     rows = [line for line in lines if line.startswith("| ")]
     assert len(rows) == 1 + len(OPCODES)
     assert {row.count("|") for row in rows} == {7}
@@ -320,8 +320,8 @@ def test_wrong_usage_is_2(cyxla, capsys, args):
 
 
 def test_a_reader_that_leaves_is_no_error():
-    """As in ``cyxla ops | head``."""
-    words = [sys.executable, "-m", "cyxla.tools.main", "ops"]
+    """As in ``cyxla opcodes | head``."""
+    words = [sys.executable, "-m", "cyxla.tools.main", "opcodes"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     _, errors = process.communicate(timeout=60)

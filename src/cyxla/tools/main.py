@@ -11,10 +11,15 @@ from importlib import import_module
 from cyxla.errors import OpError
 
 VERBS = {
-    "run": "run a program on NumPy arrays, and check it against another platform",
+    "run": "run a program or a graph on NumPy arrays",
     "opt": "parse a program, verify it, run passes, print it",
     "dump": "print a program at one stage of its compilation",
-    "ops": "list the opcodes, or show one",
+    "opcodes": "list the opcodes of HLO, or show one",
+    "ops": "list the ops of graphs",
+    "op": "show the declaration of an op",
+    "kernels": "list the kernels, or those of an op",
+    "devices": "list the devices that sessions have",
+    "passes": "list the passes that rewrite graphs, and when they run",
     "cache": "look at the disk cache, clear it, check it",
     "doctor": "say what cyxla found on this machine, and try it out",
 }
@@ -23,7 +28,7 @@ USAGE_ERROR, PROGRAM_ERROR = 2, 1
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
-    top = argparse.ArgumentParser(prog="cyxla", description="Compile and run HLO programs on CPUs.")
+    top = argparse.ArgumentParser(prog="cyxla", description="Run HLO programs and TensorFlow graphs on CPUs.")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, summary in VERBS.items():
         import_module(f"cyxla.tools.{name}").add_arguments(verbs.add_parser(name, help=summary, description=summary))

@@ -37,7 +37,7 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
     InvalidArgumentError
         A file holds no arrays, or there are more arrays than parameters.
     """
-    given = [array for path in files for array in _arrays(path)]
+    given = [array for path in files for array in read_arrays(path)]
     if len(given) > len(shapes):
         raise InvalidArgumentError(f"{len(given)} arrays for {len(shapes)} parameters")
     rng = np.random.default_rng(seed)
@@ -47,7 +47,14 @@ def read_inputs(files: Sequence[str], shapes: Sequence[Shape], seed: int) -> lis
     ]
 
 
-def _arrays(path: str) -> list[Array]:
+def read_arrays(path: str) -> list[Array]:
+    """The arrays in an .npy or .npz file.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It holds none.
+    """
     try:
         with Path(path).open("rb") as file:
             loaded = np.load(file, allow_pickle=False)

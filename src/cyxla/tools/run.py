@@ -1,29 +1,44 @@
-"""``cyxla run``: a program on arrays."""
+"""``cyxla run``: a program or a graph on arrays."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from cyxla.tools import run_graph
 from cyxla.tools.compare import difference, flatten
 from cyxla.tools.programs import read_inputs, read_module
+from cyxla.tools.timing import best_of
 from cyxla.xla.client import compile_program
 from cyxla.xla.service.profile import Profile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("file", help="HLO text, a .pb proto, or - for standard input")
+    parser.add_argument("file", help="HLO text, a .pb proto, a GraphDef (.pb, .pbtxt), or - for standard input")
     parser.add_argument(
         "--input",
         action="append",
         default=[],
         metavar="FILE",
         help=".npy or .npz arguments, in order; the rest is random",
+    )
+    parser.add_argument(
+        "--feed",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of a graph: an .npy file or a value like [1, 2]; placeholders without one get random numbers",
+    )
+    parser.add_argument(
+        "--fetch",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of a graph: a tensor (node:0) or a node to run; all that no node takes by default",
     )
     parser.add_argument("--platform", default="cpu", help="where to run (default cpu)")
     parser.add_argument("--check", metavar="PLATFORM", help="run there too and compare")
@@ -37,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run the verb; 1 if a check fails."""
+    if run_graph.is_graph(args):
+        return run_graph.main(args)
     module = read_module(args.file)
     started = time.perf_counter()
     measured = args.profile or args.trace is not None
@@ -79,16 +96,6 @@ def check(module: Any, inputs: list[Any], results: list[Any], args: argparse.Nam
         else f"results agree: largest difference {max((d.relative for d in worst), default=0.0):.2g} of the scale"
     )
     return 1 if bad else 0
-
-
-def best_of(call: Callable[[], Any], repeat: int) -> tuple[Any, float]:
-    """The result of a call, and the shortest of several times."""
-    best, result = float("inf"), None
-    for _ in range(max(repeat, 1)):
-        started = time.perf_counter()
-        result = call()
-        best = min(best, time.perf_counter() - started)
-    return result, best
 
 
 def show(results: list[Any]) -> None:

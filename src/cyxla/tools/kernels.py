@@ -1,0 +1,28 @@
+"""``cyxla kernels``: what is registered to compute ops."""
+
+from __future__ import annotations
+
+import argparse
+
+from cyxla.core.framework.kernel_registry import KernelRegistry
+from cyxla.core.framework.op import OpRegistry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("name", nargs="?", help="of an op; all by default")
+    parser.add_argument("--device", metavar="TYPE", help="only those for a type of device, such as CPU")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the verb."""
+    registry = KernelRegistry.global_()
+    if args.name:
+        OpRegistry.global_().look_up(args.name)  # an unknown name is an error, and names near ones
+        found = registry.get_registered_kernels_for_op(args.name)
+    else:
+        found = registry.get_all_registered_kernels()
+    for kernel_def in found:
+        if args.device in (None, kernel_def.device_type):
+            print(f"{kernel_def.op}: {kernel_def}")
+    return 0

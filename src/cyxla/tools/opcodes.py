@@ -1,0 +1,76 @@
+"""``cyxla opcodes``: the opcodes."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Iterable
+
+from cyxla.types import ElementType
+from cyxla.xla.hlo import OPCODES, Opcode, lookup
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("name", nargs="?", help="show this opcode")
+    parser.add_argument("--markdown", action="store_true", help="the whole table as docs/opcodes.md")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the verb."""
+    if args.markdown:
+        print(markdown(), end="")
+    elif args.name:
+        print(describe(lookup(args.name)))
+    else:
+        for row in OPCODES.values():
+            attrs = ", ".join(a.name for a in row.attrs)
+            print(f"{row.name:26s} {arity(row):>5s} operands  {types(row.accepts):24s} {attrs}".rstrip())
+    return 0
+
+
+def describe(row: Opcode) -> str:
+    """Everything the registry knows of an opcode."""
+    attrs = [f"  {a.name} ({a.kind}{'' if a.required else f', default {a.default!r}'})" for a in row.attrs]
+    calls = [f"  {name} (computation)" for name in row.calls]
+    rule = inspect.getdoc(row.rule) or "" if row.rule else ""
+    head = f"{row.name}: {arity(row)} operands, {types(row.accepts)}"
+    return "\n".join(
+        [head, *(["attributes:"] if attrs or calls else []), *attrs, *calls, *(["rule:", rule] if rule else [])]
+    )
+
+
+def markdown() -> str:
+    """The table of opcodes."""
+    lines = [
+        "# Opcodes", "", "Written by `cyxla opcodes --markdown`.", "",
+        "| opcode | operands | element types | attributes | calls | constraints |", "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name in sorted(OPCODES):
+        row = OPCODES[name]
+        rule = " ".join((inspect.getdoc(row.rule) or "").split()) if row.rule else ""
+        attrs = ", ".join(a.name if a.required else f"[{a.name}]" for a in row.attrs)
+        cells = (name, arity(row), types(row.accepts), attrs, ", ".join(row.calls), rule.replace("|", "/"))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def arity(row: Opcode) -> str:
+    """Number of operands: ``2``, ``1+``, ``3-4``."""
+    low, high = row.arity
+    return f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"
+
+
+def types(accepted: Iterable[ElementType]) -> str:
+    """Element types by group: ``pred, s*, u*, f*, c*``."""
+    chosen = set(accepted)
+    groups = {
+        "pred": {ElementType.PRED},
+        "s*": {e for e in ElementType if e.is_signed},
+        "u*": {e for e in ElementType if e.is_unsigned},
+        "f*": {e for e in ElementType if e.is_float},
+        "c*": {e for e in ElementType if e.is_complex},
+    }
+    named = [name for name, members in groups.items() if members <= chosen]
+    rest = chosen - set().union(*(groups[n] for n in named))
+    return ", ".join([*named, *sorted(map(str, rest))])

@@ -1,0 +1,18 @@
+"""``cyxla passes``: what rewrites graphs before they run."""
+
+from __future__ import annotations
+
+import argparse
+
+from cyxla.core.runtime.optimization_registry import OptimizationPassRegistry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb: none."""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the verb."""
+    for entry in OptimizationPassRegistry.global_().passes():
+        print(f"{entry.grouping.name:22s} {entry.phase:4d}  {entry.name}")
+    return 0

@@ -1,0 +1,120 @@
+"""Every verb of ``cyxla`` that is about graphs, as a user calls it."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.graph.graph import Graph
+from cyxla.tools import main as command
+
+
+@pytest.fixture
+def cyxla(capsys, monkeypatch):
+    """Run the command; gives status, output and errors."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+
+    def call(*args):
+        status = command.main(list(args))
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A graph of z = x @ x + 1, and a node that only runs."""
+    graph = Graph()
+    with graph.as_default():
+        x = graph.placeholder("float", [2, 2], name="x")
+        apply_op("AddV2", apply_op("MatMul", x, x), np.float32(1), name="z")
+        apply_op("NoOp", name="nothing")
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph.to_graph_def().SerializeToString())
+    return str(path)
+
+
+def test_ops_lists_declarations(cyxla):
+    status, out, _ = cyxla("ops", "MatMul")
+    assert (status, out.split()) == (0, "MatMul (a: T, b: T) -> (product: T)".split())
+    assert int(cyxla("ops", "--count")[1]) < int(cyxla("ops", "--count", "--internal")[1])
+
+
+def test_op_shows_one_declaration(cyxla):
+    """Row 1.23: every field of an attribute is visible."""
+    status, out, _ = cyxla("op", "AddN", "--pbtxt")
+    assert status == 0
+    for text in ('name: "AddN"', 'number_attr: "N"', "has_minimum: true", "minimum: 1", "is_aggregate: true"):
+        assert text in out
+    status, out, _ = cyxla("op", "AddN")
+    assert "signature=inputs:N*T -> sum:T" in out
+    assert "flags: is_commutative, is_aggregate" in out
+    status, _, err = cyxla("op", "AddM")
+    assert (status, "NOT_FOUND" in err) == (1, True)
+
+
+def test_kernels_lists_registrations(cyxla):
+    """Rows 3.9 and 3.18."""
+    status, out, _ = cyxla("kernels", "MatMul")
+    assert status == 0
+    assert out.startswith("MatMul: device='CPU'")
+    everything = cyxla("kernels")[1].splitlines()
+    assert len(everything) > 300
+    assert cyxla("kernels", "--device", "TPU")[1] == ""
+    assert cyxla("kernels", "NoSuchOp")[0] == 1
+
+
+def test_devices_lists_names_types_and_priorities(cyxla):
+    """Row 11.1."""
+    assert cyxla("devices")[1] == "/job:localhost/replica:0/task:0/device:CPU:0  type CPU  priority 60\n"
+
+
+def test_passes_lists_groups_phases_and_names_in_order(cyxla):
+    """Row 12.1."""
+    rows = [line.split() for line in cyxla("passes")[1].splitlines()]
+    assert ["POST_PARTITIONING", "10", "constant_folding"] in rows
+    assert ["POST_PARTITIONING", "20", "common_subgraph_elimination"] in rows
+
+
+def test_run_a_graph(cyxla, file, tmp_path):
+    out = tmp_path / "out.npz"
+    args = ["--feed", "x=[[1, 2], [3, 4]]", "--fetch", "z:0", "--fetch", "nothing", "--output", str(out)]
+    status, text, _ = cyxla("run", file, *args)
+    assert status == 0
+    assert "z:0: float32[2, 2]" in text
+    assert "nothing: ran" in text
+    with np.load(out) as arrays:
+        assert arrays.files == ["z:0"]
+        np.testing.assert_array_equal(arrays["z:0"], np.float32([[8, 11], [16, 23]]))
+
+
+def test_run_a_graph_on_files_and_random_values(cyxla, file, tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(2, dtype=np.float32))
+    assert "[[2. 1.]" in cyxla("run", file, "--feed", f"x:0={tmp_path}/x.npy")[1]
+    first, again = (cyxla("run", file, "--seed", "7")[1].splitlines()[:-1] for _ in range(2))
+    assert first == again
+
+
+def test_run_a_graph_measures(cyxla, file, tmp_path):
+    trace = tmp_path / "trace.json"
+    status, out, _ = cyxla("run", file, "--quiet", "--profile", "--trace", str(trace))
+    assert (status, "1 x MatMul" in out) == (0, True)
+    names = {event["name"] for event in json.loads(trace.read_text())["traceEvents"]}
+    assert {"MatMul", "AddV2"} <= names
+
+
+@pytest.mark.parametrize("args, message", [
+    (["--fetch", "y:0"],              "NOT_FOUND"),
+    (["--feed", "x"],                 "no '='"),
+    (["--feed", "x=[[1,2],[3"],       "neither a .npy file nor a value"),
+    (["--feed", "x=[1,2]"],           "shape"),
+    (["--feed", "x=no.npy"],          "no.npy"),
+])  # fmt: skip
+def test_run_a_graph_with_wrong_words(cyxla, file, args, message):
+    status, _, err = cyxla("run", file, *args)
+    assert status == 1
+    assert message in err

@@ -284,6 +284,9 @@ _PYTHON_TYPES: tuple[tuple[Any, DataType], ...] = (
 )
 
 
+_NOTHING = object()
+
+
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, (list, tuple)):
         for item in value:
@@ -321,6 +324,8 @@ def natural_type(value: Any) -> DataType:
 
 def _holds(dtype: DataType, value: Any) -> bool:
     """Whether a Python value becomes a tensor of a type without loss of kind."""
+    if next(_leaves(value), _NOTHING) is _NOTHING:
+        return True
     order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
     want = natural_type(value)
     if want == DataType.DT_STRING or dtype == DataType.DT_STRING:

@@ -1,0 +1,114 @@
+"""Gradients of reductions and scans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.gradient import gradient, no_gradient
+from cyxla.core.gradients.common import Tensor, cast_like, conj, shape_of
+
+
+def _kept_shape(op: Any) -> Any:
+    """The input's shape with ones where it was reduced."""
+    x, axes = op.inputs
+    axes = apply_op("Reshape", axes, [-1])
+    shape, rank = apply_op("Shape", x), apply_op("Rank", x)
+    ones = apply_op("Fill", apply_op("Shape", axes), 1)
+    axes = apply_op("FloorMod", apply_op("Cast", axes, DstT="int32") + rank, rank)
+    return apply_op("DynamicStitch", [apply_op("Range", 0, rank, 1), axes], [shape, ones])
+
+
+def _spread(op: Any, value: Tensor) -> Tensor:
+    """A result of a reduction in the rank of the input, ready to be broadcast."""
+    return value if op.attr("keep_dims") else apply_op("Reshape", value, _kept_shape(op))
+
+
+def _repeated(op: Any, value: Tensor) -> Tensor:
+    return apply_op("BroadcastTo", _spread(op, value), shape_of(op.inputs[0]))
+
+
+@gradient("Sum")
+def sum_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Every element counts fully."""
+    return _repeated(op, dy), None
+
+
+@gradient("Mean")
+def mean_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Every element counts by its share."""
+    x, y = op.inputs[0], op.outputs[0]
+    count = apply_op("FloorDiv", apply_op("Size", x), apply_op("Maximum", apply_op("Size", y), 1))
+    return _repeated(op, dy) / cast_like(count, dy), None
+
+
+@gradient("Max", "Min")
+def extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """All that reach the extreme share alike."""
+    x, axes = op.inputs
+    hits = cast_like(apply_op("Equal", _spread(op, op.outputs[0]), x), dy)
+    count = apply_op("Sum", hits, axes, keep_dims=True)
+    return hits / count * _spread(op, dy), None
+
+
+@gradient("Prod")
+def prod_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """The product of all others: those before times those after, so that zeros do no harm."""
+    x, axes = op.inputs
+    rank = apply_op("Rank", x)
+    reduced = apply_op("FloorMod", apply_op("Cast", apply_op("Reshape", axes, [-1]), DstT="int32") + rank, rank)
+    kept = apply_op("ListDiff", apply_op("Range", 0, rank, 1), reduced)[0]
+    perm = apply_op("ConcatV2", [reduced, kept], 0)
+    shape = apply_op("Shape", x)
+    rows = apply_op("Prod", apply_op("GatherV2", shape, reduced, 0), [0])
+    columns = apply_op("Prod", apply_op("GatherV2", shape, kept, 0), [0])
+    turned = apply_op("Transpose", x, perm)
+    flat = apply_op("Reshape", turned, [rows, columns])
+    before = apply_op("Cumprod", flat, 0, exclusive=True)
+    after = apply_op("Cumprod", flat, 0, exclusive=True, reverse=True)
+    others = apply_op("Reshape", conj(before) * conj(after), apply_op("Shape", turned))
+    back = apply_op("Transpose", others, apply_op("InvertPermutation", perm))
+    return apply_op("Reshape", back * _spread(op, dy), shape), None
+
+
+@gradient("EuclideanNorm")
+def euclidean_norm_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Along the vector, which points away from 0."""
+    return op.inputs[0] * _spread(op, apply_op("DivNoNan", dy, op.outputs[0])), None
+
+
+@gradient("Cumsum")
+def cumsum_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """The sum from the other side."""
+    exclusive, reverse = op.attr("exclusive"), op.attr("reverse")
+    return apply_op("Cumsum", dy, op.inputs[1], exclusive=exclusive, reverse=not reverse), None
+
+
+@gradient("Cumprod")
+def cumprod_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """By the products themselves; not defined through zeros."""
+    x, axis = op.inputs
+    attrs = {"exclusive": op.attr("exclusive"), "reverse": op.attr("reverse")}
+    products = apply_op("Cumprod", x, axis, **attrs)
+    sums = apply_op("Cumsum", conj(products) * dy, axis, exclusive=attrs["exclusive"], reverse=not attrs["reverse"])
+    return sums / conj(x), None
+
+
+@gradient("CumulativeLogsumexp")
+def cumulative_logsumexp_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Positive and negative gradients go through logarithms apart, which keeps large numbers finite."""
+    x, axis = op.inputs
+    y = op.outputs[0]
+    attrs = {"exclusive": op.attr("exclusive"), "reverse": not op.attr("reverse")}
+    least = -6e4 if dy.dtype.base.text == "half" else -1e30  # its exponential is 0
+
+    def part(grad: Tensor, there: Tensor) -> Tensor:
+        logs = apply_op("Log", apply_op("SelectV2", there, grad, 1.0)) - y
+        return apply_op(
+            "Exp", apply_op("CumulativeLogsumexp", apply_op("SelectV2", there, logs, least), axis, **attrs) + x
+        )
+
+    return part(dy, dy > 0.0) - part(-dy, dy < 0.0), None
+
+
+no_gradient("All", "Any", "ArgMax", "ArgMin")

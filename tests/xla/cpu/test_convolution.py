@@ -154,6 +154,23 @@ def test_forms(after, dtype):
     check(cases)
 
 
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("isa", ["", "x86-64-v3", "x86-64-v1"])
+def test_prebuilt_or_not(isa, dtype, monkeypatch):
+    """Numbers that arrive at run time change no bit."""
+    text = module_of([Convolution(**{**_fields(c), "dtype": dtype}) for c in CASES.values()]).to_text()
+    monkeypatch.setenv("CYXLA_ISA", isa)
+    made = []
+    for setting in "01":
+        monkeypatch.setenv("CYXLA_PREBUILT", setting)
+        made.append(cyxla.compile(text, cache=False))
+    assert made[1].c_source.count("return ((cyx_status") >= 12
+    generator = np.random.default_rng(3)  # no NaN, whose sign is up to the compiler
+    arguments = [generator.standard_normal(s.dims).astype(s.dtype.numpy_dtype) for s in made[0].inputs]
+    for one, other in zip(made[0](*arguments), made[1](*arguments), strict=True):
+        np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+
+
 def test_what_follows_is_computed_with_them():
     cases = [Convolution(**{**_fields(c), "after": True}) for n, c in CASES.items() if n != "channels first"]
     kernels = cyxla.compile(module_of(cases).to_text()).explain()

@@ -36,6 +36,25 @@ def multiply(
         c.line(" ".join(f"c{r}_{v} += a{r} * b{v};" for v in range(len(loads))))
 
 
+def multiply_in_parts(
+    c: CWriter, name: str, rows: int, vectors: int, right: Callable[[int], str], registers: int
+) -> None:
+    """Add the products of one row of the right operand and the elements ``a<row>[k]``.
+
+    With no register to spare, gcc would keep a sum in memory: half of the row at a time, then, elements anew.
+    """
+    parts = 2 if rows * vectors + vectors + 1 > registers else 1
+    each = -(-vectors // parts)
+    for first in range(0, vectors, each):
+        part = range(first, min(first + each, vectors))
+        if first:
+            c.line('__asm__ volatile("" ::: "memory");')
+        with c.block(""):
+            c.line(f"const {name}_v {', '.join(f'b{v} = *(const {name}_u *)({right(v)})' for v in part)};")
+            for r in range(rows):
+                c.line(" ".join(f"c{r}_{v} += a{r}[k] * b{v};" for v in part))
+
+
 def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, apart: str) -> None:
     """A function of some dot products with one row ``a``: four vectors run along both, a fixed tree adds them up.
 

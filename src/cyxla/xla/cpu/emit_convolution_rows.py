@@ -12,18 +12,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from cyxla.xla.cpu import scalar, sums
-from cyxla.xla.cpu.emit_convolution_sizes import Sizes, tasks, vector_bytes
+from cyxla.xla.cpu import prebuilt, scalar, sums
+from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.levels import FUSED
 from cyxla.xla.cpu.loops import memory_type
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
+from cyxla.xla.cpu.prebuilt_convolution_rows import BLOCKS, PLACES, RANK, ROWS
 from cyxla.xla.hlo import Instruction
 
 CHAIN = 512  # more products than this are added up in parts
-#: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
-PLACES = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
 
 
 def row_convolution(ins: Instruction, n: Sizes, epilogue: Epilogue) -> Step:
@@ -73,16 +72,62 @@ class _Rows:
         if not isinstance(row, sums.VectorSums) or self.n.is_depthwise:
             return 1
         count = self.inside[1] - self.inside[0]
-        most = PLACES[32 if self.vector_bytes == 64 else 16].get(row.vectors, 4)
+        most = PLACES[32 if self.vector_bytes == 64 else 16][row.vectors]
         return min(range(1, most + 1), key=lambda p: (count // p * (max(p, 3) + 0.5) + count % p * 3.5, -p))
 
     # --- the kernel -------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        ins, epilogue = self.ins, self.epilogue
-        ns = self.n.ns + epilogue.ns
+        """The kernel, prebuilt where there is one."""
+        ns = self.n.ns + self.epilogue.ns
         units = max(1, self.rows * self.groups * sum(b.pieces for b in self.blocks))
         count = tasks(ns, units)
+        return self._prebuilt(ns, units, count) or self._written(ns, units, count)
+
+    def _prebuilt(self, ns: float, units: int, count: int) -> Kernel | None:
+        whole = all(isinstance(b.row, sums.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= BLOCKS
+        spread = any(w.base_dilation != 1 for w in self.window)
+        if self.long or spread or not (whole and self.epilogue.is_empty and 0 < self.rank <= RANK):
+            return None
+        told = self._numbers() | {"units": units, "tasks": count}
+        made = Kernel(describe("convolution", self.ins.shape), count, ns, kind="convolution")
+        name = f"convolution_rows_{self.dtype.text}"
+        numbers = [told.get(name, 0) for name in ROWS]
+        return prebuilt.kernel(name, numbers, made, len(self.epilogue.reads) + 1)
+
+    def _numbers(self) -> dict[str, int]:
+        """What the prebuilt kernel is told."""
+        n, x, w = self.n, *(o.shape.dims for o in self.ins.operands)
+        steps, weights = strides(x), strides(w)
+        told = {
+            "rows": max(self.rows, 1), "image_step": steps[0],
+            "group_step": n.batch * steps[0] if n.by_batch else n.depth, "depth": n.depth, "features": n.features,
+            "group_features": n.group_features, "pairs": int(n.is_depthwise), "from": self.inside[0],
+            "to": self.inside[1], "per_group": max(1, sum(b.pieces for b in self.blocks)),
+        }  # fmt: skip
+        told |= zip(("x", "w", "out"), (*self.epilogue.operands, len(self.epilogue.reads)), strict=True)
+        for d in range(RANK - self.rank):
+            told |= {f"{name}{d}": 1 for name in ("space", "reach", "size")}
+        for at, dim in enumerate(self.window):
+            d = at + RANK - self.rank
+            told |= {
+                f"space{d}": self.space[at], f"input{d}": steps[at + 1], f"reach{d}": reach(dim, x[at + 1]),
+                f"stride{d}": dim.stride, f"low{d}": dim.padding_low, f"size{d}": dim.size,
+                f"dilation{d}": dim.window_dilation, f"step{d}": dim.window_dilation * steps[at + 1],
+                f"weights{d}": -weights[at] if dim.window_reversal else weights[at],
+            }  # fmt: skip
+        told["apart"] = self.window[-1].stride * steps[self.rank]
+        turned = [(dim.size - 1) * weights[at] for at, dim in enumerate(self.window) if dim.window_reversal]
+        told["weights_start"] = sum(turned)
+        for b in self.blocks:
+            assert isinstance(b.row, sums.VectorSums)
+            told |= {f"first{b.number}": b.first, f"pieces{b.number}": b.pieces}
+            told |= {f"vectors{b.number}": b.row.vectors, f"together{b.number}": b.together}
+        return told
+
+    def _written(self, ns: float, units: int, count: int) -> Kernel:
+        """Its text."""
+        ins, epilogue = self.ins, self.epilogue
         c = KernelWriter(epilogue.reads, epilogue.writes)
         c.lines(FUSED.splitlines())
         if self.n.is_float:

@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cyxla.xla.cpu import scalar, sums
+from cyxla.xla.cpu import dot_text, prebuilt, scalar, sums
 from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
+from cyxla.xla.cpu.levels import Level
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe, dotted, strides
+from cyxla.xla.cpu.prebuilt_convolution import DEPTH, PANELS, PLACES, RANKS, TILES
+from cyxla.xla.cpu.toolchain import isa_level
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
 
@@ -33,8 +36,6 @@ FEW_CHUNKS = 2
 LINE_BYTES = 64  # of the caches
 UNITS = 8  # of work, at least, if the places are enough
 MUCH = 4096  # products for each entry of the table, beside which it matters little how fast that is written
-#: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
-PLACES = {32: {1: 8, 2: 8, 3: 8, 4: 7}, 16: {1: 8, 2: 6}}
 
 
 def fits(n: Sizes) -> bool:
@@ -159,6 +160,43 @@ class _Tiled:
     # --- the kernel -------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
+        """The kernel, prebuilt if results are stored as they are."""
+        return self._prebuilt() or self._written()
+
+    def _prebuilt(self) -> Kernel | None:
+        n, epilogue = self.n, self.epilogue
+        plain = not (self.dilated or n.panel) and len(n.space) in RANKS and n.depth <= DEPTH
+        if not (plain and epilogue.is_empty and len(self.panels) <= PANELS):
+            return None
+        told = self._numbers()
+        made = Kernel(describe("convolution", self.ins.shape), self.tasks, self.ns, kind="convolution")
+        name = f"convolution_tiles_{n.dtype.text}"
+        return prebuilt.kernel(name, [told.get(name, 0) for name in TILES], made, len(epilogue.reads) + 1)
+
+    def _numbers(self) -> dict[str, int]:
+        """What the prebuilt kernel is told."""
+        n, steps = self.n, strides(self.x)
+        told = {
+            "places": n.places, "rank": len(n.space), "image_step": steps[0],
+            "group_step": n.batch * steps[0] if n.by_batch else n.depth, "taps": n.taps, "depth": n.depth,
+            "features": n.features, "group_features": n.group_features, "width": self.width, "rows": self.rows,
+            "chunk": self.chunk, "chunks": self.chunks, "per_group": self.per_group,
+            "block_taps": self.blocks.taps, "block_depth": self.blocks.depth, "blocks": self.blocks.count,
+            "units": self.units, "tasks": self.tasks,
+        }  # fmt: skip
+        told |= zip(("x", "w", "out"), (*self.epilogue.operands, len(self.epilogue.reads)), strict=True)
+        for d, w in enumerate(n.window):
+            told |= {
+                f"space{d}": n.space[d], f"stride{d}": w.stride, f"low{d}": w.padding_low, f"step{d}": steps[d + 1],
+                f"reach{d}": reach(w, self.x[d + 1]), f"size{d}": w.size, f"dilation{d}": w.window_dilation,
+                f"turned{d}": int(w.window_reversal),
+            }  # fmt: skip
+        for k, p in enumerate(self.panels):
+            told |= {f"first{k}": p.first, f"count{k}": p.count, f"vectors{k}": p.vectors, f"skip{k}": p.skip}
+        return told
+
+    def _written(self) -> Kernel:
+        """Its text."""
         n, epilogue = self.n, self.epilogue
         c = sums.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
         c.line(f"static {scalar.storage_type(n.dtype)} KERNEL_zeros[{n.depth}];")
@@ -190,29 +228,14 @@ class _Tiled:
                 with c.block(f"for (int64_t k = 0; k < {depth}; ++k, w += {self.step})"):
                     if self.ahead:
                         c.line(f"__builtin_prefetch(ahead, 0, 2); ahead += {LINE_BYTES // n.dtype.itemsize};")
-                    self._products(c, vectors)
+                    registers = Level(isa_level()).registers
+                    dot_text.multiply_in_parts(c, "KERNEL", self.rows, vectors, lambda v: f"w + {v * lanes}", registers)
             where = {
                 f"{r}_{v}": f"*(KERNEL_u *)(s + {r * self.width + v * lanes})" for r in rows for v in range(vectors)
             }
             if self.blocks.count > 1:
                 c.line("if (add) {" + " ".join(f"c{at} += {where[at]};" for at in places) + "}")
             c.line(" ".join(f"{where[at]} = c{at};" for at in places))
-
-    def _products(self, c: KernelWriter, vectors: int) -> None:
-        """One row of weights times an element for each place."""
-        registers = 32 if self.bytes == 64 else 16
-        # With no register to spare, gcc would keep a sum in memory: half of the row at a time, then, elements anew.
-        cuts = 2 if self.rows * vectors + vectors + 1 > registers else 1
-        each = -(-vectors // cuts)
-        for first in range(0, vectors, each):
-            part = range(first, min(first + each, vectors))
-            if first:
-                c.line('__asm__ volatile("" ::: "memory");')
-            with c.block(""):
-                loads = ", ".join(f"b{v} = *(const KERNEL_u *)(w + {v * self.lanes})" for v in part)
-                c.line(f"const KERNEL_v {loads};")
-                for r in range(self.rows):
-                    c.line(" ".join(f"c{r}_{v} += a{r}[k] * b{v};" for v in part))
 
     def _start(self, c: KernelWriter) -> None:
         """Where the window of each place of a chunk starts; places after the last one are at no image."""

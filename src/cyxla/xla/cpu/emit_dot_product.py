@@ -20,7 +20,6 @@ from cyxla.xla.passes.expand_dot import DotDims, is_panelled, merged_stride
 FLOPS_NS = 100.0  # multiply-adds of f32 per ns on one core
 CHAIN = 1024  # products added up before the sum is set aside
 MOST_TASKS = 256
-PREBUILT_NS = 500.0  # what a prebuilt kernel loses with every call does not show beside so much work
 _LONE_NS = 12_000.0  # work up to this is one task
 _TASK_NS = 20_000.0
 
@@ -114,11 +113,11 @@ class Output:
         form : str
             The function without its element type.
         ns : float
-            Estimated time: with little to do, numbers that are known make a difference.
+            Estimated time.
         numbers : callable
             Gives what the function is told, and the tasks.
         """
-        if not self.is_direct or ns < PREBUILT_NS:
+        if not self.is_direct:
             return None
         told, count = numbers()
         dtype = self.epilogue.root.shape.dtype.text

@@ -38,6 +38,8 @@ from cyxla.xla.cpu.toolchain import isa_level
 
 __all__ = ["KERNEL", "kernel", "number", "pointer"]
 
+LEAST_NS = 500.0  # with less to do, sizes that are known when compiling make a difference
+
 _TEXT = """/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   static const int64_t numbers[] = {{{numbers}}};
@@ -64,7 +66,7 @@ def pointer(name: str) -> str | None:
 
 
 def kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: int) -> Kernel | None:
-    """A kernel that is a prebuilt function; None where generated code brings its own.
+    """A kernel that is a prebuilt function; None where generated code brings its own, or has little to do.
 
     Parameters
     ----------
@@ -77,7 +79,7 @@ def kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: int) -> Ker
     buffers : int
         How many buffers it has: reads, writes, scratch, phase.
     """
-    found = pointer(name)
+    found = pointer(name) if made.cost >= LEAST_NS else None
     if found is None:
         return None
     bufs = ", ".join(f"bufs[{k}]" for k in range(buffers))

@@ -148,7 +148,8 @@ class OpKernelContext:
 
     def input(self, key: Key) -> Any:
         """The value of an input, never to be written to; of a reference, what it holds now."""
-        value = self._inputs[key if type(key) is int and key >= 0 else self.input_index(key)]
+        index = key if type(key) is int and 0 <= key < len(self._inputs) else self.input_index(key)
+        value = self._inputs[index]
         return value.read() if type(value) is not np.ndarray and isinstance(value, Ref) else value
 
     def input_list(self, name: str) -> list[Any]:
@@ -219,7 +220,7 @@ class OpKernelContext:
         InternalError
             It is of another type than the node declares.
         """
-        index = key if type(key) is int and key >= 0 else self.output_index(key)
+        index = key if type(key) is int and 0 <= key < len(self._outputs) else self.output_index(key)
         dtype = self.op_kernel.output_dtypes[index]
         if dtype is None:
             raise InternalError(f"output {key!r} is a reference: use set_output_ref")

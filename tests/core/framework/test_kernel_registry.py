@@ -1,0 +1,329 @@
+"""Registering kernels, and choosing one for a node."""
+
+import logging
+
+import numpy as np
+import pytest
+from probes import World, context
+
+from cyxla.core.framework import DeviceBase, KernelDef, MemoryType, Name, NodeDef, OpKernel, create_op_kernel, kernel
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.kernel_registry import (
+    KernelRegistry,
+    kernel_attrs_match,
+    register_kernel_builder,
+    validate_kernel_registrations,
+)
+from cyxla.core.framework.op_kernel import array_kernel, run_kernel
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
+
+F32, F64, I32 = DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_INT32
+
+
+class Probe(OpKernel):
+    """Does nothing; its class is looked at."""
+
+
+class OtherProbe(OpKernel):
+    """The same by another name."""
+
+
+@pytest.fixture
+def world():
+    made = World()
+    made.op("Probe", "x: T -> y: T", "T: {float, double, int32}", "S: type = DT_FLOAT", "n: int = 0")
+    made.op("Mixed", "xs: Ts -> y: float", "Ts: list({float, double, int32})")
+    return made
+
+
+def chosen(world, node, device="CPU"):
+    return world.kernels.find_kernel_def(device, node)[1]
+
+
+def test_zero_out_the_classic_example():
+    """row 3.1: an op and its kernel, declared and run."""
+    world = World()
+    world.op("ZeroOut", "to_zero: int32 -> zeroed: int32")
+
+    @kernel("ZeroOut", registry=world.kernels)
+    def zero_out(ctx):
+        flat = ctx.input(0).reshape(-1)
+        out = ctx.allocate_output(0, ctx.input(0).shape)
+        out[...] = 0
+        out.reshape(-1)[:1] = flat[:1]
+
+    made = world.make("ZeroOut")
+    (result,) = run_kernel(made, context(made, np.array([5, 4, 3], np.int32)))
+    assert result.tolist() == [5, 0, 0]
+
+
+def test_a_chain_is_a_value_that_becomes_a_description():
+    """rows 3.2, 3.9: every setter returns the chain, and `build` makes the KernelDef."""
+    chain = Name("Probe")
+    steps = [
+        chain.device("CPU"), chain.type_constraint("T", (np.float32, "double")), chain.host_memory("x"),
+        chain.label("fast"), chain.priority(3),
+    ]  # fmt: skip
+    assert all(step is chain for step in steps)
+    assert chain.build() == KernelDef("Probe", "CPU", {"T": (F32, F64)}, ("x",), "fast", 3)
+    assert str(chain.build()) == (
+        "device='CPU'; T in [DT_FLOAT, DT_DOUBLE]; host_memory=['x']; label='fast'; priority=3"
+    )
+
+
+@pytest.mark.parametrize("chain", [Name("Probe"), Name("").device("CPU")], ids=["no device", "no op"])
+def test_a_chain_without_op_or_device_is_refused(chain):
+    """row 3.3"""
+    with pytest.raises(InvalidArgumentError, match="is named"):
+        register_kernel_builder(chain, Probe, KernelRegistry())
+
+
+def test_a_constraint_or_a_label_is_given_once():
+    with pytest.raises(InvalidArgumentError, match="twice"):
+        Name("A").type_constraint("T", np.int32).type_constraint("T", np.int8)
+    with pytest.raises(InvalidArgumentError, match="labels"):
+        Name("A").label("a").label("b")
+
+
+def test_types_divide_the_kernels_of_an_op(world):
+    """rows 3.4, 3.23: the float kernel is not chosen for int32; both are classes of their own."""
+    kernel("Probe", types={"T": np.float32}, registry=world.kernels)(Probe)
+    kernel("Probe", types={"T": (np.int32,)}, registry=world.kernels)(OtherProbe)
+    assert chosen(world, world.node("Probe", T="float")) == "Probe"
+    assert chosen(world, world.node("Probe", T="int32")) == "OtherProbe"
+    assert type(world.make("Probe", T="int32")) is OtherProbe
+    with pytest.raises(NotFoundError):
+        chosen(world, world.node("Probe", T="double"))
+
+
+def test_every_element_of_a_list_must_be_allowed(world):
+    """row 3.5"""
+    kernel("Mixed", types={"Ts": (F32, F64)}, registry=world.kernels)(Probe)
+    assert chosen(world, world.node("Mixed", Ts=("float", "double"))) == "Probe"
+    assert not world.kernels.kernel_def_available("CPU", world.node("Mixed", Ts=("float", "int32")))
+
+
+MATCHES = [
+    # constraints, attributes of the node, what comes of it
+    pytest.param({}, {}, True, id="no constraint"),
+    pytest.param({"T": (F32,)}, {"T": AttrValue("type", F32)}, True, id="match"),
+    pytest.param({"T": (F32,)}, {"T": AttrValue("type", I32)}, False, id="mismatch"),
+    pytest.param({"T": (F32, I32)}, {"T": AttrValue("list(type)", (I32, F32))}, True, id="list"),
+    pytest.param({"T": (F32,)}, {"T": AttrValue("list(type)", (F32, I32))}, False, id="list with one other"),
+    pytest.param({"T": (F32,)}, {"T": AttrValue("list", ())}, True, id="empty list"),
+    pytest.param({"T": (F32,)}, {}, InvalidArgumentError, id="absent attribute"),
+    pytest.param({"T": (F32,)}, {"T": AttrValue("int", 1)}, InvalidArgumentError, id="not a type"),
+    pytest.param({"T": ()}, {"T": AttrValue("type", F32)}, UnimplementedError, id="empty constraint"),
+]
+
+
+@pytest.mark.parametrize("constraints, attrs, outcome", MATCHES)
+def test_how_attributes_meet_constraints(constraints, attrs, outcome):
+    """row 3.13"""
+    kernel_def = KernelDef("Probe", "CPU", constraints)
+    if isinstance(outcome, bool):
+        assert kernel_attrs_match(kernel_def, attrs) is outcome
+    else:
+        with pytest.raises(outcome):
+            kernel_attrs_match(kernel_def, attrs)
+
+
+def test_priority_decides_between_matches(world):
+    """rows 3.8, 3.11, 3.13: the higher one wins; two equal ones are an error."""
+    kernel("Probe", priority=1, registry=world.kernels)(Probe)
+    kernel("Probe", types={"T": F32}, priority=2, registry=world.kernels)(OtherProbe)
+    assert chosen(world, world.node("Probe", T="float")) == "OtherProbe"
+    assert chosen(world, world.node("Probe", T="int32")) == "Probe"
+    kernel("Probe", priority=2, registry=world.kernels)(Probe)
+    with pytest.raises(InvalidArgumentError, match="Multiple OpKernel registrations"):
+        chosen(world, world.node("Probe", T="float"))
+
+
+def test_labels_are_chosen_by_the_node(world):
+    """row 3.7"""
+    kernel("Probe", registry=world.kernels)(Probe)
+    kernel("Probe", label="fast", registry=world.kernels)(OtherProbe)
+    assert chosen(world, world.node("Probe", T="float")) == "Probe"
+    assert chosen(world, world.node("Probe", T="float", _kernel="fast")) == "OtherProbe"
+    with pytest.raises(NotFoundError, match=r"(?s)label 'slow'.*Registered:.*label='fast'"):
+        chosen(world, world.node("Probe", T="float", _kernel="slow"))
+
+
+def test_default_kernels_stand_in_except_for_the_compiler(world):
+    """row 3.14"""
+    kernel("Probe", device="DEFAULT", registry=world.kernels)(Probe)
+    node = world.node("Probe", T="float")
+    assert chosen(world, node) == "Probe"
+    assert world.kernels.kernel_def_available("GPU", node)
+    assert not world.kernels.kernel_def_available("XLA_CPU_JIT", node)
+    kernel("Probe", types={"T": F32}, registry=world.kernels)(OtherProbe)
+    assert chosen(world, node) == "OtherProbe"
+    assert chosen(world, world.node("Probe", T="int32")) == "Probe"
+
+
+def test_available_is_a_yes_or_no(world):
+    """row 3.15"""
+    kernel("Probe", types={"T": F32}, registry=world.kernels)(Probe)
+    assert world.kernels.kernel_def_available("CPU", world.node("Probe", T="float"))
+    assert not world.kernels.kernel_def_available("CPU", world.node("Probe", T="int32"))
+    assert not world.kernels.kernel_def_available("GPU", world.node("Probe", T="float"))
+
+
+def test_a_miss_tells_why_and_what_there_is(world):
+    """row 3.16: attributes as the reason, the kernels there are; no list for devices of the compiler."""
+    kernel("Probe", types={"T": F32}, registry=world.kernels)(Probe)
+    with pytest.raises(NotFoundError) as attrs:
+        chosen(world, world.node("Probe", T="int32"))
+    assert "compatible with the attributes" in attrs.value.message
+    assert "T in [DT_FLOAT]" in attrs.value.message
+    assert attrs.value.node == "probe"
+    with pytest.raises(NotFoundError) as device:
+        chosen(world, world.node("Probe", T="float"), "GPU")
+    assert "compatible" not in device.value.message
+    assert "device='CPU'" in device.value.message
+    with pytest.raises(NotFoundError) as compiler:
+        chosen(world, world.node("Probe", T="float"), "XLA_CPU_JIT")
+    assert "Registered" not in compiler.value.message
+    kernel_def, class_name = world.kernels.find_kernel_def("CPU", world.node("Probe", T="float"))
+    assert (kernel_def.constraints, class_name) == ({"T": (F32,)}, "Probe")
+
+
+def test_devices_are_sorted_by_priority_of_their_kernels(world):
+    """row 3.17: highest first, equal ones in the order given."""
+    for device, priority in (("CPU", 0), ("GPU", 2), ("TPU", 0)):
+        kernel("Probe", device=device, priority=priority, registry=world.kernels)(Probe)
+    node = world.node("Probe", T="float")
+    assert world.kernels.supported_device_types_for_node(["TPU", "NPU", "CPU", "GPU"], node) == [
+        ("GPU", 2), ("TPU", 0), ("CPU", 0),
+    ]  # fmt: skip
+
+
+def test_queries(world, caplog):
+    """rows 3.18, 3.19, 3.24: all kernels, those a predicate accepts, those of an op; the log has a line for each."""
+    for op, device in (("Probe", "CPU"), ("Probe", "XLA_CPU_JIT"), ("Mixed", "CPU")):
+        kernel(op, device=device, registry=world.kernels)(Probe)
+    every = world.kernels.get_all_registered_kernels()
+    assert [(k.op, k.device_type) for k in every] == [("Mixed", "CPU"), ("Probe", "CPU"), ("Probe", "XLA_CPU_JIT")]
+    jit = world.kernels.get_filtered_registered_kernels(lambda k: k.device_type.endswith("_JIT"))
+    assert [k.op for k in jit] == ["Probe"]
+    assert [k.device_type for k in world.kernels.get_registered_kernels_for_op("Probe")] == ["CPU", "XLA_CPU_JIT"]
+    assert world.kernels.get_registered_kernels_for_op("Unheard") == []
+    with caplog.at_level(logging.INFO, "cyxla.kernels"):
+        world.kernels.log_all_registered_kernels()
+    assert next(r.getMessage() for r in caplog.records) == "OpKernel ('Mixed'): device='CPU'"
+
+
+def test_a_plain_function_makes_kernels(world):
+    """row 3.10"""
+    made = []
+
+    def factory(construction):
+        made.append(construction.get_attr("n"))
+        return Probe(construction)
+
+    register_kernel_builder(Name("Probe").device("CPU"), factory, world.kernels)
+    assert type(world.make("Probe", T="float", n=7)) is Probe
+    assert made == [7]
+    assert world.kernels.registrations("Probe")[0].class_name == "factory"
+
+
+def test_host_memory(world):
+    """row 3.6: named arguments live on the host; a name that the op lacks is refused."""
+    kernel("Probe", device="GPU", host_memory=("x",), registry=world.kernels)(Probe)
+    made = world.make("Probe", DeviceBase("/device:GPU:0", "GPU"), T="float")
+    assert made.input_memory_types == (MemoryType.HOST,)
+    assert made.output_memory_types == (MemoryType.DEVICE,)
+    kernel("Probe", host_memory=("z",), registry=world.kernels)(Probe)
+    with pytest.raises(InvalidArgumentError, match="HostMemory"):
+        world.make("Probe", T="float")
+
+
+def test_the_first_look_up_of_an_op_checks_the_kernels(caplog):
+    """rows 3.6, 3.12: an unknown op is warned of, an unknown argument refused."""
+    world = World()
+    world.op("Known", "x: float -> y: float")
+    kernel("Unknown", registry=world.kernels)(Probe)
+    world.ops.add_validator(lambda ops: validate_kernel_registrations(ops, world.kernels))
+    with caplog.at_level(logging.WARNING, "cyxla.kernels"):
+        world.ops.look_up("Known")
+    assert "for unknown op: Unknown" in caplog.text
+    other = World()
+    other.op("Known", "x: float -> y: float")
+    kernel("Known", host_memory=("z",), registry=other.kernels)(Probe)
+    other.ops.add_validator(lambda ops: validate_kernel_registrations(ops, other.kernels))
+    with pytest.raises(InvalidArgumentError, match="'z'"):
+        other.ops.look_up("Known")
+
+
+class Refuses(OpKernel):
+    """Its constructor fails."""
+
+    def __init__(self, construction):
+        super().__init__(construction)
+        raise UnimplementedError("not on Sundays")
+
+
+class SetsStatus(OpKernel):
+    """Its constructor tells an error without raising."""
+
+    def __init__(self, construction):
+        super().__init__(construction)
+        construction.set_status(InvalidArgumentError("first"))
+        construction.set_status(InvalidArgumentError("second"))
+
+
+def test_the_order_of_errors_in_creation(world):
+    """rows 3.20, 3.21, 6.4: op, node, kernel, constructor."""
+    bad = NodeDef("n", "Probe", [], "", {})
+
+    def create(node):
+        return create_op_kernel(DeviceBase(), node, ops=world.ops, kernels=world.kernels)
+
+    with pytest.raises(NotFoundError, match="not registered"):
+        create(NodeDef("n", "Unheard", [], "", {}))
+    with pytest.raises(InvalidArgumentError):  # no kernel either, but the node comes first
+        create(bad)
+    with pytest.raises(NotFoundError, match="No registered 'Probe' OpKernel"):
+        create(world.node("Probe", T="float"))
+    kernel("Probe", types={"T": F32}, registry=world.kernels)(Refuses)
+    with pytest.raises(UnimplementedError, match="Sundays") as error:
+        create(world.node("Probe", T="float"))
+    assert (error.value.node, error.value.op) == ("probe", "Probe")
+    kernel("Probe", types={"T": F64}, registry=world.kernels)(SetsStatus)
+    with pytest.raises(OpError, match="first"):
+        create(world.node("Probe", T="double"))
+
+
+def test_attributes_must_be_complete(world):
+    """row 3.25: defaults are filled in before; without them the node is bad."""
+    kernel("Probe", registry=world.kernels)(Probe)
+    node = world.node("Probe", complete=False, T="float")
+    with pytest.raises(InvalidArgumentError):
+        create_op_kernel(DeviceBase(), node, ops=world.ops, kernels=world.kernels)
+    assert world.make("Probe", T="float").attrs["n"] == 0
+
+
+def test_kernels_are_taken_back(world):
+    kernel("Probe", registry=world.kernels)(Probe)
+    mark = world.kernels.mark()
+    kernel("Probe", label="late", registry=world.kernels)(Probe)
+    world.kernels.rollback(mark)
+    assert len(world.kernels.get_all_registered_kernels()) == 1
+
+
+def test_the_catalogue_fits_its_ops(caplog):
+    """row 3.12: no kernel of cyxla is for an op that is not declared."""
+    with caplog.at_level(logging.WARNING, "cyxla.kernels"):
+        kernels = KernelRegistry.global_().get_all_registered_kernels()
+        from cyxla.core.framework import OpRegistry
+
+        validate_kernel_registrations(OpRegistry.global_())
+    assert caplog.text == ""
+    assert {k.op for k in kernels} >= {"Switch", "VarHandleOp", "StackV2", "TensorListStack"}
+
+
+def test_array_kernels_register_like_others(world):
+    array_kernel("Probe", np.negative, types={"T": F32}, priority=4, label="a", registry=world.kernels)
+    (row,) = world.kernels.registrations("Probe")
+    assert (row.kernel_def.priority, row.kernel_def.label, row.class_name) == (4, "a", "negative")

@@ -1,112 +1,447 @@
 """Cutting, joining, padding, permuting, gathering and scattering."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from cyxla.core.framework.common_shape_fns import concat_shape, concat_v2_shape, unchanged_shape
+from cyxla.core.framework.gather_shape_fns import check_scatter_nd, gather_nd_shape, gather_shape
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.slice_shape_fns import strided_slice_shape
+from cyxla.core.framework.tensor_shape import UNKNOWN, Dim, TensorShape
+from cyxla.core.framework.window_shape_fns import Layout, windowed_output_size
+from cyxla.errors import ShapeError
+
+
+def _of_rank(c: InferenceContext, rank: int | None) -> TensorShape:
+    return UNKNOWN if rank is None else c.unknown_shape_of_rank(rank)
+
+
+def _numbers(c: InferenceContext, i: int) -> list[int] | None:
+    """The numbers that a vector holds, where they are known."""
+    value = c.input_tensor(i)
+    return None if value is None else [int(v) for v in np.ravel(value)]
+
+
+def _scalar(c: InferenceContext, i: int | str) -> int | None:
+    c.with_rank(c.input(i), 0)
+    value = c.input_tensor(i)
+    return None if value is None else int(value)
+
+
+# Slices ----------------------------------------------------------------------------------------------------------
+
+
+def _slice_shape(c: InferenceContext) -> None:
+    """A size of -1 reaches to the end."""
+    x = c.input(0)
+    begin_shape = c.merge(c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1))
+    rank = x.rank if begin_shape[0] is None else begin_shape[0]
+    if rank is None:
+        return
+    x = c.with_rank(x, rank)
+    begin, size = _numbers(c, 1), _numbers(c, 2)
+    if size is None:
+        c.set_output(0, c.unknown_shape_of_rank(rank))
+        return
+    begins: Sequence[int | None] = begin or [None] * rank
+    c.set_output(0, [_slice_size(c, d, b, s) for d, b, s in zip(x, begins, size, strict=True)])
+
+
+def _slice_size(c: InferenceContext, dim: Dim, begin: int | None, size: int) -> Dim:
+    if size < -1 or (begin is not None and begin < 0):
+        raise ShapeError(f"Slice: begin {begin} or size {size} is negative")
+    if size == -1:
+        return None if begin is None else c.subtract(dim, begin)
+    if dim is not None and (begin or 0) + size > dim:
+        raise ShapeError(f"Slice: {size} elements from {begin} on are not there in a dimension of {dim}")
+    return size
+
+
+def _strided_slice_shape(c: InferenceContext) -> None:
+    places = c.with_rank(c.input(1), 1)
+    for i in (2, 3):
+        places = c.merge(places, c.with_rank(c.input(i), 1))
+    bounds = (c.input_tensor(i) for i in (1, 2, 3))
+    c.set_output(0, strided_slice_shape(c, c.input(0), *bounds))
+
+
+def _strided_slice_grad_shape(c: InferenceContext) -> None:
+    c.set_output(0, c.make_shape_from_shape_tensor(0))
+
+
+# Joining and splitting -------------------------------------------------------------------------------------------
+
+
+def _concat_offset_shape(c: InferenceContext) -> None:
+    for i in range(c.num_outputs):
+        c.set_output(i, c.with_rank(c.input(i + 1), 1))
+
+
+def _pack_shape(c: InferenceContext) -> None:
+    """A new dimension that counts the inputs."""
+    shape = UNKNOWN
+    for i in range(c.num_inputs):
+        shape = c.merge(shape, c.input(i))
+    if shape.rank is None:
+        return
+    axis = c.axis(c.attr("axis"), c.unknown_shape_of_rank(shape.rank + 1))
+    c.set_output(0, (*shape[:axis], c.num_inputs, *shape[axis:]))
+
+
+def _unpack_shape(c: InferenceContext) -> None:
+    x = c.input(0)
+    if x.rank is None:
+        return
+    axis = c.axis(c.attr("axis"), x)
+    c.with_value(x[axis], c.num_outputs)
+    for i in range(c.num_outputs):
+        c.set_output(i, (*x[:axis], *x[axis + 1 :]))
+
+
+def _split_shape(c: InferenceContext) -> None:
+    """Equal parts."""
+    axis, x = _scalar(c, 0), c.input(1)
+    if x.rank is not None and axis is not None:
+        at = c.axis(axis, x)
+        part = c.replace_dim(x, at, c.divide(x[at], c.num_outputs))
+    else:
+        part = _of_rank(c, x.rank)
+    for i in range(c.num_outputs):
+        c.set_output(i, part)
+
+
+def _split_v_shape(c: InferenceContext) -> None:
+    """Parts of the sizes given, one of which may be -1: the rest."""
+    x, axis, sizes = c.input(0), _scalar(c, 2), _numbers(c, 1)
+    c.merge_dim(c.with_rank(c.input(1), 1)[0], c.num_outputs)
+    if x.rank is None or axis is None:
+        for i in range(c.num_outputs):
+            c.set_output(i, _of_rank(c, x.rank))
+        return
+    at = c.axis(axis, x)
+    for i, size in enumerate(_split_sizes(c, x[at], sizes)):
+        c.set_output(i, c.replace_dim(x, at, size))
+
+
+def _split_sizes(c: InferenceContext, total: Dim, sizes: list[int] | None) -> Sequence[Dim]:
+    if c.num_outputs == 1:
+        return [total]
+    if sizes is None:
+        return [None] * c.num_outputs
+    given = sum(s for s in sizes if s != -1)
+    if total is not None and (given > total or (-1 not in sizes and given != total)):
+        raise ShapeError(f"SplitV: the sizes {sizes} do not add up to {total}")
+    return [(None if total is None else total - given) if s == -1 else s for s in sizes]
+
+
+# Padding and tiling ----------------------------------------------------------------------------------------------
+
+
+def _pad_shape(c: InferenceContext, sign: int = 1) -> None:
+    """Two numbers for each dimension: before and after."""
+    x, paddings = c.input(0), c.with_rank(c.input(1), 2)
+    c.merge_dim(paddings[1], 2)
+    value = c.input_tensor(1)
+    rank = x.rank if paddings[0] is None else paddings[0]
+    if rank is None:
+        return
+    x = c.with_rank(x, rank)
+    if value is None:
+        c.set_output(0, c.unknown_shape_of_rank(rank))
+        return
+    if (value < 0).any():
+        raise ShapeError(f"{c.op_def.name}: a padding is negative: {value.tolist()}")
+    sums = [int(before) + int(after) for before, after in value]
+    combine = c.add if sign > 0 else c.subtract
+    c.set_output(0, [combine(d, p) for d, p in zip(x, sums, strict=True)])
+
+
+def _mirror_pad_grad_shape(c: InferenceContext) -> None:
+    _pad_shape(c, -1)
+
+
+def _tile_shape(c: InferenceContext) -> None:
+    x, times = c.input(0), c.make_shape_from_shape_tensor(1)
+    c.with_rank(c.input(1), 1)
+    rank = x.rank if times.rank is None else times.rank
+    if rank is None:
+        return
+    x, times = c.with_rank(x, rank), c.with_rank(times, rank)
+    c.set_output(0, [c.multiply(d, n) for d, n in zip(x, times, strict=True)])
+
+
+# Orders ----------------------------------------------------------------------------------------------------------
+
+
+def _transpose_shape(c: InferenceContext) -> None:
+    x, perm = c.input(0), _numbers(c, 1)
+    count = c.with_rank(c.input(1), 1)[0]
+    rank = x.rank if count is None else count
+    if rank is None:
+        return
+    x = c.with_rank(x, rank)
+    if perm is None:
+        c.set_output(0, c.unknown_shape_of_rank(rank))
+        return
+    axes = [c.axis(p, x) for p in perm]
+    if len(set(axes)) != rank:
+        raise ShapeError(f"{c.op_def.name}: {perm} is no permutation of the dimensions of {x}")
+    c.set_output(0, [x[axis] for axis in axes])
+
+
+def _reverse_shape(c: InferenceContext) -> None:
+    """A flag for each dimension, eight at most."""
+    x, flags = c.with_rank_at_most(c.input(0), 8), c.with_rank(c.input(1), 1)
+    if x.rank is not None:
+        c.merge_dim(flags[0], x.rank)
+    c.set_output(0, x)
+
+
+def _reverse_axes_shape(c: InferenceContext) -> None:
+    x, axes = c.with_rank_at_most(c.input(0), 8), _numbers(c, 1)
+    c.with_rank(c.input(1), 1)
+    if x.rank is not None and axes is not None:
+        found = [c.axis(axis, x) for axis in axes]
+        if len(set(found)) != len(found):
+            raise ShapeError(f"ReverseV2: axes {axes} name a dimension twice")
+    c.set_output(0, x)
+
+
+def _reverse_sequence_shape(c: InferenceContext) -> None:
+    """A length for each row."""
+    x, lengths = c.input(0), c.with_rank(c.input(1), 1)
+    row, sequence = c.attr("batch_dim"), c.attr("seq_dim")
+    if x.rank is None:
+        return
+    if row >= x.rank or sequence >= x.rank or row == sequence:
+        raise ShapeError(f"ReverseSequence: batch_dim {row} and seq_dim {sequence} are not two dimensions of {x}")
+    c.set_output(0, c.replace_dim(x, row, c.merge_dim(x[row], lengths[0])))
+
+
+def _roll_shape(c: InferenceContext) -> None:
+    c.with_rank_at_most(c.input(1), 1)
+    c.with_rank_at_most(c.input(2), 1)
+    c.set_output(0, c.with_rank_at_least(c.input(0), 1))
+
+
+# Gathering and scattering ----------------------------------------------------------------------------------------
+
+
+def _gather_shape(c: InferenceContext) -> None:
+    c.set_output(0, gather_shape(c, c.with_rank_at_least(c.input(0), 1), c.input(1), 0))
+
+
+def _gather_along_shape(c: InferenceContext) -> None:
+    params = c.with_rank_at_least(c.input(0), 1)
+    c.set_output(0, gather_shape(c, params, c.input(1), _scalar(c, 2), c.attr("batch_dims")))
+
+
+def _gather_nd_shape(c: InferenceContext) -> None:
+    c.set_output(0, gather_nd_shape(c, c.input(0), c.input(1)))
+
+
+def _scatter_nd_shape(c: InferenceContext) -> None:
+    shape = c.make_shape_from_shape_tensor(2)
+    check_scatter_nd(c, shape, c.with_rank_at_least(c.input(0), 1), c.with_rank_at_least(c.input(1), 1))
+    c.set_output(0, shape)
+
+
+def _tensor_scatter_shape(c: InferenceContext) -> None:
+    check_scatter_nd(c, c.input(0), c.input(1), c.input(2))
+    c.set_output(0, c.input(0))
+
+
+# Space and batch -------------------------------------------------------------------------------------------------
+
+
+def _block(c: InferenceContext) -> list[int] | None:
+    """Sizes of a block: two equal ones from an attribute, or the numbers of an input."""
+    if c.op_def.find_attr("block_size"):
+        return [c.attr("block_size")] * 2
+    return _numbers(c, 1)
+
+
+def _space_shape(c: InferenceContext, to_batch: bool) -> None:
+    """Blocks of the dimensions behind the batch move into it, or come out of it."""
+    x, block = c.input(0), _block(c)
+    edges = c.input_tensor(c.num_inputs - 1)
+    if block is None or x.rank is None:
+        c.set_output(0, _of_rank(c, x.rank))
+        return
+    c.with_rank_at_least(x, len(block) + 1)
+    if min(block, default=1) < 1:
+        raise ShapeError(f"{c.op_def.name}: the block {block} has a size below 1")
+    known: Sequence[Sequence[int] | None] = [None] * len(block)
+    if edges is not None:
+        known = np.reshape(edges, (-1, 2)).tolist()
+        if len(known) != len(block) or (edges < 0).any():
+            raise ShapeError(f"{c.op_def.name}: {edges.tolist()} are no edges of {len(block)} dimensions")
+    change = _into_batch if to_batch else _out_of_batch
+    sizes = [change(c, d, b, e) for d, b, e in zip(x[1 : len(block) + 1], block, known, strict=True)]
+    batch = c.multiply(x[0], prod(block)) if to_batch else c.divide(x[0], prod(block))
+    c.set_output(0, (batch, *sizes, *x[len(block) + 1 :]))
+
+
+def _into_batch(c: InferenceContext, dim: Dim, block: int, edge: Sequence[int] | None) -> Dim:
+    return None if edge is None else c.divide(c.add(dim, sum(edge)), block)
+
+
+def _out_of_batch(c: InferenceContext, dim: Dim, block: int, edge: Sequence[int] | None) -> Dim:
+    return None if edge is None else c.subtract(c.multiply(dim, block), sum(edge))
+
+
+def _space_to_batch_shape(c: InferenceContext) -> None:
+    _space_shape(c, to_batch=True)
+
+
+def _batch_to_space_shape(c: InferenceContext) -> None:
+    _space_shape(c, to_batch=False)
+
+
+def _depth_shape(c: InferenceContext, to_depth: bool) -> None:
+    """Blocks of the spatial dimensions move into the channels, or come out of them."""
+    layout, block = Layout.of(c.attr("data_format"), 2), c.attr("block_size")
+    x = c.with_rank(c.input(0), layout.rank)
+    shrink, grow = (c.divide, c.multiply) if to_depth else (c.multiply, c.divide)
+    sizes = list(x)
+    for at in layout.spatial:
+        sizes[at] = shrink(x[at], block)
+    sizes[layout.channels] = grow(x[layout.channels], block * block)
+    c.set_output(0, sizes)
+
+
+def _space_to_depth_shape(c: InferenceContext) -> None:
+    _depth_shape(c, to_depth=True)
+
+
+def _depth_to_space_shape(c: InferenceContext) -> None:
+    _depth_shape(c, to_depth=False)
+
+
+def _patches_shape(c: InferenceContext) -> None:
+    """The window around each place, along the channels."""
+    x, window, strides, rates = c.with_rank(c.input(0), 4), c.attr("ksizes"), c.attr("strides"), c.attr("rates")
+    for name, values in (("ksizes", window), ("strides", strides), ("rates", rates)):
+        if len(values) != 4:
+            raise ShapeError(f"ExtractImagePatches: {name} must have 4 numbers, but is {list(values)}")
+    sizes = [windowed_output_size(x[i], window[i], strides[i], c.attr("padding"), rates[i]) for i in (1, 2)]
+    c.set_output(0, (x[0], *sizes, c.multiply(x[3], window[1] * window[2])))
+
 
 op("BatchToSpace", "input: T, crops: Tidx -> output: T", "T: type", "block_size: int >= 2",
-    "Tidx: {int32, int64} = DT_INT32", shape=None,
+    "Tidx: {int32, int64} = DT_INT32", shape=_batch_to_space_shape,
 )  # fmt: skip
 op("BatchToSpaceND", "input: T, block_shape: Tblock_shape, crops: Tcrops -> output: T", "T: type",
-    "Tblock_shape: {int32, int64} = DT_INT32", "Tcrops: {int32, int64} = DT_INT32", shape=None,
+    "Tblock_shape: {int32, int64} = DT_INT32", "Tcrops: {int32, int64} = DT_INT32", shape=_batch_to_space_shape,
 )  # fmt: skip
-op("Concat", "concat_dim: int32, values: N * T -> output: T", "N: int >= 2", "T: type", shape=None)
+op("Concat", "concat_dim: int32, values: N * T -> output: T", "N: int >= 2", "T: type", shape=concat_shape)
 op("ConcatOffset", "concat_dim: int32, shape: N * shape_type -> offset: N * shape_type", "N: int >= 2",
-    "shape_type: {int32, int64} = DT_INT32", shape=None,
+    "shape_type: {int32, int64} = DT_INT32", shape=_concat_offset_shape,
 )  # fmt: skip
 op("ConcatV2", "values: N * T, axis: Tidx -> output: T", "N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32",
-    shape=None,
+    shape=concat_v2_shape,
 )  # fmt: skip
-op("ConjugateTranspose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32", shape=None)
+op("ConjugateTranspose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32",
+    shape=_transpose_shape,
+)  # fmt: skip
 op("DepthToSpace", "input: T -> output: T", "T: type", "block_size: int >= 2",
-    "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", shape=None,
+    "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", shape=_depth_to_space_shape,
 )  # fmt: skip
 op("Gather", "params: Tparams, indices: Tindices -> output: Tparams", "validate_indices: bool = true", "Tparams: type",
-    "Tindices: {int32, int64}", shape=None,
+    "Tindices: {int32, int64}", shape=_gather_shape,
 )  # fmt: skip
 op("GatherNd", "params: Tparams, indices: Tindices -> output: Tparams", "Tparams: type",
-    "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''", shape=None,
+    "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''", shape=_gather_nd_shape,
 )  # fmt: skip
 op("GatherV2", "params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams", "batch_dims: int = 0",
-    "Tparams: type", "Tindices: {int16, int32, int64}", "Taxis: {int32, int64}", shape=None,
+    "Tparams: type", "Tindices: {int16, int32, int64}", "Taxis: {int32, int64}", shape=_gather_along_shape,
 )  # fmt: skip
 op("MirrorPad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
-    "mode: {'REFLECT', 'SYMMETRIC'}", shape=None,
+    "mode: {'REFLECT', 'SYMMETRIC'}", shape=_pad_shape,
 )  # fmt: skip
 op("MirrorPadGrad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
-    "mode: {'REFLECT', 'SYMMETRIC'}", shape=None,
+    "mode: {'REFLECT', 'SYMMETRIC'}", shape=_mirror_pad_grad_shape,
 )  # fmt: skip
-op("Pack", "values: N * T -> output: T", "N: int", "T: type", "axis: int = 0", shape=None)
-op("Pad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32", shape=None)
+op("Pack", "values: N * T -> output: T", "N: int", "T: type", "axis: int = 0", shape=_pack_shape)
+op("Pad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
+    shape=_pad_shape,
+)  # fmt: skip
 op("PadV2", "input: T, paddings: Tpaddings, constant_values: T -> output: T", "T: type",
-    "Tpaddings: {int32, int64} = DT_INT32", shape=None,
+    "Tpaddings: {int32, int64} = DT_INT32", shape=_pad_shape,
 )  # fmt: skip
 op("Reverse", "tensor: T, dims: bool -> output: T",
     "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, "
-    "complex64, complex128, string}", shape=None,
+    "complex64, complex128, string}", shape=_reverse_shape,
 )  # fmt: skip
 op("ReverseSequence", "input: T, seq_lengths: Tlen -> output: T", "seq_dim: int", "batch_dim: int = 0", "T: type",
-    "Tlen: {int32, int64} = DT_INT64", shape=None,
+    "Tlen: {int32, int64} = DT_INT64", shape=_reverse_sequence_shape,
 )  # fmt: skip
 op("ReverseV2", "tensor: T, axis: Tidx -> output: T", "Tidx: {int32, int64} = DT_INT32",
     "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, "
-    "complex64, complex128, string}", shape=None,
+    "complex64, complex128, string}", shape=_reverse_axes_shape,
 )  # fmt: skip
 op("Roll", "input: T, shift: Tshift, axis: Taxis -> output: T", "T: type", "Tshift: {int32, int64}",
-    "Taxis: {int32, int64}", shape=None,
+    "Taxis: {int32, int64}", shape=_roll_shape,
 )  # fmt: skip
 op("ScatterNd", "indices: Tindices, updates: T, shape: Tindices -> output: T", "T: type",
-    "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''", shape=None,
+    "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''", shape=_scatter_nd_shape,
 )  # fmt: skip
 op("ScatterNdNonAliasingAdd", "input: T, indices: Tindices, updates: T -> output: T", "T: {numbertype, bool}",
-    "Tindices: {int32, int64}", "bad_indices_policy: string = ''", shape=None,
+    "Tindices: {int32, int64}", "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
 )  # fmt: skip
-op("Slice", "input: T, begin: Index, size: Index -> output: T", "T: type", "Index: {int32, int64}", shape=None)
+op("Slice", "input: T, begin: Index, size: Index -> output: T", "T: type", "Index: {int32, int64}", shape=_slice_shape)
 op("SpaceToBatch", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
-    "block_size: int >= 2", shape=None,
+    "block_size: int >= 2", shape=_space_to_batch_shape,
 )  # fmt: skip
 op("SpaceToBatchND", "input: T, block_shape: Tblock_shape, paddings: Tpaddings -> output: T", "T: type",
-    "Tblock_shape: {int32, int64} = DT_INT32", "Tpaddings: {int32, int64} = DT_INT32", shape=None,
+    "Tblock_shape: {int32, int64} = DT_INT32", "Tpaddings: {int32, int64} = DT_INT32", shape=_space_to_batch_shape,
 )  # fmt: skip
 op("SpaceToDepth", "input: T -> output: T", "T: type", "block_size: int >= 2",
-    "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", shape=None,
+    "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", shape=_space_to_depth_shape,
 )  # fmt: skip
-op("Split", "split_dim: int32, value: T -> output: num_split * T", "num_split: int", "T: type", shape=None)
+op("Split", "split_dim: int32, value: T -> output: num_split * T", "num_split: int", "T: type", shape=_split_shape)
 op("SplitV", "value: T, size_splits: Tlen, split_dim: int32 -> output: num_split * T", "num_split: int", "T: type",
-    "Tlen: {int8, int32, int64} = DT_INT64", shape=None,
+    "Tlen: {int8, int32, int64} = DT_INT64", shape=_split_v_shape,
 )  # fmt: skip
 op("StridedSlice", "input: T, begin: Index, end: Index, strides: Index -> output: T", "T: type",
     "Index: {int16, int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
-    "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=None,
+    "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=_strided_slice_shape,
 )  # fmt: skip
 op("StridedSliceGrad", "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> output: T", "T: type",
     "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
-    "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=None,
+    "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=_strided_slice_grad_shape,
 )  # fmt: skip
 op("TensorScatterAdd", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
-    "bad_indices_policy: string = ''", shape=None,
+    "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
 )  # fmt: skip
 op("TensorScatterMax", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
-    "bad_indices_policy: string = ''", shape=None,
+    "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
 )  # fmt: skip
 op("TensorScatterMin", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
-    "bad_indices_policy: string = ''", shape=None,
+    "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
 )  # fmt: skip
 op("TensorScatterSub", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
-    "bad_indices_policy: string = ''", shape=None,
+    "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
 )  # fmt: skip
 op("TensorScatterUpdate", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type",
-    "Tindices: {int16, int32, int64, uint16}", "bad_indices_policy: string = ''", shape=None,
+    "Tindices: {int16, int32, int64, uint16}", "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
 )  # fmt: skip
 op("TensorStridedSliceUpdate", "input: T, begin: Index, end: Index, strides: Index, value: T -> output: T", "T: type",
     "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
-    "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=None,
+    "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=unchanged_shape,
 )  # fmt: skip
 op("Tile", "input: T, multiples: Tmultiples -> output: T", "T: type", "Tmultiples: {int32, int64} = DT_INT32",
-    shape=None,
+    shape=_tile_shape,
 )  # fmt: skip
-op("Transpose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32", shape=None)
-op("Unpack", "value: T -> output: num * T", "num: int >= 0", "T: type", "axis: int = 0", shape=None)
+op("Transpose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32", shape=_transpose_shape)
+op("Unpack", "value: T -> output: num * T", "num: int >= 0", "T: type", "axis: int = 0", shape=_unpack_shape)
 op("ExtractImagePatches", "images: T -> patches: T", "ksizes: list(int) >= 4", "strides: list(int) >= 4",
     "rates: list(int) >= 4",
     "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
-    "complex128, bool}", "padding: {'SAME', 'VALID'}", shape=None,
+    "complex128, bool}", "padding: {'SAME', 'VALID'}", shape=_patches_shape,
 )  # fmt: skip

@@ -1,0 +1,80 @@
+"""Einstein's sums: checking an equation, and what NumPy makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.kernels.limits import wide_type
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def parse_equation(equation: str, count: int) -> tuple[list[str], str]:
+    """The labels of each operand and of the result; ``...`` stands for dimensions that broadcast.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It has no arrow, labels that are not letters, labels in the result that no operand has or that stand there
+        twice, or is not for `count` operands.
+    """
+    text = equation.replace(" ", "")
+    if text.count("->") != 1:
+        raise InvalidArgumentError(f"the equation {equation!r} needs one '->'")
+    left, output = text.split("->")
+    inputs = left.split(",")
+    if len(inputs) != count:
+        raise InvalidArgumentError(f"the equation {equation!r} is for {len(inputs)} operands; there are {count}")
+    for labels in (*inputs, output):
+        rest = labels.replace("...", "", 1)
+        if not all(c.isascii() and c.isalpha() for c in rest):
+            raise InvalidArgumentError(f"labels must be letters and at most one '...'; {labels!r} in {equation!r}")
+    letters = output.replace("...", "")
+    if len(set(letters)) != len(letters):
+        raise InvalidArgumentError(f"a label stands twice in the result of {equation!r}")
+    missing = sorted(set(letters) - set("".join(inputs)))
+    if missing:
+        raise InvalidArgumentError(f"the result of {equation!r} has labels that no operand has: {missing}")
+    return inputs, output
+
+
+def contract(equation: str, operands: Sequence[Array]) -> Array:
+    """The result of an equation, in the operands' type; narrow floats are summed in f32.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The equation is wrong.
+    ShapeError
+        An operand does not fit its labels.
+    """
+    inputs, _ = parse_equation(equation, len(operands))
+    sizes: dict[str, int] = {}
+    for labels, x in zip(inputs, operands, strict=True):
+        _check_operand(labels, x, sizes, equation)
+    dtype = operands[0].dtype
+    wide = wide_type(dtype)
+    try:
+        with np.errstate(all="ignore"):
+            found = np.einsum(equation.replace(" ", ""), *(x.astype(wide, copy=False) for x in operands), optimize=True)
+    except ValueError as error:
+        raise ShapeError(f"the operands do not fit {equation!r}: {error}") from None
+    return np.asarray(found).astype(dtype, copy=False)
+
+
+def _check_operand(labels: str, x: Array, sizes: dict[str, int], equation: str) -> None:
+    named = labels.replace("...", "")
+    if len(named) > x.ndim or ("..." not in labels and len(named) != x.ndim):
+        raise ShapeError(f"the labels {labels!r} of {equation!r} do not fit an operand of rank {x.ndim}")
+    before = labels.split("...")[0]
+    after = named[len(before) :]
+    where = [*enumerate(before), *((x.ndim - len(after) + k, label) for k, label in enumerate(after))]
+    for d, label in where:
+        if sizes.setdefault(label, x.shape[d]) != x.shape[d]:
+            raise ShapeError(
+                f"the label {label!r} of {equation!r} is {sizes[label]} in one place, {x.shape[d]} in another"
+            )

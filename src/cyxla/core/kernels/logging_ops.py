@@ -1,0 +1,88 @@
+"""Checks, prints and the clock."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.kernels.limits import wide_type
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def summary(x: Array, most: int) -> str:
+    """The first elements of an array; all of them where `most` is negative."""
+    flat = x.reshape(-1)
+    shown = flat if most < 0 else flat[:most]
+    texts = [v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in shown.tolist()]
+    return "[" + " ".join(texts) + ("..." if len(shown) < len(flat) else "") + "]"
+
+
+@kernel("Assert")
+def _assert(ctx: OpKernelContext) -> None:
+    condition = ctx.input("condition")
+    if condition.ndim:
+        raise ShapeError(f"the condition must be a scalar; its shape is {list(condition.shape)}")
+    if not condition:
+        told = " ".join(summary(x, ctx.attr("summarize")) for x in ctx.input_list("data"))
+        raise InvalidArgumentError(f"assertion failed: {told}")
+
+
+@array_kernel("CheckNumerics", attrs=("message",))
+def _check_numerics(x: Array, *, message: str) -> Array:
+    wide = x.astype(wide_type(x.dtype), copy=False)
+    if np.isfinite(wide).all():
+        return x
+    found = [name for name, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(wide).any()]
+    raise InvalidArgumentError(f"{message} : the tensor had {' and '.join(found)} values")
+
+
+@kernel("Print")
+class Print(OpKernel):
+    """Gives its input on, and says what the other inputs hold, the first times."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self._left = construction.get_attr("first_n")
+        self._lock = threading.Lock()
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Print to standard error."""
+        with self._lock:
+            speak = self._left != 0
+            self._left -= self._left > 0
+        if speak:
+            told = "".join(summary(x, ctx.attr("summarize")) for x in ctx.input_list("data"))
+            print(ctx.attr("message") + told, file=sys.stderr)
+        ctx.set_output(0, ctx.input(0))
+
+
+@kernel("PrintV2")
+def _print(ctx: OpKernelContext) -> None:
+    """To a stream of the process, or the end of the file that `file://` names."""
+    text = ctx.input(0)
+    if text.ndim:
+        raise ShapeError(f"the text must be a scalar; its shape is {list(text.shape)}")
+    line, end, stream = text[()].decode(errors="replace"), ctx.attr("end"), ctx.attr("output_stream")
+    if stream.startswith("file://"):
+        with open(stream.removeprefix("file://"), "a", encoding="utf-8") as file:
+            file.write(line + end)
+    elif stream in ("stdout", "stderr"):
+        print(line, end=end, file=getattr(sys, stream))
+    elif stream.startswith("log("):
+        print(line, end=end, file=sys.stderr)
+    else:
+        raise InvalidArgumentError(f"output_stream is {stream!r}", hint='use "stdout", "stderr" or "file://..."')
+
+
+@kernel("Timestamp")
+def _timestamp(ctx: OpKernelContext) -> None:
+    """Seconds since 1970."""
+    ctx.set_output(0, np.array(time.time()))

@@ -1,0 +1,130 @@
+"""Sparse tensors: rows of indices, and a value for each."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import NUMBER
+from cyxla.core.kernels.array_ops import sizes_of
+from cyxla.core.kernels.limits import wide_type
+from cyxla.core.kernels.math_reduction_ops import axes_of
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def _check_sparse(indices: Array, values: Array, shape: Array) -> None:
+    if indices.ndim != 2 or values.ndim != 1 or shape.ndim != 1:
+        raise ShapeError(
+            f"a sparse tensor is a matrix of indices, and vectors of values and sizes; the shapes are "
+            f"{list(indices.shape)}, {list(values.shape)} and {list(shape.shape)}"
+        )
+    if indices.shape != (len(values), len(shape)):
+        raise ShapeError(f"indices {list(indices.shape)} for {len(values)} values of rank {len(shape)}")
+    _check_inside(indices, shape)
+
+
+def _check_inside(indices: Array, shape: Array) -> None:
+    bad = ((indices < 0) | (indices >= shape)).any(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidArgumentError(f"indices[{row}] = {indices[row].tolist()} is outside of {shape.tolist()}")
+
+
+@array_kernel("SparseToDense", attrs=("validate_indices",))
+def _sparse_to_dense(indices: Array, shape: Array, values: Array, default: Array, *, validate_indices: bool) -> Array:
+    """Indices may be a scalar, a vector or a matrix; one value may stand for all."""
+    sizes = sizes_of(shape, "output_shape")
+    rows = indices.reshape(1, 1) if not indices.ndim else indices[:, None] if indices.ndim == 1 else indices
+    if rows.ndim != 2 or rows.shape[1] != len(sizes):
+        raise ShapeError(f"sparse_indices {list(indices.shape)} do not name elements of rank {len(sizes)}")
+    if values.ndim > 1 or (values.ndim and len(values) != len(rows)):
+        raise ShapeError(f"sparse_values {list(values.shape)} must be a scalar or hold {len(rows)} values")
+    if default.ndim:
+        raise ShapeError(f"default_value must be a scalar; its shape is {list(default.shape)}")
+    _check_inside(rows, shape)
+    if validate_indices:
+        _check_ascending(rows)
+    result = np.full(sizes, default, default.dtype)
+    if len(rows):
+        result[tuple(rows.T)] = values
+    return result
+
+
+def _check_ascending(rows: Array) -> None:
+    order = [tuple(row) for row in rows.tolist()]
+    for k in range(1, len(order)):
+        if order[k] <= order[k - 1]:
+            what = "repeated" if order[k] == order[k - 1] else "out of order"
+            raise InvalidArgumentError(f"indices[{k}] = {list(order[k])} is {what}")
+
+
+@array_kernel("SparseTensorDenseMatMul", attrs=("adjoint_a", "adjoint_b"))
+def _sparse_matmul(indices: Array, values: Array, shape: Array, b: Array, *, adjoint_a: bool, adjoint_b: bool) -> Array:
+    _check_sparse(indices, values, shape)
+    if len(shape) != 2 or b.ndim != 2:
+        raise ShapeError(f"both sides must be matrices: {shape.tolist()} and {list(b.shape)}")
+    dense = b.conj().T if adjoint_b else b
+    rows, columns, sizes = indices[:, 0], indices[:, 1], shape.tolist()
+    if adjoint_a:
+        rows, columns, sizes, values = columns, rows, sizes[::-1], values.conj()
+    if sizes[1] != dense.shape[0]:
+        raise ShapeError(f"the inner sizes of {sizes} and {list(dense.shape)} differ")
+    wide = wide_type(b.dtype)
+    result = np.zeros((sizes[0], dense.shape[1]), wide)
+    np.add.at(result, rows, values[:, None].astype(wide, copy=False) * dense[columns].astype(wide, copy=False))
+    return result.astype(b.dtype, copy=False)
+
+
+@array_kernel("SparseReduceSum", attrs=("keep_dims",), types={"T": NUMBER})
+def _sparse_reduce_sum(indices: Array, values: Array, shape: Array, axes: Array, *, keep_dims: bool) -> Array:
+    _check_sparse(indices, values, shape)
+    gone = set(axes_of(axes, len(shape))) if axes.size else set(range(len(shape)))
+    kept = [d for d in range(len(shape)) if d not in gone]
+    sizes = [int(shape[d]) for d in kept]
+    result = np.zeros(sizes, values.dtype)
+    np.add.at(result, tuple(indices[:, d] for d in kept), values)
+    return result.reshape([1 if d in gone else int(shape[d]) for d in range(len(shape))]) if keep_dims else result
+
+
+@array_kernel("SparseReshape")
+def _sparse_reshape(indices: Array, shape: Array, new_shape: Array) -> tuple[Array, Array]:
+    """One of the new sizes may be -1."""
+    if indices.ndim != 2 or shape.ndim != 1 or new_shape.ndim != 1 or indices.shape[1] != len(shape):
+        raise ShapeError(f"indices {list(indices.shape)} do not belong to the shape {shape.tolist()}")
+    sizes, total = new_shape.tolist(), prod(shape.tolist())
+    if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
+        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
+    if -1 in sizes:
+        rest = prod(n for n in sizes if n != -1)
+        sizes[sizes.index(-1)] = total // rest if rest else 0
+    if prod(sizes) != total:
+        raise InvalidArgumentError(f"{total} elements do not fit the shape {new_shape.tolist()}")
+    if not len(indices):
+        return np.zeros((0, len(sizes)), np.int64), np.array(sizes, np.int64)
+    flat = np.ravel_multi_index(tuple(indices.T), tuple(shape.tolist()))
+    moved = np.stack(np.unravel_index(flat, tuple(sizes)), axis=1)
+    return moved.astype(np.int64).reshape(len(indices), len(sizes)), np.array(sizes, np.int64)
+
+
+@array_kernel("SparseFillEmptyRows")
+def _fill_empty_rows(indices: Array, values: Array, shape: Array, default: Array) -> tuple[Array, Array, Array, Array]:
+    """Rows without values get one, the default, in their first column."""
+    _check_sparse(indices, values, shape)
+    if default.ndim:
+        raise ShapeError(f"default_value must be a scalar; its shape is {list(default.shape)}")
+    rows = int(shape[0])
+    empty = np.ones(rows, bool)
+    empty[indices[:, 0]] = False
+    added = np.zeros((int(empty.sum()), len(shape)), np.int64)
+    added[:, 0] = np.flatnonzero(empty)
+    all_indices = np.concatenate([indices, added])
+    all_values = np.concatenate([values, np.full(len(added), default, values.dtype)])
+    order = np.argsort(all_indices[:, 0], kind="stable")
+    reverse = np.empty(len(order), np.int64)
+    reverse[order] = np.arange(len(order))
+    return all_indices[order], all_values[order], empty, reverse[: len(indices)]

@@ -76,5 +76,5 @@ def _check_operand(labels: str, x: Array, sizes: dict[str, int], equation: str) 
     for d, label in where:
         if sizes.setdefault(label, x.shape[d]) != x.shape[d]:
             raise ShapeError(
-                f"the label {label!r} of {equation!r} is {sizes[label]} in one place, {x.shape[d]} in another"
+                f"the label {label!r} of {equation!r} is {sizes[label]} and {x.shape[d]} at once"
             )

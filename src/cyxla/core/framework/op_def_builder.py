@@ -165,7 +165,7 @@ def _document(op_def: OpDef, text: str, errors: list[str]) -> OpDef:
     starts = [i for i, line in enumerate(lines) if i and _DOC_NAME.match(line)]
     head = lines[: starts[0]] if starts else lines
     notes: dict[str, str] = {}
-    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, stop in zip(starts, [*starts, len(lines)][1:], strict=True):
         name, note = _note(lines[start:stop])
         notes[name] = note
     known = {a.name for a in (*op_def.input_arg, *op_def.output_arg, *op_def.attr)}

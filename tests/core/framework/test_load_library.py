@@ -1,0 +1,255 @@
+"""Libraries of kernels: a plugin in C is built here, judged, loaded and run."""
+
+import logging
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from probes import World, context
+
+import cyxla
+from cyxla.core.framework import KernelRegistry, OpRegistry, StepContext, load_library
+from cyxla.core.framework.load_library import cpu_features, load_dynamic_kernels, load_op_library, why_unsafe
+from cyxla.core.framework.op_kernel import run_kernel
+from cyxla.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
+
+CC = next((path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))), None)
+needs_compiler = pytest.mark.skipif(CC is None, reason="there is no C compiler")
+
+SOURCE = r"""
+#include <stddef.h>
+#include "cyxla/kernel_plugin.h"
+
+CYXLA_KERNEL_STAMP
+
+static int32_t scale(cyxla_call *call) {
+  const cyxla_tensor *x = &call->inputs[0];
+  double factor;
+  int64_t offset;
+  if (call->attr_float(call, "factor", &factor) || call->attr_int(call, "offset", &offset)) return CYXLA_FAILED;
+  if (x->rank < 1) return call->fail(call, 3, "x must not be a scalar");
+  float *y = call->allocate_output(call, 0, x->rank, x->dims);
+  if (!y) return CYXLA_FAILED;
+  for (int64_t i = 0; i < cyxla_elements(x); ++i) y[i] = factor * ((const float *)x->data)[i] + offset;
+  return 0;
+}
+
+static int32_t code(cyxla_call *call) { return 11; }
+
+static int32_t greedy(cyxla_call *call) {
+  const int64_t dims[] = {1000000};
+  return call->allocate_output(call, 0, 1, dims) ? 0 : CYXLA_FAILED;
+}
+
+static int32_t curious(cyxla_call *call) {
+  int64_t value;
+  return call->attr_int(call, "unheard", &value);
+}
+
+static const cyxla_op ops[] = {
+  {"PluginScale", "x: T -> y: T", "T: {float, double} = DT_FLOAT; factor: float = 2.0; offset: int = 0", "Scale x."},
+  {"PluginWords", "x: string -> y: float", NULL, NULL},
+};
+static const cyxla_kernel kernels[] = {
+  {"PluginScale", "CPU", "T=float", NULL, 0, scale},
+  {"PluginScale", "CPU", "T=float", "code", 0, code},
+  {"PluginScale", "CPU", "T=float", "greedy", 0, greedy},
+  {"PluginScale", "CPU", "T=float", "curious", 7, curious},
+  {"PluginWords", "CPU", NULL, NULL, 0, code},
+};
+CYXLA_KERNEL_PLUGIN(ops, 2, kernels, 5)
+"""
+
+
+def build(folder, name="libcyxlakernel_sample.so", *flags, source=SOURCE):
+    """The plugin, compiled."""
+    (folder / "plugin.c").write_text(source)
+    target = folder / name
+    command = [CC, "-shared", "-fPIC", "-O1", f"-I{cyxla.get_include()}", *flags, str(folder / "plugin.c")]
+    subprocess.run([*command, "-o", str(target)], check=True, timeout=60)
+    return target
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory):
+    if CC is None:
+        pytest.skip("there is no C compiler")
+    return build(tmp_path_factory.mktemp("plugin"))
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def load(world, path):
+    return load_op_library(path, ops=world.ops, kernels=world.kernels)
+
+
+def test_a_library_brings_ops_and_kernels(world, plugin):
+    """rows 4.1, 4.5: its kernel runs."""
+    library = load(world, plugin)
+    assert [op_def.name for op_def in library.ops] == ["PluginScale", "PluginWords"]
+    assert library.kernels == 5
+    assert world.ops.look_up_op_def("PluginScale").summary == "Scale x."
+    made = world.make("PluginScale", factor=3.0, offset=1)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for array in (x, x.T, np.zeros((0, 2), np.float32)):
+        (result,) = run_kernel(made, context(made, array))
+        np.testing.assert_array_equal(result, 3 * array + 1)
+
+
+FAILURES = [
+    ("", np.float32(1), InvalidArgumentError, "x must not be a scalar"),
+    ("code", np.ones(2, np.float32), OutOfRangeError, "returned the code 11"),
+    ("curious", np.ones(2, np.float32), InvalidArgumentError, "no int attribute 'unheard'"),
+]
+
+
+@pytest.mark.parametrize("label, x, error, text", FAILURES, ids=[f[0] or "fail" for f in FAILURES])
+def test_errors_of_kernels_in_c(world, plugin, label, x, error, text):
+    load(world, plugin)
+    made = world.make("PluginScale", _kernel=label)
+    with pytest.raises(error, match=text) as caught:
+        run_kernel(made, context(made, np.asarray(x)))
+    assert caught.value.node == "probe"
+
+
+def test_limits_hold_for_kernels_in_c(world, plugin):
+    load(world, plugin)
+    made = world.make("PluginScale", _kernel="greedy")
+    with pytest.raises(ResourceExhaustedError):
+        run_kernel(made, context(made, np.ones(1, np.float32), step=StepContext(memory_limit=1000)))
+
+
+def test_kernels_in_c_take_plain_data(world, plugin):
+    load(world, plugin)
+    made = world.make("PluginWords")
+    with pytest.raises(UnimplementedError, match="plain data"):
+        run_kernel(made, context(made, np.array([b"a"], object)))
+
+
+def test_folders_are_searched_once(plugin, monkeypatch):
+    """rows 4.1, 4.2: by the pattern of names; a second call loads nothing."""
+    monkeypatch.setattr(load_library, "_folders", set())
+    shutil.copy(plugin, plugin.parent / "libother.so")
+    (plugin.parent / "libcyxlakernel.txt").write_text("no library")
+    world = World()
+    found = load_dynamic_kernels([plugin.parent], ops=world.ops, kernels=world.kernels)
+    assert [library.path.name for library in found] == [plugin.name]
+    assert load_dynamic_kernels([plugin.parent], ops=world.ops, kernels=world.kernels) == []
+
+
+@needs_compiler
+def test_a_library_for_another_processor_is_left_out(tmp_path, monkeypatch, caplog):
+    """rows 4.3, 4.4: with a warning that names the reason; the variable loads it all the same."""
+    monkeypatch.setattr(load_library, "_folders", set())
+    build(tmp_path, "libcyxlakernel_far.so", '-DCYXLA_EXTRA_FEATURES="warp9,"')
+    world = World()
+    with caplog.at_level(logging.WARNING, "cyxla.plugins"):
+        assert load_dynamic_kernels([tmp_path], ops=world.ops, kernels=world.kernels) == []
+    assert "needs warp9, which this processor lacks" in caplog.text
+    assert "PluginScale" not in world.ops
+    monkeypatch.setattr(load_library, "_folders", set())
+    monkeypatch.setenv("CYXLA_REALLY_LOAD_UNSAFE_PACKAGES", "1")
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "cyxla.plugins"):
+        assert len(load_dynamic_kernels([tmp_path], ops=world.ops, kernels=world.kernels)) == 1
+    assert "is loaded although it needs warp9" in caplog.text
+    made = world.make("PluginScale")
+    assert run_kernel(made, context(made, np.ones(1, np.float32)))[0].tolist() == [2]
+
+
+STAMPS = [
+    (b"nothing", "no stamp"),
+    (b"cyxla-kernel-plugin abi=99 machine=x86_64 features=;", "version 99"),
+    (b"cyxla-kernel-plugin abi=1 machine=pdp11 features=;", "built for pdp11"),
+]
+
+
+@pytest.mark.parametrize("stamp, reason", STAMPS)
+def test_stamps(world, tmp_path, stamp, reason):
+    """row 4.3: judged without running anything of the file."""
+    path = tmp_path / "libcyxlakernel_x.so"
+    path.write_bytes(b"\x7fELF" + stamp)
+    assert reason in why_unsafe(path)
+    with pytest.raises(FailedPreconditionError, match=reason):
+        load(world, path)
+
+
+def test_what_the_processor_has(plugin):
+    assert why_unsafe(plugin) == ""
+    assert isinstance(cpu_features(), frozenset)
+
+
+def test_what_is_no_library(world, tmp_path, monkeypatch):
+    with pytest.raises(NotFoundError):
+        load(world, tmp_path / "absent.so")
+    path = tmp_path / "text.so"
+    path.write_text("text")
+    monkeypatch.setenv("CYXLA_REALLY_LOAD_UNSAFE_PACKAGES", "1")
+    with pytest.raises(InvalidArgumentError, match="no library of kernels"):
+        load(world, path)
+
+
+@needs_compiler
+def test_a_library_enters_as_a_whole_or_not_at_all(tmp_path):
+    """row 4.5: one of its ops is there already, so the other does not come in, nor do its kernels."""
+    world = World()
+    world.op("PluginWords", "x: string -> y: float")
+    path = build(tmp_path)
+    with pytest.raises(AlreadyExistsError, match="PluginWords"):
+        load(world, path)
+    assert "PluginScale" not in world.ops
+    assert world.kernels.get_all_registered_kernels() == []
+    world.op("Later", "->")  # the registry goes on
+    assert "Later" in world.ops
+
+
+def test_a_library_in_python(tmp_path):
+    """row 4.5: it registers in the global registries; a second load gives the same."""
+    path = tmp_path / "more.py"
+    path.write_text(
+        "from cyxla.core.framework import array_kernel, op\n"
+        "op('TripledByPlugin', 'x: T -> y: T', 'T: {float, int32}', shape=None)\n"
+        "array_kernel('TripledByPlugin', lambda x: x * 3)\n"
+    )
+    library = load_op_library(path)
+    assert [op_def.name for op_def in library.ops] == ["TripledByPlugin"]
+    assert library.kernels == 1
+    assert load_op_library(path) is library
+    assert OpRegistry.global_().look_up_op_def("TripledByPlugin").name == "TripledByPlugin"
+    KernelRegistry.global_().rollback(KernelRegistry.global_().mark() - 1)
+
+
+def test_a_failing_library_in_python_leaves_nothing(tmp_path):
+    path = tmp_path / "bad.py"
+    path.write_text(
+        "from cyxla.core.framework import array_kernel, op\n"
+        "op('HalfAPlugin', 'x: T -> y: T', 'T: {float, int32}', shape=None)\n"
+        "array_kernel('HalfAPlugin', lambda x: x * 3)\n"
+        "op('bad name', '->', shape=None)\n"
+    )
+    kernels = KernelRegistry.global_()
+    before = kernels.mark()
+    with pytest.raises(InvalidArgumentError):
+        load_op_library(path)
+    assert "HalfAPlugin" not in OpRegistry.global_()
+    assert kernels.mark() == before
+
+
+def test_the_folders_of_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setattr(load_library, "_folders", set())
+    monkeypatch.setenv("CYXLA_KERNEL_PATH", os.pathsep.join([str(tmp_path), "", "/nowhere"]))
+    assert load_dynamic_kernels() == []
+    assert len(load_library._folders) == 2

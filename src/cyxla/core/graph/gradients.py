@@ -73,9 +73,9 @@ def gradients(
     ys, xs = _as_list(ys), _as_list(xs)
     if unconnected not in ("none", "zero"):
         raise InvalidArgumentError(f"unconnected={unconnected!r} is neither 'none' nor 'zero'")
-    if not ys or not xs:
-        return [None] * len(xs)
-    graph = ys[0].graph
+    if not xs:
+        return []
+    graph = xs[0].graph
     for tensor in (*ys, *xs):
         if tensor.graph is not graph:
             raise InvalidArgumentError(f"'{tensor.name}' belongs to another graph")

@@ -1,0 +1,360 @@
+"""Gradients of ops that cut, join and rearrange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.gradient import gradient, no_gradient
+from cyxla.core.gradients.common import Tensor, conj, reshape_like, shape_of
+
+
+# Joining and cutting -----------------------------------------------------------------------------------------------
+@gradient("Concat")
+def concat_grad(op: Any, dy: Tensor) -> list[Any]:
+    """Each input's part of the result."""
+    return [None, *_parts(dy, op.inputs[1:], op.inputs[0])]
+
+
+@gradient("ConcatV2")
+def concat_v2_grad(op: Any, dy: Tensor) -> list[Any]:
+    """Each input's part of the result."""
+    return [*_parts(dy, op.inputs[:-1], op.inputs[-1]), None]
+
+
+def _parts(dy: Tensor, xs: list[Tensor], axis: Tensor) -> list[Tensor]:
+    if len(xs) == 1:
+        return [dy]
+    rank = apply_op("Rank", dy)
+    axis = apply_op("FloorMod", apply_op("Cast", axis, DstT="int32") + rank, rank)
+    shapes = apply_op("ShapeN", xs)
+    offsets = apply_op("ConcatOffset", axis, shapes)
+    return [
+        reshape_like(apply_op("Slice", dy, offset, shape), x)
+        for offset, shape, x in zip(offsets, shapes, xs, strict=True)
+    ]
+
+
+@gradient("Split")
+def split_grad(op: Any, *grads: Tensor) -> tuple[None, Tensor]:
+    """The parts joined again."""
+    return None, apply_op("ConcatV2", list(grads), op.inputs[0])
+
+
+@gradient("SplitV")
+def split_v_grad(op: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+    """The parts joined again."""
+    return apply_op("ConcatV2", list(grads), op.inputs[2]), None, None
+
+
+@gradient("Pack")
+def pack_grad(op: Any, dy: Tensor) -> list[Tensor]:
+    """One slice for each input."""
+    parts: list[Tensor] = apply_op("Unpack", dy, num=len(op.inputs), axis=op.attr("axis"))
+    return parts
+
+
+@gradient("Unpack")
+def unpack_grad(op: Any, *grads: Tensor) -> Tensor:
+    """The slices packed again."""
+    if not grads:
+        return apply_op("ZerosLike", op.inputs[0])
+    return apply_op("Pack", list(grads), axis=op.attr("axis"))
+
+
+@gradient("Slice")
+def slice_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """Zeros around."""
+    x, begin = op.inputs[:2]
+    shape = apply_op("Shape", x, out_type=begin.dtype)
+    after = shape - apply_op("Shape", dy, out_type=begin.dtype) - begin
+    return reshape_like(apply_op("Pad", dy, apply_op("Pack", [begin, after], axis=1)), x), None, None
+
+
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+@gradient("StridedSlice")
+def strided_slice_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
+    """Zeros around and between."""
+    x, *bounds = op.inputs
+    masks = {name: op.attr(name) for name in _MASKS}
+    shape = apply_op("Shape", x, out_type=op.attr("Index"))
+    return apply_op("StridedSliceGrad", shape, *bounds, dy, **masks), None, None, None
+
+
+@gradient("StridedSliceGrad")
+def strided_slice_grad_grad(op: Any, dz: Tensor) -> tuple[Any, ...]:
+    """The same slice."""
+    masks = {name: op.attr(name) for name in _MASKS}
+    return None, None, None, None, apply_op("StridedSlice", dz, *op.inputs[1:4], **masks)
+
+
+@gradient("TensorStridedSliceUpdate")
+def tensor_strided_slice_update_grad(op: Any, dy: Tensor) -> tuple[Any, ...]:
+    """The slice comes from the last input, the rest from the first."""
+    bounds, value = op.inputs[1:4], op.inputs[4]
+    masks = {name: op.attr(name) for name in _MASKS}
+    rest = apply_op("TensorStridedSliceUpdate", dy, *bounds, apply_op("ZerosLike", value), **masks)
+    part = apply_op("StridedSlice", dy, *bounds, **masks)
+    return rest, None, None, None, _summed_to(part, value)
+
+
+def _summed_to(grad: Tensor, value: Tensor) -> Tensor:
+    """The gradient of a value that was broadcast to a place."""
+    axes, _ = apply_op("BroadcastGradientArgs", apply_op("Shape", value), apply_op("Shape", grad))
+    return reshape_like(apply_op("Sum", grad, axes), value)
+
+
+# Rearranging -------------------------------------------------------------------------------------------------------
+@gradient("Transpose")
+def transpose_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Turned back."""
+    return apply_op("Transpose", dy, apply_op("InvertPermutation", op.inputs[1])), None
+
+
+@gradient("ConjugateTranspose")
+def conjugate_transpose_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Turned back."""
+    return apply_op("Transpose", conj(dy), apply_op("InvertPermutation", op.inputs[1])), None
+
+
+@gradient("Reverse", "ReverseV2")
+def reverse_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Reversed again."""
+    return apply_op(op.op, dy, op.inputs[1]), None
+
+
+@gradient("ReverseSequence")
+def reverse_sequence_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Reversed again."""
+    attrs = {"seq_dim": op.attr("seq_dim"), "batch_dim": op.attr("batch_dim")}
+    return apply_op("ReverseSequence", dy, op.inputs[1], **attrs), None
+
+
+@gradient("Roll")
+def roll_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """Rolled back."""
+    return apply_op("Roll", dy, -op.inputs[1], op.inputs[2]), None, None
+
+
+@gradient("Tile")
+def tile_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """The sum over the copies: split each dimension in copies and size."""
+    x, multiples = op.inputs
+    shape = apply_op("Shape", x, out_type=multiples.dtype)
+    split = apply_op("Reshape", apply_op("Pack", [multiples, shape], axis=1), [-1])
+    axes = apply_op("Range", 0, apply_op("Size", split), 2)
+    return reshape_like(apply_op("Sum", apply_op("Reshape", dy, split), axes), x), None
+
+
+@gradient("SpaceToDepth")
+def space_to_depth_grad(op: Any, dy: Tensor) -> Tensor:
+    """The way back."""
+    return apply_op("DepthToSpace", dy, block_size=op.attr("block_size"), data_format=op.attr("data_format"))
+
+
+@gradient("DepthToSpace")
+def depth_to_space_grad(op: Any, dy: Tensor) -> Tensor:
+    """The way back."""
+    return apply_op("SpaceToDepth", dy, block_size=op.attr("block_size"), data_format=op.attr("data_format"))
+
+
+@gradient("SpaceToBatch")
+def space_to_batch_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """The way back: padding becomes crops."""
+    return apply_op("BatchToSpace", dy, op.inputs[1], block_size=op.attr("block_size")), None
+
+
+@gradient("BatchToSpace")
+def batch_to_space_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """The way back: crops become padding."""
+    return apply_op("SpaceToBatch", dy, op.inputs[1], block_size=op.attr("block_size")), None
+
+
+@gradient("SpaceToBatchND")
+def space_to_batch_nd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """The way back: padding becomes crops."""
+    return apply_op("BatchToSpaceND", dy, *op.inputs[1:]), None, None
+
+
+@gradient("BatchToSpaceND")
+def batch_to_space_nd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """The way back: crops become padding."""
+    return apply_op("SpaceToBatchND", dy, *op.inputs[1:]), None, None
+
+
+# Padding -----------------------------------------------------------------------------------------------------------
+def _cropped(op: Any, dy: Tensor) -> Tensor:
+    x, paddings = op.inputs[:2]
+    before = apply_op("StridedSlice", paddings, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2)
+    return reshape_like(apply_op("Slice", dy, before, apply_op("Shape", x, out_type=paddings.dtype)), x)
+
+
+@gradient("Pad")
+def pad_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """What is inside."""
+    return _cropped(op, dy), None
+
+
+@gradient("PadV2")
+def pad_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
+    """What is inside, and the sum of what is outside."""
+    inside = _cropped(op, dy)
+    total = apply_op("Sum", dy, apply_op("Range", 0, apply_op("Rank", dy), 1))
+    kept = apply_op("Sum", inside, apply_op("Range", 0, apply_op("Rank", inside), 1))
+    return inside, None, total - kept
+
+
+@gradient("MirrorPad")
+def mirror_pad_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Folded back."""
+    return apply_op("MirrorPadGrad", dy, op.inputs[1], mode=op.attr("mode")), None
+
+
+@gradient("MirrorPadGrad")
+def mirror_pad_grad_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Unfolded again."""
+    return apply_op("MirrorPad", dy, op.inputs[1], mode=op.attr("mode")), None
+
+
+# Picking and putting ------------------------------------------------------------------------------------------------
+def rows_summed(values: Tensor, indices: Tensor, count: Tensor) -> Tensor:
+    """Sum rows that have the same number: the dense gradient of picking rows."""
+    return apply_op("UnsortedSegmentSum", values, indices, count)
+
+
+@gradient("Gather")
+def gather_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Every row gets what flows to its copies."""
+    params, indices = op.inputs
+    return reshape_like(rows_summed(dy, indices, _length(params, 0)), params), None
+
+
+def _length(x: Tensor, axis: int) -> Tensor:
+    return apply_op("StridedSlice", apply_op("Shape", x), [axis], [axis + 1], [1], shrink_axis_mask=1)
+
+
+@gradient("GatherV2")
+def gather_v2_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """Every slice gets what flows to its copies: the picked axes go to the front, are summed, and go back."""
+    params, indices, axis = op.inputs
+    batch = op.attr("batch_dims")
+    batch = batch if batch >= 0 else batch + (indices.shape.rank or 0)
+    rank, picked = apply_op("Rank", params), apply_op("Rank", indices)
+    axis = apply_op("FloorMod", apply_op("Cast", axis, DstT="int32") + rank, rank)
+    shape = apply_op("Shape", params)
+    # dy is [batch, outer, picked, inner], params [batch, outer, axis, inner]
+    outer = apply_op("Range", batch, axis, 1)
+    there = apply_op("Range", axis, axis + picked - batch, 1)
+    inner = apply_op("Range", axis + picked - batch, apply_op("Rank", dy), 1)
+    front = apply_op("Range", 0, batch, 1)
+    values = apply_op("Transpose", dy, apply_op("ConcatV2", [front, there, outer, inner], 0))
+    length = apply_op("GatherV2", shape, axis, 0)
+    if batch:
+        indices, length = _with_batches(indices, length, batch, params)
+    summed = rows_summed(values, indices, length)  # [batch * axis, outer, inner], as one axis
+    inner_sizes = apply_op("GatherV2", shape, apply_op("Range", axis + 1, rank, 1), 0)
+    sizes = apply_op(
+        "ConcatV2",
+        [
+            apply_op("Slice", shape, [0], [batch]),
+            apply_op("Reshape", apply_op("GatherV2", shape, axis, 0), [1]),
+            apply_op("GatherV2", shape, outer, 0),
+            inner_sizes,
+        ],
+        0,
+    )
+    full = apply_op("Reshape", summed, sizes)
+    # back to [batch, outer, axis, inner]
+    back = apply_op(
+        "ConcatV2",
+        [
+            front,
+            outer + 1,
+            apply_op("Reshape", apply_op("Fill", [1], batch), [1]),
+            apply_op("Range", axis + 1, rank, 1),
+        ],
+        0,
+    )
+    return reshape_like(apply_op("Transpose", full, back), params), None, None
+
+
+def _with_batches(indices: Tensor, length: Tensor, batch: int, params: Tensor) -> tuple[Tensor, Tensor]:
+    """Number the rows of all batches through."""
+    sizes = apply_op("Slice", apply_op("Shape", params), [0], [batch])
+    count = apply_op("Prod", sizes, [0])
+    numbers = apply_op("Reshape", apply_op("Range", 0, count, 1), sizes)
+    ones = apply_op("Fill", apply_op("Reshape", apply_op("Rank", indices) - batch, [1]), 1)
+    numbers = apply_op("Reshape", numbers, apply_op("ConcatV2", [sizes, ones], 0))
+    offsets = apply_op("Cast", numbers * length, DstT=indices.dtype.base)
+    return indices + offsets, count * length
+
+
+@gradient("GatherNd")
+def gather_nd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """Every slice gets what flows to its copies."""
+    params, indices = op.inputs
+    return apply_op("ScatterNd", indices, dy, apply_op("Shape", params, out_type=indices.dtype)), None
+
+
+@gradient("ScatterNd")
+def scatter_nd_grad(op: Any, dy: Tensor) -> tuple[None, Tensor, None]:
+    """What lies where an update went."""
+    return None, apply_op("GatherNd", dy, op.inputs[0]), None
+
+
+@gradient("ScatterNdNonAliasingAdd")
+def scatter_nd_add_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
+    """All to the tensor, and what lies where an update went."""
+    return dy, None, apply_op("GatherNd", dy, op.inputs[1])
+
+
+@gradient("TensorScatterAdd", "TensorScatterSub")
+def tensor_scatter_add_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
+    """All to the tensor, and what lies where an update went."""
+    picked = apply_op("GatherNd", dy, op.inputs[1])
+    return dy, None, picked if op.op == "TensorScatterAdd" else -picked
+
+
+@gradient("TensorScatterUpdate")
+def tensor_scatter_update_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
+    """What was overwritten does not count."""
+    _, indices, updates = op.inputs
+    rest = apply_op("TensorScatterUpdate", dy, indices, apply_op("ZerosLike", updates))
+    return rest, None, apply_op("GatherNd", dy, indices)
+
+
+@gradient("TensorScatterMax", "TensorScatterMin")
+def tensor_scatter_extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, Tensor]:
+    """All that reach the extreme share alike."""
+    x, indices, updates = op.inputs
+    y = op.outputs[0]
+
+    def hits(a: Tensor, b: Tensor) -> Tensor:
+        return apply_op("Cast", apply_op("Equal", a, b), DstT=x.dtype.base)
+
+    from_x = hits(x, y)
+    from_updates = hits(updates, apply_op("GatherNd", y, indices))
+    count = from_x + apply_op("ScatterNd", indices, from_updates, apply_op("Shape", x, out_type=indices.dtype))
+    share = apply_op("DivNoNan", dy, count)
+    return from_x * share, None, from_updates * apply_op("GatherNd", share, indices)
+
+
+@gradient("ExtractImagePatches")
+def extract_image_patches_grad(op: Any, dy: Tensor) -> Tensor:
+    """Every pixel gets what flows to its copies: patches of the pixels' numbers tell which copies are whose."""
+    x = op.inputs[0]
+    batch, height, width, channels = (_length(x, i) for i in range(4))
+    attrs = {name: op.attr(name) for name in ("ksizes", "strides", "rates", "padding")}
+    numbers = apply_op("Reshape", apply_op("Range", 1, height * width + 1, 1), apply_op("Pack", [1, height, width, 1]))
+    where = apply_op("ExtractImagePatches", apply_op("Cast", numbers, DstT="int64"), **attrs)
+    window = op.attr("ksizes")[1] * op.attr("ksizes")[2]
+    copies = apply_op("Reshape", dy, apply_op("Pack", [batch, -1, window, channels]))
+    rows = apply_op("Reshape", apply_op("Transpose", copies, [1, 2, 0, 3]), apply_op("Pack", [-1, batch, channels]))
+    summed = rows_summed(rows, apply_op("Reshape", where, [-1]), height * width + 1)  # row 0: outside of the image
+    pixels = apply_op("Slice", summed, [1, 0, 0], [-1, -1, -1])
+    return apply_op("Reshape", apply_op("Transpose", pixels, [1, 0, 2]), shape_of(x))
+
+
+no_gradient("ConcatOffset")

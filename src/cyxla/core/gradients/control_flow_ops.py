@@ -1,0 +1,29 @@
+"""Gradients of conditionals made of Switch and Merge; loops of Enter and Exit are not differentiated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.gradient import gradient, no_gradient
+from cyxla.core.gradients.common import Tensor
+
+
+@gradient("Switch", none_grads=True)
+def switch_grad(op: Any, if_false: Tensor, if_true: Tensor) -> tuple[Tensor, None]:
+    """What comes back from the branch that ran; zeros where nothing comes back from it."""
+    data, pred = op.inputs
+    if if_false is None or if_true is None:
+        zeros = apply_op("Switch", apply_op("ZerosLike", data), pred)
+        if_false, if_true = (z if g is None else g for g, z in zip((if_false, if_true), zeros, strict=True))
+    return apply_op("Merge", [if_false, if_true])[0], None
+
+
+@gradient("Merge", none_grads=True)
+def merge_grad(op: Any, dy: Tensor, _: Any) -> list[Tensor]:
+    """To the input that came, as a branch of its own for each: those of the others are dead."""
+    number = op.outputs[1]
+    return [apply_op("Switch", dy, apply_op("Equal", number, i))[1] for i in range(len(op.inputs))]
+
+
+no_gradient("ControlTrigger", "LoopCond", "NoOp")

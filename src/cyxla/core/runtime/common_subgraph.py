@@ -15,7 +15,7 @@ MAX_CONSTANT = 4096  # bytes; larger ones are not compared
 _FREE_ATTRS = frozenset({"_class", "_output_shapes"})  # remarks that change no result
 _NEVER = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Select")
-) | {"_SwitchN", "_Arg", "_Retval", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "NoOp"}
+) | {"_Arg", "_Retval", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "NoOp"}
 
 
 def register(registry: OptimizationPassRegistry) -> None:

@@ -24,7 +24,7 @@ MAX_BYTES = 10 << 20  # of a value; a larger one is computed in every run
 _MOVERS = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Select")
 )  # branches and loops are for the executor
-_NEVER = _MOVERS | {"Const", "_SwitchN", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "FakeParam"}
+_NEVER = _MOVERS | {"Const", "LoopCond", "ControlTrigger", "Placeholder", "PlaceholderV2", "FakeParam"}
 
 
 def register(registry: OptimizationPassRegistry) -> None:

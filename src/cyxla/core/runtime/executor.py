@@ -19,7 +19,7 @@ from cyxla.errors import InvalidArgumentError
 
 _FRAMED = frozenset(
     prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration")
-) | {"_SwitchN", "_XlaMerge", "ControlTrigger"}
+) | {"_XlaMerge", "ControlTrigger"}
 _SINKS = frozenset({"_Retval", "_DeviceRetval"})
 
 _UNARY, _BINARY, _GENERAL = range(3)

@@ -27,10 +27,10 @@ _LOG = logging.getLogger("cyxla.executor")
 Values = list[Any]  # one for each output; None is dead
 
 # What a node is to the executor. Plain nodes call their kernel; the others move values and deadness.
-(PLAIN, ASYNC, ARG, RETVAL, CONST, SWITCH, SWITCH_N, MERGE, ENTER, EXIT, NEXT, TRIGGER) = range(12)
+(PLAIN, ASYNC, ARG, RETVAL, CONST, SWITCH, MERGE, ENTER, EXIT, NEXT, TRIGGER) = range(11)
 _KINDS = {
     "_Arg": ARG, "_DeviceArg": ARG, "_Retval": RETVAL, "_DeviceRetval": RETVAL, "Const": CONST,
-    "Switch": SWITCH, "RefSwitch": SWITCH, "_SwitchN": SWITCH_N, "Merge": MERGE, "RefMerge": MERGE, "_XlaMerge": MERGE,
+    "Switch": SWITCH, "RefSwitch": SWITCH, "Merge": MERGE, "RefMerge": MERGE, "_XlaMerge": MERGE,
     "Enter": ENTER, "RefEnter": ENTER, "Exit": EXIT, "RefExit": EXIT, "NextIteration": NEXT, "RefNextIteration": NEXT,
     "ControlTrigger": TRIGGER,
 }  # fmt: skip
@@ -138,11 +138,7 @@ def _exits_by_frame(items: Sequence[_Item], roots: Sequence[_Item]) -> dict[str,
         if item.kind == ENTER:
             frames = (*frames, item.frame)
         elif item.kind == EXIT:
-            if not frames:
-                raise InvalidArgumentError(
-                    f"node '{item.node.name}' ({item.node.op}) leaves a loop, but it is in none", node=item.node.name
-                )
-            exits.setdefault(frames[-1], []).append(item)
+            exits.setdefault(frames[-1] if frames else "", []).append(item)
             frames = frames[:-1]
         for user in [*(e[1] for e in item.edges), *item.controls]:
             if user not in home:
@@ -156,6 +152,10 @@ def _exits_by_frame(items: Sequence[_Item], roots: Sequence[_Item]) -> dict[str,
                     op=user.node.op,
                     hint="values enter a loop through Enter and leave it through Exit",
                 )
+    for item in exits.get("", ()):
+        raise InvalidArgumentError(
+            f"node '{item.node.name}' ({item.node.op}) leaves a loop, but it is in none", node=item.node.name
+        )
     for item in items:
         if item.kind == RETVAL and home.get(item):
             raise InvalidArgumentError(
@@ -360,11 +360,7 @@ class _Run:
             index = next(k for k, value in enumerate(inputs) if value is not None)
             return [inputs[index], np.array(index, np.int32)][: item.outputs]
         if kind == SWITCH:
-            return [None, inputs[0]] if _scalar(inputs[1], "pred") else [inputs[0], None]
-        if kind == SWITCH_N:
-            index = int(_scalar(inputs[1], "output_index"))
-            chosen = index if 0 <= index < item.outputs else item.outputs - 1
-            return [inputs[0] if k == chosen else None for k in range(item.outputs)]
+            return [None, inputs[0]] if _scalar(inputs[1]) else [inputs[0], None]
         if kind == ARG:
             if item.index >= len(self.args):
                 raise InvalidArgumentError(f"argument {item.index} is missing: {len(self.args)} were given")
@@ -375,10 +371,10 @@ class _Run:
         return [item.constant] if kind == CONST else []
 
 
-def _scalar(value: Any, what: str) -> Any:
-    value = getattr(value, "value", value) if not isinstance(value, np.ndarray) else value  # a reference
-    if value is None or value.ndim:
-        raise InvalidArgumentError(f"{what} must be a scalar, but its shape is {[] if value is None else value.shape}")
+def _scalar(value: Any) -> Any:
+    """The element of a switch's predicate."""
+    if value.ndim:
+        raise InvalidArgumentError(f"the predicate of a Switch must be a scalar, but its shape is {list(value.shape)}")
     return value[()]
 
 
@@ -414,6 +410,8 @@ class _Loop:
         try:
             self.deadline.check()
             if item.call is None or item.kind not in (PLAIN, ASYNC):
+                if item.call is not None and item.call.derefs:
+                    inputs = item.call.dereference(inputs)
                 outputs: Values | None = run.move(item, inputs)
             elif item.kind == ASYNC:
                 self._start(entry)

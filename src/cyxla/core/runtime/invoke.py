@@ -66,7 +66,7 @@ class Call:
     def _run(self, step: StepContext, inputs: list[Any], place: Place) -> tuple[list[Any], Sequence[tuple[str, int]]]:
         """The outputs, and what the kernel allocated."""
         if self.derefs:
-            inputs = self._dereference(inputs)
+            inputs = self.dereference(inputs)
         fn = self.kernel.array_fn
         if fn is None:
             ctx = self._context(step, inputs, place)
@@ -79,7 +79,7 @@ class Call:
         """Begin a kernel that waits; it reports its outputs or its error once, from any thread."""
         began = perf_counter()
         try:
-            ctx = self._context(step, self._dereference(inputs), place)
+            ctx = self._context(step, self.dereference(inputs), place)
         except OpError as error:
             report(None, error)
             return
@@ -101,7 +101,8 @@ class Call:
             step, self.kernel, inputs, last_use=self._last_use, frame_iter=place[0], is_input_dead=place[1]
         )
 
-    def _dereference(self, inputs: list[Any]) -> list[Any]:
+    def dereference(self, inputs: list[Any]) -> list[Any]:
+        """The inputs with values in place of references to variables, where the node takes values."""
         inputs = list(inputs)
         for k in self.derefs:
             ref = inputs[k]

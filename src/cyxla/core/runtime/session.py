@@ -12,12 +12,14 @@ from typing import Any, Self
 import numpy as np
 
 from cyxla.core.framework.cancellation import CancellationManager
+from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.rendezvous import Rendezvous
 from cyxla.core.framework.step import StepContext
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.device import DeviceSet
 from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 from cyxla.core.runtime.engine import Engine, Runner
+from cyxla.core.runtime.optimization_registry import OptimizationPassRegistry
 from cyxla.core.runtime.session_values import fed_value, own, resolve, resolve_tensor
 from cyxla.core.runtime.step_stats import RunMetadata
 from cyxla.core.runtime.subgraph import copy_graph, executable_graph
@@ -81,6 +83,8 @@ class Session:
         Print ``name: (op): device`` for every node to the standard error stream.
     optimize : bool
         Fold constants and merge nodes that compute the same.
+    kernels, passes : registries, optional
+        The global ones by default.
 
     Examples
     --------
@@ -102,6 +106,8 @@ class Session:
         soft_placement: bool = True,
         log_device_placement: bool = False,
         optimize: bool = True,
+        kernels: KernelRegistry | None = None,
+        passes: OptimizationPassRegistry | None = None,
     ) -> None:
         if jit != "off" and jit not in _JIT_MODES:
             raise UnimplementedError(
@@ -117,6 +123,8 @@ class Session:
             soft_placement=soft_placement,
             log_device_placement=log_device_placement,
             optimize=optimize,
+            kernels=kernels,
+            passes=passes,
             settings={"jit": jit, "platform": platform},
         )
         self._placed: Graph | None = None

@@ -361,7 +361,7 @@ def create_op_kernel(
     OpError
         What the kernel's constructor raised.
     """
-    op_def = (ops or OpRegistry.global_()).look_up_op_def(node_def.op)
+    op_def = (OpRegistry.global_() if ops is None else ops).look_up_op_def(node_def.op)
     validate_node_def(node_def, op_def)
     registration = (kernels or KernelRegistry.global_()).find(device.device_type, node_def)
     props = resolve(node_def, op_def)

@@ -126,7 +126,7 @@ class _Inliner:
             return operands[0]
         if opcode in _CALLS:
             return self.run(ins.called[0], operands)  # as deep as calls nest, not as long as the computation is
-        return self.writer.local(scalar.register_type(ins.shape.dtype), self.expression(ins, operands))
+        return self.writer.local(scalar.local_type(ins.shape.dtype), self.expression(ins, operands))
 
     def expression(self, ins: Instruction, operands: list[_Value]) -> str:
         dtype: ElementType = ins.shape.dtype

@@ -270,7 +270,7 @@ class Nest:
             self._note_twin(node, expression)
         elif node.kind == "apply":
             expression = self._patched(node, expression)
-        return writer.local(scalar.register_type(node.dtype), expression)
+        return writer.local(scalar.local_type(node.dtype), expression)
 
     def _note_twin(self, node: Node, expression: str) -> None:
         twin = _twin(node, [self.text(o) for o in node.operands])

@@ -478,7 +478,7 @@ def _serial_loops(
         writer.open()
         writer.lines(nest.writers[start + i + 1].written)
     if loop:
-        writer.line("#pragma GCC ivdep")
+        writer.lines(["#pragma GCC ivdep", "#pragma GCC unroll 4"])  # a step waits for memory, several at once do less
     with writer.block(loop):
         writer.lines(nest.writers[-1].written)
         body = nest.writers[-1].child()

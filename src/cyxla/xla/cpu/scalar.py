@@ -39,6 +39,11 @@ def register_type(dtype: E) -> str:
     return _NATIVE.get(dtype, "float")
 
 
+def local_type(dtype: E) -> str:
+    """C type of a local that is set once: with truth values of bytes, gcc packs and unpacks vectors between steps."""
+    return "int32_t" if dtype is E.PRED else register_type(dtype)
+
+
 def load(dtype: E, place: str) -> str:
     """From memory to register; integers below a byte are extended, since their unused bits may hold anything."""
     if is_narrow(dtype):
@@ -309,11 +314,11 @@ def _compare(of: E, xs: Sequence[str], attrs: Mapping[str, Any]) -> str:
     op, (a, b) = _DIRECTION[attrs["direction"]], xs
     if of.is_complex:
         both, join = ("==", "&") if op == "==" else ("!=", "|")
-        return f"(uint8_t)(({a}.re {both} {b}.re) {join} ({a}.im {both} {b}.im))"
+        return f"(({a}.re {both} {b}.re) {join} ({a}.im {both} {b}.im))"
     if attrs.get("type") == "TOTALORDER" and of.is_float:
         t = "f64" if of is E.F64 else "f32"
         a, b = f"cyx_total_{t}({a})", f"cyx_total_{t}({b})"
-    return f"(uint8_t)(1 & -(int32_t)({a} {op} {b}))"  # gcc 12 makes vectors of masks where it fails at truth values
+    return f"(1 & -(int32_t)({a} {op} {b}))"  # gcc 12 makes vectors of masks where it fails at truth values
 
 
 def _stochastic(to: E, random: E, xs: Sequence[str]) -> str:
@@ -331,14 +336,14 @@ def _find(opcode: str, result: E, of: Sequence[E], attrs: Mapping[str, Any], xs:
     if opcode == "complex":
         return f"cyx_{result}_of({xs[0]}, {xs[1]})"
     if opcode == "is-finite":
-        return f"(uint8_t)(__builtin_fabs{'' if first is E.F64 else 'f'}({xs[0]}) < __builtin_inf())"
+        return f"(__builtin_fabs{'' if first is E.F64 else 'f'}({xs[0]}) < __builtin_inf())"
     if opcode == "copy":
         return xs[0]
     if first is E.PRED:
         if opcode == "clamp":
             return f"(({xs[1]} | {xs[0]}) & {xs[2]})"
         form = _PREDICATE.get(opcode)
-        return f"(uint8_t)({form.format(*xs)})" if form else None
+        return f"({form.format(*xs)})" if form else None
     if first.is_integer:
         return _integer(opcode, first, xs)
     return _complex(opcode, first, xs) if first.is_complex else _float(opcode, first, xs, attrs)

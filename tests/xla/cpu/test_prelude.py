@@ -2,7 +2,7 @@
 
 import subprocess
 
-from cyxla.xla.cpu.prelude import abi, prelude
+from cyxla.xla.cpu.prelude import abi, expansion, prelude
 
 
 def test_nothing_but_the_contract():
@@ -45,3 +45,12 @@ def test_every_block_compiles_with_what_it_brings():
         ]
         result = subprocess.run(command, input=text, text=True, capture_output=True, check=False)
         assert result.returncode == 0, result.stderr
+
+
+def test_a_name_stands_for_its_code_and_what_that_names():
+    (plain,) = {expansion(text) for text in ("", "x = 1;", "cyx_status s;")}
+    assert plain == 0
+    once = expansion("cyx_exponential_f32(x)")
+    assert once > 500
+    assert expansion("cyx_exponential_f32(x) + cyx_exponential_f32(y)") == 2 * once
+    assert expansion("cyx_power_f32(x, y)") > expansion("cyx_exp_scaled_f32(x, n)")

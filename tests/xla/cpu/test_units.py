@@ -64,6 +64,13 @@ def test_a_function_costs_something_however_short(monkeypatch):
     assert [[len(p.text) for p in unit] for unit in units.deal(0, pieces, 2)] == [[10, 10], [50, 10]]
 
 
+def test_loops_and_what_is_expanded_count_more_than_their_length():
+    plain = units.effort("x = y + z;")
+    assert plain == len("x = y + z;")
+    assert units.effort("for (;;) y;") > plain + units.LOOP - 1
+    assert units.effort("cyx_erf_f32(x)") > plain + 500
+
+
 PROGRAMS = {
     "dot": "ENTRY e { a = f32[70,300] parameter(0) b = f32[300,90] parameter(1) d = f32[70,90] dot(a, b), "
     "lhs_contracting_dims={1}, rhs_contracting_dims={0} ROOT r = f32[70,90] tanh(d) }",

@@ -10,7 +10,7 @@ from pathlib import Path
 from cyxla.include_dir import get_include
 
 #: In the order of what builds on what.
-HEADERS = ("scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "sort.h", "prebuilt.h")
+HEADERS = ("scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "prebuilt.h")
 
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -36,6 +36,24 @@ def prelude(text: str, headers: Sequence[str] = HEADERS) -> str:
         needed |= new
         names = set().union(*(blocks[b][1] for b in new))
     return abi() + "".join(blocks[b][0] + "\n" for b in sorted(needed))
+
+
+def expansion(text: str) -> int:
+    """How many characters the functions and macros of the headers stand for that a text names, as often as it does."""
+    lengths = _lengths()
+    return sum(lengths.get(name, 0) for name in _NAME.findall(text))
+
+
+@cache
+def _lengths() -> dict[str, int]:
+    """What each name stands for: its block with all that this names, if it holds code."""
+    blocks, owner = _index(HEADERS)
+    lengths: list[int] = []
+    for number, (text, names) in enumerate(blocks):
+        below = {owner[n] for n in names if owner.get(n, number) < number}
+        code = "static inline" in text or "#define" in text
+        lengths.append(len(text) + sum(lengths[b] for b in below) if code else 0)
+    return {name: lengths[block] for name, block in owner.items()}
 
 
 @cache

@@ -1,8 +1,8 @@
 """Sharing the C of a module out among several compilers.
 
 What can stand in a unit of its own is a kernel, the entry that calls the kernels, and a function of a kernel that is
-kept from being inlined and needs nothing of the kernel but types, macros and others of its kind. The length of a text,
-and a share for each function, stand for the time it takes to compile.
+kept from being inlined and needs nothing of the kernel but types, macros and others of its kind. The time that a text
+takes to compile is guessed (`effort`) from its length, its loops and what it names of the headers.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cyxla.xla.cpu.build import MAX_JOBS
+from cyxla.xla.cpu.prelude import expansion
 
 ENOUGH = 2_500  # characters that are worth another compiler, which takes a while to start
 
-FUNCTION = 500  # characters that cost as much as one more function
+# In characters; a least-squares fit over kernels of every kind.
+FUNCTION = 500  # one more function
+LOOP = 650  # one more loop
+EXPANSION = 0.6  # a character of what is expanded from the headers
 
 _APART = re.compile(r"static (?:CYX_FUSED )?__attribute__\(\(noinline\)\) ([\w* ]*?)\b(k\d+_\w+)(\(.*\)) \{")
 _SHARED = ("typedef ", "#")
@@ -51,6 +55,11 @@ class _Unit:
 def compilers() -> int:
     """How many compilers this machine runs at once."""
     return min(len(os.sched_getaffinity(0)), MAX_JOBS)
+
+
+def effort(text: str) -> int:
+    """How long a text takes to compile, in characters."""
+    return len(text) + LOOP * text.count("for (") + int(EXPANSION * expansion(text))
 
 
 def worthwhile(size: int) -> int:
@@ -100,10 +109,11 @@ def _apart(items: Sequence[str], known: set[str]) -> dict[str, str]:
 def deal(entry: int, pieces: Sequence[Part], count: int) -> list[list[Part]]:
     """Deal parts out to so many units, the first of which has `entry` characters already; unused units are left out."""
     units = [_Unit(size=entry + FUNCTION), *(_Unit() for _ in range(count - 1))]
-    for part in sorted(pieces, key=lambda p: -len(p.text)):  # stable: equal lengths stay in order
+    efforts = [(effort(part.text), part) for part in pieces]
+    for size, part in sorted(efforts, key=lambda e: -e[0]):  # stable: what is equal stays in order
         unit = min(units, key=lambda u: u.size)
         unit.parts.append(part)
-        unit.size += len(part.text) + FUNCTION
+        unit.size += size + FUNCTION
     return [sorted(u.parts, key=lambda p: p.order) for k, u in enumerate(units) if u.parts or k == 0]
 
 

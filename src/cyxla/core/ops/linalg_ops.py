@@ -1,46 +1,175 @@
 """Linear algebra on batches of matrices."""
 
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.tensor_shape import Dim, TensorShape
+from cyxla.errors import ShapeError
 
-op("Cholesky", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=None)
-op("CholeskyGrad", "l: T, grad: T -> output: T", "T: {half, float, double}", shape=None)
-op("Einsum", "inputs: N * T -> output: T", "equation: string", "N: int", "T: type", shape=None)
+
+def _square(c: InferenceContext, x: TensorShape) -> tuple[TensorShape, Dim]:
+    """The batch of square matrices, and their size."""
+    x = c.with_rank_at_least(x, 2)
+    return c.sub_shape(x, 0, -2), c.merge_dim(x[-1], x[-2])
+
+
+def _square_shape(c: InferenceContext) -> None:
+    batch, n = _square(c, c.input(0))
+    c.set_output(0, c.concatenate(batch, (n, n)))
+
+
+def _determinant_shape(c: InferenceContext) -> None:
+    batch, _ = _square(c, c.input(0))
+    for i in range(c.num_outputs):
+        c.set_output(i, batch)
+
+
+def _lu_shape(c: InferenceContext) -> None:
+    """Both factors in one, and the order of the rows."""
+    batch, n = _square(c, c.input(0))
+    c.set_output(0, c.concatenate(batch, (n, n)))
+    c.set_output(1, c.concatenate(batch, (n,)))
+
+
+def _solve_shape(c: InferenceContext) -> None:
+    batch, n = _square(c, c.input(0))
+    rhs = c.with_rank_at_least(c.input(1), 2)
+    batch = c.merge(batch, c.sub_shape(rhs, 0, -2))
+    c.set_output(0, c.concatenate(batch, (c.merge_dim(n, rhs[-2]), rhs[-1])))
+
+
+def _triangular_solve_shape(c: InferenceContext) -> None:
+    """Batches broadcast."""
+    batch, n = _square(c, c.input(0))
+    rhs = c.with_rank_at_least(c.input(1), 2)
+    batch = c.broadcast(batch, c.sub_shape(rhs, 0, -2))
+    c.set_output(0, c.concatenate(batch, (c.merge_dim(n, rhs[-2]), rhs[-1])))
+
+
+def _qr_shape(c: InferenceContext) -> None:
+    x = c.with_rank_at_least(c.input(0), 2)
+    batch, m, n = c.sub_shape(x, 0, -2), x[-2], x[-1]
+    inner = m if c.attr("full_matrices") else c.min(m, n)
+    c.set_output(0, c.concatenate(batch, (m, inner)))
+    c.set_output(1, c.concatenate(batch, (inner, n)))
+
+
+def _eigh_v1_shape(c: InferenceContext) -> None:
+    """The eigenvalues are a row above the vectors."""
+    batch, n = _square(c, c.input(0))
+    c.set_output(0, c.concatenate(batch, (c.add(n, 1), n)))
+
+
+def _eigh_shape(c: InferenceContext) -> None:
+    batch, n = _square(c, c.input(0))
+    c.set_output(0, c.concatenate(batch, (n,)))
+    c.set_output(1, c.concatenate(batch, (n, n)) if c.attr("compute_v") else (0,))
+
+
+def _svd_shape(c: InferenceContext) -> None:
+    x = c.with_rank_at_least(c.input(0), 2)
+    batch, m, n = c.sub_shape(x, 0, -2), x[-2], x[-1]
+    rank, full = c.min(m, n), c.attr("full_matrices")
+    c.set_output(0, c.concatenate(batch, (rank,)))
+    for i, size in ((1, m), (2, n)):
+        shape = c.concatenate(batch, (size, size if full else rank))
+        c.set_output(i, shape if c.attr("compute_uv") else (0,))
+
+
+def _tridiagonal_product_shape(c: InferenceContext) -> None:
+    """Three diagonals as rows of one, then what they multiply."""
+    rhs = c.with_rank_at_least(c.input(3), 2)
+    rows = rhs[-2]
+    for i in range(3):
+        diagonal = c.with_rank_at_least(c.input(i), 2)
+        c.with_value(diagonal[-2], 1)
+        rows = c.merge_dim(rows, diagonal[-1])
+    c.set_output(0, c.concatenate(c.sub_shape(rhs, 0, -2), (rows, rhs[-1])))
+
+
+def _tridiagonal_solve_shape(c: InferenceContext) -> None:
+    """Three diagonals as rows, then the right side."""
+    diagonals, rhs = c.with_rank_at_least(c.input(0), 2), c.with_rank_at_least(c.input(1), 2)
+    batch = c.merge(c.sub_shape(diagonals, 0, -2), c.sub_shape(rhs, 0, -2))
+    c.with_value(diagonals[-2], 3)
+    c.set_output(0, c.concatenate(batch, (c.merge_dim(diagonals[-1], rhs[-2]), rhs[-1])))
+
+
+# Einsum ----------------------------------------------------------------------------------------------------------
+
+
+def _einsum_shape(c: InferenceContext) -> None:
+    """Each label of the result is a size of an input; dots stand for dimensions that broadcast."""
+    equation = c.attr("equation").replace(" ", "")
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    if not arrow or len(terms) != c.num_inputs:
+        raise ShapeError(f"Einsum: the equation {equation!r} does not say what becomes of {c.num_inputs} inputs")
+    sizes: dict[str, Dim] = {}
+    dots: TensorShape = c.scalar()
+    for term, shape in zip(terms, c.inputs("inputs"), strict=True):
+        dots = c.broadcast(dots, _label(c, term, shape, sizes))
+    before, ellipsis, after = result.partition("...")
+    if any(label not in sizes for label in before + after):
+        raise ShapeError(f"Einsum: the result {result!r} has labels that no input has")
+    head, tail = ([sizes[label] for label in part] for part in (before, after))
+    c.set_output(0, c.concatenate(c.concatenate(TensorShape(head), dots if ellipsis else ()), tail))
+
+
+def _label(c: InferenceContext, term: str, shape: TensorShape, sizes: dict[str, Dim]) -> TensorShape:
+    """Note the sizes of a term's labels; what stands for its dots is returned."""
+    before, ellipsis, after = term.partition("...")
+    if not ellipsis:
+        shape = c.with_rank(shape, len(term))
+    shape = c.with_rank_at_least(shape, len(before + after))
+    tail = c.sub_shape(shape, -len(after)) if after else c.scalar()
+    for label, size in zip(before + after, (*c.sub_shape(shape, 0, len(before)), *tail), strict=True):
+        sizes[label] = c.merge_dim(sizes.get(label), size)
+    if not ellipsis:
+        return c.scalar()
+    return c.sub_shape(shape, len(before), -len(after) if after else None)
+
+
+op("Cholesky", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=_square_shape)
+op("CholeskyGrad", "l: T, grad: T -> output: T", "T: {half, float, double}", shape=_square_shape)
+op("Einsum", "inputs: N * T -> output: T", "equation: string", "N: int", "T: type", shape=_einsum_shape)
 op("LogMatrixDeterminant", "input: T -> sign: T, log_abs_determinant: T",
-    "T: {half, float, double, complex64, complex128}", shape=None,
+    "T: {half, float, double, complex64, complex128}", shape=_determinant_shape,
 )  # fmt: skip
 op("Lu", "input: T -> lu: T, p: output_idx_type", "T: {double, float, half, complex64, complex128}",
-    "output_idx_type: {int32, int64} = DT_INT32", shape=None,
+    "output_idx_type: {int32, int64} = DT_INT32", shape=_lu_shape,
 )  # fmt: skip
-op("MatrixDeterminant", "input: T -> output: T", "T: {half, float, double, complex64, complex128}", shape=None)
+op("MatrixDeterminant", "input: T -> output: T", "T: {half, float, double, complex64, complex128}",
+    shape=_determinant_shape,
+)  # fmt: skip
 op("MatrixExponential", "input: T -> output: T", "T: {double, float, half, complex64, complex128}",
-    deprecated=(27, "Compose it from other ops."), shape=None,
+    deprecated=(27, "Compose it from other ops."), shape=_square_shape,
 )  # fmt: skip
 op("MatrixInverse", "input: T -> output: T", "adjoint: bool = false", "T: {double, float, half, complex64, complex128}",
-    shape=None,
+    shape=_square_shape,
 )  # fmt: skip
-op("MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", shape=None)
+op("MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", shape=_square_shape)
 op("MatrixSolve", "matrix: T, rhs: T -> output: T", "adjoint: bool = false",
-    "T: {double, float, half, complex64, complex128}", shape=None,
+    "T: {double, float, half, complex64, complex128}", shape=_solve_shape,
 )  # fmt: skip
-op("MatrixSquareRoot", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=None)
+op("MatrixSquareRoot", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=_square_shape)
 op("MatrixTriangularSolve", "matrix: T, rhs: T -> output: T", "lower: bool = true", "adjoint: bool = false",
-    "T: {bfloat16, double, float, half, complex64, complex128}", shape=None,
+    "T: {bfloat16, double, float, half, complex64, complex128}", shape=_triangular_solve_shape,
 )  # fmt: skip
 op("Qr", "input: T -> q: T, r: T", "full_matrices: bool = false", "T: {double, float, half, complex64, complex128}",
-    shape=None,
+    shape=_qr_shape,
 )  # fmt: skip
 op("SelfAdjointEig", "input: T -> output: T", "T: {double, float, half}", deprecated=(11, "Use SelfAdjointEigV2."),
-    shape=None,
+    shape=_eigh_v1_shape,
 )  # fmt: skip
 op("SelfAdjointEigV2", "input: T -> e: T, v: T", "compute_v: bool = true",
-    "T: {double, float, half, complex64, complex128}", shape=None,
+    "T: {double, float, half, complex64, complex128}", shape=_eigh_shape,
 )  # fmt: skip
 op("Svd", "input: T -> s: T, u: T, v: T", "compute_uv: bool = true", "full_matrices: bool = false",
-    "T: {double, float, half, complex64, complex128}", shape=None,
+    "T: {double, float, half, complex64, complex128}", shape=_svd_shape,
 )  # fmt: skip
 op("TridiagonalMatMul", "superdiag: T, maindiag: T, subdiag: T, rhs: T -> output: T",
-    "T: {double, float, complex64, complex128}", shape=None,
+    "T: {double, float, complex64, complex128}", shape=_tridiagonal_product_shape,
 )  # fmt: skip
 op("TridiagonalSolve", "diagonals: T, rhs: T -> output: T", "partial_pivoting: bool = true",
-    "perturb_singular: bool = false", "T: {double, float, complex64, complex128}", shape=None,
+    "perturb_singular: bool = false", "T: {double, float, complex64, complex128}", shape=_tridiagonal_solve_shape,
 )  # fmt: skip

@@ -1,42 +1,85 @@
 """Fourier transforms."""
 
-from cyxla.core.framework.op import op
+from collections.abc import Callable
 
-op("BatchFFT", "input: complex64 -> output: complex64", deprecated=(15, "Use FFT."), shape=None)
-op("BatchIFFT", "input: complex64 -> output: complex64", deprecated=(15, "Use IFFT."), shape=None)
-op("FFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None)
-op("FFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None)
-op("FFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None)
-op("FFTND", "input: Tcomplex, fft_length: int32, axes: int32 -> output: Tcomplex",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+import numpy as np
+
+from cyxla.core.framework.common_shape_fns import unchanged_shape_with_rank_at_least
+from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+
+
+def _real_shape(dims: int, *, forward: bool) -> Callable[[InferenceContext], None]:
+    """The lengths say the last dimensions; on the complex side half of the last one is enough."""
+
+    def fn(c: InferenceContext) -> None:
+        x, lengths = c.with_rank_at_least(c.input(0), dims), c.input_tensor(1)
+        c.merge_dim(c.with_rank(c.input(1), 1)[0], dims)
+        sizes: list[int | None] = [None] * dims if lengths is None else [int(n) for n in np.ravel(lengths)]
+        if forward and sizes[-1]:
+            sizes[-1] = sizes[-1] // 2 + 1
+        c.set_output(0, c.concatenate(c.sub_shape(x, 0, -dims), sizes))
+
+    return fn
+
+
+def _any_rank_shape(c: InferenceContext) -> None:
+    """Which dimensions change is decided while running."""
+    if c.input(0).rank is not None:
+        c.set_output(0, c.unknown_shape_of_rank(len(c.input(0))))
+
+
+op("BatchFFT", "input: complex64 -> output: complex64", deprecated=(15, "Use FFT."),
+    shape=unchanged_shape_with_rank_at_least(1),
 )  # fmt: skip
-op("IFFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None)
-op("IFFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None)
-op("IFFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None)
+op("BatchIFFT", "input: complex64 -> output: complex64", deprecated=(15, "Use IFFT."),
+    shape=unchanged_shape_with_rank_at_least(1),
+)  # fmt: skip
+op("FFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
+    shape=unchanged_shape_with_rank_at_least(1),
+)  # fmt: skip
+op("FFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
+    shape=unchanged_shape_with_rank_at_least(2),
+)  # fmt: skip
+op("FFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
+    shape=unchanged_shape_with_rank_at_least(3),
+)  # fmt: skip
+op("FFTND", "input: Tcomplex, fft_length: int32, axes: int32 -> output: Tcomplex",
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape,
+)  # fmt: skip
+op("IFFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
+    shape=unchanged_shape_with_rank_at_least(1),
+)  # fmt: skip
+op("IFFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
+    shape=unchanged_shape_with_rank_at_least(2),
+)  # fmt: skip
+op("IFFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
+    shape=unchanged_shape_with_rank_at_least(3),
+)  # fmt: skip
 op("IFFTND", "input: Tcomplex, fft_length: int32, axes: int32 -> output: Tcomplex",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape,
 )  # fmt: skip
 op("IRFFT", "input: Tcomplex, fft_length: int32 -> output: Treal", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(1, forward=False),
 )  # fmt: skip
 op("IRFFT2D", "input: Tcomplex, fft_length: int32 -> output: Treal", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(2, forward=False),
 )  # fmt: skip
 op("IRFFT3D", "input: Tcomplex, fft_length: int32 -> output: Treal", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(3, forward=False),
 )  # fmt: skip
 op("IRFFTND", "input: Tcomplex, fft_length: int32, axes: int32 -> output: Treal", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape,
 )  # fmt: skip
 op("RFFT", "input: Treal, fft_length: int32 -> output: Tcomplex", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(1, forward=True),
 )  # fmt: skip
 op("RFFT2D", "input: Treal, fft_length: int32 -> output: Tcomplex", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(2, forward=True),
 )  # fmt: skip
 op("RFFT3D", "input: Treal, fft_length: int32 -> output: Tcomplex", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(3, forward=True),
 )  # fmt: skip
 op("RFFTND", "input: Treal, fft_length: int32, axes: int32 -> output: Tcomplex", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=None,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape,
 )  # fmt: skip

@@ -255,6 +255,17 @@ static inline CYX_ALWAYS float cyx_exp_mid_f32(float x) {
 
 static inline CYX_ALWAYS float cyx_exponential_f32(float x) { return cyx_exp_scaled_f32(x, 0); }
 
+/* The same for x <= 0 and NaN, to the same bits: a power of two that is too large by a constant one is enough. */
+static inline CYX_ALWAYS float cyx_exp_decay_f32(float x) {
+  const float zero = CYX_MAGIC_F32 + 191.0f;
+  float z = CYX_FMA_F32(x, 0x1.715476p+0f, zero);
+  float r = cyx_exp_reduce_f32(x, z - zero);
+  float p = CYX_FMA_F32(r * r, cyx_exp_poly_f32(r), r);
+  float scale = cyx_from_bits_f32(cyx_bits_f32(z) << 23);
+  float e = CYX_FMA_F32(p, scale, scale) * 0x1p-64f;
+  return x < -104.0f ? 0.0f : e;
+}
+
 /* 2^n (e^r - 1) + (2^n - 1), with one power of two held back against overflow. */
 static inline CYX_ALWAYS float cyx_exponential_minus_one_f32(float x) {
   float y = cyx_within_f32(x, -20.0f, 89.0f);
@@ -426,6 +437,17 @@ static inline CYX_ALWAYS double cyx_exp_mid_f64(double x) {
 }
 
 static inline CYX_ALWAYS double cyx_exponential_f64(double x) { return cyx_exp_scaled_f64(x, 0.0, 0); }
+
+/* The same for x <= 0 and NaN, to the same bits. */
+static inline CYX_ALWAYS double cyx_exp_decay_f64(double x) {
+  const double zero = CYX_MAGIC_F64 + 1535.0;
+  double z = CYX_FMA_F64(x, 0x1.71547652b82fep+0, zero);
+  double r = cyx_exp_reduce_f64(x, z - zero);
+  double p = CYX_FMA_F64(r * r, cyx_exp_poly_f64(r), r);
+  double scale = cyx_from_bits_f64(cyx_bits_f64(z) << 52);
+  double e = CYX_FMA_F64(p, scale, scale) * 0x1p-512;
+  return x < -746.0 ? 0.0 : e;
+}
 
 /* 2^n (e^r - 1) + (2^n - 1), with one power of two held back against overflow. */
 static inline CYX_ALWAYS double cyx_exponential_minus_one_f64(double x) {

@@ -83,6 +83,23 @@ def test_extremes_of_odd_values(opcode, dims):
             assert (np.signbit(got) == np.signbit(want)).all()
 
 
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("opcode", ["maximum", "minimum"])
+def test_extremes_of_rows_of_either_sign(opcode, dtype):
+    rows = [
+        (fill, special)
+        for fill in (-2, 2, -np.inf, np.inf)
+        for special in (-3, 3, -0.0, 0.0, np.inf, -np.inf, np.nan, -np.nan)
+    ]
+    x = np.repeat(np.array([fill for fill, _ in rows])[:, None], 70, axis=1).astype(f"f{int(dtype[1:]) // 8}")
+    x[:, 33] = [special for _, special in rows]
+    got = check(text(dtype, x.shape, [1], opcode, "-inf" if opcode == "maximum" else "inf"), x)(x)[0]
+    want = (np.maximum if opcode == "maximum" else np.minimum).reduce(x, axis=1)
+    assert (np.isnan(got) == np.isnan(want)).all()
+    assert (np.signbit(got) == np.signbit(want))[~np.isnan(want)].all()
+    np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("dims,gone", [([40, 999], [1]), ([3_000_000], [0]), ([999, 40], [0])])
 def test_bits_do_not_depend_on_the_processor(dims, gone):
     x = values("f32", dims)

@@ -153,6 +153,26 @@ def test_results_of_large_arrays_are_written_one_row_behind(name, columns, dtype
         assert a.tobytes() == b.tobytes()
 
 
+DIFFERENCES = {
+    "from the largest": ("subtract(p, xb)", True),
+    "to the largest": ("subtract(xb, p)", False),
+    "of another array": ("subtract(e, xb)", False),
+}
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_exponentials_of_differences_from_the_largest(name, dtype):
+    difference, decays = DIFFERENCES[name]
+    lines = f"""p = T[9,50] parameter(0); l = T[] constant(-inf); x = T[9] reduce(p, l), dimensions={{1}}, to_apply=maximum
+        xb = T[9,50] broadcast(x), dimensions={{0}}; e = T[9,50] negate(p); d = T[9,50] {difference}; ROOT r = T[9,50] exponential(d)"""
+    values = RNG.normal(size=(9, 50)).astype(NUMPY[dtype]) * 3
+    values[1:5, 7] = [np.inf, -np.inf, np.nan, -np.nan]
+    values[6] = -np.inf
+    compiled = check(module(lines, dtype), values, ulp=8)
+    assert ("cyx_exp_decay_" in compiled.text) == (decays and dtype != "f16")
+
+
 @pytest.mark.parametrize("columns", [1000, 4160, 8192])
 def test_rows_that_are_not_written_behind(columns, monkeypatch):
     monkeypatch.setattr(cost, "CACHE_BYTES", 0)

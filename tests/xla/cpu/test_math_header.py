@@ -70,6 +70,7 @@ BINARY = {
     "remainder": ("fmodl(x, z)", 0),
 }
 ALL = UNARY | BINARY
+DECAY = "exp_decay"  # the exponential of what is not above zero
 SLOW = re.findall(r"\w+", re.search(r"/\* slow: (.*) \*/", (INCLUDE / "math.h").read_text())[1])
 # Without FMA the products of the reductions and remainders round.
 PLAIN_LIMIT = 2.5
@@ -104,7 +105,9 @@ def loop(name: str, kind: str) -> str:
 
 @cache
 def program() -> str:
-    return "\n".join([*((INCLUDE / h).read_text() for h in HEADERS), *(loop(n, k) for n in ALL for k in CTYPE)])
+    return "\n".join(
+        [*((INCLUDE / h).read_text() for h in HEADERS), *(loop(n, k) for n in (*ALL, DECAY) for k in CTYPE)]
+    )
 
 
 def compile_c(folder: Path, name: str, text: str, flags: list[str], suffix: str = ".so") -> Path:
@@ -230,6 +233,15 @@ def test_f32_over_all_exponents(functions: Functions, reference: Reference, name
 def test_f64_at_random(functions: Functions, reference: Reference, name: str) -> None:
     x = doubles(20_000, 1)
     check(functions, name, functions.call(name, "f64", x), reference.call(name, x), x)
+
+
+@pytest.mark.parametrize("kind, step", [("f32", 6151), ("f64", 2**44 - 3)])
+def test_decay_has_the_bits_of_the_exponential(functions: Functions, kind: str, step: int) -> None:
+    unsigned = np.dtype(f"u{DTYPE[kind]().itemsize}")
+    bits = np.arange(0, 2 ** (8 * unsigned.itemsize), step, unsigned).view(DTYPE[kind])
+    x = np.concatenate([bits[~(bits > 0)], -np.linspace(0, 800, 50_000), EDGES]).astype(DTYPE[kind])
+    x = x[~(x > 0)]
+    assert functions.call(DECAY, kind, x).tobytes() == functions.call("exponential", kind, x).tobytes()
 
 
 @pytest.mark.parametrize("kind", CTYPE)

@@ -12,7 +12,7 @@ from cyxla.xla.cpu import scalar
 
 @dataclass(frozen=True)
 class Accumulator:
-    """One to three C variables that take in elements in any order.
+    """One or two C variables that take in elements in any order.
 
     Attributes
     ----------
@@ -102,30 +102,38 @@ def _float(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator:
 
 
 def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator | None:
-    """The ends of the bits: the highest and the lowest as signed integers, and the highest as unsigned ones.
+    """Ends of the bits, as integers, which vectorise.
 
-    Integers, which vectorise, and one operation each. Floats with the same sign are ordered as their bits are, those
-    below zero the other way round. A NaN shows at one of the two upper ends.
+    Floats with one sign are ordered as their bits are, those below zero the other way round; and adding `gap` has the
+    NaNs of one sign just cross the end of the range.
+
+    For the largest, the first variable has the largest bits, and decides unless all elements are below zero. The second
+    one then has the smallest bits; moved, for a NaN below zero to be smaller still. For the smallest, likewise from the
+    other end.
     """
     if opcode not in ("maximum", "minimum"):
         return None
     t = str(kept)
     signed, unsigned = ("int64_t", "uint64_t") if t == "f64" else ("int32_t", "uint32_t")
     infinity, minus = _INFINITY[t]
-    start = minus if opcode == "maximum" else infinity
+    gap = "0xfffffffffffffull" if t == "f64" else "0x7fffffu"
+    most = opcode == "maximum"
+    sign = "0" if most else "0x8000000000000000ull" if t == "f64" else "0x80000000u"
+    first, second = (signed, unsigned) if most else (unsigned, signed)
 
     def update(v: list[str], x: str) -> list[str]:
-        bits = f"cyx_bits_{t}({x})"
-        lines = [f"{v[0]} > {{0}} ? {v[0]} : {{0}}", f"{v[1]} < {{0}} ? {v[1]} : {{0}}"]
-        return [*(line.format(f"({signed}){bits}") for line in lines), f"{v[2]} > {bits} ? {v[2]} : {bits}"]
+        bits, moved = f"({first})cyx_bits_{t}({x})", f"({second})(cyx_bits_{t}({x}) + {gap})"
+        return [f"{v[0]} > {bits} ? {v[0]} : {bits}", f"{v[1]} < {moved} ? {v[1]} : {moved}"]
 
     def total(v: list[str]) -> str:
-        inside = f"{v[0]} >= 0 ? {v[0]} : {v[1]}" if opcode == "maximum" else f"({signed}){v[2]} < 0 ? {v[2]} : {v[1]}"
+        decides = f"{v[0]} >= 0" if most else f"({signed}){v[0]} < 0"
+        inside = f"{decides} ? ({unsigned}){v[0]} : ({unsigned}){v[1]} - {gap}"
         nan = '__builtin_nan("")' if t == "f64" else '__builtin_nanf("")'
-        found = f"cyx_from_bits_{t}({inside})"
-        return f"(({v[0]} > {infinity}) | ({v[2]} > {minus})) ? {nan} : {found}"
+        past = f"({v[0]} > {infinity if most else minus}) | ({v[1]} < ({second})({sign} + {gap}))"
+        return f"({past}) ? {nan} : cyx_from_bits_{t}({inside})"
 
-    variables = ((signed, f"({signed}){start}"), (signed, f"({signed}){start}"), (unsigned, start))
+    start = minus if most else infinity
+    variables = ((first, f"({first}){start}"), (second, f"({second})({start} + {gap})"))
     return Accumulator(opcode, dtype, kept, variables, update, total)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from cyxla.types import ElementType
 from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.accumulate import Accumulator
 from cyxla.xla.cpu.boxes import Store
@@ -16,6 +17,7 @@ from cyxla.xla.cpu.nest import BASE, BLOCKS, INNER, Level, Nest, reachable
 from cyxla.xla.cpu.row_ahead import RUN, Ahead, Runs, busiest
 from cyxla.xla.cpu.row_behind import NOW, PAST, ROW, Behind
 
+F32, F64 = ElementType.F32, ElementType.F64
 MAX_UNROLLED = 12  # simple operations of a loop that is unrolled over all lanes
 _VECTORS = 16  # as many at most hold all lanes; unrolling by the lanes themselves would come before vectorising
 _PASS = "pass"  # the level inside of which the results of earlier passes are known
@@ -216,7 +218,25 @@ class _Writer:
     def _write(self, nest: Nest, roots: list[Node], stores: list[Store], known: set[Node]) -> None:
         nodes = reachable(roots, [s.form for s in stores], known)[0]
         self.loads |= dict.fromkeys(n for n in nodes if n.kind == "load" and n not in known)
-        nest.write(nodes)
+        for node in nodes:
+            if node not in known and self._is_decay(node):
+                depth, x = nest.depth_of(node), nest.text(node.operands[0])
+                c_type, value = scalar.register_type(node.dtype), f"cyx_exp_decay_{node.dtype}({x})"
+                nest.set_given(node, nest.writers[depth].local(c_type, value), depth)
+            else:
+                nest.write([node])
+
+    def _is_decay(self, node: Node) -> bool:
+        """Whether a node is an exponential of a difference from the largest, which is not above zero."""
+        if node.kind != "apply" or node.data.opcode != "exponential" or node.dtype not in (F32, F64):
+            return False
+        (power,) = node.operands
+        if power.kind != "apply" or power.data.opcode != "subtract":
+            return False
+        element, most = power.operands
+        sums = {n: s for one in self.passes.passes for n, s in one.sums.items()}
+        total = sums.get(self.passes.given.get(most, -1))
+        return total is not None and total.acc.opcode == "maximum" and total.element is element
 
     # ------------------------------------------------------------------------------------------------ passes
     def _pass(self, number: int, one: Pass, nest: Nest) -> CWriter:

@@ -199,11 +199,6 @@ class MapDefunOp(_Functional):
         return np.stack(values)
 
 
-@array_kernel("ToBool")
-def _to_bool_kernel(value: Array) -> Any:
-    return np.array(to_bool(value))
-
-
 @array_kernel("FakeParam", attrs=("dtype", "shape"))
 def _fake_param(dtype: DataType, shape: Any) -> Array:
     """Stands for a value that nobody reads; sizes that are not known are taken as 0."""

@@ -1,65 +1,162 @@
 """Stacks, tensor arrays, optionals; partition and stitch."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cyxla.core.framework.common_shape_fns import no_outputs, scalar_outputs, scalar_shape, unknown_shape
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, Dim
+from cyxla.errors import ShapeError
+
+# Partition and stitch --------------------------------------------------------------------------------------------
+
+
+def _partition_shape(c: InferenceContext) -> None:
+    """How many rows each part gets, the data decides."""
+    data, parts = c.input(0), c.input(1)
+    if parts.rank is None:
+        return
+    data, parts = c.merge_prefix(data, parts)
+    part = c.concatenate(c.vector(None), c.sub_shape(data, parts.rank or 0))
+    for i in range(c.num_outputs):
+        c.set_output(i, part)
+
+
+def _stitch_shape(c: InferenceContext) -> None:
+    """As many rows as the greatest index asks for."""
+    rest, rows, known = UNKNOWN, 0, True
+    for i, (indices, data) in enumerate(zip(c.inputs("indices"), c.inputs("data"), strict=True)):
+        value = c.input_tensor(i)
+        known = known and value is not None
+        if value is not None and value.size:
+            rows = max(rows, int(value.max()) + 1)
+        if indices.rank is not None:
+            data, indices = c.merge_prefix(data, indices)
+            rest = c.merge(rest, c.sub_shape(data, indices.rank or 0))
+    c.set_output(0, c.concatenate(c.vector(rows if known else None), rest))
+
+
+def _optional_values_shape(c: InferenceContext) -> None:
+    shapes = c.attr("output_shapes")
+    if len(shapes) != c.num_outputs:
+        raise ShapeError(f"OptionalGetValue: {len(shapes)} output_shapes are given for {c.num_outputs} outputs")
+    for i, shape in enumerate(shapes):
+        c.set_output(i, shape)
+
+
+# Stacks and tensor arrays ----------------------------------------------------------------------------------------
+
+
+def _pair_shape(c: InferenceContext) -> None:
+    """A handle of the old kind: two strings."""
+    c.set_output(0, (2,))
+
+
+def _push_shape(c: InferenceContext) -> None:
+    c.set_output(0, c.input(1))
+
+
+def _check(**ranks: int) -> Callable[[InferenceContext], None]:
+    """The outputs are scalars; inputs of these names have these ranks."""
+
+    def fn(c: InferenceContext) -> None:
+        for name, rank in ranks.items():
+            c.with_rank(c.input(name), rank)
+        scalar_outputs(c)
+
+    return fn
+
+
+def _rows(c: InferenceContext, count: Dim, attr: str) -> None:
+    c.set_output(0, c.concatenate(c.vector(count), c.attr(attr)))
+
+
+def _gather_shape(c: InferenceContext) -> None:
+    """An element for each index."""
+    c.with_rank(c.input("flow_in"), 0)
+    _rows(c, c.with_rank(c.input("indices"), 1)[0], "element_shape")
+
+
+def _concat_shape(c: InferenceContext) -> None:
+    """The elements one after the other, and their lengths."""
+    c.with_rank(c.input("flow_in"), 0)
+    _rows(c, None, "element_shape_except0")
+    c.set_output(1, (None,))
+
+
+def _read_shape(c: InferenceContext) -> None:
+    c.with_rank(c.input("index"), 0)
+    c.with_rank(c.input("flow_in"), 0)
+
+
+def _grad_shape(c: InferenceContext) -> None:
+    c.with_rank(c.input("flow_in"), 0)
+    for i in range(c.num_outputs):
+        c.set_output(i, SCALAR)
+
 
 op("Barrier", "-> handle: Ref(string)", "component_types: list(type) >= 1", "shapes: list(shape) >= 0 = []",
-    "capacity: int = -1", "container: string = ''", "shared_name: string = ''", stateful=True, shape=None,
+    "capacity: int = -1", "container: string = ''", "shared_name: string = ''", stateful=True, shape=_pair_shape,
 )  # fmt: skip
 op("DynamicPartition", "data: T, partitions: int32 -> outputs: num_partitions * T", "num_partitions: int", "T: type",
-    shape=None,
+    shape=_partition_shape,
 )  # fmt: skip
-op("DynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=None)
-op("ParallelDynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=None)
-op("OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type)", shape=None)
+op("DynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=_stitch_shape)
+op("ParallelDynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=_stitch_shape)
+op("OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type)",
+    shape=scalar_shape,
+)  # fmt: skip
 op("OptionalGetValue", "optional: variant -> components: output_types", "output_types: list(type)",
-    "output_shapes: list(shape) >= 1", shape=None,
+    "output_shapes: list(shape) >= 1", shape=_optional_values_shape,
 )  # fmt: skip
-op("OptionalHasValue", "optional: variant -> has_value: bool", shape=None)
-op("OptionalNone", "-> optional: variant", shape=None)
-op("Stack", "-> handle: Ref(string)", "elem_type: type", "stack_name: string = ''", stateful=True, shape=None)
-op("StackClose", "handle: Ref(string) ->", shape=None)
-op("StackCloseV2", "handle: resource ->", stateful=True, shape=None)
-op("StackPop", "handle: Ref(string) -> elem: elem_type", "elem_type: type", shape=None)
-op("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", stateful=True, shape=None)
-op("StackPush", "handle: Ref(string), elem: T -> output: T", "T: type", "swap_memory: bool = false", shape=None)
+op("OptionalHasValue", "optional: variant -> has_value: bool", shape=scalar_shape)
+op("OptionalNone", "-> optional: variant", shape=scalar_shape)
+op("Stack", "-> handle: Ref(string)", "elem_type: type", "stack_name: string = ''", stateful=True, shape=_pair_shape)
+op("StackClose", "handle: Ref(string) ->", shape=no_outputs)
+op("StackCloseV2", "handle: resource ->", stateful=True, shape=no_outputs)
+op("StackPop", "handle: Ref(string) -> elem: elem_type", "elem_type: type", shape=unknown_shape)
+op("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", stateful=True, shape=unknown_shape)
+op("StackPush", "handle: Ref(string), elem: T -> output: T", "T: type", "swap_memory: bool = false", shape=_push_shape)
 op("StackPushV2", "handle: resource, elem: T -> output: T", "T: type", "swap_memory: bool = false", stateful=True,
-    shape=None,
+    shape=_push_shape,
 )  # fmt: skip
 op("StackV2", "max_size: int32 -> handle: resource", "elem_type: type", "stack_name: string = ''", stateful=True,
-    shape=None,
+    shape=_check(max_size=0),
 )  # fmt: skip
-op("TensorArrayCloseV3", "handle: resource ->", stateful=True, shape=None)
+op("TensorArrayCloseV3", "handle: resource ->", stateful=True, shape=no_outputs)
 op("TensorArrayConcatV3", "handle: resource, flow_in: float -> value: dtype, lengths: int64", "dtype: type",
-    "element_shape_except0: shape = { unknown_rank: true }", stateful=True, shape=None,
+    "element_shape_except0: shape = { unknown_rank: true }", stateful=True, shape=_concat_shape,
 )  # fmt: skip
 op("TensorArrayGatherV3", "handle: resource, indices: int32, flow_in: float -> value: dtype", "dtype: type",
-    "element_shape: shape = { unknown_rank: true }", stateful=True, shape=None,
+    "element_shape: shape = { unknown_rank: true }", stateful=True, shape=_gather_shape,
 )  # fmt: skip
 op("TensorArrayGradV3", "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float", "source: string",
-    stateful=True, shape=None,
+    stateful=True, shape=_grad_shape,
 )  # fmt: skip
 op("TensorArrayGradWithShape",
     "handle: resource, flow_in: float, shape_to_prepend: int32 -> grad_handle: resource, flow_out: float",
-    "source: string", stateful=True, shape=None,
+    "source: string", stateful=True, shape=_grad_shape,
 )  # fmt: skip
 op("TensorArrayReadV3", "handle: resource, index: int32, flow_in: float -> value: dtype", "dtype: type", stateful=True,
-    shape=None,
+    shape=_read_shape,
 )  # fmt: skip
 op("TensorArrayScatterV3", "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=None,
+    stateful=True, shape=_check(indices=1, flow_in=0),
 )  # fmt: skip
-op("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", stateful=True, shape=None)
+op("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", stateful=True, shape=_check(flow_in=0))
 op("TensorArraySplitV3", "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=None,
+    stateful=True, shape=_check(lengths=1, flow_in=0),
 )  # fmt: skip
 op("TensorArrayV2", "size: int32 -> handle: string", "dtype: type", "element_shape: shape = { unknown_rank: true }",
     "dynamic_size: bool = false", "clear_after_read: bool = true", "tensor_array_name: string = ''", stateful=True,
-    deprecated=(26, "Use TensorArrayV3."), shape=None,
+    deprecated=(26, "Use TensorArrayV3."), shape=_pair_shape,
 )  # fmt: skip
 op("TensorArrayV3", "size: int32 -> handle: resource, flow: float", "dtype: type",
     "element_shape: shape = { unknown_rank: true }", "dynamic_size: bool = false", "clear_after_read: bool = true",
-    "identical_element_shapes: bool = false", "tensor_array_name: string = ''", stateful=True, shape=None,
+    "identical_element_shapes: bool = false", "tensor_array_name: string = ''", stateful=True, shape=_check(size=0),
 )  # fmt: skip
 op("TensorArrayWriteV3", "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=None,
+    stateful=True, shape=_check(index=0, flow_in=0),
 )  # fmt: skip

@@ -1,65 +1,149 @@
 """Colours, resizing and boxes."""
 
-from cyxla.core.framework.op import op
+from __future__ import annotations
 
-op("AdjustContrastv2", "images: T, contrast_factor: float -> output: T", "T: {half, float} = DT_FLOAT", shape=None)
-op("AdjustHue", "images: T, delta: float -> output: T", "T: {half, float} = DT_FLOAT", shape=None)
-op("AdjustSaturation", "images: T, scale: float -> output: T", "T: {half, float} = DT_FLOAT", shape=None)
+from cyxla.core.framework.common_shape_fns import unchanged_shape_with_rank_at_least
+from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.tensor_shape import Dim
+from cyxla.errors import ShapeError
+
+
+def _color_shape(c: InferenceContext) -> None:
+    """Three channels, which are last."""
+    x = c.with_rank_at_least(c.input(0), 1)
+    if x.rank is not None:
+        x = c.replace_dim(x, -1, c.with_value(x[-1], 3))
+    c.set_output(0, x)
+
+
+def _size(c: InferenceContext, i: int) -> tuple[Dim, Dim]:
+    """Height and width that an input holds."""
+    c.merge_dim(c.with_rank(c.input(i), 1)[0], 2)
+    value = c.input_tensor(i)
+    if value is None:
+        return None, None
+    if (value < 0).any():
+        raise ShapeError(f"{c.op_def.name}: a size is negative: {value.tolist()}")
+    return int(value[0]), int(value[1])
+
+
+def _resize_shape(c: InferenceContext) -> None:
+    """Other heights and widths; batch and channels stay."""
+    x = c.with_rank(c.input(0), 4)
+    c.set_output(0, (x[0], *_size(c, 1), x[3]))
+
+
+def _resize_grad_shape(c: InferenceContext) -> None:
+    """The gradient is shaped like the original image."""
+    c.set_output(0, c.with_rank(c.input(1), 4))
+
+
+def _crop_shape(c: InferenceContext) -> None:
+    """A crop for each box."""
+    x, boxes = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 2)
+    c.merge_dim(boxes[1], 4)
+    count = c.merge_dim(boxes[0], c.with_rank(c.input(2), 1)[0])
+    c.set_output(0, (count, *_size(c, 3), x[3]))
+
+
+def _check_boxes(c: InferenceContext) -> None:
+    boxes, scores = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
+    c.merge_dim(boxes[0], scores[0])
+    c.merge_dim(boxes[1], 4)
+    for i in range(2, c.num_inputs):
+        c.with_rank(c.input(i), 0)
+
+
+def _suppression_shape(c: InferenceContext) -> None:
+    """Which boxes are kept, and their scores; how many is known only where they are padded."""
+    _check_boxes(c)
+    pad = c.op_def.find_attr("pad_to_max_output_size") and c.attr("pad_to_max_output_size")
+    count = c.make_dim_for_scalar_input(2) if pad else None
+    for i, arg in enumerate(c.op_def.output_arg):
+        c.set_output(i, () if arg.name == "valid_outputs" else (count,))
+
+
+def _combined_suppression_shape(c: InferenceContext) -> None:
+    """For each image: boxes, scores, classes, and how many of them count."""
+    boxes, scores = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 3)
+    batch = c.merge_dim(boxes[0], scores[0])
+    c.with_value(boxes[3], 4)
+    count = c.make_dim_for_scalar_input(3)
+    if c.attr("pad_per_class"):
+        count = c.min(count, c.multiply(c.make_dim_for_scalar_input(2), scores[2]))
+    c.set_output(0, (batch, count, 4))
+    c.set_output(1, (batch, count))
+    c.set_output(2, (batch, count))
+    c.set_output(3, (batch,))
+
+
+op("AdjustContrastv2", "images: T, contrast_factor: float -> output: T", "T: {half, float} = DT_FLOAT",
+    shape=unchanged_shape_with_rank_at_least(3),
+)  # fmt: skip
+op("AdjustHue", "images: T, delta: float -> output: T", "T: {half, float} = DT_FLOAT",
+    shape=unchanged_shape_with_rank_at_least(3),
+)  # fmt: skip
+op("AdjustSaturation", "images: T, scale: float -> output: T", "T: {half, float} = DT_FLOAT",
+    shape=unchanged_shape_with_rank_at_least(3),
+)  # fmt: skip
 op("CombinedNonMaxSuppression",
     "boxes: float, scores: float, max_output_size_per_class: int32, max_total_size: int32, iou_threshold: "
     "float, score_threshold: float -> nmsed_boxes: float, nmsed_scores: float, nmsed_classes: float, "
-    "valid_detections: int32", "pad_per_class: bool = false", "clip_boxes: bool = true", shape=None,
+    "valid_detections: int32", "pad_per_class: bool = false", "clip_boxes: bool = true",
+    shape=_combined_suppression_shape,
 )  # fmt: skip
 op("CropAndResize", "image: T, boxes: float, box_ind: int32, crop_size: int32 -> crops: float",
     "T: {uint8, uint16, int8, int16, int32, int64, half, float, double}",
-    "method: {'bilinear', 'nearest'} = 'bilinear'", "extrapolation_value: float = 0.0", shape=None,
+    "method: {'bilinear', 'nearest'} = 'bilinear'", "extrapolation_value: float = 0.0", shape=_crop_shape,
 )  # fmt: skip
-op("HSVToRGB", "images: T -> output: T", "T: {half, bfloat16, float, double} = DT_FLOAT", shape=None)
+op("HSVToRGB", "images: T -> output: T", "T: {half, bfloat16, float, double} = DT_FLOAT", shape=_color_shape)
 op("NonMaxSuppression", "boxes: float, scores: float, max_output_size: int32 -> selected_indices: int32",
-    "iou_threshold: float = 0.5", shape=None,
+    "iou_threshold: float = 0.5", shape=_suppression_shape,
 )  # fmt: skip
 op("NonMaxSuppressionV2",
     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold -> selected_indices: int32",
-    "T: {half, float} = DT_FLOAT", "T_threshold: {half, float} = DT_FLOAT", shape=None,
+    "T: {half, float} = DT_FLOAT", "T_threshold: {half, float} = DT_FLOAT", shape=_suppression_shape,
 )  # fmt: skip
 op("NonMaxSuppressionV3",
     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold -> "
-    "selected_indices: int32", "T: {half, float} = DT_FLOAT", "T_threshold: {half, float} = DT_FLOAT", shape=None,
+    "selected_indices: int32", "T: {half, float} = DT_FLOAT", "T_threshold: {half, float} = DT_FLOAT",
+    shape=_suppression_shape,
 )  # fmt: skip
 op("NonMaxSuppressionV4",
     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold -> "
     "selected_indices: int32, valid_outputs: int32", "T: {half, float} = DT_FLOAT",
-    "T_threshold: {half, float} = DT_FLOAT", "pad_to_max_output_size: bool = false", shape=None,
+    "T_threshold: {half, float} = DT_FLOAT", "pad_to_max_output_size: bool = false", shape=_suppression_shape,
 )  # fmt: skip
 op("NonMaxSuppressionV5",
     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T, score_threshold: T, soft_nms_sigma: T -> "
     "selected_indices: int32, selected_scores: T, valid_outputs: int32", "T: {half, float} = DT_FLOAT",
-    "pad_to_max_output_size: bool = false", shape=None,
+    "pad_to_max_output_size: bool = false", shape=_suppression_shape,
 )  # fmt: skip
-op("RGBToHSV", "images: T -> output: T", "T: {half, bfloat16, float, double} = DT_FLOAT", shape=None)
+op("RGBToHSV", "images: T -> output: T", "T: {half, bfloat16, float, double} = DT_FLOAT", shape=_color_shape)
 op("ResizeArea", "images: T, size: int32 -> resized_images: float",
     "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}", "align_corners: bool = false",
-    shape=None,
+    shape=_resize_shape,
 )  # fmt: skip
 op("ResizeBicubic", "images: T, size: int32 -> resized_images: float",
     "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}", "align_corners: bool = false",
-    "half_pixel_centers: bool = false", shape=None,
+    "half_pixel_centers: bool = false", shape=_resize_shape,
 )  # fmt: skip
 op("ResizeBicubicGrad", "grads: float, original_image: T -> output: T", "T: {float, double}",
-    "align_corners: bool = false", "half_pixel_centers: bool = false", shape=None,
+    "align_corners: bool = false", "half_pixel_centers: bool = false", shape=_resize_grad_shape,
 )  # fmt: skip
 op("ResizeBilinear", "images: T, size: int32 -> resized_images: float",
     "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double, bfloat16}",
-    "align_corners: bool = false", "half_pixel_centers: bool = false", shape=None,
+    "align_corners: bool = false", "half_pixel_centers: bool = false", shape=_resize_shape,
 )  # fmt: skip
 op("ResizeBilinearGrad", "grads: float, original_image: T -> output: T", "T: {float, bfloat16, half, double}",
-    "align_corners: bool = false", "half_pixel_centers: bool = false", shape=None,
+    "align_corners: bool = false", "half_pixel_centers: bool = false", shape=_resize_grad_shape,
 )  # fmt: skip
 op("ResizeNearestNeighbor", "images: T, size: int32 -> resized_images: T",
     "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}", "align_corners: bool = false",
-    "half_pixel_centers: bool = false", shape=None,
+    "half_pixel_centers: bool = false", shape=_resize_shape,
 )  # fmt: skip
 op("ResizeNearestNeighborGrad", "grads: T, size: int32 -> output: T",
     "T: {uint8, int8, int32, half, float, double, bfloat16}", "align_corners: bool = false",
-    "half_pixel_centers: bool = false", shape=None,
+    "half_pixel_centers: bool = false", shape=_resize_shape,
 )  # fmt: skip

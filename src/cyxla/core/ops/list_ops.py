@@ -1,61 +1,140 @@
 """Lists of tensors."""
 
+from cyxla.core.framework.common_shape_fns import scalar_shape, unchanged_shape
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, TensorShape
+
+
+def _element_shape(c: InferenceContext, i: int | str) -> TensorShape:
+    """What a shape input and the list itself say of the elements."""
+    handle = c.input_handle(0)
+    return c.merge(c.make_shape_from_shape_tensor(i), handle[0][0] if handle else UNKNOWN)
+
+
+def _new_list(c: InferenceContext, shape: TensorShape) -> None:
+    c.set_output(0, SCALAR)
+    c.set_output_handle(0, ((shape, c.attr("element_dtype")),))
+
+
+def _empty_shape(c: InferenceContext) -> None:
+    """The first input says what elements are like."""
+    c.with_rank(c.input(1), 0)
+    _new_list(c, c.make_shape_from_shape_tensor(0))
+
+
+def _from_tensor_shape(c: InferenceContext) -> None:
+    """Rows of a tensor become elements."""
+    rows = c.sub_shape(c.with_rank_at_least(c.input(0), 1), 1)
+    _new_list(c, c.merge(c.make_shape_from_shape_tensor("element_shape"), rows))
+
+
+def _split_shape(c: InferenceContext) -> None:
+    """Pieces of a tensor become elements."""
+    c.with_rank_at_least(c.input(0), 1)
+    c.with_rank(c.input(2), 1)
+    _new_list(c, c.make_shape_from_shape_tensor(1))
+
+
+def _same_list_shape(c: InferenceContext) -> None:
+    """The list goes on, changed."""
+    c.set_output(0, c.input(0))
+    c.set_output_handle(0, c.input_handle(0))
+
+
+def _pop_shape(c: InferenceContext) -> None:
+    _same_list_shape(c)
+    c.set_output(1, _element_shape(c, 1))
+
+
+def _item_shape(c: InferenceContext) -> None:
+    c.with_rank(c.input(1), 0)
+    c.set_output(0, _element_shape(c, 2))
+
+
+def _rank_shape(c: InferenceContext) -> None:
+    """A vector, unless nothing is known of the elements: then it is the scalar -1."""
+    handle = c.input_handle(0)
+    if handle and handle[0][0].rank is not None:
+        c.set_output(0, (handle[0][0].rank,))
+
+
+def _stack_shape(c: InferenceContext) -> None:
+    count = c.attr("num_elements")
+    c.set_output(0, c.concatenate(c.vector(None if count < 0 else count), _element_shape(c, 1)))
+
+
+def _gather_shape(c: InferenceContext) -> None:
+    c.set_output(0, c.concatenate(c.with_rank(c.input(1), 1), _element_shape(c, 2)))
+
+
+def _concat_shape(c: InferenceContext) -> None:
+    """Elements joined along their first dimension, and their lengths there."""
+    handle = c.input_handle(0)
+    c.set_output(1, (None,))
+    if c.op_def.find_input("element_shape"):
+        shape = c.with_rank_at_least(_element_shape(c, 1), 1)
+    else:
+        shape = c.with_rank_at_least(c.merge(c.attr("element_shape"), handle[0][0] if handle else UNKNOWN), 1)
+    c.set_output(0, c.concatenate(c.vector(None), c.sub_shape(shape, 1)))
+
 
 op("EmptyTensorList", "element_shape: shape_type, max_num_elements: int32 -> handle: variant", "element_dtype: type",
-    "shape_type: {int32, int64}", shape=None,
+    "shape_type: {int32, int64}", shape=_empty_shape,
 )  # fmt: skip
 op("TensorListConcat", "input_handle: variant -> tensor: element_dtype, lengths: int64", "element_dtype: type",
-    "element_shape: shape = { unknown_rank: true }", shape=None,
+    "element_shape: shape = { unknown_rank: true }", shape=_concat_shape,
 )  # fmt: skip
-op("TensorListConcatLists", "input_a: variant, input_b: variant -> output: variant", "element_dtype: type", shape=None)
+op("TensorListConcatLists", "input_a: variant, input_b: variant -> output: variant", "element_dtype: type",
+    shape=unchanged_shape,
+)  # fmt: skip
 op("TensorListConcatV2",
     "input_handle: variant, element_shape: shape_type, leading_dims: int64 -> tensor: element_dtype, lengths: " "int64",
-    "element_dtype: type", "shape_type: {int32, int64}", shape=None,
+    "element_dtype: type", "shape_type: {int32, int64}", shape=_concat_shape,
 )  # fmt: skip
 op("TensorListElementShape", "input_handle: variant -> element_shape: shape_type", "shape_type: {int32, int64}",
-    shape=None,
+    shape=_rank_shape,
 )  # fmt: skip
 op("TensorListFromTensor", "tensor: element_dtype, element_shape: shape_type -> output_handle: variant",
-    "element_dtype: type", "shape_type: {int32, int64}", shape=None,
+    "element_dtype: type", "shape_type: {int32, int64}", shape=_from_tensor_shape,
 )  # fmt: skip
 op("TensorListGather", "input_handle: variant, indices: int32, element_shape: int32 -> values: element_dtype",
-    "element_dtype: type", shape=None,
+    "element_dtype: type", shape=_gather_shape,
 )  # fmt: skip
 op("TensorListGetItem", "input_handle: variant, index: int32, element_shape: Tshape -> item: element_dtype",
-    "element_dtype: type", "Tshape: {int32, int64} = DT_INT32", shape=None,
+    "element_dtype: type", "Tshape: {int32, int64} = DT_INT32", shape=_item_shape,
 )  # fmt: skip
-op("TensorListLength", "input_handle: variant -> length: int32", shape=None)
+op("TensorListLength", "input_handle: variant -> length: int32", shape=scalar_shape)
 op("TensorListPopBack", "input_handle: variant, element_shape: int32 -> output_handle: variant, tensor: element_dtype",
-    "element_dtype: type", shape=None,
+    "element_dtype: type", shape=_pop_shape,
 )  # fmt: skip
 op("TensorListPushBack", "input_handle: variant, tensor: element_dtype -> output_handle: variant",
-    "element_dtype: type", shape=None,
+    "element_dtype: type", shape=_same_list_shape,
 )  # fmt: skip
 op("TensorListPushBackBatch", "input_handles: variant, tensor: element_dtype -> output_handles: variant",
-    "element_dtype: type", shape=None,
+    "element_dtype: type", shape=_same_list_shape,
 )  # fmt: skip
 op("TensorListReserve", "element_shape: shape_type, num_elements: int32 -> handle: variant", "element_dtype: type",
-    "shape_type: {int32, int64}", shape=None,
+    "shape_type: {int32, int64}", shape=_empty_shape,
 )  # fmt: skip
-op("TensorListResize", "input_handle: variant, size: int32 -> output_handle: variant", shape=None)
+op("TensorListResize", "input_handle: variant, size: int32 -> output_handle: variant", shape=_same_list_shape)
 op("TensorListScatter", "tensor: element_dtype, indices: int32, element_shape: shape_type -> output_handle: variant",
-    "element_dtype: type", "shape_type: {int32, int64}", shape=None,
+    "element_dtype: type", "shape_type: {int32, int64}", shape=_from_tensor_shape,
 )  # fmt: skip
 op("TensorListScatterIntoExistingList",
     "input_handle: variant, tensor: element_dtype, indices: int32 -> output_handle: variant", "element_dtype: type",
-    shape=None,
+    shape=_same_list_shape,
 )  # fmt: skip
 op("TensorListScatterV2",
     "tensor: element_dtype, indices: int32, element_shape: shape_type, num_elements: int32 -> output_handle: "
-    "variant", "element_dtype: type", "shape_type: {int32, int64}", shape=None,
+    "variant", "element_dtype: type", "shape_type: {int32, int64}", shape=_from_tensor_shape,
 )  # fmt: skip
 op("TensorListSetItem", "input_handle: variant, index: int32, item: element_dtype -> output_handle: variant",
-    "element_dtype: type", "resize_if_index_out_of_bounds: bool = false", shape=None,
+    "element_dtype: type", "resize_if_index_out_of_bounds: bool = false", shape=_same_list_shape,
 )  # fmt: skip
 op("TensorListSplit", "tensor: element_dtype, element_shape: shape_type, lengths: int64 -> output_handle: variant",
-    "element_dtype: type", "shape_type: {int32, int64}", shape=None,
+    "element_dtype: type", "shape_type: {int32, int64}", shape=_split_shape,
 )  # fmt: skip
 op("TensorListStack", "input_handle: variant, element_shape: int32 -> tensor: element_dtype", "element_dtype: type",
-    "num_elements: int = -1", shape=None,
+    "num_elements: int = -1", shape=_stack_shape,
 )  # fmt: skip

@@ -1,14 +1,23 @@
 """Lookup tables."""
 
+from cyxla.core.framework.common_shape_fns import no_outputs, scalar_shape
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+
+
+def _find_shape(c: InferenceContext) -> None:
+    """A value for each key, where values are scalars."""
+    if c.with_rank_at_most(c.input(2), 1).rank == 0:
+        c.set_output(0, c.input(1))
+
 
 op("HashTableV2", "-> table_handle: resource", "container: string = ''", "shared_name: string = ''",
-    "use_node_name_sharing: bool = false", "key_dtype: type", "value_dtype: type", stateful=True, shape=None,
+    "use_node_name_sharing: bool = false", "key_dtype: type", "value_dtype: type", stateful=True, shape=scalar_shape,
 )  # fmt: skip
 op("LookupTableFindV2", "table_handle: resource, keys: Tin, default_value: Tout -> values: Tout", "Tin: type",
-    "Tout: type", stateful=True, shape=None,
+    "Tout: type", stateful=True, shape=_find_shape,
 )  # fmt: skip
 op("LookupTableImportV2", "table_handle: resource, keys: Tin, values: Tout ->", "Tin: type", "Tout: type",
-    stateful=True, shape=None,
+    stateful=True, shape=no_outputs,
 )  # fmt: skip
-op("LookupTableSizeV2", "table_handle: resource -> size: int64", stateful=True, shape=None)
+op("LookupTableSizeV2", "table_handle: resource -> size: int64", stateful=True, shape=scalar_shape)

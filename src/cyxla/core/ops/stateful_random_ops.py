@@ -1,22 +1,40 @@
 """Random numbers drawn from a generator in a variable."""
 
+from cyxla.core.framework.common_shape_fns import no_outputs
 from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
 
-op("RngReadAndSkip", "resource: resource, alg: int32, delta: uint64 -> value: int64", stateful=True, shape=None)
-op("RngSkip", "resource: resource, algorithm: int64, delta: int64 ->", stateful=True, shape=None)
+
+def _drawn_shape(c: InferenceContext) -> None:
+    """The generator, its algorithm, and the shape."""
+    c.with_rank(c.input(1), 0)
+    c.set_output(0, c.make_shape_from_shape_tensor(2))
+
+
+def _read_and_skip_shape(c: InferenceContext) -> None:
+    """The generator's state: two words of counter and a key."""
+    c.with_rank(c.input(1), 0)
+    c.with_rank(c.input(2), 0)
+    c.set_output(0, (3,))
+
+
+op("RngReadAndSkip", "resource: resource, alg: int32, delta: uint64 -> value: int64", stateful=True,
+    shape=_read_and_skip_shape,
+)  # fmt: skip
+op("RngSkip", "resource: resource, algorithm: int64, delta: int64 ->", stateful=True, shape=no_outputs)
 op("StatefulStandardNormalV2", "resource: resource, algorithm: int64, shape: shape_dtype -> output: dtype",
-    "dtype: type = DT_FLOAT", "shape_dtype: type = DT_INT64", stateful=True, shape=None,
+    "dtype: type = DT_FLOAT", "shape_dtype: type = DT_INT64", stateful=True, shape=_drawn_shape,
 )  # fmt: skip
 op("StatefulTruncatedNormal", "resource: resource, algorithm: int64, shape: shape_dtype -> output: dtype",
-    "dtype: type = DT_FLOAT", "shape_dtype: type = DT_INT64", stateful=True, shape=None,
+    "dtype: type = DT_FLOAT", "shape_dtype: type = DT_INT64", stateful=True, shape=_drawn_shape,
 )  # fmt: skip
 op("StatefulUniform", "resource: resource, algorithm: int64, shape: shape_dtype -> output: dtype",
-    "dtype: type = DT_FLOAT", "shape_dtype: type = DT_INT64", stateful=True, shape=None,
+    "dtype: type = DT_FLOAT", "shape_dtype: type = DT_INT64", stateful=True, shape=_drawn_shape,
 )  # fmt: skip
 op("StatefulUniformFullInt", "resource: resource, algorithm: int64, shape: shape_dtype -> output: dtype",
-    "dtype: type = DT_UINT64", "shape_dtype: type = DT_INT64", stateful=True, shape=None,
+    "dtype: type = DT_UINT64", "shape_dtype: type = DT_INT64", stateful=True, shape=_drawn_shape,
 )  # fmt: skip
 op("StatefulUniformInt",
     "resource: resource, algorithm: int64, shape: shape_dtype, minval: dtype, maxval: dtype -> output: dtype",
-    "dtype: type = DT_INT64", "shape_dtype: type = DT_INT64", stateful=True, shape=None,
+    "dtype: type = DT_INT64", "shape_dtype: type = DT_INT64", stateful=True, shape=_drawn_shape,
 )  # fmt: skip

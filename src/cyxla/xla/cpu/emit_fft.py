@@ -107,7 +107,7 @@ class _Transform:
             tasks = min(tasks, max(FEW_TASKS, SCRATCH_BYTES // nbytes))
         table = self.constant(plan)
         numbers = [tasks, units, nbytes, middle, *self.sizes, len(stages), *at, *plan.numbers]
-        note = f"/* {describe(self.kind.lower(), self.ins.shape)} */\n"
+        note = describe(self.kind.lower(), self.ins.shape)
         made = Kernel(note, tasks, ns, 0 if on_stack else tasks * nbytes, "fft")
         kernel = prebuilt.kernel(f"fft_f{self.real.bits}", numbers, made, 3 + (not on_stack)) or self.own(
             plan, numbers, made
@@ -134,10 +134,11 @@ class _Transform:
     def own(self, plan: Plan, numbers: list[int], made: Kernel) -> Kernel:
         """The kernel with all its C."""
         text = fft_text(scalar.storage_type(self.real), plan.item, frozenset(plan.radices), "KERNEL")
-        return replace(made, text=f"{text}{made.text}{_KERNEL.format(numbers=', '.join(map(str, numbers)))}")
+        return replace(made, text=text + _KERNEL.format(note=made.text, numbers=", ".join(map(str, numbers))))
 
 
 _KERNEL = """\
+/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   static const int64_t plan[] = {{{numbers}}};
   return KERNEL_run(plan, bufs, begin, end);

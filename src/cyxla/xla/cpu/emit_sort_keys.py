@@ -2,36 +2,38 @@
 
 Where the key of an element gives back the element, the keys alone are sorted. Else a key of 32 bits and the place in
 the row make one of 64, so that equal elements keep their order. Either way all keys of a row differ or are the same
-thing, and what the sorted row is does not hang on how it is sorted. A long row is cut into chunks; each is spread into
-buckets by the same borders, keys of a sample of the row; then each bucket is collected from the chunks and sorted.
+thing, and what the sorted row is does not hang on how it is sorted.
 
 Zeros of both signs, and NaNs, may be equal to a comparator although their bits differ. Their keys are the same, so
 they are written once more in their first order, if a row has any that their key would not give back.
+
+How rows are sorted is the same C for all programs (`sort_rows_text`). Where keys follow from the elements' bits, the
+whole kernel comes prebuilt (`prebuilt_sort`); else generated code makes the keys and writes the results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2
 
-from cyxla.types import ElementType, Shape
-from cyxla.xla.cpu import cost, scalar
-from cyxla.xla.cpu.kernel import Kernel, Step, Value
+from cyxla.types import ElementType
+from cyxla.xla.cpu import cost, prebuilt, scalar
+from cyxla.xla.cpu.emit_loop import memory_type
+from cyxla.xla.cpu.kernel import Kernel, Step
+from cyxla.xla.cpu.levels import Level
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe
-from cyxla.xla.cpu.partials import partial
 from cyxla.xla.cpu.sort_order import Order, total_key
 from cyxla.xla.cpu.sort_rows import Rows
+from cyxla.xla.cpu.sort_rows_text import MAX_BUCKETS, MAX_CHUNKS, cut_bytes, row_bytes, rows_text
+from cyxla.xla.cpu.sort_text import keys_text
+from cyxla.xla.cpu.toolchain import isa_level
 from cyxla.xla.cpu.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
 
 _BUCKETS_FROM = 1 << 15  # shortest row that is cut
 _BUCKET = 1 << 16  # keys of a bucket, about
-_MAX_BUCKETS, _MAX_CHUNKS = 64, 16
-_NO_VECTORS = '__asm__ volatile("");'  # in loops so short that gcc would take longer than they ever do
-_SAMPLES = 16  # keys of the sample for each bucket
 _FEW_ROWS = 8  # as many rows need not be cut
-_ROOM = 64  # bytes beyond the keys that vectors may write
 _LEVEL_NS = {32: 0.2, 64: 0.4}  # a key in one level of sorting
 _KEY_NS = 0.5  # to make a key and to write what it stands for
 _PLACE_NS = 1.5  # to fetch an element from its place
@@ -42,12 +44,16 @@ def can_sort_keys(rows: Rows, order: Order) -> bool:
     return order.bits <= 32 or (len(rows.types) == 1 and order.whole is not None)
 
 
-def sort_keys(ins: Instruction, rows: Rows, order: Order) -> list[Step]:
-    """The steps of a sort by keys."""
-    sorter = _Sorter(ins, rows, order)
+def sort_keys(ins: Instruction, rows: Rows, order: Order) -> Step:
+    """The step of a sort by keys."""
+    return _Sorter(ins, rows, order).step()
+
+
+def _buckets(rows: Rows) -> int:
+    """In how many buckets a row is cut, a power of two; 1 if it is not."""
     if rows.count >= _FEW_ROWS or rows.length < _BUCKETS_FROM:
-        return [sorter.by_rows()]
-    return sorter.by_buckets(min(_MAX_BUCKETS, 1 << max(1, (rows.length // _BUCKET).bit_length() - 1)))
+        return 1
+    return min(MAX_BUCKETS, 1 << max(1, (rows.length // _BUCKET).bit_length() - 1))
 
 
 @dataclass
@@ -65,149 +71,93 @@ class _Sorter:
         self.bits = max(self.order.bits, 32) if self.own else 64
         self.key_type = f"uint{self.bits}_t"
         self.note = describe("sort", self.ins.operands[0].shape)
-        each = _KEY_NS if self.own else _KEY_NS + _PLACE_NS * len(self.rows.types)
-        self.sort_ns = self.size * (_LEVEL_NS[self.bits] * log2(max(self.rows.length, 2)) + _KEY_NS)
-        self.write_ns = self.size * each
 
-    @property
-    def size(self) -> int:
-        """Elements of all rows."""
-        return self.rows.count * self.rows.length
+    def step(self) -> Step:
+        """One kernel. Rows are its units of work; or chunks, then buckets, then once more rows."""
+        rows, buckets = self.rows, _buckets(self.rows)
+        size, chunks = rows.count * rows.length, min(buckets, MAX_CHUNKS)
+        each = _KEY_NS if self.own else _KEY_NS + _PLACE_NS * len(rows.types)
+        ns = size * (_LEVEL_NS[self.bits] * log2(max(rows.length, 2)) + _KEY_NS + each)
+        cut = buckets > 1
+        room = row_bytes(self.bits // 8, rows.length)
+        tasks = cost.tasks(ns, rows.count * buckets) if cut else rows.tasks(ns, room)
+        scratch = cut_bytes(self.bits // 8, rows.count, rows.length, buckets, chunks) if cut else tasks * room
+        numbers = [tasks, rows.count, rows.length, rows.step, buckets, chunks, 2 * len(rows.types)]
+        made = Kernel(self.note, tasks, ns, scratch, "sort", (2 + self.loose) if cut else 1)
+        kernel = self.prebuilt(numbers, made) or replace(made, text=self.text(numbers))
+        in_place = ((0, 0),) if self.own and not self.loose else ()
+        return Step(kernel, self.reads, self.writes, in_place=in_place)
 
-    # ------------------------------------------------------------------------------------------------ a row at once
-    def by_rows(self) -> Step:
-        """One kernel; a row is a unit of work."""
-        rows, key = self.rows, self.bits // 8
-        room = 2 * key * rows.length + _ROOM
-        ns = self.sort_ns + self.write_ns
-        tasks = rows.tasks(ns, room)
+    # ------------------------------------------------------------------------------------------------ the kernel
+    def prebuilt(self, numbers: list[int], made: Kernel) -> Kernel | None:
+        """The kernel that comes with the package, if keys follow from bits and there is one."""
+        pattern = self.order.pattern(self.rows.types[self.order.operand])
+        if pattern is None:
+            return None
+        sizes = [t.itemsize for t in self.rows.types]
+        name = f"{'sort' if self.own else 'order'}_{pattern.width}"
+        more = [*pattern.numbers, int(self.loose), self.order.operand, *sizes]
+        return prebuilt.kernel(name, [*numbers, *more], made, numbers[6] + (2 if made.phases > 1 else 1))
+
+    def text(self, numbers: list[int]) -> str:
+        """The kernel's C, with that of sorting keys unless it comes with the package."""
         c = KernelWriter(self.reads, self.writes)
-        with c.kernel(rows.count, tasks, self.note):
-            c.line(f"const int64_t at = {rows.start('u')};")
-            c.line(f"{self.key_type} *const x = ({self.key_type} *)({c.scratch()} + begin * {room});")
-            self._keys(c, "0", str(rows.length), self.order.operand)
-            c.line(f"cyx_sort_keys_{self.bits}(x, {rows.length}, x + {rows.length});")
-            self._write(c, "0", str(rows.length), "x")
+        self._hooks(c)
+        sort, spread = (prebuilt.pointer(f"keys{self.bits}_{what}") for what in ("sort", "spread"))
+        if sort is None:
+            keys = keys_text(self.bits, "KERNEL_keys", compress=Level(isa_level()).vector_bytes == 64)
+        else:
+            keys = f"#define KERNEL_keys_sort {sort}\n#define KERNEL_keys_spread {spread}\n"
+        body = rows_text("", self.bits, "KERNEL_keys", "KERNEL")
+        values = ", ".join(map(str, numbers))
+        return f"typedef {self.key_type} KERNEL_k;\n{c.text()}{keys}{body}{_KERNEL.format(self.note, values)}"
+
+    def _hooks(self, c: KernelWriter) -> None:
+        """What `rows_text` asks for."""
+        key = "static {} KERNEL_{}(const int64_t *q, void *const *bufs, int64_t at{})"
+        with c.block(key.format("uint32_t", "keys", ", int64_t low, int64_t high, KERNEL_k *x")):
+            self._pointers(c, [self.order.operand], [])
+            c.line("x -= low; (void)q;")
+            self._keys(c)
+        with c.block(key.format("void", "write", ", int64_t low, int64_t high, const KERNEL_k *x")):
+            self._pointers(c, [] if self.own else range(len(self.reads)), range(len(self.writes)))
+            c.line("x -= low; (void)q;")
+            self._write(c)
+        with c.block(key.format("void", "restore", "")):
+            c.line("(void)q; (void)bufs; (void)at;")
             if self.loose:
-                with c.block("if (special)"):
-                    self._rewrite(c)
-        kernel = Kernel(c.text(), tasks, ns, tasks * room, "sort")
-        return Step(kernel, self.reads, self.writes, in_place=((0, 0),) if self.own and not self.loose else ())
+                self._pointers(c, [0], [0])
+                self._rewrite(c)
 
-    # ------------------------------------------------------------------------------------------------ by buckets
-    def by_buckets(self, buckets: int) -> list[Step]:
-        """Spread chunks into buckets, sort the buckets, and put zeros and NaNs in order."""
-        rows, chunks = self.rows, min(buckets, _MAX_CHUNKS)
-        key_type = ElementType.U32 if self.bits == 32 else ElementType.U64
-        keys = partial(self.ins, Shape.array(key_type, (rows.count, rows.length)))
-        counts = partial(self.ins, Shape.array(ElementType.U32, (rows.count, chunks, buckets)))
-        special = partial(self.ins, Shape.array(ElementType.U32, (rows.count, chunks)))
-        last = partial(self.ins, self.writes[0].shape) if self.loose else None
-        steps = [
-            self._spread(chunks, buckets, (keys, counts, special) if self.loose else (keys, counts)),
-            self._sort_buckets(chunks, buckets, keys, counts, (last,) if last is not None else self.writes),
-        ]
-        return [*steps, self._restore(chunks, special, last)] if last is not None else steps
-
-    def _spread(self, chunks: int, buckets: int, writes: tuple[Value, ...]) -> Step:
-        rows, units, samples = self.rows, self.rows.count * chunks, _SAMPLES * buckets
-        room = (rows.length // chunks + 1) * (self.bits // 8) + _ROOM
-        ns = self.size * (_KEY_NS + _LEVEL_NS[self.bits] * log2(buckets))
-        tasks = cost.tasks(ns, units)
-        reads = (self.reads[self.order.operand],)
-        c = KernelWriter(reads, writes)
-        with c.kernel(units, tasks, self.note):
-            c.line(f"const int64_t row = u / {chunks}, chunk = u % {chunks}, at = {rows.start('row')};")
-            c.line(f"const int64_t low = chunk * {rows.length} / {chunks};")
-            c.line(f"const int64_t high = (chunk + 1) * {rows.length} / {chunks};")
-            c.line(f"{self.key_type} *const x = ({self.key_type} *)r0 + row * {rows.length};")
-            c.line(f"{self.key_type} *const y = ({self.key_type} *)({c.scratch()} + begin * {room});")
-            c.line(f"{self.key_type} sample[{samples}], borders[{buckets}], spare[{samples + _ROOM}];")
-            with c.block(f"for (int64_t s = 0; s < {samples}; ++s)"):
-                c.line(f"const int64_t k = s * {rows.length} / {samples};")
-                c.line(f"sample[s] = {self._key(c, 0)}; {_NO_VECTORS}")
-            c.line(f"cyx_sort_keys_{self.bits}(sample, {samples}, spare);")
-            border = f"borders[k - 1] = sample[k * {_SAMPLES}];"
-            c.line(f"for (int k = 1; k < {buckets}; ++k) {{ {border} {_NO_VECTORS} }}")
-            self._keys(c, "low", "high", 0)
-            c.line(
-                f"cyx_spread_{self.bits}(x + low, high - low, y, borders, {buckets}, (uint32_t *)r1 + u * {buckets});"
-            )
-            if self.loose:
-                c.line("r2[u] = special;")
-        return Step(Kernel(c.text(), tasks, ns, tasks * room, "sort"), reads, writes)
-
-    def _sort_buckets(self, chunks: int, buckets: int, keys: Value, counts: Value, writes: tuple[Value, ...]) -> Step:
-        """Collect each bucket, sort it and write the results."""
-        rows, units, key = self.rows, self.rows.count * buckets, self.bits // 8
-        ns = self.sort_ns + self.write_ns
-        tasks = cost.tasks(ns, units)
-        fetched = () if self.own else self.reads
-        reads = (*fetched, keys, counts)
-        c = KernelWriter(reads, writes)
-        with c.kernel(units, tasks, self.note):
-            c.line(f"const int64_t row = u / {buckets}, bucket = u % {buckets}, at = {rows.start('row')};")
-            c.line(f"const {self.key_type} *from = (const {self.key_type} *)p{len(fetched)} + row * {rows.length};")
-            c.line(f"const uint32_t *const count = (const uint32_t *)p{len(fetched) + 1} + row * {chunks * buckets};")
-            c.line("int64_t start = 0, n = 0;")
-            with c.block(f"for (int k = 0; k < {chunks * buckets}; ++k)"):
-                c.line(f"start += k % {buckets} < bucket ? count[k] : 0; {_NO_VECTORS}")
-            c.line(f"char *const room = {c.scratch()} + row * {2 * key * rows.length + _ROOM * buckets};")
-            c.line(f"{self.key_type} *const x = ({self.key_type} *)room + start;")
-            c.line(f"{self.key_type} *const y = ({self.key_type} *)(room + bucket * {_ROOM}) + {rows.length} + start;")
-            with c.block(f"for (int64_t chunk = 0; chunk < {chunks}; ++chunk)"):
-                c.line(f"int64_t first = chunk * {rows.length} / {chunks};")
-                add = f"first += count[chunk * {buckets} + k];"
-                c.line(f"for (int64_t k = 0; k < bucket; ++k) {{ {add} {_NO_VECTORS} }}")
-                c.line(f"const int64_t m = count[chunk * {buckets} + bucket];")
-                c.line("__builtin_memcpy(x + n, from + first, (unsigned long)m * sizeof *x);")
-                c.line("n += m;")
-            c.line(f"cyx_sort_keys_{self.bits}(x, n, y);")
-            self._write(c, "start", "start + n", "x")
-        room = rows.count * (2 * key * rows.length + _ROOM * buckets)
-        return Step(Kernel(c.text(), tasks, ns, room, "sort"), reads, writes)
-
-    def _restore(self, chunks: int, special: Value, sorted_: Value) -> Step:
-        """Zeros and NaNs of rows that need it, written in their first order."""
-        reads = (*self.reads, special, sorted_)
-        c = KernelWriter(reads, self.writes)
-        with c.kernel(self.rows.count, 1, self.note):
-            c.line("uint32_t special = 0;")
-            c.line(f"for (int k = 0; k < {chunks}; ++k) special |= p1[u * {chunks} + k];")
-            c.line("if (!special) continue;" if self.rows.count != 1 else "if (!special) return CYX_OK;")
-            c.line(f"const int64_t at = {self.rows.start('u')};")
-            self._rewrite(c)
-        return Step(Kernel(c.text(), 1, 1.0, 0, "sort"), reads, self.writes, must_alias=((0, 2),))
+    def _pointers(self, c: KernelWriter, reads: Sequence[int], writes: Sequence[int]) -> None:
+        for k in reads:
+            c.line(f"const {memory_type(self.reads[k].shape.dtype)} *const p{k} = bufs[{k}];")
+        for k in writes:
+            c.line(f"{memory_type(self.writes[k].shape.dtype)} *const r{k} = bufs[{len(self.reads) + k}];")
 
     # ------------------------------------------------------------------------------------------------ elements
-    def _key(self, c: KernelWriter, read: int) -> str:
-        """The key of element ``k`` of a row that is one of the kernel's reads."""
-        element = c.element(self.rows.types[self.order.operand], f"p{read}[{self.rows.place('k')}]")
-        key = c.local(self.key_type, f"(uint{self.order.bits}_t)({self.order.key(c, self.rows.types, element)})")
-        return key if self.own else f"{key} << 32 | (uint64_t)k"
-
-    def _keys(self, c: KernelWriter, low: str, high: str, read: int) -> None:
+    def _keys(self, c: KernelWriter) -> None:
         """Write the keys of a run of elements to x; ``special`` says if a key does not give its element back."""
-        dtype = self.rows.types[self.order.operand]
-        if self.loose:
-            c.line("uint32_t special = 0;")
-        with c.block(f"for (int64_t k = {low}; k < {high}; ++k)"):
-            c.line(f"x[k] = {self._key(c, read)};")
+        dtype, read = self.rows.types[self.order.operand], self.order.operand
+        c.line("uint32_t special = 0;")
+        with c.block("for (int64_t k = low; k < high; ++k)"):
+            element = c.element(dtype, f"p{read}[{self.rows.place('k')}]")
+            key = c.local(self.key_type, f"(uint{self.order.bits}_t)({self.order.key(c, self.rows.types, element)})")
+            c.line(f"x[k] = {key if self.own else f'{key} << 32 | (uint64_t)k'};")
             if self.loose:
-                element = c.element(dtype, f"p{read}[{self.rows.place('k')}]")
                 total = total_key(c, dtype, element, self.order.bits)
                 c.line(f"special |= ({element} != {element}) | ({total} == -1);")  # a NaN, or -0
+        c.line("return special;")
 
-    def _write(self, c: KernelWriter, low: str, high: str, of: str) -> None:
-        """Write results from sorted keys; `of` holds those from `low` on."""
+    def _write(self, c: KernelWriter) -> None:
+        """Write results from sorted keys."""
         types, rows = self.rows.types, self.rows
-        with c.block(f"for (int64_t k = {low}; k < {high}; ++k)"):
-            place = f"{of}[k - {low}]" if low != "0" else f"{of}[k]"
+        with c.block("for (int64_t k = low; k < high; ++k)"):
             if self.own:
-                value = self.order.element(c, types[0], f"(uint{self.order.bits}_t){place}")
+                value = self.order.element(c, types[0], f"(uint{self.order.bits}_t)x[k]")
                 c.line(f"r0[{rows.place('k')}] = {scalar.store(types[0], value)};")
                 return
-            c.line(f"const int64_t from = (int64_t)(uint32_t){place};")
+            c.line("const int64_t from = (int64_t)(uint32_t)x[k];")
             for n in range(len(types)):
                 c.line(f"r{n}[{rows.place('k')}] = p{n}[{rows.place('from')}];")
 
@@ -232,3 +182,12 @@ class _Sorter:
     def _key_of(self, c: KernelWriter, types: Sequence[ElementType], element: str) -> str:
         unsigned = f"uint{self.order.bits}_t"
         return c.local(unsigned, f"({unsigned})({self.order.key(c, types, element)})")
+
+
+_KERNEL = """\
+/* {} */
+static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
+  static const int64_t numbers[] = {{{}}};
+  return KERNEL_run(numbers, bufs, begin, end);
+}}
+"""

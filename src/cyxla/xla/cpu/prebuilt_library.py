@@ -12,7 +12,9 @@ from cyxla.xla.cpu.levels import COMPILE_FLAGS, OPTIMIZE_FLAGS, PREBUILT_LEVELS,
 from cyxla.xla.cpu.prelude import prelude
 
 #: Modules beside this one that write prebuilt functions; see `prebuilt`.
-MODULES: tuple[str, ...] = ("prebuilt_convolution", "prebuilt_convolution_rows", "prebuilt_dot", "prebuilt_fft")
+MODULES: tuple[str, ...] = (
+    "prebuilt_convolution", "prebuilt_convolution_rows", "prebuilt_dot", "prebuilt_fft", "prebuilt_sort",
+)  # fmt: skip
 
 KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
 

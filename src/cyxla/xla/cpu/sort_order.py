@@ -21,6 +21,30 @@ from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.hlo.comparators import same_key
 
+_INFINITIES = {
+    ElementType.F16: 0x7C00,
+    ElementType.BF16: 0x7F80,
+    ElementType.F32: 0x7F800000,
+    ElementType.F64: 0x7FF0000000000000,
+}
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """How keys follow from bits; `sort_rows_text.PATTERN` says what the numbers mean."""
+
+    width: int
+    fold: int
+    most: int
+    nan: int
+    keep: int
+    flip: int
+
+    @property
+    def numbers(self) -> list[int]:
+        """All but the width, as signed numbers of 64 bits."""
+        return [n - (n >> 63 << 64) for n in (self.fold, self.most, self.nan, self.keep, self.flip)]
+
 
 @dataclass(frozen=True)
 class Order:
@@ -68,6 +92,22 @@ class Order:
         if known is None or (known and not self.total):
             return None
         return "loose" if known or (dtype.is_float and not self.total) else "exact"
+
+    def pattern(self, dtype: ElementType) -> Pattern | None:
+        """How keys of elements of a type follow from their bits; None if a key is some other function of them."""
+        plain = dtype in _INFINITIES or (dtype.is_integer and dtype.bits >= 8) or dtype is ElementType.PRED
+        known = _canonical(self.function)
+        if known is None or not plain or self.function.shape.dtype is not dtype:
+            return None
+        width = max(dtype.bits, 8)
+        ones, size = (1 << width) - 1, (1 << (width - 1)) - 1
+        turned = ones if self.descending else 0
+        if not dtype.is_float:
+            return Pattern(width, 0, size, 0, ones, turned ^ (size + 1 if dtype.is_signed else 0))
+        if self.total and not known:
+            return Pattern(width, size, size, size, ones, turned ^ (size + 1))
+        nan = _nan_bits(self.function, width) if self.total else size
+        return Pattern(width, size, _INFINITIES[dtype], nan, 0, turned ^ (size + 1))
 
     @property
     def bits(self) -> int:
@@ -126,6 +166,16 @@ def _canonical(function: Instruction) -> bool | None:
     if function.opcode != "parameter" or len(made) == 1 or not looked_at <= steps:
         return None
     return bool(made)
+
+
+def _nan_bits(function: Instruction, width: int) -> int:
+    """The NaN that a canonical function makes of all of them."""
+    while function.opcode == "select":
+        _, replaced, function = function.operands
+        value = replaced.attrs["literal"].array.reshape(-1)
+        if (value != value).any():
+            return int(value.view(f"u{width // 8}")[0])
+    return 0
 
 
 def _is_zero(ins: Instruction) -> bool:

@@ -436,7 +436,7 @@ class Graph:
         from cyxla.core.framework.device_base import DeviceName
 
         outer = DeviceName.parse(self._scope.device)
-        return self._scoped(device=str(outer.merge(DeviceName.parse(name))) if name else "")
+        return self._scoped(device=str(outer.override(DeviceName.parse(name))) if name else "")
 
     def control_dependencies(self, nodes: Sequence[Node | Tensor]) -> AbstractContextManager[None]:
         """Make nodes made in the body run after others."""

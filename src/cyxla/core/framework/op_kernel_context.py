@@ -33,7 +33,7 @@ __all__ = ["OpKernelContext", "StepContext"]
 Array = np.ndarray[Any, Any]
 Key = int | str
 R = TypeVar("R", bound=ResourceBase)
-_HOLDERS = 4  # of an input that may be forwarded: the list of inputs, the executor, a variable here, getrefcount itself
+_HOLDERS = 3  # of an input that may be forwarded: the list of inputs, the executor, and getrefcount itself
 _FEW: tuple[bool, ...] = ()
 
 
@@ -86,7 +86,9 @@ class OpKernelContext:
         call_frame: Any = None,
     ) -> None:
         self.step, self.op_kernel = step, kernel
-        self._inputs, self._last_use, self._required = inputs, last_use, required
+        self._inputs, self._required = inputs, required
+        # Now, since the kernel will hold references of its own: an array that somebody else holds has views, or is kept
+        self._last_use = last_use and [last and getrefcount(inputs[i]) <= _HOLDERS for i, last in enumerate(last_use)]
         self._outputs: list[Any] = [None] * len(kernel.output_types)
         self.status: OpError | None = None
         self.frame_iter, self.is_input_dead, self.call_frame = frame_iter, is_input_dead, call_frame
@@ -361,7 +363,7 @@ class OpKernelContext:
         if kernel.input_types[source] != kernel.output_types[target] or kernel.input_types[source].is_ref:
             return None
         value = self._inputs[source]
-        if type(value) is not np.ndarray or getrefcount(value) > _HOLDERS or not _is_sole_owner(value):
+        if type(value) is not np.ndarray or not _is_sole_owner(value):
             return None
         wanted = value.shape if shape is None else tuple(shape)
         return value.reshape(wanted) if prod(wanted) == value.size else None

@@ -108,6 +108,7 @@ class FlatExecutor:
                 if limited or manager.is_cancelled:
                     step.check_running()
                 if kind == _GENERAL:
+                    result = results = value = None  # what is held here could not be overwritten by its last user
                     results = fn(step, [values[k] for k in first])
                     for k, value in zip(out, results, strict=True):
                         values[k] = value

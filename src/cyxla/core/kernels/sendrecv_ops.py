@@ -27,7 +27,7 @@ def _rendezvous(ctx: OpKernelContext) -> Any:
     return ctx.rendezvous
 
 
-@kernel(("_Send", "_HostSend"))
+@kernel(("_Send", "_HostSend"), device="DEFAULT")
 class SendOp(OpKernel):
     """Sends a value, or the news that it is dead; never waits."""
 
@@ -37,7 +37,7 @@ class SendOp(OpKernel):
         _rendezvous(ctx).send(_key(self.attrs, ctx), value, ctx.is_input_dead)
 
 
-@kernel(("_Recv", "_HostRecv"))
+@kernel(("_Recv", "_HostRecv"), device="DEFAULT")
 class RecvOp(AsyncOpKernel):
     """Waits for a value."""
 

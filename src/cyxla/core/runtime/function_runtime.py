@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.rendezvous import Rendezvous
 from cyxla.core.framework.step import StepContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody, instantiate
@@ -103,7 +105,17 @@ class FunctionRuntime:
                 raise InvalidArgumentError(
                     f"argument {k} of function '{handle.name}' is {dtype}, but a value of {arg.dtype} was given"
                 )
+        if len(handle.runner.parts) > 1:
+            step = _with_rendezvous(step)
         return handle.runner.run(step, args)
+
+
+def _with_rendezvous(step: StepContext) -> StepContext:
+    """The same step, but with a rendezvous of its own: calls that overlap must not take each other's values."""
+    _ = step.step_container, step.cancellation_manager  # made on first use: now, so that both have the same
+    inner = copy(step)
+    inner.rendezvous = Rendezvous()
+    return inner
 
 
 def _needed(body: FunctionBody) -> Graph:

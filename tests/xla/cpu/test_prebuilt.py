@@ -74,6 +74,7 @@ DOTS: dict[str, str] = {
     "few rows along k": dot((3, 1900), (177, 1900), (1, 1)),
     "streamed": dot((16, 2100), (2100, 2100), (1, 0)),
     "streamed, f64": dot((7, 1500), (1500, 1501), (1, 0), "f64"),
+    "fetched ahead, left turned": dot((700, 600), (700, 768), (0, 0)),
     "fetched ahead": dot((600, 700), (700, 768), (1, 0)),
     "fetched ahead, turned": dot((600, 700), (768, 700), (1, 1)),
 }  # fmt: skip
@@ -100,6 +101,11 @@ def test_any_dot(data: st.DataObject) -> None:
     text = dot(lhs, rhs, dims, data.draw(st.sampled_from(["f32", "f64"])))
     with pytest.MonkeyPatch.context() as patch:
         same_bits(text, patch)
+
+
+def test_streamed_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no prebuilt tile for these."""
+    assert "cyx_prebuilt[" not in same_bits(dot((2100, 16), (2100, 2100), (0, 0)), monkeypatch).c_source
 
 
 def test_special_values() -> None:

@@ -179,7 +179,8 @@ class Tiled:
     def kernel(self) -> Kernel:
         """The kernel, prebuilt if results are stored as they are and the left operand lies in rows or columns."""
         apart, step = self.p.lhs[1:]
-        made = self.output.prebuilt("dot_tiles", self.ns, self._numbers) if 1 in (apart, step) else None
+        neighbours = step == 1 or (apart == 1 and not self.streams)
+        made = self.output.prebuilt("dot_tiles", self.ns, self._numbers) if neighbours else None
         return made or self._written()
 
     def _numbers(self) -> tuple[list[int], int]:

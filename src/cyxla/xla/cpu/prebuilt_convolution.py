@@ -123,7 +123,8 @@ cyx_status CYX_PREBUILT(convolution_tiles_{t})(void *const *bufs, int64_t begin,
   int32_t *const e0 = __builtin_alloca(3 * sizeof *e0 * chunk), *const e[] = {{e0, e0 + chunk, e0 + 2 * chunk}};
   const unsigned long kept = (unsigned long)((s->blocks > 1 ? s->chunk : s->rows) * s->width);
   {element} *const sums = __builtin_alloca_with_align(sizeof *sums * kept, 512);
-  for (int64_t u = begin * s->units / s->tasks; u < end * s->units / s->tasks; ++u)
+  const int64_t last = end * s->units / s->tasks;
+  for (int64_t u = begin * s->units / s->tasks; u < last; ++u)
     {t}_unit(s, bufs, image, at, e, sums, u);
   return CYX_OK;
 }}

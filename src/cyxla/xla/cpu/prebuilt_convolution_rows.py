@@ -63,7 +63,8 @@ static void {t}_unit(const {t}_rows *s, void *const *bufs, int64_t u) {{
 }}
 cyx_status CYX_PREBUILT(convolution_rows_{t})(void *const *bufs, int64_t begin, int64_t end) {{
   const {t}_rows *const s = (const {t}_rows *)CYX_NUMBERS(bufs);
-  for (int64_t u = begin * s->units / s->tasks; u < end * s->units / s->tasks; ++u) {t}_unit(s, bufs, u);
+  const int64_t last = end * s->units / s->tasks;
+  for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {t}_unit(s, bufs, u);
   return CYX_OK;
 }}
 """

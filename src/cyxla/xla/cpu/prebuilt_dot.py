@@ -33,8 +33,12 @@ TOGETHER = 4  # columns of ``dot_rows`` at once
 #: many rows of the right operand it asks for some lines of what comes next, or in every row for what lies `due` behind.
 _KIND = """typedef struct {
   int64_t count, adds, stride, step, apart, every, lines, jump, due;
+  int64_t left, result, next; /* from a tile to the one below it: operand, sums, what is fetched ahead */
 } cyx_dot_kind;"""
-_FORMS = ("rows", "columns", "streams")  # left operands with neighbours in a row, in a column, and for streams in a row
+#: Opaque, or gcc would work out the places of all rows in front of the loop and keep them in memory.
+_NEXT_ROW = 'to += apart; __asm__("" : "+r"(to));'
+#: Left operands with neighbours in a row, or in a column; in a row, with what comes next fetched now and then, or always.
+_FORMS = ("rows", "columns", "fetching", "streams")
 
 _HELPERS = """\
 /* Sums of which not all are wanted go to their place. */
@@ -73,29 +77,34 @@ static __attribute__((noinline)) void {t}_pack(const {t}_dot *s, const {t}_e *re
 """
 
 _MAIN = """\
-typedef void (*{t}_tile)(const cyx_dot_kind *, const {t}_e *, const {t}_e *, {t}_e *, const char *);
-static const {t}_tile {t}_tiles[3][{columns}][{rows}] = {{
+typedef void (*{t}_tile)(const cyx_dot_kind *, const {t}_e *, const {t}_e *, {t}_e *, const char *,
+                         int64_t);
+static const {t}_tile {t}_tiles[{forms}][{columns}][{rows}] = {{
 {table}
 }};
 /* All tiles of a panel from one to another, the higher ones first; of the last panel some columns may not be wanted. */
 static void {t}_panel(const {t}_dot *s, cyx_dot_kind *kind, int64_t last, const {t}_e *left, const {t}_e *right,
                       {t}_e *result, int64_t from, int64_t to, const char *ahead) {{
-  const int64_t form = s->streams ? 2 : s->ak != 1, adds = kind->adds, width = s->width;
+  const int64_t form = s->streams ? 3 : s->ak != 1 ? 1 : ahead ? 2 : 0, adds = kind->adds, width = s->width;
   const {t}_tile *const of = {t}_tiles[form][(last ? s->last_vectors : s->vectors) - 1];
   const {t}_tile high = of[s->height], low = of[s->height - 1 + !s->height];
-  const int64_t next = s->ahead_tile * (s->ahead == 1 ? 1 : kind->count);
   const int64_t cut = last && s->last % {lanes};
   {element} spare[{most}] __attribute__((aligned(64)));
   kind->step = (last ? s->packs_last : s->packs) ? width : s->bk;
   kind->due = s->span > 1 ? width : 16 * kind->step;
   kind->apart = cut ? width : s->n;
+  kind->next = s->ahead_tile * (s->ahead == 1 ? 1 : kind->count);
   kind->adds = adds && !cut;
-  for (int64_t t = from; t < to; ++t) {{
-    const int64_t row = t * s->height + (t < s->higher ? t : s->higher);
+  for (int64_t t = from; t < to;) {{
+    const int64_t higher = t < s->higher, row = t * s->height + (higher ? t : s->higher), height = s->height + higher;
+    const int64_t tiles = cut ? 1 : (higher && s->higher < to ? s->higher : to) - t;
     {t}_e *const place = result + row * s->n;
-    (t < s->higher ? high : low)(kind, left + row * s->am, right, cut ? spare : place, ahead);
-    if (cut) {t}_move(place, s->n, spare, width, s->height + (t < s->higher), s->last, adds);
-    if (ahead) ahead += next;
+    kind->left = height * s->am;
+    kind->result = height * s->n;
+    (higher ? high : low)(kind, left + row * s->am, right, cut ? spare : place, ahead, tiles);
+    if (cut) {t}_move(place, s->n, spare, width, height, s->last, adds);
+    if (ahead) ahead += tiles * kind->next;
+    t += tiles;
   }}
   kind->adds = adds;
 }}
@@ -149,13 +158,15 @@ cyx_status CYX_PREBUILT(dot_tiles_{t})(void *const *bufs, int64_t begin, int64_t
   {element} *store = 0;
   const unsigned long copied = sizeof *store * (unsigned long)((s->link ? s->link : 1) * s->width);
   if (s->packs || s->packs_last) store = __builtin_alloca_with_align(copied, 512);
-  for (int64_t u = begin * s->units / s->tasks; u < end * s->units / s->tasks; ++u)
+  const int64_t last = end * s->units / s->tasks;
+  for (int64_t u = begin * s->units / s->tasks; u < last; ++u)
     (s->streams ? {t}_streamed : {t}_unit)(s, &kind, bufs, store, u);
   return CYX_OK;
 }}
 cyx_status CYX_PREBUILT(dot_rows_{t})(void *const *bufs, int64_t begin, int64_t end) {{
   const {t}_rows *const s = (const {t}_rows *)CYX_NUMBERS(bufs);
-  for (int64_t u = begin * s->units / s->tasks; u < end * s->units / s->tasks; ++u) {{
+  const int64_t last = end * s->units / s->tasks;
+  for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {{
     const int64_t batch = u / s->blocks, from = u % s->blocks * s->width;
     const int64_t width = from + s->width <= s->n ? s->width : s->n - from;
     const {t}_e *const left = (const {t}_e *)bufs[s->left] + batch * s->ab;
@@ -202,7 +213,7 @@ def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
         head += f"const {name}_e *restrict b, {name}_e *restrict to, int64_t count, int64_t apart)"
         dot_text.dots(c, head, f"{name}_w", element, columns, "count", "apart")
     table = ",\n".join("  {" + ", ".join(_row_of_table(name, form, heights)) + "}" for form in _FORMS)
-    sizes = {"columns": len(heights), "rows": max(heights.values()) + 1, "lanes": lanes}
+    sizes = {"forms": len(_FORMS), "columns": len(heights), "rows": max(heights.values()) + 1, "lanes": lanes}
     most = max(v * h for v, h in heights.items()) * lanes
     c.lines(_MAIN.format(t=name, element=element, table=table, together=TOGETHER, most=most, **sizes).splitlines())
 
@@ -214,37 +225,38 @@ def _row_of_table(name: str, form: str, heights: dict[int, int]) -> list[str]:
 def _tile(c: CWriter, name: str, element: str, form: str, height: int, vectors: int, lanes: int, size: int) -> None:
     """One tile of a link of the contracted dimension."""
     arguments = f"const cyx_dot_kind *s, const {name}_e *restrict a, const {name}_e *restrict b, {name}_e *restrict o, "
-    arguments += "const char *ahead"
+    arguments += "const char *ahead, int64_t tiles"
     in_column = form == "columns"
     bases = [0] if in_column else list(range(0, height, 3))
     with c.block(f"static CYX_FUSED __attribute__((noinline)) void {name}_{form}_{height}x{vectors}({arguments})"):
         c.line("CYX_FUSE")
-        c.line(dot_text.sums(name, height, vectors))
-        c.line("const int64_t stride = s->stride, step = s->step;")
-        c.line("int64_t count = s->count;")
-        c.line(f"const {name}_e " + ", ".join(f"*p{r} = a + {r} * stride" for r in bases) + ";")
-        if form == "streams":
-            c.line("const int64_t due = s->due;")
-            with c.block("for (; count; --count)"):
-                for line in range(-(-vectors * lanes * size // 64)):
-                    c.line(f"__builtin_prefetch((const char *)(b + due) + {line * 64});")
-                _products(c, name, element, form, height, vectors, lanes, bases)
-        else:
-            with c.block("do"):
-                c.line("int64_t run = count < s->every ? count : s->every;")
-                c.line("count -= run;")
-                with c.block("if (ahead)"):
-                    c.line("for (int64_t l = 0; l < s->lines; ++l) __builtin_prefetch(ahead + 64 * l, 0, 2);")
-                    c.line("ahead += s->jump;")
-                with c.block("for (; run; --run)"):
+        c.line("const int64_t stride = s->stride, step = s->step, apart = s->apart;")
+        with c.block("for (; tiles; --tiles, a += s->left, o += s->result)"):
+            c.line(dot_text.sums(name, height, vectors))
+            c.line(f"int64_t count = s->count; const {name}_e *w = b;")
+            c.line(f"const {name}_e " + ", ".join(f"*p{r} = a + {r} * stride" for r in bases) + ";")
+            if form != "fetching":
+                with c.block("for (; count; --count)"):
+                    for line in range(-(-vectors * lanes * size // 64) if form == "streams" else 0):
+                        c.line(f"__builtin_prefetch((const char *)(w + s->due) + {line * 64});")
                     _products(c, name, element, form, height, vectors, lanes, bases)
-            c.line("while (count);")
-        c.line("const int64_t apart = s->apart;")
-        for adds in ("+", ""):
-            with c.block("if (s->adds)" if adds else "else"):
-                for r in range(height):
-                    for v in range(vectors):
-                        c.line(f"*({name}_u *)(o + {r} * apart + {v * lanes}) {adds}= c{r}_{v};")
+            else:
+                c.line("const char *at = ahead;")
+                with c.block("do"):
+                    c.line("int64_t run = count < s->every ? count : s->every;")
+                    c.line("count -= run;")
+                    c.line("for (int64_t l = 0; l < s->lines; ++l) __builtin_prefetch(at + 64 * l, 0, 2);")
+                    c.line("at += s->jump;")
+                    with c.block("for (; run; --run)"):
+                        _products(c, name, element, form, height, vectors, lanes, bases)
+                c.line("while (count);")
+                c.line("ahead += s->next;")
+            c.line(f"{name}_e *to = o;")
+            for adds in ("+", ""):
+                with c.block("if (s->adds)" if adds else "else"):
+                    for r in range(height):
+                        c.line(" ".join(f"*({name}_u *)(to + {v * lanes}) {adds}= c{r}_{v};" for v in range(vectors)))
+                        c.line(_NEXT_ROW)
 
 
 def _products(
@@ -253,8 +265,8 @@ def _products(
     def left(r: int) -> str:
         return f"p0[{r}]" if form == "columns" else f"p{r // 3 * 3}[{r % 3} * stride]"
 
-    right = [f"b + {v * lanes}" for v in range(vectors)]
+    right = [f"w + {v * lanes}" for v in range(vectors)]
     with c.block(""):
         dot_text.multiply(c, name, element, left, right, range(height))
     moved = "p0 += stride" if form == "columns" else ", ".join(f"++p{r}" for r in bases)
-    c.line(f"b += step, {moved};")
+    c.line(f"w += step, {moved};")

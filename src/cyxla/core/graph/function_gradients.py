@@ -318,7 +318,7 @@ class _WhileGradient:
         self._extend()
         turns, stacks = self.op.outputs[count], self.op.outputs[count + 1 :]
         going = [g for g in self.grads if g is not None]
-        variables = [turns, *going, *stacks, *self.op.inputs]
+        variables = [turns, *going, *stacks, *self.op.inputs[:count]]
         results = apply_op(
             self.op.op,
             variables,

@@ -172,19 +172,20 @@ class _Backward:
             grads = [None if t in self.stop else self.gradient_of(t) for t in node.outputs]
             if all(g is None for g in grads):
                 continue
+            inputs = list(node.inputs)  # a loop gets more of them while it is differentiated
             try:
                 results = self._differentiate(node, grads)
             except OpError as error:
                 error.node, error.op = error.node or node.name, error.op or node.op
                 raise
-            for tensor, grad in zip(node.inputs, results, strict=True):
+            for tensor, grad in zip(inputs, results, strict=True):
                 if grad is not None and self._flows(tensor):
                     self._add(tensor, _fitting(node, tensor, grad))
 
     def _differentiate(self, node: Node, grads: list[Any]) -> list[Any]:
-        entry = self._entry(node)
+        entry, count = self._entry(node), len(node.inputs)
         if entry.fn is None:
-            return [None] * len(node.inputs)
+            return [None] * count
         if not entry.none_grads:
             grads = [
                 apply_op("ZerosLike", t) if g is None and is_continuous(t.dtype) else g
@@ -193,10 +194,8 @@ class _Backward:
         with self.graph.name_scope(f"{node.name}_grad"), self.graph.device(node.device):
             results = entry.fn(node, *grads)
         results = list(results) if isinstance(results, (list, tuple)) else [results]
-        if len(results) != len(node.inputs):
-            raise InternalError(
-                f"the gradient function of {node.op} gives {len(results)} gradients for {len(node.inputs)} inputs"
-            )
+        if len(results) != count:
+            raise InternalError(f"the gradient function of {node.op} gives {len(results)} gradients for {count} inputs")
         return results
 
     def _entry(self, node: Node) -> Gradient:

@@ -1,0 +1,174 @@
+"""Gradients through calls, branches and loops of functions (row 19.4)."""
+
+import numpy as np
+import pytest
+
+from cyxla import Graph, Session, gradients
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.graph.function_body import graph_to_function
+from cyxla.errors import NotFoundError, UnimplementedError
+
+X = np.array([0.5, -1.5, 2.0])
+
+
+def add_function(graph, name, body, *types):
+    """Add to a graph's library the function that `body` builds from arguments of some types."""
+    inner = Graph()
+    inner.library = graph.library
+    with inner.as_default():
+        args = [inner.placeholder(dtype, shape, name=f"a{i}") for i, (dtype, shape) in enumerate(types)]
+        results = body(*args)
+    results = list(results) if isinstance(results, (list, tuple)) else [results]
+    graph.library.add(graph_to_function(name, args, results))
+    return NameAttrList(name)
+
+
+def slope_and_numeric(graph, y, x, at, feeds=None, step=1e-6):
+    """The gradient of the sum of y at a point, and what central differences say."""
+    [dx] = gradients(y, x)
+    session = Session(graph)
+    found = session.run(dx, {x: at, **(feeds or {})})
+    numeric = np.zeros_like(at)
+    for place in np.ndindex(at.shape):
+        moved = [at.copy(), at.copy()]
+        moved[0][place] += step
+        moved[1][place] -= step
+        up, down = (session.run(y, {x: m, **(feeds or {})}).sum() for m in moved)
+        numeric[place] = (up - down) / (2 * step)
+    return found, numeric
+
+
+V = ("double", [3])
+
+
+def test_call():
+    graph = Graph()
+    f = add_function(graph, "f", lambda x, w: apply_op("Tanh", x * w) * x, V, V)
+    with graph.as_default():
+        x = graph.placeholder("double", [3])
+        [y] = apply_op("PartitionedCall", [x, x * 2.0], Tout=["double"], f=f)
+    found, numeric = slope_and_numeric(graph, y, x, X)
+    np.testing.assert_allclose(found, numeric, rtol=1e-6)
+
+
+def test_call_of_a_call():
+    graph = Graph()
+    f = add_function(graph, "f", lambda x: apply_op("Sin", x) * x, V)
+    g = add_function(
+        graph, "g", lambda x: apply_op("StatefulPartitionedCall", [x + 1.0], Tout=["double"], f=f)[0] * x, V
+    )
+    with graph.as_default():
+        x = graph.placeholder("double", [3])
+        [y] = apply_op("StatefulPartitionedCall", [x], Tout=["double"], f=g)
+    found, numeric = slope_and_numeric(graph, y, x, X)
+    np.testing.assert_allclose(found, numeric, rtol=1e-6)
+
+
+def test_call_by_the_functions_name():
+    graph = Graph()
+    add_function(graph, "twice_sine", lambda x: apply_op("Sin", x) * 2.0, V)
+    with graph.as_default():
+        x = graph.placeholder("double", [3])
+        y = apply_op("twice_sine", x)
+    [dx] = gradients(y, x)
+    np.testing.assert_allclose(Session(graph).run(dx, {x: X}), 2 * np.cos(X), rtol=1e-12)
+
+
+def test_random_numbers_are_drawn_once():
+    graph = Graph()
+    f = add_function(graph, "noisy", lambda x: apply_op("RandomUniform", [3], dtype="double") * x, V)
+    with graph.as_default():
+        x = graph.placeholder("double", [3])
+        [y] = apply_op("StatefulPartitionedCall", [x], Tout=["double"], f=f)
+        [dx] = gradients(y, x)
+    value, slope = Session(graph).run([y, dx], {x: X})
+    np.testing.assert_allclose(slope * X, value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("op", ["If", "StatelessIf"])
+@pytest.mark.parametrize("choice", [True, False])
+def test_if(op, choice):
+    graph = Graph()
+    then = add_function(graph, "then", lambda x, w: apply_op("Exp", x) * w, V, V)
+    other = add_function(graph, "other", lambda x, w: apply_op("Square", apply_op("Sin", x)), V, V)
+    with graph.as_default():
+        cond, x = graph.placeholder("bool", []), graph.placeholder("double", [3])
+        [y] = apply_op(op, cond, [x, x * x], Tout=["double"], then_branch=then, else_branch=other)
+    found, numeric = slope_and_numeric(graph, y, x, X, {cond: np.array(choice)})
+    np.testing.assert_allclose(found, numeric, rtol=1e-6)
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_case(index):
+    graph = Graph()
+    names = [
+        add_function(graph, "cube", lambda x: x * x * x, V),
+        add_function(graph, "cosh", lambda x: apply_op("Cosh", x), V),
+        add_function(graph, "constant", lambda x: apply_op("OnesLike", x), V),
+    ]
+    with graph.as_default():
+        number, x = graph.placeholder("int32", []), graph.placeholder("double", [3])
+        [y] = apply_op("Case", number, [x], Tout=["double"], branches=names)
+    found, numeric = slope_and_numeric(graph, y, x, X, {number: np.array(index, np.int32)})
+    np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-9)
+
+
+def while_graph(op, turns_type="int32"):
+    """Turn by turn, y becomes sin(y) * w: w is the same in each turn."""
+    graph = Graph()
+    counter = (turns_type, [])
+    cond = add_function(graph, "cond", lambda i, n, y, w: i < n, counter, counter, V, V)
+    body = add_function(
+        graph, "body", lambda i, n, y, w: [i + 1, n, apply_op("Sin", y) * w, apply_op("Identity", w)],
+        counter, counter, V, V,
+    )  # fmt: skip
+    with graph.as_default():
+        x, n = graph.placeholder("double", [3]), graph.placeholder(turns_type, [])
+        results = apply_op(op, [graph.constant(0), n, x, x + 2.0], cond=cond, body=body)
+    return graph, x, n, results[2]
+
+
+@pytest.mark.parametrize("op", ["While", "StatelessWhile"])
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_while(op, turns):
+    graph, x, n, y = while_graph(op)
+    found, numeric = slope_and_numeric(graph, y, x, X, {n: np.array(turns, np.int32)})
+    np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-9)
+
+
+def test_while_gives_what_it_gave_before_it_was_differentiated():
+    graph, x, n, y = while_graph("While")
+    feeds = {x: X, n: np.array(4, np.int32)}
+    before = Session(graph).run(y, feeds)
+    gradients(y, x)
+    np.testing.assert_array_equal(Session(graph).run(y, feeds), before)
+
+
+def test_second_derivative_through_a_call():
+    graph = Graph()
+    f = add_function(graph, "f", lambda x: x * x * x, V)
+    with graph.as_default():
+        x = graph.placeholder("double", [3])
+        [y] = apply_op("PartitionedCall", [x], Tout=["double"], f=f)
+        [dx] = gradients(y, x)
+        [ddx] = gradients(dx, x)
+    np.testing.assert_allclose(Session(graph).run(ddx, {x: X}), 6 * X, rtol=1e-12)
+
+
+def test_missing_function():
+    graph = Graph()
+    with graph.as_default():
+        x = graph.placeholder("double", [3])
+        [y] = apply_op("PartitionedCall", [x], Tout=["double"], f=NameAttrList("nobody"))
+        with pytest.raises(NotFoundError, match="nobody"):
+            gradients(y, x)
+
+
+def test_loop_of_version_1_is_refused_by_name():
+    graph = Graph()
+    with graph.as_default():
+        x = graph.placeholder("double", [])
+        y = apply_op("Exit", apply_op("Enter", x, frame_name="loop"))
+        with pytest.raises(UnimplementedError, match="version 1"):
+            gradients(y, x)

@@ -161,7 +161,7 @@ def test_equal_nodes_become_one():
 
 
 @pytest.mark.parametrize(
-    "op, left", [("AddV2", 1), ("Mul", 1), ("Maximum", 1), ("Equal", 1), ("Sub", 2), ("RealDiv", 2)]
+    "op, left", [("AddV2", 1), ("Mul", 1), ("Maximum", 2), ("Add", 2), ("Equal", 1), ("Sub", 2), ("RealDiv", 2)]
 )
 def test_operands_of_commutative_ops_may_be_exchanged(op, left):
     """Row 1.27."""

@@ -19,7 +19,8 @@ def test_public_names_are_pinned():
     assert cyxla.__all__ == [
         "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
         "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__", "compile", "errors",
-        "get_include", "gradients", "hlo", "load_graph", "load_saved_model", "register_custom_call", "threads",
+        "get_include", "gradients", "hlo", "load_graph", "load_saved_model", "raw_ops",
+        "register_custom_call", "threads",
     ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cyxla import errors
+    from cyxla import errors, raw_ops
     from cyxla.api import compile
     from cyxla.core.graph.gradients import gradients
     from cyxla.core.graph.graph import Graph
@@ -32,7 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError", "RunOptions",
     "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__", "compile", "errors", "get_include",
-    "gradients", "hlo", "load_graph", "load_saved_model", "register_custom_call", "threads",
+    "gradients", "hlo", "load_graph", "load_saved_model", "raw_ops", "register_custom_call", "threads",
 ]  # fmt: skip
 
 _HOME = {
@@ -46,7 +46,7 @@ _HOME = {
     "register_custom_call": "cyxla.xla.evaluator",
     "threads": "cyxla.xla.cpu.native",
 }  # fmt: skip
-_MODULES = {"errors": "cyxla.errors", "hlo": "cyxla.xla.hlo"}
+_MODULES = {"errors": "cyxla.errors", "hlo": "cyxla.xla.hlo", "raw_ops": "cyxla.raw_ops"}
 
 
 def __getattr__(name: str) -> Any:

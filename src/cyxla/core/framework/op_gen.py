@@ -1,0 +1,212 @@
+"""Python functions made from declarations of ops: ``MatMul(a=.., b=..)`` applies the op of that name."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import Any
+
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.op_def import ArgDef, AttrDef, OpDef, summarize_attr_value
+from cyxla.core.framework.op_overrides import ApiDef, OpGenOverrideMap
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError
+
+_EMPTY = inspect.Parameter.empty
+_POSITIONAL, _KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def make_function(api: ApiDef, renames: Mapping[str, str] | None = None) -> Callable[..., Any]:
+    """The function of an op.
+
+    Parameters
+    ----------
+    api : ApiDef
+        The op, and under which names its parts appear.
+    renames : mapping, optional
+        New names of functions by their ops: what the documentation says of them follows.
+
+    Returns
+    -------
+    function
+        Takes inputs by position or name, attributes by name, and ``name=``. Attributes that inputs tell may be left
+        out. Several results come as a named tuple.
+    """
+    op_def, public = api.op_def, _public_names(api)
+    signature = _signature(api, public)
+    declared = {shown: name for name, shown in public.items()}
+    inputs = [public[arg.name] for arg in op_def.input_arg]
+    results = _result_type(api)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as e:
+            raise InvalidArgumentError(
+                f"{api.names[0]}: {e}", op=op_def.name, hint=f"call {api.names[0]}{signature}"
+            ) from None
+        values = {declared.get(key, key): value for key, value in given.arguments.items() if key != "name"}
+        for name, default in api.defaults.items():
+            values.setdefault(name, default.value)
+        made = apply_op(
+            op_def.name, *(values.pop(declared[i]) for i in inputs), name=given.arguments.get("name"), **values
+        )
+        return results(*made) if results else made
+
+    function.__name__ = function.__qualname__ = api.names[0]
+    function.__doc__ = _documentation(api, public, renames or {})
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
+def _public_names(api: ApiDef) -> dict[str, str]:
+    """Parameters by their declared names; words of Python get an underscore."""
+    op_def = api.op_def
+    declared = [arg.name for arg in op_def.input_arg] + [attr.name for attr in op_def.attr]
+    names = {name: api.renamed.get(name, name) for name in declared}
+    return {
+        name: shown + "_" if keyword.iskeyword(shown) or shown == "name" else shown for name, shown in names.items()
+    }
+
+
+def inferred_attrs(op_def: OpDef) -> set[str]:
+    """Attributes that the inputs tell: their types and how many there are."""
+    return {n for arg in op_def.input_arg for n in (arg.type_attr, arg.number_attr, arg.type_list_attr) if n}
+
+
+def _signature(api: ApiDef, public: Mapping[str, str]) -> inspect.Signature:
+    told = inferred_attrs(api.op_def)
+    parameters = [inspect.Parameter(public[arg.name], _POSITIONAL) for arg in api.op_def.input_arg]
+    attrs = sorted(api.op_def.attr, key=lambda attr: _default_of(api, attr, told) is not _EMPTY)
+    for attr in attrs:
+        parameters.append(inspect.Parameter(public[attr.name], _KEYWORD, default=_default_of(api, attr, told)))
+    return inspect.Signature([*parameters, inspect.Parameter("name", _KEYWORD, default=None)])
+
+
+def _default_of(api: ApiDef, attr: AttrDef, told: set[str]) -> Any:
+    if attr.name in told:
+        return None
+    default = api.defaults.get(attr.name, attr.default)
+    return _EMPTY if default is None else _shown(default)
+
+
+def _shown(value: AttrValue) -> Any:
+    if isinstance(value.value, tuple):
+        return [_plain(v) for v in value.value]
+    return _plain(value.value)
+
+
+def _plain(value: Any) -> Any:
+    return value.numpy_name if isinstance(value, DataType) else value
+
+
+def _result_type(api: ApiDef) -> Callable[..., Any] | None:
+    """A named tuple for several results, under their public names."""
+    if len(api.op_def.output_arg) < 2:
+        return None
+    names = [api.renamed.get(arg.name, arg.name) for arg in api.op_def.output_arg]
+    return namedtuple(api.names[0].strip("_"), names, rename=True)
+
+
+# Documentation ---------------------------------------------------------------------------------------------------
+
+
+def _documentation(api: ApiDef, public: Mapping[str, str], renames: Mapping[str, str]) -> str:
+    op_def = api.op_def
+    parts = [op_def.summary or f"Apply the op {op_def.name}.", op_def.description]
+    results = {arg.name: api.renamed.get(arg.name, arg.name) for arg in op_def.output_arg}
+    parts.append(_section("Parameters", [(public[a.name], _arg_text(a), a.description) for a in op_def.input_arg]
+                          + [(public[a.name], _attr_text(a), a.description) for a in op_def.attr]))  # fmt: skip
+    parts.append(_section("Returns", [(results[a.name], _arg_text(a), a.description) for a in op_def.output_arg]))
+    changed = {**renames, **{name: shown for name, shown in {**public, **results}.items() if name != shown}}
+    text = "\n\n".join(filter(None, parts)) + "\n"
+    return _CODE.sub(lambda match: f"`{changed.get(match[1], match[1])}`", text)
+
+
+def _section(title: str, rows: list[tuple[str, str, str]]) -> str:
+    if not rows:
+        return ""
+    lines = [f"{name} : {kind}" + "".join(f"\n    {line}" for line in text.splitlines()) for name, kind, text in rows]
+    return "\n".join([title, "-" * len(title), *lines])
+
+
+def _arg_text(arg: ArgDef) -> str:
+    return arg.type_text
+
+
+def _attr_text(attr: AttrDef) -> str:
+    text = attr.type
+    if attr.allowed is not None:
+        text += " of " + ", ".join(a.text if isinstance(a, DataType) else repr(a) for a in attr.allowed)
+    text += f", at least {attr.minimum}" if attr.minimum is not None else ""
+    return text + (f", default {summarize_attr_value(attr.default)}" if attr.default is not None else "")
+
+
+# Namespaces ------------------------------------------------------------------------------------------------------
+
+
+class OpNamespace:
+    """The functions of a registry's ops, each made when first asked for.
+
+    Parameters
+    ----------
+    registry : OpRegistry, optional
+        Where the ops are; the process's own by default.
+    overrides : OpGenOverrideMap, optional
+        What differs from the declarations.
+    hidden : bool
+        Whether this is the namespace of hidden functions.
+    """
+
+    def __init__(
+        self, registry: OpRegistry | None = None, overrides: OpGenOverrideMap | None = None, hidden: bool = False
+    ) -> None:
+        self._registry, self._overrides, self._hidden = registry, overrides or OpGenOverrideMap(), hidden
+        self._apis: dict[str, ApiDef] | None = None
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._lock = Lock()
+        self._known = -1
+
+    @property
+    def internal(self) -> OpNamespace:
+        """The functions that are hidden here."""
+        return OpNamespace(self._registry, self._overrides, hidden=True)
+
+    def _table(self) -> dict[str, ApiDef]:
+        """Functions to be by name, made anew when ops were added."""
+        registry = OpRegistry.global_() if self._registry is None else self._registry
+        ops = registry.get_registered_ops()
+        with self._lock:
+            if self._apis is None or self._known != len(ops):
+                found = (self._overrides.apply_override(op_def) for op_def in ops)
+                apis = [api for api in found if api is not None and api.hidden == self._hidden]
+                self._apis, self._known = {name: api for api in apis for name in api.names}, len(ops)
+        return self._apis
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in self._functions:
+            return self._functions[name]
+        api = None if name.startswith("__") else self._table().get(name)
+        if api is None:
+            raise AttributeError(f"there is no function of an op named {name!r}")
+        made = make_function(api, self._overrides.renames)
+        with self._lock:
+            for each in api.names:
+                self._functions.setdefault(each, made)
+        return self._functions[name]
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._table())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._table()))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._table()

@@ -1,0 +1,176 @@
+"""Changes of the public functions that are generated from ops, so that old graphs keep their meaning.
+
+An override hides, renames or aliases the function of one op, gives new defaults to graphs yet to be built, and renames
+its parameters. The op and its graphs stay what they are. Files are ``OpGenOverrides`` messages in the text format::
+
+    op { name: "MatMul" rename_to: "matmul" alias: "mm" input_rename { from: "a" to: "lhs" } }
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cyxla.core.framework.attr_proto import attr_from_proto
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.op import OpRegistry, OpRegistryInterface
+from cyxla.core.framework.op_def import OpDef, attr_value_fault
+from cyxla.core.framework.proto import parse_text
+from cyxla.errors import InvalidArgumentError, NotFoundError
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OpGenOverride:
+    """What changes about the function of one op; names in the mappings are those of the op's declaration."""
+
+    name: str
+    skip: bool = False
+    hide: bool = False
+    rename_to: str = ""
+    alias: tuple[str, ...] = ()
+    attr_default: Mapping[str, AttrValue] = field(default_factory=dict)
+    attr_rename: Mapping[str, str] = field(default_factory=dict)
+    input_rename: Mapping[str, str] = field(default_factory=dict)
+    output_rename: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_proto(cls, proto: Any) -> OpGenOverride:
+        """Read an ``OpGenOverride`` message."""
+        renames = {
+            kind: {getattr(r, "from"): r.to for r in getattr(proto, kind)}
+            for kind in ("attr_rename", "input_rename", "output_rename")
+        }
+        defaults = {d.name: attr_from_proto(d.value) for d in proto.attr_default}
+        return cls(proto.name, proto.skip, proto.hide, proto.rename_to, tuple(proto.alias), defaults, **renames)
+
+
+@dataclass(frozen=True)
+class ApiDef:
+    """An op as its public function shows it.
+
+    Attributes
+    ----------
+    op_def : OpDef
+        The declaration.
+    names : tuple of str
+        Names of the function; the first is the one that it calls itself.
+    hidden : bool
+        Whether it is for internal use only.
+    defaults : mapping of AttrValue
+        Defaults of attributes in new graphs, by their declared names.
+    renamed : mapping of str
+        Parameters and results by their declared names, those that have others.
+    """
+
+    op_def: OpDef
+    names: tuple[str, ...]
+    hidden: bool
+    defaults: Mapping[str, AttrValue] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+class OpGenOverrideMap:
+    """Overrides by op. A later one of the same op takes the place of an earlier one."""
+
+    def __init__(self, overrides: Iterable[OpGenOverride] = ()) -> None:
+        self._overrides = {override.name: override for override in overrides}
+
+    def load_file(self, paths: str) -> None:
+        """Read files of overrides.
+
+        Parameters
+        ----------
+        paths : str
+            Names of files, separated by commas.
+
+        Raises
+        ------
+        NotFoundError
+            No such file.
+        InvalidArgumentError
+            Text that is none of overrides; the error says where.
+        """
+        for path in filter(None, (p.strip() for p in paths.split(","))):
+            try:
+                text = Path(path).read_text()
+            except OSError as e:
+                raise NotFoundError(f"overrides of ops cannot be read: {e}") from None
+            try:
+                self.load_text(text)
+            except InvalidArgumentError as e:
+                raise InvalidArgumentError(e.message, where=f"{path}, {e.where}" if e.where else path) from None
+
+    def load_text(self, text: str) -> None:
+        """Read overrides from text; InvalidArgumentError says in which line they go wrong."""
+        for proto in parse_text("OpGenOverrides", text).op:
+            override = OpGenOverride.from_proto(proto)
+            self._overrides[override.name] = override
+
+    def unknown(self, registry: OpRegistryInterface | None = None) -> list[str]:
+        """The ops that a registry lacks; each is reported in the log."""
+        registry = OpRegistry.global_() if registry is None else registry
+        names = []
+        for name in self._overrides:
+            try:
+                registry.look_up(name)
+            except NotFoundError:
+                _log.warning("an override is for op %s, which is not registered", name)
+                names.append(name)
+        return names
+
+    @property
+    def renames(self) -> dict[str, str]:
+        """New names of functions by the names of their ops."""
+        return {name: o.rename_to for name, o in self._overrides.items() if o.rename_to and not o.skip}
+
+    def apply_override(self, op_def: OpDef) -> ApiDef | None:
+        """What the function of an op looks like, or None if there is to be none.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The override names an attribute, input or output that the op lacks, or a default that it must not have.
+        """
+        hidden = op_def.name.startswith("_")
+        override = self._overrides.get(op_def.name)
+        if override is None:
+            return ApiDef(op_def, (op_def.name,), hidden)
+        if override.skip:
+            return None
+        _check_names(op_def, override)
+        defaults = {name: _default(op_def, name, value) for name, value in override.attr_default.items()}
+        renamed = {**override.attr_rename, **override.input_rename, **override.output_rename}
+        names = (override.rename_to or op_def.name, *override.alias)
+        return ApiDef(op_def, names, hidden or override.hide, defaults, renamed)
+
+
+def _check_names(op_def: OpDef, override: OpGenOverride) -> None:
+    have = {
+        "attr": {a.name for a in op_def.attr},
+        "input": {a.name for a in op_def.input_arg},
+        "output": {a.name for a in op_def.output_arg},
+    }
+    used = [("attr", override.attr_default), ("attr", override.attr_rename), ("input", override.input_rename),
+            ("output", override.output_rename)]  # fmt: skip
+    for kind, names in used:
+        unknown = [name for name in names if name not in have[kind]]
+        if unknown:
+            raise InvalidArgumentError(
+                f"the override of op {op_def.name} names the {kind} {unknown[0]!r}, which it lacks",
+                hint=f"it has {', '.join(sorted(have[kind])) or 'none'}",
+            )
+
+
+def _default(op_def: OpDef, name: str, value: AttrValue) -> AttrValue:
+    attr = op_def.find_attr(name)
+    assert attr is not None
+    value = replace(value, kind=attr.type) if value.kind == "list" else value
+    fault = attr_value_fault(value, attr)
+    if fault:
+        raise InvalidArgumentError(f"the override of op {op_def.name} has a wrong default: {fault}")
+    return value

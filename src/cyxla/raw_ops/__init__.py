@@ -1,0 +1,33 @@
+"""A function for every op: ``raw_ops.MatMul(a=x, b=y)``.
+
+On arrays a function computes at once; under ``with graph.as_default():`` and on tensors of a graph it adds a node.
+Functions that are not for everybody stand in `cyxla.raw_ops.internal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cyxla.core.framework.op_gen import OpNamespace
+from cyxla.core.framework.op_overrides import OpGenOverrideMap
+
+_namespaces = {False: OpNamespace(), True: OpNamespace(hidden=True)}
+
+
+def use_overrides(overrides: OpGenOverrideMap | None) -> None:
+    """Make the functions anew under other overrides; None takes all away."""
+    if overrides is not None:
+        overrides.unknown()
+    _namespaces.update({hidden: OpNamespace(overrides=overrides, hidden=hidden) for hidden in (False, True)})
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    try:
+        return getattr(_namespaces[False], name)  # type: ignore[no-any-return]
+    except AttributeError:
+        raise AttributeError(f"module 'cyxla.raw_ops' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return [*dir(_namespaces[False]), "internal", "use_overrides"]

@@ -1,0 +1,19 @@
+"""Functions of ops that are not for everybody: those that start with ``_``, and those that overrides hide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cyxla import raw_ops
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    try:
+        return getattr(raw_ops._namespaces[True], name)  # type: ignore[no-any-return]
+    except AttributeError:
+        raise AttributeError(f"module 'cyxla.raw_ops.internal' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return dir(raw_ops._namespaces[True])

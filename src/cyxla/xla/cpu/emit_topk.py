@@ -1,24 +1,20 @@
-"""topk: the k best elements so far of each row, in order; what is no better than the last of them is passed over.
-
-Elements become integers that stand in the order. A block of them is compared with the worst of the kept ones at once,
-and looked at one by one only if some are better, which soon they rarely are.
-"""
+"""topk: the k best elements of each row, without sorting it; the C is the same for all programs (`topk_text`)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log, prod
 
 from cyxla.types import ElementType
-from cyxla.xla.cpu import cost
+from cyxla.xla.cpu import cost, prebuilt, scalar
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe
-from cyxla.xla.cpu.sort_order import total_key
+from cyxla.xla.cpu.sort_order import pattern_of, total_key
+from cyxla.xla.cpu.topk_text import MOST, topk_text
 from cyxla.xla.cpu.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
 
-MOST = 128  # the largest k; above, sorting is faster
-BLOCK = 128
 _SCAN_NS = 0.15
 _KEEP_NS = 5.0
 
@@ -31,54 +27,46 @@ def _check(ins: Instruction) -> str | None:
 def topk(ins: Instruction) -> Step:
     """The kernel of one topk; a row is a unit of work."""
     shape, k = ins.operands[0].shape, int(ins.attrs["k"])
-    length, rows = shape.dims[-1], prod(shape.dims[:-1])
-    bits = 64 if shape.dtype.bits == 64 else 32
+    length, rows, dtype = shape.dims[-1], prod(shape.dims[:-1]), shape.dtype
     kept = k * (1 + log(max(length / k, 1.0))) if k else 0.0
     ns = rows * (length * _SCAN_NS + kept * (_KEEP_NS + 0.2 * k))
     tasks = cost.tasks(ns, max(rows, 1))
-    reads, writes = [resolve(ins.operands[0])], own_leaves(ins)
-    c = KernelWriter(reads, writes)
-    c.lines(_KEEP.replace("int_t", f"int{bits}_t").splitlines())
-    with c.kernel(rows, tasks, describe("topk", ins.shape.elements[0])):
-        if k:
-            _row(c, shape.dtype, k, length, descending=bool(ins.attrs["largest"]))
-    return Step(Kernel(c.text(), tasks, ns, 0, "topk"), tuple(reads), tuple(writes))
+    numbers = [tasks, rows, length, k]
+    made = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, "topk")
+    kernel = _prebuilt(dtype, numbers, made, largest=bool(ins.attrs["largest"]))
+    if kernel is None:
+        text = _text(dtype, largest=bool(ins.attrs["largest"]))
+        kernel = replace(made, text=text + _KERNEL.format(made.text, ", ".join(map(str, numbers))))
+    return Step(kernel, (resolve(ins.operands[0]),), tuple(own_leaves(ins)))
 
 
-_KEEP = """\
-/* Put a key where it belongs among those kept, the greatest first and after its equals; the last one may go. */
-static inline void KERNEL_keep(int_t *best, int32_t *places, int64_t last, int_t key, int32_t place) {
-  int64_t i = last;
-  for (; i > 0 && best[i - 1] < key; --i) { best[i] = best[i - 1]; places[i] = places[i - 1]; }
-  best[i] = key; places[i] = place;
-}"""
+def _prebuilt(dtype: ElementType, numbers: list[int], made: Kernel, *, largest: bool) -> Kernel | None:
+    """The kernel that comes with the package, if the order of elements follows from their bits and there is one."""
+    pattern = pattern_of(dtype, descending=not largest)
+    if pattern is None:
+        return None
+    # Keys are signed: the top bit, which unsigned ones have flipped, stays.
+    flip = pattern.flip ^ (1 << (pattern.width - 1))
+    more = replace(pattern, flip=flip).numbers
+    return prebuilt.kernel(f"topk_{pattern.width}", [*numbers, more[0], more[-1]], made, 3)
 
 
-def _row(c: KernelWriter, dtype: ElementType, k: int, length: int, *, descending: bool) -> None:
+def _text(dtype: ElementType, *, largest: bool) -> str:
+    """The C of a kernel, with a key of its own."""
     bits = 64 if dtype.bits == 64 else 32
+    c = KernelWriter([], [])
+    c.line(f"typedef {scalar.storage_type(dtype)} TOP_e __attribute__((aligned(1), may_alias));")
+    with c.block("static inline TOP_k TOP_key(TOP_e e, const int64_t *q)"):
+        c.line("(void)q;")
+        value = total_key(c, dtype, c.element(dtype, "e"), bits)
+        c.line(f"return {value if largest else f'~{value}'};")
+    return topk_text(c.text(), bits, "KERNEL")
 
-    def key(place: str) -> str:
-        value = total_key(c, dtype, c.element(dtype, f"row[{place}]"), bits)
-        return value if descending else f"~{value}"
 
-    c.line(f"const __typeof__(*p0) *const row = p0 + u * {length};")
-    c.line(f"int{bits}_t best[{k}], keys[{BLOCK}];")
-    c.line(f"int32_t places[{k}];")
-    with c.block(f"for (int32_t j = 0; j < {k}; ++j)"):
-        c.line(f"KERNEL_keep(best, places, j, {key('j')}, j);")
-    c.line(f"int32_t at = {k};")
-    with c.block(f"for (; at <= {length - BLOCK}; at += {BLOCK})"):
-        c.line(f"const int{bits}_t worst = best[{k - 1}];")
-        c.line("int better = 0;")
-        with c.block(f"for (int j = 0; j < {BLOCK}; ++j)"):
-            c.line(f"keys[j] = {key('at + j')};")
-            c.line("better |= keys[j] > worst;")
-        c.line("if (!better) continue;")
-        with c.block(f"for (int j = 0; j < {BLOCK}; ++j)"):
-            c.line(f"if (keys[j] > best[{k - 1}]) KERNEL_keep(best, places, {k - 1}, keys[j], at + j);")
-    with c.block(f"for (; at < {length}; ++at)"):
-        c.line(f"const int{bits}_t key = {key('at')};")
-        c.line(f"if (key > best[{k - 1}]) KERNEL_keep(best, places, {k - 1}, key, at);")
-    with c.block(f"for (int j = 0; j < {k}; ++j)"):
-        c.line(f"r0[u * {k} + j] = row[places[j]];")
-        c.line(f"r1[u * {k} + j] = places[j];")
+_KERNEL = """\
+/* {} */
+static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
+  static const int64_t numbers[] = {{{}}};
+  return KERNEL_run(numbers, bufs, begin, end);
+}}
+"""

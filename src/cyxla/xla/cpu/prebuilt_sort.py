@@ -1,10 +1,15 @@
-"""Sorting, prebuilt: of keys; of rows of elements whose keys follow from their bits; of places by such elements."""
+"""Sorting, prebuilt: of keys; of rows of elements whose keys follow from their bits; of places by such elements.
+
+The best elements of rows too, for the same elements.
+"""
 
 from __future__ import annotations
 
 from cyxla.xla.cpu.levels import Level
 from cyxla.xla.cpu.sort_rows_text import PATTERN, PLACES, WHOLE, rows_text
 from cyxla.xla.cpu.sort_text import keys_text
+from cyxla.xla.cpu.topk_text import PATTERN as TOP_PATTERN
+from cyxla.xla.cpu.topk_text import topk_text
 
 _KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
 _SORT = "uint{0}_t *x, int64_t n, uint{0}_t *y"
@@ -20,6 +25,7 @@ FUNCTIONS = {
     **{f"keys{bits}_sort": ("void", _SORT.format(bits)) for bits in (32, 64)},
     **{f"keys{bits}_spread": ("void", _SPREAD.format(bits)) for bits in (32, 64)},
     **dict.fromkeys(_ROWS, _KERNEL),
+    **{f"topk_{width}": _KERNEL for width in (8, 16, 32, 64)},
 }
 
 
@@ -30,6 +36,10 @@ def text(level: Level) -> str:
         parts.append(rows_text(PATTERN + hooks, bits, f"keys{bits}", name, width))
         parts.append(f"{_KERNEL[0]} CYX_PREBUILT({name})({_KERNEL[1]}) {{\n")
         parts.append(f"  return {name}_run(CYX_NUMBERS(bufs), bufs, begin, end);\n}}\n")
+    for width in (8, 16, 32, 64):
+        parts.append(topk_text(TOP_PATTERN, width, f"topk_{width}"))
+        parts.append(f"{_KERNEL[0]} CYX_PREBUILT(topk_{width})({_KERNEL[1]}) {{\n")
+        parts.append(f"  return topk_{width}_run(CYX_NUMBERS(bufs), bufs, begin, end);\n}}\n")
     for bits in (32, 64):
         parts.append(f"void CYX_PREBUILT(keys{bits}_sort)({_SORT.format(bits)}) {{ keys{bits}_sort(x, n, y); }}\n")
         call = f"keys{bits}_spread(x, n, y, borders, buckets, counts);"

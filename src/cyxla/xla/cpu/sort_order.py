@@ -11,7 +11,7 @@ After: the elements' keys, unsigned integers that stand in the comparator's orde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -95,19 +95,13 @@ class Order:
 
     def pattern(self, dtype: ElementType) -> Pattern | None:
         """How keys of elements of a type follow from their bits; None if a key is some other function of them."""
-        plain = dtype in _INFINITIES or (dtype.is_integer and dtype.bits >= 8) or dtype is ElementType.PRED
-        known = _canonical(self.function)
-        if known is None or not plain or self.function.shape.dtype is not dtype:
+        known, plain = _canonical(self.function), pattern_of(dtype, descending=self.descending)
+        if known is None or plain is None or self.function.shape.dtype is not dtype:
             return None
-        width = max(dtype.bits, 8)
-        ones, size = (1 << width) - 1, (1 << (width - 1)) - 1
-        turned = ones if self.descending else 0
-        if not dtype.is_float:
-            return Pattern(width, 0, size, 0, ones, turned ^ (size + 1 if dtype.is_signed else 0))
-        if self.total and not known:
-            return Pattern(width, size, size, size, ones, turned ^ (size + 1))
-        nan = _nan_bits(self.function, width) if self.total else size
-        return Pattern(width, size, _INFINITIES[dtype], nan, 0, turned ^ (size + 1))
+        if not dtype.is_float or (self.total and not known):
+            return plain
+        nan = _nan_bits(self.function, plain.width) if self.total else plain.most
+        return replace(plain, most=_INFINITIES[dtype], nan=nan, keep=0)
 
     @property
     def bits(self) -> int:
@@ -166,6 +160,17 @@ def _canonical(function: Instruction) -> bool | None:
     if function.opcode != "parameter" or len(made) == 1 or not looked_at <= steps:
         return None
     return bool(made)
+
+
+def pattern_of(dtype: ElementType, *, descending: bool) -> Pattern | None:
+    """How keys in total order follow from the bits of elements of a type; None for some types."""
+    if not (dtype in _INFINITIES or (dtype.is_integer and dtype.bits >= 8) or dtype is ElementType.PRED):
+        return None
+    width = max(dtype.bits, 8)
+    ones, top = (1 << width) - 1, 1 << (width - 1)
+    fold = top - 1 if dtype.is_float else 0
+    flip = (top if dtype.is_float or dtype.is_signed else 0) ^ (ones if descending else 0)
+    return Pattern(width, fold, top - 1, 0, ones, flip)
 
 
 def _nan_bits(function: Instruction, width: int) -> int:

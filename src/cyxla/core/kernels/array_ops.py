@@ -11,9 +11,10 @@ import numpy as np
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
-from cyxla.core.framework.types import DATA, QUANTIZED, DataType
+from cyxla.core.framework.types import DATA, NUMBER, QUANTIZED, DataType
 from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
 from cyxla.core.kernels.elementwise import check_broadcast, check_same_shape
+from cyxla.core.kernels.limits import wide_type
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -167,8 +168,8 @@ def _linspace(start: Array, stop: Array, num: Array) -> Array:
         raise InvalidArgumentError(f"num must be positive; it is {num}")
     if num == 1:
         return start.reshape(1)
-    wide = start.astype(np.float64) if start.dtype.itemsize == 8 else start.astype(np.float32)
-    step = (stop.astype(wide.dtype) - wide) / wide.dtype.type(int(num) - 1)
+    wide: Array = start.astype(wide_type(start.dtype))
+    step: Array = (stop.astype(wide.dtype) - wide) / wide.dtype.type(int(num) - 1)
     result = (wide + step * np.arange(int(num), dtype=wide.dtype)).astype(start.dtype)
     result[-1] = stop
     return result
@@ -279,7 +280,7 @@ def _broadcast_gradient_args(s0: Array, s1: Array) -> tuple[Array, Array]:
     """Over which dimensions of the result the gradient of each operand is summed."""
     a, b, _ = _broadcast_sizes(s0, s1)
     rank = len(a)
-    found = []
+    found: list[list[int]] = []
     for mine, other, given in ((a, b, len(s0)), (b, a, len(s1))):
         if a == b and len(s0) == len(s1):
             found.append([])
@@ -344,7 +345,7 @@ def _first_places(x: Array) -> tuple[Array, Array]:
     seen: dict[Any, int] = {}
     which = np.empty(len(x), np.int64)
     first = []
-    rows = keys.tolist() if keys.dtype.hasobject else keys
+    rows: Any = keys.tolist() if keys.dtype.hasobject else keys
     for k, row in enumerate(rows):
         key = tuple(row) if keys.dtype.hasobject else _key(row)
         if key not in seen:
@@ -429,8 +430,8 @@ array_kernel("UpperBound", _bound("right"), attrs=("out_type",))
 # ------------------------------------------------------------------------------------------------ changes in place
 
 
-def _in_place(name: str, change: Callable[[Array, Any, Array], None]) -> None:
-    @array_kernel(name)
+def _in_place(name: str, change: Callable[[Array, Any, Array], None], types: Sequence[DataType] | None) -> None:
+    @array_kernel(name, types=None if types is None else {"T": types})
     def kernel(x: Array, i: Array, v: Array) -> Array:
         """A copy of x with some of its rows changed."""
         if i.ndim != 1 or v.shape != (len(i), *x.shape[1:]):
@@ -440,9 +441,9 @@ def _in_place(name: str, change: Callable[[Array, Any, Array], None]) -> None:
         return result
 
 
-_in_place("InplaceUpdate", lambda x, i, v: x.__setitem__(i, v))
-_in_place("InplaceAdd", np.add.at)
-_in_place("InplaceSub", np.subtract.at)
+_in_place("InplaceUpdate", lambda x, i, v: x.__setitem__(i, v), None)
+_in_place("InplaceAdd", np.add.at, NUMBER)
+_in_place("InplaceSub", np.subtract.at, NUMBER)
 
 
 @array_kernel("ParallelConcat", attrs=("shape",))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.array_ops import axis_of, sizes_of
 from cyxla.core.kernels.scatter import raise_bad_row, scatter_nd
 from cyxla.core.kernels.strided import MASKS, strided_index
@@ -203,7 +204,7 @@ def _mirror_pad(x: Array, paddings: Array, *, mode: str) -> Array:
     return x[np.ix_(*_mirrored(paddings, mode, x.shape))] if x.ndim else x
 
 
-@array_kernel("MirrorPadGrad", attrs=("mode",))
+@array_kernel("MirrorPadGrad", attrs=("mode",), types={"T": NUMBER})
 def _mirror_pad_grad(dy: Array, paddings: Array, *, mode: str) -> Array:
     """Each element's gradient is the sum of those of its repetitions."""
     pads = _pads(dy, paddings)
@@ -258,7 +259,7 @@ def _reverse_v2(x: Array, axis: Array) -> Array:
     axes = _distinct(axis, x.ndim)
     if len(set(axes)) != len(axes):
         raise InvalidArgumentError(f"a dimension is reversed twice: {axis.tolist()}")
-    return np.flip(x, axes)
+    return np.flip(x, tuple(axes))
 
 
 @array_kernel("ReverseSequence", attrs=("seq_dim", "batch_dim"))
@@ -501,8 +502,8 @@ def _scatter_nd(indices: Array, updates: Array, shape: Array, *, bad_indices_pol
     return result
 
 
-def _scattered(name: str, how: str) -> None:
-    @array_kernel(name, attrs=("bad_indices_policy",))
+def _scattered(name: str, how: str, types: Sequence[DataType] | None) -> None:
+    @array_kernel(name, attrs=("bad_indices_policy",), types=None if types is None else {"T": types})
     def kernel(x: Array, indices: Array, updates: Array, *, bad_indices_policy: str) -> Array:
         """A copy of x with some of its slices changed."""
         result = x.copy()
@@ -510,15 +511,16 @@ def _scattered(name: str, how: str) -> None:
         return result
 
 
-for _name, _how in (
-    ("TensorScatterUpdate", "update"),
-    ("TensorScatterAdd", "add"),
-    ("TensorScatterSub", "sub"),
-    ("TensorScatterMax", "max"),
-    ("TensorScatterMin", "min"),
-    ("ScatterNdNonAliasingAdd", "add"),
+_ADDED = (*NUMBER, as_data_type("bool"))
+for _name, _how, _types in (
+    ("TensorScatterUpdate", "update", None),
+    ("TensorScatterAdd", "add", _ADDED),
+    ("TensorScatterSub", "sub", NUMBER),
+    ("TensorScatterMax", "max", REAL),
+    ("TensorScatterMin", "min", REAL),
+    ("ScatterNdNonAliasingAdd", "add", _ADDED),
 ):
-    _scattered(_name, _how)
+    _scattered(_name, _how, _types)
 
 
 # --------------------------------------------------------------------------------------------------------- patches

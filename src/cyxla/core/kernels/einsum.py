@@ -75,6 +75,4 @@ def _check_operand(labels: str, x: Array, sizes: dict[str, int], equation: str) 
     where = [*enumerate(before), *((x.ndim - len(after) + k, label) for k, label in enumerate(after))]
     for d, label in where:
         if sizes.setdefault(label, x.shape[d]) != x.shape[d]:
-            raise ShapeError(
-                f"the label {label!r} of {equation!r} is {sizes[label]} and {x.shape[d]} at once"
-            )
+            raise ShapeError(f"the label {label!r} of {equation!r} is {sizes[label]} and {x.shape[d]} at once")

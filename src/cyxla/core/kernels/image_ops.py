@@ -151,7 +151,8 @@ def _resize_nearest_grad(grads: Array, size: Array, *, align_corners: bool, half
     height, width = checked_size(grads, size)
     rows, columns = grids((height, width), grads.shape[1:3], align_corners, half_pixel_centers)
     result = np.zeros((grads.shape[0], height, width, grads.shape[3]), grads.dtype)
-    np.add.at(result, (slice(None), rows.nearest()[:, None], columns.nearest()), grads)
+    places: Any = (slice(None), rows.nearest()[:, None], columns.nearest())
+    np.add.at(result, places, grads)
     return result
 
 

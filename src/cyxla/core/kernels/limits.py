@@ -10,14 +10,17 @@ import numpy as np
 
 def lowest(dtype: np.dtype[Any]) -> Any:
     """The least finite value, as a scalar of the type."""
-    info = ml_dtypes.iinfo(dtype) if is_integer(dtype) else ml_dtypes.finfo(dtype)
-    return np.asarray(info.min).astype(dtype)[()]
+    return np.asarray(_info(dtype).min).astype(dtype)[()]
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
     """The greatest finite value, as a scalar of the type."""
-    info = ml_dtypes.iinfo(dtype) if is_integer(dtype) else ml_dtypes.finfo(dtype)
-    return np.asarray(info.max).astype(dtype)[()]
+    return np.asarray(_info(dtype).max).astype(dtype)[()]
+
+
+def _info(dtype: np.dtype[Any]) -> Any:
+    about: Any = ml_dtypes
+    return about.iinfo(dtype) if is_integer(dtype) else about.finfo(dtype)
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
-from cyxla.core.framework.types import COMPLEX, FLOATING, DataType, as_data_type
+from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, DataType, as_data_type
 from cyxla.core.kernels.einsum import contract
 from cyxla.core.kernels.limits import wide_type
 from cyxla.errors import InvalidArgumentError, ShapeError
@@ -283,10 +283,11 @@ def _matrix_function(op: str, name: str) -> None:
         import scipy.linalg
 
         _check_square(x)
+        double = np.complex128 if x.dtype.kind == "c" else np.float64
         result = np.empty_like(x)
         for place in np.ndindex(x.shape[:-2]):
             if x.shape[-1]:
-                found = np.asarray(getattr(scipy.linalg, name)(_wide(x[place])))
+                found = np.asarray(getattr(scipy.linalg, name)(x[place].astype(double)))
                 if found.dtype.kind == "c" and x.dtype.kind != "c":
                     if np.abs(found.imag).max() > 1e-6 * np.abs(found).max():
                         raise InvalidArgumentError(f"{op} of this real matrix is complex", hint="cast it to complex")
@@ -300,6 +301,6 @@ _matrix_function("MatrixSquareRoot", "sqrtm")
 _matrix_function("MatrixLogarithm", "logm")
 
 
-@array_kernel("Einsum", attrs=("equation",))
+@array_kernel("Einsum", attrs=("equation",), types={"T": NUMBER})
 def _einsum(inputs: Sequence[Array], *, equation: str) -> Array:
     return contract(equation, inputs)

@@ -253,6 +253,29 @@ def _joined(a: TensorList, b: TensorList) -> TensorList:
     return TensorList(a.dtype, shape, [*a.items, *b.items])
 
 
+# Sums and zeros of lists, for gradients of loops
+
+_LISTS = {"T": DataType.DT_VARIANT}
+
+
+@array_kernel("AddN", types=_LISTS)
+def add_n(inputs: list[Array]) -> Array:
+    """The sums of elements, list by list."""
+    total = list_in(inputs[0])
+    for other in inputs[1:]:
+        total = total.add(list_in(other))
+    return as_handle(total)
+
+
+@array_kernel("ZerosLike", types=_LISTS)
+def zeros_like(handles: Array) -> Array:
+    """Lists of zeros."""
+    results = np.empty(handles.shape, np.object_)
+    for place in np.ndindex(handles.shape):
+        results[place] = list_in(handles[(*place, ...)]).zeros_like()
+    return results
+
+
 # What lists tell
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
-from cyxla.core.framework.types import FLOATING, NUMBER, REAL, DataType, as_data_type
+from cyxla.core.framework.types import FLOAT8, FLOATING, INT4, NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.elementwise import check_same_shape
 from cyxla.core.kernels.limits import is_integer, wide_type
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
@@ -126,7 +126,10 @@ def _sparse_matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) 
 # ------------------------------------------------------------------------------------------------------------ casts
 
 
-@array_kernel("Cast", attrs=("DstT", "Truncate"))
+_CAST = (*NUMBER, *FLOAT8, *INT4, as_data_type("bool"))
+
+
+@array_kernel("Cast", attrs=("DstT", "Truncate"), types={"SrcT": _CAST, "DstT": _CAST})
 def _cast(x: Array, *, DstT: DataType, Truncate: bool) -> Array:
     """Floats to integers are cut off towards zero, and integers keep their low bits."""
     if x.dtype == DstT.numpy:

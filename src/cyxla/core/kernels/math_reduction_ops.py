@@ -68,11 +68,9 @@ def _extreme(which: str, empty: float) -> Reduce:
 
     def reduce(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
         wide = x if is_integer(x.dtype) or x.dtype.kind == "f" else x.astype(wide_type(x.dtype))
+        start: Any = empty
         if is_integer(x.dtype):
-            info = np.iinfo(x.dtype)
-            start = info.max if empty > 0 else info.min
-        else:
-            start = empty
+            start = np.iinfo(x.dtype).max if empty > 0 else np.iinfo(x.dtype).min
         result = getattr(wide, which)(axis=axes, keepdims=keep, initial=start)
         return np.asarray(result)
 

@@ -133,12 +133,12 @@ def _gradients(
     inverse = 1 / np.sqrt(variance + _F32(epsilon))
     offset_grad = dy.sum(axis=rows, dtype=np.float64).astype(np.float32)
     projected = (dy * centred).sum(axis=rows, dtype=np.float64).astype(np.float32)
-    dx = dy
+    dx: Array = dy
     if is_training:
-        count = _F32(max(dy.size // max(dy.shape[-1], 1), 1))
+        count = np.float32(max(dy.size // max(dy.shape[-1], 1), 1))
         dx = dy - offset_grad / count - centred * (projected / count * inverse * inverse)
     dx = dx * (scale * inverse)
-    nothing = np.zeros((), np.float32)
+    nothing = np.zeros(0 if is_training else len(scale), np.float32)
     return channels_back(dx.astype(x.dtype), data_format), projected * inverse, offset_grad, nothing, nothing
 
 

@@ -146,9 +146,9 @@ def _there_and_back(
     if given:
         numbers = np.clip(numbers, bottom, top)
     with np.errstate(all="ignore"):
-        scaled = numbers * (1 / inverse)
+        scaled = np.multiply(numbers, 1 / inverse)
         rounded = np.floor(scaled + wide(0.5)) if half_up else np.rint(scaled)
-        return np.asarray(rounded * inverse).astype(x.dtype)
+        return np.multiply(rounded, inverse).astype(x.dtype)
 
 
 def _integers(bits: int, signed: bool, narrow: bool) -> tuple[int, int]:

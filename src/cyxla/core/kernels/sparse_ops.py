@@ -63,7 +63,7 @@ def _check_ascending(rows: Array) -> None:
             raise InvalidArgumentError(f"indices[{k}] = {list(order[k])} is {what}")
 
 
-@array_kernel("SparseTensorDenseMatMul", attrs=("adjoint_a", "adjoint_b"))
+@array_kernel("SparseTensorDenseMatMul", attrs=("adjoint_a", "adjoint_b"), types={"T": NUMBER})
 def _sparse_matmul(indices: Array, values: Array, shape: Array, b: Array, *, adjoint_a: bool, adjoint_b: bool) -> Array:
     _check_sparse(indices, values, shape)
     if len(shape) != 2 or b.ndim != 2:

@@ -15,7 +15,7 @@ from cyxla.core.kernels.philox import RESERVED, Philox
 from cyxla.core.kernels.random_ops import Draw
 from cyxla.core.kernels.random_shapes import int_range, shape_of
 from cyxla.core.kernels.stateless_random_ops import check_algorithm
-from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
 
@@ -36,6 +36,8 @@ def _take(ctx: OpKernelContext, algorithm: int, elements: int) -> tuple[Philox, 
     var = ctx.lookup_resource(0, Var)
     with var.lock:
         state = var.read()
+        if state is None:
+            raise FailedPreconditionError("the generator's variable has no value yet", hint="run its initialiser first")
         if state.dtype != np.int64:
             raise InvalidArgumentError(f"the state of a generator must be s64; the variable holds {state.dtype}")
         if state.ndim != 1 or len(state) < _STATE_SIZE:

@@ -287,7 +287,7 @@ def _unset(name: str) -> FailedPreconditionError:
 
 
 def _values(cells: list[Ref], rule: Rule) -> list[Array]:
-    values = []
+    values: list[Array] = []
     for name, cell in zip(rule.slots, cells, strict=True):
         value = cell.read()
         if value is None:

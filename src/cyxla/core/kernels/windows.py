@@ -112,7 +112,7 @@ class Windows:
                 missing = max((places - 1) * stride + span - size, 0)
                 pad = (missing // 2, missing - missing // 2)
             else:
-                pad = tuple(explicit[d]) if padding == "EXPLICIT" else (0, 0)
+                pad = explicit[d] if padding == "EXPLICIT" else (0, 0)
                 places = (size + sum(pad) - span + stride) // stride
             if places < 0 or (places == 0 and size + sum(pad) < span and size):
                 raise InvalidArgumentError(f"a window that spans {span} does not fit in {size} + {sum(pad)} of padding")

@@ -148,7 +148,7 @@ def _scatter(tensors: TensorList, tensor: Array, indices: Array, count: int) -> 
         count == -1 or largest < count,
         f"TensorListScatter: Trying to scatter at index {largest} in list with size {count}",
     )
-    items = tensors.resized(max(len(tensors), largest + 1, count)).items
+    items = tensors.resized(max(tensors.size, largest + 1, count)).items
     for place, row in zip(places, _rows(tensor), strict=True):
         items[place] = row
     return as_handle(tensors.with_items(items))
@@ -171,8 +171,8 @@ def _pushed(tensors: TensorList, tensor: Array) -> TensorList:
     )
     limit = tensors.max_num_elements
     _require(
-        limit == -1 or len(tensors) < limit,
-        f"Tried to push item into a full list. list size: {len(tensors)} max_num_elements: {limit}",
+        limit == -1 or tensors.size < limit,
+        f"Tried to push item into a full list. list size: {tensors.size} max_num_elements: {limit}",
     )
     return tensors.push(tensor)
 
@@ -195,13 +195,13 @@ def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -
 def pop_back(handle: Array, shape: Array, *, element_dtype: DataType) -> tuple[Array, Array]:
     """The list without its last element, and that element."""
     tensors = list_of(handle, element_dtype)
-    _require(len(tensors), "Trying to pop from an empty list.")
-    item = _read(tensors, len(tensors) - 1, shape)
+    _require(tensors.size, "Trying to pop from an empty list.")
+    item = _read(tensors, tensors.size - 1, shape)
     return as_handle(tensors.pop()), item
 
 
 def _read(tensors: TensorList, index: int, shape: Array) -> Array:
-    item = tensors[index]
+    item = tensors.at(index)
     if item is not None:
         return item
     return zeros(element_shape(tensors, shape_from(shape), tensors.items, _UNSET), tensors.dtype)
@@ -221,9 +221,9 @@ def set_item(
 ) -> Array:
     """The list with another element at a place."""
     tensors, place = list_of(handle, element_dtype), _scalar(index, "index")
-    if resize_if_index_out_of_bounds and place >= len(tensors):
+    if resize_if_index_out_of_bounds and place >= tensors.size:
         tensors = tensors.resized(place + 1)
-    _require(0 <= place < len(tensors), f"Trying to modify element {place} in a list with {len(tensors)} elements.")
+    _require(0 <= place < tensors.size, f"Trying to modify element {place} in a list with {tensors.size} elements.")
     _require(
         tensors.element_shape.is_compatible_with(TensorShape(item.shape)),
         "Tried to set a tensor with incompatible shape at a list index. "
@@ -282,7 +282,7 @@ def zeros_like(handles: Array) -> Array:
 @array_kernel("TensorListLength")
 def length(handle: Array) -> Array:
     """The number of elements."""
-    return np.array(len(list_in(handle)), np.int32)
+    return np.array(list_in(handle).size, np.int32)
 
 
 @array_kernel("TensorListElementShape", attrs=("shape_type",))
@@ -295,7 +295,7 @@ def shape_of_elements(handle: Array, *, shape_type: DataType) -> Array:
 def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """The element at a place; zeros if it was not set."""
     tensors, place = list_of(handle, element_dtype), _scalar(index, "index")
-    _require(0 <= place < len(tensors), f"Trying to access element {place} in a list with {len(tensors)} elements.")
+    _require(0 <= place < tensors.size, f"Trying to access element {place} in a list with {tensors.size} elements.")
     return _read(tensors, place, shape)
 
 
@@ -305,12 +305,12 @@ def stack(handle: Array, shape: Array, *, element_dtype: DataType, num_elements:
     tensors, given = list_of(handle, element_dtype), shape_from(shape)
     merged = tensors.element_shape.merge_with(given)
     _require(
-        len(tensors) or merged.is_fully_defined,
+        tensors.size or merged.is_fully_defined,
         f"Tried to stack elements of an empty list with non-fully-defined element_shape: {merged}",
     )
     _require(
-        num_elements in (-1, len(tensors)),
-        f"Operation expected a list with {num_elements} elements but got a list with {len(tensors)} elements.",
+        num_elements in (-1, tensors.size),
+        f"Operation expected a list with {num_elements} elements but got a list with {tensors.size} elements.",
     )
     why = "Tried to stack list which only contains uninitialized tensors and has a non-fully-defined element_shape"
     return _stacked(tensors, tensors.items, given, why)
@@ -340,9 +340,9 @@ def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataTy
     )
     places = indices.reshape(-1).tolist()
     for place in places:
-        _require(0 <= place < len(tensors), f"Index {place} out o range; list only has {len(tensors)} elements.")
+        _require(0 <= place < tensors.size, f"Index {place} out o range; list only has {tensors.size} elements.")
     why = "Tried to gather uninitialized tensors from a list with non-fully-defined element_shape"
-    return _stacked(tensors, [tensors[place] for place in places], given, why)
+    return _stacked(tensors, [tensors.at(place) for place in places], given, why)
 
 
 @array_kernel("TensorListConcat", attrs=("element_dtype", "element_shape"))

@@ -45,7 +45,11 @@ class TensorList:
         self._buffer: list[Item] = list(items)
         self._length = len(self._buffer)
 
-    def __len__(self) -> int:
+    # Not a sequence to Python: NumPy would take an array of lists for an array of their elements
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
         return self._length
 
     @property
@@ -53,7 +57,8 @@ class TensorList:
         """The elements, as a list of its own."""
         return self._buffer[: self._length]
 
-    def __getitem__(self, index: int) -> Item:
+    def at(self, index: int) -> Item:
+        """The element of that number."""
         return self._buffer[index]
 
     def __repr__(self) -> str:
@@ -102,10 +107,10 @@ class TensorList:
                 "Trying to add two lists of tensors of different dtypes. "
                 f"One is {self.dtype} and the other is {other.dtype}"
             )
-        if len(self) != len(other):
+        if self.size != other.size:
             raise InvalidArgumentError(
-                f"Trying to add two lists of tensors with different lengths. One is {len(self)} and the other is "
-                f"{len(other)}"
+                f"Trying to add two lists of tensors with different lengths. One is {self.size} and the other is "
+                f"{other.size}"
             )
         shape = self.element_shape.merge_with(other.element_shape)
         items = [_sum(a, b) for a, b in zip(self.items, other.items, strict=True)]

@@ -37,7 +37,8 @@ def cython_extension(module: str, sources: list[str]) -> Extension:
         [f"pyx/{module.replace('.', '/')}.pyx", *(f"src/native/{name}" for name in sources)],
         include_dirs=[*INCLUDES, numpy.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")],
-        extra_compile_args=[*FLAGS, "-Wno-unused-function", "-Wno-cast-function-type"],
+        extra_compile_args=[*FLAGS, "-Wno-unused-function", "-Wno-cast-function-type", "-g0"],
+        extra_link_args=["-Wl,-s"],  # C made by a program: nobody steps through it
         depends=["include/cyxla/abi.h", "src/native/runtime.h", "src/native/recipe.h"],
     )
 

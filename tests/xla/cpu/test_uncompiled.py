@@ -81,6 +81,29 @@ def test_calls_follow_the_same_rules(no_compiler):
         run(np.ones(3), np.ones(3, "f4"))
 
 
+DOT = """ENTRY e { x = f32[70,80] parameter(0) y = f32[80,90] parameter(1)
+ ROOT d = f32[70,90] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"""
+
+
+def test_prebuilt_kernels_need_none(no_compiler):
+    run = cyxla.compile(DOT)
+    x, y = (np.random.default_rng(k).standard_normal((70, 80)).astype("f4") for k in range(2))
+    y = np.ascontiguousarray(np.pad(y, ((0, 10), (0, 10))))
+    np.testing.assert_allclose(run(x, y), x @ y, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(run.bind({1: y})(x), run(x, y))
+    np.testing.assert_array_equal(run.bind({1: y}).bind({0: x})(), run(x, y))
+    assert "prebuilt" in run.explain()
+    assert "cyx_prebuilt[" in run.c_source
+    assert run.library.recipe is not None
+
+
+@pytest.mark.parametrize("text", [DOT.replace("f32", "s32"), DOT.replace("f32", "bf16"), DOT.replace("70", "3")])
+def test_what_is_not_prebuilt_is_evaluated(no_compiler, text):
+    run = cyxla.compile(text)
+    assert isinstance(run, uncompiled.UncompiledExecutable)
+    run(*(np.ones(s.dims, s.dtype.numpy_dtype) for s in run.inputs))
+
+
 def test_what_there_is_not(no_compiler):
     with pytest.raises(UnimplementedError, match="C compiler") as caught:
         _ = cyxla.compile(ADD).c_source

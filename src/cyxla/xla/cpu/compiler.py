@@ -34,7 +34,7 @@ class CpuCompiler(Compiler):
     def compile(self, module: HloModule, options: CompileOptions) -> Executable:
         """Compile a verified module, or find it compiled: then no pass runs and no C is written.
 
-        Without a C compiler, the executable evaluates the module.
+        Without a C compiler, the executable evaluates the module, unless all its kernels are prebuilt.
         """
         if options.disabled_passes:
             _check_names(options)
@@ -165,9 +165,9 @@ def _executable(
 
 
 def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
-    from cyxla.xla.cpu.uncompiled import UncompiledExecutable
+    from cyxla.xla.cpu.uncompiled import without_compiler
 
-    return UncompiledExecutable(module, options)
+    return without_compiler(module, options)
 
 
 def _settled(options: CompileOptions, module: HloModule) -> CompileOptions:

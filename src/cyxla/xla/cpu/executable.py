@@ -159,11 +159,17 @@ class CpuExecutable(Program, Executable):
         behind products are folded into weights, so that results may differ in the last digits.
         """
         from cyxla.xla.cpu.bind import bind  # most programs have no fixed arguments
+
+        fixed = self._to_fix(arguments)
+        return bind(self, self._bound, fixed) if fixed else self
+
+    def _to_fix(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
+        """Arguments that are to be fixed, by parameter of the module that runs."""
         from cyxla.xla.service.bound import checked
 
         fixed = {self._free[k]: v for k, v in checked(arguments, self.names, self.inputs).items()}
         self._check_not_donated(fixed)
-        return bind(self, self._bound, fixed) if fixed else self
+        return fixed
 
     def with_fixed(self, fixed: Mapping[int, Any], given: HloModule | None = None) -> CpuExecutable:
         """Make the executable that lends these arrays to every call, for the same code.

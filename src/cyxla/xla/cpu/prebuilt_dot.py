@@ -38,7 +38,7 @@ _KIND = """typedef struct {
 #: Opaque, or gcc would work out the places of all rows in front of the loop and keep them in memory.
 _NEXT_ROW = 'to += apart; __asm__("" : "+r"(to));'
 
-#: Left operands with neighbours in a row, or in a column; in a row, with what comes next fetched now and then or always.
+#: Left operands with neighbours in a row, or in a column; in a row, with what comes next fetched at times, or always.
 _FORMS = ("rows", "columns", "fetching", "streams")
 
 _HELPERS = """\

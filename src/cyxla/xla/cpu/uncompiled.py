@@ -1,15 +1,68 @@
-"""Platform cpu where there is no C compiler: programs are evaluated, and the first of a process says so."""
+"""Platform cpu where there is no C compiler: prebuilt kernels run what they can; other programs are evaluated.
+
+The first program of a process that is evaluated says so.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from functools import cache
+from typing import Any, Final
+
+import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu.executable import CpuExecutable, Manifest
+from cyxla.xla.cpu.native import Library
 from cyxla.xla.cpu.toolchain import HOW_TO_GET_ONE, NO_COMPILER
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.service import CompileOptions
+from cyxla.xla.service import CompileOptions, Executable
+from cyxla.xla.service.bound import own
 from cyxla.xla.service.evaluated import EvaluatedExecutable
+
+#: A program with anything else in it, or longer than this, is not worth planning: it has kernels that are not prebuilt.
+_PREBUILT: Final = frozenset({
+    "parameter", "tuple", "get-tuple-element", "reshape", "bitcast", "copy", "transpose",
+    "dot", "convolution", "fft", "sort", "topk",
+})  # fmt: skip
+_LONGEST: Final = 100
+
+
+def without_compiler(module: HloModule, options: CompileOptions) -> Executable:
+    """Make the executable of a program where nothing can be compiled."""
+    return _prebuilt(module, options) or UncompiledExecutable(module, options)
+
+
+def _prebuilt(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
+    instructions = module.entry.instructions
+    if len(instructions) > _LONGEST or any(i.opcode not in _PREBUILT for i in instructions):
+        return None
+    from cyxla.xla.cpu.dump import Dump
+    from cyxla.xla.cpu.lowering import emit, run_passes
+
+    try:
+        planned, buffers, source = emit(run_passes(module, options, Dump(module)), options)
+    except UnimplementedError:
+        return None  # the evaluator knows more types
+    if source.recipe is None:
+        return None
+    manifest = Manifest.of(module, planned, buffers)
+    constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
+    return PrebuiltExecutable(module, Library.from_bytes(source.recipe), manifest, constants, options)
+
+
+class PrebuiltExecutable(CpuExecutable):
+    """A program of platform cpu that needs no compiler, since all its kernels are prebuilt."""
+
+    def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
+        """Fix some arguments; see `Executable.bind`. The program stays as it is."""
+        fixed = self._to_fix(arguments)
+        return self.with_fixed(self._bound | {k: own(v) for k, v in fixed.items()}) if fixed else self
+
+    def explain(self) -> str:
+        """Say how the program runs."""
+        return f"{NO_COMPILER}: not for this program, whose kernels are prebuilt\n{super().explain()}"
 
 
 class UncompiledExecutable(EvaluatedExecutable):

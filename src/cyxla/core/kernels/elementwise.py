@@ -1,4 +1,8 @@
-"""Registering kernels that treat every element alike."""
+"""Registering kernels that treat every element alike.
+
+They do not silence NumPy's warnings: whoever runs kernels does so once for many of them, which a chain of small ones
+would feel otherwise.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,10 @@ def unary(name: str | Sequence[str], function: Unary, types: Sequence[DataType] 
     """Register a function of one array; narrow floats go through f32, and the result has the operand's type."""
 
     @wraps(function)
-    def kernel(x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(function(x.astype(wide_type(x.dtype), copy=False))).astype(x.dtype, copy=False)
+    def kernel(x: Array) -> Any:
+        wide = wide_type(x.dtype)
+        found = function(x if wide is x.dtype else x.astype(wide))
+        return found if found.dtype is x.dtype else found.astype(x.dtype)
 
     array_kernel(name, kernel, types=None if types is None else {"T": types})
 
@@ -45,15 +50,13 @@ def binary(
     """
 
     @wraps(function)
-    def kernel(x: Array, y: Array) -> Array:
-        if same_shape:
-            check_same_shape(x, y)
-        elif x.shape != y.shape:
-            check_broadcast(x, y)
+    def kernel(x: Array, y: Array) -> Any:
+        if x.shape != y.shape:
+            check_same_shape(x, y) if same_shape else check_broadcast(x, y)
         wide = wide_type(x.dtype)
-        with np.errstate(all="ignore"):
-            found = np.asarray(function(x.astype(wide, copy=False), y.astype(wide, copy=False)))
-        return found.astype(x.dtype if result is None else result, copy=False)
+        found = function(x, y) if wide is x.dtype else function(x.astype(wide), y.astype(wide))
+        dtype = x.dtype if result is None else result
+        return found if found.dtype == dtype else found.astype(dtype)
 
     array_kernel(name, kernel, types=None if types is None else {"T": types})
 

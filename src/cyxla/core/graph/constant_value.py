@@ -129,6 +129,18 @@ def _strided_slice(node: Node, x: Array, begin: Array, end: Array, strides: Arra
     return result
 
 
+def _strided_slice_rule(node: Node, index: int, depth: int) -> Array | None:
+    """A slice of a known value, or of the known part of a shape."""
+    value = _of_values(_strided_slice)(node, index, depth)
+    if value is not None:
+        return value
+    if node.attr("shrink_axis_mask"):
+        size = _size_in_shape(node, depth)
+        return None if size is None else np.array(size)
+    shape = _sliced_shape(node, index, depth)
+    return np.array(shape.as_list()) if shape is not None and shape.is_fully_defined else None
+
+
 def _floor_mod(node: Node, x: Array, y: Array) -> Array | None:
     return None if (y == 0).any() else np.mod(x, y)
 
@@ -167,7 +179,7 @@ _RULES: dict[str, _Known] = {
     "Pack": _of_values(lambda node, *xs: np.stack(xs, node.attr("axis"))),
     "ConcatV2": _of_values(lambda node, *xs: np.concatenate(xs[:-1], int(xs[-1]))),
     "Concat": _of_values(lambda node, axis, *xs: np.concatenate(xs, int(axis))),
-    "StridedSlice": _of_values(_strided_slice),
+    "StridedSlice": _strided_slice_rule,
     "Slice": _of_values(_slice),
     "Reshape": _of_values(lambda node, x, shape: x.reshape(tuple(shape))),
     "ExpandDims": _of_values(lambda node, x, axis: np.expand_dims(x, int(axis))),
@@ -210,14 +222,17 @@ def _pack_shape(node: Node, index: int, depth: int) -> TensorShape | None:
 def _partial_scalar(tensor: Tensor, depth: int) -> int | None:
     """A scalar, perhaps taken out of a shape known in part."""
     known = _scalar(tensor, depth)
-    node = tensor.node
-    if known is None and node.op == "StridedSlice" and node.attr("shrink_axis_mask") == 1:
-        begin = constant_value(node.inputs[1], depth)
-        shape = constant_shape(node.inputs[0], depth - 1) if depth > 0 else None
-        if shape is not None and shape.dims is not None and begin is not None and begin.size == 1:
-            position = int(begin[0])
-            return shape.dims[position] if -len(shape.dims) <= position < len(shape.dims) else None
-    return known
+    return _size_in_shape(tensor.node, depth) if known is None and tensor.node.op == "StridedSlice" else known
+
+
+def _size_in_shape(node: Node, depth: int) -> int | None:
+    """The one size that a StridedSlice takes out of a shape."""
+    begin = constant_value(node.inputs[1], depth)
+    shape = constant_shape(node.inputs[0], depth - 1) if depth > 0 else None
+    if node.attr("shrink_axis_mask") != 1 or shape is None or shape.dims is None or begin is None or begin.size != 1:
+        return None
+    position = int(begin[0])
+    return shape.dims[position] if -len(shape.dims) <= position < len(shape.dims) else None
 
 
 def _concat_shape(node: Node, index: int, depth: int) -> TensorShape | None:

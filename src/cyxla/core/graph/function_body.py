@@ -108,7 +108,7 @@ class _Instantiation:
             self._add_arg(number, arg, taken)
         body = [self._body_node(node) for node in self.function.node_def]
         for node in body:
-            node.input = [self._source(text) for text in node.input]
+            node.input = [source for text in node.input for source in self._input(text)]
         self.node_defs += body
         for arg in self.function.signature.output_arg:
             self._add_rets(arg, taken)
@@ -185,13 +185,12 @@ class _Instantiation:
     def _substituted_function(self, function: NameAttrList) -> NameAttrList:
         return NameAttrList(function.name, {k: self._substituted(v) for k, v in function.attrs.items()})
 
-    def _source(self, text: str) -> str:
-        if text.startswith("^"):
-            return text if text[1:] not in self.names else f"^{self.names[text[1:]][0]}"
-        sources = self._sources(text)
-        if len(sources) != 1:
-            raise InvalidArgumentError(f"'{text}' is a list of {len(sources)} tensors, where one is wanted")
-        return sources[0]
+    def _input(self, text: str) -> list[str]:
+        """What one input of a node in the body stands for: several tensors where it names a list."""
+        if not text.startswith("^"):
+            return self._sources(text)
+        named = self.names.get(text[1:])
+        return [text] if named is None else [f"^{name}" for name in named]
 
     def _sources(self, text: str) -> list[str]:
         """Inputs of a GraphDef that an input of a function's body stands for."""

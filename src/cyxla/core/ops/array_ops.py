@@ -16,13 +16,16 @@ from cyxla.core.framework.common_shape_fns import (
 from cyxla.core.framework.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import UNKNOWN, Dim, TensorShape
-from cyxla.errors import ShapeError
+from cyxla.errors import InvalidArgumentError, ShapeError
 
 # Values and their shapes -----------------------------------------------------------------------------------------
 
 
 def _const_shape(c: InferenceContext) -> None:
-    c.set_output(0, TensorShape(c.attr("value").array.shape))
+    value, dtype = c.attr("value"), c.attr("dtype")
+    if value.dtype != dtype:
+        raise InvalidArgumentError(f"a constant of {value.dtype} is declared to be {dtype}")
+    c.set_output(0, TensorShape(value.array.shape))
 
 
 def _all_unchanged_shape(c: InferenceContext) -> None:

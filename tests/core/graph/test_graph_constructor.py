@@ -1,0 +1,222 @@
+"""GraphDefs become graphs, in both formats, with TensorFlow's codes for what is wrong with them."""
+
+import random
+
+import numpy as np
+import pytest
+
+from cyxla import Graph, Session, load_graph
+from cyxla.core.framework import proto
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.common_shape_fns import scalar_shape
+from cyxla.core.framework.op import OpRegistry, op
+from cyxla.core.graph.algorithm import consumers, post_order, prune, reachable_forward, topological_order
+from cyxla.core.graph.graph import GRAPH_DEF_VERSION
+from cyxla.core.graph.graph_constructor import import_graph_def
+from cyxla.errors import (
+    AlreadyExistsError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+)
+
+X = 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }'
+
+
+def unary(name, op, *inputs, dtype="DT_FLOAT", more=""):
+    lines = " ".join(f'input: "{i}"' for i in inputs)
+    return f'node {{ name: "{name}" op: "{op}" {lines} attr {{ key: "T" value {{ type: {dtype} }} }} {more} }}'
+
+
+BAD = [
+    ("unknown op", unary("y", "NoSuchOp", "x"), NotFoundError, "NoSuchOp"),
+    ("missing input", unary("y", "Neg", "nope"), InvalidArgumentError, "nope"),
+    ("missing control input", unary("y", "Neg", "x", "^nope"), InvalidArgumentError, "nope"),
+    ("control before data", unary("y", "Neg", "^x", "x"), InvalidArgumentError, "control"),
+    ("duplicate name", unary("x", "Neg", "x"), InvalidArgumentError, "two nodes"),
+    ("bad name", unary("a b", "Neg", "x"), InvalidArgumentError, "a b"),
+    ("no name", unary("", "Neg", "x"), InvalidArgumentError, "name"),
+    ("output that is not there", unary("y", "Neg", "x:1"), InvalidArgumentError, "output 1"),
+    ("no output number", unary("y", "Neg", "x:a"), InvalidArgumentError, "x:a"),
+    ("too many inputs", unary("y", "Neg", "x", "x"), InvalidArgumentError, "2 data inputs"),
+    ("too few inputs", unary("y", "Neg"), InvalidArgumentError, "0 data inputs"),
+    ("wrong input type", unary("y", "Neg", "x", dtype="DT_INT32"), InvalidArgumentError, "int32"),
+    ("type that is not allowed", unary("y", "Neg", "x", dtype="DT_STRING"), InvalidArgumentError, "allowed"),
+    ("missing attr", 'node { name: "y" op: "Neg" input: "x" }', InvalidArgumentError, "'T'"),
+    ("attr of another kind", 'node { name: "y" op: "Neg" input: "x" attr { key: "T" value { i: 1 } } }',
+     InvalidArgumentError, "int"),
+    ("cycle", unary("a", "Neg", "b") + unary("b", "Neg", "a"), InvalidArgumentError, "cycle"),
+    ("cycle through control", unary("a", "Neg", "x", "^b") + unary("b", "Neg", "a"), InvalidArgumentError, "cycle"),
+    ("itself", unary("a", "Neg", "a"), InvalidArgumentError, "cycle"),
+    ("unknown colocation", unary("y", "Neg", "x", more='attr { key: "_class" value { list { s: "loc:@z" } } }'),
+     InvalidArgumentError, "'z'"),
+    ("too new", f"versions {{ min_consumer: {GRAPH_DEF_VERSION + 1} }}", InvalidArgumentError, "version"),
+    ("forbidden", f"versions {{ bad_consumers: {GRAPH_DEF_VERSION} }}", InvalidArgumentError, "forbids"),
+    ("gradient given twice", 'library { gradient { function_name: "f" gradient_func: "g" } '
+     'gradient { function_name: "f" gradient_func: "h" } }', InvalidArgumentError, "gradient"),
+    ("constant of another type", 'node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_INT32 } } '
+     'attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } } }',
+     InvalidArgumentError, "int32"),
+    ("shapes that do not fit", unary("m", "MatMul", "u", "v")
+     + 'node { name: "u" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } '
+       'attr { key: "shape" value { shape { dim { size: 2 } dim { size: 3 } } } } }'
+     + 'node { name: "v" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } '
+       'attr { key: "shape" value { shape { dim { size: 2 } dim { size: 3 } } } } }', InvalidArgumentError, "3 and 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, error, says", [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_what_is_wrong_is_said(text, error, says):
+    with pytest.raises(error, match=says):
+        load_graph((X + text).encode())
+
+
+def test_text_and_binary_give_the_same_graph():
+    text = X + unary("y", "Neg", "x") + unary("z", "Square", "y", "^x")
+    by_text = load_graph(text.encode())
+    by_binary = load_graph(proto.parse_text("GraphDef", text).SerializeToString())
+    assert by_text.to_graph_def() == by_binary.to_graph_def()
+    assert [n.name for n in by_text.node("z").control_inputs] == ["x"]
+
+
+def test_text_with_an_error_tells_the_line():
+    with pytest.raises(InvalidArgumentError) as caught:
+        load_graph(b'node { name: "x"\n  op: "Placeholder"\n  nope: 3 }')
+    assert "line 3" in str(caught.value)
+
+
+def test_nodes_may_come_in_any_order():
+    graph = load_graph((unary("z", "Neg", "y") + unary("y", "Square", "x") + X).encode())
+    assert list(graph.nodes) == ["x", "y", "z"]
+
+
+def test_undeclared_attributes_are_put_up_with_and_remarks_kept():
+    """Rows 1.19, 1.20: remarks stay; a default fills what the node leaves out."""
+    more = 'attr { key: "_note" value { s: "kept" } } attr { key: "from_the_future" value { i: 1 } }'
+    node = load_graph((X + unary("y", "Softplus", "x", more=more)).encode()).node("y")
+    assert node.attr("_note") == "kept"
+    assert not node.has_attr("from_the_future")
+    with pytest.raises(NotFoundError, match="from_the_future"):
+        node.attr("from_the_future")
+    const = load_graph((X + unary("y", "MatMul", "x", "x")).encode()).node("y")
+    assert const.attr("transpose_a") is False
+
+
+def test_defaults_can_be_stripped_on_export():
+    """Row 1.20."""
+    graph = load_graph((X + unary("y", "MatMul", "x", "x")).encode())
+    assert "transpose_a" in graph.to_graph_def().node[1].attr
+    assert set(graph.to_graph_def(strip_defaults=True).node[1].attr) == {"T"}
+
+
+def test_deprecated_op_in_a_graph_that_is_too_new():
+    """Row 1.31."""
+    node = unary("y", "BatchMatrixDiag", "x")
+    assert load_graph((X + node + "versions { producer: 13 }").encode()).versions.producer == 13
+    with pytest.raises(UnimplementedError, match="BatchMatrixDiag"):
+        load_graph((X + node + "versions { producer: 14 }").encode())
+
+
+def test_a_graph_without_kernels_loads_and_saves():
+    """Row 1.1: building, inferring, saving and loading need no kernel."""
+    registry = OpRegistry()
+    op("Orphan", "-> y: T", "T: type", shape=scalar_shape, registry=registry)
+    graph = Graph(registry)
+    with graph.as_default():
+        y = apply_op("Orphan", T="half", name="y")
+    assert y.shape.as_list() == []
+    again = import_graph_def(graph.to_graph_def().SerializeToString(), graph=Graph(registry))
+    assert again.tensor("y").dtype == y.dtype
+
+
+def loop_graph():
+    return load_graph(
+        (
+            X
+            + unary("enter", "Enter", "x", more='attr { key: "frame_name" value { s: "f" } }')
+            + unary("merge", "Merge", "enter", "next", more='attr { key: "N" value { i: 2 } }')
+            + unary("next", "NextIteration", "merge")
+            + unary("exit", "Exit", "merge")
+        ).encode()
+    )
+
+
+def test_loops_may_close_a_cycle():
+    graph = loop_graph()
+    assert [t.name for t in graph.node("merge").inputs] == ["enter:0", "next:0"]
+    order = [n.name for n in topological_order(graph)]
+    assert order.index("enter") < order.index("merge") < order.index("next")
+    assert load_graph(graph.to_graph_def().SerializeToString()).to_graph_def() == graph.to_graph_def()
+    assert graph.copy().to_graph_def() == graph.to_graph_def()
+
+
+def test_missing_file_and_no_graph_at_all(tmp_path):
+    with pytest.raises(NotFoundError, match=r"nope\.pb"):
+        load_graph(tmp_path / "nope.pb")
+    with pytest.raises(InvalidArgumentError):
+        load_graph(b"\xff\xff\xff")
+    assert len(load_graph(b"")) == 0
+    file = tmp_path / "graph.pbtxt"
+    file.write_text(X)
+    assert list(load_graph(str(file)).nodes) == ["x"]
+
+
+def chain(length):
+    graph = Graph()
+    with graph.as_default():
+        y = graph.placeholder("float", [2], name="x")
+        for _ in range(length):
+            y = -y
+    return graph, y
+
+
+def test_a_long_chain_is_nothing_special():
+    graph, y = chain(20_000)
+    assert len(post_order([y.node])) == 20_001
+    assert len(topological_order(graph)) == 20_001
+    data = graph.to_graph_def().SerializeToString()
+    assert len(load_graph(data)) == 20_001
+    assert len(graph.copy()) == 20_001
+
+
+def test_pruning_and_reachability():
+    graph = Graph()
+    with graph.as_default():
+        x = graph.placeholder("float", [2], name="x")
+        y, z = apply_op("Neg", x, name="y"), apply_op("Exp", x, name="z")
+        with graph.control_dependencies([z]):
+            w = apply_op("Square", y, name="w")
+    assert [n.name for n in reachable_forward([y.node], graph)] == ["y", "w"]
+    assert consumers(graph)[z.node] == [(w.node, -1)]
+    assert prune(graph, [y.node]) == 2
+    assert list(graph.nodes) == ["x", "y"]
+
+
+def test_mutated_graphs_give_an_error_or_a_graph():
+    graph = Graph()
+    with graph.as_default():
+        x = graph.placeholder("float", [2, 3], name="x")
+        y = apply_op("MatMul", x, graph.constant(np.ones((3, 2), np.float32)))
+        apply_op("Softmax", y[:, :1] + 1.0, name="out")
+    data = graph.to_graph_def().SerializeToString()
+    for seed in range(300):
+        chance = random.Random(seed)
+        mutant = bytearray(data)
+        for _ in range(chance.randrange(1, 5)):
+            place = chance.randrange(len(mutant))
+            if chance.random() < 0.2:
+                del mutant[place:]
+            else:
+                mutant[place] = chance.randrange(256)
+            mutant = mutant or bytearray(b"\0")
+        try:
+            Session(load_graph(bytes(mutant))).run("out:0", {"x:0": np.ones((2, 3), np.float32)})
+        except OpError:
+            continue
+
+
+def test_adding_a_node_of_a_name_that_is_taken():
+    graph, _ = chain(1)
+    with pytest.raises(AlreadyExistsError, match="'x'"):
+        graph.add_node(graph.node("x").node_def)

@@ -112,9 +112,8 @@ def eigh_grad(op: Any, de: Tensor, dv: Tensor) -> Tensor:
         gaps = apply_op("ExpandDims", e, -2) - apply_op("ExpandDims", e, -1)
         zero = apply_op("ZerosLike", gaps)
         apart = apply_op("NotEqual", gaps, zero)
-        turns = apply_op(
-            "SelectV2", apart, apply_op("OnesLike", gaps) / apply_op("SelectV2", apart, gaps, gaps + 1.0), zero
-        )
+        divisor = apply_op("SelectV2", apart, gaps, apply_op("OnesLike", gaps))
+        turns = apply_op("SelectV2", apart, apply_op("OnesLike", gaps) / divisor, zero)
         inner = _diagonal(de) + turns * _product(v, dv, adj_a=True)
     full = _product(v, _product(inner, v, adj_b=True))
     both = _band(full + _adjoint(full), -1, 0)

@@ -30,6 +30,8 @@ class Accumulator:
         (variables) -> the total, in the register type of `kept`.
     lanes : int
         How many lanes a row is spread over; 0: one variable takes all.
+    merge : callable, optional
+        (variables, other variables) -> the variables' new values; where the order of elements is of no matter.
     """
 
     opcode: str
@@ -39,6 +41,7 @@ class Accumulator:
     update: Callable[[list[str], str], list[str]]
     total: Callable[[list[str]], str]
     lanes: int = 0
+    merge: Callable[[list[str], list[str]], list[str]] | None = None
 
     @property
     def unit(self) -> str:
@@ -122,8 +125,10 @@ def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator 
     first, second = (signed, unsigned) if most else (unsigned, signed)
 
     def update(v: list[str], x: str) -> list[str]:
-        bits, moved = f"({first})cyx_bits_{t}({x})", f"({second})(cyx_bits_{t}({x}) + {gap})"
-        return [f"{v[0]} > {bits} ? {v[0]} : {bits}", f"{v[1]} < {moved} ? {v[1]} : {moved}"]
+        return merge(v, [f"({first})cyx_bits_{t}({x})", f"({second})(cyx_bits_{t}({x}) + {gap})"])
+
+    def merge(v: list[str], w: list[str]) -> list[str]:
+        return [f"{v[0]} > {w[0]} ? {v[0]} : {w[0]}", f"{v[1]} < {w[1]} ? {v[1]} : {w[1]}"]
 
     def total(v: list[str]) -> str:
         decides = f"{v[0]} >= 0" if most else f"({signed}){v[0]} < 0"
@@ -134,7 +139,7 @@ def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator 
 
     start = minus if most else infinity
     variables = ((first, f"({first}){start}"), (second, f"({second})({start} + {gap})"))
-    return Accumulator(opcode, dtype, kept, variables, update, total)
+    return Accumulator(opcode, dtype, kept, variables, update, total, merge=merge)
 
 
 def _first(variables: list[str]) -> str:

@@ -20,6 +20,8 @@ from cyxla.xla.cpu.row_behind import NOW, PAST, ROW, Behind
 F32, F64 = ElementType.F32, ElementType.F64
 MAX_UNROLLED = 12  # simple operations of a loop that is unrolled over all lanes
 _VECTORS = 16  # as many at most hold all lanes; unrolling by the lanes themselves would come before vectorising
+SPREAD = 256  # elements of a row whose extremes are found in several lanes
+_LANE_BYTES = 128  # of these: each step waits for the one before, so that two are under way
 _PASS = "pass"  # the level inside of which the results of earlier passes are known
 
 
@@ -242,8 +244,9 @@ class _Writer:
     def _pass(self, number: int, one: Pass, nest: Nest) -> CWriter:
         """The lines of a pass: accumulators, the loop along the row, totals."""
         writer = CWriter()
-        names = {n: self._accumulators(s.acc, writer) for n, s in one.sums.items()}
-        loop = _Loop(self, number, one, nest, names)
+        loop = _Loop(self, number, one, nest, {})
+        spread = 0 if any(s.acc.lanes for s in one.sums.values()) else loop.lanes()
+        loop.names |= {n: self._accumulators(s.acc, writer, s.acc.lanes or spread) for n, s in one.sums.items()}
         if self.late and number == 0 < self.busiest and self.ahead:
             writer.lines(self.ahead.begin(nest, self.trip))
         if self.trip > WHOLE:
@@ -257,26 +260,36 @@ class _Writer:
             with writer.block(""):
                 loop.write(writer, self.trip)
         for n, s in one.sums.items():
-            self._total(n, s, names[n], nest, writer)
+            self._total(s, self._merged(s.acc, loop.names[n], spread, writer), nest, self.results[n], writer)
         return writer
 
-    def _accumulators(self, acc: Accumulator, writer: CWriter) -> list[str]:
+    def _accumulators(self, acc: Accumulator, writer: CWriter, lanes: int) -> list[str]:
         names = []
         for c_type, unit in acc.variables:
             names.append(self.names.name("acc"))
-            if acc.lanes:
-                writer.line(f"{c_type} {names[-1]}[{acc.lanes}] __attribute__((aligned(64)));")
-                writer.line(f"for (int k = 0; k < {acc.lanes}; ++k) {names[-1]}[k] = {unit};")
+            if lanes:
+                writer.line(f"{c_type} {names[-1]}[{lanes}] __attribute__((aligned(64)));")
+                writer.line(f"for (int k = 0; k < {lanes}; ++k) {names[-1]}[k] = {unit};")
             else:
                 writer.line(f"{c_type} {names[-1]} = {unit};")
         return names
 
-    def _total(self, number: int, s: Sum, names: list[str], nest: Nest, writer: CWriter) -> None:
+    def _merged(self, acc: Accumulator, names: list[str], spread: int, writer: CWriter) -> list[str]:
+        """Variables of which each holds what its lanes held."""
+        if not spread or acc.merge is None:
+            return names
+        merged = self._accumulators(acc, writer, 0)
+        with writer.block(f"for (int k = 0; k < {spread}; ++k)"):
+            values = acc.merge(merged, [f"{name}[k]" for name in names])
+            writer.lines([f"{name} = {value};" for name, value in zip(merged, values, strict=True)])
+        return merged
+
+    def _total(self, s: Sum, names: list[str], nest: Nest, result: str, writer: CWriter) -> None:
         acc, total = s.acc, self.names.name("y")
         value = f"cyx_fold_{acc.opcode}_{acc.kept}({names[0]})" if acc.lanes else acc.total(names)
         writer.line(f"const {scalar.register_type(acc.kept)} {total} = {value};")
         joined = acc.join(nest.text(s.init), total)
-        writer.line(f"const {scalar.register_type(acc.dtype)} {self.results[number]} = {joined};")
+        writer.line(f"const {scalar.register_type(acc.dtype)} {result} = {joined};")
 
     def streams(self) -> bool:
         """Whether results go past the caches."""
@@ -309,7 +322,7 @@ class _Loop:
     def write(self, writer: CWriter, trip: int) -> None:
         """The loop of constant trip count, the patch of its rare lanes, and what takes in its elements."""
         nest, after = self.nest, CWriter()
-        lanes = self._lanes()
+        lanes = self.lanes()
         if lanes:
             self._write_lanes(writer, trip, lanes)
             return
@@ -336,10 +349,12 @@ class _Loop:
             self._fill(writer, [*nest.writers[-1].written, *lines], updates, trip, cut)
         writer.lines(after.written)
 
-    def _lanes(self) -> int:
+    def lanes(self) -> int:
         """Over how many lanes the reductions of the pass run in its loop; 0 if they take in elements afterwards."""
         accs = [s.acc for s in self.one.sums.values()]
         widths = {a.lanes for a in accs}
+        if widths == {0} and all(a.merge for a in accs) and self.owner.trip >= SPREAD:
+            widths = {_LANE_BYTES // a.kept.itemsize for a in accs}
         wanted = any(self._where(s) is None for s in self.one.sums.values()) or len(accs) > 1
         plain = not self.nest.rare and len(widths) == 1 and 0 not in widths
         return widths.pop() if wanted and plain and effort(self.nest, self.one.roots()) <= MAX_UNROLLED else 0

@@ -133,7 +133,9 @@ class _Transform:
 
     def own(self, plan: Plan, numbers: list[int], made: Kernel) -> Kernel:
         """The kernel with all its C."""
-        text = fft_text(scalar.storage_type(self.real), plan.item, frozenset(plan.radices), "KERNEL")
+        text = fft_text(
+            scalar.storage_type(self.real), plan.item, frozenset(plan.radices), frozenset(plan.fixed), "KERNEL"
+        )
         return replace(made, text=text + _KERNEL.format(note=made.text, numbers=", ".join(map(str, numbers))))
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from cyxla.types import ElementType
 from cyxla.xla.cpu.emit_fft_tables import Roots, Tables, factors, is_smooth, roots
 from cyxla.xla.cpu.fft_butterflies import STRAIGHT
+from cyxla.xla.cpu.fft_passes import FIXED
 from cyxla.xla.cpu.fft_text import VECTOR_BYTES
 
 SMALLEST_PART = 8  # of a product; a panel has as many lanes
@@ -88,6 +89,8 @@ class Plan:
         What the passes read.
     radices : set of int
         Passes that it needs; 0 for those of primes without their own.
+    fixed : set of int
+        Panels that it needs, among those with functions of their own.
     """
 
     def __init__(self, real: ElementType, head: int) -> None:
@@ -95,6 +98,7 @@ class Plan:
         self.lanes = VECTOR_BYTES // self.item
         self.tables = Tables()
         self.radices: set[int] = set()
+        self.fixed: set[int] = set()
         self.numbers: list[int] = []
         self._head = head
         self._at: dict[Any, int] = {}
@@ -108,17 +112,18 @@ class Plan:
         return self._at[key]
 
     def panel(self, t: Transform) -> int:
-        """The record of a panel: points, inverse, scale, levels; then for each its radix, roots, parts and table."""
+        """The record of a panel: points, inverse, scale, function of its own, levels; and those."""
         return self.add(("panel", t), lambda: self._panel(t))
 
     def _panel(self, t: Transform) -> list[int]:
         radices = factors(t.n) or [1]
         (scale,) = struct.unpack("<q", struct.pack("<d", 1 / t.scale))
-        record = [t.n, int(t.inverse), scale, len(radices)]
+        self.fixed |= FIXED.keys() & {t.n}
+        record = [t.n, int(t.inverse), scale, FIXED.get(t.n, (0,))[0], len(radices)]
         for level, r in enumerate(radices):
             m = prod(radices[level + 1 :])
             own = r in STRAIGHT or r == 1
-            self.radices.add(r if own else 0)
+            self.radices |= set() if t.n in FIXED else {r if own else 0}
             prime = 0 if own else self.tables.add(("prime", r), lambda r=r: roots(r, np.arange(r)))  # type: ignore[misc]
             record += [r, prime, m, self._turns(r, m) if m > 1 else 0]
         return record

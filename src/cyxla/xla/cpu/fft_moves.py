@@ -13,7 +13,7 @@ FUSE = "\n  CYX_FUSE"  # at the start of a function that may fuse
 _GATHER = """\
 void FFT_gather(FFT_v *rows, const FFT_e *from, int64_t step, int64_t points, int64_t lanes) {
   int64_t k = 0;
-  if (lanes == FFT_W)
+  if (lanes == FFT_W && FFT_W == CYX_SQUARE_ITEM)
     for (; k + FFT_W / 2 <= points; k += FFT_W / 2)
       cyx_square_ITEM((uintBITS_t *)(rows + 2 * k), FFT_W, (const cyx_tile_ITEM_item *)(from + 2 * k), step);
   for (; k < points; ++k) {
@@ -28,7 +28,7 @@ void FFT_gather(FFT_v *rows, const FFT_e *from, int64_t step, int64_t points, in
 _SCATTER = """\
 void FFT_scatter(FFT_e *to, int64_t step, const FFT_v *rows, int64_t points, int64_t lanes) {
   int64_t k = 0;
-  if (lanes == FFT_W)
+  if (lanes == FFT_W && FFT_W == CYX_SQUARE_ITEM)
     for (; k + FFT_W / 2 <= points; k += FFT_W / 2)
       cyx_square_ITEM((uintBITS_t *)(to + 2 * k), step, (const cyx_tile_ITEM_item *)(rows + 2 * k), FFT_W);
   for (; k < points; ++k) {

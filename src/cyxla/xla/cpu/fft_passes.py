@@ -48,11 +48,10 @@ _Store = Callable[[CWriter, str, int, Point], None]
 
 _LOCALS = {
     "columns": "const FFT_e *const from = a->from; const int64_t in = a->in;",
-    "rows": "FFT_v *restrict rows = a->rows; const int64_t m = a->m;",
+    "rows": "FFT_v *restrict rows = a->rows;",
     "inner": "const FFT_r *restrict w = a->w;",
     "to columns": "FFT_e *at = (FFT_e *)a->rest + a->start * a->out, *first = a->start ? at : a->first;",
     "to rows": "FFT_v *at = (FFT_v *)a->rest + a->start * a->out, *first = a->start ? at : a->first;",
-    "places": "const int64_t step = a->down * a->out; (void)at; (void)step;",
     "scaled": "const FFT_r scale = a->scale;",
     "turned": "const FFT_r *restrict coarse = a->coarse, *restrict fine = a->fine;",
     "prime": "const int64_t radix = a->radix; const FFT_r *restrict const roots = a->roots;",
@@ -71,11 +70,15 @@ class Pass:
         Where points come from: ``columns`` or ``rows``.
     store : str
         Where they go: ``inner``, in place to the rows; ``rows``; ``turned``, rows as well; or ``columns``.
+    m, down : int
+        What these arguments are in panels of a fixed length, where `across` is 1; else 0.
     """
 
     radix: int
     load: str
     store: str
+    m: int = 0
+    down: int = 0
 
     @property
     def name(self) -> str:
@@ -84,24 +87,31 @@ class Pass:
 
     def write(self, c: CWriter) -> None:
         """The function."""
-        radix = str(self.radix) if self.radix else "radix"
-        steps = "for (int64_t j = 0; j < m; ++j{})"
         with c.block(f"static CYX_FUSED void {self.name}(const FFT_pass *a)"):
             c.line("CYX_FUSE")
-            for local in self._locals():
-                c.line(_LOCALS[local])
-            if self.store == "inner":
-                with c.block(steps.format(f", w += 2 * ({radix} - 1)")):
-                    self._butterfly(c, self._load("j + {} * m"), self._store_inner)
-            elif self.load == "rows":
-                c.line("const int64_t over = a->across * a->out;")
-                with c.block(steps.format(f", rows += 2 * {radix}")):
-                    self._butterfly(c, self._load("{}"), self._store_last)
-                    c.line("first = at += over;")
-                    if self.store == "turned":
-                        c.line(f"coarse += 2 * {radix}; fine += 2 * FFT_LANES * {radix};")
-            else:
-                self._butterfly(c, self._load("{}"), self._store_last)
+            self.body(c)
+
+    def body(self, c: CWriter) -> None:
+        """What it does."""
+        for local in self._locals():
+            c.line(_LOCALS[local])
+        c.line(f"const int64_t m = {self.m or 'a->m'}; (void)m;")
+        radix = str(self.radix) if self.radix else "radix"
+        steps = "for (int64_t j = 0; j < m; ++j{})"
+        if self.store == "inner":
+            with c.block(steps.format(f", w += 2 * ({radix} - 1)")):
+                self._butterfly(c, self._load("j + {} * m"), self._store_inner)
+            return
+        c.line(f"const int64_t step = {self.down or 'a->down'} * a->out; (void)at; (void)step;")
+        if self.load == "columns":
+            self._butterfly(c, self._load("{}"), self._store_last)
+            return
+        c.line(f"const int64_t over = {'a->out' if self.down else 'a->across * a->out'};")
+        with c.block(steps.format(f", rows += 2 * {radix}")):
+            self._butterfly(c, self._load("{}"), self._store_last)
+            c.line("first = at += over;")
+            if self.store == "turned":
+                c.line(f"coarse += 2 * {radix}; fine += 2 * FFT_LANES * {radix};")
 
     def _locals(self) -> list[str]:
         found = [] if self.radix else ["prime"]
@@ -110,7 +120,7 @@ class Pass:
             return [*found, "rows", "inner"]
         found += ["rows"] if self.load == "rows" else []
         found.append("to columns" if self.store == "columns" else "to rows")
-        return [*found, "places", "turned" if self.store == "turned" else "scaled"]
+        return [*found, "turned" if self.store == "turned" else "scaled"]
 
     def _load(self, place: str) -> _Load:
         def from_columns(c: CWriter, k: str) -> Point:
@@ -201,6 +211,35 @@ def passes(radices: frozenset[int]) -> str:
     c.lines([*rows, "};"])
     return c.text()
 
+
+def panels(lengths: frozenset[int]) -> str:
+    """The functions of panels of fixed length, and a table of them by number and form."""
+    c = CWriter()
+    rows = []
+    for n in sorted(lengths):
+        names = [_panel(c, n, *form) if form in FIXED_FORMS else "0" for form in FORMS]
+        rows.append(f"  [{FIXED[n][0]}] = {{{', '.join(names)}}},")
+    c.line(f"static void (*const FFT_fixed[{len(FIXED) + 1}][{len(FORMS)}])(const FFT_pass *) = {{")
+    c.lines([*rows, "};"])
+    return c.text()
+
+
+def _panel(c: CWriter, n: int, load: str, store: str) -> str:
+    """Both passes of a panel, as a function."""
+    _, r, q = FIXED[n]
+    name = f"FFT_panel{n}_{load}_{store}"
+    with c.block(f"static CYX_FUSED void {name}(const FFT_pass *a)"):
+        c.line("CYX_FUSE")
+        for each in (Pass(r, load, "inner", q), Pass(q, "rows", store, r, r)):
+            with c.block(""):
+                each.body(c)
+    return name
+
+
+#: Lengths of panels with functions of their own, which need not look up how far apart points are: a number, and the
+#: radices of two passes.
+FIXED = {32: (1, 8, 4), 64: (2, 8, 8), 128: (3, 16, 8), 256: (4, 16, 16)}
+FIXED_FORMS = (("columns", "columns"), ("columns", "turned"), ("rows", "rows"))
 
 #: Radices with passes of their own, and 0 for others.
 RADICES = frozenset({0, 1}) | STRAIGHT

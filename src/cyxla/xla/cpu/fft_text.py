@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.fft_moves import moves
-from cyxla.xla.cpu.fft_passes import passes
+from cyxla.xla.cpu.fft_passes import panels, passes
 from cyxla.xla.cpu.levels import FUSED
 
 VECTOR_BYTES = 64  # of the widest vectors
@@ -19,8 +19,10 @@ STACK_BYTES = 128 << 10  # scratch of a task on a thread's stack
 _TYPES = """\
 #if defined(__AVX512F__)
 #define FFT_W (64 / ITEM)
-#else
+#elif defined(__AVX__) || !defined(__x86_64__)
 #define FFT_W (32 / ITEM)
+#else
+#define FFT_W (16 / ITEM)
 #endif
 #define FFT_LANES (64 / ITEM) /* of the widest vectors, by which tables are laid out */
 #define FFT_ROOM(points) ((2 * (points) * ITEM + 63) / 64 * 64) /* bytes of a line of complex numbers */
@@ -62,7 +64,8 @@ static void FFT_level(const int64_t *level, int64_t levels, FFT_pass *a, const F
   for (int64_t j = 0; j < radix; ++j)
     FFT_level(level + 4, levels - 1, a, tables, rows + 2 * j * m, start + j * weight, weight * radix, 1);
 }
-/* Transform as many lines at once as a vector has lanes. A panel: points, inverse, scale, levels, the levels. */
+/* Transform as many lines at once as a vector has lanes. A panel: points, inverse, scale, the number of a function of
+   its own or 0, levels, the levels. */
 static void FFT_panel(const int64_t *p, FFT_pass *a, const FFT_r *tables) {
   double scale;
   __builtin_memcpy(&scale, p + 2, sizeof scale);
@@ -72,7 +75,13 @@ static void FFT_panel(const int64_t *p, FFT_pass *a, const FFT_r *tables) {
     a->rest = (char *)a->first + p[0] * a->out * (int64_t)(a->to_rows ? sizeof(FFT_v) : sizeof(FFT_e));
     a->out = -a->out;
   }
-  FFT_level(p + 4, p[3], a, tables, a->rows, 0, 1, 1);
+  if (p[3]) {
+    a->w = tables + p[5 + 3];
+    a->start = 0;
+    FFT_fixed[p[3]][a->coarse ? 5 : a->to_rows ? 4 : 2](a);
+    return;
+  }
+  FFT_level(p + 5, p[4], a, tables, a->rows, 0, 1, 1);
 }
 /* From rows into those behind them. */
 static void FFT_panel_of_rows(const int64_t *p, FFT_v *rows, const FFT_r *tables) {
@@ -332,7 +341,7 @@ static cyx_status FFT_run(const int64_t *plan, void *const *bufs, int64_t begin,
 """
 
 
-def fft_text(real: str, item: int, radices: frozenset[int], prefix: str) -> str:
+def fft_text(real: str, item: int, radices: frozenset[int], lengths: frozenset[int], prefix: str) -> str:
     """A C text that defines ``{prefix}_run(plan, bufs, begin, end)``, which does tasks of a planned transform.
 
     Parameters
@@ -343,10 +352,14 @@ def fft_text(real: str, item: int, radices: frozenset[int], prefix: str) -> str:
         Its bytes.
     radices : frozenset of int
         Those of the passes that there shall be.
+    lengths : frozenset of int
+        Those of the panels with functions of their own.
     prefix : str
         Of all names.
     """
-    text = "".join([_TYPES, _shuffles(item), moves(), passes(radices), _PANELS, _LINES, _STAGES, _KERNEL])
+    text = "".join(
+        [_TYPES, _shuffles(item), moves(), passes(radices), panels(lengths), _PANELS, _LINES, _STAGES, _KERNEL]
+    )
     words = {"REAL": real, "ITEM": str(item), "BITS": str(8 * item), "STACK": str(STACK_BYTES)}
     for word, value in words.items():
         text = text.replace(word, value)
@@ -355,7 +368,8 @@ def fft_text(real: str, item: int, radices: frozenset[int], prefix: str) -> str:
 
 def _shuffles(item: int) -> str:
     c = CWriter()
-    for define, width in (("#if defined(__AVX512F__)", 64 // item), ("#else", 32 // item)):
+    for nbytes in (64, 32, 16):
+        width = nbytes // item
         half = width // 2
         zipped = [n for k in range(half) for n in (k, width + k)]
         orders = {
@@ -365,8 +379,8 @@ def _shuffles(item: int) -> str:
             "HIGH": [n + half for n in zipped],
             "BACK": list(range(width - 1, -1, -1)),
         }
-        c.line(define)
+        c.line(f"#if FFT_W == {width}")
         for name, order in orders.items():
             c.line(f"#define FFT_{name}(a, b) __builtin_shufflevector(a, b, {', '.join(map(str, order))})")
-    c.line("#endif")
+        c.line("#endif")
     return c.text()

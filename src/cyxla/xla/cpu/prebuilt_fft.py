@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.fft_passes import RADICES
+from cyxla.xla.cpu.fft_passes import FIXED, RADICES
 from cyxla.xla.cpu.fft_text import fft_text
 from cyxla.xla.cpu.levels import Level
 
@@ -14,7 +14,7 @@ def text(_: Level) -> str:
     """The functions; how wide vectors are, their C finds out."""
     parts = []
     for name, real, item in (("fft_f32", "float", 4), ("fft_f64", "double", 8)):
-        parts.append(fft_text(real, item, RADICES, f"fft{item}"))
+        parts.append(fft_text(real, item, RADICES, frozenset(FIXED), f"fft{item}"))
         parts.append(f"cyx_status CYX_PREBUILT({name})({_KERNEL}) {{\n")
         parts.append(f"  return fft{item}_run(CYX_NUMBERS(bufs), bufs, begin, end);\n}}\n")
     return "".join(parts)

@@ -169,11 +169,12 @@ def conv_shape(c: InferenceContext) -> None:
     first = batch_dims + (0 if last else 1)
     layout = Layout(x.rank or 0, 0, -1 if last else batch_dims, tuple(range(first, first + spatial)))
     strides = _numbers(c, "strides", spatial + 2)
-    dilations = c.attr("dilations") or (1,) * (spatial + 2)
+    dilations = _numbers(c, "dilations", spatial + 2) if c.attr("dilations") else (1,) * (spatial + 2)
     kernel = c.input(1)
     _check_groups(c, x[layout.channels], kernel[spatial], kernel[spatial + 1])
     offset = 1 if last else 2
-    paddings: Sequence[int] = c.attr("explicit_paddings") or (0,) * (2 * spatial + 4)
+    explicit = c.attr("padding") == "EXPLICIT"
+    paddings = _numbers(c, "explicit_paddings", 2 * spatial + 4) if explicit else (0,) * (2 * spatial + 4)
     sizes = [
         windowed_output_size(
             x[at], kernel[i], strides[offset + i], c.attr("padding"), dilations[offset + i],

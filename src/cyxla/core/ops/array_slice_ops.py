@@ -270,6 +270,7 @@ def _space_shape(c: InferenceContext, to_batch: bool) -> None:
     """Blocks of the dimensions behind the batch move into it, or come out of it."""
     x, block = c.input(0), _block(c)
     edges = c.input_tensor(c.num_inputs - 1)
+    c.merge_dim(c.with_rank(c.input(c.num_inputs - 1), 2)[1], 2)
     if block is None or x.rank is None:
         c.set_output(0, _of_rank(c, x.rank))
         return

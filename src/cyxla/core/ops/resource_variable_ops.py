@@ -5,6 +5,7 @@ from cyxla.core.framework.gather_shape_fns import gather_nd_shape, gather_shape,
 from cyxla.core.framework.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR
+from cyxla.errors import ShapeError
 
 
 def _handle_shape(c: InferenceContext) -> None:
@@ -14,7 +15,10 @@ def _handle_shape(c: InferenceContext) -> None:
 
 
 def _handles_shape(c: InferenceContext) -> None:
-    for i, held in enumerate(zip(c.attr("shapes"), c.attr("dtypes"), strict=True)):
+    shapes, dtypes = c.attr("shapes"), c.attr("dtypes")
+    if not len(shapes) == len(dtypes) == c.num_outputs:
+        raise ShapeError(f"{c.op_def.name}: {len(shapes)} shapes, {len(dtypes)} dtypes for {c.num_outputs} handles")
+    for i, held in enumerate(zip(shapes, dtypes, strict=True)):
         c.set_output(i, SCALAR)
         c.set_output_handle(i, (held,))
 

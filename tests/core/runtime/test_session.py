@@ -65,9 +65,12 @@ def test_texts_are_fed_as_bytes_or_str():
     with graph.as_default():
         y = apply_op("Identity", x)
     session = Session(graph)
-    for value in ([b"a", b"\xff"], np.array([b"a", b"\xff"]), np.array(["a", b"\xff"], object)):
+    for value in (["a", b"\xff"], np.array([b"a", b"\xff"]), np.array(["a", b"\xff"], object)):
         assert session.run(y, {x: value}).tolist() == [b"a", b"\xff"]
     assert session.run(y, {x: np.array(["a", "b"])}).tolist() == [b"a", b"b"]
+    for wrong in ([1, 2], np.array([1, "a"], object), ["a", ["b"]], [b"a", None]):
+        with pytest.raises(InvalidArgumentError):
+            session.run(y, {x: wrong})
 
 
 @pytest.mark.parametrize("fetch, feeds, error, message", [
@@ -79,6 +82,7 @@ def test_texts_are_fed_as_bytes_or_str():
     ("w:0",    {"x:0": X},                           NotFoundError,        "'w:0'"),
     ("w",      {"x:0": X},                           NotFoundError,        "'w'"),
     ("y:3",    {"x:0": X},                           InvalidArgumentError, "has 1 outputs"),
+    ("y:0",    {"x:0": [[1, 2], [3]]},               InvalidArgumentError, "x:0"),
     ("y:0",    {"w:0": X},                           NotFoundError,        "'w:0'"),
     ("y:0",    {"x:0": X, "x": X},                   InvalidArgumentError, "fed twice"),
     (7,        {},                                   InvalidArgumentError, "neither a tensor nor the name"),

@@ -344,7 +344,7 @@ def to_array(value: Any, dtype: DataType, what: str = "a value") -> Array:
         The value does not fit the type, or its parts do not form a box.
     """
     if dtype.base == DataType.DT_STRING:
-        return _string_array(value)
+        return _string_array(value, what)
     if isinstance(value, np.ndarray):
         return value if value.dtype == dtype.numpy else value.astype(dtype.numpy)
     if not isinstance(value, np.generic) and not _holds(dtype.base, value):
@@ -355,13 +355,24 @@ def to_array(value: Any, dtype: DataType, what: str = "a value") -> Array:
         raise InvalidArgumentError(f"{what}: {value!r} does not become {dtype.base}: {error}") from None
 
 
-def _string_array(value: Any) -> Array:
-    shape = np.shape(value) if not isinstance(value, (str, bytes)) else ()
-    out = np.empty(shape, object)
-    flat = value.ravel() if isinstance(value, np.ndarray) else list(_leaves(value))
+def _string_array(value: Any, what: str) -> Array:
+    out = np.empty(value.shape if isinstance(value, (np.ndarray, np.generic)) else _box(value, what), object)
+    flat = value.ravel() if isinstance(value, (np.ndarray, np.generic)) else _leaves(value)
     for i, item in enumerate(flat):
+        if not isinstance(item, (str, bytes)):
+            raise InvalidArgumentError(f"{what}: {item!r} is no string", hint="give bytes or str")
         out.flat[i] = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else bytes(item)
     return out
+
+
+def _box(value: Any, what: str) -> tuple[int, ...]:
+    """Sizes of nested lists."""
+    if not isinstance(value, (list, tuple)):
+        return ()
+    inner = {_box(item, what) for item in value}
+    if len(inner) > 1:
+        raise InvalidArgumentError(f"{what}: lists of different sizes do not form a box")
+    return (len(value), *(inner.pop() if inner else ()))
 
 
 # Attributes ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,18 @@
+"""Iterators: what feeds a graph from outside, step by step."""
+
+from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_inference import InferenceContext
+
+_TYPES = ("output_types: list(type)", "output_shapes: list(shape) >= 1")
+
+
+def _components(c: InferenceContext) -> None:
+    c.set_outputs("components", list(c.attr("output_shapes")))
+
+
+op("DeleteIterator", "handle: resource, deleter: variant ->", stateful=True, shape=lambda c: None)
+op("IteratorGetNext", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components)
+op("IteratorGetNextSync", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components)
+op("IteratorV2", "-> handle: resource", "shared_name: string", "container: string", *_TYPES, stateful=True,
+    shape=lambda c: c.set_output(0, c.scalar()),
+)  # fmt: skip

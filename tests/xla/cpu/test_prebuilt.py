@@ -88,6 +88,24 @@ def test_dots(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "__builtin_prefetch" not in source
 
 
+THREADED = ("long sums, cut", "copied panels", "batches", "streamed", "fetched ahead", "a column")
+
+
+@pytest.mark.parametrize("name", THREADED)
+def test_threads_change_no_bit(name: str) -> None:
+    """Tasks are cut by sizes alone."""
+    run = cyxla.compile(DOTS[name], cache=False)
+    arrays = [np.random.default_rng(2).standard_normal(s.dims).astype(s.dtype.numpy_dtype) for s in run.inputs]
+    before, seen = cyxla.threads(), set()
+    try:
+        for count in (1, 2, 8):
+            cyxla.threads(count)
+            seen.add(run(*arrays).tobytes())
+    finally:
+        cyxla.threads(before)
+    assert len(seen) == 1
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_dot(data: st.DataObject) -> None:

@@ -125,11 +125,12 @@ class Plan:
             own = r in STRAIGHT or r == 1
             self.radices |= set() if t.n in FIXED else {r if own else 0}
             prime = 0 if own else self.tables.add(("prime", r), lambda r=r: roots(r, np.arange(r)))  # type: ignore[misc]
-            record += [r, prime, m, self._turns(r, m) if m > 1 else 0]
+            record += [r, prime, m, self._turns(r, m, 1 if level else t.scale) if m > 1 else 0]
         return record
 
-    def _turns(self, r: int, m: int) -> int:
-        return self.tables.add(("pass", r, m), lambda: roots(r * m, np.outer(np.arange(m), np.arange(1, r))))
+    def _turns(self, r: int, m: int, scale: int) -> int:
+        powers = np.outer(np.arange(m), np.arange(1, r))
+        return self.tables.add(("pass", r, m, scale), lambda: roots(r * m, powers) / scale)
 
     def line(self, t: Transform) -> int:
         """The record of a line, a product or a convolution."""
@@ -141,13 +142,12 @@ class Plan:
         k, blocks = _order(factors(a)), -(-b // self.lanes)
         turns = -(-k % a) if t.inverse else k
         coarse = self.tables.add(
-            ("coarse", n, t.inverse), lambda: roots(n, np.outer(np.arange(blocks) * self.lanes, turns))
+            ("coarse", t), lambda: roots(n, np.outer(np.arange(blocks) * self.lanes, turns)) / t.scale
         )
         fine = self.tables.add(
             ("fine", n, t.inverse), lambda: _parted(roots(n, np.outer(turns, np.arange(self.lanes))))
         )
-        first = self.panel(Transform(a, t.inverse))
-        return [0, a, b, first, self.panel(Transform(b, t.inverse, t.scale)), coarse, fine]
+        return [0, a, b, *(self.panel(Transform(part, t.inverse)) for part in (a, b)), coarse, fine]
 
     def _chirp(self, t: Transform) -> list[int]:
         n, m = t.n, padded(t.n)

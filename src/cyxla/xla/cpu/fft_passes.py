@@ -37,7 +37,7 @@ typedef struct {
   int64_t start;
   int64_t out, across, down;
   int64_t to_rows;               /* whether these places are rows */
-  FFT_r scale;                   /* of results that are not turned */
+  FFT_r scale;                   /* of the first results of an inner pass, which are not turned */
   const FFT_r *coarse, *fine;    /* factors of the roots that turn results, in their order */
   int64_t radix;                 /* if it is a prime with no pass of its own */
   const FFT_r *roots;            /* of that order */
@@ -49,10 +49,9 @@ _Store = Callable[[CWriter, str, int, Point], None]
 _LOCALS = {
     "columns": "const FFT_e *const from = a->from; const int64_t in = a->in;",
     "rows": "FFT_v *restrict rows = a->rows;",
-    "inner": "const FFT_r *restrict w = a->w;",
+    "inner": "const FFT_r *restrict w = a->w; const FFT_r scale = a->scale;",
     "to columns": "FFT_e *at = (FFT_e *)a->rest + a->start * a->out, *first = a->start ? at : a->first;",
     "to rows": "FFT_v *at = (FFT_v *)a->rest + a->start * a->out, *first = a->start ? at : a->first;",
-    "scaled": "const FFT_r scale = a->scale;",
     "turned": "const FFT_r *restrict coarse = a->coarse, *restrict fine = a->fine;",
     "prime": "const int64_t radix = a->radix; const FFT_r *restrict const roots = a->roots;",
 }
@@ -120,7 +119,7 @@ class Pass:
             return [*found, "rows", "inner"]
         found += ["rows"] if self.load == "rows" else []
         found.append("to columns" if self.store == "columns" else "to rows")
-        return [*found, "turned" if self.store == "turned" else "scaled"]
+        return [*found, *(["turned"] if self.store == "turned" else [])]
 
     def _load(self, place: str) -> _Load:
         def from_columns(c: CWriter, k: str) -> Point:
@@ -136,7 +135,9 @@ class Pass:
 
     def _store_inner(self, c: CWriter, k: str, index: int, point: Point) -> None:
         row, (re, im) = f"2 * (j + {k} * m)", point
-        if index:  # the first result is not turned
+        if not index:  # not turned
+            re, im = f"{re} * scale", f"{im} * scale"
+        else:
             x, y = c.local("FFT_r", f"w[2 * ({k} - 1)]"), c.local("FFT_r", f"w[2 * ({k} - 1) + 1]")
             re, im = f"{re} * {x} - {im} * {y}", f"{re} * {y} + {im} * {x}"
         c.line(f"rows[{row}] = {re}; rows[{row} + 1] = {im};")
@@ -147,7 +148,7 @@ class Pass:
             if self.store == "turned":
                 re, im = self._turned(c, k, point)
             else:
-                re, im = (c.local("FFT_v", f"{part} * scale") for part in point)
+                re, im = (c.local("FFT_v", part) for part in point)
             if self.store == "columns":
                 c.line(f"FFT_u *const d = (FFT_u *)({place});")
                 c.line(f"d[0] = FFT_LOW({re}, {im}); d[1] = FFT_HIGH({re}, {im});")

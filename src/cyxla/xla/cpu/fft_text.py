@@ -48,7 +48,7 @@ static void FFT_level(const int64_t *level, int64_t levels, FFT_pass *a, const F
     a->start = start;
     a->across = weight / before;
     a->down = weight;
-    forms[a->coarse ? (a->from ? 5 : 6) : a->to_rows ? 4 : a->from ? 2 : 3](a);
+    forms[a->coarse ? 6 : a->to_rows ? 4 : 3](a);
     if (a->coarse) { a->coarse += 2 * before * radix; a->fine += 2 * FFT_LANES * before * radix; }
     return;
   }
@@ -57,6 +57,7 @@ static void FFT_level(const int64_t *level, int64_t levels, FFT_pass *a, const F
   a->w = tables + level[3];
   forms[a->from ? 0 : 1](a);
   a->from = 0;
+  a->scale = 1;
   if (levels == 2) {
     FFT_level(level + 4, 1, a, tables, rows, start, weight * radix, radix);
     return;
@@ -65,23 +66,38 @@ static void FFT_level(const int64_t *level, int64_t levels, FFT_pass *a, const F
     FFT_level(level + 4, levels - 1, a, tables, rows + 2 * j * m, start + j * weight, weight * radix, 1);
 }
 /* Transform as many lines at once as a vector has lanes. A panel: points, inverse, scale, the number of a function of
-   its own or 0, levels, the levels. */
-static void FFT_panel(const int64_t *p, FFT_pass *a, const FFT_r *tables) {
+   its own or 0, levels, the levels. The table of the first of several levels is scaled. */
+static inline __attribute__((always_inline)) void FFT_panel(const int64_t *p, FFT_pass *a, const FFT_r *tables) {
+  const int64_t out = a->out, size = (int64_t)(a->to_rows ? sizeof(FFT_v) : sizeof(FFT_e));
+  char *const first = a->first;
   double scale;
   __builtin_memcpy(&scale, p + 2, sizeof scale);
   a->scale = (FFT_r)scale;
-  a->rest = a->first;
+  a->rest = first;
+  a->start = 0;
   if (p[1]) {
-    a->rest = (char *)a->first + p[0] * a->out * (int64_t)(a->to_rows ? sizeof(FFT_v) : sizeof(FFT_e));
-    a->out = -a->out;
+    a->rest = first + p[0] * out * size;
+    a->out = -out;
   }
   if (p[3]) {
     a->w = tables + p[5 + 3];
-    a->start = 0;
     FFT_fixed[p[3]][a->coarse ? 5 : a->to_rows ? 4 : 2](a);
     return;
   }
-  FFT_level(p + 5, p[4], a, tables, a->rows, 0, 1, 1);
+  if (p[4] > 1) {
+    FFT_level(p + 5, p[4], a, tables, a->rows, 0, 1, 1);
+    return;
+  }
+  a->radix = p[5];
+  a->roots = tables + p[5 + 1];
+  a->m = a->across = a->down = 1;
+  FFT_passes[p[5] > 16 ? 0 : p[5]][a->coarse ? 5 : a->to_rows ? 4 : 2](a);
+  if (scale == 1) return;
+  for (int64_t k = 0; k < p[0]; ++k) {
+    FFT_u *const d = (FFT_u *)(first + k * out * size);
+    d[0] *= a->scale;
+    d[1] *= a->scale;
+  }
 }
 /* From rows into those behind them. */
 static void FFT_panel_of_rows(const int64_t *p, FFT_v *rows, const FFT_r *tables) {

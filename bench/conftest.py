@@ -37,12 +37,13 @@ def against(claim, best_time):
     """Claim a part of a limit: against("what", "GFLOP/s", limit, work, run, args, at_least=0.8).
 
     `limit` gives the machine's rate a second, `work` is how much of it a call does. Both are measured in turns, since a
-    machine's rates change with its neighbours; the best of each counts.
+    machine's rates change with its neighbours; the turn with the middle part counts, as the best of each would be of
+    different times.
     """
 
-    def measure(what, unit, limit, work, run, args, at_least=None, rounds=4):
+    def measure(what, unit, limit, work, run, args, at_least=None, rounds=5):
         pairs = [(limit(), work / best_time(lambda: run(*args), 0.25)) for _ in range(rounds)]
-        rate, most = max(own for _, own in pairs), max(at_most for at_most, _ in pairs)
+        most, rate = sorted(pairs, key=lambda pair: pair[1] / pair[0])[rounds // 2]
         claim(f"{what}: {unit}", rate / 1e9, unit)
         claim(f"  part of the limit, {most / 1e9:.0f} {unit}", rate / most, "", at_least=at_least)
 

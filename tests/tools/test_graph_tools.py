@@ -39,6 +39,7 @@ def file(tmp_path):
 
 
 def test_ops_lists_declarations(cyxla):
+    """Row 23.2."""
     status, out, _ = cyxla("ops", "MatMul")
     assert (status, out.split()) == (0, ["MatMul", "(a:", "T,", "b:", "T)", "->", "(product:", "T)"])
     assert int(cyxla("ops", "--count")[1]) < int(cyxla("ops", "--count", "--internal")[1])
@@ -58,7 +59,7 @@ def test_op_shows_one_declaration(cyxla):
 
 
 def test_kernels_lists_registrations(cyxla):
-    """Rows 3.9 and 3.18."""
+    """Rows 3.9, 3.18 and 23.3."""
     status, out, _ = cyxla("kernels", "MatMul")
     assert status == 0
     assert out.startswith("MatMul: device='CPU'")

@@ -190,7 +190,7 @@ def test_dump_of_a_platform_without_that_stage(cyxla, file):
     assert (status, err) == (1, "cyxla dump: UNIMPLEMENTED: platform interpreter generates no C\n")
 
 
-# --- opcodes ----------------------------------------------------------------------------------------------------------
+# --- opcodes ---------------------------------------------------------------------------------------------------------
 def test_opcodes_lists_every_opcode(cyxla):
     status, out, _ = cyxla("opcodes")
     assert (status, [line.split()[0] for line in out.splitlines()]) == (0, list(OPCODES))

@@ -388,6 +388,36 @@ def test_eight_threads_run_one_session(graph):
     assert not wrong
 
 
+@pytest.mark.parametrize("op, result", [("AssignAddVariableOp", 800), ("AssignSubVariableOp", -800)])
+def test_updates_of_a_variable_lose_nothing(op, result):
+    """Row 20.2."""
+    graph = Graph()
+    with graph.as_default():
+        handle = apply_op("VarHandleOp", dtype="double", shape=[], shared_name="v")
+        init = apply_op("AssignVariableOp", handle, np.float64(0))
+        update = apply_op(op, handle, np.float64(1))
+        value = apply_op("ReadVariableOp", handle, dtype="double")
+    session = Session(graph)
+    session.run(init)
+    threads = [threading.Thread(target=lambda: [session.run(update) for _ in range(100)]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert session.run(value) == result
+
+
+@pytest.mark.parametrize("indices", [(0, 0), (1, 2), (0, 2)])
+def test_arguments_are_numbered_without_gaps(indices):
+    """Row 20.1."""
+    graph = Graph()
+    with graph.as_default():
+        args = [apply_op("_Arg", T="float", index=i) for i in indices]
+        apply_op("_Retval", args[0] + args[1], index=0)
+    with pytest.raises(InvalidArgumentError, match=r"the _Arg nodes of a graph are numbered \["):
+        Session(graph).engine.prepare(graph)
+
+
 def test_a_chain_of_any_length_needs_no_recursion():
     graph = Graph()
     with graph.as_default():

@@ -161,6 +161,7 @@ class Engine:
         keep_kernels : bool
             Whether kernels with state are shared by all graphs of the engine, by the names of their nodes.
         """
+        check_ends(graph)
         options = OptimizationPassOptions(graph, self, settings=self.settings)
         graph = self.passes.run(Grouping.POST_REWRITE_FOR_EXEC, options)
         parts = [self._optimized(part, name) for name, part in partition(graph, self.devices).items()]
@@ -202,6 +203,20 @@ class Engine:
 
 def _mark_inside() -> None:
     _INSIDE.pool = True
+
+
+def check_ends(graph: Graph) -> None:
+    """Check that arguments and results are numbered from 0, each number once.
+
+    Raises
+    ------
+    InvalidArgumentError
+        They are not.
+    """
+    for op in ("_Arg", "_Retval"):
+        found = sorted(node.attr("index") for node in graph.nodes.values() if node.op == op)
+        if found != list(range(len(found))):
+            raise InvalidArgumentError(f"the {op} nodes of a graph are numbered {found}", hint="count from 0")
 
 
 class Runner:

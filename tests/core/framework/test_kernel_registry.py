@@ -1,6 +1,8 @@
 """Registering kernels, and choosing one for a node."""
 
 import logging
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -321,6 +323,25 @@ def test_the_catalogue_fits_its_ops(caplog):
         validate_kernel_registrations(OpRegistry.global_())
     assert caplog.text == ""
     assert {k.op for k in kernels} >= {"Switch", "VarHandleOp", "StackV2", "TensorListStack"}
+
+
+SELECTION = """
+import logging
+from cyxla.core.framework import KernelRegistry, NodeDef, OpRegistry
+from cyxla.core.framework.selective_registration import select_ops
+logging.basicConfig(level="WARNING")
+select_ops(["Neg"])
+kernels = KernelRegistry.global_()
+print([len(kernels.get_registered_kernels_for_op(op)) > 0 for op in ("Neg", "Abs", "NoOp", "_Arg")])
+print("Abs" in OpRegistry.global_(), len(kernels.get_all_registered_kernels()) < 30)
+"""
+
+
+def test_kernels_of_ops_that_were_not_chosen_are_absent():
+    """rows 1.50, 1.51, 1.52: and those of system ops are there under any choice."""
+    done = subprocess.run([sys.executable, "-c", SELECTION], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split("\n")[:2] == ["[True, False, True, True]", "False True"]
+    assert done.stderr == ""
 
 
 def test_array_kernels_register_like_others(world):

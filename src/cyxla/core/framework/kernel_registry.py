@@ -17,6 +17,7 @@ from cyxla.core.framework.node_properties import Ranges, resolve
 from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.op_def import OpDef
 from cyxla.core.framework.op_kernel import Factory, OpKernel, OpKernelConstruction
+from cyxla.core.framework.selective_registration import should_register_op_kernel
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
 
@@ -82,11 +83,19 @@ class KernelRegistry:
     def rollback(self, mark: int) -> None:
         """Take away the kernels that came after a mark."""
         with self._lock:
-            for row in self._order[mark:]:
-                kernel_def = row.kernel_def
-                self._kernels[kernel_def.op, kernel_def.device_type, kernel_def.label].remove(row)
-                self._by_op[kernel_def.op].remove(row)
-            del self._order[mark:]
+            self._remove(self._order[mark:])
+
+    def keep_only(self, predicate: Callable[[KernelDef], bool]) -> None:
+        """Take away the kernels that a predicate refuses."""
+        with self._lock:
+            self._remove([row for row in self._order if not predicate(row.kernel_def)])
+
+    def _remove(self, rows: Iterable[KernelRegistration]) -> None:
+        for row in rows:
+            kernel_def = row.kernel_def
+            self._kernels[kernel_def.op, kernel_def.device_type, kernel_def.label].remove(row)
+            self._by_op[kernel_def.op].remove(row)
+            self._order.remove(row)
 
     def _loaded(self) -> None:
         # Outside of the lock: a thread that imports one of the catalogue's modules needs the lock too
@@ -237,9 +246,14 @@ def _text(value: Any) -> str:
 
 def _load_catalogue() -> None:
     # By name: the catalogue stands above the framework, which knows it only as what fills the global registries
+    error = OpRegistry.global_().process_registrations()  # first: a choice of ops is one of kernels too
+    if error is not None:
+        raise error
     import_module("cyxla.core.catalogue").load_kernels()
     import_module("cyxla.core.framework.load_library").load_dynamic_kernels()
-    validate_kernel_registrations(OpRegistry.global_())
+    kernels = KernelRegistry.global_()
+    kernels.keep_only(lambda kernel_def: should_register_op_kernel(kernel_def.op))
+    validate_kernel_registrations(OpRegistry.global_(), kernels)
 
 
 def register_kernel_builder(chain: Name, factory: Factory, registry: KernelRegistry | None = None) -> None:

@@ -301,14 +301,15 @@ class OpKernelContext:
         """
         if self.status is not None:
             raise self.status
-        if None in map(_none_or_set, self._outputs) and not self.is_input_dead:
-            self._check_outputs()
+        for value in self._outputs:
+            if value is None:
+                self._check_outputs()
         return self._outputs
 
     def _check_outputs(self) -> None:
         kernel = self.op_kernel
         missing = [i for i, v in enumerate(self._outputs) if v is None and self.output_required(i)]
-        if missing and kernel.type_string not in _MAY_LEAVE_UNSET:
+        if missing and not self.is_input_dead and kernel.type_string not in _MAY_LEAVE_UNSET:
             raise InternalError(
                 f"Missing {missing[0]}-th output from {{{{node {kernel.name}}}}}: its kernel did not set it",
                 node=kernel.name,
@@ -518,10 +519,6 @@ class OpKernelContext:
 
 # What sends one of its outputs only, or none
 _MAY_LEAVE_UNSET = frozenset({"Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "_Recv", "_HostRecv"})
-
-
-def _none_or_set(value: object) -> bool | None:
-    return None if value is None else True
 
 
 def _is_sole_owner(value: Array) -> bool:

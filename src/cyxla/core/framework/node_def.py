@@ -96,7 +96,10 @@ def _node_fault(node_def: NodeDef, op_def: OpDef) -> str | None:
     data = [i for i, name in enumerate(node_def.input) if not name.startswith("^")]
     if data and data[-1] >= len(data):
         return f"the data input {node_def.input[data[-1]]!r} comes after a control input"
-    want = len(input_types(node_def, op_def))
+    try:
+        want = len(input_types(node_def, op_def))
+    except InvalidArgumentError as e:
+        return e.message
     if len(data) != want:
         return f"the node has {len(data)} data inputs, but its declaration asks for {want}"
     return None

@@ -59,6 +59,8 @@ CASES = [
     ),
     *(Case(op, (COMPLEX, complex_points(2, 3, seed=5)), note="complex") for op in BINARY_OF_COMPLEX),
     *REDUCTIONS,
+    *(Case(op, (np.float64(1.5), np.zeros(0, np.int32)), note="scalar") for op in ("Sum", "Mean", "Max", "Prod")),
+    *(Case(op, (points(0, 3), np.array([0], np.int32)), note="empty") for op in ("Sum", "Prod")),
     *SCANS,
     Case("Prod", (np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), np.array([1], np.int32)), note="zeros"),
 ]

@@ -5,7 +5,8 @@ import pytest
 
 from cyxla import Graph, Session, gradients
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.attr_value import AttrValue, NameAttrList
+from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.graph.function_body import graph_to_function
 from cyxla.errors import NotFoundError, UnimplementedError
 
@@ -145,6 +146,52 @@ def test_while_gives_what_it_gave_before_it_was_differentiated():
     np.testing.assert_array_equal(Session(graph).run(y, feeds), before)
 
 
+def test_while_whose_variable_is_a_list():
+    """A list grows turn by turn; its gradient shrinks."""
+    graph = Graph()
+    types = (("int32", []), ("double", [3]), ("variant", []))
+    cond = add_function(graph, "cond", lambda i, y, acc: i < 3, *types)
+    body = add_function(
+        graph, "body", lambda i, y, acc: [i + 1, apply_op("Sin", y), apply_op("TensorListPushBack", acc, y * y)], *types
+    )
+    with graph.as_default():
+        x = graph.placeholder("double", [3])
+        empty = apply_op("EmptyTensorList", [3], -1, element_dtype="double")
+        results = apply_op("While", [graph.constant(0), x, empty], cond=cond, body=body)
+        y = apply_op("TensorListStack", results[2], [3], element_dtype="double")
+    found, numeric = slope_and_numeric(graph, y, x, X)
+    np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-9)
+
+
+def test_while_that_reads_a_variable():
+    graph = Graph()
+    types = (("int32", []), ("double", [3]), ("resource", []))
+    cond = add_function(graph, "cond", lambda i, y, w: i < 4, *types)
+    body = add_function(
+        graph, "body", lambda i, y, w: [i + 1, apply_op("Tanh", y * apply_op("ReadVariableOp", w, dtype="double")), w],
+        *types,
+    )  # fmt: skip
+    with graph.as_default():
+        x = graph.placeholder("double", [3])
+        handle = apply_op("VarHandleOp", dtype="double", shape=[3], shared_name="w")
+        init = apply_op("AssignVariableOp", handle, graph.placeholder("double", [3], name="value"))
+        y = apply_op("While", [graph.constant(0), x, handle], cond=cond, body=body)[1]
+    dx, dw = gradients(y, [x, handle])
+    session = Session(graph)
+
+    def value(w, at):
+        session.run(init, {"value:0": w})
+        return session.run(y, {x: at}).sum()
+
+    w, slopes = np.array([0.7, 1.3, -0.4]), np.zeros(3)
+    for i in range(3):
+        step = np.eye(3)[i] * 1e-6
+        slopes[i] = (value(w + step, X) - value(w - step, X)) / 2e-6
+    session.run(init, {"value:0": w})
+    np.testing.assert_allclose(session.run(dw, {x: X}), slopes, rtol=1e-6, atol=1e-9)
+    assert session.run(dx, {x: X}).shape == (3,)
+
+
 def test_second_derivative_through_a_call():
     graph = Graph()
     f = add_function(graph, "f", lambda x: x * x * x, V)
@@ -170,5 +217,22 @@ def test_loop_of_version_1_is_refused_by_name():
     with graph.as_default():
         x = graph.placeholder("double", [])
         y = apply_op("Exit", apply_op("Enter", x, frame_name="loop"))
+        with pytest.raises(UnimplementedError, match="version 1"):
+            gradients(y, x)
+
+
+def test_what_a_loop_of_version_1_carries_around_is_refused_too():
+    """The only path from x to y goes around the loop."""
+    graph = Graph()
+    with graph.as_default():
+        x = graph.placeholder("double", [], name="x")
+        start = apply_op("Enter", graph.constant(1.0, "double"), frame_name="loop")
+        inside = apply_op("Enter", x, frame_name="loop", is_constant=True)
+    attrs = {"T": AttrValue("type", start.dtype), "N": AttrValue("int", 2)}
+    merge = graph.add_node(NodeDef("merge", "Merge", ["Enter", "later"], attr=attrs), [start, None])
+    with graph.as_default():
+        step = apply_op("NextIteration", merge.outputs[0] * inside)
+        graph.set_input(merge, 1, step)
+        y = apply_op("Exit", merge.outputs[0])
         with pytest.raises(UnimplementedError, match="version 1"):
             gradients(y, x)

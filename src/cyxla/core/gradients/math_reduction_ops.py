@@ -9,13 +9,18 @@ from cyxla.core.framework.gradient import gradient, no_gradient
 from cyxla.core.gradients.common import Tensor, cast_like, conj, shape_of
 
 
+def _counted_from_first(axes: Any, rank: Any) -> Any:
+    """Axes without negative numbers; a scalar has none, but nothing is divided by its rank either."""
+    return apply_op("FloorMod", apply_op("Cast", axes, DstT="int32") + rank, apply_op("Maximum", rank, 1))
+
+
 def _kept_shape(op: Any) -> Any:
     """The input's shape with ones where it was reduced."""
     x, axes = op.inputs
-    axes = apply_op("Reshape", axes, [-1])
     shape, rank = apply_op("Shape", x), apply_op("Rank", x)
+    axes = apply_op("Reshape", axes, [-1])
     ones = apply_op("Fill", apply_op("Shape", axes), 1)
-    axes = apply_op("FloorMod", apply_op("Cast", axes, DstT="int32") + rank, rank)
+    axes = _counted_from_first(axes, rank)
     return apply_op("DynamicStitch", [apply_op("Range", 0, rank, 1), axes], [shape, ones])
 
 
@@ -56,7 +61,7 @@ def prod_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
     """The product of all others: those before times those after, so that zeros do no harm."""
     x, axes = op.inputs
     rank = apply_op("Rank", x)
-    reduced = apply_op("FloorMod", apply_op("Cast", apply_op("Reshape", axes, [-1]), DstT="int32") + rank, rank)
+    reduced = _counted_from_first(apply_op("Reshape", axes, [-1]), rank)
     kept = apply_op("ListDiff", apply_op("Range", 0, rank, 1), reduced)[0]
     perm = apply_op("ConcatV2", [reduced, kept], 0)
     shape = apply_op("Shape", x)

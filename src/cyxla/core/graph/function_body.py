@@ -63,9 +63,23 @@ class FunctionBody:
 
 # FunctionDef -> graph ----------------------------------------------------------------------------------------------
 def instantiate(
-    function: FunctionDef, attrs: Mapping[str, AttrValue], library: FunctionLibraryDefinition
+    function: FunctionDef,
+    attrs: Mapping[str, AttrValue],
+    library: FunctionLibraryDefinition,
+    arg_hints: Sequence[Mapping[str, AttrValue]] = (),
 ) -> FunctionBody:
     """Settle a function's attributes and lay its body out as a graph.
+
+    Parameters
+    ----------
+    function : FunctionDef
+        The function.
+    attrs : mapping
+        Values of its attributes.
+    library : FunctionLibraryDefinition
+        What the body may call; the graph shares it.
+    arg_hints : sequence of mappings, optional
+        Remarks for each ``_Arg`` node, lists laid out flat, such as ``_output_shapes``.
 
     Raises
     ------
@@ -75,7 +89,7 @@ def instantiate(
         The body applies an op that is neither declared nor in the library.
     """
     try:
-        return _Instantiation(function, attrs, library).run()
+        return _Instantiation(function, attrs, library, arg_hints).run()
     except OpError as error:
         error.where = error.where or f"the body of function '{function.name}'"
         raise
@@ -83,8 +97,13 @@ def instantiate(
 
 class _Instantiation:
     def __init__(
-        self, function: FunctionDef, attrs: Mapping[str, AttrValue], library: FunctionLibraryDefinition
+        self,
+        function: FunctionDef,
+        attrs: Mapping[str, AttrValue],
+        library: FunctionLibraryDefinition,
+        arg_hints: Sequence[Mapping[str, AttrValue]],
     ) -> None:
+        self.arg_hints = arg_hints
         self.function = function
         self.library = library
         self.attrs = self._settled(attrs)
@@ -133,6 +152,8 @@ class _Instantiation:
             name = _free(f"{arg.name}_{i}" if arg.is_list else arg.name, taken)
             attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", len(self.args))}
             attrs |= {key: value for key, value in extra.items() if key.startswith("_")}
+            if len(self.args) < len(self.arg_hints):
+                attrs |= self.arg_hints[len(self.args)]
             self.node_defs.append(NodeDef(name, "_Arg", [], attr=attrs))
             self.args.append(name)
             nodes.append(name)

@@ -67,8 +67,24 @@ class Derived:
         return tensor.node in self.forward and tensor.node.op not in ("Const", "_Arg")
 
 
-def derive(name: NameAttrList, library: FunctionLibraryDefinition, wanted: Sequence[bool]) -> Derived:
+def derive(
+    name: NameAttrList,
+    library: FunctionLibraryDefinition,
+    wanted: Sequence[bool],
+    hints: Sequence[dict[str, AttrValue]],
+) -> Derived:
     """Add to a function's body the gradient of those results that are wanted.
+
+    Parameters
+    ----------
+    name : NameAttrList
+        The function.
+    library : FunctionLibraryDefinition
+        Where it is.
+    wanted : sequence of bool
+        Which of its results are differentiated.
+    hints : sequence of dict
+        What the caller knows of each argument, as remarks for its node.
 
     Raises
     ------
@@ -78,7 +94,7 @@ def derive(name: NameAttrList, library: FunctionLibraryDefinition, wanted: Seque
     function = library.find(name.name)
     if function is None:
         raise NotFoundError(f"function '{name.name}' is not in the library")
-    body = instantiate(function, name.attrs, library)
+    body = instantiate(function, name.attrs, library, hints)
     graph = body.graph
     forward = set(graph.nodes.values())
     ys = [y for y, want in zip(body.results, wanted, strict=True) if want]
@@ -88,6 +104,19 @@ def derive(name: NameAttrList, library: FunctionLibraryDefinition, wanted: Seque
 
     dxs = gradients(ys, [node.outputs[0] for node in body.args], dys) if ys else [None] * len(body.args)
     return Derived(body, forward, dys, dxs)
+
+
+def _hints(inputs: Sequence[Tensor], *, shapes: bool = True) -> list[dict[str, AttrValue]]:
+    """What the graph around a call knows of its arguments: their shapes, and what handles stand for."""
+    hints = []
+    for tensor in inputs:
+        handle = tensor.node.output_handles[tensor.index] if tensor.node.output_handles else None
+        hint = {"_output_shapes": AttrValue("list(shape)", (tensor.shape,))} if shapes else {}
+        if handle:
+            hint["_handle_shapes"] = AttrValue("list(shape)", tuple(shape for shape, _ in handle))
+            hint["_handle_dtypes"] = AttrValue("list(type)", tuple(dtype for _, dtype in handle))
+        hints.append(hint)
+    return hints
 
 
 def gradient_type(tensor: Tensor) -> DataType:
@@ -146,7 +175,7 @@ def call_gradient(op: Node, *grads: Any) -> list[Any]:
     called: NameAttrList = op.attr("f")
     if library.gradient_of(called.name):
         return _given_gradient(op, library.gradient_of(called.name), grads)
-    derived = derive(called, library, [g is not None for g in grads])
+    derived = derive(called, library, [g is not None for g in grads], _hints(op.inputs))
     extra = derived.intermediates()
     count = len(op.outputs)
     outputs = [dx for dx in derived.dxs if dx is not None]
@@ -199,7 +228,7 @@ def branch_gradient(op: Node, *grads: Any) -> list[Any]:
     library = op.graph.library
     names = op.attr("branches") if op.has_attr("branches") else (op.attr("then_branch"), op.attr("else_branch"))
     wanted = [g is not None for g in grads]
-    branches = [derive(name, library, wanted) for name in names]
+    branches = [derive(name, library, wanted, _hints(op.inputs[1:])) for name in names]
     flows = [any(branch.dxs[i] is not None for branch in branches) for i in range(len(op.inputs) - 1)]
     if not any(flows):
         return [None] * len(op.inputs)
@@ -282,10 +311,10 @@ class _WhileGradient:
         self.library = op.graph.library
         self.flows = [is_continuous(t.dtype) for t in op.inputs]
         self.grads = [
-            (zeros_like(x) if g is None else g) if flow else None
-            for x, g, flow in zip(op.inputs, grads, self.flows, strict=True)
+            (zeros_like(x if x.dtype == _RESOURCE else y) if g is None else g) if flow else None
+            for x, y, g, flow in zip(op.inputs, op.outputs, grads, self.flows, strict=True)
         ]
-        self.derived = derive(op.attr("body"), self.library, self.flows)
+        self.derived = derive(op.attr("body"), self.library, self.flows, _hints(op.inputs, shapes=False))
         self.invariant: dict[Tensor, Tensor] = {}  # what is the same in each turn: the argument that it is
         self.kept = self._kept()
 

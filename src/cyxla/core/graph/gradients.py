@@ -119,10 +119,12 @@ class _Backward:
 
     def _between(self, ys: Sequence[Tensor]) -> list[Node]:
         """Nodes on a path from an x to a y, users before sources."""
-        order = post_order([y.node for y in ys], reachable_backward(y.node for y in ys))
-        for node in order:
-            if any(self._flows(t) for t in node.inputs):
-                self.between.add(node)
+        needed = reachable_backward(y.node for y in ys)  # what only the edges that close loops lead to included
+        order = post_order(needed, needed)
+        before = -1
+        while before < len(self.between):  # again, because edges that close loops lead back in the order
+            before = len(self.between)
+            self.between.update(node for node in order if any(self._flows(t) for t in node.inputs))
         return [node for node in reversed(order) if node in self.between]
 
     def _flows(self, tensor: Tensor) -> bool:

@@ -12,7 +12,7 @@ from differential import agree, flat
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla import hlo
-from cyxla.xla.cpu import cache, lowering, units
+from cyxla.xla.cpu import build, cache, lowering, units
 from cyxla.xla.evaluator import TOKEN_VALUE
 
 PROGRAM = """HloModule m
@@ -51,6 +51,38 @@ ENTRY e {
     assert "infeed of token" in str(caught.value)
     assert "custom-call of f32" in str(caught.value)
     assert "interpreter" in caught.value.hint
+
+
+ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
+DOT = "dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+STARTED = {  # program -> whether a compiler is started before there is C for it
+    "a dot": (f"ENTRY e {{ x = f32[64,64] parameter(0) ROOT r = f32[64,64] {DOT} }}", False),
+    "a dot that is called": (
+        f"f {{ x = f32[64,64] parameter(0) ROOT r = f32[64,64] {DOT} }}\nENTRY e {{ x = f32[64,64] parameter(0) ROOT r = f32[64,64] call(x), to_apply=f }}",
+        False,
+    ),
+    "a dot and more": (
+        f"ENTRY e {{ x = f32[64,64] parameter(0) d = f32[64,64] {DOT} ROOT r = f32[64,64] tanh(d) }}",
+        True,
+    ),
+    "a reduction": (
+        ADD
+        + "ENTRY e { x = f32[64] parameter(0) z = f32[] constant(0) ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=add }",
+        True,
+    ),
+    "nothing to do": ("ENTRY e { ROOT x = f32[64] parameter(0) }", True),
+}
+
+
+@pytest.mark.parametrize("text, started", STARTED.values(), ids=STARTED.keys())
+@pytest.mark.parametrize("long", [False, True])
+def test_a_compiler_is_started_early_where_one_is_needed(text, started, long, monkeypatch):
+    order = []
+    prepare, emit = build.Build.prepare, lowering.emit
+    monkeypatch.setattr(build.Build, "prepare", lambda self: (order.append("started"), prepare(self))[1])
+    monkeypatch.setattr(lowering, "emit", lambda *given: (order.append("emitted"), emit(*given))[1])
+    cyxla.compile(text + " " * (5000 if long else 0), cache=False)
+    assert order.index("emitted") == (started or long) + (started and long)
 
 
 @pytest.fixture

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from cyxla.xla.hlo import HloModule, Instruction
 
 
+SHORT = 4_000  # characters that are read at once, which shows what to expect
+# What prebuilt functions compute as a rule: a program of nothing else most likely needs no compiler.
+PREBUILT = frozenset({"dot", "convolution", "fft", "sort", "topk"})
+_NOTHING_TO_DO = frozenset({"parameter", "constant", "iota", "tuple", "get-tuple-element", "bitcast", "call"})
+
+
 class CpuCompiler(Compiler):
     """Generates C, has it compiled for this processor, and keeps the result on disk."""
 
@@ -60,7 +66,8 @@ class CpuCompiler(Compiler):
         if found is not None:
             return found
         with tools.build() as build:
-            build.prepare()
+            if len(program) > SHORT:
+                build.prepare()
             module = read()
             options = _settled(options, module)
             target = _target(build, options, module.fingerprint)
@@ -107,7 +114,8 @@ class CpuCompiler(Compiler):
         return emit(module, options)
 
     def _build(self, module: HloModule, options: CompileOptions, dump: Dump, target: _Target) -> CpuExecutable:
-        target.build.prepare()
+        if not _needs_no_compiler(module):
+            target.build.prepare()
         from cyxla.xla.cpu.lowering import run_passes
 
         return self._finish(module, run_passes(module, options, dump), options, dump, target)
@@ -131,6 +139,18 @@ class CpuCompiler(Compiler):
         if dump.active:
             dump.text("explain.txt", executable.explain() + "\n")
         return executable
+
+
+def _needs_no_compiler(module: HloModule) -> bool:
+    """Guess: one that was started in vain costs more than one that starts late."""
+    opcodes: set[str] = set()
+    pending = [module.entry]
+    for computation in pending:  # which grows
+        opcodes.update(ins.opcode for ins in computation.instructions)
+        called = (c for ins in computation.instructions if ins.opcode == "call" for c in ins.called)
+        pending += [c for c in called if c not in pending]
+    opcodes -= _NOTHING_TO_DO
+    return bool(opcodes) and opcodes <= PREBUILT
 
 
 def _dump(module: HloModule) -> Dump:

@@ -326,3 +326,42 @@ def test_functions_take_attributes():
     session = Session(graph)
     assert [v.dtype.name for v in session.run(results)] == ["float32", "int64", "float32"]
     assert len(session.engine.functions(graph.library)._handles) == 2
+
+
+# --- gradients --------------------------------------------------------------------------------------------------------
+def test_symbolic_gradient():
+    """Row 19.4: d(x² y, y) with weights w, v is (2 w x y, w x² + v)."""
+
+    def build(graph):
+        f = define(graph, "f", lambda x, y: (apply_op("Square", x) * y, y), "float", "float")
+        inputs = [graph.constant(value) for value in (3.0, 5.0, 2.0, 7.0)]
+        return apply_op("SymbolicGradient", inputs, Tout=["float"] * 2, f=f)
+
+    assert [v.item() for v in run(build)] == [60, 25]
+
+
+def test_symbolic_gradient_of_an_argument_that_is_not_used():
+    def build(graph):
+        f = define(graph, "f", lambda x, y: apply_op("Neg", y), "float", "float")
+        x = graph.constant([1.0, 2.0])
+        return apply_op("SymbolicGradient", [x, x, x], Tout=["float"] * 2, f=f)
+
+    assert [v.tolist() for v in run(build)] == [[0, 0], [-1, -2]]
+
+
+def test_symbolic_gradient_that_the_library_names():
+    def build(graph):
+        f = define(graph, "f", lambda x: x, "float")
+        define(graph, "own", lambda x, dy: dy * 100.0, "float", "float")
+        graph.library.add_gradient("f", "own")
+        return apply_op("SymbolicGradient", [graph.constant(1.0), graph.constant(2.0)], Tout=["float"], f=f)[0]
+
+    assert run(build) == 200
+
+
+def test_symbolic_gradient_of_nothing():
+    def build(graph):
+        return apply_op("SymbolicGradient", [graph.constant(1.0)] * 2, Tout=["float"], f="no")[0]
+
+    with pytest.raises(NotFoundError, match="'no' is not defined"):
+        run(build)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
@@ -17,14 +18,15 @@ from cyxla.core.framework.rendezvous import Rendezvous
 from cyxla.core.framework.step import StepContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody, instantiate
-from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.graph.gradients import gradients
+from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.subgraph import executable_graph
 from cyxla.errors import InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     from cyxla.core.runtime.engine import Engine, Runner
 
-Array = np.ndarray[Any, Any]
+_ENDS = frozenset({"_Arg", "_Retval"})
 
 
 class FunctionHandle:
@@ -40,10 +42,10 @@ class FunctionHandle:
         The body with its executor.
     """
 
-    def __init__(self, name: str, body: FunctionBody, runner: Runner) -> None:
+    def __init__(self, name: str, args: Sequence[Tensor], rets: Sequence[Tensor], runner: Runner) -> None:
         self.name, self.runner = name, runner
-        self.arg_types: list[DataType] = body.arg_types
-        self.ret_types: list[DataType] = body.ret_types
+        self.arg_types: list[DataType] = [t.dtype for t in args]
+        self.ret_types: list[DataType] = [t.dtype.base for t in rets]
 
 
 class FunctionRuntime:
@@ -72,21 +74,62 @@ class FunctionRuntime:
         InvalidArgumentError
             An attribute is missing, or the body breaks a rule.
         """
-        key = (function.name, frozenset(function.attrs.items()))
+        return self._known(function, self._make)
+
+    def instantiate_gradient(self, function: NameAttrList) -> FunctionHandle:
+        """The handle of a function's gradient.
+
+        It takes the function's arguments, then a gradient for each result, and gives one for each argument. A gradient
+        that the library names for the function is used; otherwise one is derived from the body.
+
+        Raises
+        ------
+        NotFoundError
+            The library has no such function, or an op of the body has no gradient.
+        """
+        named = self.library.gradient_of(function.name)
+        if named:
+            return self.instantiate(NameAttrList(named, function.attrs))
+        return self._known(function, self._make_gradient, "gradient")
+
+    def _known(
+        self, function: NameAttrList, make: Callable[[NameAttrList], FunctionHandle], kind: str = ""
+    ) -> FunctionHandle:
+        key = (kind, function.name, frozenset(function.attrs.items()))
         handle = self._handles.get(key)
         if handle is None:
             with self._lock:
-                handle = self._handles.get(key) or self._make(function)
+                handle = self._handles.get(key) or make(function)
                 self._handles[key] = handle
         return handle
 
-    def _make(self, function: NameAttrList) -> FunctionHandle:
+    def _body(self, function: NameAttrList) -> FunctionBody:
         definition = self.library.find(function.name)
         if definition is None:
             raise NotFoundError(f"Function '{function.name}' is not defined", hint="add it to the library of the graph")
-        body = instantiate(definition, function.attrs, self.library)
-        runner = self.engine.prepare(self.engine.place(_needed(body)), keep_kernels=False)
-        return FunctionHandle(function.name, body, runner)
+        return instantiate(definition, function.attrs, self.library)
+
+    def _make(self, function: NameAttrList) -> FunctionHandle:
+        body = self._body(function)
+        args = [node.outputs[0] for node in body.args]
+        effects = [node for node in body.graph.nodes.values() if node.is_stateful and node.op not in _ENDS]
+        return self._handle(function.name, body.graph, args, body.results, [*body.control_rets, *effects])
+
+    def _make_gradient(self, function: NameAttrList) -> FunctionHandle:
+        body = self._body(function)
+        args = [node.outputs[0] for node in body.args]
+        weights = [body.graph.placeholder(t.dtype, t.shape, name="weight") for t in body.results]
+        with body.graph.as_default():
+            found = gradients(body.results, args, weights)
+            results = [apply_op("ZerosLike", x) if dx is None else dx for x, dx in zip(args, found, strict=True)]
+        return self._handle(f"gradient of {function.name}", body.graph, [*args, *weights], results, [])
+
+    def _handle(
+        self, name: str, graph: Graph, args: Sequence[Tensor], rets: Sequence[Tensor], targets: Sequence[Node]
+    ) -> FunctionHandle:
+        """Prepare what the results and targets need."""
+        needed = self.engine.place(executable_graph(graph, args, rets, targets))
+        return FunctionHandle(name, args, rets, self.engine.prepare(needed, keep_kernels=False))
 
     def run(self, handle: FunctionHandle, args: Sequence[Any], step: StepContext) -> list[Any]:
         """Call a function in this thread, as part of a step.
@@ -116,13 +159,6 @@ def _with_rendezvous(step: StepContext) -> StepContext:
     inner = copy(step)
     inner.rendezvous = Rendezvous()
     return inner
-
-
-def _needed(body: FunctionBody) -> Graph:
-    """The body without nodes that neither a result, nor a control output, nor an effect needs."""
-    effects = [node for node in body.graph.nodes.values() if node.is_stateful and node.op not in ("_Arg", "_Retval")]
-    args = [node.outputs[0] for node in body.args]
-    return executable_graph(body.graph, args, body.results, [*body.control_rets, *effects])
 
 
 class FunctionCallKernel(OpKernel):

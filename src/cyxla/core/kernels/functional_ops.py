@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.attr_value import AttrValue, NameAttrList
+from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import DataType
@@ -222,19 +222,3 @@ def _device_index(ctx: OpKernelContext) -> None:
     names: tuple[str, ...] = ctx.attr("device_names")
     kind = ctx.device.device_type
     ctx.set_output(0, np.array(names.index(kind) if kind in names else len(names), np.int32))
-
-
-@kernel("SymbolicGradient")
-class SymbolicGradientOp(_Functional):
-    """Runs the gradient of a function: its arguments and the gradients of its results come in."""
-
-    def __init__(self, construction: OpKernelConstruction) -> None:
-        super().__init__(construction)
-        self._function = NameAttrList("SymbolicGradient", {"f": AttrValue("func", self.attrs["f"])})
-
-    def compute(self, ctx: OpKernelContext) -> None:
-        """The library of functions knows how to differentiate."""
-        try:
-            self.give(ctx, self.call(ctx, self._function, _inputs(ctx, "input")))
-        except NotFoundError as error:
-            raise InvalidArgumentError(error.message, where=error.where, hint=error.hint) from error

@@ -1,0 +1,146 @@
+"""Which values of a graph must be known while it is compiled.
+
+Runs backwards: a node whose kernel needs a constant input marks what computes it, and whatever is marked marks all of
+its inputs, as far as ops that read shapes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.node_def import name_ranges
+from cyxla.core.graph.algorithm import topological_order
+from cyxla.core.graph.function_body import FunctionBody, instantiate
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.errors import NotFoundError
+from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
+
+_CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f", "RemoteCall": "f", "XlaLaunch": "function"}
+_CONDITIONALS = {
+    "If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch"),
+    "_If": ("then_branch", "else_branch"), "Case": ("branches",), "StatelessCase": ("branches",),
+}  # fmt: skip
+_LOOPS = frozenset({"While", "StatelessWhile", "_While"})
+OVERRIDE = "_XlaCompileTimeConstantInputs"
+
+
+@dataclass
+class ConstAnalysis:
+    """What was found.
+
+    Attributes
+    ----------
+    args : set of int
+        Arguments of the graph that must be known.
+    nodes : dict of Node
+        Nodes whose results must be known, in the order found.
+    """
+
+    args: set[int] = field(default_factory=set)
+    nodes: dict[Node, None] = field(default_factory=dict)
+
+
+class BackwardsConstAnalysis:
+    """Analyses graphs over one function library; functions are analysed once.
+
+    Parameters
+    ----------
+    library : FunctionLibraryDefinition
+    registry : XlaOpRegistry, optional
+        The global one by default.
+    """
+
+    def __init__(self, library: FunctionLibraryDefinition, registry: XlaOpRegistry | None = None) -> None:
+        self.library = library
+        self.registry = XlaOpRegistry.global_() if registry is None else registry
+        self._functions: dict[object, set[int]] = {}
+
+    def run(self, graph: Graph) -> ConstAnalysis:
+        """Analyse a graph."""
+        found = ConstAnalysis()
+        marked: set[Node] = set()
+        for node in reversed(topological_order(graph)):
+            if node in marked:
+                self._take(node, found, marked)
+            for i in self.must_be_constant(node):
+                self._mark(node.inputs[i], marked, found)
+        return found
+
+    def _take(self, node: Node, found: ConstAnalysis, marked: set[Node]) -> None:
+        found.nodes[node] = None
+        if node.op == "_Arg":
+            found.args.add(node.attr("index"))
+        elif not self.registry.is_metadata_op(node.op):
+            for tensor in node.inputs:
+                self._mark(tensor, marked, found)
+
+    @staticmethod
+    def _mark(tensor: Tensor, marked: set[Node], found: ConstAnalysis) -> None:
+        while tensor.node.op == "IdentityN":  # each output is one input alone
+            tensor = tensor.node.inputs[tensor.index]
+        marked.add(tensor.node)
+
+    def must_be_constant(self, node: Node) -> list[int]:
+        """Positions of the inputs of a node whose values must be known."""
+        if node.op in _LOOPS:
+            return self._of_loop(node)
+        if node.op in _CONDITIONALS:
+            functions = [f for name in _CONDITIONALS[node.op] for f in _as_list(node.attr(name))]
+            return sorted({i + 1 for f in functions for i in self.of_function(f)})
+        if node.op in _CALLS:
+            return sorted(self.of_function(node.attr(_CALLS[node.op])))
+        if self.library.find(node.op) is not None:
+            return sorted(self.of_function(NameAttrList(node.op, node.attrs)))
+        override = node.attrs[OVERRIDE].value if OVERRIDE in node.attrs else None
+        if override is None and not self.registry.compile_time_constant_input_names(node.op):
+            return []
+        ranges = name_ranges(node.op_def.input_arg, node.attrs)
+        return self.registry.compile_time_constant_inputs(node.op_def, ranges, override)
+
+    def _of_loop(self, node: Node) -> list[int]:
+        """Only what no turn of the loop changes can be known."""
+        body, cond = node.attr("body"), node.attr("cond")
+        invariant = set(loop_invariants(self.body_of(body)))
+        return sorted((self.of_function(body) | self.of_function(cond)) & invariant)
+
+    def of_function(self, function: NameAttrList) -> set[int]:
+        """Arguments of a function that must be known."""
+        key = (function.name, _attrs_key(function.attrs))
+        if key not in self._functions:
+            self._functions[key] = set()  # a function that calls itself marks nothing new
+            self._functions[key] = self.run(self.body_of(function).graph).args
+        return self._functions[key]
+
+    def body_of(self, function: NameAttrList) -> FunctionBody:
+        """A function as a graph.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such function.
+        """
+        found = self.library.find(function.name)
+        if found is None:
+            raise NotFoundError(f"there is no function {function.name!r}")
+        return instantiate(found, function.attrs, self.library)
+
+
+def loop_invariants(body: FunctionBody) -> Iterable[int]:
+    """Arguments that a loop's body hands on unchanged."""
+    for i, ret in enumerate(body.rets):
+        source = ret.inputs[0]
+        while source.node.op in ("Identity", "IdentityN"):
+            source = source.node.inputs[source.index]
+        if source.node is body.args[i]:
+            yield i
+
+
+def _as_list(value: object) -> list[NameAttrList]:
+    return [value] if isinstance(value, NameAttrList) else list(value)  # type: ignore[call-overload]
+
+
+def _attrs_key(attrs: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, repr(value)) for name, value in attrs.items()))

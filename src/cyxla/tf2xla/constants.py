@@ -1,0 +1,52 @@
+"""Values of instructions that depend on nothing given at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.xla.evaluator.evaluation import evaluate_instruction
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.builder import XlaOp
+
+# What a value may not come from: what is given, random or outside of the program.
+_UNKNOWN = frozenset(
+    {
+        "parameter", "rng", "rng-bit-generator", "rng-get-and-update-state", "custom-call", "infeed", "recv",
+        "partition-id", "replica-id", "all-reduce", "while", "call", "conditional",
+    }
+)  # fmt: skip
+_MOST_ELEMENTS = 1 << 20
+
+
+class ConstantEvaluator:
+    """Evaluates instructions of one computation, each at most once."""
+
+    def __init__(self) -> None:
+        self._values: dict[Instruction, Any] = {}
+
+    def value(self, op: XlaOp) -> np.ndarray[Any, Any] | None:
+        """The value of an instruction, or None where it depends on the arguments of the program."""
+        if op.instruction is None:
+            return None
+        stack = [op.instruction]
+        while stack:
+            ins = stack[-1]
+            if ins in self._values:
+                stack.pop()
+                continue
+            missing = [x for x in ins.operands if x not in self._values]
+            if ins.opcode in _UNKNOWN or any(self._values.get(x, 0) is None for x in ins.operands):
+                self._values[ins] = None
+            elif missing:
+                stack.extend(missing)
+            else:
+                self._values[ins] = self._evaluate(ins)
+        found = self._values[op.instruction]
+        return found if isinstance(found, np.ndarray) else None
+
+    def _evaluate(self, ins: Instruction) -> Any:
+        if ins.shape.is_array and ins.shape.size > _MOST_ELEMENTS:
+            return None
+        return evaluate_instruction(ins, *(self._values[x] for x in ins.operands))

@@ -1,0 +1,143 @@
+"""Calling functions of the library from compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InternalError, InvalidArgumentError
+from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
+from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.xla_context import XlaContext
+from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
+from cyxla.tf2xla.xla_resource import XlaResource
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def parts_of(context: XlaContext, expression: XlaExpression) -> list[XlaOp]:
+    """The instructions that a value is made of, as it crosses the border of a computation."""
+    if expression.kind is ExpressionKind.RESOURCE:
+        resource: XlaResource = expression.value
+        return resource.parts()
+    if expression.kind is ExpressionKind.TENSOR_LIST:
+        tensor_list: XlaTensorList = expression.value
+        return tensor_list.parts()
+    return [expression.as_xla_op(context.builder)]
+
+
+def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_constant: bool, keep: bool) -> Argument:
+    """How a value enters a function.
+
+    Parameters
+    ----------
+    must_be_constant : bool
+        The function needs its value.
+    keep : bool
+        Whether a value that is known anyway stays known inside.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The function needs a value that is not known.
+    """
+    if expression.kind is ExpressionKind.RESOURCE:
+        return resource_argument(expression.value)
+    if expression.kind is ExpressionKind.TENSOR_LIST:
+        held: XlaTensorList = expression.value
+        shape = UNKNOWN if held.element_shape is None else TensorShape(held.element_shape)
+        known = held.buffer is not None
+        return Argument(ArgumentKind.TENSOR_LIST, held.element_dtype, shape, size=held.capacity, initialized=known)
+    value = context.constant_value(expression) if must_be_constant or (keep and expression.is_constant) else None
+    if value is None and must_be_constant:
+        raise InvalidArgumentError("an argument of a function must be known while compiling, but depends on data")
+    shape = TensorShape(expression.shape)
+    if value is not None:
+        return Argument(ArgumentKind.CONSTANT, expression.dtype, shape, value)
+    return Argument(ArgumentKind.PARAMETER, expression.dtype, shape)
+
+
+def resource_argument(resource: XlaResource) -> Argument:
+    """How a resource enters a function."""
+    return Argument(
+        ArgumentKind.RESOURCE,
+        resource.dtype,
+        resource.shape,
+        resource_kind=resource.kind,
+        initialized=resource.is_initialized,
+        size=resource.max_array_size,
+        gradients=tuple(sorted(resource.gradients)),
+        name=resource.name,
+    )
+
+
+def prepare(
+    context: XlaContext, inputs: Sequence[XlaExpression], must: Collection[int], *, keep: bool
+) -> list[Argument]:
+    """How the values of a call enter the function: see `argument_of`."""
+    return [argument_of(context, x, must_be_constant=i in must, keep=keep) for i, x in enumerate(inputs)]
+
+
+def call_function(context: XlaContext, function: NameAttrList, inputs: Sequence[XlaExpression]) -> list[XlaExpression]:
+    """Call a function: its computation is compiled once for each kind of arguments."""
+    compiler = context.compiler
+    args = prepare(context, inputs, compiler.analysis.of_function(function), keep=True)
+    result = compiler.compile_function(function, args)
+    operands = operands_of(context, inputs, result)
+    made = xla.call(context.builder, result.computation, operands)
+    parts = unpacked(made)
+    apply_updates(result, inputs, parts)
+    return [expression_of(output, inputs, parts) for output in result.outputs]
+
+
+def operands_of(context: XlaContext, inputs: Sequence[XlaExpression], result: CompilationResult) -> list[XlaOp]:
+    """The instructions that a computation takes."""
+    operands: list[XlaOp] = []
+    for i in dict.fromkeys(result.input_mapping):
+        operands += parts_of(context, inputs[i])
+    if len(operands) != len(result.input_mapping):
+        raise InternalError(f"{result.name} takes {len(result.input_mapping)} operands; there are {len(operands)}")
+    return operands
+
+
+def unpacked(made: XlaOp) -> list[XlaOp]:
+    """The elements of a tuple."""
+    return [xla.get_tuple_element(made, i) for i in range(len(made.shape.elements))]
+
+
+def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequence[XlaOp]) -> XlaExpression:
+    """A result of a computation as a value of its caller."""
+    if output.input_index >= 0:
+        return inputs[output.input_index]
+    if output.value is not None:
+        return XlaExpression.constant(output.value, output.dtype)
+    if output.tensor_list is not None:
+        dtype, capacity = output.tensor_list
+        buffer, pushed = (parts[k] for k in output.places)
+        return XlaExpression.tensor_list(XlaTensorList(dtype, capacity, buffer, pushed))
+    return XlaExpression.of(parts[output.places[0]], output.dtype)
+
+
+def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], parts: Sequence[XlaOp]) -> None:
+    """Give the resources of the caller the values that they have after a call."""
+    for update in result.resource_updates:
+        resource: XlaResource = inputs[update.input_index].value
+        if resource.dtype is DataType.DT_INVALID or not resource.is_initialized:
+            resource.dtype = update.dtype
+        resource.shape = update.shape
+        for source in update.gradients:
+            resource.gradients.setdefault(source, XlaResource(resource.kind, -1, source, update.dtype, update.shape))
+        values = [parts[k] for k in update.places]
+        if update.modified:
+            _set(resource, values)
+
+
+def _set(resource: XlaResource, values: list[XlaOp]) -> None:
+    if resource.value is None and resource.pushed is None and len(values) == 1 + len(resource.gradients):
+        resource.value = values[0]
+        for (_, gradient), value in zip(sorted(resource.gradients.items()), values[1:], strict=True):
+            gradient.value = value
+        return
+    resource.set_parts(values)

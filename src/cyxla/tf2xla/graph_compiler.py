@@ -1,0 +1,143 @@
+"""Walks a graph in a stable order, and lets the kernel of each node add its instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
+from cyxla.core.framework.node_properties import resolve
+from cyxla.core.framework.op_kernel import OpKernelConstruction
+from cyxla.core.graph.algorithm import topological_order
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.errors import InternalError, NotFoundError, OpError
+from cyxla.tf2xla.functions import call_function
+from cyxla.tf2xla.xla_context import XlaContext
+from cyxla.tf2xla.xla_expression import XlaExpression
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernel, XlaOpKernelContext
+
+if TYPE_CHECKING:
+    from cyxla.tf2xla.xla_compiler import XlaCompiler
+
+_NEVER = frozenset(
+    {
+        "_Send", "_Recv", "_HostSend", "_HostRecv", "Switch", "Merge", "Enter", "Exit", "NextIteration", "RefSwitch",
+        "RefMerge", "RefEnter", "RefExit",
+    }
+)  # fmt: skip
+_MOST_FOLDED = 1 << 16  # elements of a constant that is worked out at once
+
+
+class GraphCompiler:
+    """Compiles one graph into the builder of a context.
+
+    Parameters
+    ----------
+    compiler : XlaCompiler
+    context : XlaContext
+    graph : Graph
+        Without control flow of frames; its ``_Arg`` and ``_Retval`` are the context's.
+    """
+
+    def __init__(self, compiler: XlaCompiler, context: XlaContext, graph: Graph) -> None:
+        self.compiler, self.context, self.graph = compiler, context, graph
+
+    def compile(self) -> None:
+        """Emit all nodes.
+
+        Raises
+        ------
+        OpError
+            What a kernel raised, with the node's name; code INTERNAL for nodes that are never inside of compiled code.
+        """
+        values: dict[Node, list[XlaExpression | None]] = {}
+        for node in topological_order(self.graph):
+            inputs = [values[t.node][t.index] for t in node.inputs]
+            missing = [t.name for t, value in zip(node.inputs, inputs, strict=True) if value is None]
+            if missing:
+                raise InternalError(
+                    f"node {node.name!r} reads {missing[0]}, which was not set", node=node.name, op=node.op
+                )
+            try:
+                with self.context.builder.metadata(op_type=node.op, op_name=node.name):
+                    values[node] = self._node(node, [x for x in inputs if x is not None])
+            except OpError as error:
+                error.node, error.op = error.node or node.name, error.op or node.op
+                error.where = error.where or f"node '{node.name}' ({node.op})"
+                raise
+
+    def _node(self, node: Node, inputs: list[XlaExpression]) -> list[XlaExpression | None]:
+        if node.op == "_Arg":
+            return [self.context.args[node.attr("index")]]
+        if node.op == "_Retval":
+            self.context.retvals[node.attr("index")] = inputs[0]
+            return []
+        if node.op in _NEVER:
+            raise InternalError(f"{node.op} cannot be inside of compiled code")
+        if self.graph.library.find(node.op) is not None:
+            outputs: list[XlaExpression | None] = [
+                *call_function(self.context, NameAttrList(node.op, node.attrs), inputs)
+            ]
+            return outputs
+        folded = self._folded(node, inputs)
+        return self._emitted(node, inputs) if folded is None else [*folded]
+
+    def _emitted(self, node: Node, inputs: list[XlaExpression]) -> list[XlaExpression | None]:
+        ctx = XlaOpKernelContext(self.compiler.kernel(node), inputs, self.context)
+        ctx.kernel.compile(ctx)
+        if self.context.builder.first_error is not None:
+            raise self.context.builder.first_error
+        return ctx.outputs
+
+    def _folded(self, node: Node, inputs: Sequence[XlaExpression]) -> list[XlaExpression] | None:
+        """What a node gives if all it reads is known: the values of its eager kernel."""
+        if not inputs or node.is_stateful or not all(x.is_constant for x in inputs):
+            return None
+        if sum(x.value.size for x in inputs) > _MOST_FOLDED:
+            return None
+        function = self.compiler.eager_function(node)
+        if function is None or not _is_small(node):
+            return None
+        found = function(*(x.value for x in inputs))
+        results = [found] if len(node.output_types) == 1 else list(found)
+        return [
+            XlaExpression.constant(np.asarray(r, t.numpy), t) for r, t in zip(results, node.output_types, strict=True)
+        ]
+
+
+def _is_small(node: Node) -> bool:
+    counts = [shape.num_elements for shape in node.output_shapes]
+    return all(n is None or n <= _MOST_FOLDED for n in counts)
+
+
+def kernel_on(node: Node, device: DeviceBase, kernels: KernelRegistry) -> XlaOpKernel:
+    """The XLA kernel of a node.
+
+    Raises
+    ------
+    NotFoundError
+        There is none for its types on the compilation device.
+    InternalError
+        What is registered there is no XLA kernel.
+    """
+    made = create_op_kernel(
+        device, node.node_def, ops=node.graph.library, kernels=kernels, graph_def_version=node.graph.versions.producer
+    )
+    if not isinstance(made, XlaOpKernel):
+        raise InternalError(f"the kernel of {node.op} on {device.device_type} is not an XlaOpKernel")
+    return made
+
+
+def eager_function(node: Node, kernels: KernelRegistry) -> object | None:
+    """The function of arrays that a node's kernel on the CPU is, if it is one."""
+    node_def = node.node_def
+    try:
+        registration = kernels.find("CPU", node_def)
+    except (NotFoundError, OpError):
+        return None
+    kernel = registration.factory(OpKernelConstruction(DeviceBase(), resolve(node_def, node.op_def)))
+    return getattr(kernel, "array_fn", None)

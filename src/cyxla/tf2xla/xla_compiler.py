@@ -1,0 +1,279 @@
+"""Graphs and functions become computations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.kernel_registry import KernelRegistry
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.function_body import FunctionBody
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.errors import InvalidArgumentError, NotFoundError
+from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output, ResourceUpdate
+from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
+from cyxla.tf2xla.functions import parts_of
+from cyxla.tf2xla.graph_compiler import GraphCompiler, eager_function, kernel_on
+from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_context import XlaContext
+from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernel
+from cyxla.tf2xla.xla_op_registry import XLA_CPU_JIT, XlaOpRegistry
+from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+_EVERYWHERE = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
+
+
+@dataclass(frozen=True)
+class XlaCompilerOptions:
+    """What a compiler compiles for.
+
+    Parameters
+    ----------
+    device_type : str
+        A compilation device, such as ``"XLA_CPU_JIT"``.
+    library : FunctionLibraryDefinition
+        Functions that may be called.
+    registry : XlaOpRegistry, optional
+    kernels : KernelRegistry, optional
+        The global ones by default.
+    """
+
+    device_type: str
+    library: FunctionLibraryDefinition
+    registry: XlaOpRegistry = field(default_factory=XlaOpRegistry.global_)
+    kernels: KernelRegistry = field(default_factory=KernelRegistry.global_)
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How one graph is compiled.
+
+    Parameters
+    ----------
+    resolve_constants : bool
+        Results that are known while compiling stand beside the computation instead of in it.
+    return_all_resources : bool
+        Resources that do not change are given back as well.
+    """
+
+    resolve_constants: bool = True
+    return_all_resources: bool = False
+
+
+class XlaCompiler:
+    """Compiles graphs and functions for one compilation device; functions are compiled once for each kind of arguments.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The options name no device.
+    """
+
+    def __init__(self, options: XlaCompilerOptions) -> None:
+        if not options.device_type:
+            raise InvalidArgumentError("XlaCompilerOptions names no device_type", hint=f'use "{XLA_CPU_JIT}"')
+        self.options = options
+        options.registry.register_compilation_kernels(options.kernels)
+        self.device = DeviceBase(f"/job:localhost/replica:0/task:0/device:{options.device_type}:0", options.device_type)
+        self.analysis = BackwardsConstAnalysis(options.library, options.registry)
+        self._functions: dict[Any, CompilationResult] = {}
+        self._bodies: dict[Any, FunctionBody] = {}
+
+    # Functions
+
+    def body_of(self, function: NameAttrList) -> FunctionBody:
+        """A function as a graph."""
+        key = (function.name, _attrs_key(function.attrs))
+        if key not in self._bodies:
+            self._bodies[key] = self.analysis.body_of(function)
+        return self._bodies[key]
+
+    def compile_function(
+        self, function: NameAttrList, args: Sequence[Argument], options: CompileOptions = CompileOptions()
+    ) -> CompilationResult:
+        """Compile a function of the library.
+
+        Parameters
+        ----------
+        function : NameAttrList
+        args : sequence of Argument
+            One for each argument of the function.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such function.
+        InvalidArgumentError
+            It cannot be compiled: the message names the node.
+        """
+        key = (function.name, _attrs_key(function.attrs), tuple(arg.key for arg in args), options)
+        if key not in self._functions:
+            self._functions[key] = self.compile_graph(function.name, self.body_of(function).graph, args, options)
+        return self._functions[key]
+
+    # Graphs
+
+    def compile_graph(
+        self, name: str, graph: Graph, args: Sequence[Argument], options: CompileOptions = CompileOptions()
+    ) -> CompilationResult:
+        """Compile a graph whose ``_Arg`` and ``_Retval`` nodes are its arguments and results.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A node has no kernel on the compilation device, or needs a constant that is none.
+        InternalError
+            A node that is never inside of compiled code.
+        """
+        self.validate(name, graph)
+        builder = XlaBuilder(_identifier(name))
+        context = XlaContext(self, builder)
+        mapping = self._build_arguments(context, args)
+        GraphCompiler(self, context, graph).compile()
+        return self._build_computation(name, context, mapping, options)
+
+    def validate(self, name: str, graph: Graph) -> None:
+        """Refuse a graph with a node that has no kernel on the compilation device."""
+        for node in graph.nodes.values():
+            if node.op in _EVERYWHERE or graph.library.find(node.op) is not None:
+                continue
+            try:
+                self.options.kernels.find(self.options.device_type, node.node_def)
+            except NotFoundError as error:
+                raise InvalidArgumentError(
+                    f"graph {name!r} cannot be compiled: node {node.name!r} is {node.op}, which has no kernel for "
+                    f"{self.options.device_type}. {error.message.splitlines()[0]}",
+                    node=node.name,
+                    op=node.op,
+                ) from None
+
+    def kernel(self, node: Node) -> XlaOpKernel:
+        """The XLA kernel of a node."""
+        return kernel_on(node, self.device, self.options.kernels)
+
+    def eager_function(self, node: Node) -> Any:
+        """The function of arrays that the node's eager kernel is, if it is one."""
+        return eager_function(node, self.options.kernels)
+
+    # Arguments
+
+    def _build_arguments(self, context: XlaContext, args: Sequence[Argument]) -> tuple[int, ...]:
+        """Make the parameters; returns which argument each one comes from."""
+        mapping: list[int] = []
+
+        def parameter(i: int, shape: Shape) -> XlaOp:
+            mapping.append(i)
+            return xla.parameter(context.builder, len(mapping) - 1, shape, f"arg{i}")
+
+        for i, arg in enumerate(args):
+            context.args.append(self._argument(context, i, arg, parameter))
+        return tuple(mapping)
+
+    def _argument(self, context: XlaContext, i: int, arg: Argument, parameter: Any) -> XlaExpression:
+        if arg.kind is ArgumentKind.CONSTANT:
+            return XlaExpression.constant(arg.value, arg.dtype)  # type: ignore[arg-type]
+        if arg.kind is ArgumentKind.PARAMETER:
+            shape = Shape.array(element_type(arg.dtype), tuple(arg.shape.as_list()))
+            return XlaExpression.of(parameter(i, shape), arg.dtype)
+        if arg.kind is ArgumentKind.TENSOR_LIST:
+            return XlaExpression.tensor_list(self._list_argument(context, i, arg, parameter))
+        resource = self._resource_argument(i, arg, parameter)
+        context.resources.append(resource)
+        return XlaExpression.resource(resource)
+
+    @staticmethod
+    def _list_argument(context: XlaContext, i: int, arg: Argument, parameter: Any) -> XlaTensorList:
+        if not arg.initialized:
+            return XlaTensorList.empty(context.builder, arg.dtype, arg.size, None)
+        buffer = parameter(i, Shape.array(element_type(arg.dtype), (arg.size, *arg.shape.as_list())))
+        return XlaTensorList(arg.dtype, arg.size, buffer, parameter(i, Shape.array(ElementType.S32)))
+
+    @staticmethod
+    def _resource_argument(i: int, arg: Argument, parameter: Any) -> XlaResource:
+        kind = arg.resource_kind or ResourceKind.VARIABLE
+        resource = XlaResource(kind, i, arg.name or f"arg{i}", arg.dtype, arg.shape, max_array_size=arg.size)
+        if not arg.initialized:
+            return resource
+        sizes = arg.shape.as_list()
+        shape = Shape.array(
+            element_type(arg.dtype), tuple(sizes) if kind is ResourceKind.VARIABLE else (arg.size, *sizes)
+        )
+        resource.value = resource.initial_value = parameter(i, shape)
+        if kind is ResourceKind.STACK:
+            resource.pushed = parameter(i, Shape.array(ElementType.S32))
+        for source in arg.gradients:
+            value = parameter(i, shape)
+            resource.gradients[source] = XlaResource(kind, -1, source, arg.dtype, arg.shape, value)
+            resource.gradients[source].max_array_size = arg.size
+        return resource
+
+    # Results
+
+    def _build_computation(
+        self, name: str, context: XlaContext, mapping: tuple[int, ...], options: CompileOptions
+    ) -> CompilationResult:
+        """Results that are not constants by index, then resources by number of their argument: always a tuple."""
+        elements: list[XlaOp] = []
+
+        def place(parts: Sequence[XlaOp]) -> tuple[int, ...]:
+            elements.extend(parts)
+            return tuple(range(len(elements) - len(parts), len(elements)))
+
+        count = max(context.retvals, default=-1) + 1
+        outputs = tuple(self._output(context, context.retvals[i], place, options) for i in range(count))
+        updates = tuple(
+            ResourceUpdate(r.arg_num, r.dtype, r.shape, place(r.parts()), r.is_modified, tuple(sorted(r.gradients)))
+            for r in context.resources
+            if r.is_initialized and (r.is_modified or options.return_all_resources)
+        )
+        root = xla.tuple_(context.builder, elements)
+        return CompilationResult(name, context.builder.build(root), mapping, outputs, updates)
+
+    @staticmethod
+    def _output(context: XlaContext, value: XlaExpression, place: Any, options: CompileOptions) -> Output:
+        if value.kind is ExpressionKind.RESOURCE:
+            resource: XlaResource = value.value
+            if resource.arg_num < 0:
+                raise InvalidArgumentError(
+                    f"the {resource.kind.value} {resource.name!r}, made inside, cannot be returned"
+                )
+            return Output(value.dtype, input_index=resource.arg_num)
+        if value.kind is ExpressionKind.TENSOR_LIST:
+            held: XlaTensorList = value.value
+            if held.buffer is None:
+                raise InvalidArgumentError("a tensor list whose elements have no known shape cannot be returned")
+            return Output(value.dtype, places=place(held.parts()), tensor_list=(held.element_dtype, held.capacity))
+        if options.resolve_constants:
+            known = value.value if value.is_constant else None
+            if known is not None:
+                return Output(value.dtype, tuple(known.shape), known)
+        return Output(value.dtype, value.shape, places=place(parts_of(context, value)))
+
+
+def argument_for(array: np.ndarray[Any, Any], dtype: DataType, *, constant: bool) -> Argument:
+    """How an array enters: as a parameter, or with its value as part of the program."""
+    shape = TensorShape(array.shape)
+    if constant or array.dtype.hasobject:
+        return Argument(ArgumentKind.CONSTANT, dtype, shape, array)
+    return Argument(ArgumentKind.PARAMETER, dtype, shape)
+
+
+def _identifier(name: str) -> str:
+    """A name that HLO text can hold."""
+    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "graph"
+
+
+def _attrs_key(attrs: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, repr(value)) for name, value in attrs.items()))

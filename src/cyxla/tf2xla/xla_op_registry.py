@@ -1,0 +1,362 @@
+"""Which ops compile for which backends, and how that becomes kernels of the common registry.
+
+An XLA kernel is registered for all backends or for some. `XlaOpRegistry.register_compilation_kernels` makes, of each
+registration and each backend, a `KernelDef` of the backend's compilation device: what the backend can hold, cut down
+to what the op allows and the registration asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+
+from cyxla.core.framework.kernel_def import KernelDef
+from cyxla.core.framework.kernel_registry import KernelRegistry
+from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.op_def import OpDef
+from cyxla.core.framework.types import (
+    COMPLEX,
+    FLOATING,
+    HANDLES,
+    INTEGRAL,
+    QUANTIZED,
+    DataType,
+)
+from cyxla.errors import AlreadyExistsError, InvalidArgumentError
+
+Factory = Callable[..., Any]
+OpFilter = Callable[[KernelDef], bool]
+
+XLA_CPU_JIT, XLA_INTERPRETER_JIT = "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"
+CLASS_NAME = "XlaJitOp"
+
+CPU_ALL_TYPES = (*FLOATING, *COMPLEX, *INTEGRAL, *QUANTIZED, DataType.DT_BOOL)
+EXEC_ALL_TYPES = CPU_ALL_TYPES
+
+
+@dataclass(frozen=True)
+class XlaBackend:
+    """A compilation device.
+
+    Parameters
+    ----------
+    name : str
+        Its type, such as ``"XLA_CPU_JIT"``.
+    types : tuple of DataType
+        What it can hold.
+    op_filter : callable, optional
+        ``op_filter(kernel_def) -> bool``: leaves out a kernel; it may also change the description.
+    """
+
+    name: str
+    types: tuple[DataType, ...]
+    op_filter: OpFilter | None = None
+
+
+@dataclass
+class XlaOpRegistration:
+    """An XLA kernel: see `XlaOpRegistrationBuilder`."""
+
+    name: str
+    factory: Factory
+    devices: tuple[str, ...] | None = None
+    constraints: dict[str, tuple[DataType, ...]] = field(default_factory=dict)
+    compilation_only: bool = False
+    allow_resource_types: bool = False
+    allow_variant_types: bool = False
+    allow_string_type: bool = False
+    compile_time_constant_inputs: tuple[str, ...] = ()
+    is_metadata_op: bool = False
+    label: str = ""
+
+
+_AGREE = (
+    "compilation_only", "allow_resource_types", "allow_variant_types", "allow_string_type",
+    "compile_time_constant_inputs", "is_metadata_op",
+)  # fmt: skip
+
+
+class XlaOpRegistrationBuilder:
+    """A chain that describes an XLA kernel.
+
+    Examples
+    --------
+    >>> chain = XlaOpRegistrationBuilder("Reshape").compile_time_constant_input("shape")
+    >>> chain.build(object).compile_time_constant_inputs
+    ('shape',)
+    """
+
+    def __init__(self, name: str) -> None:
+        self._registration = XlaOpRegistration(name, object)
+
+    def device(self, *devices: str) -> XlaOpRegistrationBuilder:
+        """Only for these compilation devices; all of them by default."""
+        self._registration.devices = (*(self._registration.devices or ()), *devices)
+        return self
+
+    def type_constraint(self, attr: str, types: Iterable[DataType]) -> XlaOpRegistrationBuilder:
+        """Only for these types of an attribute."""
+        self._registration.constraints[attr] = tuple(types)
+        return self
+
+    def compilation_only(self) -> XlaOpRegistrationBuilder:
+        """Only inside of a compiled region, never for an op placed on an XLA device by itself."""
+        self._registration.compilation_only = True
+        return self
+
+    def allow_resource_types(self) -> XlaOpRegistrationBuilder:
+        """Type attributes may be resources too."""
+        self._registration.allow_resource_types = True
+        return self
+
+    def allow_variant_types(self) -> XlaOpRegistrationBuilder:
+        """Type attributes may be variants too."""
+        self._registration.allow_variant_types = True
+        return self
+
+    def allow_string_type(self) -> XlaOpRegistrationBuilder:
+        """Type attributes may be strings too."""
+        self._registration.allow_string_type = True
+        return self
+
+    def compile_time_constant_input(self, name: str) -> XlaOpRegistrationBuilder:
+        """An input whose value must be known while compiling."""
+        known = self._registration.compile_time_constant_inputs
+        self._registration.compile_time_constant_inputs = (*known, name)
+        return self
+
+    def is_metadata_op(self) -> XlaOpRegistrationBuilder:
+        """Reads shapes and types of its inputs only."""
+        self._registration.is_metadata_op = True
+        return self
+
+    def label(self, label: str) -> XlaOpRegistrationBuilder:
+        """Chosen by the node's ``_kernel`` attribute."""
+        self._registration.label = label
+        return self
+
+    def build(self, factory: Factory) -> XlaOpRegistration:
+        """The registration of the class or function that makes the kernel."""
+        self._registration.factory = factory
+        return self._registration
+
+
+class XlaOpRegistry:
+    """XLA kernels by op, and backends.
+
+    Parameters
+    ----------
+    loader : callable, optional
+        Registers what comes with cyxla, when the registry is first asked.
+    """
+
+    _global: XlaOpRegistry | None = None
+    _global_lock = RLock()
+
+    def __init__(self, loader: Callable[[], object] | None = None) -> None:
+        self._ops: dict[str, list[XlaOpRegistration]] = {}
+        self._backends: dict[str, XlaBackend] = {}
+        self._done: set[tuple[int, str]] = set()
+        self._loader, self._lock = loader, RLock()
+
+    @classmethod
+    def global_(cls) -> XlaOpRegistry:
+        """The registry of this process."""
+        with cls._global_lock:
+            if cls._global is None:
+                cls._global = XlaOpRegistry(_load_kernels)
+                for name in (XLA_CPU_JIT, XLA_INTERPRETER_JIT):
+                    cls._global.register_backend(name, CPU_ALL_TYPES)
+            return cls._global
+
+    # Backends
+
+    def register_backend(self, name: str, types: Iterable[DataType], op_filter: OpFilter | None = None) -> None:
+        """Add a compilation device.
+
+        Raises
+        ------
+        AlreadyExistsError
+            There is one of that name.
+        """
+        with self._lock:
+            if name in self._backends:
+                raise AlreadyExistsError(f"the XLA backend {name} is registered already")
+            self._backends[name] = XlaBackend(name, tuple(types), op_filter)
+
+    def is_backend_registered(self, name: str) -> bool:
+        """Whether there is a backend of that name."""
+        return name in self._backends
+
+    def backend_names(self) -> list[str]:
+        """Names of the backends, sorted."""
+        return sorted(self._backends)
+
+    # Kernels
+
+    def register(self, registration: XlaOpRegistration) -> None:
+        """Add an XLA kernel.
+
+        Raises
+        ------
+        InvalidArgumentError
+            It does not agree with another one of the op.
+        """
+        with self._lock:
+            known = self._ops.setdefault(registration.name, [])
+            for other in known:
+                self._check_compatible(other, registration)
+            known.append(registration)
+
+    @staticmethod
+    def _check_compatible(a: XlaOpRegistration, b: XlaOpRegistration) -> None:
+        """Registrations of one op and label must agree in all but devices and types, and share no device."""
+        if a.label != b.label:
+            return
+        for name in _AGREE:
+            if getattr(a, name) != getattr(b, name):
+                raise InvalidArgumentError(
+                    f"registrations of {a.name} differ in {name}: {getattr(a, name)} and {getattr(b, name)}"
+                )
+        if a.devices is None and b.devices is None:
+            raise InvalidArgumentError(f"two registrations of {a.name} are for every device")
+        shared = sorted(set(a.devices or ()) & set(b.devices or ()))
+        if shared:
+            raise InvalidArgumentError(f"two registrations of {a.name} are for {', '.join(shared)}")
+
+    def registrations(self, op: str) -> list[XlaOpRegistration]:
+        """Registrations of an op, in order."""
+        self._load()
+        return list(self._ops.get(op, ()))
+
+    def get_all_registered_ops(self) -> list[str]:
+        """Sorted names of the ops that have an XLA kernel for any device."""
+        self._load()
+        return sorted(self._ops)
+
+    def is_metadata_op(self, op: str) -> bool:
+        """Whether an op reads only shapes and types."""
+        return any(r.is_metadata_op for r in self.registrations(op))
+
+    def compile_time_constant_input_names(self, op: str) -> tuple[str, ...]:
+        """Names of the inputs that must be known while compiling."""
+        found = self.registrations(op)
+        return found[0].compile_time_constant_inputs if found else ()
+
+    def compile_time_constant_inputs(
+        self, op_def: OpDef, ranges: Any, override: Sequence[str] | None = None
+    ) -> list[int]:
+        """Positions of the inputs of a node that must be known while compiling.
+
+        Parameters
+        ----------
+        ranges : mapping of str to range
+            Where each argument's values stand.
+        override : sequence of str, optional
+            What the node's ``_XlaCompileTimeConstantInputs`` says instead.
+        """
+        names = self.compile_time_constant_input_names(op_def.name) if override is None else override
+        return sorted(i for name in names if name in ranges for i in ranges[name])
+
+    # The common registry
+
+    def register_compilation_kernels(self, kernels: KernelRegistry | None = None, ops: OpRegistry | None = None) -> int:
+        """Make kernels of the common registry of whatever was added since the last call; returns how many."""
+        self._load()
+        target = KernelRegistry.global_() if kernels is None else kernels
+        declared = OpRegistry.global_() if ops is None else ops
+        made = 0
+        with self._lock:
+            for backend in self._backends.values():
+                for name in sorted(self._ops):
+                    made += self._register_op(backend, name, target, declared)
+        return made
+
+    def _register_op(self, backend: XlaBackend, name: str, target: KernelRegistry, ops: OpRegistry) -> int:
+        made = 0
+        own = {r.label for r in self._ops[name] if r.devices is not None and backend.name in r.devices}
+        for registration in self._ops[name]:
+            key = (id(registration), backend.name + str(id(target)))
+            mine = backend.name in (registration.devices or ())
+            if key in self._done or not (mine or (registration.devices is None and registration.label not in own)):
+                continue
+            self._done.add(key)
+            kernel_def = kernel_def_for(registration, backend, ops.look_up_op_def(name))
+            if kernel_def is not None:
+                target.register(kernel_def, registration.factory, CLASS_NAME)
+                made += 1
+        return made
+
+    def device_kernels(self, backend: str, kernels: KernelRegistry | None = None) -> list[KernelDef]:
+        """Kernels of a compilation device in the common registry."""
+        self.register_compilation_kernels(kernels)
+        target = KernelRegistry.global_() if kernels is None else kernels
+        return target.get_filtered_registered_kernels(lambda k: k.device_type == backend)
+
+    def _load(self) -> None:
+        loader, self._loader = self._loader, None
+        if loader is not None:
+            loader()
+
+
+def kernel_def_for(registration: XlaOpRegistration, backend: XlaBackend, op_def: OpDef) -> KernelDef | None:
+    """The kernel that a registration is on a backend; None where no type is left, or the backend does not want it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A constraint is on an attribute that the op lacks.
+    """
+    types = {attr.name: attr for attr in op_def.attr if attr.type in ("type", "list(type)")}
+    for name in registration.constraints:
+        if name not in types:
+            raise InvalidArgumentError(f"the XLA kernel of {op_def.name} constrains {name}, which is no type of the op")
+    constraints = {}
+    for name, attr in types.items():
+        allowed = set(attr.allowed) if attr.allowed else None
+        chosen = [t for t in sorted(backend.types) if allowed is None or t in allowed]
+        if name in registration.constraints:
+            chosen = [t for t in chosen if t in registration.constraints[name]]
+        for extra in _extras(registration):
+            if allowed is None or extra in allowed:
+                chosen.append(extra)
+        if not chosen:
+            return None
+        constraints[name] = tuple(chosen)
+    kernel_def = KernelDef(op_def.name, backend.name, constraints, (), registration.label, 0)
+    if backend.op_filter is not None and not backend.op_filter(kernel_def):
+        return None
+    return kernel_def
+
+
+def _extras(registration: XlaOpRegistration) -> list[DataType]:
+    wanted = (registration.allow_resource_types, registration.allow_variant_types)
+    extras = [t for t, wants in zip(HANDLES, wanted, strict=True) if wants]
+    return [*extras, *([DataType.DT_STRING] if registration.allow_string_type else [])]
+
+
+def register_xla_op(
+    chain: XlaOpRegistrationBuilder | str, factory: Factory, registry: XlaOpRegistry | None = None
+) -> None:
+    """Register a class of `XlaOpKernel`, or a function that makes one, under a chain."""
+    builder = XlaOpRegistrationBuilder(chain) if isinstance(chain, str) else chain
+    (XlaOpRegistry.global_() if registry is None else registry).register(builder.build(factory))
+
+
+def register_xla_backend(
+    name: str, types: Iterable[DataType], op_filter: OpFilter | None = None, registry: XlaOpRegistry | None = None
+) -> None:
+    """Declare a compilation device: see `XlaOpRegistry.register_backend`."""
+    (XlaOpRegistry.global_() if registry is None else registry).register_backend(name, types, op_filter)
+
+
+def _load_kernels() -> None:
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    package = "cyxla.tf2xla.kernels"
+    for name in sorted(module.name for module in iter_modules(import_module(package).__path__)):
+        if name.endswith("_ops"):
+            import_module(f"{package}.{name}")

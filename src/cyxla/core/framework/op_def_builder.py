@@ -168,7 +168,7 @@ def _document(op_def: OpDef, text: str, errors: list[str]) -> OpDef:
     for start, stop in zip(starts, [*starts, len(lines)][1:], strict=True):
         name, note = _note(lines[start:stop])
         notes[name] = note
-    known = {a.name for a in (*op_def.input_arg, *op_def.output_arg, *op_def.attr)}
+    known = {arg.name for arg in (*op_def.input_arg, *op_def.output_arg)} | {attr.name for attr in op_def.attr}
     errors += [f"no input, output or attr matches the doc of {name!r}" for name in notes if name not in known]
     return replace(
         op_def,

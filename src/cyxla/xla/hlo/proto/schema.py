@@ -1,8 +1,8 @@
 """The messages of ``hlo.proto`` and ``xla_data.proto`` that cyxla reads and writes, as a table.
 
-Descriptors are made from it at first use, in a pool of our own: other users of protobuf in the process never see them.
-Three liberties are taken, none of them visible on the wire: strings are bytes (so that bad ones show), enums are
-integers, and packed floats and bools are the bytes they are packed into (which keeps every NaN as it is).
+Descriptors are made from it at first use; see `cyxla.types.proto_table` for how it is spelled. Three liberties are
+taken, none of them visible on the wire: strings are bytes (so that bad ones show), enums are integers, and packed floats
+and bools are the bytes they are packed into (which keeps every NaN as it is).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from cyxla.errors import DataLossError, UnimplementedError
+from cyxla.errors import DataLossError
+from cyxla.types.proto_table import SCALARS, ProtoFile
 
-# A message, then its fields as `name=number:type`: `*` repeated, `?` with presence, a capital letter starts a message.
 _MESSAGES = """
 HloProto
     hlo_module=1:HloModuleProto
@@ -156,8 +156,7 @@ ParameterReplication
 OutputOperandAliasing
     output_shape_index=1:i64* operand_index=2:i64 operand_shape_index=3:i64*
 """
-_SCALARS = {"f64": 1, "f32": 2, "i64": 3, "u64": 4, "i32": 5, "enum": 5, "bool": 8, "str": 12, "u32": 13}
-_MESSAGE, _OPTIONAL, _REPEATED = 11, 1, 3
+_SCALARS = SCALARS | {"enum": SCALARS["i32"], "str": SCALARS["bytes"]}
 
 
 @lru_cache(maxsize=1)
@@ -169,34 +168,10 @@ def messages() -> dict[str, Any]:
     UnimplementedError
         protobuf is not installed.
     """
-    try:
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    except ImportError as e:
-        raise UnimplementedError("HLO protos need the package protobuf", hint="pip install protobuf") from e
-    file = descriptor_pb2.FileDescriptorProto(name="cyxla/hlo.proto", package="cyxla", syntax="proto3")
-    for line in _MESSAGES.strip().splitlines():
-        if not line.startswith(" "):
-            message = file.message_type.add(name=line)
-            continue
-        for spelled in line.split():
-            _add_field(message, spelled)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    names = [message.name for message in file.message_type]
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"cyxla.{name}")) for name in names}
+    file = ProtoFile("cyxla", _MESSAGES, scalars=_SCALARS)
+    from google.protobuf import descriptor_pool
 
-
-def _add_field(message: Any, spelled: str) -> None:
-    name, _, rest = spelled.partition("=")
-    number, _, kind = rest.partition(":")
-    base = kind.rstrip("*?")
-    field = message.field.add(name=name, number=int(number), label=_REPEATED if kind.endswith("*") else _OPTIONAL)
-    field.type = _SCALARS.get(base, _MESSAGE)
-    if field.type == _MESSAGE:
-        field.type_name = f".cyxla.{base}"
-    elif kind.endswith("?"):
-        field.oneof_index = len(message.oneof_decl)
-        message.oneof_decl.add(name=f"has_{name}")
+    return file.classes(descriptor_pool.DescriptorPool())
 
 
 def text(data: bytes) -> str:

@@ -15,7 +15,6 @@ from cyxla.errors import (
     InvalidArgumentError,
     NotFoundError,
     OutOfRangeError,
-    UnimplementedError,
 )
 
 F32 = np.float32
@@ -156,8 +155,11 @@ def test_slices_are_assigned():
         v.assign(np.zeros((2, 3)))
         v(op, *SLICE, F32([[1], [2]]))
         assert v.value().tolist() == [[0, 1, 0], [0, 2, 0]]
-        with pytest.raises(UnimplementedError, match="l-value shape"):
+        v(op, *SLICE, F32(7))  # is broadcast
+        assert v.value().tolist() == [[0, 7, 0], [0, 7, 0]]
+        with pytest.raises(InvalidArgumentError, match="broadcast input shape"):
             v(op, *SLICE, F32([[1, 2]]))
+        v(op, SLICE[0], SLICE[0], SLICE[2], F32([[1, 2]]))  # nothing is assigned
 
 
 def test_counting_up():

@@ -13,7 +13,7 @@ from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.core.framework.variable import Var
 from cyxla.core.kernels.scatter import check_indices
 from cyxla.core.kernels.strided import MASKS, strided_index
-from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnimplementedError
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 Array = np.ndarray[Any, Any]
 ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # the shared name of variables that live as long as their handles
@@ -248,10 +248,15 @@ def assign_slice(ctx: OpKernelContext, variable: Any, shape: tuple[int, ...]) ->
     masks = {name: ctx.attr(name) for name in MASKS}
     index = strided_index(shape, ctx.input(1), ctx.input(2), ctx.input(3), masks)
     value, part = ctx.input(4), variable.value[index].shape
-    if value.shape != part:
-        raise UnimplementedError(
-            f"sliced l-value shape {list(part)} does not match r-value shape {list(value.shape)}. Automatic "
-            "broadcasting not yet implemented.",
-            hint="broadcast the value first",
-        )
+    if 0 in part:
+        return
+    if not _broadcasts(value.shape, part):
+        raise InvalidArgumentError(f"Cannot broadcast input shape {list(value.shape)} into final shape {list(part)}")
     variable.writable()[index] = value
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False

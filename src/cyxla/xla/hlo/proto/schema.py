@@ -1,8 +1,8 @@
 """The messages of ``hlo.proto`` and ``xla_data.proto`` that cyxla reads and writes, as a table.
 
 Descriptors are made from it at first use; see `cyxla.types.proto_table` for how it is spelled. Three liberties are
-taken, none of them visible on the wire: strings are bytes (so that bad ones show), enums are integers, and packed floats
-and bools are the bytes they are packed into (which keeps every NaN as it is).
+taken, none of them visible on the wire: strings are bytes (so that bad ones show), enums are integers, and packed
+floats and bools are the bytes they are packed into (which keeps every NaN as it is).
 """
 
 from __future__ import annotations

@@ -236,3 +236,39 @@ def test_what_a_loop_of_version_1_carries_around_is_refused_too():
         y = apply_op("Exit", merge.outputs[0])
         with pytest.raises(UnimplementedError, match="version 1"):
             gradients(y, x)
+
+
+def symbolic(graph, f, inputs, types):
+    with graph.as_default():
+        return apply_op("SymbolicGradient", inputs, Tout=types, f=f)
+
+
+def test_symbolic_gradient_of_a_function():
+    graph = Graph()
+    f = add_function(graph, "f", lambda x, w, n: [apply_op("Sin", x) * w, n + 1], V, V, ("int32", []))
+    x, w, dy = (graph.placeholder("double", [3]) for _ in range(3))
+    n = graph.placeholder("int32", [])
+    dx, dw, dn = symbolic(graph, f, [x, w, n, dy, n], ["double", "double", "int32"])
+    feeds = {x: X, w: X + 3, dy: X - 1, n: np.array(5, np.int32)}
+    found = Session(graph).run([dx, dw, dn], feeds)
+    np.testing.assert_allclose(found[0], np.cos(X) * (X + 3) * (X - 1))
+    np.testing.assert_allclose(found[1], np.sin(X) * (X - 1))
+    assert found[2] == 0
+
+
+def test_symbolic_gradient_that_is_given():
+    graph = Graph()
+    f = add_function(graph, "f", lambda x: x * x, V)
+    add_function(graph, "f_grad", lambda x, dy: dy * 100.0, V, V)
+    graph.library.add_gradient("f", "f_grad")
+    x, dy = graph.placeholder("double", [3]), graph.placeholder("double", [3])
+    given = symbolic(graph, f, [x, dy], ["double"])
+    np.testing.assert_allclose(Session(graph).run(given, {x: X, dy: X - 1}), [(X - 1) * 100])
+
+
+def test_symbolic_gradient_of_nothing():
+    graph = Graph()
+    x = graph.placeholder("double", [3])
+    found = symbolic(graph, NameAttrList("nobody"), [x, x], ["double"])
+    with pytest.raises(NotFoundError, match="nobody"):
+        Session(graph).run(found, {x: X})

@@ -140,12 +140,8 @@ class _Backward:
         for y, weight in zip(ys, grad_ys, strict=True):
             if y.dtype.base in COMPLEX and weight is None:
                 raise InvalidArgumentError(f"'{y.name}' is complex: its gradient needs a weight", hint="give grad_ys")
-            if not is_continuous(y.dtype):
-                if weight is not None:
-                    raise InvalidArgumentError(f"'{y.name}' is {y.dtype}, through which no gradient flows")
-                continue
-            one = apply_op("OnesLike", y) if weight is None else self._weight(y, weight)
-            self._add(y, one)
+            if is_continuous(y.dtype):  # else nothing flows, whatever its weight
+                self._add(y, apply_op("OnesLike", y) if weight is None else self._weight(y, weight))
 
     def _weight(self, y: Tensor, weight: Any) -> Any:
         if getattr(weight, "graph", None) is not self.graph:

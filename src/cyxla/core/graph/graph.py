@@ -140,7 +140,8 @@ class Node:
     @property
     def colocation(self) -> list[str]:
         """Names of the nodes or groups it must stand with."""
-        names = self.attrs["_class"].value if "_class" in self.attrs else ()
+        attr = self.attrs.get("_class")
+        names = attr.value if attr is not None and attr.kind == "list(string)" else ()
         return [name.removeprefix(_COLOCATION) for name in names if name.startswith(_COLOCATION)]
 
     @property

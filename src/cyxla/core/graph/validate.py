@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cyxla.core.framework.attr_value import PLACEHOLDER
 from cyxla.core.framework.node_def import add_defaults_to_node_def, validate_node_def
 from cyxla.errors import InvalidArgumentError
 
@@ -91,6 +92,13 @@ def complete_attrs(node_def: NodeDef, op_def: OpDef) -> dict[str, AttrValue]:
     """Attributes of a node with the defaults filled in, checked against the declaration."""
     add_defaults_to_node_def(node_def, op_def)
     validate_node_def(node_def, op_def)
+    for name, value in node_def.attr.items():
+        if value.kind == PLACEHOLDER:
+            raise InvalidArgumentError(
+                f"attr '{name}' stands for an attribute of a function, but the node is in none",
+                node=node_def.name,
+                op=node_def.op,
+            )
     return node_def.attr
 
 

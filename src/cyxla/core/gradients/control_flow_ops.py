@@ -9,7 +9,7 @@ from cyxla.core.framework.gradient import gradient, no_gradient
 from cyxla.core.gradients.common import Tensor
 
 
-@gradient("Switch", none_grads=True)
+@gradient("Switch", "RefSwitch", none_grads=True)
 def switch_grad(op: Any, if_false: Tensor, if_true: Tensor) -> tuple[Tensor, None]:
     """What comes back from the branch that ran; zeros where nothing comes back from it."""
     data, pred = op.inputs
@@ -19,11 +19,17 @@ def switch_grad(op: Any, if_false: Tensor, if_true: Tensor) -> tuple[Tensor, Non
     return apply_op("Merge", [if_false, if_true])[0], None
 
 
-@gradient("Merge", none_grads=True)
+@gradient("Merge", "RefMerge", none_grads=True)
 def merge_grad(op: Any, dy: Tensor, _: Any) -> list[Tensor]:
     """To the input that came, as a branch of its own for each: those of the others are dead."""
     number = op.outputs[1]
     return [apply_op("Switch", dy, apply_op("Equal", number, i))[1] for i in range(len(op.inputs))]
+
+
+@gradient("RefIdentity")
+def ref_identity_grad(op: Any, dy: Tensor) -> Tensor:
+    """As it is."""
+    return dy
 
 
 no_gradient("ControlTrigger", "LoopCond", "NoOp")

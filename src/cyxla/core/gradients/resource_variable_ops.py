@@ -43,4 +43,11 @@ def resource_gather_nd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
     return apply_op("ScatterNd", indices, dy, apply_op("VariableShape", handle, out_type=indices.dtype)), None
 
 
-no_gradient("VarHandleOp", "VarIsInitializedOp", "VariableShape")
+no_gradient(
+    "AssignAddVariableOp",
+    "AssignSubVariableOp",
+    "AssignVariableOp",
+    "VarHandleOp",
+    "VarIsInitializedOp",
+    "VariableShape",
+)

@@ -1,0 +1,24 @@
+"""Gradients of ops that look at what passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.gradient import gradient, no_gradient
+from cyxla.core.gradients.common import Tensor
+
+
+@gradient("CheckNumerics")
+def check_numerics_grad(op: Any, dy: Tensor) -> Tensor:
+    """Checked too."""
+    return apply_op("CheckNumerics", dy, message="Not a number (NaN) or infinity (Inf) values detected in gradient.")
+
+
+@gradient("Print")
+def print_grad(op: Any, dy: Tensor) -> list[Any]:
+    """Passed on without a word."""
+    return [dy, *[None] * (len(op.inputs) - 1)]
+
+
+no_gradient("Assert", "PrintV2", "Timestamp")

@@ -1,0 +1,31 @@
+"""Operations on the bits of integers."""
+
+from __future__ import annotations
+
+from cyxla.tf2xla.lib import full_like, paired
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def _places(x: XlaOp) -> XlaOp:
+    """Shifts kept within the width."""
+    return xla.clamp(full_like(x, 0), x, full_like(x, x.shape.dtype.bits - 1))
+
+
+def _shifted(function: object) -> object:
+    def shift(x: XlaOp, y: XlaOp) -> XlaOp:
+        x, y = paired(x, y)
+        return function(x, _places(y))  # type: ignore[operator, no-any-return]
+
+    return shift
+
+
+lowering("BitwiseAnd", lambda x, y: xla.and_(*paired(x, y)))
+lowering("BitwiseOr", lambda x, y: xla.or_(*paired(x, y)))
+lowering("BitwiseXor", lambda x, y: xla.xor(*paired(x, y)))
+lowering("LeftShift", _shifted(xla.shift_left))  # type: ignore[arg-type]
+lowering("RightShift", _shifted(xla.shift_right))  # type: ignore[arg-type]
+lowering("Invert", xla.not_)
+lowering("PopulationCount", lambda x: xla.convert(xla.popcnt(x), ElementType.U8))

@@ -1,0 +1,170 @@
+"""Functions of two arrays that broadcast, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cyxla.core.framework.types import COMPLEX, FLOATING, DataType
+from cyxla.errors import ShapeError
+from cyxla.tf2xla.lib import (
+    cast,
+    full_like,
+    is_complex,
+    is_float,
+    is_integer,
+    paired,
+    scalar,
+    select,
+    sizes_of,
+    zeros_like,
+)
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Binary = Callable[[XlaOp, XlaOp], XlaOp]
+_INEXACT = {"T": FLOATING + COMPLEX}
+
+
+def _conj(x: XlaOp) -> XlaOp:
+    return xla.complex_(xla.real(x), -xla.imag(x)) if is_complex(x) else x
+
+
+def _is_unsigned(x: XlaOp) -> bool:
+    return x.shape.dtype.text.startswith("u")
+
+
+def _zero(x: XlaOp) -> XlaOp:
+    return xla.eq(x, zeros_like(x))
+
+
+def _differ_in_sign(x: XlaOp, y: XlaOp) -> XlaOp:
+    return xla.ne(xla.lt(x, zeros_like(x)), xla.lt(y, zeros_like(y)))
+
+
+def _floor_div(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The quotient rounded down: of integers one less where the division leaves something of another sign."""
+    if is_float(x):
+        return xla.floor(x / y)
+    if _is_unsigned(x):
+        return x / y
+    quotient = x / y
+    inexact = xla.and_(xla.ne(quotient * y, x), _differ_in_sign(x, y))
+    return select(inexact, quotient - scalar(x, 1), quotient)
+
+
+def _floor_mod(x: XlaOp, y: XlaOp) -> XlaOp:
+    """What the floored quotient leaves: it has the sign of y."""
+    left = xla.remainder(x, y)
+    if _is_unsigned(x):
+        return left
+    wrong = xla.and_(xla.not_(_zero(left)), _differ_in_sign(left, y))
+    return select(wrong, left + y, left)
+
+
+def _divide_no_nan(x: XlaOp, y: XlaOp) -> XlaOp:
+    return select(_zero(y), zeros_like(x), x / y)
+
+
+def _unless_zero(function: Binary) -> Binary:
+    """0 where x is 0, whatever y is."""
+    return lambda x, y: select(_zero(x), zeros_like(x), function(x, y))
+
+
+def _power(x: XlaOp, y: XlaOp) -> XlaOp:
+    return xla.power(x, y)
+
+
+def _squared_difference(x: XlaOp, y: XlaOp) -> XlaOp:
+    difference = x - y
+    return difference * _conj(difference)
+
+
+def _next_after(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The neighbour of x towards y: one step in the integer that its bits are."""
+    bits = ElementType.S32 if x.shape.dtype is ElementType.F32 else ElementType.S64
+    as_bits = xla.bitcast_convert(x, bits)
+    up = xla.eq(xla.gt(y, x), xla.gt(x, zeros_like(x)))
+    stepped = xla.bitcast_convert(select(up, as_bits + scalar(as_bits, 1), as_bits - scalar(as_bits, 1)), x.shape.dtype)
+    smallest = xla.bitcast_convert(full_like(as_bits, 1), x.shape.dtype)
+    from_zero = select(xla.gt(y, x), smallest, -smallest)
+    moved = select(_zero(x), from_zero, stepped)
+    nan = xla.or_(xla.ne(x, x), xla.ne(y, y))
+    return select(nan, x + y, select(xla.eq(x, y), y, moved))
+
+
+def _register(name: str, function: Binary, types: Any = None) -> None:
+    lowering(name, lambda x, y: function(*paired(x, y)), types=types)
+
+
+# fmt: off
+_register("Add",               xla.add)
+_register("AddV2",             xla.add)
+_register("Sub",               xla.subtract)
+_register("Mul",               xla.multiply)
+_register("Div",               xla.divide)
+_register("RealDiv",           xla.divide,     _INEXACT)
+_register("TruncateDiv",       lambda x, y: x / y if is_integer(x) else _towards_zero(x / y))
+_register("FloorDiv",          _floor_div)
+_register("FloorMod",          _floor_mod)
+_register("Mod",               xla.remainder)
+_register("TruncateMod",       xla.remainder)
+_register("DivNoNan",          _divide_no_nan, _INEXACT)
+_register("MulNoNan",          lambda x, y: select(_zero(y), zeros_like(x), x * y), _INEXACT)
+_register("Xdivy",             _unless_zero(xla.divide), _INEXACT)
+_register("Xlogy",             _unless_zero(lambda x, y: x * xla.log(y)), _INEXACT)
+_register("Xlog1py",           _unless_zero(lambda x, y: x * xla.log_plus_one(y)), _INEXACT)
+_register("Pow",               _power)
+_register("Maximum",           xla.maximum)
+_register("Minimum",           xla.minimum)
+_register("SquaredDifference", _squared_difference)
+_register("Atan2",             xla.atan2)
+_register("NextAfter",         _next_after)
+_register("Greater",           xla.gt)
+_register("GreaterEqual",      xla.ge)
+_register("Less",              xla.lt)
+_register("LessEqual",         xla.le)
+_register("LogicalAnd",        xla.and_)
+_register("LogicalOr",         xla.or_)
+# Gradients by the result y and the gradient dy of it.
+_register("ReciprocalGrad", lambda y, dy: -_conj(y) * _conj(y) * dy,                            _INEXACT)
+_register("SqrtGrad",       lambda y, dy: dy * scalar(y, 0.5) / _conj(y),                       _INEXACT)
+_register("RsqrtGrad",      lambda y, dy: scalar(y, -0.5) * dy * _conj(y) * _conj(y) * _conj(y), _INEXACT)
+_register("SigmoidGrad",    lambda y, dy: dy * _conj(y) * (scalar(y, 1) - _conj(y)),            _INEXACT)
+_register("TanhGrad",       lambda y, dy: dy * (scalar(y, 1) - _conj(y) * _conj(y)),            _INEXACT)
+# fmt: on
+
+
+def _towards_zero(x: XlaOp) -> XlaOp:
+    return select(xla.lt(x, zeros_like(x)), xla.ceil(x), xla.floor(x))
+
+
+def _equality(name: str, compare: Binary, otherwise: bool) -> None:
+    @lowering(name, attrs=("incompatible_shape_error",))
+    def kernel(x: XlaOp, y: XlaOp, *, incompatible_shape_error: bool) -> Any:
+        """Shapes that do not broadcast are an error, or simply unlike."""
+        try:
+            return compare(*paired(x, y))
+        except ShapeError:
+            if incompatible_shape_error:
+                raise
+            return otherwise
+
+
+_equality("Equal", xla.eq, False)
+_equality("NotEqual", xla.ne, True)
+
+
+@lowering("ApproximateEqual", attrs=("tolerance",))
+def _approximate_equal(x: XlaOp, y: XlaOp, *, tolerance: float) -> XlaOp:
+    if sizes_of(x) != sizes_of(y):
+        raise ShapeError(f"x {list(sizes_of(x))} and y {list(sizes_of(y))} must have one shape")
+    size = xla.abs_(x - y)
+    return xla.lt(size, full_like(size, tolerance))
+
+
+@lowering("Complex", attrs=("Tout",))
+def _complex(real: XlaOp, imag: XlaOp, *, Tout: DataType) -> XlaOp:
+    return cast(xla.complex_(*paired(real, imag)), Tout)

@@ -1,0 +1,234 @@
+"""Products of matrices, casts, ranges, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.math_ops import _range as eager_range
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    cast,
+    full,
+    iota,
+    is_complex,
+    is_narrow,
+    rank_of,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    widened,
+    zeros_like,
+)
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+
+
+@xla_kernel("AddN", variant=True)
+def _add_n(ctx: XlaOpKernelContext) -> Any:
+    """One sum after the other; of tensor lists, of their buffers."""
+    if ctx.input_type(0) is DataType.DT_VARIANT:
+        from dataclasses import replace
+
+        lists = [ctx.input_tensor_list(i) for i in range(ctx.num_inputs)]
+        total = lists[0].buffer
+        for other in lists[1:]:
+            total = total + other.buffer  # type: ignore[operator]
+        return replace(lists[0], buffer=total)
+    inputs = ctx.input_list("inputs")
+    for x in inputs[1:]:
+        if sizes_of(x) != sizes_of(inputs[0]):
+            raise ShapeError(f"operands {list(sizes_of(inputs[0]))} and {list(sizes_of(x))} must have one shape")
+    found = widened(inputs[0])
+    for x in inputs[1:]:
+        found = found + widened(x)
+    return xla.convert(found, inputs[0].shape.dtype) if is_narrow(inputs[0]) else found
+
+
+@lowering("L2Loss")
+def _l2_loss(x: XlaOp) -> XlaOp:
+    wide = widened(x)
+    half = sum_of(wide * wide, range(rank_of(x))) / scalar(wide, 2)
+    return xla.convert(half, x.shape.dtype) if is_narrow(x) else half
+
+
+@lowering("ClipByValue")
+def _clip(x: XlaOp, low: XlaOp, high: XlaOp) -> XlaOp:
+    for bound in (low, high):
+        if rank_of(bound) and sizes_of(bound) != sizes_of(x):
+            raise ShapeError(
+                f"a bound of {list(sizes_of(bound))} must be a scalar or have the shape {list(sizes_of(x))}"
+            )
+    return xla.maximum(xla.minimum(x, broadcast_to(high, sizes_of(x))), broadcast_to(low, sizes_of(x)))
+
+
+@lowering("Cross")
+def _cross(a: XlaOp, b: XlaOp) -> XlaOp:
+    if sizes_of(a) != sizes_of(b) or not rank_of(a):
+        raise ShapeError(f"cross products need vectors of one shape: {list(sizes_of(a))} and {list(sizes_of(b))}")
+    if sizes_of(a)[-1] != 3:
+        raise FailedPreconditionError(f"cross products need a last dimension of 3; the shape is {list(sizes_of(a))}")
+    last = rank_of(a) - 1
+
+    def part(x: XlaOp, k: int) -> XlaOp:
+        return xla.slice_in_dim(x, k % 3, k % 3 + 1, 1, last)
+
+    parts = [part(a, k + 1) * part(b, k + 2) - part(a, k + 2) * part(b, k + 1) for k in range(3)]
+    return xla.concatenate(parts, last)
+
+
+# --------------------------------------------------------------------------------------------------------- products
+
+
+def batched_product(x: XlaOp, y: XlaOp) -> XlaOp:
+    """Products of matrices whose batches broadcast."""
+    if sizes_of(x)[-1] != sizes_of(y)[-2]:
+        raise ShapeError(f"the inner sizes of {list(sizes_of(x))} and {list(sizes_of(y))} differ")
+    try:
+        batch = np.broadcast_shapes(sizes_of(x)[:-2], sizes_of(y)[:-2])
+    except ValueError:
+        raise ShapeError(f"the batches of {list(sizes_of(x))} and {list(sizes_of(y))} do not fit") from None
+    x, y = (broadcast_to(v, (*batch, *sizes_of(v)[-2:])) for v in (x, y))
+    n = len(batch)
+    wide_x, wide_y = widened(x), widened(y)
+    batches = tuple(range(n))
+    found = xla.dot_general(
+        wide_x, wide_y, lhs_contracting=(n + 1,), rhs_contracting=(n,), lhs_batch=batches, rhs_batch=batches
+    )
+    return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
+
+
+def turned(x: XlaOp, adjoint: bool = False) -> XlaOp:
+    """Matrices with rows and columns exchanged; conjugated too if `adjoint`."""
+    rank = rank_of(x)
+    found = xla.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+    return xla.complex_(xla.real(found), -xla.imag(found)) if adjoint and is_complex(x) else found
+
+
+@lowering("MatMul", attrs=("transpose_a", "transpose_b"))
+def _matmul(a: XlaOp, b: XlaOp, *, transpose_a: bool, transpose_b: bool) -> XlaOp:
+    for name, x in (("a", a), ("b", b)):
+        if rank_of(x) != 2:
+            raise ShapeError(f"{name} must be a matrix; its shape is {list(sizes_of(x))}")
+    return batched_product(turned(a) if transpose_a else a, turned(b) if transpose_b else b)
+
+
+@lowering("SparseMatMul", attrs=("transpose_a", "transpose_b"))
+def _sparse_matmul(a: XlaOp, b: XlaOp, **attrs: Any) -> XlaOp:
+    return _matmul(xla.convert(a, ElementType.F32), xla.convert(b, ElementType.F32), **attrs)
+
+
+def _batch_matmul(broadcast: bool) -> Callable[..., XlaOp]:
+    def multiply(x: XlaOp, y: XlaOp, *, adj_x: bool, adj_y: bool, Tout: DataType | None = None) -> XlaOp:
+        for name, v in (("x", x), ("y", y)):
+            if rank_of(v) < 2:
+                raise ShapeError(f"{name} must hold matrices; its shape is {list(sizes_of(v))}")
+        if not broadcast and sizes_of(x)[:-2] != sizes_of(y)[:-2]:
+            raise ShapeError(f"the batches of {list(sizes_of(x))} and {list(sizes_of(y))} differ")
+        if Tout is not None:
+            x, y = cast(x, Tout), cast(y, Tout)
+        return batched_product(turned(x, True) if adj_x else x, turned(y, True) if adj_y else y)
+
+    return multiply
+
+
+lowering("BatchMatMul", _batch_matmul(False), attrs=("adj_x", "adj_y"))
+lowering("BatchMatMulV2", _batch_matmul(True), attrs=("adj_x", "adj_y"))
+lowering("BatchMatMulV3", _batch_matmul(True), attrs=("adj_x", "adj_y", "Tout"))
+
+
+# ------------------------------------------------------------------------------------------------------------ casts
+
+
+@lowering("Cast", attrs=("DstT", "Truncate"))
+def _cast(x: XlaOp, *, DstT: DataType, Truncate: bool) -> XlaOp:
+    to = element_type(DstT)
+    if x.shape.dtype is to:
+        return x
+    if to is ElementType.PRED:
+        return xla.ne(x, zeros_like(x))
+    if is_complex(x) and not to.is_complex:
+        x = xla.real(x)
+    if Truncate and DstT.text in ("bfloat16", "half"):
+        return _cut_off(x, to)
+    if to is ElementType.BF16 and x.shape.dtype is ElementType.F64:
+        x = xla.convert(x, ElementType.F32)
+    return xla.convert(x, to)
+
+
+def _cut_off(x: XlaOp, to: ElementType) -> XlaOp:
+    """A narrower float that is never further from zero."""
+    found = xla.convert(x, to)
+    wide = xla.convert(found, x.shape.dtype)
+    bits = xla.bitcast_convert(found, ElementType.U16)
+    grown = xla.gt(xla.abs_(wide), xla.abs_(x))
+    return xla.bitcast_convert(select(grown, bits - scalar(bits, 1), bits), to)
+
+
+@lowering("Bucketize", attrs=("boundaries",))
+def _bucketize(x: XlaOp, *, boundaries: Sequence[float]) -> XlaOp:
+    """How many boundaries are not above each number."""
+    edges = np.asarray(boundaries, np.float32)
+    if (edges[1:] < edges[:-1]).any():
+        raise InvalidArgumentError(f"boundaries must be sorted: {list(boundaries)}")
+    wide = xla.convert(x, ElementType.F64)
+    table = xla.constant(x.builder, edges.astype(np.float64))
+    sizes = (*sizes_of(x), len(edges))
+    above = xla.ge(xla.broadcast_in_dim(wide, sizes, range(rank_of(x))), broadcast_to(table, sizes))
+    return sum_of(xla.convert(above, ElementType.S32), [rank_of(x)])
+
+
+@xla_kernel("Range", const=("start", "limit", "delta"))
+def _range(ctx: XlaOpKernelContext) -> Any:
+    """A constant: its size must be known anyway."""
+    ctx.set_constant_output(0, eager_range(*(ctx.constant_input(name) for name in ("start", "limit", "delta"))))
+
+
+# ----------------------------------------------------------------------------------------------------------- counts
+
+
+def _counted(values: XlaOp, size: int, weights: XlaOp, dtype: DataType, binary: bool) -> XlaOp:
+    """Rows of numbers against every number below `size`: [rows, size]."""
+    rows, count = sizes_of(values)
+    places = iota(values.builder, values.shape.dtype, size)
+    sizes = (rows, count, size)
+    hit = xla.eq(xla.broadcast_in_dim(values, sizes, (0, 1)), xla.broadcast_in_dim(places, sizes, (2,)))
+    if binary:
+        from cyxla.tf2xla.lib import reduced
+
+        seen = reduced(hit, "or", scalar(hit, False), [1])
+        return xla.convert(seen, element_type(dtype))
+    each = full(values.builder, 1, dtype, (rows, count)) if not _has_elements(weights) else weights
+    each = xla.broadcast_in_dim(xla.reshape(each, (rows, count)), sizes, (0, 1))
+    return sum_of(select(hit, each, zeros_like(each)), [1])
+
+
+def _has_elements(x: XlaOp) -> bool:
+    return 0 not in sizes_of(x)
+
+
+@lowering("Bincount", const=("size",))
+def _bincount(values: XlaOp, size: Array, weights: XlaOp) -> XlaOp:
+    flat = xla.reshape(values, (1, int(np.prod(sizes_of(values), dtype=np.int64))))
+    from cyxla.tf2xla.types import data_type
+
+    return xla.reshape(_counted(flat, int(size), weights, data_type(weights.shape.dtype), False), (int(size),))
+
+
+@lowering("DenseBincount", attrs=("binary_output", "T"), const=("size",))
+def _dense_bincount(values: XlaOp, size: Array, weights: XlaOp, *, binary_output: bool, T: DataType) -> XlaOp:
+    if rank_of(values) > 2:
+        raise ShapeError(f"the input must be a vector or a matrix; its shape is {list(sizes_of(values))}")
+    rows = xla.reshape(values, (1, sizes_of(values)[0])) if rank_of(values) == 1 else values
+    found = _counted(rows, int(size), weights, T, binary_output)
+    return xla.reshape(found, (int(size),)) if rank_of(values) == 1 else found

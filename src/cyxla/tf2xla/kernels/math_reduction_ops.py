@@ -1,0 +1,148 @@
+"""Reductions over some dimensions, and running totals along one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.math_reduction_ops import axes_of
+from cyxla.errors import InvalidArgumentError
+from cyxla.tf2xla.axes import axis_of
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    cast,
+    greatest,
+    iota_along,
+    is_complex,
+    is_float,
+    is_narrow,
+    least,
+    max_of,
+    mean_of,
+    min_of,
+    product_of,
+    rank_of,
+    reduced,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    widened,
+)
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+Reduce = Callable[[XlaOp, list[int], bool], XlaOp]
+
+
+def _norm(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
+    wide = widened(x)
+    squares = xla.real(wide) * xla.real(wide) + xla.imag(wide) * xla.imag(wide) if is_complex(x) else wide * wide
+    root = xla.sqrt(sum_of(squares, axes, keep))
+    return xla.convert(root, x.shape.dtype) if root.shape.dtype != x.shape.dtype else root
+
+
+def _all(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
+    return reduced(x, "and", scalar(x, True), axes, keep)
+
+
+def _any(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
+    return reduced(x, "or", scalar(x, False), axes, keep)
+
+
+# fmt: off
+_REDUCTIONS: tuple[tuple[str, Reduce], ...] = (
+    ("Sum",           sum_of),
+    ("Prod",          product_of),
+    ("Mean",          mean_of),
+    ("Max",           max_of),
+    ("Min",           min_of),
+    ("EuclideanNorm", _norm),
+    ("All",           _all),
+    ("Any",           _any),
+)
+# fmt: on
+
+
+def _register(name: str, reduce: Reduce) -> None:
+    @lowering(name, attrs=("keep_dims",), const=("reduction_indices",))
+    def kernel(x: XlaOp, reduction_indices: Array, *, keep_dims: bool) -> XlaOp:
+        axes = list(axes_of(reduction_indices, rank_of(x)))
+        return reduce(x, axes, keep_dims) if axes else x
+
+
+for _row in _REDUCTIONS:
+    _register(*_row)
+
+
+# ------------------------------------------------------------------------------------------------ where an extreme is
+
+
+def _place(name: str, extreme: Callable[..., XlaOp], worst: Callable[[XlaOp], XlaOp]) -> None:
+    @lowering(name, attrs=("output_type",), const=("dimension",))
+    def kernel(x: XlaOp, dimension: Array, *, output_type: DataType) -> XlaOp:
+        """The first place whose element equals the extreme of all; NaN is passed over."""
+        axis = axis_of(dimension, rank_of(x), "dimension")
+        size = sizes_of(x)[axis]
+        if not size:
+            raise InvalidArgumentError(f"dimension {axis} of {list(sizes_of(x))} is empty: no element is the greatest")
+        if x.shape.dtype is ElementType.PRED:
+            x = xla.convert(x, ElementType.S32)
+        if is_float(x):
+            x = select(xla.ne(x, x), worst(x), x)
+        hit = xla.eq(x, broadcast_to(extreme(x, [axis], keep=True), sizes_of(x)))
+        place = iota_along(x.builder, ElementType.S64, sizes_of(x), axis)
+        first = min_of(select(hit, place, scalar(place, size)), [axis])
+        return cast(first, output_type)
+
+
+_place("ArgMax", max_of, least)
+_place("ArgMin", min_of, greatest)
+
+
+# -------------------------------------------------------------------------------------------------- running totals
+
+
+def _scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], join: Any = None) -> None:
+    @lowering(name, attrs=("exclusive", "reverse"), const=("axis",))
+    def kernel(x: XlaOp, axis: Array, *, exclusive: bool, reverse: bool) -> XlaOp:
+        """A window over all elements up to each one."""
+        along = axis_of(axis, rank_of(x), "axis")
+        size = sizes_of(x)[along]
+        if not size or not all(sizes_of(x)):
+            return x
+        wide = widened(x)
+        pads = [(0, 0)] * rank_of(x)
+        before = size if exclusive else size - 1
+        pads[along] = (0, before) if reverse else (before, 0)
+        window = [size if d == along else 1 for d in range(rank_of(x))]
+        computation = join(wide.shape.dtype) if join else scalar_computation(opcode, wide.shape.dtype)
+        found = xla.reduce_window(wide, start(wide), computation, window, padding=pads)
+        if exclusive:
+            first = 1 if reverse else 0
+            found = xla.slice_in_dim(found, first, first + size, 1, along)
+        return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
+
+
+def _log_add_exp(dtype: ElementType) -> Any:
+    """log(exp(a) + exp(b)), with the greater one taken out."""
+    from cyxla.types import Shape
+
+    builder = XlaBuilder("log_add_exp")
+    a, b = (xla.parameter(builder, i, Shape.array(dtype), n) for i, n in enumerate("ab"))
+    top = xla.maximum(a, b)
+    total = top + xla.log_plus_one(xla.exponential(-xla.abs_(a - b)))
+    return builder.build(
+        select(xla.eq(a, b), a + scalar(a, float(np.log(2.0))), select(xla.is_finite(top), total, top))
+    )
+
+
+_scan("Cumsum", "add", lambda x: scalar(x, 0))
+_scan("Cumprod", "multiply", lambda x: scalar(x, 1))
+_scan("CumulativeLogsumexp", "", least, _log_add_exp)

@@ -1,0 +1,133 @@
+"""Activations and their gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cyxla.core.framework.types import FLOATING
+from cyxla.errors import ShapeError
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    epsilon,
+    full_like,
+    in_f32,
+    max_of,
+    rank_of,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    zeros_like,
+)
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+# Klambauer et al., "Self-normalizing neural networks", NIPS 2017
+_SCALE, _SCALE_ALPHA = 1.0507009873554804934193349852946, 1.7580993408473768599402175208123
+_FLOATS = {"T": FLOATING}
+
+
+def _relu(x: XlaOp) -> XlaOp:
+    return xla.maximum(x, zeros_like(x))
+
+
+def _relu6(x: XlaOp) -> XlaOp:
+    return xla.clamp(scalar(x, 0), x, scalar(x, 6))
+
+
+def _elu(x: XlaOp) -> XlaOp:
+    return select(xla.gt(x, zeros_like(x)), x, xla.exponential_minus_one(x))
+
+
+def _selu(x: XlaOp) -> XlaOp:
+    below = scalar(x, _SCALE_ALPHA) * xla.exponential_minus_one(x)
+    return select(xla.gt(x, zeros_like(x)), scalar(x, _SCALE) * x, below)
+
+
+def _softplus(x: XlaOp) -> XlaOp:
+    """log(1 + exp(x)); where one term is all that is left of the sum, that term."""
+    limit = float(np.log(epsilon(x)) + 2)
+    grown = xla.exponential(x)
+    small = select(xla.lt(x, full_like(x, limit)), grown, xla.log_plus_one(grown))
+    return select(xla.gt(x, full_like(x, -limit)), x, small)
+
+
+def _check(a: XlaOp, b: XlaOp) -> None:
+    if sizes_of(a) != sizes_of(b):
+        raise ShapeError(f"the gradients {list(sizes_of(a))} and {list(sizes_of(b))} must have one shape")
+
+
+def _relu_grad(dy: XlaOp, x: XlaOp) -> XlaOp:
+    _check(dy, x)
+    return select(xla.gt(x, zeros_like(x)), dy, zeros_like(dy))
+
+
+def _relu6_grad(dy: XlaOp, x: XlaOp) -> XlaOp:
+    _check(dy, x)
+    inside = xla.and_(xla.gt(x, zeros_like(x)), xla.lt(x, full_like(x, 6)))
+    return select(inside, dy, zeros_like(dy))
+
+
+def _elu_grad(dy: XlaOp, y: XlaOp) -> XlaOp:
+    _check(dy, y)
+    return select(xla.gt(y, zeros_like(y)), dy, (y + scalar(y, 1)) * dy)
+
+
+def _selu_grad(dy: XlaOp, y: XlaOp) -> XlaOp:
+    _check(dy, y)
+    below = (y + scalar(y, _SCALE_ALPHA)) * dy
+    return select(xla.lt(y, zeros_like(y)), below, scalar(y, _SCALE) * dy)
+
+
+# fmt: off
+lowering("Relu",         _relu)
+lowering("Relu6",        _relu6)
+lowering("Elu",          _elu,                                                              types=_FLOATS)
+lowering("Selu",         _selu,                                                             types=_FLOATS)
+lowering("Softplus",     in_f32(_softplus),                                                 types=_FLOATS)
+lowering("Softsign",     lambda x: x / (scalar(x, 1) + xla.abs_(x)),                        types=_FLOATS)
+lowering("ReluGrad",     _relu_grad)
+lowering("Relu6Grad",    _relu6_grad)
+lowering("EluGrad",      _elu_grad,                                                         types=_FLOATS)
+lowering("SeluGrad",     _selu_grad,                                                        types=_FLOATS)
+lowering("SoftplusGrad", lambda dy, x: dy / (xla.exponential(-x) + scalar(x, 1)),           types=_FLOATS)
+# fmt: on
+
+
+@lowering("SoftsignGrad", types=_FLOATS)
+def _softsign_grad(dy: XlaOp, x: XlaOp) -> XlaOp:
+    size = scalar(x, 1) + xla.abs_(x)
+    return dy / (size * size)
+
+
+@lowering("LeakyRelu", attrs=("alpha",), types=_FLOATS)
+def _leaky_relu(x: XlaOp, *, alpha: float) -> XlaOp:
+    return select(xla.gt(x, zeros_like(x)), x, x * scalar(x, alpha))
+
+
+@lowering("LeakyReluGrad", attrs=("alpha",), types=_FLOATS)
+def _leaky_relu_grad(dy: XlaOp, x: XlaOp, *, alpha: float) -> XlaOp:
+    return select(xla.gt(x, zeros_like(x)), dy, dy * scalar(dy, alpha))
+
+
+def shifted(x: XlaOp) -> XlaOp:
+    """Rows with their greatest element at 0, which keeps exponentials finite."""
+    if not rank_of(x):
+        raise ShapeError("logits must have a last dimension of classes; this is a scalar")
+    return x - broadcast_to(max_of(x, [-1], keep=True), sizes_of(x))
+
+
+@lowering("Softmax", types=_FLOATS)
+@in_f32
+def _softmax(x: XlaOp) -> XlaOp:
+    odds = xla.exponential(shifted(x))
+    return odds / broadcast_to(sum_of(odds, [-1], keep=True), sizes_of(x))
+
+
+@lowering("LogSoftmax", types=_FLOATS)
+@in_f32
+def _log_softmax(x: XlaOp) -> XlaOp:
+    logits = shifted(x)
+    total = xla.log(sum_of(xla.exponential(logits), [-1], keep=True))
+    return logits - broadcast_to(total, sizes_of(x))

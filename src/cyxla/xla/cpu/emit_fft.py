@@ -117,7 +117,7 @@ class _Transform:
 
     def constant(self, plan: Plan) -> Value:
         """The tables of a plan."""
-        numbers = plan.tables.array().astype(self.real.numpy_dtype)
+        numbers = plan.tables.array(self.real.numpy_dtype)
         shape = Shape.array(self.real, numbers.shape)
         return _detached("constant", shape, self.ins, literal=Literal(numbers, shape))
 

@@ -139,7 +139,7 @@ class Plan:
     def _product(self, t: Transform) -> list[int]:
         (a, b), n = split(t.n), t.n
         # Result k of a forward transform is -k of an inverse one; negative powers of a root are those of its conjugate.
-        k, blocks = _order(factors(a)), -(-b // self.lanes)
+        k, blocks = _order([a] if a in FIXED else factors(a)), -(-b // self.lanes)
         turns = -(-k % a) if t.inverse else k
         coarse = self.tables.add(
             ("coarse", t), lambda: roots(n, np.outer(np.arange(blocks) * self.lanes, turns)) / t.scale

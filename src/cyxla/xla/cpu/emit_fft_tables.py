@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cyxla.xla.cpu.fft_passes import LARGEST_PRIME
+from cyxla.xla.cpu.fft_text import VECTOR_BYTES
 
 Roots = npt.NDArray[np.complex128]
 
@@ -75,6 +76,10 @@ class Tables:
             self._size += part.size
         return self._at[key]
 
-    def array(self) -> npt.NDArray[np.float64]:
-        """All of them."""
-        return np.concatenate([*self._parts, np.zeros(_ALIGNED)])
+    def array(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """All of them, where vectors read them fastest."""
+        parts = [*self._parts, np.zeros(_ALIGNED)]
+        room = np.empty(sum(p.size for p in parts) * np.dtype(dtype).itemsize + VECTOR_BYTES, np.uint8)
+        start = -room.__array_interface__["data"][0] % VECTOR_BYTES
+        numbers = room[start : start + room.size - VECTOR_BYTES].view(dtype)
+        return np.concatenate(parts, out=numbers, casting="same_kind")

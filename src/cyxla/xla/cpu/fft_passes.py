@@ -110,7 +110,8 @@ class Pass:
             self._butterfly(c, self._load("{}"), self._store_last)
             c.line("first = at += over;")
             if self.store == "turned":
-                c.line(f"coarse += 2 * {radix}; fine += 2 * FFT_LANES * {radix};")
+                by = "1" if self.down else radix
+                c.line(f"coarse += 2 * {by}; fine += 2 * FFT_LANES * {by};")
 
     def _locals(self) -> list[str]:
         found = [] if self.radix else ["prime"]
@@ -158,6 +159,7 @@ class Pass:
 
     def _turned(self, c: CWriter, k: str, point: Point) -> Point:
         re, im = point
+        k = f"{k} * {self.down}" if self.down else k
         c.line(f"const FFT_r xr = coarse[2 * {k}], xi = coarse[2 * {k} + 1];")
         c.line(f"const FFT_u *const y = (const FFT_u *)(fine + 2 * FFT_LANES * {k});")
         c.line("const FFT_v yr = y[0], yi = y[FFT_LANES / FFT_W];")

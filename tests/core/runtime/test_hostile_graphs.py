@@ -29,10 +29,9 @@ def looped():
     with graph.as_default():
         x = graph.placeholder("float", [2, 2], name="x")
         total = apply_op("Sum", x, [0, 1])
-        [small] = cond(
-            apply_op("Less", total, np.float32(10)), lambda v: [v + constant_like(v, 1)], lambda v: [v], [total]
-        )
-        i, v = while_loop(
+        small = apply_op("Less", total, np.float32(10))
+        [start] = cond(small, lambda v: [v + constant_like(v, 1)], lambda v: [v], [total])
+        _, v = while_loop(
             graph,
             lambda i, v: apply_op("Less", i, constant_like(i, 4)),
             lambda i, v: (i + constant_like(i, 1), v + v),

@@ -19,8 +19,8 @@ def parse_equation(equation: str, count: int) -> tuple[list[str], str]:
     Raises
     ------
     InvalidArgumentError
-        It has no arrow, labels that are not letters, labels in the result that no operand has or that stand there
-        twice, or is not for `count` operands.
+        It has no arrow, labels that are not letters, labels in the result that no operand has, or is not for `count`
+        operands.
     """
     text = equation.replace(" ", "")
     if text.count("->") != 1:
@@ -34,8 +34,6 @@ def parse_equation(equation: str, count: int) -> tuple[list[str], str]:
         if not all(c.isascii() and c.isalpha() for c in rest):
             raise InvalidArgumentError(f"labels must be letters and at most one '...'; {labels!r} in {equation!r}")
     letters = output.replace("...", "")
-    if len(set(letters)) != len(letters):
-        raise InvalidArgumentError(f"a label stands twice in the result of {equation!r}")
     missing = sorted(set(letters) - set("".join(inputs)))
     if missing:
         raise InvalidArgumentError(f"the result of {equation!r} has labels that no operand has: {missing}")
@@ -45,6 +43,8 @@ def parse_equation(equation: str, count: int) -> tuple[list[str], str]:
 def contract(equation: str, operands: Sequence[Array]) -> Array:
     """The result of an equation, in the operands' type; narrow floats are summed in f32.
 
+    A label that stands twice in the result asks for a diagonal amid zeros.
+
     Raises
     ------
     InvalidArgumentError
@@ -52,7 +52,8 @@ def contract(equation: str, operands: Sequence[Array]) -> Array:
     ShapeError
         An operand does not fit its labels.
     """
-    inputs, _ = parse_equation(equation, len(operands))
+    inputs, output = parse_equation(equation, len(operands))
+    once = _without_repeats(output)
     sizes: dict[str, int] = {}
     for labels, x in zip(inputs, operands, strict=True):
         _check_operand(labels, x, sizes, equation)
@@ -60,10 +61,34 @@ def contract(equation: str, operands: Sequence[Array]) -> Array:
     wide = wide_type(dtype)
     try:
         with np.errstate(all="ignore"):
-            found = np.einsum(equation.replace(" ", ""), *(x.astype(wide, copy=False) for x in operands), optimize=True)
+            found = np.einsum(
+                f"{','.join(inputs)}->{once}", *(x.astype(wide, copy=False) for x in operands), optimize=True
+            )
     except ValueError as error:
         raise ShapeError(f"the operands do not fit {equation!r}: {error}") from None
-    return np.asarray(found).astype(dtype, copy=False)
+    result = np.asarray(found).astype(dtype, copy=False)
+    return result if once == output else _on_diagonals(result, once, output)
+
+
+def _without_repeats(labels: str) -> str:
+    """Each label where it first stands."""
+    head, dots, tail = labels.partition("...")
+    head = "".join(dict.fromkeys(head))
+    return head + dots + "".join(label for label in dict.fromkeys(tail) if label not in head)
+
+
+def _on_diagonals(values: Array, once: str, output: str) -> Array:
+    """Zeros with values where dimensions of one label have the same index."""
+    head, dots, tail = once.partition("...")
+    sizes = dict(zip(head, values.shape, strict=False)) | dict(
+        zip(reversed(tail), reversed(values.shape), strict=False)
+    )
+    rest = values.shape[len(head) : values.ndim - len(tail)]
+    before, _, after = output.partition("...")
+    shape = [*(sizes[c] for c in before), *(rest if dots else ()), *(sizes[c] for c in after)]
+    full = np.zeros(shape, values.dtype)
+    np.einsum(f"{output}->{once}", full)[...] = values  # a view of the diagonals
+    return full
 
 
 def _check_operand(labels: str, x: Array, sizes: dict[str, int], equation: str) -> None:

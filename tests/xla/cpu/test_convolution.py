@@ -155,10 +155,10 @@ def test_forms(after, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize("isa", ["", "x86-64-v3", "x86-64-v1"])
-def test_prebuilt_or_not(isa, dtype, monkeypatch):
+@pytest.mark.parametrize("isa, after", [("", False), ("", True), ("x86-64-v3", False), ("x86-64-v1", False)])
+def test_prebuilt_or_not(isa, after, dtype, monkeypatch):
     """Numbers that arrive at run time change no bit."""
-    text = module_of([Convolution(**{**_fields(c), "dtype": dtype}) for c in CASES.values()]).to_text()
+    text = module_of([Convolution(**{**_fields(c), "after": after, "dtype": dtype}) for c in CASES.values()]).to_text()
     monkeypatch.setenv("CYXLA_ISA", isa)
     made = []
     for setting in "01":

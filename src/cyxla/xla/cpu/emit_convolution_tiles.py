@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cyxla.xla.cpu import dot_text, prebuilt, scalar, sums
+from cyxla.xla.cpu import dot_text, scalar, sums
 from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
@@ -160,18 +160,18 @@ class _Tiled:
     # --- the kernel -------------------------------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        """The kernel, prebuilt if results are stored as they are."""
+        """The kernel, prebuilt but for what follows."""
         return self._prebuilt() or self._written()
 
     def _prebuilt(self) -> Kernel | None:
         n, epilogue = self.n, self.epilogue
         plain = not (self.dilated or n.panel) and len(n.space) in RANKS and n.depth <= DEPTH
-        if not (plain and epilogue.is_empty and len(self.panels) <= PANELS):
+        if not (plain and len(self.panels) <= PANELS):
             return None
         told = self._numbers()
         made = Kernel(describe("convolution", self.ins.shape), self.tasks, self.ns, kind="convolution")
-        name = f"convolution_tiles_{n.dtype.text}"
-        return prebuilt.kernel(name, [told.get(name, 0) for name in TILES], made, len(epilogue.reads) + 1)
+        widths = [p.vectors * self.lanes - p.skip for p in self.panels]
+        return epilogue.prebuilt(f"convolution_tiles{{}}_{n.dtype.text}", [told.get(t, 0) for t in TILES], made, widths)
 
     def _numbers(self) -> dict[str, int]:
         """What the prebuilt kernel is told."""

@@ -8,7 +8,9 @@ number of neighbouring columns, so that gcc vectorises the loop.
 
 from __future__ import annotations
 
-from cyxla.xla.cpu import cost, scalar
+from collections.abc import Sequence
+
+from cyxla.xla.cpu import cost, prebuilt, scalar
 from cyxla.xla.cpu.boxes import Box, Store
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.fusion import Group
@@ -74,6 +76,28 @@ class Epilogue:
     def step(self, kernel: Kernel) -> Step:
         """The step of the kernel: its buffers are `reads`, then `writes`."""
         return Step(kernel, self.reads, self.writes, in_place=self._pairs)
+
+    def prebuilt(self, name: str, numbers: Sequence[int], made: Kernel, widths: Sequence[int]) -> Kernel | None:
+        """The kernel of a prebuilt function, with the functions of the epilogue unless there is nothing to do.
+
+        Parameters
+        ----------
+        name : str
+            The function, with ``{}`` in the place of ``_after`` or nothing.
+        numbers, made
+            As `prebuilt.kernel` takes them.
+        widths : sequence of int
+            Of the tiles.
+        """
+        buffers = len(self.reads) + len(self.writes)
+        if self.is_empty:
+            return prebuilt.kernel(name.format(""), numbers, made, buffers)
+        name = name.format("_after")
+        if prebuilt.number(name) is None or made.cost < prebuilt.LEAST_NS:
+            return None
+        c = CWriter()
+        functions = [self.function(c, width) for width in widths]
+        return prebuilt.kernel(name, numbers, made, buffers, c.text(), functions)
 
     def function(self, c: CWriter, width: int) -> str:
         """Name of the function for tiles of `width` columns; defined by the first call with a width.

@@ -21,7 +21,8 @@ A whole kernel
 --------------
 A function of the type `KERNEL` runs tasks [begin, end) over ``bufs`` like any kernel, and reads its sizes and strides
 from ``CYX_NUMBERS(bufs)``, an array of int64_t. `kernel(name, numbers, ..)` gives the `Kernel` that calls it, None as
-above. A program of nothing but such kernels is not even compiled: its steps are a list (`recipe`).
+above. A program of nothing but such kernels is not even compiled: its steps are a list (`recipe`). A function that
+leaves its results to others takes these as a last argument, ``const void *const *after``.
 """
 
 from __future__ import annotations
@@ -40,13 +41,14 @@ __all__ = ["KERNEL", "kernel", "number", "pointer"]
 
 LEAST_NS = 500.0  # with less to do, sizes that are known when compiling make a difference
 
-_TEXT = """/* {note} */
+_TEXT = """{before}/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
   static const int64_t numbers[] = {{{numbers}}};
-  void *const all[] = {{(void *)numbers, {bufs}}};
-  return {pointer}(all + 1, begin, end);
+  void *const all[] = {{(void *)numbers, {bufs}}};{after}
+  return {pointer}(all + 1, begin, end{argument});
 }}
 """
+_AFTER = "\n  const void *const after[] = {{{functions}}};"
 
 
 def number(name: str) -> int | None:
@@ -65,7 +67,9 @@ def pointer(name: str) -> str | None:
     return f"(({result} (*)({arguments}))cyx_prebuilt[{found}] /* {name}, {library.digest} */)"
 
 
-def kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: int) -> Kernel | None:
+def kernel(
+    name: str, numbers: Sequence[int], made: Kernel, buffers: int, before: str = "", after: Sequence[str] = ()
+) -> Kernel | None:
     """A kernel that is a prebuilt function; None where generated code brings its own, or has little to do.
 
     Parameters
@@ -78,11 +82,23 @@ def kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: int) -> Ker
         Everything beside the text, which becomes the comment.
     buffers : int
         How many buffers it has: reads, writes, scratch, phase.
+    before : str
+        C of functions that this one calls.
+    after : sequence of str
+        Their names. The function is called with an array of pointers to them then, as a last argument.
     """
     found = pointer(name) if made.cost >= LEAST_NS else None
     if found is None:
         return None
     bufs = ", ".join(f"bufs[{k}]" for k in range(buffers))
-    text = _TEXT.format(note=made.text, numbers=", ".join(map(str, numbers)), bufs=bufs, pointer=found)
-    call = Call(name, tuple(numbers))
-    return replace(made, text=text, call=call)
+    functions = ", ".join(f"(const void *){f}" for f in after)
+    text = _TEXT.format(
+        before=before,
+        note=made.text,
+        numbers=", ".join(map(str, numbers)),
+        bufs=bufs,
+        pointer=found,
+        after=_AFTER.format(functions=functions) if after else "",
+        argument=", after" if after else "",
+    )
+    return replace(made, text=text, call=None if after else Call(name, tuple(numbers)))

@@ -1,7 +1,7 @@
 """Prebuilt convolutions in f32 and f64 for any sizes: what `emit_convolution_tiles` writes for given ones.
 
-The choices made there (chunks, panels, blocks ..) arrive as numbers, so that the sums are the same to the bit. Only
-results that are stored as they are come from here, and inputs that are not spread out.
+The choices made there (chunks, panels, blocks ..) arrive as numbers, so that the sums are the same to the bit. They are
+stored as they are, or taken by functions of the program. Inputs that are spread out are not for these.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.levels import FUSED, Level
 from cyxla.xla.cpu.prebuilt_dot import KERNEL, TYPES
 
-FUNCTIONS = {f"convolution_tiles_{t}": KERNEL for t in TYPES}
+#: A kernel whose results are taken by functions: see `epilogue.Epilogue.function`.
+FOLLOWED = (KERNEL[0], KERNEL[1] + ", const void *const *after")
+FUNCTIONS = {f"convolution_tiles{form}_{t}": kind for t in TYPES for form, kind in (("", KERNEL), ("_after", FOLLOWED))}
 #: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 PLACES = {32: {1: 8, 2: 8, 3: 8, 4: 7}, 16: {1: 8, 2: 6}}
 RANKS = (1, 2, 3)
@@ -73,6 +75,7 @@ typedef void (*{t}_tile)(const cyx_convolution_kind *, const {t}_e *const *, con
 static const {t}_tile {t}_tiles[{columns}][{rows}] = {{
 {table}
 }};
+typedef void (*{t}_after)(void *const *, int64_t, int64_t, int64_t, const {element} *, int64_t);
 /* Sums go to their places. */
 static void {t}_finish({t}_e *restrict to, int64_t apart, const {element} *from, int64_t width, int64_t rows,
                        int64_t columns) {{
@@ -83,7 +86,7 @@ static void {t}_finish({t}_e *restrict to, int64_t apart, const {element} *from,
   }}
 }}
 static void {t}_unit(const {t}_convolution *s, void *const *bufs, const {t}_e **image, const {t}_e **at,
-                     int32_t *const *e, {element} *sums, int64_t u) {{
+                     int32_t *const *e, {element} *sums, int64_t u, const void *const *after) {{
   const int64_t first = u % s->chunks * s->chunk, g = u / (s->chunks * s->per_group), left = s->places - first;
   const int64_t places = left < s->chunk ? left : s->chunk;
   int64_t j = u / s->chunks % s->per_group, panel = 0;
@@ -93,6 +96,7 @@ static void {t}_unit(const {t}_convolution *s, void *const *bufs, const {t}_e **
   const {t}_e *const w = (const {t}_e *)bufs[s->w] + f;
   {t}_e *const out = ({t}_e *)bufs[s->out] + first * s->features + f + skip;
   const {t}_tile tile = {t}_tiles[vectors - 1][s->rows - 1];
+  const {t}_after behind = after ? ({t}_after)after[panel] : 0;
   (s->rank == 1 ? {t}_start1 : s->rank == 2 ? {t}_start2 : {t}_start3)(s, bufs[s->x], first, g, image, e);
   cyx_convolution_kind kind = {{.step = s->features, .chunk = s->chunk, .width = s->width}};
   for (int64_t t = 0; t < s->taps; t += s->block_taps) {{
@@ -109,13 +113,18 @@ static void {t}_unit(const {t}_convolution *s, void *const *bufs, const {t}_e **
       for (int64_t r = 0; r < places; r += s->rows) {{
         tile(&kind, at + r, block, sums);
         const int64_t rows = places - r < s->rows ? places - r : s->rows;
-        {t}_finish(out + r * s->features, s->features, sums + skip, s->width, rows, columns);
+        if (behind) behind(bufs, first + r, f + skip, rows, sums + skip, s->width);
+        else {t}_finish(out + r * s->features, s->features, sums + skip, s->width, rows, columns);
       }}
     }}
   }}
-  if (s->blocks > 1) {t}_finish(out, s->features, sums + skip, s->width, places, columns);
+  if (s->blocks > 1) {{
+    if (behind) behind(bufs, first, f + skip, places, sums + skip, s->width);
+    else {t}_finish(out, s->features, sums + skip, s->width, places, columns);
+  }}
 }}
-cyx_status CYX_PREBUILT(convolution_tiles_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+cyx_status CYX_PREBUILT(convolution_tiles_after_{t})(void *const *bufs, int64_t begin, int64_t end,
+                                                     const void *const *after) {{
   const {t}_convolution *const s = (const {t}_convolution *)CYX_NUMBERS(bufs);
   const unsigned long chunk = (unsigned long)s->chunk;
   const {t}_e **const image = __builtin_alloca(sizeof *image * chunk);
@@ -125,8 +134,11 @@ cyx_status CYX_PREBUILT(convolution_tiles_{t})(void *const *bufs, int64_t begin,
   {element} *const sums = __builtin_alloca_with_align(sizeof *sums * kept, 512);
   const int64_t last = end * s->units / s->tasks;
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u)
-    {t}_unit(s, bufs, image, at, e, sums, u);
+    {t}_unit(s, bufs, image, at, e, sums, u, after);
   return CYX_OK;
+}}
+cyx_status CYX_PREBUILT(convolution_tiles_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+  return CYX_PREBUILT(convolution_tiles_after_{t})(bufs, begin, end, 0);
 }}
 """
 

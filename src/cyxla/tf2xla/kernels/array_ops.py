@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels import array_ops as eager
+from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.axes import axis_of, scalar_of
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    full,
+    full_like,
+    iota_along,
+    rank_of,
+    reduced,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    zeros_like,
+)
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_expression import ExpressionKind
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+
+
+# --------------------------------------------------------------------------------------------- constants, identities
 
 
 @xla_kernel("Const", string=True)
@@ -15,18 +46,363 @@ def _const(ctx: XlaOpKernelContext) -> Any:
     ctx.set_constant_output(0, ctx.attr("value").array)
 
 
-@xla_kernel(
-    ("Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault"),
-    resource=True,
-    variant=True,
-    string=True,
-)
+_IDENTITIES = (
+    "Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "GuaranteeConst", "Copy",
+    "DeepCopy",
+)  # fmt: skip
+
+
+@xla_kernel((*_IDENTITIES, "IdentityN"), resource=True, variant=True, string=True)
 def _identity(ctx: XlaOpKernelContext) -> Any:
     """What came in."""
+    for i in range(ctx.num_inputs):
+        ctx.set_output_expression(i, ctx.input_expression(i))
+
+
+@xla_kernel("EnsureShape")
+def _ensure_shape(ctx: XlaOpKernelContext) -> Any:
+    shape: TensorShape = ctx.attr("shape")
+    if not shape.is_compatible_with(TensorShape(ctx.input_shape(0))):
+        raise ShapeError(f"the shape {list(ctx.input_shape(0))} is not an instance of {shape}")
     ctx.set_output_expression(0, ctx.input_expression(0))
+
+
+@xla_kernel("ZerosLike", variant=True)
+def _zeros_like(ctx: XlaOpKernelContext) -> Any:
+    if ctx.input_expression(0).kind is ExpressionKind.TENSOR_LIST:
+        held = ctx.input_tensor_list(0)
+        return held if held.buffer is None else held.rebuilt([zeros_like(held.buffer), held.pushed])
+    return full(ctx.builder, 0, ctx.input_type(0), ctx.input_shape(0))
+
+
+@xla_kernel("OnesLike")
+def _ones_like(ctx: XlaOpKernelContext) -> Any:
+    return full(ctx.builder, 1, ctx.input_type(0), ctx.input_shape(0))
+
+
+@lowering("Fill", const=("dims",))
+def _fill(dims: Array, value: XlaOp) -> XlaOp:
+    if rank_of(value):
+        raise ShapeError(f"value must be a scalar; its shape is {list(sizes_of(value))}")
+    return xla.broadcast(value, eager.sizes_of(dims, "dims"))
+
+
+@xla_kernel("Empty", const=("shape",))
+def _empty(ctx: XlaOpKernelContext) -> Any:
+    return full(ctx.builder, 0, ctx.attr("dtype"), ctx.constant_input_as_shape("shape"))
+
+
+@xla_kernel("LinSpace", const=("start", "stop", "num"))
+def _linspace(ctx: XlaOpKernelContext) -> Any:
+    """A constant: its size must be known anyway."""
+    ctx.set_constant_output(0, eager._linspace(*(ctx.constant_input(n) for n in ("start", "stop", "num"))))
+
+
+@lowering("OneHot", attrs=("axis",), const=("depth",))
+def _one_hot(indices: XlaOp, depth: Array, on_value: XlaOp, off_value: XlaOp, *, axis: int) -> XlaOp:
+    """Each index against every place of a new dimension."""
+    size, rank = scalar_of(depth, "depth"), rank_of(indices)
+    if size < 0:
+        raise InvalidArgumentError(f"depth must not be negative; it is {size}")
+    if not -1 <= axis <= rank:
+        raise InvalidArgumentError(f"axis {axis} is not a place for a dimension in rank {rank}")
+    along = rank if axis == -1 else axis
+    sizes = (*sizes_of(indices)[:along], size, *sizes_of(indices)[along:])
+    wide = xla.convert(indices, ElementType.S64)
+    repeated = xla.broadcast_in_dim(wide, sizes, [d for d in range(rank + 1) if d != along])
+    hit = xla.eq(repeated, iota_along(indices.builder, ElementType.S64, sizes, along))
+    return select(hit, on_value, off_value)
+
+
+# ---------------------------------------------------------------------------------------------------------- shapes
 
 
 @xla_kernel("Shape", metadata=True)
 def _shape(ctx: XlaOpKernelContext) -> Any:
     """A constant: shapes are known while compiling."""
     ctx.set_constant_output(0, np.array(ctx.input_shape(0)))
+
+
+@xla_kernel("ShapeN", metadata=True)
+def _shapes(ctx: XlaOpKernelContext) -> Any:
+    for i in range(ctx.num_inputs):
+        ctx.set_constant_output(i, np.array(ctx.input_shape(i)))
+
+
+@xla_kernel("Size", metadata=True)
+def _size(ctx: XlaOpKernelContext) -> Any:
+    ctx.set_constant_output(0, np.array(prod(ctx.input_shape(0))))
+
+
+@xla_kernel("Rank", metadata=True)
+def _rank(ctx: XlaOpKernelContext) -> Any:
+    ctx.set_constant_output(0, np.array(len(ctx.input_shape(0))))
+
+
+@lowering("Reshape", const=("shape",))
+def _reshape(x: XlaOp, shape: Array) -> XlaOp:
+    sizes = eager._reshape(np.broadcast_to(np.zeros((), bool), sizes_of(x)), shape).shape
+    return xla.reshape(x, sizes)
+
+
+@lowering("ExpandDims", const=("dim",))
+def _expand_dims(x: XlaOp, dim: Array) -> XlaOp:
+    axis = axis_of(dim, rank_of(x) + 1, "dim")
+    return xla.reshape(x, (*sizes_of(x)[:axis], 1, *sizes_of(x)[axis:]))
+
+
+@lowering("Squeeze", attrs=("squeeze_dims",))
+def _squeeze(x: XlaOp, *, squeeze_dims: Sequence[int]) -> XlaOp:
+    bare = eager._squeeze(np.broadcast_to(np.zeros((), bool), sizes_of(x)), squeeze_dims=squeeze_dims)
+    return xla.reshape(x, bare.shape)
+
+
+@lowering("BroadcastTo", const=("shape",))
+def _broadcast_to(x: XlaOp, shape: Array) -> XlaOp:
+    return broadcast_to(x, eager.sizes_of(shape, "shape"))
+
+
+def _constants(name: str, function: Any, inputs: Sequence[str]) -> None:
+    @xla_kernel(name, const=inputs)
+    def kernel(ctx: XlaOpKernelContext) -> Any:
+        """Constants, from shapes that are known."""
+        found = function(*(ctx.constant_input(n) for n in inputs))
+        for i, value in enumerate(found if isinstance(found, tuple) else (found,)):
+            ctx.set_constant_output(i, value)
+
+
+_constants("BroadcastArgs", eager._broadcast_args, ("s0", "s1"))
+_constants("BroadcastGradientArgs", eager._broadcast_gradient_args, ("s0", "s1"))
+
+
+@lowering("Bitcast", attrs=("type",))
+def _bitcast(x: XlaOp, *, type: DataType) -> XlaOp:
+    return xla.bitcast_convert(x, element_type(type))
+
+
+# ------------------------------------------------------------------------------------------ choosing and comparing
+
+
+@lowering("Select")
+def _select(condition: XlaOp, t: XlaOp, e: XlaOp) -> XlaOp:
+    if sizes_of(t) != sizes_of(e):
+        raise ShapeError(f"t {list(sizes_of(t))} and e {list(sizes_of(e))} must have one shape")
+    sizes, own = sizes_of(t), sizes_of(condition)
+    if len(own) == 1 and len(sizes) > 1 and own[0] == sizes[0]:
+        condition = xla.broadcast_in_dim(condition, sizes, (0,))
+    elif own and own != sizes:
+        raise ShapeError(f"a condition of {list(own)} does not choose among arrays of {list(sizes)}")
+    return select(condition, t, e)
+
+
+@lowering("SelectV2")
+def _select_v2(condition: XlaOp, t: XlaOp, e: XlaOp) -> XlaOp:
+    return select(condition, t, e)
+
+
+@lowering("InvertPermutation")
+def _invert_permutation(x: XlaOp) -> XlaOp:
+    """Which place holds each number; one that stands nowhere is 0."""
+    if rank_of(x) != 1:
+        raise ShapeError(f"x must be a vector; its shape is {list(sizes_of(x))}")
+    size = sizes_of(x)[0]
+    places = iota_along(x.builder, x.shape.dtype, (size, size), 1)
+    hit = xla.eq(xla.broadcast_in_dim(x, (size, size), (1,)), iota_along(x.builder, x.shape.dtype, (size, size), 0))
+    return sum_of(select(hit, places, zeros_like(places)), [1])
+
+
+def _bound(name: str, compare: Any) -> None:
+    @lowering(name, attrs=("out_type",))
+    def search(rows: XlaOp, values: XlaOp, *, out_type: DataType) -> XlaOp:
+        """How many of a row are below each value."""
+        if rank_of(rows) != 2 or rank_of(values) != 2 or sizes_of(rows)[0] != sizes_of(values)[0]:
+            raise ShapeError(
+                f"rows {list(sizes_of(rows))} and values {list(sizes_of(values))} must be matrices of equal rows"
+            )
+        sizes = (*sizes_of(values), sizes_of(rows)[1])
+        below = compare(xla.broadcast_in_dim(rows, sizes, (0, 2)), xla.broadcast_in_dim(values, sizes, (0, 1)))
+        return sum_of(xla.convert(below, element_type(out_type)), [2])
+
+
+_bound("LowerBound", xla.lt)
+_bound("UpperBound", xla.le)
+
+
+@lowering("ToBool")
+def _to_bool(x: XlaOp) -> Any:
+    if rank_of(x):
+        return np.array(0 not in sizes_of(x))
+    return xla.ne(x, zeros_like(x))
+
+
+# ------------------------------------------------------------------------------------------------ changes in place
+
+
+def _in_place(name: str, change: Any) -> None:
+    @lowering(name)
+    def kernel(x: XlaOp, i: XlaOp, v: XlaOp) -> XlaOp:
+        """One row after the other, so that equal places add up."""
+        if rank_of(i) != 1 or sizes_of(v) != (sizes_of(i)[0], *sizes_of(x)[1:]):
+            raise ShapeError(f"rows {list(sizes_of(i))} of {list(sizes_of(x))} cannot become {list(sizes_of(v))}")
+        rest = [scalar(i, 0)] * (rank_of(x) - 1)
+        for k in range(sizes_of(i)[0]):
+            place = xla.reshape(xla.slice_in_dim(i, k, k + 1), ())
+            row = xla.slice_in_dim(v, k, k + 1)
+            old = xla.dynamic_slice(x, [place, *rest], (1, *sizes_of(x)[1:]))
+            x = xla.dynamic_update_slice(x, change(old, row), [place, *rest])
+        return x
+
+
+_in_place("InplaceUpdate", lambda old, row: row)
+_in_place("InplaceAdd", lambda old, row: old + row)
+_in_place("InplaceSub", lambda old, row: old - row)
+
+
+@lowering("ParallelConcat", attrs=("shape",))
+def _parallel_concat(values: list[XlaOp], *, shape: TensorShape) -> XlaOp:
+    return xla.concatenate(values, 0)
+
+
+# -------------------------------------------------------------------------------------------------------- diagonals
+
+
+@lowering("Diag")
+def _diag(diagonal: XlaOp) -> XlaOp:
+    if not rank_of(diagonal):
+        raise ShapeError("the diagonal must have at least one dimension; it is a scalar")
+    size = prod(sizes_of(diagonal))
+    flat = xla.reshape(diagonal, (size,))
+    return xla.reshape(_on_diagonal(flat, size), sizes_of(diagonal) * 2)
+
+
+def _on_diagonal(vector: XlaOp, size: int) -> XlaOp:
+    rows = iota_along(vector.builder, ElementType.S32, (size, size), 0)
+    columns = iota_along(vector.builder, ElementType.S32, (size, size), 1)
+    repeated = xla.broadcast_in_dim(vector, (size, size), (1,))
+    return select(xla.eq(rows, columns), repeated, zeros_like(repeated))
+
+
+@lowering("DiagPart")
+def _diag_part(x: XlaOp) -> XlaOp:
+    half = rank_of(x) // 2
+    if not half or rank_of(x) % 2 or sizes_of(x)[:half] != sizes_of(x)[half:]:
+        raise ShapeError(f"the first half of the dimensions must equal the second: {list(sizes_of(x))}")
+    size = prod(sizes_of(x)[:half])
+    flat = xla.reshape(x, (size, size))
+    rows = iota_along(x.builder, ElementType.S32, (size, size), 0)
+    columns = iota_along(x.builder, ElementType.S32, (size, size), 1)
+    kept = select(xla.eq(rows, columns), flat, zeros_like(flat))
+    return xla.reshape(reduced(kept, "add", scalar(kept, 0), [0]), sizes_of(x)[:half])
+
+
+@lowering(("MatrixBandPart", "BatchMatrixBandPart"))
+def _band_part(x: XlaOp, num_lower: XlaOp, num_upper: XlaOp) -> XlaOp:
+    """Zeros outside of a band, whose sides may depend on data."""
+    if rank_of(x) < 2:
+        raise ShapeError(f"the input must hold matrices; its shape is {list(sizes_of(x))}")
+    kind, rank = num_lower.shape.dtype, rank_of(x)
+    apart = iota_along(x.builder, kind, sizes_of(x), rank - 2) - iota_along(x.builder, kind, sizes_of(x), rank - 1)
+    lower, upper = (broadcast_to(n, sizes_of(x)) for n in (num_lower, num_upper))
+    zero = zeros_like(apart)
+    inside = xla.and_(
+        xla.or_(xla.lt(lower, zero), xla.le(apart, lower)), xla.or_(xla.lt(upper, zero), xla.le(-apart, upper))
+    )
+    return select(inside, x, zeros_like(x))
+
+
+def _taken(x: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
+    """Diagonals of matrices, each a row: a gather at places that are known."""
+    i, j, row, column = band.places()
+    numbers = np.full((band.upper - band.lower + 1, band.longest), -1, np.int64)
+    numbers[row, column] = i * band.columns + j
+    return _picked(x, 2, numbers.reshape(band.shape), padding)
+
+
+def _put(diagonals: XlaOp, band: Band, x: XlaOp) -> XlaOp:
+    """Matrices with other diagonals."""
+    i, j, row, column = band.places()
+    numbers = np.full((band.rows, band.columns), -1, np.int64)
+    numbers[i, j] = row * band.longest + column
+    batch = sizes_of(x)[:-2]
+    flat = xla.reshape(diagonals, (*batch, (band.upper - band.lower + 1) * band.longest))
+    picked = _picked(flat, 1, numbers, None)
+    inside = xla.constant(x.builder, numbers >= 0)
+    return select(broadcast_to(inside, sizes_of(x)), picked, x)
+
+
+def _picked(x: XlaOp, inner: int, numbers: Array, padding: XlaOp | None) -> XlaOp:
+    """Elements of the last `inner` dimensions by their numbers; -1 stands for the padding."""
+    rank = rank_of(x)
+    batch, rest = sizes_of(x)[: rank - inner], sizes_of(x)[rank - inner :]
+    flat = xla.reshape(x, (*batch, prod(rest)))
+    sizes = (*batch, *numbers.shape)
+    if not prod(sizes) or not prod(rest):
+        empty = full_like(xla.broadcast(scalar(x, 0), sizes), 0)
+        return empty if padding is None else broadcast_to(padding, sizes)
+    count = len(batch)
+    found = xla.gather(
+        flat,
+        xla.constant(x.builder, np.maximum(numbers, 0)),
+        offset_dims=tuple(range(count)),
+        collapsed_slice_dims=(count,),
+        start_index_map=(count,),
+        index_vector_dim=numbers.ndim,
+        slice_sizes=(*batch, 1),
+    )
+    if padding is None or (numbers >= 0).all():
+        return found
+    inside = broadcast_to(xla.constant(x.builder, numbers >= 0), sizes)
+    return select(inside, found, broadcast_to(padding, sizes))
+
+
+_MAIN, _ANY = np.array(0), np.array(-1)
+
+
+def _like(x: XlaOp) -> Array:
+    return np.broadcast_to(np.zeros((), bool), sizes_of(x))
+
+
+def _filled(diagonal: XlaOp, band: Band, padding: XlaOp) -> XlaOp:
+    batch = sizes_of(diagonal)[: rank_of(diagonal) - len(band.shape)]
+    return _put(diagonal, band, broadcast_to(padding, (*batch, band.rows, band.columns)))
+
+
+@lowering(("MatrixDiag", "BatchMatrixDiag"))
+def _matrix_diag(diagonal: XlaOp) -> XlaOp:
+    return _filled(diagonal, band_to_fill(_like(diagonal), _MAIN, _ANY, _ANY, "LEFT_LEFT"), scalar(diagonal, 0))
+
+
+def _matrix_diag_v3(
+    diagonal: XlaOp, k: Array, num_rows: Array, num_cols: Array, padding: XlaOp, *, align: str = "LEFT_LEFT"
+) -> XlaOp:
+    return _filled(diagonal, band_to_fill(_like(diagonal), k, num_rows, num_cols, align), padding)
+
+
+_FILL = ("k", "num_rows", "num_cols")
+lowering("MatrixDiagV2", _matrix_diag_v3, const=_FILL)
+lowering("MatrixDiagV3", _matrix_diag_v3, attrs=("align",), const=_FILL)
+
+
+@lowering("MatrixDiagPart")
+def _matrix_diag_part(x: XlaOp) -> XlaOp:
+    return _taken(x, band_of(_like(x), _MAIN), scalar(x, 0))
+
+
+def _matrix_diag_part_v3(x: XlaOp, k: Array, padding: XlaOp, *, align: str = "LEFT_LEFT") -> XlaOp:
+    return _taken(x, band_of(_like(x), k, align), padding)
+
+
+lowering("MatrixDiagPartV2", _matrix_diag_part_v3, const=("k",))
+lowering("MatrixDiagPartV3", _matrix_diag_part_v3, attrs=("align",), const=("k",))
+
+
+def _matrix_set_diag(x: XlaOp, diagonal: XlaOp, k: Array = _MAIN, *, align: str = "LEFT_LEFT") -> XlaOp:
+    band = band_of(_like(x), k, align)
+    if sizes_of(diagonal) != (*sizes_of(x)[:-2], *band.shape):
+        raise ShapeError(f"diagonals of {list(sizes_of(diagonal))} do not fit matrices of {list(sizes_of(x))}")
+    return _put(diagonal, band, x)
+
+
+lowering("MatrixSetDiag", _matrix_set_diag)
+lowering("MatrixSetDiagV2", _matrix_set_diag, const=("k",))
+lowering("MatrixSetDiagV3", _matrix_set_diag, attrs=("align",), const=("k",))

@@ -66,9 +66,7 @@ def _l2_loss(x: XlaOp) -> XlaOp:
 def _clip(x: XlaOp, low: XlaOp, high: XlaOp) -> XlaOp:
     for bound in (low, high):
         if rank_of(bound) and sizes_of(bound) != sizes_of(x):
-            raise ShapeError(
-                f"a bound of {list(sizes_of(bound))} must be a scalar or have the shape {list(sizes_of(x))}"
-            )
+            raise ShapeError(f"a bound of {list(sizes_of(bound))} for an array of {list(sizes_of(x))}")
     return xla.maximum(xla.minimum(x, broadcast_to(high, sizes_of(x))), broadcast_to(low, sizes_of(x)))
 
 
@@ -103,7 +101,12 @@ def batched_product(x: XlaOp, y: XlaOp) -> XlaOp:
     wide_x, wide_y = widened(x), widened(y)
     batches = tuple(range(n))
     found = xla.dot_general(
-        wide_x, wide_y, lhs_contracting=(n + 1,), rhs_contracting=(n,), lhs_batch=batches, rhs_batch=batches
+        wide_x,
+        wide_y,
+        lhs_contracting_dims=(n + 1,),
+        rhs_contracting_dims=(n,),
+        lhs_batch_dims=batches,
+        rhs_batch_dims=batches,
     )
     return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
 

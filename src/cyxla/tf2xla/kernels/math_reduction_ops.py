@@ -123,7 +123,7 @@ def _scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], join: Any = N
         pads[along] = (0, before) if reverse else (before, 0)
         window = [size if d == along else 1 for d in range(rank_of(x))]
         computation = join(wide.shape.dtype) if join else scalar_computation(opcode, wide.shape.dtype)
-        found = xla.reduce_window(wide, start(wide), computation, window, padding=pads)
+        found = xla.reduce_window(wide, start(wide), computation, window, [1] * rank_of(x), pads)
         if exclusive:
             first = 1 if reverse else 0
             found = xla.slice_in_dim(found, first, first + size, 1, along)
@@ -138,9 +138,8 @@ def _log_add_exp(dtype: ElementType) -> Any:
     a, b = (xla.parameter(builder, i, Shape.array(dtype), n) for i, n in enumerate("ab"))
     top = xla.maximum(a, b)
     total = top + xla.log_plus_one(xla.exponential(-xla.abs_(a - b)))
-    return builder.build(
-        select(xla.eq(a, b), a + scalar(a, float(np.log(2.0))), select(xla.is_finite(top), total, top))
-    )
+    equal = a + scalar(a, float(np.log(2.0)))
+    return builder.build(select(xla.eq(a, b), equal, select(xla.is_finite(top), total, top)))
 
 
 _scan("Cumsum", "add", lambda x: scalar(x, 0))

@@ -1,0 +1,255 @@
+"""Calls, conditionals and loops whose parts are functions of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult
+from cyxla.tf2xla.functions import (
+    apply_updates,
+    call_function,
+    expression_of,
+    parts_of,
+    prepare,
+    unpacked,
+)
+from cyxla.tf2xla.lib import full
+from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_compiler import CompileOptions
+from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+_INSIDE = CompileOptions(resolve_constants=False, return_all_resources=True)
+
+
+@xla_kernel(("PartitionedCall", "StatefulPartitionedCall", "RemoteCall"), resource=True, variant=True, string=True)
+def _call(ctx: XlaOpKernelContext) -> Any:
+    """A call of the function's computation."""
+    inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
+    if ctx.kernel.type_string == "RemoteCall":
+        inputs = inputs[1:]
+    for i, value in enumerate(call_function(ctx.xla, ctx.attr("f"), inputs)):
+        ctx.set_output_expression(i, value)
+
+
+@xla_kernel("FakeParam")
+def _fake_param(ctx: XlaOpKernelContext) -> Any:
+    """Zeros, which nothing reads."""
+    shape = ctx.attr("shape")
+    sizes = shape.as_list() if shape.is_fully_defined else [0 if d is None else d for d in shape.dims or ()]
+    return full(ctx.builder, 0, ctx.attr("dtype"), sizes)
+
+
+# ---------------------------------------------------------------------------------------------------- conditionals
+
+
+@xla_kernel(("If", "StatelessIf", "_If"), resource=True, variant=True)
+def _if(ctx: XlaOpKernelContext) -> Any:
+    """A conditional of two computations; a condition that is known chooses now."""
+    then_branch, else_branch = ctx.attr("then_branch"), ctx.attr("else_branch")
+    known = ctx.xla.constant_value(ctx.input_expression(0))
+    if known is not None:
+        chosen = bool(known[()]) if not known.ndim else known.size > 0
+        return _only(ctx, then_branch if chosen else else_branch)
+    condition = ctx.input(0)
+    if condition.shape.dims:
+        return _only(ctx, then_branch if all(condition.shape.dims) else else_branch)
+    if condition.shape.dtype is not ElementType.PRED:
+        condition = xla.ne(condition, xla.constant(ctx.builder, 0, condition.shape.dtype))
+    return _branches(ctx, condition, [then_branch, else_branch])
+
+
+@xla_kernel(("Case", "StatelessCase"), resource=True, variant=True)
+def _case(ctx: XlaOpKernelContext) -> Any:
+    """A conditional of several computations; any other number runs the last."""
+    branches = ctx.attr("branches")
+    known = ctx.xla.constant_value(ctx.input_expression(0))
+    if known is not None:
+        index = int(known)
+        return _only(ctx, branches[index if 0 <= index < len(branches) else -1])
+    return _branches(ctx, ctx.input(0), list(branches))
+
+
+def _only(ctx: XlaOpKernelContext, branch: NameAttrList) -> None:
+    inputs = [ctx.input_expression(i) for i in range(1, ctx.num_inputs)]
+    for i, value in enumerate(call_function(ctx.xla, branch, inputs)):
+        ctx.set_output_expression(i, value)
+
+
+def _branches(ctx: XlaOpKernelContext, selector: XlaOp, branches: Sequence[NameAttrList]) -> None:
+    inputs = [ctx.input_expression(i) for i in range(1, ctx.num_inputs)]
+    compiler = ctx.xla.compiler
+    must = {i for branch in branches for i in compiler.analysis.of_function(branch)}
+    args = prepare(ctx.xla, inputs, must, keep=False)
+    results = [compiler.compile_function(branch, args, _INSIDE) for branch in branches]
+    _check_alike(branches, results)
+    carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
+    operand = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
+    bodies = [_on_tuple(result, operand.shape) for result in results]
+    parts = unpacked(xla.conditional(selector, bodies, [operand] * len(bodies)))
+    apply_updates(_any_modified(results), inputs, parts)
+    for i, output in enumerate(results[0].outputs):
+        ctx.set_output_expression(i, expression_of(output, inputs, parts))
+
+
+def _check_alike(branches: Sequence[NameAttrList], results: Sequence[CompilationResult]) -> None:
+    """The branches must give results of the same types and shapes."""
+    first = results[0]
+    for branch, result in zip(branches, results, strict=True):
+        for k, (a, b) in enumerate(zip(first.outputs, result.outputs, strict=True)):
+            if (a.dtype, a.shape, a.tensor_list) != (b.dtype, b.shape, b.tensor_list):
+                raise ShapeError(
+                    f"result {k} is {a.dtype}{list(a.shape or ())} in branch {branches[0].name!r} and "
+                    f"{b.dtype}{list(b.shape or ())} in {branch.name!r}: compiled branches must agree"
+                )
+
+
+def _any_modified(results: Sequence[CompilationResult]) -> CompilationResult:
+    """The first result, whose resources count as changed where any branch changes them."""
+    changed = {u.input_index for result in results for u in result.resource_updates if u.modified}
+    updates = tuple(replace(u, modified=u.input_index in changed) for u in results[0].resource_updates)
+    return replace(results[0], resource_updates=updates)
+
+
+def _on_tuple(result: CompilationResult, shape: Shape) -> XlaComputation:
+    """A computation of one tuple that calls the computation of a result with its elements."""
+    builder = XlaBuilder(f"{result.computation.name}_branch")
+    state = xla.parameter(builder, 0, shape)
+    parts = unpacked(state) if shape.elements else []
+    call = xla.call(builder, result.computation, parts)
+    return builder.build(call)
+
+
+# ----------------------------------------------------------------------------------------------------------- loops
+
+
+@xla_kernel(("While", "StatelessWhile", "_While"), resource=True, variant=True)
+def _while(ctx: XlaOpKernelContext) -> Any:
+    """A loop whose state is a tuple of all that its body may change."""
+    inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
+    compiler, body_name, cond_name = ctx.xla.compiler, ctx.attr("body"), ctx.attr("cond")
+    from cyxla.tf2xla.const_analysis import loop_invariants
+
+    must = compiler.analysis.of_function(body_name) | compiler.analysis.of_function(cond_name)
+    invariant = set(loop_invariants(compiler.body_of(body_name)))
+    fixed = must & invariant
+    args, body, inputs = _settled(ctx, inputs, fixed, body_name)
+    cond = compiler.compile_function(cond_name, args, _INSIDE)
+    carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
+    init = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
+    places = _places(ctx, inputs, carried)
+    loop = xla.while_(_condition(cond, init.shape), _turn(body, init.shape, carried, places), init)
+    final = unpacked(loop)
+    for i, x in enumerate(inputs):
+        _finish(ctx, i, x, [final[k] for k in places[i]] if i in places else [])
+
+
+def _settled(
+    ctx: XlaOpKernelContext, inputs: list[XlaExpression], fixed: set[int], body: NameAttrList
+) -> tuple[list[Argument], CompilationResult, list[XlaExpression]]:
+    """Arguments and body once every list and resource of the state has a shape: the body says which."""
+    args = prepare(ctx.xla, inputs, fixed, keep=False)
+    result = ctx.xla.compiler.compile_function(body, args, _INSIDE)
+    before = [_is_settled(x) for x in inputs]
+    if not all(before):
+        inputs = [
+            x if done else _with_shape(ctx, i, x, result)
+            for i, (x, done) in enumerate(zip(inputs, before, strict=True))
+        ]
+        args = prepare(ctx.xla, inputs, fixed, keep=False)
+        result = ctx.xla.compiler.compile_function(body, args, _INSIDE)
+    _check_state(inputs, args, result)
+    return args, result, inputs
+
+
+def _is_settled(x: XlaExpression) -> bool:
+    if x.kind is ExpressionKind.TENSOR_LIST:
+        return x.value.buffer is not None
+    return x.kind is not ExpressionKind.RESOURCE or x.value.is_initialized
+
+
+def _with_shape(ctx: XlaOpKernelContext, i: int, x: XlaExpression, result: CompilationResult) -> XlaExpression:
+    """Zeros of the shape that the body gives."""
+    shapes = result.computation.program_shape.result.elements
+    if x.kind is ExpressionKind.TENSOR_LIST:
+        output = result.outputs[i]
+        held: XlaTensorList = x.value
+        return XlaExpression.tensor_list(held.with_shape(ctx.builder, tuple(shapes[output.places[0]].dims[1:])))
+    for update in result.resource_updates:
+        if update.input_index == i:
+            resource = x.value
+            resource.dtype, resource.shape = update.dtype, update.shape
+            sizes = shapes[update.places[0]].dims
+            zero = xla.constant(ctx.builder, np.zeros((), update.dtype.numpy), element_type(update.dtype))
+            resource.value = xla.broadcast(zero, sizes)
+    return x
+
+
+def _check_state(inputs: Sequence[XlaExpression], args: Sequence[Argument], result: CompilationResult) -> None:
+    for i, (x, arg, output) in enumerate(zip(inputs, args, result.outputs, strict=True)):
+        if arg.kind is ArgumentKind.PARAMETER and output.shape != x.shape:
+            raise ShapeError(
+                f"loop variable {i} enters as {x.dtype}{list(x.shape)}, and leaves as {list(output.shape or ())}",
+                hint="a compiled loop keeps the shapes of its variables",
+            )
+
+
+def _places(ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], carried: Sequence[int]) -> dict[int, range]:
+    """Which elements of the state each input is made of."""
+    places, start = {}, 0
+    for i in carried:
+        count = len(parts_of(ctx.xla, inputs[i]))
+        places[i] = range(start, start + count)
+        start += count
+    return places
+
+
+def _condition(cond: CompilationResult, shape: Shape) -> XlaComputation:
+    builder = XlaBuilder(f"{cond.computation.name}_condition")
+    state = xla.parameter(builder, 0, shape)
+    made = xla.call(builder, cond.computation, unpacked(state))
+    verdict = xla.get_tuple_element(made, cond.outputs[0].places[0])
+    if verdict.shape.dims:
+        raise ShapeError(f"the condition of a loop must be a scalar; it has the shape {list(verdict.shape.dims)}")
+    if verdict.shape.dtype is not ElementType.PRED:
+        verdict = xla.ne(verdict, xla.constant(builder, 0, verdict.shape.dtype))
+    return builder.build(verdict)
+
+
+def _turn(body: CompilationResult, shape: Shape, carried: Sequence[int], places: dict[int, range]) -> XlaComputation:
+    """One turn: the state goes in as a tuple, and comes out in the same order."""
+    builder = XlaBuilder(f"{body.computation.name}_turn")
+    state = unpacked(xla.parameter(builder, 0, shape))
+    parts = unpacked(xla.call(builder, body.computation, state))
+    updates = {u.input_index: u.places for u in body.resource_updates}
+    after: list[XlaOp] = []
+    for i in carried:
+        output = body.outputs[i]
+        if output.input_index >= 0 and output.input_index != i:
+            raise InvalidArgumentError(f"loop variable {i} is a resource that the body exchanges for another")
+        made = updates.get(i, ()) if output.input_index >= 0 else output.places
+        after += [parts[k] for k in made] if made else [state[k] for k in places[i]]
+    return builder.build(xla.tuple_(builder, after))
+
+
+def _finish(ctx: XlaOpKernelContext, i: int, x: XlaExpression, parts: list[XlaOp]) -> None:
+    if x.kind is ExpressionKind.RESOURCE:
+        if parts:
+            x.value.set_parts(parts)
+        ctx.set_output_expression(i, x)
+    elif x.kind is ExpressionKind.TENSOR_LIST:
+        ctx.set_tensor_list_output(i, x.value.rebuilt(parts))
+    elif parts:
+        ctx.set_output_expression(i, XlaExpression.of(parts[0], x.dtype))
+    else:
+        ctx.set_output_expression(i, x)

@@ -1,0 +1,69 @@
+"""Variables: read before, written after; in between their values replace each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import DataType
+from cyxla.errors import ShapeError
+from cyxla.tf2xla.lib import sizes_of
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.xla.hlo.builder import XlaOp
+
+
+@xla_kernel("ReadVariableOp", resource=True)
+def _read(ctx: XlaOpKernelContext) -> Any:
+    return ctx.read_variable_input(0, ctx.attr("dtype"))
+
+
+@xla_kernel("_ReadVariablesOp", resource=True)
+def _read_all(ctx: XlaOpKernelContext) -> Any:
+    return [ctx.read_variable_input(i, t) for i, t in enumerate(ctx.attr("dtypes"))]
+
+
+@xla_kernel("AssignVariableOp", resource=True)
+def _assign(ctx: XlaOpKernelContext) -> Any:
+    ctx.assign_variable(0, ctx.attr("dtype"), ctx.input(1))
+
+
+def _updated(ctx: XlaOpKernelContext, value: XlaOp) -> None:
+    ctx.assign_variable(0, ctx.attr("dtype"), value)
+
+
+def _operands(ctx: XlaOpKernelContext) -> tuple[XlaOp, XlaOp]:
+    value, delta = ctx.read_variable_input(0, ctx.attr("dtype")), ctx.input(1)
+    if sizes_of(value) != sizes_of(delta):
+        raise ShapeError(f"a variable of {list(sizes_of(value))} cannot change by {list(sizes_of(delta))}")
+    return value, delta
+
+
+@xla_kernel("AssignAddVariableOp", resource=True)
+def _assign_add(ctx: XlaOpKernelContext) -> Any:
+    value, delta = _operands(ctx)
+    _updated(ctx, value + delta)
+
+
+@xla_kernel("AssignSubVariableOp", resource=True)
+def _assign_sub(ctx: XlaOpKernelContext) -> Any:
+    value, delta = _operands(ctx)
+    _updated(ctx, value - delta)
+
+
+@xla_kernel("VarIsInitializedOp", resource=True)
+def _is_initialized(ctx: XlaOpKernelContext) -> Any:
+    ctx.set_constant_output(0, np.array(ctx.input_resource(0).is_initialized))
+
+
+@xla_kernel("VariableShape", resource=True, metadata=True)
+def _variable_shape(ctx: XlaOpKernelContext) -> Any:
+    """A constant: the shape of what the variable holds now."""
+    value = ctx.input_resource(0).read()
+    out: DataType = ctx.attr("out_type")
+    ctx.set_constant_output(0, np.array(sizes_of(value), out.numpy))
+
+
+@xla_kernel("DestroyResourceOp", resource=True)
+def _destroy(ctx: XlaOpKernelContext) -> Any:
+    """Nothing: the variable lives outside."""

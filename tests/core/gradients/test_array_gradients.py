@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from gradient_checks import Case, check_gradient, complex_points, points
 
+from cyxla import Graph, Session, gradients
+from cyxla.core.framework.apply import apply_op
+
 
 def ints(*values):
     return np.array(values, np.int32)
@@ -21,10 +24,11 @@ MIRROR = np.array([[1, 0], [1, 1]], np.int32)
 OWN_PLACES = np.array([[0, 1], [1, 2]], np.int32)
 
 ARRAYS = [
-    *(Case(op, (X,)) for op in ("Identity", "Snapshot", "DeepCopy", "GuaranteeConst", "OnesLike", "ZerosLike")),
+    *(Case(op, (X,)) for op in ("Identity", "Snapshot", "DeepCopy", "Copy", "GuaranteeConst", "OnesLike", "ZerosLike")),
     Case("IdentityN", ([X, Y],)),
     Case("EnsureShape", (X,), {"shape": [2, None]}),
     Case("PlaceholderWithDefault", (X,), {"shape": [2, 3]}),
+    Case("Bitcast", (X,), {"type": "int64"}, outputs=()),
     Case("Reshape", (X, ints(3, -1))),
     Case("ExpandDims", (X, scalar(1))),
     Case("Squeeze", (X[:, None],)),
@@ -50,6 +54,7 @@ DIAGONALS = [
     Case("MatrixDiagPart", (points(2, 3, 4),)),
     Case("MatrixSetDiag", (points(2, 3, 4), points(2, 3))),
     Case("MatrixBandPart", (SQUARE, scalar(1), scalar(0))),
+    Case("MatrixBandPart", (SQUARE, np.array(-1), np.array(1)), note="upper"),
     Case("MatrixDiagV2", (points(2, 3), scalar(1), scalar(3), scalar(5), np.float64(0.5))),
     Case("MatrixDiagPartV2", (points(2, 3, 4), ints(-1, 1), np.float64(0.5)), wrt=(0,)),
     Case("MatrixSetDiagV2", (points(2, 3, 4), points(2, 3), scalar(1))),
@@ -156,3 +161,20 @@ SPECIAL = [
 @pytest.mark.parametrize("case", [*ARRAYS, *DIAGONALS, *SLICES, *PICKS, *PRODUCTS, *SPECIAL], ids=str)
 def test_gradient_is_the_slope(case):
     check_gradient(case)
+
+
+@pytest.mark.parametrize("turned", TURNS)
+def test_sparse_mat_mul(turned):
+    """It computes in f32 alone, so its gradient is held against that of MatMul."""
+    x, y = points(2, 3).astype(np.float32), points(3, 4).astype(np.float32)
+    attrs = {"transpose_a": turned[0], "transpose_b": turned[1]}
+    found = []
+    for op in ("SparseMatMul", "MatMul"):
+        graph = Graph()
+        with graph.as_default():
+            a = graph.constant(x.T.copy() if turned[0] else x)
+            b = graph.constant(y.T.copy() if turned[1] else y)
+            z = apply_op(op, a, b, **attrs)
+        found.append(Session(graph).run(gradients(z, [a, b], [points(2, 4).astype(np.float32)])))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)

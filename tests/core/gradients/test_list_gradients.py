@@ -59,6 +59,15 @@ def scattered(x):
     return stacked(apply_op("TensorListScatterV2", x * x, [2, 0, 1], [2], 4)) * 3.0
 
 
+def scattered_v1(x):
+    return stacked(apply_op("TensorListScatter", x * x, [2, 0, 1], [2])) * x
+
+
+def joined_v1(x):
+    handle = apply_op("TensorListSplit", x * x, [-1, 2], np.array([1, 2]))
+    return apply_op("TensorListConcat", handle, **F64)[0] * x
+
+
 def scattered_into(x):
     return stacked(apply_op("TensorListScatterIntoExistingList", listed(x), x[:2], [2, 0]))
 
@@ -70,6 +79,7 @@ def joined(x):
 
 
 CASES = [pushed, popped, only_the_rest, only_the_last, got, put, resized, gathered, scattered, scattered_into, joined]
+CASES += [scattered_v1, joined_v1]
 
 
 @pytest.mark.parametrize("build", CASES, ids=lambda f: f.__name__)

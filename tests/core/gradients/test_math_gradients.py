@@ -22,6 +22,7 @@ BINARY = {
     "DivNoNan": (ANY, LARGE), "FloorDiv": (ANY, LARGE), "FloorMod": (ANY, LARGE), "Maximum": (ANY, SMALL),
     "Minimum": (ANY, SMALL), "Mod": (ANY, LARGE), "Mul": (ANY, LARGE), "MulNoNan": (ANY, LARGE), "Pow": (POSITIVE, ANY),
     "RealDiv": (ANY, LARGE), "SquaredDifference": (ANY, LARGE), "Sub": (ANY, LARGE), "TruncateMod": (ANY, LARGE),
+    "TruncateDiv": (ANY, LARGE),
     "Xdivy": (ANY, LARGE), "Xlog1py": (ANY, LARGE), "Xlogy": (ANY, LARGE), "ReciprocalGrad": (ANY, LARGE),
     "RsqrtGrad": (POSITIVE, ANY), "SigmoidGrad": (ANY, LARGE), "SqrtGrad": (POSITIVE, ANY), "TanhGrad": (ANY, LARGE),
 }  # fmt: skip
@@ -62,6 +63,7 @@ CASES = [
     *(Case(op, (np.float64(1.5), np.zeros(0, np.int32)), note="scalar") for op in ("Sum", "Mean", "Max", "Prod")),
     *(Case(op, (points(0, 3), np.array([0], np.int32)), note="empty") for op in ("Sum", "Prod")),
     *SCANS,
+    Case("NextAfter", (ANY, LARGE), wrt=(0,)),
     Case("Prod", (np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 5.0]]), np.array([1], np.int32)), note="zeros"),
 ]
 

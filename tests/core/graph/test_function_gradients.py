@@ -100,8 +100,9 @@ def test_if(op, choice):
     np.testing.assert_allclose(found, numeric, rtol=1e-6)
 
 
+@pytest.mark.parametrize("op", ["Case", "StatelessCase"])
 @pytest.mark.parametrize("index", [0, 1, 2])
-def test_case(index):
+def test_case(op, index):
     graph = Graph()
     names = [
         add_function(graph, "cube", lambda x: x * x * x, V),
@@ -110,7 +111,7 @@ def test_case(index):
     ]
     with graph.as_default():
         number, x = graph.placeholder("int32", []), graph.placeholder("double", [3])
-        [y] = apply_op("Case", number, [x], Tout=["double"], branches=names)
+        [y] = apply_op(op, number, [x], Tout=["double"], branches=names)
     found, numeric = slope_and_numeric(graph, y, x, X, {number: np.array(index, np.int32)})
     np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-9)
 

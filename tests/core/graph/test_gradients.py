@@ -153,6 +153,21 @@ def test_variables_stand_for_their_values():
     np.testing.assert_allclose(session.run(dw), want)
 
 
+def test_picks_of_a_variable():
+    graph, _ = build()
+    with graph.as_default():
+        handle = apply_op("VarHandleOp", dtype="double", shape=[2, 3], shared_name="w")
+        init = apply_op("AssignVariableOp", handle, np.zeros((2, 3)))
+        picked = apply_op("ResourceGatherNd", handle, [[1, 2], [0, 1], [1, 2]], dtype="double")
+        batched = apply_op("ResourceGather", handle, [[2, 0], [1, 1]], batch_dims=1, dtype="double")
+    [dw] = gradients(picked, handle, [[1.0, 10.0, 100.0]])
+    [db] = gradients(batched, handle, [[[1.0, 2.0], [3.0, 4.0]]])
+    session = Session(graph)
+    session.run(init)
+    np.testing.assert_array_equal(session.run(dw), [[0, 10, 0], [0, 0, 101]])
+    np.testing.assert_array_equal(session.run(db), [[2, 0, 1], [0, 7, 0]])
+
+
 def test_a_long_chain_is_nothing_special():
     graph, x = build()
     y = x

@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -246,6 +247,31 @@ def test_a_failing_library_in_python_leaves_nothing(tmp_path):
         load_op_library(path)
     assert "HalfAPlugin" not in OpRegistry.global_()
     assert kernels.mark() == before
+
+
+ANNOUNCED = """
+from cyxla.core.framework import array_kernel, op
+
+def register():
+    op("Announced", "x: T -> y: T", "T: {float, int32}", shape=None)
+    array_kernel("Announced", lambda x: x + 1)
+"""
+
+
+def test_installed_packages_announce_kernels(tmp_path):
+    """They are asked when an op is missing; one that fails is warned of."""
+    (tmp_path / "announced_kernels.py").write_text(ANNOUNCED)
+    info = tmp_path / "announced-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[cyxla.kernels]\nbroken = no_such_module:nothing\ngood = announced_kernels:register\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    use = "import numpy as np; from cyxla.core.framework import apply_op; print(apply_op('Announced', np.int32(1)))"
+    done = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, timeout=60, env=env)
+    assert done.stdout == "2\n"
+    assert "no_such_module" in done.stderr
 
 
 def test_the_folders_of_the_environment(monkeypatch, tmp_path):

@@ -77,6 +77,7 @@ def test_what_a_constructor_sees(world):
     assert seen.resource_manager is seen.device.resource_manager
     assert seen.function_library is None
     assert seen.persistent_bytes == 16
+    assert world.make("Probe").scratch.shape == (4,)
 
 
 def test_attributes_in_construction(world):

@@ -95,6 +95,12 @@ def test_refusals(use, text):
         use()
 
 
+def test_a_vector_of_indices_is_one_place():
+    target = np.zeros((3, 2))
+    scatter_nd(target, np.array([2]), np.array([1.0, 2.0]), "add")
+    assert target.tolist() == [[0, 0], [0, 0], [1, 2]]
+
+
 def test_bad_places_may_be_left_out():
     target = np.zeros(3)
     scatter_nd(target, np.array([[0], [7], [-1]]), np.array([1.0, 2.0, 3.0]), "add", "IGNORE")
@@ -115,6 +121,7 @@ SLICES = [
     ([1, 0, -1], [0, 0, 0], [1, 1, 1], {"ellipsis": 2, "shrink": 5}, np.s_[1, ..., -1]),
     ([], [], [], {}, np.s_[()]),
     ([1], [0], [1], {"shrink": 1, "begin": 1}, np.s_[0]),
+    ([-3], [0], [1], {"shrink": 1}, np.s_[-3]),
 ]
 
 

@@ -115,6 +115,16 @@ def test_anonymous_variables_are_their_own():
     assert len(session.engine.resource_manager) == 0
 
 
+def test_named_locks():
+    graph = Graph()
+    with graph.as_default():
+        locks = [apply_op("MutexV2", shared_name=name, name=f"m{k}") for k, name in enumerate(("a", "a", ""))]
+    session = Session(graph)
+    names = [session.run(lock).item().name for lock in locks]
+    assert names == ["a", "a", "m2"]
+    assert len(session.engine.resource_manager) == 2
+
+
 def test_several_at_once():
     graph = Graph()
     with graph.as_default():

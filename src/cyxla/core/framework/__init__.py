@@ -21,6 +21,7 @@ _HOMES = {
     "gradient": ("no_gradient",),
     "kernel_def": ("KernelDef", "MemoryType", "Name"),
     "kernel_registry": ("KernelRegistry", "create_op_kernel", "register_kernel_builder"),
+    "load_library": ("load_dynamic_kernels", "load_op_library"),
     "node_def": ("NodeDef",),
     "op": ("OpListOpRegistry", "OpRegistry", "register_op"),
     "op_def": ("ArgDef", "AttrDef", "OpDef"),

@@ -24,6 +24,7 @@ from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, Unimpleme
 _LOG = logging.getLogger("cyxla.kernels")
 DEFAULT_DEVICE = "DEFAULT"
 LABEL_ATTR = "_kernel"
+_LIBRARIES = "cyxla.core.framework.load_library"  # imports this module
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +43,14 @@ class KernelRegistry:
     ----------
     loader : callable, optional
         Called once before the first question, to register a catalogue.
+    on_miss : callable, optional
+        Called once when a kernel is first found missing, to register those of installed packages.
     """
 
     _global: KernelRegistry | None = None
 
-    def __init__(self, loader: Callable[[], object] | None = None) -> None:
+    def __init__(self, loader: Callable[[], object] | None = None, on_miss: Callable[[], object] | None = None) -> None:
+        self._on_miss = on_miss
         self._kernels: dict[tuple[str, str, str], list[KernelRegistration]] = {}
         self._by_op: dict[str, list[KernelRegistration]] = {}
         self._order: list[KernelRegistration] = []
@@ -57,7 +61,7 @@ class KernelRegistry:
     def global_(cls) -> KernelRegistry:
         """The registry of the process, which loads cyxla's kernels when first asked for one."""
         if KernelRegistry._global is None:
-            made = KernelRegistry(_load_catalogue)
+            made = KernelRegistry(_load_catalogue, lambda: import_module(_LIBRARIES).load_packages())
             OpRegistry.global_().add_validator(lambda ops: validate_kernel_registrations(ops, made))
             KernelRegistry._global = made
         return KernelRegistry._global
@@ -161,6 +165,10 @@ class KernelRegistry:
         """
         where = f"node '{node_def.name}' ({node_def.op})"
         found, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
+        if found is None and self._on_miss is not None:
+            on_miss, self._on_miss = self._on_miss, None
+            on_miss()
+            found, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
         if found is not None:
             return found
         raise NotFoundError(
@@ -250,7 +258,7 @@ def _load_catalogue() -> None:
     if error is not None:
         raise error
     import_module("cyxla.core.catalogue").load_kernels()
-    import_module("cyxla.core.framework.load_library").load_dynamic_kernels()
+    import_module(_LIBRARIES).load_dynamic_kernels()
     kernels = KernelRegistry.global_()
     kernels.keep_only(lambda kernel_def: should_register_op_kernel(kernel_def.op))
     validate_kernel_registrations(OpRegistry.global_(), kernels)

@@ -369,6 +369,42 @@ def _load_python(file: Path, _ops: OpRegistry, kernels: KernelRegistry) -> int:
     return len(kernels.registered_so_far()) - before
 
 
+ENTRY_POINTS = "cyxla.kernels"
+
+
+_packages: list[str] | None = None
+
+
+def load_packages() -> list[str]:
+    """Call, once per process, what installed packages announce in the entry-point group ``cyxla.kernels``.
+
+    Each entry names a function that registers ops, kernels and gradients. They are called when an op or a kernel is
+    first found missing, since reading the announcements takes longer than all of cyxla's own registrations.
+
+    Returns
+    -------
+    list of str
+        The names of those that succeeded; the others are warned of.
+    """
+    global _packages
+    with _lock:
+        if _packages is None:
+            from importlib.metadata import entry_points
+
+            _packages = []
+            _packages += [point.name for point in entry_points(group=ENTRY_POINTS) if _call(point)]
+        return _packages
+
+
+def _call(point: Any) -> bool:
+    try:
+        point.load()()
+    except Exception:
+        _LOG.warning("%s = %s of the group %s failed", point.name, point.value, ENTRY_POINTS, exc_info=True)
+        return False
+    return True
+
+
 _folders: set[Path] = set()
 
 

@@ -21,6 +21,7 @@ OpRegistrationDataFactory = Callable[[], OpRegistrationData]
 Watcher = Callable[["OpError | None", OpDef], "OpError | None"]
 F = TypeVar("F", bound=ShapeFn)
 _CATALOGUE = "cyxla.core.catalogue"  # stands above this package, hence a name and no import
+_PACKAGES = "cyxla.core.framework.load_library"  # imports this module
 
 
 class OpRegistryInterface(Protocol):
@@ -38,10 +39,14 @@ class OpRegistry:
     ----------
     catalogue : function, optional
         Called before the first query, to register what belongs in from the start.
+    on_miss : function, optional
+        Called once, when an op is first found missing, to register what installed packages bring.
     """
 
-    def __init__(self, catalogue: Callable[[], None] | None = None) -> None:
-        self._catalogue = catalogue
+    def __init__(
+        self, catalogue: Callable[[], None] | None = None, on_miss: Callable[[], object] | None = None
+    ) -> None:
+        self._catalogue, self._on_miss = catalogue, on_miss
         self._lock = threading.RLock()
         self._ops: dict[str, OpRegistrationData] = {}
         self._queue: list[OpRegistrationDataFactory] = []
@@ -55,7 +60,9 @@ class OpRegistry:
     @lru_cache(maxsize=1)
     def global_() -> OpRegistry:
         """The registry of the process; the catalogue enters it with the first query."""
-        return OpRegistry(lambda: import_module(_CATALOGUE).load_ops())
+        return OpRegistry(
+            lambda: import_module(_CATALOGUE).load_ops(), lambda: import_module(_PACKAGES).load_packages()
+        )
 
     # Registering
 
@@ -198,6 +205,10 @@ class OpRegistry:
         if not self.initialized:
             self._flush()
         data = self._ops.get(name)
+        if data is None and self._on_miss is not None:
+            on_miss, self._on_miss = self._on_miss, None
+            on_miss()
+            data = self._ops.get(name)
         if data is None:
             raise NotFoundError(f"op type not registered: {name!r}", hint="import the module that declares it first")
         return data

@@ -81,6 +81,14 @@ def test_every_op_has_a_shape_function():
     ] == []
 
 
+def test_every_op_is_documented():
+    """Row 1.32."""
+    registry = OpRegistry.global_()
+    assert [d.name for d in registry.get_registered_ops() if not d.summary.endswith(".")] == []
+    product = registry.look_up_op_def("MatMul")
+    assert (product.summary, "transposed" in product.description) == ("The product of two matrices.", True)
+
+
 def test_the_names_of_files_say_where_ops_are():
     """A declaration stands in a module of the catalogue."""
     modules = {d.shape_inference_fn.__module__ for d in OpRegistry.global_().get_op_registration_data()}

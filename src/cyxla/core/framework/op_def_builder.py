@@ -6,7 +6,7 @@ The setters collect; `OpDefBuilder.finalize` reads all they were given and repor
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ShapeFn = Callable[["InferenceContext"], None]
 T = TypeVar("T")
-_DOC_NAME = re.compile(r"([A-Za-z]\w*)\s*:\s*(.*)", re.DOTALL)
+_DOC_NAME = re.compile(r"[A-Za-z]\w*\s*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class OpDefBuilder:
         self._outputs: list[str] = []
         self._control: list[str] = []
         self._errors: list[str] = []
-        self._flags: dict[str, bool] = {}
+        self._flags: dict[str, Any] = {}
         self._doc = ""
         self._deprecation: OpDeprecation | None = None
         self._shape_fn: ShapeFn | None = None
@@ -138,13 +138,13 @@ class OpDefBuilder:
         inputs, outputs = (
             list(_read(specs, lambda spec: parse_arg(spec, attrs), errors)) for specs in (self._inputs, self._outputs)
         )
-        flags: dict[str, Any] = self._flags
+        summary, description, notes = _read_doc(self._doc)
         op_def = OpDef(
-            self.name, tuple(inputs), tuple(outputs), tuple(attrs.values()), deprecation=self._deprecation,
-            control_output=tuple(self._control), **flags,
+            self.name, tuple(inputs), tuple(outputs), tuple(attrs.values()), summary, description, self._deprecation,
+            control_output=tuple(self._control), **self._flags,
         )  # fmt: skip
-        if self._doc:
-            op_def = _document(op_def, self._doc, errors)
+        if notes:
+            op_def = _noted(op_def, notes, errors)
         errors = errors or op_def_faults(op_def)
         if errors:
             raise InvalidArgumentError("\n".join(errors), where=f"the declaration of op {self.name!r}")
@@ -159,34 +159,31 @@ def _read(specs: Iterable[str], read: Callable[[str], T], errors: list[str]) -> 
             errors.append(e.message)
 
 
-def _document(op_def: OpDef, text: str, errors: list[str]) -> OpDef:
-    """Put the parts of a doc text where they belong."""
-    lines = [line.rstrip() for line in text.strip("\n").split("\n")]
+def _read_doc(text: str) -> tuple[str, str, dict[str, str]]:
+    """Summary, description, and what is said of arguments and attributes."""
+    text = text.strip("\n")
+    if "\n" not in text:
+        return text.strip(), "", {}
+    lines = [line.rstrip() for line in text.split("\n")]
     starts = [i for i, line in enumerate(lines) if i and _DOC_NAME.match(line)]
     head = lines[: starts[0]] if starts else lines
-    notes: dict[str, str] = {}
-    for start, stop in zip(starts, [*starts, len(lines)][1:], strict=True):
-        name, note = _note(lines[start:stop])
-        notes[name] = note
-    known = {arg.name for arg in (*op_def.input_arg, *op_def.output_arg)} | {attr.name for attr in op_def.attr}
-    errors += [f"no input, output or attr matches the doc of {name!r}" for name in notes if name not in known]
-    return replace(
-        op_def,
-        summary=head[0].strip(),
-        description="\n".join(head[1:]).strip("\n"),
-        input_arg=_noted(op_def.input_arg, notes),
-        output_arg=_noted(op_def.output_arg, notes),
-        attr=_noted(op_def.attr, notes),
-    )
+    notes = dict(_note(lines[i:j]) for i, j in zip(starts, [*starts[1:], len(lines)], strict=False))
+    return head[0].strip(), "\n".join(head[1:]).strip("\n"), notes
 
 
 def _note(lines: list[str]) -> tuple[str, str]:
-    match = _DOC_NAME.match(lines[0])
-    assert match
-    rest = lines[1:]
-    indent = min((len(line) - len(line.lstrip()) for line in rest if line), default=0)
-    return match[1], "\n".join([match[2], *(line[indent:] for line in rest)]).strip()
+    """A name, and the text that goes with it, lines of which may be indented."""
+    name, _, first = lines[0].partition(":")
+    indent = min((len(line) - len(line.lstrip()) for line in lines[1:] if line), default=0)
+    return name.strip(), "\n".join([first, *(line[indent:] for line in lines[1:])]).strip()
 
 
-def _noted(items: tuple[Any, ...], notes: dict[str, str]) -> tuple[Any, ...]:
-    return tuple(replace(i, description=notes[i.name]) if i.name in notes else i for i in items)
+def _noted(op_def: OpDef, notes: Mapping[str, str], errors: list[str]) -> OpDef:
+    """The declaration with the notes in their places."""
+
+    def put(items: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(replace(i, description=notes[i.name]) if i.name in notes else i for i in items)
+
+    known = {arg.name for arg in (*op_def.input_arg, *op_def.output_arg)} | {attr.name for attr in op_def.attr}
+    errors += [f"no input, output or attr matches the doc of {name!r}" for name in notes if name not in known]
+    return replace(op_def, input_arg=put(op_def.input_arg), output_arg=put(op_def.output_arg), attr=put(op_def.attr))

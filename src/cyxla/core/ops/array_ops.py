@@ -335,119 +335,178 @@ op("Bitcast", "input: T -> output: type",
     "complex128, qint8, quint8, qint16, quint16, qint32}",
     "type: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, "
     "complex64, complex128, qint8, quint8, qint16, quint16, qint32}", shape=_bitcast_shape,
+    doc="The same bits, read as another type.\n\nWhere the new elements are smaller a dimension is added, where "
+    "they are larger the last one goes.",
 )  # fmt: skip
-op("BroadcastArgs", "s0: T, s1: T -> r0: T", "T: {int32, int64} = DT_INT32", shape=_broadcast_args_shape)
+op("BroadcastArgs", "s0: T, s1: T -> r0: T", "T: {int32, int64} = DT_INT32", shape=_broadcast_args_shape,
+    doc="The shape that two shapes broadcast to.",
+)  # fmt: skip
 op("BroadcastGradientArgs", "s0: T, s1: T -> r0: T, r1: T", "T: {int32, int64} = DT_INT32",
-    shape=_broadcast_gradient_args_shape,
+    shape=_broadcast_gradient_args_shape, doc="The dimensions to sum over when a broadcast is undone.",
 )  # fmt: skip
 op("BroadcastTo", "input: T, shape: Tidx -> output: T", "T: type", "Tidx: {int32, int64} = DT_INT32",
-    shape=_broadcast_to_shape,
+    shape=_broadcast_to_shape, doc="An array stretched to a shape.",
 )  # fmt: skip
-op("Const", "-> output: dtype", "value: tensor", "dtype: type", shape=_const_shape)
+op("Const", "-> output: dtype", "value: tensor", "dtype: type", shape=_const_shape, doc="A constant.")
 op("Copy", "input: T -> output: T", "T: type", "tensor_name: string = ''", "debug_ops_spec: list(string) = []",
-    allows_uninitialized_input=True, shape=unchanged_shape,
+    allows_uninitialized_input=True, shape=unchanged_shape, doc="A copy, made for a debugger.",
 )  # fmt: skip
-op("DeepCopy", "x: T -> y: T", "T: type", stateful=True, shape=unchanged_shape)
-op("EnsureShape", "input: T -> output: T", "shape: shape", "T: type", shape=_ensured_shape)
+op("DeepCopy", "x: T -> y: T", "T: type", stateful=True, shape=unchanged_shape, doc="A copy that shares no memory.")
+op("EnsureShape", "input: T -> output: T", "shape: shape", "T: type", shape=_ensured_shape,
+    doc="The input, which must fit a shape when it runs.",
+)  # fmt: skip
 op("ExpandDims", "input: T, dim: Tdim -> output: T", "T: type", "Tdim: {int32, int64} = DT_INT32",
-    shape=_expand_dims_shape,
+    shape=_expand_dims_shape, doc="A dimension of size 1 put in.",
 )  # fmt: skip
 op("Fill", "dims: index_type, value: T -> output: T", "T: type", "index_type: {int32, int64} = DT_INT32",
-    shape=_fill_shape,
+    shape=_fill_shape, doc="An array filled with one value.",
 )  # fmt: skip
-op("GuaranteeConst", "input: T -> output: T", "T: type", stateful=True, shape=unchanged_shape)
-op("Identity", "input: T -> output: T", "T: type", shape=unchanged_shape)
-op("IdentityN", "input: T -> output: T", "T: list(type)", shape=_all_unchanged_shape)
+op("GuaranteeConst", "input: T -> output: T", "T: type", stateful=True, shape=unchanged_shape,
+    doc="The input, which never changes from run to run.",
+)  # fmt: skip
+op("Identity", "input: T -> output: T", "T: type", shape=unchanged_shape, doc="The input.")
+op("IdentityN", "input: T -> output: T", "T: list(type)", shape=_all_unchanged_shape, doc="The inputs.")
 op("ImmutableConst", "-> tensor: dtype", "dtype: type", "shape: shape", "memory_region_name: string",
-    shape=explicit_shape,
+    shape=explicit_shape, doc="A constant in a region of read-only memory.",
 )  # fmt: skip
-op("InplaceAdd", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape)
-op("InplaceSub", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape)
-op("InplaceUpdate", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape)
-op("InvertPermutation", "x: T -> y: T", "T: {int32, int64} = DT_INT32", shape=unchanged_shape_with_rank(1))
+op("InplaceAdd", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape,
+    doc="Rows of an array with others added.",
+)  # fmt: skip
+op("InplaceSub", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape,
+    doc="Rows of an array with others subtracted.",
+)  # fmt: skip
+op("InplaceUpdate", "x: T, i: int32, v: T -> y: T", "T: type", shape=unchanged_shape, doc="Rows of an array replaced.")
+op("InvertPermutation", "x: T -> y: T", "T: {int32, int64} = DT_INT32", shape=unchanged_shape_with_rank(1),
+    doc="The permutation that undoes another.",
+)  # fmt: skip
 op("LinSpace", "start: T, stop: T, num: Tidx -> output: T", "T: {bfloat16, half, float, double}",
     "Tidx: {int32, int64} = DT_INT32", shape=_linspace_shape,
+    doc="Numbers at even distances between two ends, both included.",
 )  # fmt: skip
 op("ListDiff", "x: T, y: T -> out: T, idx: out_idx", "T: type", "out_idx: {int32, int64} = DT_INT32",
-    shape=_list_diff_shape,
+    shape=_list_diff_shape, doc="The elements of one list that another lacks, and where they stood.",
 )  # fmt: skip
 op("OneHot", "indices: TI, depth: int32, on_value: T, off_value: T -> output: T", "axis: int = -1", "T: type",
     "TI: {uint8, int8, int32, int64} = DT_INT64", shape=_one_hot_shape,
+    doc="An array that is \"on\" where an index points, \"off\" elsewhere.",
 )  # fmt: skip
 op("OnesLike", "x: T -> y: T",
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64, complex64, "
-    "complex128, bool}", shape=unchanged_shape,
+    "complex128, bool}", shape=unchanged_shape, doc="Ones in the shape of the input.",
 )  # fmt: skip
-op("ParallelConcat", "values: N * T -> output: T", "N: int", "T: type", "shape: shape", shape=_parallel_concat_shape)
-op("Placeholder", "-> output: dtype", "dtype: type", "shape: shape = { unknown_rank: true }", shape=explicit_shape)
+op("ParallelConcat", "values: N * T -> output: T", "N: int", "T: type", "shape: shape", shape=_parallel_concat_shape,
+    doc="Rows joined along the first dimension, in any order of arrival.",
+)  # fmt: skip
+op("Placeholder", "-> output: dtype", "dtype: type", "shape: shape = { unknown_rank: true }", shape=explicit_shape,
+    doc="A value to be fed.",
+)  # fmt: skip
 op("PlaceholderV2", "-> output: dtype", "dtype: type", "shape: shape", deprecated=(23, "Use Placeholder."),
-    shape=explicit_shape,
+    shape=explicit_shape, doc="A value to be fed.",
 )  # fmt: skip
-op("PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type", "shape: shape", shape=_default_shape)
-op("PreventGradient", "input: T -> output: T", "T: type", "message: string = ''", shape=unchanged_shape)
-op("Rank", "input: T -> output: int32", "T: type", shape=scalar_shape)
+op("PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type", "shape: shape", shape=_default_shape,
+    doc="A value that may be fed.",
+)  # fmt: skip
+op("PreventGradient", "input: T -> output: T", "T: type", "message: string = ''", shape=unchanged_shape,
+    doc="The input; its gradient is an error.",
+)  # fmt: skip
+op("Rank", "input: T -> output: int32", "T: type", shape=scalar_shape, doc="The number of dimensions.")
 op("Reshape", "tensor: T, shape: Tshape -> output: T", "T: type", "Tshape: {int32, int64} = DT_INT32",
     shape=_reshape_shape,
+    doc="The same elements in another shape.\n\nOne size of the shape may be -1: it follows from the others.",
 )  # fmt: skip
-op("Shape", "input: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32", shape=_shape_shape)
+op("Shape", "input: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32", shape=_shape_shape,
+    doc="The shape as a vector.",
+)  # fmt: skip
 op("ShapeN", "input: N * T -> output: N * out_type", "N: int", "T: type", "out_type: {int32, int64} = DT_INT32",
-    shape=_shape_shape,
+    shape=_shape_shape, doc="The shapes of several arrays.",
 )  # fmt: skip
-op("Size", "input: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32", shape=scalar_shape)
-op("Snapshot", "input: T -> output: T", "T: type", shape=unchanged_shape)
-op("Squeeze", "input: T -> output: T", "T: type", "squeeze_dims: list(int) >= 0 = []", shape=_squeeze_shape)
-op("StopGradient", "input: T -> output: T", "T: type", shape=unchanged_shape)
-op("Unique", "x: T -> y: T, idx: out_idx", "T: type", "out_idx: {int32, int64} = DT_INT32", shape=_unique_shape)
+op("Size", "input: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32", shape=scalar_shape,
+    doc="The number of elements.",
+)  # fmt: skip
+op("Snapshot", "input: T -> output: T", "T: type", shape=unchanged_shape, doc="The input as it is now.")
+op("Squeeze", "input: T -> output: T", "T: type", "squeeze_dims: list(int) >= 0 = []", shape=_squeeze_shape,
+    doc="Dimensions of size 1 taken away.",
+)  # fmt: skip
+op("StopGradient", "input: T -> output: T", "T: type", shape=unchanged_shape,
+    doc="The input; no gradient goes through.",
+)  # fmt: skip
+op("Unique", "x: T -> y: T, idx: out_idx", "T: type", "out_idx: {int32, int64} = DT_INT32", shape=_unique_shape,
+    doc="The different elements in order of appearance, and for each place which one stands there.",
+)  # fmt: skip
 op("UniqueV2", "x: T, axis: Taxis -> y: T, idx: out_idx", "T: type", "Taxis: {int32, int64} = DT_INT64",
     "out_idx: {int32, int64} = DT_INT32", shape=_unique_along_shape,
+    doc="The different slices along an axis, and for each place which one stands there.",
 )  # fmt: skip
 op("UniqueWithCounts", "x: T -> y: T, idx: out_idx, count: out_idx", "T: type", "out_idx: {int32, int64} = DT_INT32",
-    shape=_unique_shape,
+    shape=_unique_shape, doc="The different elements, which one stands where, and how often each does.",
 )  # fmt: skip
-op("Where", "input: T -> index: int64", "T: {numbertype, bool} = DT_BOOL", shape=_where_shape)
-op("ZerosLike", "x: T -> y: T", "T: type", shape=unchanged_shape)
-op("Empty", "shape: int32 -> output: dtype", "dtype: type", "init: bool = false", stateful=True, shape=random_shape)
+op("Where", "input: T -> index: int64", "T: {numbertype, bool} = DT_BOOL", shape=_where_shape,
+    doc="The places of elements that are not zero.",
+)  # fmt: skip
+op("ZerosLike", "x: T -> y: T", "T: type", shape=unchanged_shape, doc="Zeros in the shape of the input.")
+op("Empty", "shape: int32 -> output: dtype", "dtype: type", "init: bool = false", stateful=True, shape=random_shape,
+    doc="An array whose content is arbitrary, or zero on request.",
+)  # fmt: skip
 op("Diag", "diagonal: T -> output: T", "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
-    shape=_diag_shape,
+    shape=_diag_shape, doc="A tensor with the input on its diagonal.",
 )  # fmt: skip
 op("DiagPart", "input: T -> diagonal: T", "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
-    shape=_diag_part_shape,
+    shape=_diag_part_shape, doc="The diagonal of a tensor.",
 )  # fmt: skip
 op("BatchMatrixBandPart", "input: T, num_lower: int64, num_upper: int64 -> band: T", "T: type",
     deprecated=(14, "Use MatrixBandPart."), shape=unchanged_shape_with_rank_at_least(2),
+    doc="The diagonals of matrices near the main one; zeros elsewhere.",
 )  # fmt: skip
 op("BatchMatrixDiag", "diagonal: T -> output: T", "T: type", deprecated=(14, "Use MatrixDiag."),
-    shape=_matrix_diag_shape,
+    shape=_matrix_diag_shape, doc="Matrices with the input on their diagonals.",
 )  # fmt: skip
 op("MatrixBandPart", "input: T, num_lower: Tindex, num_upper: Tindex -> band: T", "T: type",
     "Tindex: {int32, int64} = DT_INT64", shape=unchanged_shape_with_rank_at_least(2),
+    doc="The diagonals of matrices near the main one; zeros elsewhere.\n\nA negative count keeps the whole triangle.",
 )  # fmt: skip
-op("MatrixDiag", "diagonal: T -> output: T", "T: type", shape=_matrix_diag_shape)
-op("MatrixDiagPart", "input: T -> diagonal: T", "T: type", shape=_matrix_diag_part_shape)
-op("MatrixDiagPartV2", "input: T, k: int32, padding_value: T -> diagonal: T", "T: type", shape=_band_part_shape)
+op("MatrixDiag", "diagonal: T -> output: T", "T: type", shape=_matrix_diag_shape,
+    doc="Matrices with the input on their diagonals.",
+)  # fmt: skip
+op("MatrixDiagPart", "input: T -> diagonal: T", "T: type", shape=_matrix_diag_part_shape,
+    doc="The main diagonals of matrices.",
+)  # fmt: skip
+op("MatrixDiagPartV2", "input: T, k: int32, padding_value: T -> diagonal: T", "T: type", shape=_band_part_shape,
+    doc="A band of diagonals of matrices, padded to one length.",
+)  # fmt: skip
 op("MatrixDiagPartV3", "input: T, k: int32, padding_value: T -> diagonal: T", "T: type",
     "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'", shape=_band_part_shape,
+    doc="A band of diagonals of matrices, padded to one length on a side of choice.",
 )  # fmt: skip
 op("MatrixDiagV2", "diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T -> output: T", "T: type",
-    shape=_band_matrix_shape,
+    shape=_band_matrix_shape, doc="Matrices with a band of diagonals given.",
 )  # fmt: skip
 op("MatrixDiagV3", "diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T -> output: T", "T: type",
     "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'", shape=_band_matrix_shape,
+    doc="Matrices with a band of diagonals given, aligned on a side of choice.",
 )  # fmt: skip
-op("MatrixSetDiag", "input: T, diagonal: T -> output: T", "T: type", shape=_matrix_set_diag_shape)
+op("MatrixSetDiag", "input: T, diagonal: T -> output: T", "T: type", shape=_matrix_set_diag_shape,
+    doc="Matrices with their main diagonals replaced.",
+)  # fmt: skip
 op("MatrixSetDiagV2", "input: T, diagonal: T, k: int32 -> output: T", "T: type",
-    shape=unchanged_shape_with_rank_at_least(2),
+    shape=unchanged_shape_with_rank_at_least(2), doc="Matrices with a band of diagonals replaced.",
 )  # fmt: skip
 op("MatrixSetDiagV3", "input: T, diagonal: T, k: int32 -> output: T", "T: type",
     "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'",
     shape=unchanged_shape_with_rank_at_least(2),
+    doc="Matrices with a band of diagonals replaced, aligned on a side of choice.",
 )  # fmt: skip
 op("UpperBound", "sorted_inputs: T, values: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32",
-    shape=_bound_shape,
+    shape=_bound_shape, doc="Where values would go in sorted rows, behind their equals.",
 )  # fmt: skip
 op("LowerBound", "sorted_inputs: T, values: T -> output: out_type", "T: type", "out_type: {int32, int64} = DT_INT32",
-    shape=_bound_shape,
+    shape=_bound_shape, doc="Where values would go in sorted rows, before their equals.",
 )  # fmt: skip
-op("Select", "condition: bool, t: T, e: T -> output: T", "T: type", shape=_select_shape)
-op("SelectV2", "condition: bool, t: T, e: T -> output: T", "T: type", shape=broadcast_inputs_shape)
-op("ToBool", "input: T -> output: bool", "T: type", shape=scalar_shape)
+op("Select", "condition: bool, t: T, e: T -> output: T", "T: type", shape=_select_shape,
+    doc="Elements of one array or another, by a condition.",
+)  # fmt: skip
+op("SelectV2", "condition: bool, t: T, e: T -> output: T", "T: type", shape=broadcast_inputs_shape,
+    doc="Elements of one array or another, by a condition; all three broadcast.",
+)  # fmt: skip
+op("ToBool", "input: T -> output: bool", "T: type", shape=scalar_shape,
+    doc="Whether a number is not zero, or a string or an array not empty.",
+)  # fmt: skip

@@ -336,113 +336,149 @@ def _patches_shape(c: InferenceContext) -> None:
 
 op("BatchToSpace", "input: T, crops: Tidx -> output: T", "T: type", "block_size: int >= 2",
     "Tidx: {int32, int64} = DT_INT32", shape=_batch_to_space_shape,
+    doc="Blocks of the batch moved back into height and width, then cropped.",
 )  # fmt: skip
 op("BatchToSpaceND", "input: T, block_shape: Tblock_shape, crops: Tcrops -> output: T", "T: type",
     "Tblock_shape: {int32, int64} = DT_INT32", "Tcrops: {int32, int64} = DT_INT32", shape=_batch_to_space_shape,
+    doc="Blocks of the batch moved back into other dimensions, then cropped.",
 )  # fmt: skip
-op("Concat", "concat_dim: int32, values: N * T -> output: T", "N: int >= 2", "T: type", shape=concat_shape)
+op("Concat", "concat_dim: int32, values: N * T -> output: T", "N: int >= 2", "T: type", shape=concat_shape,
+    doc="Arrays joined along a dimension.",
+)  # fmt: skip
 op("ConcatOffset", "concat_dim: int32, shape: N * shape_type -> offset: N * shape_type", "N: int >= 2",
     "shape_type: {int32, int64} = DT_INT32", shape=_concat_offset_shape,
+    doc="Where each of several arrays begins once they are joined.",
 )  # fmt: skip
 op("ConcatV2", "values: N * T, axis: Tidx -> output: T", "N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32",
-    shape=concat_v2_shape,
+    shape=concat_v2_shape, doc="Arrays joined along an axis.",
 )  # fmt: skip
 op("ConjugateTranspose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32",
-    shape=_transpose_shape,
+    shape=_transpose_shape, doc="Dimensions permuted and elements conjugated.",
 )  # fmt: skip
 op("DepthToSpace", "input: T -> output: T", "T: type", "block_size: int >= 2",
     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", shape=_depth_to_space_shape,
+    doc="Blocks of the channels moved into height and width.",
 )  # fmt: skip
 op("Gather", "params: Tparams, indices: Tindices -> output: Tparams", "validate_indices: bool = true", "Tparams: type",
-    "Tindices: {int32, int64}", shape=_gather_shape,
+    "Tindices: {int32, int64}", shape=_gather_shape, doc="Rows picked by indices.",
 )  # fmt: skip
 op("GatherNd", "params: Tparams, indices: Tindices -> output: Tparams", "Tparams: type",
     "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''", shape=_gather_nd_shape,
+    doc="Slices picked by vectors of indices.",
 )  # fmt: skip
 op("GatherV2", "params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams", "batch_dims: int = 0",
     "Tparams: type", "Tindices: {int16, int32, int64}", "Taxis: {int32, int64}", shape=_gather_along_shape,
+    doc="Slices along an axis picked by indices, batch by batch on request.",
 )  # fmt: skip
 op("MirrorPad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
-    "mode: {'REFLECT', 'SYMMETRIC'}", shape=_pad_shape,
+    "mode: {'REFLECT', 'SYMMETRIC'}", shape=_pad_shape, doc="Padding that mirrors what is inside.",
 )  # fmt: skip
 op("MirrorPadGrad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
     "mode: {'REFLECT', 'SYMMETRIC'}", shape=_mirror_pad_grad_shape,
+    doc="The gradient of MirrorPad: padding folded back.",
 )  # fmt: skip
-op("Pack", "values: N * T -> output: T", "N: int", "T: type", "axis: int = 0", shape=_pack_shape)
+op("Pack", "values: N * T -> output: T", "N: int", "T: type", "axis: int = 0", shape=_pack_shape,
+    doc="Arrays stacked along a new dimension.",
+)  # fmt: skip
 op("Pad", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
-    shape=_pad_shape,
+    shape=_pad_shape, doc="Zeros put around an array.",
 )  # fmt: skip
 op("PadV2", "input: T, paddings: Tpaddings, constant_values: T -> output: T", "T: type",
-    "Tpaddings: {int32, int64} = DT_INT32", shape=_pad_shape,
+    "Tpaddings: {int32, int64} = DT_INT32", shape=_pad_shape, doc="A value put around an array.",
 )  # fmt: skip
 op("Reverse", "tensor: T, dims: bool -> output: T",
     "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, "
     "complex64, complex128, string}", shape=_reverse_shape,
+    doc="The order turned round along the dimensions that are flagged.",
 )  # fmt: skip
 op("ReverseSequence", "input: T, seq_lengths: Tlen -> output: T", "seq_dim: int", "batch_dim: int = 0", "T: type",
     "Tlen: {int32, int64} = DT_INT64", shape=_reverse_sequence_shape,
+    doc="The first elements of each row turned round, as many as its length says.",
 )  # fmt: skip
 op("ReverseV2", "tensor: T, axis: Tidx -> output: T", "Tidx: {int32, int64} = DT_INT32",
     "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, "
-    "complex64, complex128, string}", shape=_reverse_axes_shape,
+    "complex64, complex128, string}", shape=_reverse_axes_shape, doc="The order turned round along some axes.",
 )  # fmt: skip
 op("Roll", "input: T, shift: Tshift, axis: Taxis -> output: T", "T: type", "Tshift: {int32, int64}",
-    "Taxis: {int32, int64}", shape=_roll_shape,
+    "Taxis: {int32, int64}", shape=_roll_shape, doc="Elements shifted round along some axes.",
 )  # fmt: skip
 op("ScatterNd", "indices: Tindices, updates: T, shape: Tindices -> output: T", "T: type",
     "Tindices: {int16, int32, int64}", "bad_indices_policy: string = ''", shape=_scatter_nd_shape,
+    doc="Zeros with updates added at vectors of indices.",
 )  # fmt: skip
 op("ScatterNdNonAliasingAdd", "input: T, indices: Tindices, updates: T -> output: T", "T: {numbertype, bool}",
     "Tindices: {int32, int64}", "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
+    doc="An array with updates added at vectors of indices.",
 )  # fmt: skip
-op("Slice", "input: T, begin: Index, size: Index -> output: T", "T: type", "Index: {int32, int64}", shape=_slice_shape)
+op("Slice", "input: T, begin: Index, size: Index -> output: T", "T: type", "Index: {int32, int64}", shape=_slice_shape,
+    doc="A box cut out of an array.",
+)  # fmt: skip
 op("SpaceToBatch", "input: T, paddings: Tpaddings -> output: T", "T: type", "Tpaddings: {int32, int64} = DT_INT32",
     "block_size: int >= 2", shape=_space_to_batch_shape,
+    doc="Height and width padded, and their blocks moved into the batch.",
 )  # fmt: skip
 op("SpaceToBatchND", "input: T, block_shape: Tblock_shape, paddings: Tpaddings -> output: T", "T: type",
     "Tblock_shape: {int32, int64} = DT_INT32", "Tpaddings: {int32, int64} = DT_INT32", shape=_space_to_batch_shape,
+    doc="Dimensions padded, and their blocks moved into the batch.",
 )  # fmt: skip
 op("SpaceToDepth", "input: T -> output: T", "T: type", "block_size: int >= 2",
     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", shape=_space_to_depth_shape,
+    doc="Blocks of height and width moved into the channels.",
 )  # fmt: skip
-op("Split", "split_dim: int32, value: T -> output: num_split * T", "num_split: int", "T: type", shape=_split_shape)
+op("Split", "split_dim: int32, value: T -> output: num_split * T", "num_split: int", "T: type", shape=_split_shape,
+    doc="Equal parts along a dimension.",
+)  # fmt: skip
 op("SplitV", "value: T, size_splits: Tlen, split_dim: int32 -> output: num_split * T", "num_split: int", "T: type",
-    "Tlen: {int8, int32, int64} = DT_INT64", shape=_split_v_shape,
+    "Tlen: {int8, int32, int64} = DT_INT64", shape=_split_v_shape, doc="Parts of given sizes along a dimension.",
 )  # fmt: skip
 op("StridedSlice", "input: T, begin: Index, end: Index, strides: Index -> output: T", "T: type",
     "Index: {int16, int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=_strided_slice_shape,
+    doc="Elements from begin to end in steps, for each dimension.\n\nBits of the masks make a bound open, stand "
+    "for an ellipsis or a new axis, or pick one element and drop its dimension.",
 )  # fmt: skip
 op("StridedSliceGrad", "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> output: T", "T: type",
     "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=_strided_slice_grad_shape,
+    doc="The gradient of StridedSlice: zeros around what was cut out.",
 )  # fmt: skip
 op("TensorScatterAdd", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
     "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
+    doc="An array with updates added at vectors of indices.",
 )  # fmt: skip
 op("TensorScatterMax", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
     "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
+    doc="An array with the greater of itself and updates at vectors of indices.",
 )  # fmt: skip
 op("TensorScatterMin", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
     "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
+    doc="An array with the lesser of itself and updates at vectors of indices.",
 )  # fmt: skip
 op("TensorScatterSub", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type", "Tindices: {int32, int64}",
     "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
+    doc="An array with updates subtracted at vectors of indices.",
 )  # fmt: skip
 op("TensorScatterUpdate", "tensor: T, indices: Tindices, updates: T -> output: T", "T: type",
     "Tindices: {int16, int32, int64, uint16}", "bad_indices_policy: string = ''", shape=_tensor_scatter_shape,
+    doc="An array with elements at vectors of indices replaced.",
 )  # fmt: skip
 op("TensorStridedSliceUpdate", "input: T, begin: Index, end: Index, strides: Index, value: T -> output: T", "T: type",
     "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=unchanged_shape,
+    doc="An array with a strided slice replaced.",
 )  # fmt: skip
 op("Tile", "input: T, multiples: Tmultiples -> output: T", "T: type", "Tmultiples: {int32, int64} = DT_INT32",
-    shape=_tile_shape,
+    shape=_tile_shape, doc="An array repeated along each dimension.",
 )  # fmt: skip
-op("Transpose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32", shape=_transpose_shape)
-op("Unpack", "value: T -> output: num * T", "num: int >= 0", "T: type", "axis: int = 0", shape=_unpack_shape)
+op("Transpose", "x: T, perm: Tperm -> y: T", "T: type", "Tperm: {int32, int64} = DT_INT32", shape=_transpose_shape,
+    doc="Dimensions permuted.",
+)  # fmt: skip
+op("Unpack", "value: T -> output: num * T", "num: int >= 0", "T: type", "axis: int = 0", shape=_unpack_shape,
+    doc="Slices along a dimension, which goes.",
+)  # fmt: skip
 op("ExtractImagePatches", "images: T -> patches: T", "ksizes: list(int) >= 4", "strides: list(int) >= 4",
     "rates: list(int) >= 4",
     "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, "
     "complex128, bool}", "padding: {'SAME', 'VALID'}", shape=_patches_shape,
+    doc="The window around each place of an image, along the channels.",
 )  # fmt: skip

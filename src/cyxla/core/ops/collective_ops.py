@@ -5,12 +5,12 @@ from cyxla.core.framework.op import op
 
 op("CollectiveAssignGroupV2",
     "group_assignment: int32, device_index: int32, base_key: int32 -> group_size: int32, group_key: int32",
-    stateful=True, shape=scalar_outputs,
+    stateful=True, shape=scalar_outputs, doc="Size and key of the group that a device is in.",
 )  # fmt: skip
 op("CollectiveReduceV2",
     "input: T, group_size: int32, group_key: int32, instance_key: int32, ordering_token: Nordering_token * "
     "resource -> data: T", "T: {bfloat16, float, half, double, int32, int64}", "merge_op: {'Min', 'Max', 'Mul', 'Add'}",
     "final_op: {'Id', 'Div'}", "communication_hint: string = 'auto'", "timeout_seconds: float = 0.0",
     "is_stateless: bool = false", "Nordering_token: int >= 0 = 0", "max_subdivs_per_device: int = -1", stateful=True,
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="A reduction over a group of devices.",
 )  # fmt: skip

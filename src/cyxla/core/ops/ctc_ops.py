@@ -17,4 +17,5 @@ def _ctc_loss_shape(c: InferenceContext) -> None:
 op("CTCLoss", "inputs: T, labels_indices: int64, labels_values: int32, sequence_length: int32 -> loss: T, gradient: T",
     "preprocess_collapse_repeated: bool = false", "ctc_merge_repeated: bool = true",
     "ignore_longer_outputs_than_inputs: bool = false", "T: {float, double} = DT_FLOAT", shape=_ctc_loss_shape,
+    doc="The loss of sequences whose alignment is not known, and the gradient.",
 )  # fmt: skip

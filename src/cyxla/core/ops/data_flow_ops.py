@@ -99,64 +99,85 @@ def _grad_shape(c: InferenceContext) -> None:
 
 op("Barrier", "-> handle: Ref(string)", "component_types: list(type) >= 1", "shapes: list(shape) >= 0 = []",
     "capacity: int = -1", "container: string = ''", "shared_name: string = ''", stateful=True, shape=_pair_shape,
+    doc="A queue of elements whose parts may arrive at different times.",
 )  # fmt: skip
 op("DynamicPartition", "data: T, partitions: int32 -> outputs: num_partitions * T", "num_partitions: int", "T: type",
-    shape=_partition_shape,
+    shape=_partition_shape, doc="Rows dealt out to several arrays by number.",
 )  # fmt: skip
-op("DynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=_stitch_shape)
-op("ParallelDynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=_stitch_shape)
+op("DynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=_stitch_shape,
+    doc="Rows of several arrays put where their indices say.",
+)  # fmt: skip
+op("ParallelDynamicStitch", "indices: N * int32, data: N * T -> merged: T", "N: int", "T: type", shape=_stitch_shape,
+    doc="Rows of several arrays put where their indices say, in any order.",
+)  # fmt: skip
 op("OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type)",
-    shape=scalar_shape,
+    shape=scalar_shape, doc="An optional that holds values.",
 )  # fmt: skip
 op("OptionalGetValue", "optional: variant -> components: output_types", "output_types: list(type)",
-    "output_shapes: list(shape) >= 1", shape=_optional_values_shape,
+    "output_shapes: list(shape) >= 1", shape=_optional_values_shape, doc="The values of an optional.",
 )  # fmt: skip
-op("OptionalHasValue", "optional: variant -> has_value: bool", shape=scalar_shape)
-op("OptionalNone", "-> optional: variant", shape=scalar_shape)
-op("Stack", "-> handle: Ref(string)", "elem_type: type", "stack_name: string = ''", stateful=True, shape=_pair_shape)
-op("StackClose", "handle: Ref(string) ->", shape=no_outputs)
-op("StackCloseV2", "handle: resource ->", stateful=True, shape=no_outputs)
-op("StackPop", "handle: Ref(string) -> elem: elem_type", "elem_type: type", shape=unknown_shape)
-op("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", stateful=True, shape=unknown_shape)
-op("StackPush", "handle: Ref(string), elem: T -> output: T", "T: type", "swap_memory: bool = false", shape=_push_shape)
+op("OptionalHasValue", "optional: variant -> has_value: bool", shape=scalar_shape,
+    doc="Whether an optional holds values.",
+)  # fmt: skip
+op("OptionalNone", "-> optional: variant", shape=scalar_shape, doc="An optional that holds nothing.")
+op("Stack", "-> handle: Ref(string)", "elem_type: type", "stack_name: string = ''", stateful=True, shape=_pair_shape,
+    doc="A stack of tensors.",
+)  # fmt: skip
+op("StackClose", "handle: Ref(string) ->", shape=no_outputs, doc="Ends a stack.")
+op("StackCloseV2", "handle: resource ->", stateful=True, shape=no_outputs, doc="Ends a stack.")
+op("StackPop", "handle: Ref(string) -> elem: elem_type", "elem_type: type", shape=unknown_shape,
+    doc="The element on top of a stack, which goes.",
+)  # fmt: skip
+op("StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", stateful=True, shape=unknown_shape,
+    doc="The element on top of a stack, which goes.",
+)  # fmt: skip
+op("StackPush", "handle: Ref(string), elem: T -> output: T", "T: type", "swap_memory: bool = false", shape=_push_shape,
+    doc="Puts an element on a stack.",
+)  # fmt: skip
 op("StackPushV2", "handle: resource, elem: T -> output: T", "T: type", "swap_memory: bool = false", stateful=True,
-    shape=_push_shape,
+    shape=_push_shape, doc="Puts an element on a stack.",
 )  # fmt: skip
 op("StackV2", "max_size: int32 -> handle: resource", "elem_type: type", "stack_name: string = ''", stateful=True,
-    shape=_check(max_size=0),
+    shape=_check(max_size=0), doc="A stack of tensors.",
 )  # fmt: skip
-op("TensorArrayCloseV3", "handle: resource ->", stateful=True, shape=no_outputs)
+op("TensorArrayCloseV3", "handle: resource ->", stateful=True, shape=no_outputs, doc="Ends a tensor array.")
 op("TensorArrayConcatV3", "handle: resource, flow_in: float -> value: dtype, lengths: int64", "dtype: type",
     "element_shape_except0: shape = { unknown_rank: true }", stateful=True, shape=_concat_shape,
+    doc="The elements of a tensor array one after the other, and their lengths.",
 )  # fmt: skip
 op("TensorArrayGatherV3", "handle: resource, indices: int32, flow_in: float -> value: dtype", "dtype: type",
     "element_shape: shape = { unknown_rank: true }", stateful=True, shape=_gather_shape,
+    doc="Some elements of a tensor array, stacked.",
 )  # fmt: skip
 op("TensorArrayGradV3", "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float", "source: string",
-    stateful=True, shape=_grad_shape,
+    stateful=True, shape=_grad_shape, doc="The tensor array that gathers gradients of another.",
 )  # fmt: skip
 op("TensorArrayGradWithShape",
     "handle: resource, flow_in: float, shape_to_prepend: int32 -> grad_handle: resource, flow_out: float",
     "source: string", stateful=True, shape=_grad_shape,
+    doc="The tensor array that gathers gradients of another, with more dimensions in front.",
 )  # fmt: skip
 op("TensorArrayReadV3", "handle: resource, index: int32, flow_in: float -> value: dtype", "dtype: type", stateful=True,
-    shape=_read_shape,
+    shape=_read_shape, doc="An element of a tensor array.",
 )  # fmt: skip
 op("TensorArrayScatterV3", "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=_check(indices=1, flow_in=0),
+    stateful=True, shape=_check(indices=1, flow_in=0), doc="Writes rows into a tensor array.",
 )  # fmt: skip
-op("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", stateful=True, shape=_check(flow_in=0))
+op("TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", stateful=True, shape=_check(flow_in=0),
+    doc="The number of elements of a tensor array.",
+)  # fmt: skip
 op("TensorArraySplitV3", "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=_check(lengths=1, flow_in=0),
+    stateful=True, shape=_check(lengths=1, flow_in=0), doc="Writes pieces of a tensor into a tensor array.",
 )  # fmt: skip
 op("TensorArrayV2", "size: int32 -> handle: string", "dtype: type", "element_shape: shape = { unknown_rank: true }",
     "dynamic_size: bool = false", "clear_after_read: bool = true", "tensor_array_name: string = ''", stateful=True,
-    deprecated=(26, "Use TensorArrayV3."), shape=_pair_shape,
+    deprecated=(26, "Use TensorArrayV3."), shape=_pair_shape, doc="An array of tensors, each written once.",
 )  # fmt: skip
 op("TensorArrayV3", "size: int32 -> handle: resource, flow: float", "dtype: type",
     "element_shape: shape = { unknown_rank: true }", "dynamic_size: bool = false", "clear_after_read: bool = true",
     "identical_element_shapes: bool = false", "tensor_array_name: string = ''", stateful=True, shape=_check(size=0),
+    doc="An array of tensors, each written once.",
 )  # fmt: skip
 op("TensorArrayWriteV3", "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float", "T: type",
-    stateful=True, shape=_check(index=0, flow_in=0),
+    stateful=True, shape=_check(index=0, flow_in=0), doc="Writes an element of a tensor array.",
 )  # fmt: skip

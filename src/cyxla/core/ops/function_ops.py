@@ -23,14 +23,24 @@ def _same_shapes(c: InferenceContext) -> None:
             c.set_output_handle(i, c.input_handle(i))
 
 
-op("_Arg", "-> output: T", "T: type", "index: int >= 0", stateful=True, system=True, shape=_argument_shape)
+op("_Arg", "-> output: T", "T: type", "index: int >= 0", stateful=True, system=True, shape=_argument_shape,
+    doc="An argument of a function.",
+)  # fmt: skip
 op("_ArrayToList", "input: N * T -> output: out_types", "T: type", "N: int", "out_types: list(type)", system=True,
-    shape=_same_shapes,
+    shape=_same_shapes, doc="Tensors of one type as a list of several types.",
 )  # fmt: skip
-op("_DeviceArg", "-> output: T", "T: type", "index: int >= 0", stateful=True, system=True, shape=_argument_shape)
-op("_DeviceRetval", "input: T ->", "T: type", "index: int >= 0", stateful=True, system=True, shape=no_outputs)
-op("_EagerConst", "input: T -> output: T", "T: type", system=True, shape=unchanged_shape)
+op("_DeviceArg", "-> output: T", "T: type", "index: int >= 0", stateful=True, system=True, shape=_argument_shape,
+    doc="An argument of a function, in the memory of its device.",
+)  # fmt: skip
+op("_DeviceRetval", "input: T ->", "T: type", "index: int >= 0", stateful=True, system=True, shape=no_outputs,
+    doc="A result of a function, in the memory of its device.",
+)  # fmt: skip
+op("_EagerConst", "input: T -> output: T", "T: type", system=True, shape=unchanged_shape,
+    doc="The input, which is known when a function is compiled.",
+)  # fmt: skip
 op("_ListToArray", "input: Tin -> output: N * T", "Tin: list(type)", "T: type", "N: int", system=True,
-    shape=_same_shapes,
+    shape=_same_shapes, doc="Tensors of a list as ones of one type.",
 )  # fmt: skip
-op("_Retval", "input: T ->", "T: type", "index: int >= 0", stateful=True, system=True, shape=no_outputs)
+op("_Retval", "input: T ->", "T: type", "index: int >= 0", stateful=True, system=True, shape=no_outputs,
+    doc="A result of a function.",
+)  # fmt: skip

@@ -48,48 +48,59 @@ def _map_shapes(c: InferenceContext) -> None:
 
 op("Case", "branch_index: int32, input: Tin -> output: Tout", "Tin: list(type) >= 0", "Tout: list(type) >= 0",
     "branches: list(func) >= 1", "output_shapes: list(shape) = []", stateful=True, shape=_given_shapes,
+    doc="Calls one of several functions, chosen by a number; the last one if there is none of that number.",
 )  # fmt: skip
-op("DeviceIndex", "-> index: int32", "device_names: list(string)", stateful=True, shape=scalar_shape)
-op("FakeParam", "-> output: dtype", "dtype: type", "shape: shape", shape=explicit_shape)
+op("DeviceIndex", "-> index: int32", "device_names: list(string)", stateful=True, shape=scalar_shape,
+    doc="Which of the devices named this is.",
+)  # fmt: skip
+op("FakeParam", "-> output: dtype", "dtype: type", "shape: shape", shape=explicit_shape,
+    doc="Stands for a value that is never used.",
+)  # fmt: skip
 op("For", "start: int32, limit: int32, delta: int32, input: T -> output: T", "T: list(type) >= 0", "body: func",
-    shape=unknown_shape,
+    shape=unknown_shape, doc="Calls a function for each number of a range; results become arguments.",
 )  # fmt: skip
 op("If", "cond: Tcond, input: Tin -> output: Tout", "Tcond: type", "Tin: list(type) >= 0", "Tout: list(type) >= 0",
     "then_branch: func", "else_branch: func", "output_shapes: list(shape) = []", stateful=True, shape=_given_shapes,
+    doc="Calls one of two functions, chosen by a condition.",
 )  # fmt: skip
 op("MapDefun", "arguments: Targuments, captured_inputs: Tcaptured -> output: output_types", "Targuments: list(type)",
     "Tcaptured: list(type) >= 0 = []", "output_types: list(type)", "output_shapes: list(shape) >= 1", "f: func",
-    "max_intra_op_parallelism: int = 1", shape=_map_shapes,
+    "max_intra_op_parallelism: int = 1", shape=_map_shapes, doc="Calls a function on each row of its arguments.",
 )  # fmt: skip
 op("PartitionedCall", "args: Tin -> output: Tout", "Tin: list(type) >= 0", "Tout: list(type) >= 0", "f: func",
     "config: string = ''", "config_proto: string = ''", "executor_type: string = ''", shape=unknown_shape,
+    doc="Calls a function, whose nodes may lie on several devices.",
 )  # fmt: skip
 op("RemoteCall", "target: string, args: Tin -> output: Tout", "Tin: list(type)", "Tout: list(type)", "f: func",
-    stateful=True, shape=unknown_shape,
+    stateful=True, shape=unknown_shape, doc="Calls a function on another device.",
 )  # fmt: skip
 op("StatefulPartitionedCall", "args: Tin -> output: Tout", "Tin: list(type) >= 0", "Tout: list(type) >= 0", "f: func",
     "config: string = ''", "config_proto: string = ''", "executor_type: string = ''", stateful=True,
-    shape=unknown_shape,
+    shape=unknown_shape, doc="Calls a function with effects, whose nodes may lie on several devices.",
 )  # fmt: skip
 op("StatelessCase", "branch_index: int32, input: Tin -> output: Tout", "Tin: list(type) >= 0", "Tout: list(type) >= 0",
     "branches: list(func) >= 1", "output_shapes: list(shape) = []", shape=_given_shapes,
+    doc="Calls one of several functions without effects, chosen by a number.",
 )  # fmt: skip
 op("StatelessIf", "cond: Tcond, input: Tin -> output: Tout", "Tcond: type", "Tin: list(type) >= 0",
     "Tout: list(type) >= 0", "then_branch: func", "else_branch: func", "output_shapes: list(shape) = []",
-    shape=_given_shapes,
+    shape=_given_shapes, doc="Calls one of two functions without effects, chosen by a condition.",
 )  # fmt: skip
 op("StatelessWhile", "input: T -> output: T", "T: list(type) >= 0", "cond: func", "body: func",
     "output_shapes: list(shape) = []", "parallel_iterations: int = 10", shape=_while_shapes,
+    doc="Calls a function without effects for as long as a condition holds.",
 )  # fmt: skip
 op("SymbolicGradient", "input: Tin -> output: Tout", "Tin: list(type)", "Tout: list(type)", "f: func",
-    shape=_gradient_shapes,
+    shape=_gradient_shapes, doc="The gradient of a function.",
 )  # fmt: skip
 op("While", "input: T -> output: T", "T: list(type) >= 0", "cond: func", "body: func",
     "output_shapes: list(shape) = []", "parallel_iterations: int = 10", stateful=True, shape=_while_shapes,
+    doc="Calls a function for as long as a condition holds; results become arguments.",
 )  # fmt: skip
 op("_If", "cond: Tcond, input: Tin -> output: Tout", "Tcond: type", "Tin: list(type)", "Tout: list(type)",
     "then_branch: func", "else_branch: func", stateful=True, shape=unknown_shape,
+    doc="Calls one of two functions, chosen by a condition.",
 )  # fmt: skip
 op("_While", "input: T -> output: T", "T: list(type) >= 0", "cond: func", "body: func", stateful=True,
-    shape=_same_shapes,
+    shape=_same_shapes, doc="Calls a function for as long as a condition holds.",
 )  # fmt: skip

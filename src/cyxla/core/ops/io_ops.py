@@ -42,17 +42,21 @@ def _save_all_shape(c: InferenceContext) -> None:
 
 
 op("MergeV2Checkpoints", "checkpoint_prefixes: string, destination_prefix: string ->", "delete_old_dirs: bool = true",
-    "allow_missing_files: bool = false", stateful=True, shape=_merge_shape,
+    "allow_missing_files: bool = false", stateful=True, shape=_merge_shape, doc="Makes one checkpoint of several.",
 )  # fmt: skip
-op("ReadFile", "filename: string -> contents: string", shape=_scalars_shape)
+op("ReadFile", "filename: string -> contents: string", shape=_scalars_shape, doc="The content of a file.")
 op("Restore", "file_pattern: string, tensor_name: string -> tensor: dt", "dt: type", "preferred_shard: int = -1",
-    stateful=True, shape=_restore_shape,
+    stateful=True, shape=_restore_shape, doc="A tensor from a checkpoint of the old format.",
 )  # fmt: skip
 op("RestoreV2", "prefix: string, tensor_names: string, shape_and_slices: string -> tensors: dtypes",
-    "dtypes: list(type)", stateful=True, shape=_restore_all_shape,
+    "dtypes: list(type)", stateful=True, shape=_restore_all_shape, doc="Tensors, or slices of them, from a checkpoint.",
 )  # fmt: skip
-op("Save", "filename: string, tensor_names: string, data: T ->", "T: list(type)", stateful=True, shape=_save_shape)
+op("Save", "filename: string, tensor_names: string, data: T ->", "T: list(type)", stateful=True, shape=_save_shape,
+    doc="Writes tensors to a checkpoint of the old format.",
+)  # fmt: skip
 op("SaveV2", "prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes ->", "dtypes: list(type)",
-    stateful=True, shape=_save_all_shape,
+    stateful=True, shape=_save_all_shape, doc="Writes tensors, or slices of them, to a checkpoint.",
 )  # fmt: skip
-op("ShardedFilename", "basename: string, shard: int32, num_shards: int32 -> filename: string", shape=_scalars_shape)
+op("ShardedFilename", "basename: string, shard: int32, num_shards: int32 -> filename: string", shape=_scalars_shape,
+    doc="The name of one file of several.",
+)  # fmt: skip

@@ -10,9 +10,15 @@ def _components(c: InferenceContext) -> None:
     c.set_outputs("components", list(c.attr("output_shapes")))
 
 
-op("DeleteIterator", "handle: resource, deleter: variant ->", stateful=True, shape=lambda c: None)
-op("IteratorGetNext", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components)
-op("IteratorGetNextSync", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components)
+op("DeleteIterator", "handle: resource, deleter: variant ->", stateful=True, shape=lambda c: None,
+    doc="Ends an iterator.",
+)  # fmt: skip
+op("IteratorGetNext", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components,
+    doc="The next element of an iterator.",
+)  # fmt: skip
+op("IteratorGetNextSync", "iterator: resource -> components: output_types", *_TYPES, stateful=True, shape=_components,
+    doc="The next element of an iterator, waited for in place.",
+)  # fmt: skip
 op("IteratorV2", "-> handle: resource", "shared_name: string", "container: string", *_TYPES, stateful=True,
-    shape=lambda c: c.set_output(0, c.scalar()),
+    shape=lambda c: c.set_output(0, c.scalar()), doc="A handle of an iterator.",
 )  # fmt: skip

@@ -129,47 +129,64 @@ def _label(c: InferenceContext, term: str, shape: TensorShape, sizes: dict[str, 
     return c.sub_shape(shape, len(before), -len(after) if after else None)
 
 
-op("Cholesky", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=_square_shape)
-op("CholeskyGrad", "l: T, grad: T -> output: T", "T: {half, float, double}", shape=_square_shape)
-op("Einsum", "inputs: N * T -> output: T", "equation: string", "N: int", "T: type", shape=_einsum_shape)
+op("Cholesky", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=_square_shape,
+    doc="Lower triangular factors of positive definite matrices.",
+)  # fmt: skip
+op("CholeskyGrad", "l: T, grad: T -> output: T", "T: {half, float, double}", shape=_square_shape,
+    doc="The gradient of Cholesky from its result.",
+)  # fmt: skip
+op("Einsum", "inputs: N * T -> output: T", "equation: string", "N: int", "T: type", shape=_einsum_shape,
+    doc="Sums of products, in Einstein's notation.",
+)  # fmt: skip
 op("LogMatrixDeterminant", "input: T -> sign: T, log_abs_determinant: T",
     "T: {half, float, double, complex64, complex128}", shape=_determinant_shape,
+    doc="Sign and logarithm of the determinants of matrices.",
 )  # fmt: skip
 op("Lu", "input: T -> lu: T, p: output_idx_type", "T: {double, float, half, complex64, complex128}",
     "output_idx_type: {int32, int64} = DT_INT32", shape=_lu_shape,
+    doc="Triangular factors of matrices in one, and the order of the rows.",
 )  # fmt: skip
 op("MatrixDeterminant", "input: T -> output: T", "T: {half, float, double, complex64, complex128}",
-    shape=_determinant_shape,
+    shape=_determinant_shape, doc="Determinants of matrices.",
 )  # fmt: skip
 op("MatrixExponential", "input: T -> output: T", "T: {double, float, half, complex64, complex128}",
-    deprecated=(27, "Compose it from other ops."), shape=_square_shape,
+    deprecated=(27, "Compose it from other ops."), shape=_square_shape, doc="Exponentials of matrices.",
 )  # fmt: skip
 op("MatrixInverse", "input: T -> output: T", "adjoint: bool = false", "T: {double, float, half, complex64, complex128}",
-    shape=_square_shape,
+    shape=_square_shape, doc="Inverses of matrices, or of their adjoints.",
 )  # fmt: skip
-op("MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", shape=_square_shape)
+op("MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", shape=_square_shape,
+    doc="Logarithms of matrices.",
+)  # fmt: skip
 op("MatrixSolve", "matrix: T, rhs: T -> output: T", "adjoint: bool = false",
     "T: {double, float, half, complex64, complex128}", shape=_solve_shape,
+    doc="Solutions of systems of linear equations.",
 )  # fmt: skip
-op("MatrixSquareRoot", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=_square_shape)
+op("MatrixSquareRoot", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", shape=_square_shape,
+    doc="Square roots of matrices.",
+)  # fmt: skip
 op("MatrixTriangularSolve", "matrix: T, rhs: T -> output: T", "lower: bool = true", "adjoint: bool = false",
     "T: {bfloat16, double, float, half, complex64, complex128}", shape=_triangular_solve_shape,
+    doc="Solutions of triangular systems of linear equations.",
 )  # fmt: skip
 op("Qr", "input: T -> q: T, r: T", "full_matrices: bool = false", "T: {double, float, half, complex64, complex128}",
-    shape=_qr_shape,
+    shape=_qr_shape, doc="Orthogonal and triangular factors of matrices.",
 )  # fmt: skip
 op("SelfAdjointEig", "input: T -> output: T", "T: {double, float, half}", deprecated=(11, "Use SelfAdjointEigV2."),
-    shape=_eigh_v1_shape,
+    shape=_eigh_v1_shape, doc="Eigenvalues of self-adjoint matrices, above their vectors.",
 )  # fmt: skip
 op("SelfAdjointEigV2", "input: T -> e: T, v: T", "compute_v: bool = true",
     "T: {double, float, half, complex64, complex128}", shape=_eigh_shape,
+    doc="Eigenvalues and eigenvectors of self-adjoint matrices.",
 )  # fmt: skip
 op("Svd", "input: T -> s: T, u: T, v: T", "compute_uv: bool = true", "full_matrices: bool = false",
-    "T: {double, float, half, complex64, complex128}", shape=_svd_shape,
+    "T: {double, float, half, complex64, complex128}", shape=_svd_shape, doc="Singular values and vectors of matrices.",
 )  # fmt: skip
 op("TridiagonalMatMul", "superdiag: T, maindiag: T, subdiag: T, rhs: T -> output: T",
     "T: {double, float, complex64, complex128}", shape=_tridiagonal_product_shape,
+    doc="Products with tridiagonal matrices.",
 )  # fmt: skip
 op("TridiagonalSolve", "diagonals: T, rhs: T -> output: T", "partial_pivoting: bool = true",
     "perturb_singular: bool = false", "T: {double, float, complex64, complex128}", shape=_tridiagonal_solve_shape,
+    doc="Solutions of tridiagonal systems of linear equations.",
 )  # fmt: skip

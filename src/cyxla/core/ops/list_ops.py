@@ -80,61 +80,71 @@ def _concat_shape(c: InferenceContext) -> None:
 
 
 op("EmptyTensorList", "element_shape: shape_type, max_num_elements: int32 -> handle: variant", "element_dtype: type",
-    "shape_type: {int32, int64}", shape=_empty_shape,
+    "shape_type: {int32, int64}", shape=_empty_shape, doc="A list without elements.",
 )  # fmt: skip
 op("TensorListConcat", "input_handle: variant -> tensor: element_dtype, lengths: int64", "element_dtype: type",
     "element_shape: shape = { unknown_rank: true }", shape=_concat_shape,
+    doc="The elements of a list one after the other, and their lengths.",
 )  # fmt: skip
 op("TensorListConcatLists", "input_a: variant, input_b: variant -> output: variant", "element_dtype: type",
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="Lists joined pair by pair.",
 )  # fmt: skip
 op("TensorListConcatV2",
-    "input_handle: variant, element_shape: shape_type, leading_dims: int64 -> tensor: element_dtype, lengths: " "int64",
+    "input_handle: variant, element_shape: shape_type, leading_dims: int64 -> tensor: element_dtype, lengths: int64",
     "element_dtype: type", "shape_type: {int32, int64}", shape=_concat_shape,
+    doc="The elements of a list one after the other, and their lengths.",
 )  # fmt: skip
 op("TensorListElementShape", "input_handle: variant -> element_shape: shape_type", "shape_type: {int32, int64}",
-    shape=_rank_shape,
+    shape=_rank_shape, doc="The shape of a list's elements.",
 )  # fmt: skip
 op("TensorListFromTensor", "tensor: element_dtype, element_shape: shape_type -> output_handle: variant",
     "element_dtype: type", "shape_type: {int32, int64}", shape=_from_tensor_shape,
+    doc="A list of the rows of a tensor.",
 )  # fmt: skip
 op("TensorListGather", "input_handle: variant, indices: int32, element_shape: int32 -> values: element_dtype",
-    "element_dtype: type", shape=_gather_shape,
+    "element_dtype: type", shape=_gather_shape, doc="Some elements of a list, stacked.",
 )  # fmt: skip
 op("TensorListGetItem", "input_handle: variant, index: int32, element_shape: Tshape -> item: element_dtype",
-    "element_dtype: type", "Tshape: {int32, int64} = DT_INT32", shape=_item_shape,
+    "element_dtype: type", "Tshape: {int32, int64} = DT_INT32", shape=_item_shape, doc="An element of a list.",
 )  # fmt: skip
-op("TensorListLength", "input_handle: variant -> length: int32", shape=scalar_shape)
+op("TensorListLength", "input_handle: variant -> length: int32", shape=scalar_shape,
+    doc="The number of elements of a list.",
+)  # fmt: skip
 op("TensorListPopBack", "input_handle: variant, element_shape: int32 -> output_handle: variant, tensor: element_dtype",
-    "element_dtype: type", shape=_pop_shape,
+    "element_dtype: type", shape=_pop_shape, doc="A list without its last element, and that element.",
 )  # fmt: skip
 op("TensorListPushBack", "input_handle: variant, tensor: element_dtype -> output_handle: variant",
-    "element_dtype: type", shape=_same_list_shape,
+    "element_dtype: type", shape=_same_list_shape, doc="A list with an element more.",
 )  # fmt: skip
 op("TensorListPushBackBatch", "input_handles: variant, tensor: element_dtype -> output_handles: variant",
-    "element_dtype: type", shape=_same_list_shape,
+    "element_dtype: type", shape=_same_list_shape, doc="Lists with a row more each.",
 )  # fmt: skip
 op("TensorListReserve", "element_shape: shape_type, num_elements: int32 -> handle: variant", "element_dtype: type",
-    "shape_type: {int32, int64}", shape=_empty_shape,
+    "shape_type: {int32, int64}", shape=_empty_shape, doc="A list of elements yet to be set.",
 )  # fmt: skip
-op("TensorListResize", "input_handle: variant, size: int32 -> output_handle: variant", shape=_same_list_shape)
+op("TensorListResize", "input_handle: variant, size: int32 -> output_handle: variant", shape=_same_list_shape,
+    doc="A list with more or fewer elements.",
+)  # fmt: skip
 op("TensorListScatter", "tensor: element_dtype, indices: int32, element_shape: shape_type -> output_handle: variant",
     "element_dtype: type", "shape_type: {int32, int64}", shape=_from_tensor_shape,
+    doc="A list with rows of a tensor at given places.",
 )  # fmt: skip
 op("TensorListScatterIntoExistingList",
     "input_handle: variant, tensor: element_dtype, indices: int32 -> output_handle: variant", "element_dtype: type",
-    shape=_same_list_shape,
+    shape=_same_list_shape, doc="A list with some elements replaced by rows of a tensor.",
 )  # fmt: skip
 op("TensorListScatterV2",
     "tensor: element_dtype, indices: int32, element_shape: shape_type, num_elements: int32 -> output_handle: "
     "variant", "element_dtype: type", "shape_type: {int32, int64}", shape=_from_tensor_shape,
+    doc="A list of a given length with rows of a tensor at given places.",
 )  # fmt: skip
 op("TensorListSetItem", "input_handle: variant, index: int32, item: element_dtype -> output_handle: variant",
     "element_dtype: type", "resize_if_index_out_of_bounds: bool = false", shape=_same_list_shape,
+    doc="A list with an element replaced.",
 )  # fmt: skip
 op("TensorListSplit", "tensor: element_dtype, element_shape: shape_type, lengths: int64 -> output_handle: variant",
-    "element_dtype: type", "shape_type: {int32, int64}", shape=_split_shape,
+    "element_dtype: type", "shape_type: {int32, int64}", shape=_split_shape, doc="A list of pieces of a tensor.",
 )  # fmt: skip
 op("TensorListStack", "input_handle: variant, element_shape: int32 -> tensor: element_dtype", "element_dtype: type",
-    "num_elements: int = -1", shape=_stack_shape,
+    "num_elements: int = -1", shape=_stack_shape, doc="The elements of a list, stacked.",
 )  # fmt: skip

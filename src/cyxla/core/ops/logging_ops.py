@@ -9,14 +9,17 @@ def _print_shape(c: InferenceContext) -> None:
     c.with_rank(c.input(0), 0)
 
 
-op("Assert", "condition: bool, data: T ->", "T: list(type)", "summarize: int = 3", stateful=True, shape=no_outputs)
+op("Assert", "condition: bool, data: T ->", "T: list(type)", "summarize: int = 3", stateful=True, shape=no_outputs,
+    doc="An error that shows data unless a condition holds.",
+)  # fmt: skip
 op("CheckNumerics", "tensor: T -> output: T", "T: {bfloat16, half, float, double}", "message: string", stateful=True,
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="The input; an error where it has NaN or infinity.",
 )  # fmt: skip
 op("Print", "input: T, data: U -> output: T", "T: type", "U: list(type) >= 0", "message: string = ''",
     "first_n: int = -1", "summarize: int = 3", stateful=True, shape=unchanged_shape,
+    doc="The input; data is printed on the way.",
 )  # fmt: skip
 op("PrintV2", "input: string ->", "output_stream: string = 'stderr'", r"end: string = '\n'", stateful=True,
-    shape=_print_shape,
+    shape=_print_shape, doc="Prints a string.",
 )  # fmt: skip
-op("Timestamp", "-> ts: double", stateful=True, shape=scalar_shape)
+op("Timestamp", "-> ts: double", stateful=True, shape=scalar_shape, doc="Seconds since 1970.")

@@ -13,11 +13,14 @@ def _find_shape(c: InferenceContext) -> None:
 
 op("HashTableV2", "-> table_handle: resource", "container: string = ''", "shared_name: string = ''",
     "use_node_name_sharing: bool = false", "key_dtype: type", "value_dtype: type", stateful=True, shape=scalar_shape,
+    doc="A table of keys and values, filled once.",
 )  # fmt: skip
 op("LookupTableFindV2", "table_handle: resource, keys: Tin, default_value: Tout -> values: Tout", "Tin: type",
-    "Tout: type", stateful=True, shape=_find_shape,
+    "Tout: type", stateful=True, shape=_find_shape, doc="Values of keys; a default for those that are not there.",
 )  # fmt: skip
 op("LookupTableImportV2", "table_handle: resource, keys: Tin, values: Tout ->", "Tin: type", "Tout: type",
-    stateful=True, shape=no_outputs,
+    stateful=True, shape=no_outputs, doc="Replaces the content of a table.",
 )  # fmt: skip
-op("LookupTableSizeV2", "table_handle: resource -> size: int64", stateful=True, shape=scalar_shape)
+op("LookupTableSizeV2", "table_handle: resource -> size: int64", stateful=True, shape=scalar_shape,
+    doc="The number of entries of a table.",
+)  # fmt: skip

@@ -102,66 +102,84 @@ def _stochastic_cast_shape(c: InferenceContext) -> None:
 
 
 op("AddN", "inputs: N * T -> sum: T", "N: int", "T: {numbertype, variant}", commutative=True, aggregate=True,
-    shape=_sum_shape,
+    shape=_sum_shape, doc="The sum of all inputs.",
 )  # fmt: skip
 op("BatchMatMul", "x: T, y: T -> output: T", "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
     "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false",
-    shape=batch_matmul_shape,
+    shape=batch_matmul_shape, doc="Products of matrices in equal batches, each adjoint on request.",
 )  # fmt: skip
 op("BatchMatMulV2", "x: T, y: T -> output: T",
-    "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, " "complex128}",
+    "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
     "adj_x: bool = false", "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false",
-    shape=batch_matmul_v2_shape,
+    shape=batch_matmul_v2_shape, doc="Products of matrices in batches that broadcast, each adjoint on request.",
 )  # fmt: skip
 op("BatchMatMulV3", "x: Ta, y: Tb -> output: Tout",
     "Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
     "Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}",
     "Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}", "adj_x: bool = false",
     "adj_y: bool = false", "grad_x: bool = false", "grad_y: bool = false", shape=batch_matmul_v2_shape,
+    doc="Products of matrices in batches that broadcast, with a type of its own for the result.",
 )  # fmt: skip
 op("Bincount", "arr: int32, size: int32, weights: T -> bins: T", "T: {int32, int64, float, double}",
-    shape=_bincount_shape,
+    shape=_bincount_shape, doc="How often each number occurs, or the sum of its weights.",
 )  # fmt: skip
 op("Bucketize", "input: T -> output: int32", "T: {int32, int64, float, double}", "boundaries: list(float)",
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="Between which boundaries each element lies.",
 )  # fmt: skip
-op("Cast", "x: SrcT -> y: DstT", "SrcT: type", "DstT: type", "Truncate: bool = false", shape=unchanged_shape)
-op("ClipByValue", "t: T, clip_value_min: T, clip_value_max: T -> output: T", "T: numbertype", shape=unchanged_shape)
-op("Cross", "a: T, b: T -> product: T", "T: realnumbertype", shape=_cross_shape)
+op("Cast", "x: SrcT -> y: DstT", "SrcT: type", "DstT: type", "Truncate: bool = false", shape=unchanged_shape,
+    doc="The input in another type.",
+)  # fmt: skip
+op("ClipByValue", "t: T, clip_value_min: T, clip_value_max: T -> output: T", "T: numbertype", shape=unchanged_shape,
+    doc="Elements held between two bounds.",
+)  # fmt: skip
+op("Cross", "a: T, b: T -> product: T", "T: realnumbertype", shape=_cross_shape,
+    doc="Cross product of vectors of three.",
+)  # fmt: skip
 op("DenseBincount", "input: Tidx, size: Tidx, weights: T -> output: T", "Tidx: {int32, int64}",
     "T: {int32, int64, float, double}", "binary_output: bool = false", shape=_dense_bincount_shape,
+    doc="How often each number occurs in each row, or the sum of its weights.",
 )  # fmt: skip
 op("HistogramFixedWidth", "values: T, value_range: T, nbins: int32 -> out: dtype", "T: {int32, int64, float, double}",
     "dtype: {int32, int64} = DT_INT32", shape=_histogram_shape,
+    doc="How many values fall into each of equally wide bins.",
 )  # fmt: skip
-op("L2Loss", "t: T -> output: T", "T: {half, bfloat16, float, double}", shape=scalar_shape)
+op("L2Loss", "t: T -> output: T", "T: {half, bfloat16, float, double}", shape=scalar_shape,
+    doc="Half the sum of squares.",
+)  # fmt: skip
 op("MatMul", "a: T, b: T -> product: T", "transpose_a: bool = false", "transpose_b: bool = false",
     "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
     "grad_a: bool = false", "grad_b: bool = false", shape=matmul_shape,
+    doc="The product of two matrices.\n\nEach is transposed first on request; the inner sizes must be equal.",
 )  # fmt: skip
 op("NthElement", "input: T, n: int32 -> values: T", "reverse: bool = false", "T: realnumbertype",
-    shape=_nth_element_shape,
+    shape=_nth_element_shape, doc="The n-th least element along the last dimension.",
 )  # fmt: skip
 op("RaggedBincount", "splits: int64, values: Tidx, size: Tidx, weights: T -> output: T", "Tidx: {int32, int64}",
     "T: {int32, int64, float, double}", "binary_output: bool = false", shape=_ragged_bincount_shape,
+    doc="How often each number occurs in each row of a ragged array, or the sum of its weights.",
 )  # fmt: skip
 op("Range", "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
     "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32",
-    shape=_range_shape,
+    shape=_range_shape, doc="Numbers from start to limit, in steps; the limit is not among them.",
 )  # fmt: skip
 op("SparseBincount", "indices: int64, values: Tidx, dense_shape: int64, size: Tidx, weights: T -> output: T",
     "Tidx: {int32, int64}", "T: {int32, int64, float, double}", "binary_output: bool = false",
     shape=_sparse_bincount_shape,
+    doc="How often each number occurs in each row of a sparse array, or the sum of its weights.",
 )  # fmt: skip
 op("SparseMatMul", "a: Ta, b: Tb -> product: float", "transpose_a: bool = false", "transpose_b: bool = false",
     "a_is_sparse: bool = false", "b_is_sparse: bool = false", "Ta: {float, bfloat16} = DT_FLOAT",
-    "Tb: {float, bfloat16} = DT_FLOAT", shape=matmul_shape,
+    "Tb: {float, bfloat16} = DT_FLOAT", shape=matmul_shape, doc="The product of two matrices that may be mostly zero.",
 )  # fmt: skip
 op("StochasticCastToInt", "input: Tin, key: uint64, counter: uint64, alg: int32 -> output: Tout",
     "Tin: {half, bfloat16, float, double}", "Tout: {int8, int16, int32}", shape=_stochastic_cast_shape,
+    doc="Integers to which numbers are rounded at random, by how near they are.",
 )  # fmt: skip
 op("_FusedMatMul", "a: T, b: T, args: num_args * T -> product: T", "transpose_a: bool = false",
     "transpose_b: bool = false", "T: {bfloat16, half, float}", "num_args: int >= 0", "fused_ops: list(string) = []",
     "epsilon: float = 0.0001", "leakyrelu_alpha: float = 0.2", shape=matmul_shape,
+    doc="A product of matrices, and element-wise ops on its result.",
 )  # fmt: skip
-op("_UnaryOpsComposition", "x: T -> y: T", "T: {float, half, double}", "op_names: list(string)", shape=unchanged_shape)
+op("_UnaryOpsComposition", "x: T -> y: T", "T: {float, half, double}", "op_names: list(string)", shape=unchanged_shape,
+    doc="Several functions of one argument, one after the other.",
+)  # fmt: skip

@@ -7,35 +7,49 @@ from cyxla.core.framework.common_shape_fns import (
 )
 from cyxla.core.framework.op import op
 
-op("Elu", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape)
+op("Elu", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape,
+    doc="x, or exp(x) - 1 where negative.",
+)  # fmt: skip
 op("EluGrad", "gradients: T, outputs: T -> backprops: T", "T: {half, bfloat16, float, double}",
-    shape=merge_both_inputs_shape,
+    shape=merge_both_inputs_shape, doc="The gradient of Elu from its result.",
 )  # fmt: skip
 op("LeakyRelu", "features: T -> activations: T", "alpha: float = 0.2", "T: {half, bfloat16, float, double} = DT_FLOAT",
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="x, or a part of it where negative.",
 )  # fmt: skip
 op("LeakyReluGrad", "gradients: T, features: T -> backprops: T", "alpha: float = 0.2",
-    "T: {half, bfloat16, float, double} = DT_FLOAT", shape=merge_both_inputs_shape,
+    "T: {half, bfloat16, float, double} = DT_FLOAT", shape=merge_both_inputs_shape, doc="The gradient of LeakyRelu.",
 )  # fmt: skip
 op("LogSoftmax", "logits: T -> logsoftmax: T", "T: {half, bfloat16, float, double}",
-    shape=unchanged_shape_with_rank_at_least(1),
+    shape=unchanged_shape_with_rank_at_least(1), doc="The logarithm of Softmax.",
 )  # fmt: skip
-op("Relu", "features: T -> activations: T", "T: {realnumbertype, qint8}", shape=unchanged_shape)
-op("Relu6", "features: T -> activations: T", "T: realnumbertype", shape=unchanged_shape)
-op("Relu6Grad", "gradients: T, features: T -> backprops: T", "T: realnumbertype", shape=merge_both_inputs_shape)
-op("ReluGrad", "gradients: T, features: T -> backprops: T", "T: realnumbertype", shape=merge_both_inputs_shape)
-op("Selu", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape)
+op("Relu", "features: T -> activations: T", "T: {realnumbertype, qint8}", shape=unchanged_shape,
+    doc="x, or 0 where negative.",
+)  # fmt: skip
+op("Relu6", "features: T -> activations: T", "T: realnumbertype", shape=unchanged_shape, doc="x held between 0 and 6.")
+op("Relu6Grad", "gradients: T, features: T -> backprops: T", "T: realnumbertype", shape=merge_both_inputs_shape,
+    doc="The gradient of Relu6.",
+)  # fmt: skip
+op("ReluGrad", "gradients: T, features: T -> backprops: T", "T: realnumbertype", shape=merge_both_inputs_shape,
+    doc="The gradient of Relu.",
+)  # fmt: skip
+op("Selu", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape,
+    doc="Elu scaled so that mean and variance keep.",
+)  # fmt: skip
 op("SeluGrad", "gradients: T, outputs: T -> backprops: T", "T: {half, bfloat16, float, double}",
-    shape=merge_both_inputs_shape,
+    shape=merge_both_inputs_shape, doc="The gradient of Selu from its result.",
 )  # fmt: skip
 op("Softmax", "logits: T -> softmax: T", "T: {half, bfloat16, float, double}",
-    shape=unchanged_shape_with_rank_at_least(1),
+    shape=unchanged_shape_with_rank_at_least(1), doc="Exponentials along the last dimension, divided by their sum.",
 )  # fmt: skip
-op("Softplus", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape)
+op("Softplus", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape,
+    doc="log(1 + exp(x)).",
+)  # fmt: skip
 op("SoftplusGrad", "gradients: T, features: T -> backprops: T", "T: {half, bfloat16, float, double}",
-    shape=merge_both_inputs_shape,
+    shape=merge_both_inputs_shape, doc="The gradient of Softplus.",
 )  # fmt: skip
-op("Softsign", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape)
+op("Softsign", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape,
+    doc="x / (1 + |x|).",
+)  # fmt: skip
 op("SoftsignGrad", "gradients: T, features: T -> backprops: T", "T: {half, bfloat16, float, double}",
-    shape=merge_both_inputs_shape,
+    shape=merge_both_inputs_shape, doc="The gradient of Softsign.",
 )  # fmt: skip

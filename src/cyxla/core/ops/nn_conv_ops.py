@@ -59,67 +59,80 @@ op("Conv", "input: T, filter: T -> output: T", "T: {half, bfloat16, float, doubl
     "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'", "dilations: list(int) = []",
     "batch_dims: int = 1", "groups: int = 1", shape=conv_shape,
+    doc="A convolution over two or three dimensions, behind any number of batch dimensions.",
 )  # fmt: skip
 op("Conv2D", "input: T, filter: T -> output: T", "T: {half, bfloat16, float, double, int32}", "strides: list(int)",
     "use_cudnn_on_gpu: bool = true", "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=conv2d_shape,
+    doc="A convolution over height and width.",
 )  # fmt: skip
 op("Conv2DBackpropFilter", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int)", "use_cudnn_on_gpu: bool = true",
     "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=_filter_sizes_shape,
+    doc="The gradient of Conv2D for the filter.",
 )  # fmt: skip
 op("Conv2DBackpropFilterV2", "input: T, filter: T, out_backprop: T -> output: T", "T: {half, bfloat16, float, double}",
     "strides: list(int)", "use_cudnn_on_gpu: bool = true", "padding: {'SAME', 'VALID', 'EXPLICIT'}",
     "explicit_paddings: list(int) = []", "data_format: {'NHWC', 'NCHW'} = 'NHWC'",
     "dilations: list(int) = [1, 1, 1, 1]", shape=_like_filter_shape,
+    doc="The gradient of Conv2D for the filter, which tells the shape.",
 )  # fmt: skip
 op("Conv2DBackpropInput", "input_sizes: int32, filter: T, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double, int32}", "strides: list(int)", "use_cudnn_on_gpu: bool = true",
     "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=_input_sizes_shape,
+    doc="The gradient of Conv2D for the input.",
 )  # fmt: skip
 op("Conv2DBackpropInputV2", "input: T, filter: T, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double, int32}", "strides: list(int)", "use_cudnn_on_gpu: bool = true",
     "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=_like_input_shape,
+    doc="The gradient of Conv2D for the input, which tells the shape.",
 )  # fmt: skip
 op("Conv3D", "input: T, filter: T -> output: T", "T: {half, bfloat16, float, double}", "strides: list(int) >= 5",
     "padding: {'SAME', 'VALID'}", "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'", "dilations: list(int) = [1, 1, 1, 1, 1]",
-    shape=conv3d_shape,
+    shape=conv3d_shape, doc="A convolution over depth, height and width.",
 )  # fmt: skip
 op("Conv3DBackpropFilterV2", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int) >= 5", "padding: {'SAME', 'VALID'}",
     "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'", "dilations: list(int) = [1, 1, 1, 1, 1]", shape=_filter_sizes_shape,
+    doc="The gradient of Conv3D for the filter.",
 )  # fmt: skip
 op("Conv3DBackpropInputV2", "input_sizes: Tshape, filter: T, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int) >= 5", "padding: {'SAME', 'VALID'}",
     "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'", "dilations: list(int) = [1, 1, 1, 1, 1]",
-    "Tshape: {int32, int64} = DT_INT32", shape=_input_sizes_shape,
+    "Tshape: {int32, int64} = DT_INT32", shape=_input_sizes_shape, doc="The gradient of Conv3D for the input.",
 )  # fmt: skip
 op("DepthwiseConv2dNative", "input: T, filter: T -> output: T", "T: {half, bfloat16, float, double}",
     "strides: list(int)", "padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", shape=depthwise_conv2d_shape,
+    doc="A convolution of each channel with filters of its own.",
 )  # fmt: skip
 op("DepthwiseConv2dNativeBackpropFilter", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int)", "padding: {'SAME', 'VALID', 'EXPLICIT'}",
     "explicit_paddings: list(int) = []", "data_format: {'NHWC', 'NCHW'} = 'NHWC'",
     "dilations: list(int) = [1, 1, 1, 1]", shape=_filter_sizes_shape,
+    doc="The gradient of DepthwiseConv2dNative for the filter.",
 )  # fmt: skip
 op("DepthwiseConv2dNativeBackpropInput", "input_sizes: int32, filter: T, out_backprop: T -> output: T",
     "T: {half, bfloat16, float, double}", "strides: list(int)", "padding: {'SAME', 'VALID', 'EXPLICIT'}",
     "explicit_paddings: list(int) = []", "data_format: {'NHWC', 'NCHW'} = 'NHWC'",
     "dilations: list(int) = [1, 1, 1, 1]", shape=_input_sizes_shape,
+    doc="The gradient of DepthwiseConv2dNative for the input.",
 )  # fmt: skip
 op("Dilation2D", "input: T, filter: T -> output: T", "T: realnumbertype", "strides: list(int) >= 4",
     "rates: list(int) >= 4", "padding: {'SAME', 'VALID'}", shape=_dilation_shape,
+    doc="The greatest sum of window and filter, in grey-scale morphology.",
 )  # fmt: skip
 op("FusedPadConv2D", "input: T, paddings: int32, filter: T -> output: T", "T: {half, bfloat16, float, double}",
     "mode: {'REFLECT', 'SYMMETRIC'}", "strides: list(int)", "padding: {'SAME', 'VALID'}", shape=_padded_conv_shape,
+    doc="Mirrored padding and a convolution.",
 )  # fmt: skip
 op("FusedResizeAndPadConv2D", "input: T, size: int32, paddings: int32, filter: T -> output: T",
     "T: {half, float, double}", "resize_align_corners: bool = false", "mode: {'REFLECT', 'SYMMETRIC'}",
     "strides: list(int)", "padding: {'SAME', 'VALID'}", shape=_padded_conv_shape,
+    doc="Resizing, mirrored padding and a convolution.",
 )  # fmt: skip
 op("_FusedConv2D", "input: T, filter: T, args: TArgs, host_args: num_host_args * float -> output: T",
     "T: {half, float, double, int8, qint8}", "TArgs: list(type)", "num_args: int >= 0", "num_host_args: int >= 0 = 0",
@@ -127,9 +140,11 @@ op("_FusedConv2D", "input: T, filter: T, args: TArgs, host_args: num_host_args *
     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", "filter_format: {'HWIO', 'OIHW', 'OIHW_VECT_I'} = 'HWIO'",
     "dilations: list(int) = [1, 1, 1, 1]", "use_cudnn_on_gpu: bool = true", "fused_ops: list(string) = []",
     "epsilon: float = 0.0001", "leakyrelu_alpha: float = 0.2", shape=_fused_conv_shape,
+    doc="A convolution, and element-wise ops on its result.",
 )  # fmt: skip
 op("_FusedDepthwiseConv2dNative", "input: T, filter: T, args: num_args * T -> output: T",
     "T: {half, bfloat16, float, double}", "num_args: int >= 0", "strides: list(int)", "padding: {'SAME', 'VALID'}",
     "data_format: {'NHWC', 'NCHW'} = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", "fused_ops: list(string) = []",
     "epsilon: float = 0.0001", "leakyrelu_alpha: float = 0.2", shape=depthwise_conv2d_shape,
+    doc="A depth-wise convolution, and element-wise ops on its result.",
 )  # fmt: skip

@@ -21,7 +21,9 @@ def _sparse_loss_shape(c: InferenceContext) -> None:
 
 op("SoftmaxCrossEntropyWithLogits", "features: T, labels: T -> loss: T, backprop: T",
     "T: {half, bfloat16, float, double}", shape=_loss_shape,
+    doc="Cross entropy of Softmax with a distribution for each row, and the gradient.",
 )  # fmt: skip
 op("SparseSoftmaxCrossEntropyWithLogits", "features: T, labels: Tlabels -> loss: T, backprop: T",
     "T: {half, bfloat16, float, double}", "Tlabels: {int32, int64} = DT_INT64", shape=_sparse_loss_shape,
+    doc="Cross entropy of Softmax with a class for each row, and the gradient.",
 )  # fmt: skip

@@ -25,35 +25,43 @@ def _for_each_shape(c: InferenceContext) -> None:
 
 op("Multinomial", "logits: T, num_samples: int32 -> output: output_dtype", "seed: int = 0", "seed2: int = 0",
     "T: realnumbertype", "output_dtype: {int32, int64} = DT_INT64", stateful=True, shape=_multinomial_shape,
+    doc="Classes drawn by unnormalised logarithms of their probabilities.",
 )  # fmt: skip
 op("ParameterizedTruncatedNormal",
     "shape: T, means: dtype, stdevs: dtype, minvals: dtype, maxvals: dtype -> output: dtype", "seed: int = 0",
     "seed2: int = 0", "dtype: {half, bfloat16, float, double}", "T: {int32, int64}", stateful=True, shape=random_shape,
+    doc="Normal numbers within bounds, with parameters for each batch.",
 )  # fmt: skip
 op("RandomCrop", "image: T, size: int64 -> output: T", "T: {uint8, int8, int16, int32, int64, float, double}",
     "seed: int = 0", "seed2: int = 0", stateful=True, deprecated=(8, "Use Slice with random offsets."),
-    shape=_crop_shape,
+    shape=_crop_shape, doc="A piece of an image from a random place.",
 )  # fmt: skip
 op("RandomGamma", "shape: S, alpha: T -> output: T", "seed: int = 0", "seed2: int = 0", "S: {int32, int64}",
-    "T: {half, float, double}", stateful=True, shape=_for_each_shape,
+    "T: {half, float, double}", stateful=True, shape=_for_each_shape, doc="Numbers of gamma distributions.",
 )  # fmt: skip
-op("RandomGammaGrad", "alpha: T, sample: T -> output: T", "T: {float, double}", shape=broadcast_binary_shape)
+op("RandomGammaGrad", "alpha: T, sample: T -> output: T", "T: {float, double}", shape=broadcast_binary_shape,
+    doc="The derivative of gamma samples with respect to alpha.",
+)  # fmt: skip
 op("RandomPoissonV2", "shape: S, rate: R -> output: dtype", "seed: int = 0", "seed2: int = 0", "S: {int32, int64}",
     "R: {half, float, double, int32, int64} = DT_DOUBLE", "dtype: {half, float, double, int32, int64} = DT_INT64",
-    stateful=True, shape=_for_each_shape,
+    stateful=True, shape=_for_each_shape, doc="Numbers of Poisson distributions.",
 )  # fmt: skip
 op("RandomShuffle", "value: T -> output: T", "seed: int = 0", "seed2: int = 0", "T: type", stateful=True,
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="Rows in random order.",
 )  # fmt: skip
 op("RandomStandardNormal", "shape: T -> output: dtype", "seed: int = 0", "seed2: int = 0",
     "dtype: {half, bfloat16, float, double}", "T: {int32, int64}", stateful=True, shape=random_shape,
+    doc="Numbers of the standard normal distribution.",
 )  # fmt: skip
 op("RandomUniform", "shape: T -> output: dtype", "seed: int = 0", "seed2: int = 0",
     "dtype: {half, bfloat16, float, double}", "T: {int32, int64}", stateful=True, shape=random_shape,
+    doc="Numbers from 0 to 1, which is not among them.",
 )  # fmt: skip
 op("RandomUniformInt", "shape: T, minval: Tout, maxval: Tout -> output: Tout", "seed: int = 0", "seed2: int = 0",
     "Tout: {int32, int64}", "T: {int32, int64}", stateful=True, shape=random_shape,
+    doc="Integers from one bound to another, which is not among them.",
 )  # fmt: skip
 op("TruncatedNormal", "shape: T -> output: dtype", "seed: int = 0", "seed2: int = 0",
     "dtype: {half, bfloat16, float, double}", "T: {int32, int64}", stateful=True, shape=random_shape,
+    doc="Normal numbers, none further than two deviations from the mean.",
 )  # fmt: skip

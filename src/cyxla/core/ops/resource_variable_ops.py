@@ -58,44 +58,60 @@ def _read_split_shape(c: InferenceContext) -> None:
     split_nd_shape(c, variable_shape(c, dtype=c.attr("T")))
 
 
-op("AssignAddVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True, shape=_assign_shape)
-op("AssignSubVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True, shape=_assign_shape)
+op("AssignAddVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True, shape=_assign_shape,
+    doc="Adds to a variable.",
+)  # fmt: skip
+op("AssignSubVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True, shape=_assign_shape,
+    doc="Subtracts from a variable.",
+)  # fmt: skip
 op("AssignVariableOp", "resource: resource, value: dtype ->", "dtype: type", "validate_shape: bool = false",
-    stateful=True, shape=_assign_shape,
+    stateful=True, shape=_assign_shape, doc="Gives a variable a value.",
 )  # fmt: skip
 op("AssignVariableXlaConcatND", "resource: resource, inputs: N * T ->", "T: type", "N: int", "num_concats: list(int)",
-    "paddings: list(int) = []", stateful=True, shape=no_outputs,
+    "paddings: list(int) = []", stateful=True, shape=no_outputs, doc="Gives a variable tiles side by side.",
 )  # fmt: skip
-op("DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True, shape=no_outputs)
-op("DisableCopyOnRead", "resource: resource ->", stateful=True, shape=no_outputs)
+op("DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True, shape=no_outputs,
+    doc="Takes a resource away.",
+)  # fmt: skip
+op("DisableCopyOnRead", "resource: resource ->", stateful=True, shape=no_outputs,
+    doc="Lets reads share the variable's memory again.",
+)  # fmt: skip
 op("MutexV2", "-> resource: resource", "container: string = ''", "shared_name: string = ''", stateful=True,
-    shape=scalar_shape,
+    shape=scalar_shape, doc="A lock.",
 )  # fmt: skip
-op("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", stateful=True, shape=_read_shape)
+op("ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", stateful=True, shape=_read_shape,
+    doc="The value of a variable.",
+)  # fmt: skip
 op("ReadVariableXlaSplitND", "resource: resource -> outputs: N * T", "T: type", "N: int", "num_splits: list(int)",
-    "paddings: list(int) = []", stateful=True, shape=_read_split_shape,
+    "paddings: list(int) = []", stateful=True, shape=_read_split_shape, doc="The value of a variable, cut into tiles.",
 )  # fmt: skip
 op("ResourceGather", "resource: resource, indices: Tindices -> output: dtype", "batch_dims: int = 0",
     "validate_indices: bool = true", "dtype: type", "Tindices: {int32, int64}", stateful=True, shape=_gather_shape,
+    doc="Rows of a variable picked by indices.",
 )  # fmt: skip
 op("ResourceGatherNd", "resource: resource, indices: Tindices -> output: dtype", "dtype: type",
     "Tindices: {int32, int64}", stateful=True, shape=_gather_nd_shape,
+    doc="Slices of a variable picked by vectors of indices.",
 )  # fmt: skip
 op("VarHandleOp", "-> resource: resource", "container: string = ''", "shared_name: string = ''",
     "debug_name: string = ''", "dtype: type", "shape: shape", "allowed_devices: list(string) = []", stateful=True,
-    shape=_handle_shape,
+    shape=_handle_shape, doc="A handle of a variable.",
 )  # fmt: skip
-op("VarIsInitializedOp", "resource: resource -> is_initialized: bool", stateful=True, shape=scalar_shape)
+op("VarIsInitializedOp", "resource: resource -> is_initialized: bool", stateful=True, shape=scalar_shape,
+    doc="Whether a variable has a value.",
+)  # fmt: skip
 op("VariableShape", "input: resource -> output: out_type", "out_type: {int32, int64} = DT_INT32", stateful=True,
-    shape=_shape_of_variable,
+    shape=_shape_of_variable, doc="The shape of a variable.",
 )  # fmt: skip
 op("_ReadVariablesOp", "resources: N * resource -> values: dtypes", "N: int >= 0", "dtypes: list(type)", stateful=True,
-    shape=_read_all_shape,
+    shape=_read_all_shape, doc="The values of several variables.",
 )  # fmt: skip
 op("_VarHandlesOp", "-> resources: N * resource", "containers: list(string)", "shared_names: list(string)",
     "N: int >= 0", "dtypes: list(type)", "shapes: list(shape)", stateful=True, shape=_handles_shape,
+    doc="Handles of several variables.",
 )  # fmt: skip
 op("ResourceStridedSliceAssign", "ref: resource, begin: Index, end: Index, strides: Index, value: T ->", "T: type",
     "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", stateful=True, shape=no_outputs,
+    doc="Replaces a strided slice of a variable.",
 )  # fmt: skip

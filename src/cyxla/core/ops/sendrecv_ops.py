@@ -5,15 +5,17 @@ from cyxla.core.framework.op import op
 
 op("_HostRecv", "-> tensor: tensor_type", "tensor_type: type", "tensor_name: string", "send_device: string",
     "send_device_incarnation: int", "recv_device: string", "client_terminated: bool = false", stateful=True,
-    system=True, shape=unknown_shape,
+    system=True, shape=unknown_shape, doc="Receives a tensor in the host's memory.",
 )  # fmt: skip
 op("_HostSend", "tensor: T ->", "T: type", "tensor_name: string", "send_device: string", "send_device_incarnation: int",
     "recv_device: string", "client_terminated: bool = false", stateful=True, system=True, shape=no_outputs,
+    doc="Sends a tensor from the host's memory.",
 )  # fmt: skip
 op("_Recv", "-> tensor: tensor_type", "tensor_type: type", "tensor_name: string", "send_device: string",
     "send_device_incarnation: int", "recv_device: string", "client_terminated: bool = false", stateful=True,
-    system=True, shape=unknown_shape,
+    system=True, shape=unknown_shape, doc="Receives a tensor from another device.",
 )  # fmt: skip
 op("_Send", "tensor: T ->", "T: type", "tensor_name: string", "send_device: string", "send_device_incarnation: int",
     "recv_device: string", "client_terminated: bool = false", stateful=True, system=True, shape=no_outputs,
+    doc="Sends a tensor to another device.",
 )  # fmt: skip

@@ -52,21 +52,25 @@ def _edit_distance_shape(c: InferenceContext) -> None:
 op("SparseFillEmptyRows",
     "indices: int64, values: T, dense_shape: int64, default_value: T -> output_indices: int64, output_values: "
     "T, empty_row_indicator: bool, reverse_index_map: int64", "T: type", shape=_fill_rows_shape,
+    doc="A sparse tensor with an element in every row.",
 )  # fmt: skip
 op("SparseReduceSum", "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
     "keep_dims: bool = false", "T: numbertype", shape=unknown_shape,
+    doc="Sums of a sparse tensor along some axes, dense.",
 )  # fmt: skip
 op("SparseReshape",
     "input_indices: int64, input_shape: int64, new_shape: int64 -> output_indices: int64, output_shape: int64",
-    shape=_reshape_shape,
+    shape=_reshape_shape, doc="A sparse tensor in another shape.",
 )  # fmt: skip
 op("SparseTensorDenseMatMul", "a_indices: Tindices, a_values: T, a_shape: int64, b: T -> product: T", "T: type",
     "Tindices: {int32, int64} = DT_INT64", "adjoint_a: bool = false", "adjoint_b: bool = false", shape=_product_shape,
+    doc="The product of a sparse and a dense matrix.",
 )  # fmt: skip
 op("SparseToDense", "sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T -> dense: T",
     "validate_indices: bool = true", "T: type", "Tindices: {int32, int64}", shape=_to_dense_shape,
+    doc="An array with values at indices and a default elsewhere.",
 )  # fmt: skip
 op("EditDistance", "hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape: int64, truth_indices: int64, "
     "truth_values: T, truth_shape: int64 -> output: float", "normalize: bool = true", "T: type",
-    shape=_edit_distance_shape,
+    shape=_edit_distance_shape, doc="How many changes make one sequence another.",
 )  # fmt: skip

@@ -16,17 +16,43 @@ def _betainc_shape(c: InferenceContext) -> None:
     c.set_output(0, SCALAR if all(shape.rank == 0 for shape in shapes) else merged)
 
 
-op("BesselI0", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape)
-op("BesselI0e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape)
-op("BesselI1", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape)
-op("BesselI1e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape)
-op("Betainc", "a: T, b: T, x: T -> z: T", "T: {float, double}", shape=_betainc_shape)
-op("Digamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape)
-op("Erfinv", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape)
-op("Igamma", "a: T, x: T -> z: T", "T: {bfloat16, half, float, double}", shape=broadcast_binary_shape)
-op("IgammaGradA", "a: T, x: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape)
-op("Igammac", "a: T, x: T -> z: T", "T: {bfloat16, half, float, double}", shape=broadcast_binary_shape)
-op("Lgamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape)
-op("Ndtri", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape)
-op("Polygamma", "a: T, x: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape)
-op("Zeta", "x: T, q: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape)
+op("BesselI0", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Modified Bessel function of order 0.",
+)  # fmt: skip
+op("BesselI0e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Modified Bessel function of order 0, scaled by exp(-|x|).",
+)  # fmt: skip
+op("BesselI1", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Modified Bessel function of order 1.",
+)  # fmt: skip
+op("BesselI1e", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Modified Bessel function of order 1, scaled by exp(-|x|).",
+)  # fmt: skip
+op("Betainc", "a: T, b: T, x: T -> z: T", "T: {float, double}", shape=_betainc_shape,
+    doc="Regularised incomplete beta integral.",
+)  # fmt: skip
+op("Digamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Derivative of the logarithm of the gamma function.",
+)  # fmt: skip
+op("Erfinv", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Inverse of the error function.",
+)  # fmt: skip
+op("Igamma", "a: T, x: T -> z: T", "T: {bfloat16, half, float, double}", shape=broadcast_binary_shape,
+    doc="Lower regularised incomplete gamma function.",
+)  # fmt: skip
+op("IgammaGradA", "a: T, x: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape,
+    doc="Derivative of Igamma with respect to a.",
+)  # fmt: skip
+op("Igammac", "a: T, x: T -> z: T", "T: {bfloat16, half, float, double}", shape=broadcast_binary_shape,
+    doc="Upper regularised incomplete gamma function.",
+)  # fmt: skip
+op("Lgamma", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Logarithm of the absolute value of the gamma function.",
+)  # fmt: skip
+op("Ndtri", "x: T -> y: T", "T: {bfloat16, half, float, double}", shape=unchanged_shape,
+    doc="Quantile of the normal distribution.",
+)  # fmt: skip
+op("Polygamma", "a: T, x: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape,
+    doc="Higher derivatives of the logarithm of the gamma function.",
+)  # fmt: skip
+op("Zeta", "x: T, q: T -> z: T", "T: {float, double}", shape=broadcast_binary_shape, doc="Hurwitz zeta function.")

@@ -30,56 +30,62 @@ def _any_rank_shape(c: InferenceContext) -> None:
 
 
 op("BatchFFT", "input: complex64 -> output: complex64", deprecated=(15, "Use FFT."),
-    shape=unchanged_shape_with_rank_at_least(1),
+    shape=unchanged_shape_with_rank_at_least(1), doc="Discrete Fourier transform of the last dimension.",
 )  # fmt: skip
 op("BatchIFFT", "input: complex64 -> output: complex64", deprecated=(15, "Use IFFT."),
-    shape=unchanged_shape_with_rank_at_least(1),
+    shape=unchanged_shape_with_rank_at_least(1), doc="Inverse discrete Fourier transform of the last dimension.",
 )  # fmt: skip
 op("FFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
-    shape=unchanged_shape_with_rank_at_least(1),
+    shape=unchanged_shape_with_rank_at_least(1), doc="Discrete Fourier transform of the last dimension.",
 )  # fmt: skip
 op("FFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
-    shape=unchanged_shape_with_rank_at_least(2),
+    shape=unchanged_shape_with_rank_at_least(2), doc="Discrete Fourier transform of the last two dimensions.",
 )  # fmt: skip
 op("FFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
-    shape=unchanged_shape_with_rank_at_least(3),
+    shape=unchanged_shape_with_rank_at_least(3), doc="Discrete Fourier transform of the last three dimensions.",
 )  # fmt: skip
 op("FFTND", "input: Tcomplex, fft_length: int32, axes: int32 -> output: Tcomplex",
     "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape,
+    doc="Discrete Fourier transform of some dimensions.",
 )  # fmt: skip
 op("IFFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
-    shape=unchanged_shape_with_rank_at_least(1),
+    shape=unchanged_shape_with_rank_at_least(1), doc="Inverse discrete Fourier transform of the last dimension.",
 )  # fmt: skip
 op("IFFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
-    shape=unchanged_shape_with_rank_at_least(2),
+    shape=unchanged_shape_with_rank_at_least(2), doc="Inverse discrete Fourier transform of the last two dimensions.",
 )  # fmt: skip
 op("IFFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = DT_COMPLEX64",
-    shape=unchanged_shape_with_rank_at_least(3),
+    shape=unchanged_shape_with_rank_at_least(3), doc="Inverse discrete Fourier transform of the last three dimensions.",
 )  # fmt: skip
 op("IFFTND", "input: Tcomplex, fft_length: int32, axes: int32 -> output: Tcomplex",
     "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape,
+    doc="Inverse discrete Fourier transform of some dimensions.",
 )  # fmt: skip
 op("IRFFT", "input: Tcomplex, fft_length: int32 -> output: Treal", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(1, forward=False),
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(1, forward=False), doc="Inverse of RFFT.",
 )  # fmt: skip
 op("IRFFT2D", "input: Tcomplex, fft_length: int32 -> output: Treal", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(2, forward=False),
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(2, forward=False), doc="Inverse of RFFT2D.",
 )  # fmt: skip
 op("IRFFT3D", "input: Tcomplex, fft_length: int32 -> output: Treal", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(3, forward=False),
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(3, forward=False), doc="Inverse of RFFT3D.",
 )  # fmt: skip
 op("IRFFTND", "input: Tcomplex, fft_length: int32, axes: int32 -> output: Treal", "Treal: {float, double} = DT_FLOAT",
-    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape,
+    "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape, doc="Inverse of RFFTND.",
 )  # fmt: skip
 op("RFFT", "input: Treal, fft_length: int32 -> output: Tcomplex", "Treal: {float, double} = DT_FLOAT",
     "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(1, forward=True),
+    doc="Discrete Fourier transform of real numbers in the last dimension; half of the result is enough.",
 )  # fmt: skip
 op("RFFT2D", "input: Treal, fft_length: int32 -> output: Tcomplex", "Treal: {float, double} = DT_FLOAT",
     "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(2, forward=True),
+    doc="Discrete Fourier transform of real numbers in the last two dimensions.",
 )  # fmt: skip
 op("RFFT3D", "input: Treal, fft_length: int32 -> output: Tcomplex", "Treal: {float, double} = DT_FLOAT",
     "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_real_shape(3, forward=True),
+    doc="Discrete Fourier transform of real numbers in the last three dimensions.",
 )  # fmt: skip
 op("RFFTND", "input: Treal, fft_length: int32, axes: int32 -> output: Tcomplex", "Treal: {float, double} = DT_FLOAT",
     "Tcomplex: {complex64, complex128} = DT_COMPLEX64", shape=_any_rank_shape,
+    doc="Discrete Fourier transform of real numbers in some dimensions.",
 )  # fmt: skip

@@ -40,73 +40,83 @@ def _resource_scatter_nd_shape(c: InferenceContext) -> None:
 
 
 op("Assign", "ref: Ref(T), value: T -> output_ref: Ref(T)", "T: type", "validate_shape: bool = true",
-    "use_locking: bool = true", allows_uninitialized_input=True, shape=_assign_shape,
+    "use_locking: bool = true", allows_uninitialized_input=True, shape=_assign_shape, doc="Gives a variable a value.",
 )  # fmt: skip
 op("AssignAdd", "ref: Ref(T), value: T -> output_ref: Ref(T)", "T: numbertype", "use_locking: bool = false",
-    shape=merge_both_inputs_shape,
+    shape=merge_both_inputs_shape, doc="Adds to a variable.",
 )  # fmt: skip
 op("AssignSub", "ref: Ref(T), value: T -> output_ref: Ref(T)", "T: numbertype", "use_locking: bool = false",
-    shape=merge_both_inputs_shape,
+    shape=merge_both_inputs_shape, doc="Subtracts from a variable.",
 )  # fmt: skip
-op("DestroyTemporaryVariable", "ref: Ref(T) -> value: T", "T: type", "var_name: string", shape=unchanged_shape)
+op("DestroyTemporaryVariable", "ref: Ref(T) -> value: T", "T: type", "var_name: string", shape=unchanged_shape,
+    doc="The value of a temporary variable, which ends.",
+)  # fmt: skip
 op("IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type", allows_uninitialized_input=True,
-    shape=scalar_shape,
+    shape=scalar_shape, doc="Whether a variable has a value.",
 )  # fmt: skip
 op("ResourceCountUpTo", "resource: resource -> output: T", "limit: int", "T: {int32, int64}", stateful=True,
-    shape=_count_shape,
+    shape=_count_shape, doc="The number in a variable, which then goes up by one until a limit.",
 )  # fmt: skip
 op("ResourceScatterAdd", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Adds to rows of a variable.",
 )  # fmt: skip
 op("ResourceScatterDiv", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Divides rows of a variable.",
 )  # fmt: skip
 op("ResourceScatterMax", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
     "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
+    doc="Keeps the greater of rows of a variable and updates.",
 )  # fmt: skip
 op("ResourceScatterMin", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
     "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
+    doc="Keeps the lesser of rows of a variable and updates.",
 )  # fmt: skip
 op("ResourceScatterMul", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Multiplies rows of a variable.",
 )  # fmt: skip
 op("ResourceScatterNdAdd", "ref: resource, indices: Tindices, updates: T ->", "T: type", "Tindices: {int32, int64}",
     "use_locking: bool = true", "bad_indices_policy: string = ''", stateful=True, shape=_resource_scatter_nd_shape,
+    doc="Adds to slices of a variable at vectors of indices.",
 )  # fmt: skip
 op("ResourceScatterNdSub", "ref: resource, indices: Tindices, updates: T ->", "T: type", "Tindices: {int32, int64}",
     "use_locking: bool = true", "bad_indices_policy: string = ''", stateful=True, shape=_resource_scatter_nd_shape,
+    doc="Subtracts from slices of a variable at vectors of indices.",
 )  # fmt: skip
 op("ResourceScatterNdUpdate", "ref: resource, indices: Tindices, updates: T ->", "T: type", "Tindices: {int32, int64}",
     "use_locking: bool = true", "bad_indices_policy: string = ''", stateful=True, shape=_resource_scatter_nd_shape,
+    doc="Replaces slices of a variable at vectors of indices.",
 )  # fmt: skip
 op("ResourceScatterSub", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: numbertype",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Subtracts from rows of a variable.",
 )  # fmt: skip
 op("ResourceScatterUpdate", "resource: resource, indices: Tindices, updates: dtype ->", "dtype: type",
-    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape,
+    "Tindices: {int32, int64}", stateful=True, shape=_resource_scatter_shape, doc="Replaces rows of a variable.",
 )  # fmt: skip
 op("ScatterAdd", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)", "T: numbertype",
-    "Tindices: {int32, int64}", "use_locking: bool = false", shape=_scatter_shape,
+    "Tindices: {int32, int64}", "use_locking: bool = false", shape=_scatter_shape, doc="Adds to rows of a variable.",
 )  # fmt: skip
 op("ScatterNdUpdate", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)", "T: type",
     "Tindices: {int32, int64}", "use_locking: bool = true", "bad_indices_policy: string = ''", shape=_scatter_nd_shape,
+    doc="Replaces slices of a variable at vectors of indices.",
 )  # fmt: skip
 op("ScatterSub", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)", "T: numbertype",
     "Tindices: {int32, int64}", "use_locking: bool = false", shape=_scatter_shape,
+    doc="Subtracts from rows of a variable.",
 )  # fmt: skip
 op("ScatterUpdate", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)", "T: type",
-    "Tindices: {int32, int64}", "use_locking: bool = true", shape=_scatter_shape,
+    "Tindices: {int32, int64}", "use_locking: bool = true", shape=_scatter_shape, doc="Replaces rows of a variable.",
 )  # fmt: skip
 op("StridedSliceAssign", "ref: Ref(T), begin: Index, end: Index, strides: Index, value: T -> output_ref: Ref(T)",
     "T: type", "Index: {int32, int64}", "begin_mask: int = 0", "end_mask: int = 0", "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0", "shrink_axis_mask: int = 0", shape=unchanged_shape,
+    doc="Replaces a strided slice of a variable.",
 )  # fmt: skip
 op("TemporaryVariable", "-> ref: Ref(dtype)", "shape: shape", "dtype: type", "var_name: string = ''", stateful=True,
-    shape=explicit_shape,
+    shape=explicit_shape, doc="A variable that lives for a part of one step.",
 )  # fmt: skip
 op("Variable", "-> ref: Ref(dtype)", "shape: shape", "dtype: type", "container: string = ''",
-    "shared_name: string = ''", stateful=True, shape=_variable_shape,
+    "shared_name: string = ''", stateful=True, shape=_variable_shape, doc="A variable.",
 )  # fmt: skip
 op("VariableV2", "-> ref: Ref(dtype)", "shape: shape", "dtype: type", "container: string = ''",
-    "shared_name: string = ''", stateful=True, shape=explicit_shape,
+    "shared_name: string = ''", stateful=True, shape=explicit_shape, doc="A variable.",
 )  # fmt: skip

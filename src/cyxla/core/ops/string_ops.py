@@ -40,16 +40,21 @@ def _join_shape(c: InferenceContext) -> None:
 
 op("AsString", "input: T -> output: string", "T: {realnumbertype, complex64, complex128, bool, variant, string}",
     "precision: int = -1", "scientific: bool = false", "shortest: bool = false", "width: int = -1", "fill: string = ''",
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="Numbers as text.",
 )  # fmt: skip
 op("ReduceJoin", "inputs: string, reduction_indices: int32 -> output: string", "keep_dims: bool = false",
-    "separator: string = ''", shape=reduction_shape,
+    "separator: string = ''", shape=reduction_shape, doc="Strings joined along some axes.",
 )  # fmt: skip
 op("RegexReplace", "input: string, pattern: string, rewrite: string -> output: string", "replace_global: bool = true",
-    shape=_replace_shape,
+    shape=_replace_shape, doc="Strings with what matches a pattern replaced.",
 )  # fmt: skip
-op("StaticRegexFullMatch", "input: string -> output: bool", "pattern: string", shape=unchanged_shape)
+op("StaticRegexFullMatch", "input: string -> output: bool", "pattern: string", shape=unchanged_shape,
+    doc="Whether strings match a pattern from end to end.",
+)  # fmt: skip
 op("StringFormat", "inputs: T -> output: string", "T: list(type) >= 0", "template: string = '%s'",
     "placeholder: string = '%s'", "summarize: int = 3", shape=_format_shape,
+    doc="A template with its places filled by tensors as text.",
 )  # fmt: skip
-op("StringJoin", "inputs: N * string -> output: string", "N: int >= 0", "separator: string = ''", shape=_join_shape)
+op("StringJoin", "inputs: N * string -> output: string", "N: int >= 0", "separator: string = ''", shape=_join_shape,
+    doc="Strings joined element by element.",
+)  # fmt: skip

@@ -219,155 +219,183 @@ def _handle_shape(c: InferenceContext) -> None:
 
 op("XlaAllReduce", "input: T, group_assignment: int32 -> output: T", "T: {half, bfloat16, float, int32, uint32}",
     "reduce_op: {'Min', 'Max', 'Mul', 'Add', 'Mean'}", "mode: {'CrossReplica', 'CrossReplicaAndPartition'}",
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="The sum, or another reduction, over replicas.",
 )  # fmt: skip
 op("XlaBroadcastHelper", "lhs: T, rhs: T, broadcast_dims: Tindices -> lhs_output: T, rhs_output: T", "T: numbertype",
     "Tindices: {int32, int64}", shape=_broadcast_helper_shape,
+    doc="Two operands brought to ranks that broadcast in HLO.",
 )  # fmt: skip
 op("XlaCallModule", "args: Tin -> output: Tout", "version: int", "module: string", "Sout: list(shape) >= 0",
     "Tout: list(type) >= 0", "Tin: list(type) >= 0", "dim_args_spec: list(string) = []", "platforms: list(string) = []",
     "function_list: list(func) = []", "has_token_input_output: bool = false", "disabled_checks: list(string) = []",
     "use_shardy_partitioner: bool = false", stateful=True, shape=_call_module_shape,
+    doc="Calls a serialised StableHLO module.",
 )  # fmt: skip
-op("XlaClusterOutput", "input: T -> outputs: T", "T: type", shape=unchanged_shape)
+op("XlaClusterOutput", "input: T -> outputs: T", "T: type", shape=unchanged_shape, doc="Marks a result of a cluster.")
 op("XlaConcatND", "inputs: N * T -> output: T", "T: type", "N: int", "num_concats: list(int)",
-    "paddings: list(int) = []", shape=_concat_nd_shape,
+    "paddings: list(int) = []", shape=_concat_nd_shape, doc="Tiles put side by side along several dimensions.",
 )  # fmt: skip
 op("XlaConv", "lhs: T, rhs: T, window_strides: Tindices, padding: Tindices, lhs_dilation: Tindices, rhs_dilation: "
     "Tindices, feature_group_count: Tindices -> output: T", "T: numbertype", "Tindices: {int32, int64}",
-    "dimension_numbers: string", "precision_config: string", shape=unknown_shape,
+    "dimension_numbers: string", "precision_config: string", shape=unknown_shape, doc="HLO's convolution.",
 )  # fmt: skip
 op("XlaConvV2",
     "lhs: LhsT, rhs: RhsT, window_strides: Tindices, padding: Tindices, lhs_dilation: Tindices, rhs_dilation: "
     "Tindices, feature_group_count: Tindices -> output: preferred_element_type", "LhsT: numbertype", "RhsT: numbertype",
     "Tindices: {int32, int64}", "dimension_numbers: string", "precision_config: string",
     "preferred_element_type: numbertype", "batch_group_count: int = 1", shape=unknown_shape,
+    doc="HLO's convolution, with a type of its own for the result.",
 )  # fmt: skip
 op("XlaCustomCall", "args: T -> output: dtype", "target_name: string", "backend_config: string", "T: list(type) >= 0",
-    "dtype: type", "shape: shape", shape=explicit_shape,
+    "dtype: type", "shape: shape", shape=explicit_shape, doc="HLO's custom call.",
 )  # fmt: skip
 op("XlaCustomCallV2", "operands: operand_dtypes -> results: result_dtypes", "call_target_name: string",
     "backend_config: string", "has_side_effect: bool", "operand_dtypes: list(type) >= 0",
     "result_dtypes: list(type) >= 0", "result_shapes: list(shape) >= 0", shape=_custom_call_shape,
+    doc="HLO's custom call with several results.",
 )  # fmt: skip
 op("XlaDequantize", "input: uint32 -> output: bfloat16", "min_range: float", "max_range: float", "mode: string",
-    "transpose_output: bool", stateful=True, shape=unknown_shape,
+    "transpose_output: bool", stateful=True, shape=unknown_shape, doc="Packed quantised numbers as bfloat16.",
 )  # fmt: skip
 op("XlaDot", "lhs: T, rhs: T -> output: T", "T: numbertype", "dimension_numbers: string", "precision_config: string",
-    shape=unknown_shape,
+    shape=unknown_shape, doc="HLO's general dot.",
 )  # fmt: skip
 op("XlaDotV2", "lhs: LhsT, rhs: RhsT -> output: preferred_element_type", "LhsT: numbertype", "RhsT: numbertype",
     "dimension_numbers: string", "precision_config: string", "preferred_element_type: numbertype", shape=unknown_shape,
+    doc="HLO's general dot, with a type of its own for the result.",
 )  # fmt: skip
 op("XlaDynamicSlice", "input: T, start_indices: Tindices, size_indices: Tindices -> output: T", "T: type",
-    "Tindices: {int32, int64}", shape=_dynamic_slice_shape,
+    "Tindices: {int32, int64}", shape=_dynamic_slice_shape, doc="A box cut out at places that are data.",
 )  # fmt: skip
 op("XlaDynamicUpdateSlice", "input: T, update: T, indices: Tindices -> output: T", "T: type",
-    "Tindices: {int32, int64}", shape=unchanged_shape,
+    "Tindices: {int32, int64}", shape=unchanged_shape, doc="A box replaced at places that are data.",
 )  # fmt: skip
-op("XlaEinsum", "a: T, b: T -> product: T", "equation: string", "T: {complex64, bfloat16, float}", shape=_einsum_shape)
+op("XlaEinsum", "a: T, b: T -> product: T", "equation: string", "T: {complex64, bfloat16, float}", shape=_einsum_shape,
+    doc="Sums of products of two operands, in Einstein's notation.",
+)  # fmt: skip
 op("XlaGather", "operand: T, start_indices: Tindices, slice_sizes: Tindices -> output: T", "dimension_numbers: string",
     "indices_are_sorted: bool", "T: {numbertype, bool}", "Tindices: {int32, int64}", shape=unknown_shape,
+    doc="HLO's gather.",
 )  # fmt: skip
 op("XlaHostCompute", "inputs: Tinputs -> outputs: Toutputs", "Tinputs: list(type) >= 0", "Toutputs: list(type) >= 0",
     "ancestors: list(string) >= 0", "shapes: list(shape) >= 0", "shape_inference_graph: func", "key: string",
     "send_key: string = ''", "recv_key: string = ''", "cost_estimate_ns: int = 1000000", "tpu_core: int = 0",
-    stateful=True, shape=_host_compute_shape,
+    stateful=True, shape=_host_compute_shape, doc="Calls the host from compiled code.",
 )  # fmt: skip
 op("XlaIf", "cond: Tcond, inputs: Tin -> output: Tout", "Tcond: type", "then_branch: func", "else_branch: func",
     "Tin: list(type) >= 0", "Tout: list(type) >= 0", stateful=True, shape=unknown_shape,
+    doc="Calls one of two functions, in compiled code.",
 )  # fmt: skip
 op("XlaKeyValueSort", "keys: K, values: V -> sorted_keys: K, sorted_values: V", "K: realnumbertype", "V: type",
-    shape=_same_shapes,
+    shape=_same_shapes, doc="Keys in order, and values along with them.",
 )  # fmt: skip
 op("XlaLaunch", "constants: Tconstants, args: Targs, resources: Nresources * resource -> results: Tresults",
     "Tconstants: list(type) >= 0", "Targs: list(type) >= 0", "Nresources: int >= 0", "Tresults: list(type) >= 0",
-    "function: func", stateful=True, shape=unknown_shape,
+    "function: func", stateful=True, shape=unknown_shape, doc="Compiles a function and runs it.",
 )  # fmt: skip
 op("XlaLaunchV2", "args: Targs -> results: Tresults", "Targs: list(type) >= 0", "Tresults: list(type) >= 0",
     "constants: list(int) >= 0", "resources: list(int) >= 0", "function: func", shape=unknown_shape,
+    doc="Compiles a function and runs it; attributes say which arguments are constants.",
 )  # fmt: skip
-op("XlaOptimizationBarrier", "input: T -> output: T", "T: list(type) >= 0", shape=_same_shapes)
+op("XlaOptimizationBarrier", "input: T -> output: T", "T: list(type) >= 0", shape=_same_shapes,
+    doc="The inputs, across which nothing is moved.",
+)  # fmt: skip
 op("XlaPad", "input: T, padding_value: T, padding_low: Tindices, padding_high: Tindices, padding_interior: Tindices -> "
     "output: T", "T: type", "Tindices: {int32, int64}", shape=_pad_shape,
+    doc="HLO's padding, which may be negative and between elements.",
 )  # fmt: skip
 op("XlaRecv", "-> tensor: dtype", "dtype: type", "tensor_name: string", "shape: shape", stateful=True,
-    shape=explicit_shape,
+    shape=explicit_shape, doc="Receives a tensor in compiled code.",
 )  # fmt: skip
 op("XlaReduce", "input: T, init_value: T -> output: T", "T: {numbertype, bool}", "dimensions_to_reduce: list(int)",
-    "reducer: func", shape=_reduce_shape,
+    "reducer: func", shape=_reduce_shape, doc="HLO's reduction by a function.",
 )  # fmt: skip
 op("XlaReducePrecision", "operand: T -> output: T", "T: {bfloat16, half, float, double}", "exponent_bits: int",
-    "mantissa_bits: int", shape=unchanged_shape,
+    "mantissa_bits: int", shape=unchanged_shape, doc="Floats rounded to fewer bits.",
 )  # fmt: skip
 op("XlaReduceScatter", "input: T, group_assignment: int32, scatter_dimension: int32 -> output: T",
     "T: {half, bfloat16, float, int32, uint32}", "reduce_op: {'Min', 'Max', 'Mul', 'Add', 'Mean'}",
-    shape=_scatter_dimension_shape,
+    shape=_scatter_dimension_shape, doc="A reduction over replicas, each of which keeps a part.",
 )  # fmt: skip
 op("XlaReduceWindow",
     "input: T, init_value: T, window_dimensions: Tindices, window_strides: Tindices, base_dilations: Tindices, "
     "window_dilations: Tindices, padding: Tindices -> output: T", "T: {numbertype, bool}", "Tindices: {int32, int64}",
-    "computation: func", shape=_of_rank_of_input,
+    "computation: func", shape=_of_rank_of_input, doc="HLO's reduction of windows by a function.",
 )  # fmt: skip
-op("XlaRemoveDynamicDimensionSize", "input: T, dim_index: int32 -> output: T", "T: type", shape=unchanged_shape)
-op("XlaReplicaId", "-> id: int32", shape=scalar_shape)
+op("XlaRemoveDynamicDimensionSize", "input: T, dim_index: int32 -> output: T", "T: type", shape=unchanged_shape,
+    doc="A dimension whose size was data, static again.",
+)  # fmt: skip
+op("XlaReplicaId", "-> id: int32", shape=scalar_shape, doc="The number of the replica.")
 op("XlaRngBitGenerator", "algorithm: int32, initial_state: uint64, shape: Tshape -> output_key: uint64, output: dtype",
     "dtype: {uint8, int8, int32, int64, uint32, uint64} = DT_UINT64", "Tshape: {int32, int64} = DT_INT32",
-    shape=_bits_shape,
+    shape=_bits_shape, doc="Random bits, and the state of the generator.",
 )  # fmt: skip
 op("XlaScatter", "operand: T, scatter_indices: Tindices, updates: T -> output: T", "update_computation: func",
     "dimension_numbers: string", "indices_are_sorted: bool", "T: {numbertype, bool}", "Tindices: {int32, int64}",
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="HLO's scatter by a function.",
 )  # fmt: skip
 op("XlaSelectAndScatter",
     "operand: T, window_dimensions: Tindices, window_strides: Tindices, padding: Tindices, source: T, "
     "init_value: T -> output: T", "T: numbertype", "Tindices: {int32, int64}", "select: func", "scatter: func",
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="HLO's scatter to elements picked from windows.",
 )  # fmt: skip
 op("XlaSelfAdjointEig", "a: T -> w: T, v: T", "lower: bool", "max_iter: int", "epsilon: float", "T: numbertype",
-    shape=_eigh_shape,
+    shape=_eigh_shape, doc="Eigenvalues and eigenvectors of self-adjoint matrices.",
 )  # fmt: skip
-op("XlaSend", "tensor: T ->", "T: type", "tensor_name: string", stateful=True, shape=no_outputs)
-op("XlaSetBound", "input: int32, bound: int32 -> output: int32", shape=unchanged_shape)
+op("XlaSend", "tensor: T ->", "T: type", "tensor_name: string", stateful=True, shape=no_outputs,
+    doc="Sends a tensor from compiled code.",
+)  # fmt: skip
+op("XlaSetBound", "input: int32, bound: int32 -> output: int32", shape=unchanged_shape,
+    doc="A number that is promised not to exceed a bound.",
+)  # fmt: skip
 op("XlaSetDynamicDimensionSize", "input: T, dim_index: int32, size: int32 -> output: T", "T: type",
-    shape=_dynamic_size_shape,
+    shape=_dynamic_size_shape, doc="A dimension whose size is data.",
 )  # fmt: skip
 op("XlaSharding", "input: T -> output: T", "T: type", "sharding: string = ''", "unspecified_dims: list(int) = []",
-    shape=unchanged_shape,
+    shape=unchanged_shape, doc="The input; how it is laid out over devices is said.",
 )  # fmt: skip
-op("XlaSort", "input: T -> output: T", "T: type", shape=unchanged_shape)
+op("XlaSort", "input: T -> output: T", "T: type", shape=unchanged_shape,
+    doc="The input in order along the last dimension.",
+)  # fmt: skip
 op("XlaSplitND", "input: T -> outputs: N * T", "T: type", "N: int", "num_splits: list(int)", "paddings: list(int) = []",
-    shape=_split_nd_shape,
+    shape=_split_nd_shape, doc="Equal tiles along several dimensions.",
 )  # fmt: skip
 op("XlaSpmdFullToShardShape", "input: T -> output: T", "T: type", "manual_sharding: string", "dim: int = -1",
-    "unspecified_dims: list(int) = []", shape=_of_rank_of_input,
+    "unspecified_dims: list(int) = []", shape=_of_rank_of_input, doc="The part of a tensor that a device holds.",
 )  # fmt: skip
 op("XlaSpmdShardToFullShape", "input: T -> output: T", "T: type", "manual_sharding: string", "full_shape: shape",
     "dim: int = -1", "unspecified_dims: list(int) = []", shape=_full_shape,
+    doc="The tensor that the parts of all devices make.",
 )  # fmt: skip
 op("XlaSvd", "a: T -> s: T, u: T, v: T", "max_iter: int", "epsilon: float", "precision_config: string", "T: numbertype",
-    shape=_svd_shape,
+    shape=_svd_shape, doc="Singular values and vectors of matrices.",
 )  # fmt: skip
 op("XlaVariadicReduce", "input: N * T, init_value: N * T -> output: N * T", "N: int", "T: {numbertype, bool}",
     "dimensions_to_reduce: list(int)", "reducer: func", shape=_variadic_reduce_shape,
+    doc="HLO's reduction of several operands at once.",
 )  # fmt: skip
 op("XlaVariadicReduceV2", "inputs: T, init_values: T -> outputs: T", "T: list(type)", "dimensions_to_reduce: list(int)",
     "reducer: func", shape=_variadic_reduce_shape,
+    doc="HLO's reduction of several operands of different types at once.",
 )  # fmt: skip
 op("XlaVariadicSort", "inputs: T, dimension: int32 -> outputs: T", "T: list(type)", "comparator: func",
-    "is_stable: bool", shape=_same_shapes,
+    "is_stable: bool", shape=_same_shapes, doc="Several operands sorted together by a function.",
 )  # fmt: skip
 op("XlaWhile", "input: T -> output: T", "T: list(type) >= 0", "cond: func", "body: func", stateful=True,
-    shape=_same_shapes,
+    shape=_same_shapes, doc="Calls a function for as long as a condition holds, in compiled code.",
 )  # fmt: skip
 op("_XlaAotOnlyVarHandleOp", "-> resource: resource", "container: string = ''", "shared_name: string = ''",
     "debug_name: string = ''", "dtype: type", "shape: shape", stateful=True, shape=_handle_shape,
+    doc="A handle of a variable, for code compiled ahead of time.",
 )  # fmt: skip
 op("_XlaCompile", "constants: Tconstants, args: Targs, resources: Nresources * resource -> key: string, "
     "compilation_successful: bool", "Tconstants: list(type) >= 0", "must_compile: bool", "Targs: list(type) >= 0",
     "Nresources: int >= 0", "function: func", stateful=True, shape=scalar_outputs,
+    doc="Compiles a cluster; gives the key of the result and whether there is one.",
 )  # fmt: skip
-op("_XlaMerge", "partitioned_call: T, xla_run: T -> output: T", "T: type", shape=_merged_shape)
+op("_XlaMerge", "partitioned_call: T, xla_run: T -> output: T", "T: type", shape=_merged_shape,
+    doc="The result of a cluster, however it was run.",
+)  # fmt: skip
 op("_XlaRun", "args: Targs, key: string -> results: Tresults", "Targs: list(type) >= 0", "Tresults: list(type) >= 0",
-    stateful=True, shape=unknown_shape,
+    stateful=True, shape=unknown_shape, doc="Runs a compiled cluster.",
 )  # fmt: skip

@@ -1,0 +1,610 @@
+"""Cutting, joining, padding, permuting, gathering and scattering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.kernels import array_slice_ops as eager
+from cyxla.core.kernels.scatter import check_nd_shapes
+from cyxla.core.kernels.strided import MASKS, strided_index
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.axes import axis_of
+from cyxla.tf2xla.axes import sizes_of as read_sizes
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    full_like,
+    iota_along,
+    is_complex,
+    rank_of,
+    scalar,
+    select,
+    sizes_of,
+    zeros_like,
+)
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+
+
+def _like(x: XlaOp) -> Array:
+    """An array of a value's shape that takes no memory: eager kernels check shapes on it."""
+    return np.broadcast_to(np.zeros((), bool), sizes_of(x))
+
+
+# ----------------------------------------------------------------------------------------------- joining and cutting
+
+
+def _concat(values: list[XlaOp], axis: Array) -> XlaOp:
+    if not rank_of(values[0]):
+        raise ShapeError("scalars cannot be joined", hint="use Pack")
+    along = axis_of(axis, rank_of(values[0]), "the dimension to join in")
+    for value in values[1:]:
+        eager._joined([_like(values[0]), _like(value)], along)
+    return xla.concatenate(values, along)
+
+
+lowering("ConcatV2", _concat, const=("axis",))
+lowering("Concat", lambda axis, values: _concat(values, axis), const=("concat_dim",))
+
+
+@xla_kernel("ConcatOffset", const=("concat_dim", "shape"))
+def _concat_offset(ctx: XlaOpKernelContext) -> Any:
+    """Constants, from shapes that are known."""
+    shapes = [ctx.constant_input(i) for i in range(1, ctx.num_inputs)]
+    for i, value in enumerate(eager._concat_offset(ctx.constant_input(0), shapes)):
+        ctx.set_constant_output(i, value)
+
+
+def _inserted(x: XlaOp, axis: int) -> XlaOp:
+    return xla.reshape(x, (*sizes_of(x)[:axis], 1, *sizes_of(x)[axis:]))
+
+
+def _removed(x: XlaOp, axis: int) -> XlaOp:
+    return xla.reshape(x, (*sizes_of(x)[:axis], *sizes_of(x)[axis + 1 :]))
+
+
+@lowering("Pack", attrs=("axis",))
+def _pack(values: list[XlaOp], *, axis: int) -> XlaOp:
+    for value in values[1:]:
+        if sizes_of(value) != sizes_of(values[0]):
+            raise ShapeError(f"{list(sizes_of(values[0]))} and {list(sizes_of(value))} cannot be stacked")
+    along = axis_of(np.array(axis), rank_of(values[0]) + 1)
+    return xla.concatenate([_inserted(value, along) for value in values], along)
+
+
+@lowering("Unpack", attrs=("num", "axis"))
+def _unpack(value: XlaOp, *, num: int, axis: int) -> list[XlaOp]:
+    along = axis_of(np.array(axis), rank_of(value))
+    if sizes_of(value)[along] != num:
+        raise InvalidArgumentError(f"dimension {along} of {list(sizes_of(value))} does not have num={num} slices")
+    return [_removed(xla.slice_in_dim(value, k, k + 1, 1, along), along) for k in range(num)]
+
+
+def _parts(value: XlaOp, sizes: Sequence[int], axis: int) -> list[XlaOp]:
+    ends = np.cumsum([0, *sizes]).tolist()
+    return [xla.slice_in_dim(value, a, b, 1, axis) for a, b in zip(ends, ends[1:], strict=False)]
+
+
+@lowering("Split", attrs=("num_split",), const=("split_dim",))
+def _split(split_dim: Array, value: XlaOp, *, num_split: int) -> list[XlaOp]:
+    parts = eager._split(split_dim, _like(value), num_split=num_split)
+    axis = axis_of(split_dim, rank_of(value), "split_dim")
+    return _parts(value, [p.shape[axis] for p in parts], axis)
+
+
+@lowering("SplitV", attrs=("num_split",), const=("size_splits", "split_dim"))
+def _split_v(value: XlaOp, size_splits: Array, split_dim: Array, *, num_split: int) -> list[XlaOp]:
+    parts = eager._split_v(_like(value), size_splits, split_dim, num_split=num_split)
+    axis = axis_of(split_dim, rank_of(value), "split_dim")
+    return _parts(value, [p.shape[axis] for p in parts], axis)
+
+
+@xla_kernel("Slice", const=("size",))
+def _slice(ctx: XlaOpKernelContext) -> Any:
+    """Static where it begins at a place that is known, else of static size."""
+    x, size = ctx.input("input"), ctx.constant_input("size")
+    begin = ctx.xla.constant_value(ctx.input_expression("begin"))
+    if begin is not None:
+        sizes = eager._slice(_like(x), begin, size).shape
+        starts = begin.tolist()
+        return xla.slice_(x, starts, [a + n for a, n in zip(starts, sizes, strict=True)])
+    if size.shape != (rank_of(x),):
+        raise ShapeError(f"size must hold {rank_of(x)} numbers; its shape is {list(size.shape)}")
+    if (size < 0).any():
+        raise InvalidArgumentError("a slice from a place that depends on data needs sizes that are known, not -1")
+    starts = ctx.input("begin")
+    places = [xla.reshape(xla.slice_in_dim(starts, d, d + 1), ()) for d in range(rank_of(x))]
+    return xla.dynamic_slice(x, places, size.tolist())
+
+
+# Strided slices, whose places must be known
+
+
+def _indexed(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
+    """What an index of NumPy of slices, numbers and None takes."""
+    starts, limits, steps, flips, shape = [], [], [], [], []
+    entries = iter(sizes_of(x))
+    for entry in _without_ellipsis(index, rank_of(x)):
+        if entry is None:
+            shape.append(1)
+            continue
+        size = next(entries)
+        picks = [entry % size] if isinstance(entry, int) else range(*entry.indices(size))
+        low, high = (min(picks), max(picks) + 1) if len(picks) else (0, 0)
+        step = 1 if isinstance(entry, int) else abs(picks.step)
+        flips.append(not isinstance(entry, int) and picks.step < 0)
+        starts.append(low)
+        limits.append(high)
+        steps.append(step)
+        if not isinstance(entry, int):
+            shape.append(len(picks))
+    cut = xla.slice_(x, starts, limits, steps)
+    turned = [d for d, flip in enumerate(flips) if flip]
+    return xla.reshape(xla.reverse(cut, turned) if turned else cut, shape)
+
+
+def _without_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
+    taken = sum(e is not None and e is not Ellipsis for e in index)
+    full = [slice(None)] * (rank - taken)
+    if Ellipsis not in index:
+        return [*index, *full]
+    k = index.index(Ellipsis)
+    return [*index[:k], *full, *index[k + 1 :]]
+
+
+_SLICE = ("begin", "end", "strides")
+
+
+@lowering("StridedSlice", attrs=MASKS, const=_SLICE)
+def _strided_slice(x: XlaOp, begin: Array, end: Array, strides: Array, **masks: int) -> XlaOp:
+    return _indexed(x, strided_index(sizes_of(x), begin, end, strides, masks))
+
+
+@lowering("StridedSliceGrad", attrs=MASKS, const=("shape", *_SLICE))
+def _strided_slice_grad(shape: Array, begin: Array, end: Array, strides: Array, dy: XlaOp, **masks: int) -> XlaOp:
+    """Dy padded to the shape, with holes where the slice strides."""
+    sizes = read_sizes(shape, "shape")
+    return _placed(dy, sizes, strided_index(sizes, begin, end, strides, masks), None)
+
+
+@lowering("TensorStridedSliceUpdate", attrs=MASKS, const=_SLICE)
+def _strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: XlaOp, **masks: int) -> XlaOp:
+    return strided_update(x, begin, end, strides, value, masks)
+
+
+def strided_update(x: XlaOp, begin: Array, end: Array, strides: Array, value: XlaOp, masks: dict[str, int]) -> XlaOp:
+    """X with a strided slice set to a value that broadcasts to it."""
+    index = strided_index(sizes_of(x), begin, end, strides, masks)
+    shape = _like(x)[index].shape
+    return _placed(broadcast_to(value, shape), sizes_of(x), index, x)
+
+
+def _placed(value: XlaOp, sizes: Sequence[int], index: tuple[Any, ...], under: XlaOp | None) -> XlaOp:
+    """A value where an index points to in an array of sizes; elsewhere zeros, or what lies under it."""
+    kept, low, high, holes, flips = [], [], [], [], []
+    for entry, size in zip([e for e in _without_ellipsis(index, len(sizes)) if e is not None], sizes, strict=True):
+        picks = range(entry % size, entry % size + 1) if isinstance(entry, int) else range(*entry.indices(size))
+        step = abs(picks.step)
+        kept.append(len(picks))
+        flips.append(picks.step < 0)
+        first, last = (min(picks), max(picks)) if len(picks) else (0, -1)
+        low.append(first)
+        holes.append(step - 1)
+        high.append(size - last - 1 if len(picks) else size)
+    want = _like_sizes(sizes)[index].shape
+    if sizes_of(value) != want:
+        raise ShapeError(f"a slice of {list(want)} cannot be set to a value of {list(sizes_of(value))}")
+    turned = [d for d, flip in enumerate(flips) if flip]
+    bare = xla.reshape(value, kept)
+    bare = xla.reverse(bare, turned) if turned else bare
+    padding = list(zip(low, high, holes, strict=True))
+    laid = xla.pad(bare, scalar(value, 0), padding)
+    if under is None:
+        return laid
+    mask = np.zeros(tuple(sizes), bool)
+    mask[index] = True
+    return select(xla.constant(value.builder, mask), laid, under)
+
+
+def _like_sizes(sizes: Sequence[int]) -> Array:
+    return np.broadcast_to(np.zeros((), bool), tuple(sizes))
+
+
+@lowering("Tile", const=("multiples",))
+def _tile(x: XlaOp, multiples: Array) -> XlaOp:
+    eager._tile(_like_sizes(tuple(min(n, 1) for n in sizes_of(x))), multiples)
+    sizes, places = [], []
+    for d, (n, m) in enumerate(zip(sizes_of(x), multiples.tolist(), strict=True)):
+        sizes += [m, n]
+        places.append(2 * d + 1)
+    wide = xla.broadcast_in_dim(x, sizes, places)
+    return xla.reshape(wide, [n * m for n, m in zip(sizes_of(x), multiples.tolist(), strict=True)])
+
+
+# ---------------------------------------------------------------------------------------------------------- padding
+
+
+@lowering("Pad", const=("paddings",))
+def _pad(x: XlaOp, paddings: Array) -> XlaOp:
+    return xla.pad(x, scalar(x, 0), [(a, b, 0) for a, b in eager._pads(_like(x), paddings)])
+
+
+@lowering("PadV2", const=("paddings",))
+def _pad_v2(x: XlaOp, paddings: Array, value: XlaOp) -> XlaOp:
+    if rank_of(value):
+        raise ShapeError(f"constant_values must be a scalar; its shape is {list(sizes_of(value))}")
+    return xla.pad(x, value, [(a, b, 0) for a, b in eager._pads(_like(x), paddings)])
+
+
+@lowering("MirrorPad", attrs=("mode",), const=("paddings",))
+def _mirror_pad(x: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
+    """Reversed slices of both sides beside the array, dimension by dimension."""
+    eager._pads(_like(x), paddings)
+    eager._mirrored(paddings, mode, sizes_of(x))
+    edge = 0 if mode == "SYMMETRIC" else 1
+    for d, (low, high) in enumerate(paddings.tolist()):
+        size = sizes_of(x)[d]
+        below = xla.reverse(xla.slice_in_dim(x, edge, edge + low, 1, d), [d])
+        above = xla.reverse(xla.slice_in_dim(x, size - edge - high, size - edge, 1, d), [d])
+        x = xla.concatenate([below, x, above], d)
+    return x
+
+
+@lowering("MirrorPadGrad", attrs=("mode",), const=("paddings",))
+def _mirror_pad_grad(dy: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
+    """The reversed margins added to what they mirror."""
+    pads = eager._pads(_like(dy), paddings)
+    edge = 0 if mode == "SYMMETRIC" else 1
+    for d, (low, high) in enumerate(pads):
+        size = sizes_of(dy)[d] - low - high
+        if size < 0:
+            raise InvalidArgumentError(f"{list(sizes_of(dy))} is smaller than its paddings {paddings.tolist()}")
+        below = xla.reverse(xla.slice_in_dim(dy, 0, low, 1, d), [d])
+        above = xla.reverse(xla.slice_in_dim(dy, low + size, low + size + high, 1, d), [d])
+        inner = xla.slice_in_dim(dy, low, low + size, 1, d)
+        zero = scalar(dy, 0)
+        inner = inner + xla.pad_in_dim(below, zero, d, edge, size - edge - low)
+        dy = inner + xla.pad_in_dim(above, zero, d, size - edge - high, edge)
+    return dy
+
+
+# -------------------------------------------------------------------------------------------------------- permuting
+
+
+@lowering("Transpose", const=("perm",))
+def _transpose(x: XlaOp, perm: Array) -> XlaOp:
+    return xla.transpose(x, eager._permutation(_like(x), perm))
+
+
+@lowering("ConjugateTranspose", const=("perm",))
+def _conjugate_transpose(x: XlaOp, perm: Array) -> XlaOp:
+    found = xla.transpose(x, eager._permutation(_like(x), perm))
+    return xla.complex_(xla.real(found), -xla.imag(found)) if is_complex(x) else found
+
+
+@lowering("Reverse", const=("dims",))
+def _reverse(x: XlaOp, dims: Array) -> XlaOp:
+    if dims.shape != (rank_of(x),):
+        raise ShapeError(f"dims must hold a bool for each of {rank_of(x)} dimensions; its shape is {list(dims.shape)}")
+    axes = np.flatnonzero(dims).tolist()
+    return xla.reverse(x, axes) if axes else x
+
+
+@lowering("ReverseV2", const=("axis",))
+def _reverse_v2(x: XlaOp, axis: Array) -> XlaOp:
+    eager._reverse_v2(_like(x), axis)
+    axes = [axis_of(np.array(a), rank_of(x)) for a in axis.reshape(-1).tolist()]
+    return xla.reverse(x, axes) if axes else x
+
+
+@lowering("ReverseSequence", attrs=("seq_dim", "batch_dim"))
+def _reverse_sequence(x: XlaOp, lengths: XlaOp, *, seq_dim: int, batch_dim: int) -> XlaOp:
+    """A gather of each example's elements, the first `lengths` from the last to the first."""
+    along, batch = (axis_of(np.array(d), rank_of(x), n) for d, n in ((seq_dim, "seq_dim"), (batch_dim, "batch_dim")))
+    if along == batch:
+        raise InvalidArgumentError(f"seq_dim and batch_dim are both {along}")
+    if sizes_of(lengths) != (sizes_of(x)[batch],):
+        raise ShapeError(f"seq_lengths {list(sizes_of(lengths))}: {sizes_of(x)[batch]} lengths are needed")
+    count, size = sizes_of(x)[batch], sizes_of(x)[along]
+    place = iota_along(x.builder, ElementType.S64, (count, size), 1)
+    ends = xla.broadcast_in_dim(xla.convert(lengths, ElementType.S64), (count, size), (0,))
+    source = select(xla.lt(place, ends), ends - scalar(place, 1) - place, place)
+    rest = [d for d in range(rank_of(x)) if d not in (batch, along)]
+    moved = xla.transpose(x, [batch, along, *rest])
+    inner = sizes_of(moved)[2:]
+    found = xla.gather(
+        moved,
+        source,
+        offset_dims=tuple(range(2, 2 + len(inner))),
+        collapsed_slice_dims=(1,),
+        start_index_map=(1,),
+        index_vector_dim=2,
+        slice_sizes=(1, 1, *inner),
+        operand_batching_dims=(0,),
+        start_indices_batching_dims=(0,),
+    )
+    order = [batch, along, *rest]
+    return xla.transpose(found, [order.index(d) for d in range(rank_of(x))])
+
+
+@xla_kernel("Roll", const=("axis",))
+def _roll(ctx: XlaOpKernelContext) -> Any:
+    """The array beside itself, and a slice of that from where the shift says."""
+    x, shift, axis = ctx.input(0), ctx.input(1), ctx.constant_input(2)
+    if not rank_of(x):
+        raise ShapeError("the input must have at least one dimension; it is a scalar")
+    shifts = xla.reshape(shift, (prod(sizes_of(shift)),))
+    for k, d in enumerate(axis.reshape(-1).tolist()):
+        along = axis_of(np.array(d), rank_of(x))
+        size = sizes_of(x)[along]
+        if not size:
+            continue
+        by = xla.reshape(xla.slice_in_dim(shifts, k, k + 1), ())
+        length = scalar(by, size)
+        start = xla.remainder(length - xla.remainder(xla.remainder(by, length) + length, length), length)
+        starts = [start if e == along else scalar(by, 0) for e in range(rank_of(x))]
+        x = xla.dynamic_slice(xla.concatenate([x, x], along), starts, sizes_of(x))
+    return x
+
+
+# ------------------------------------------------------------------------------------------------ space, batch, depth
+
+
+@lowering("SpaceToBatchND", const=("block_shape", "paddings"))
+def _space_to_batch_nd(x: XlaOp, block_shape: Array, paddings: Array) -> XlaOp:
+    return _space_to_batch(x, *eager._blocks(_like(x), block_shape, paddings, "paddings"))
+
+
+@lowering("SpaceToBatch", attrs=("block_size",), const=("paddings",))
+def _space_to_batch_2d(x: XlaOp, paddings: Array, *, block_size: int) -> XlaOp:
+    eager._check_rank4(_like(x))
+    return _space_to_batch_nd(x, np.array([block_size] * 2), paddings)
+
+
+def _space_to_batch(x: XlaOp, block: Sequence[int], pads: Sequence[tuple[int, int]]) -> XlaOp:
+    rest = rank_of(x) - 1 - len(block)
+    padded = xla.pad(x, scalar(x, 0), [(0, 0, 0), *((a, b, 0) for a, b in pads), *[(0, 0, 0)] * rest])
+    shape, count = [sizes_of(padded)[0]], len(block)
+    for d, b in enumerate(block):
+        size = sizes_of(padded)[d + 1]
+        if size % b:
+            raise InvalidArgumentError(f"dimension {d + 1}, padded to {size}, does not fall into blocks of {b}")
+        shape += [size // b, b]
+    parts = xla.reshape(padded, (*shape, *sizes_of(padded)[1 + count :]))
+    inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
+    moved = xla.transpose(parts, [*inner, 0, *outer, *range(2 * count + 1, rank_of(parts))])
+    sizes = (shape[0] * prod(block), *(shape[d] for d in outer), *sizes_of(padded)[1 + count :])
+    return xla.reshape(moved, sizes)
+
+
+@lowering("BatchToSpaceND", const=("block_shape", "crops"))
+def _batch_to_space_nd(x: XlaOp, block_shape: Array, crops: Array) -> XlaOp:
+    block, pairs = eager._blocks(_like(x), block_shape, crops, "crops")
+    whole = eager._batch_to_space(_like(x), block, pairs).shape
+    count, batch = len(block), sizes_of(x)[0] // prod(block)
+    parts = xla.reshape(x, (*block, batch, *sizes_of(x)[1:]))
+    order = [count]
+    for d in range(count):
+        order += [count + 1 + d, d]
+    moved = xla.transpose(parts, [*order, *range(2 * count + 1, rank_of(parts))])
+    sizes = [n * b for n, b in zip(sizes_of(x)[1:], block, strict=False)]
+    laid = xla.reshape(moved, (batch, *sizes, *sizes_of(x)[1 + count :]))
+    starts = [0, *(low for low, _ in pairs), *[0] * (rank_of(x) - 1 - count)]
+    return xla.slice_(laid, starts, [a + n for a, n in zip(starts, whole, strict=True)])
+
+
+@lowering("BatchToSpace", attrs=("block_size",), const=("crops",))
+def _batch_to_space_2d(x: XlaOp, crops: Array, *, block_size: int) -> XlaOp:
+    eager._check_rank4(_like(x))
+    return _batch_to_space_nd(x, np.array([block_size] * 2), crops)
+
+
+def _with_depth_last(function: Callable[[XlaOp, int], XlaOp]) -> Callable[..., XlaOp]:
+    def kernel(x: XlaOp, *, block_size: int, data_format: str) -> XlaOp:
+        if data_format == "NCHW_VECT_C":
+            b, c, h, w, _ = sizes_of(x)
+            flat = xla.reshape(xla.transpose(x, [0, 2, 3, 1, 4]), (b, h, w, c * 4))
+            made = function(flat, block_size)
+            b, h, w, c = sizes_of(made)
+            return xla.transpose(xla.reshape(made, (b, h, w, c // 4, 4)), [0, 3, 1, 2, 4])
+        eager._check_rank4(_like(x))
+        if data_format == "NCHW":
+            return xla.transpose(function(xla.transpose(x, [0, 2, 3, 1]), block_size), [0, 3, 1, 2])
+        return function(x, block_size)
+
+    return kernel
+
+
+def _space_to_depth(x: XlaOp, block: int) -> XlaOp:
+    b, h, w, c = sizes_of(x)
+    if h % block or w % block:
+        raise InvalidArgumentError(f"{h} x {w} does not fall into blocks of {block}")
+    parts = xla.reshape(x, (b, h // block, block, w // block, block, c))
+    return xla.reshape(xla.transpose(parts, [0, 1, 3, 2, 4, 5]), (b, h // block, w // block, block * block * c))
+
+
+def _depth_to_space(x: XlaOp, block: int) -> XlaOp:
+    b, h, w, c = sizes_of(x)
+    if c % (block * block):
+        raise InvalidArgumentError(f"a depth of {c} does not fall into blocks of {block} x {block}")
+    parts = xla.reshape(x, (b, h, w, block, block, c // block**2))
+    return xla.reshape(xla.transpose(parts, [0, 1, 3, 2, 4, 5]), (b, h * block, w * block, c // block**2))
+
+
+lowering("SpaceToDepth", _with_depth_last(_space_to_depth), attrs=("block_size", "data_format"))
+lowering("DepthToSpace", _with_depth_last(_depth_to_space), attrs=("block_size", "data_format"))
+
+
+# -------------------------------------------------------------------------------------------------------- gathering
+
+
+def gathered(params: XlaOp, indices: XlaOp, axis: int, batch: int = 0) -> XlaOp:
+    """Slices along an axis; an index out of range takes the nearest one."""
+    if sizes_of(params)[:batch] != sizes_of(indices)[:batch]:
+        raise ShapeError(f"the batches of {list(sizes_of(params))} and {list(sizes_of(indices))} differ")
+    outer, inner = sizes_of(params)[batch:axis], sizes_of(params)[axis + 1 :]
+    count = rank_of(indices) - batch
+    result = (*sizes_of(params)[:axis], *sizes_of(indices)[batch:], *inner)
+    if not sizes_of(params)[axis] or not prod(result):
+        return full_like(xla.broadcast(scalar(params, 0), result), 0)
+    before, after = len(outer), len(inner)
+    return xla.gather(
+        params,
+        indices,
+        offset_dims=(*range(batch, batch + before), *range(batch + before + count, batch + before + count + after)),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+        index_vector_dim=rank_of(indices),
+        slice_sizes=(*[1] * batch, *outer, 1, *inner),
+        operand_batching_dims=tuple(range(batch)),
+        start_indices_batching_dims=tuple(range(batch)),
+    )
+
+
+@lowering("GatherV2", attrs=("batch_dims",), const=("axis",))
+def _gather_v2(params: XlaOp, indices: XlaOp, axis: Array, *, batch_dims: int) -> XlaOp:
+    if not rank_of(params):
+        raise ShapeError("params must have at least one dimension; it is a scalar")
+    along = axis_of(axis, rank_of(params))
+    batch = batch_dims + rank_of(indices) if batch_dims < 0 else batch_dims
+    if not 0 <= batch <= min(rank_of(indices), along):
+        raise InvalidArgumentError(f"batch_dims {batch_dims} for indices of rank {rank_of(indices)} and axis {along}")
+    return gathered(params, indices, along, batch)
+
+
+@lowering("Gather")
+def _gather(params: XlaOp, indices: XlaOp) -> XlaOp:
+    if not rank_of(params):
+        raise ShapeError("params must have at least one dimension; it is a scalar")
+    return gathered(params, indices, 0)
+
+
+@lowering("GatherNd", attrs=("bad_indices_policy",))
+def _gather_nd(params: XlaOp, indices: XlaOp, *, bad_indices_policy: str) -> XlaOp:
+    eager.check_policy(bad_indices_policy)
+    if not rank_of(params) or not rank_of(indices):
+        raise ShapeError("params and indices must have a dimension or more")
+    depth = sizes_of(indices)[-1]
+    if depth > rank_of(params):
+        raise ShapeError(f"rows of {depth} indices into an array of rank {rank_of(params)}")
+    batch, inner = sizes_of(indices)[:-1], sizes_of(params)[depth:]
+    result = (*batch, *inner)
+    if not prod(result) or not prod(sizes_of(params)):
+        return full_like(xla.broadcast(scalar(params, 0), result), 0)
+    if not depth:
+        return broadcast_to(params, result)
+    found = xla.gather(
+        params,
+        indices,
+        offset_dims=tuple(range(len(batch), len(result))),
+        collapsed_slice_dims=tuple(range(depth)),
+        start_index_map=tuple(range(depth)),
+        index_vector_dim=rank_of(indices) - 1,
+        slice_sizes=(*[1] * depth, *inner),
+    )
+    if bad_indices_policy != "IGNORE":
+        return found
+    return select(_in_range(indices, sizes_of(params)[:depth], result), found, zeros_like(found))
+
+
+def _in_range(indices: XlaOp, limits: Sequence[int], result: Sequence[int]) -> XlaOp:
+    """Which rows of indices lie inside, repeated to a shape."""
+    from cyxla.tf2xla.lib import reduced
+
+    bounds = broadcast_to(xla.constant(indices.builder, np.array(limits), indices.shape.dtype), sizes_of(indices))
+    inside = xla.and_(xla.ge(indices, zeros_like(indices)), xla.lt(indices, bounds))
+    rows = reduced(inside, "and", scalar(inside, True), [-1])
+    return xla.broadcast_in_dim(rows, tuple(result), range(rank_of(rows)))
+
+
+# ------------------------------------------------------------------------------------------------------- scattering
+
+
+def joining(how: str, dtype: ElementType) -> XlaComputation:
+    """The computation of the old element and the update."""
+    opcodes = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum"}
+    if how in opcodes and not (dtype is ElementType.PRED and how == "add"):
+        return scalar_computation(opcodes[how], dtype)
+    if dtype is ElementType.PRED and how == "add":
+        return scalar_computation("or", dtype)
+    builder = XlaBuilder("update")
+    xla.parameter(builder, 0, Shape.array(dtype), "old")
+    return builder.build(xla.parameter(builder, 1, Shape.array(dtype), "new"))
+
+
+def scattered_nd(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> XlaOp:
+    """Slices of the target joined with updates; rows of indices out of range are left out."""
+    check_nd_shapes(sizes_of(target), _like(indices), _like(updates))
+    depth = sizes_of(indices)[-1]
+    if not prod(sizes_of(updates)) or not prod(sizes_of(target)):
+        return target
+    batch = rank_of(indices) - 1
+    return xla.scatter(
+        target,
+        indices,
+        updates,
+        joining(how, target.shape.dtype),
+        update_window_dims=tuple(range(batch, rank_of(updates))),
+        inserted_window_dims=tuple(range(depth)),
+        scatter_dims_to_operand_dims=tuple(range(depth)),
+        index_vector_dim=batch,
+    )
+
+
+@lowering("ScatterNd", attrs=("bad_indices_policy",), const=("shape",))
+def _scatter_nd(indices: XlaOp, updates: XlaOp, shape: Array, *, bad_indices_policy: str) -> XlaOp:
+    eager.check_policy(bad_indices_policy)
+    sizes = read_sizes(shape, "shape")
+    if not prod(sizes) and (prod(sizes_of(indices)) or prod(sizes_of(updates))):
+        raise InvalidArgumentError(f"updates cannot go into an array without elements, {list(sizes)}")
+    return scattered_nd(xla.broadcast(scalar(updates, 0), sizes), indices, updates, "add")
+
+
+def _scattered(name: str, how: str) -> None:
+    @lowering(name, attrs=("bad_indices_policy",))
+    def kernel(x: XlaOp, indices: XlaOp, updates: XlaOp, *, bad_indices_policy: str) -> XlaOp:
+        eager.check_policy(bad_indices_policy)
+        return scattered_nd(x, indices, updates, how)
+
+
+for _name, _how in (
+    ("TensorScatterUpdate", "update"),
+    ("TensorScatterAdd", "add"),
+    ("TensorScatterSub", "sub"),
+    ("TensorScatterMax", "max"),
+    ("TensorScatterMin", "min"),
+    ("ScatterNdNonAliasingAdd", "add"),
+):
+    _scattered(_name, _how)
+
+
+@lowering("ExtractImagePatches", attrs=("ksizes", "strides", "rates", "padding"))
+def _extract_patches(
+    images: XlaOp, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
+) -> XlaOp:
+    """A strided slice for each place in the window, side by side."""
+    from cyxla.core.kernels.windows import Windows
+
+    eager._extract_patches(_like_sizes(sizes_of(images)), ksizes=ksizes, strides=strides, rates=rates, padding=padding)
+    b, h, w, c = sizes_of(images)
+    windows = Windows.of((h, w), ksizes[1:3], strides[1:3], rates[1:3], padding)
+    pads = [(0, 0, 0), *((low, high, 0) for low, high in windows.pads), (0, 0, 0)]
+    padded = xla.pad(images, scalar(images, 0), pads)
+    taps = []
+    for _, (_, rows, columns) in windows.taps():
+        taps.append(
+            xla.slice_(
+                padded,
+                (0, rows.start, columns.start, 0),
+                (b, rows.stop, columns.stop, c),
+                (1, rows.step, columns.step, 1),
+            )
+        )
+    return xla.concatenate(taps, 3)

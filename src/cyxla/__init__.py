@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cyxla.core.graph.graph_constructor import load_graph
     from cyxla.core.runtime.saved_model import load_saved_model
     from cyxla.core.runtime.session import RunOptions, Session
+    from cyxla.core.runtime.step_stats import RunMetadata
     from cyxla.errors import Error, OpError
     from cyxla.include_dir import get_include
     from cyxla.types import ElementType, Literal, Shape
@@ -30,16 +31,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError", "RunOptions",
-    "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__", "compile", "errors", "get_include",
-    "gradients", "hlo", "load_graph", "load_saved_model", "raw_ops", "register_custom_call", "threads",
+    "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
+    "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__", "compile",
+    "errors", "get_include", "gradients", "hlo", "load_graph", "load_saved_model", "raw_ops", "register_custom_call",
+    "threads",
 ]  # fmt: skip
 
 _HOME = {
     "ElementType": "cyxla.types", "Error": "cyxla.errors", "Executable": "cyxla.xla.service",
     "Graph": "cyxla.core.graph.graph", "Literal": "cyxla.types",
     "LocalClient": "cyxla.xla.client", "LocalExecutable": "cyxla.xla.client", "OpError": "cyxla.errors",
-    "RunOptions": "cyxla.core.runtime.session", "Session": "cyxla.core.runtime.session",
+    "RunMetadata": "cyxla.core.runtime.step_stats", "RunOptions": "cyxla.core.runtime.session",
+    "Session": "cyxla.core.runtime.session",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
     "compile": "cyxla.api", "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
     "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.core.runtime.saved_model",

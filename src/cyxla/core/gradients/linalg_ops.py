@@ -12,6 +12,10 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.gradient import gradient
 from cyxla.core.framework.types import COMPLEX
 from cyxla.core.gradients.common import Tensor, conj, unbroadcast
+from cyxla.core.gradients.einsum import einsum_grad
+from cyxla.errors import UnimplementedError
+
+gradient("Einsum")(einsum_grad)
 
 
 def _product(a: Tensor, b: Tensor, adj_a: bool = False, adj_b: bool = False) -> Tensor:
@@ -120,26 +124,122 @@ def eigh_grad(op: Any, de: Tensor, dv: Tensor) -> Tensor:
     return apply_op("MatrixSetDiag", both, apply_op("MatrixDiagPart", both) * 0.5)
 
 
+# Matrices of three diagonals ------------------------------------------------------------------------------------------
+def _shifted(x: Tensor, up: bool, axis: int = -2) -> Tensor:
+    """Each row, or element, in the place before or behind its own; zeros come in."""
+    rank = len(x.shape)
+    pads, begin = [[0, 0] for _ in range(rank)], [0] * rank
+    pads[axis] = [0, 1] if up else [1, 0]
+    begin[axis] = 1 if up else 0
+    return apply_op("Slice", apply_op("Pad", x, pads), begin, apply_op("Shape", x))
+
+
+def _row_sums(x: Tensor) -> Tensor:
+    return apply_op("Sum", x, [-1])
+
+
 @gradient("TridiagonalMatMul")
 def tridiagonal_matmul_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Products of neighbouring rows."""
     above, main, below, rhs = op.inputs
 
-    def shifted(x: Tensor, up: bool) -> Tensor:
-        pads = [[0, 0]] * (len(x.shape) - 2) + [[0, 1] if up else [1, 0], [0, 0]]
-        begin, size = [0] * len(x.shape), [-1] * len(x.shape)
-        begin[-2] = 1 if up else 0
-        if not up:
-            size[-2] = x.shape.as_list()[-2] - 1
-        return apply_op("Pad", apply_op("Slice", x, begin, size), pads)
-
     def rows(x: Tensor) -> Tensor:
-        return apply_op("ExpandDims", apply_op("Sum", x, [-1]), -2)
+        return apply_op("ExpandDims", _row_sums(x), -2)
 
     def column(diagonal: Tensor) -> Tensor:
-        return apply_op("Reshape", conj(diagonal), [*rhs.shape.as_list()[:-1], 1])
+        return _adjoint(diagonal)
 
-    dabove = rows(dy * conj(shifted(rhs, True)))
-    dbelow = rows(dy * conj(shifted(rhs, False)))
-    drhs = column(main) * dy + shifted(column(above) * dy, False) + shifted(column(below) * dy, True)
+    dabove = rows(dy * conj(_shifted(rhs, True)))
+    dbelow = rows(dy * conj(_shifted(rhs, False)))
+    drhs = column(main) * dy + _shifted(column(above) * dy, False) + _shifted(column(below) * dy, True)
     return dabove, rows(dy * conj(rhs)), dbelow, drhs
+
+
+@gradient("TridiagonalSolve")
+def tridiagonal_solve_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
+    """The system of the adjoint, solved for dy; then products of neighbouring rows."""
+    x = op.outputs[0]
+    above, main, below = apply_op("Unpack", conj(op.inputs[0]), num=3, axis=-2)
+    turned = apply_op("Pack", [_shifted(below, True, -1), main, _shifted(above, False, -1)], axis=-2)
+    attrs = {name: op.attr(name) for name in ("partial_pivoting", "perturb_singular")}
+    drhs = apply_op("TridiagonalSolve", turned, dy, **attrs)
+    parts = [_row_sums(drhs * conj(other)) for other in (_shifted(x, True), x, _shifted(x, False))]
+    return -apply_op("Pack", parts, axis=-2), drhs
+
+
+# Factors and functions ------------------------------------------------------------------------------------------------
+@gradient("Svd", none_grads=True)
+def svd_grad(op: Any, ds: Tensor | None, du: Tensor | None, dv: Tensor | None) -> Tensor:
+    """Townsend, "Differentiating the singular value decomposition", 2016; vectors of real matrices alone."""
+    x = op.inputs[0]
+    s, u, v = op.outputs
+    if not op.attr("compute_uv") or (du is None and dv is None):
+        if op.attr("full_matrices") or not op.attr("compute_uv"):
+            s, u, v = apply_op("Svd", x, compute_uv=True, full_matrices=False)
+        if x.dtype.base in COMPLEX:  # singular values are real, whatever their type
+            ds = (ds + conj(ds)) * 0.5
+        return _product(u, _product(_diagonal(ds), v, adj_b=True))
+    _check_svd(op, x)
+    return _svd_vectors(s, u, v, ds, du, dv)
+
+
+def _check_svd(op: Any, x: Tensor) -> None:
+    if x.dtype.base in COMPLEX:
+        raise UnimplementedError(
+            "gradients through the singular vectors of complex matrices, which are fixed up to a phase only",
+            hint="differentiate through the singular values alone",
+        )
+    sides = x.shape.dims[-2:] if x.shape.dims is not None else (None, None)
+    if op.attr("full_matrices") and (None in sides or sides[0] != sides[1]):
+        raise UnimplementedError(
+            f"gradients through full_matrices=True of a matrix {x.shape}: what completes the bases is arbitrary",
+            hint="use full_matrices=False",
+        )
+
+
+def _svd_vectors(s: Tensor, u: Tensor, v: Tensor, ds: Any, du: Any, dv: Any) -> Tensor:
+    squares = apply_op("Square", s)
+    gaps = apply_op("ExpandDims", squares, -2) - apply_op("ExpandDims", squares, -1)
+    turns = apply_op("DivNoNan", apply_op("OnesLike", gaps), gaps)  # equal values: any basis does, nothing flows
+    row, column = apply_op("ExpandDims", s, -2), apply_op("ExpandDims", s, -1)
+    inner = _diagonal(apply_op("ZerosLike", s) if ds is None else ds)
+    outside = None
+    if du is not None:
+        skew = _product(u, du, adj_a=True)
+        inner = inner + turns * (skew - _adjoint(skew)) * row
+        rest = apply_op("DivNoNan", du - _product(u, _product(u, du, adj_a=True)), row)
+        outside = _product(rest, v, adj_b=True)
+    if dv is not None:
+        skew = _product(v, dv, adj_a=True)
+        inner = inner + column * turns * (skew - _adjoint(skew))
+        rest = apply_op("DivNoNan", dv - _product(v, _product(v, dv, adj_a=True)), row)
+        more = _product(u, rest, adj_b=True)
+        outside = more if outside is None else outside + more
+    return _product(u, _product(inner, v, adj_b=True)) + outside
+
+
+@gradient("Lu")
+def lu_grad(op: Any, dlu: Tensor, _: Any) -> Tensor:
+    """Triangles of products with the factors; then the rows as they were."""
+    lu, order = op.outputs
+    low = apply_op("MatrixSetDiag", _band(lu, -1, 0), apply_op("OnesLike", apply_op("MatrixDiagPart", lu)))
+    below = _product(low, dlu - _band(dlu, 0, -1), adj_a=True)
+    above = _product(_band(dlu, 0, -1), _band(lu, 0, -1), adj_b=True)
+    middle = below - _band(below, 0, -1) + _band(above, 0, -1)
+    left = apply_op("MatrixTriangularSolve", low, middle, adjoint=True)
+    both = _adjoint(apply_op("MatrixTriangularSolve", _band(lu, 0, -1), _adjoint(left), lower=False))
+    size = apply_op("StridedSlice", apply_op("Shape", lu), [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
+    one, zero = (apply_op("Cast", n, DstT=lu.dtype) for n in (1.0, 0.0))
+    return _product(apply_op("OneHot", order, size, one, zero), both, adj_a=True)
+
+
+@gradient("MatrixExponential", "MatrixLogarithm", "MatrixSquareRoot")
+def matrix_function_grad(op: Any, dy: Tensor) -> Tensor:
+    """A corner of the function of a matrix of blocks: Higham, "Functions of matrices", 2008, theorem 4.12."""
+    turned = _adjoint(op.inputs[0])
+    upper = apply_op("ConcatV2", [turned, dy], -1)
+    lower = apply_op("ConcatV2", [apply_op("ZerosLike", turned), turned], -1)
+    blocks = apply_op(op.op, apply_op("ConcatV2", [upper, lower], -2))
+    _, right = apply_op("Split", -1, blocks, num_split=2)
+    corner, _ = apply_op("Split", len(op.inputs[0].shape) - 2, right, num_split=2)
+    return corner

@@ -48,12 +48,16 @@ def _register(rank: int, suffix: str) -> None:
     def _half(dy: Tensor, lengths: Tensor, rank: int, x: Tensor) -> Tensor:
         """The half transform over the count; elements that stand for their mirror images too count twice."""
         half = apply_op("R" + forward, dy, lengths, Tcomplex=x.dtype)
-        last = apply_op("StridedSlice", lengths, [-1], [0], [1], end_mask=1, shrink_axis_mask=1)
-        place = apply_op("Range", 0, apply_op("Add", apply_op("FloorDiv", last, 2), 1), 1)
-        single = apply_op("LogicalOr", apply_op("Equal", place, 0), apply_op("Equal", apply_op("Mul", place, 2), last))
-        weight = apply_op("SelectV2", single, 1.0, 2.0)
+        weight = _mirror_weights(apply_op("StridedSlice", lengths, [-1], [0], [1], end_mask=1, shrink_axis_mask=1))
         count = apply_op("Cast", apply_op("Prod", lengths, [0]), DstT="float")
         return half * apply_op("Cast", weight / count, DstT=x.dtype)
+
+
+def _mirror_weights(length: Tensor) -> Tensor:
+    """For half of a spectrum, how often each element stands in the whole."""
+    place = apply_op("Range", 0, apply_op("Add", apply_op("FloorDiv", length, 2), 1), 1)
+    single = apply_op("LogicalOr", apply_op("Equal", place, 0), apply_op("Equal", apply_op("Mul", place, 2), length))
+    return apply_op("SelectV2", single, 1.0, 2.0)
 
 
 def _pad_end(x: Tensor, rest: Tensor, rank: int) -> Tensor:
@@ -72,3 +76,66 @@ def _padded(grad: Tensor, x: Tensor) -> Tensor:
 
 for _rank, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
     _register(_rank, _suffix)
+
+
+@gradient("BatchFFT")
+def batch_fft_grad(op: Any, dy: Tensor) -> Tensor:
+    """As that of FFT."""
+    return apply_op("BatchIFFT", dy) * _count(dy, 1)
+
+
+@gradient("BatchIFFT")
+def batch_ifft_grad(op: Any, dy: Tensor) -> Tensor:
+    """As that of IFFT."""
+    return apply_op("BatchFFT", dy) / _count(dy, 1)
+
+
+# Over any axes --------------------------------------------------------------------------------------------------------
+def _total(lengths: Tensor, like: Tensor) -> Tensor:
+    return apply_op("Cast", apply_op("Prod", lengths, [0]), DstT=like.dtype)
+
+
+def _at_last(axes: Tensor, like: Tensor) -> Tensor:
+    """Of all dimensions, whether each is the last of the axes."""
+    rank = apply_op("Rank", like)
+    axis = apply_op("FloorMod", apply_op("GatherV2", axes, apply_op("Size", axes) - 1, 0), rank)
+    return apply_op("Equal", apply_op("Range", 0, rank, 1), axis)
+
+
+def _last_length(lengths: Tensor) -> Tensor:
+    return apply_op("GatherV2", lengths, apply_op("Size", lengths) - 1, 0)
+
+
+@gradient("FFTND")
+def fftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """The inverse transform, times the count."""
+    x, lengths, axes = op.inputs
+    return _padded(apply_op("IFFTND", dy, lengths, axes) * _total(lengths, dy), x), None, None
+
+
+@gradient("IFFTND")
+def ifftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """The transform, over the count."""
+    x, lengths, axes = op.inputs
+    return _padded(apply_op("FFTND", dy, lengths, axes) / _total(lengths, dy), x), None, None
+
+
+@gradient("RFFTND")
+def rfftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """The real part of the inverse transform of the half alone, times the count."""
+    x, lengths, axes = op.inputs
+    missing = _last_length(lengths) - apply_op("FloorDiv", _last_length(lengths), 2) - 1
+    rest = apply_op("SelectV2", _at_last(axes, dy), missing, 0)
+    whole = apply_op("Pad", dy, apply_op("Pack", [apply_op("ZerosLike", rest), rest], axis=1))
+    full = apply_op("IFFTND", whole, lengths, axes) * _total(lengths, dy)
+    return _padded(apply_op("Real", full, Tout=x.dtype), x), None, None
+
+
+@gradient("IRFFTND")
+def irfftnd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
+    """The half transform over the count; elements that stand for their mirror images too count twice."""
+    x, lengths, axes = op.inputs
+    half = apply_op("RFFTND", dy, lengths, axes, Tcomplex=x.dtype)
+    weight = _mirror_weights(_last_length(lengths))
+    weight = apply_op("Reshape", weight, apply_op("SelectV2", _at_last(axes, half), apply_op("Size", weight), 1))
+    return _padded(half * apply_op("Cast", weight, DstT=x.dtype) / _total(lengths, half), x), None, None

@@ -94,6 +94,8 @@ class BackwardsConstAnalysis:
             return sorted(self.of_function(node.attr(_CALLS[node.op])))
         if self.library.find(node.op) is not None:
             return sorted(self.of_function(NameAttrList(node.op, node.attrs)))
+        if node.op == "Slice" and not _has_known_sizes(node):
+            return [1, 2]
         override = node.attrs[OVERRIDE].value if OVERRIDE in node.attrs else None
         if override is None and not self.registry.compile_time_constant_input_names(node.op):
             return []
@@ -126,6 +128,12 @@ class BackwardsConstAnalysis:
         if found is None:
             raise NotFoundError(f"there is no function {function.name!r}")
         return instantiate(found, function.attrs, self.library)
+
+
+def _has_known_sizes(node: Node) -> bool:
+    """Whether a slice is of sizes that stand in the graph, and so may begin anywhere."""
+    size = node.inputs[2].node
+    return size.op == "Const" and bool((size.attr("value").array >= 0).all())
 
 
 def loop_invariants(body: FunctionBody) -> Iterable[int]:

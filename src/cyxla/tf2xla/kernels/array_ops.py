@@ -18,6 +18,7 @@ from cyxla.tf2xla.lib import (
     broadcast_to,
     full,
     full_like,
+    iota,
     iota_along,
     rank_of,
     reduced,
@@ -92,10 +93,21 @@ def _empty(ctx: XlaOpKernelContext) -> Any:
     return full(ctx.builder, 0, ctx.attr("dtype"), ctx.constant_input_as_shape("shape"))
 
 
-@xla_kernel("LinSpace", const=("start", "stop", "num"))
-def _linspace(ctx: XlaOpKernelContext) -> Any:
-    """A constant: its size must be known anyway."""
-    ctx.set_constant_output(0, eager._linspace(*(ctx.constant_input(n) for n in ("start", "stop", "num"))))
+@lowering("LinSpace", const=("num",))
+def _linspace(start: XlaOp, stop: XlaOp, num: Array) -> XlaOp:
+    """Equal steps; the last number is the very end."""
+    for name, x in (("start", start), ("stop", stop)):
+        if rank_of(x):
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(sizes_of(x))}")
+    count = scalar_of(num, "num")
+    if count <= 0:
+        raise InvalidArgumentError(f"num must be positive; it is {count}")
+    if count == 1:
+        return xla.reshape(start, (1,))
+    step = (stop - start) / scalar(start, count - 1)
+    place = xla.convert(iota(start.builder, ElementType.S32, count), start.shape.dtype)
+    line = broadcast_to(start, (count,)) + broadcast_to(step, (count,)) * place
+    return xla.concatenate([xla.slice_in_dim(line, 0, count - 1), xla.reshape(stop, (1,))], 0)
 
 
 @lowering("OneHot", attrs=("axis",), const=("depth",))

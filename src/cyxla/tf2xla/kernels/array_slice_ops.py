@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -89,7 +90,7 @@ def _unpack(value: XlaOp, *, num: int, axis: int) -> list[XlaOp]:
 
 def _parts(value: XlaOp, sizes: Sequence[int], axis: int) -> list[XlaOp]:
     ends = np.cumsum([0, *sizes]).tolist()
-    return [xla.slice_in_dim(value, a, b, 1, axis) for a, b in zip(ends, ends[1:], strict=False)]
+    return [xla.slice_in_dim(value, a, b, 1, axis) for a, b in pairwise(ends)]
 
 
 @lowering("Split", attrs=("num_split",), const=("split_dim",))

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.strided import MASKS
 from cyxla.errors import ShapeError
+from cyxla.tf2xla.kernels.array_slice_ops import gathered, strided_update
 from cyxla.tf2xla.lib import sizes_of
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
@@ -67,3 +69,21 @@ def _variable_shape(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("DestroyResourceOp", resource=True)
 def _destroy(ctx: XlaOpKernelContext) -> Any:
     """Nothing: the variable lives outside."""
+
+
+@xla_kernel("ResourceGather", resource=True)
+def _gather(ctx: XlaOpKernelContext) -> Any:
+    """Rows of the variable."""
+    value = ctx.read_variable_input(0, ctx.attr("dtype"))
+    batch = ctx.attr("batch_dims")
+    return gathered(value, ctx.input(1), batch, batch)
+
+
+@xla_kernel("ResourceStridedSliceAssign", resource=True, const=("begin", "end", "strides"))
+def _strided_assign(ctx: XlaOpKernelContext) -> Any:
+    """A slice of the variable exchanged."""
+    dtype: DataType = ctx.attr("T")
+    value = ctx.read_variable_input(0, dtype)
+    places = [ctx.constant_input(name) for name in ("begin", "end", "strides")]
+    masks = {name: ctx.attr(name) for name in MASKS}
+    ctx.assign_variable(0, dtype, strided_update(value, *places, ctx.input("value"), masks))

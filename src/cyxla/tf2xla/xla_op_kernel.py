@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -443,6 +443,28 @@ def xla_kernel(
     return decorate
 
 
+@overload
+def lowering(
+    op: str | Sequence[str],
+    function: None = None,
+    *,
+    attrs: Sequence[str] = (),
+    const: Sequence[str] = (),
+    types: Any = None,
+    device: str | Sequence[str] = (),
+    registry: XlaOpRegistry | None = None,
+) -> Callable[[F], F]: ...
+@overload
+def lowering(
+    op: str | Sequence[str],
+    function: F,
+    *,
+    attrs: Sequence[str] = (),
+    const: Sequence[str] = (),
+    types: Any = None,
+    device: str | Sequence[str] = (),
+    registry: XlaOpRegistry | None = None,
+) -> F: ...
 def lowering(
     op: str | Sequence[str],
     function: Callable[..., Any] | None = None,

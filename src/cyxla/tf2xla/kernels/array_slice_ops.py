@@ -137,10 +137,10 @@ def _indexed(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
             shape.append(1)
             continue
         size = next(entries)
-        picks = [entry % size] if isinstance(entry, int) else range(*entry.indices(size))
+        picks = _picks(entry, size)
         low, high = (min(picks), max(picks) + 1) if len(picks) else (0, 0)
-        step = 1 if isinstance(entry, int) else abs(picks.step)
-        flips.append(not isinstance(entry, int) and picks.step < 0)
+        step = abs(picks.step)
+        flips.append(picks.step < 0)
         starts.append(low)
         limits.append(high)
         steps.append(step)
@@ -149,6 +149,11 @@ def _indexed(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
     cut = xla.slice_(x, starts, limits, steps)
     turned = [d for d, flip in enumerate(flips) if flip]
     return xla.reshape(xla.reverse(cut, turned) if turned else cut, shape)
+
+
+def _picks(entry: int | slice, size: int) -> range:
+    """The places that an entry of an index takes."""
+    return range(entry % size, entry % size + 1) if isinstance(entry, int) else range(*entry.indices(size))
 
 
 def _without_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
@@ -191,7 +196,7 @@ def _placed(value: XlaOp, sizes: Sequence[int], index: tuple[Any, ...], under: X
     """A value where an index points to in an array of sizes; elsewhere zeros, or what lies under it."""
     kept, low, high, holes, flips = [], [], [], [], []
     for entry, size in zip([e for e in _without_ellipsis(index, len(sizes)) if e is not None], sizes, strict=True):
-        picks = range(entry % size, entry % size + 1) if isinstance(entry, int) else range(*entry.indices(size))
+        picks = _picks(entry, size)
         step = abs(picks.step)
         kept.append(len(picks))
         flips.append(picks.step < 0)

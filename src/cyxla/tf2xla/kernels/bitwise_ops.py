@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cyxla.tf2xla.lib import full_like, paired
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
@@ -14,10 +16,10 @@ def _places(x: XlaOp) -> XlaOp:
     return xla.clamp(full_like(x, 0), x, full_like(x, x.shape.dtype.bits - 1))
 
 
-def _shifted(function: object) -> object:
+def _shifted(function: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp], XlaOp]:
     def shift(x: XlaOp, y: XlaOp) -> XlaOp:
         x, y = paired(x, y)
-        return function(x, _places(y))  # type: ignore[operator, no-any-return]
+        return function(x, _places(y))
 
     return shift
 
@@ -25,7 +27,7 @@ def _shifted(function: object) -> object:
 lowering("BitwiseAnd", lambda x, y: xla.and_(*paired(x, y)))
 lowering("BitwiseOr", lambda x, y: xla.or_(*paired(x, y)))
 lowering("BitwiseXor", lambda x, y: xla.xor(*paired(x, y)))
-lowering("LeftShift", _shifted(xla.shift_left))  # type: ignore[arg-type]
-lowering("RightShift", _shifted(xla.shift_right))  # type: ignore[arg-type]
+lowering("LeftShift", _shifted(xla.shift_left))
+lowering("RightShift", _shifted(xla.shift_right))
 lowering("Invert", xla.not_)
 lowering("PopulationCount", lambda x: xla.convert(xla.popcnt(x), ElementType.U8))

@@ -84,6 +84,6 @@ def _strided_assign(ctx: XlaOpKernelContext) -> Any:
     """A slice of the variable exchanged."""
     dtype: DataType = ctx.attr("T")
     value = ctx.read_variable_input(0, dtype)
-    places = [ctx.constant_input(name) for name in ("begin", "end", "strides")]
+    begin, end, strides = (ctx.constant_input(name) for name in ("begin", "end", "strides"))
     masks = {name: ctx.attr(name) for name in MASKS}
-    ctx.assign_variable(0, dtype, strided_update(value, *places, ctx.input("value"), masks))
+    ctx.assign_variable(0, dtype, strided_update(value, begin, end, strides, ctx.input("value"), masks))

@@ -151,6 +151,34 @@ def test_none_at_all(kind, dims, rank):
     assert cyxla.compile(program(kind, "f32", dims, rank))(x).shape == exact(kind, x, dims[-rank:]).shape
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "dims, rank", [((9, 210), 1), ((3, 1024), 1), ((2, 101), 1), ((40, 17, 20), 2), ((1, 131072), 1)]
+)
+def test_the_prebuilt_text_and_the_program_s_own_give_the_same_bits(monkeypatch, dims, rank, kind):
+    x, got = argument(kind, "f32", dims), set()
+    for prebuilt in ("0", "1"):
+        monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)
+        run = cyxla.compile(program(kind, "f32", dims, rank), cache=False)
+        assert ("cyx_prebuilt[" in run.c_source) == (prebuilt == "1")
+        got.add(run(x).tobytes())
+    assert len(got) == 1
+
+
+def test_transforms_beside_other_kernels():
+    text = """HloModule m
+    ENTRY e {
+      x = c64[20,96] parameter(0)
+      two = c64[] constant((2, 1))
+      twos = c64[20,96] broadcast(two), dimensions={}
+      y = c64[20,96] multiply(x, twos)
+      f = c64[20,96] fft(y), fft_type=FFT, fft_length={96}
+      g = c64[20,96] fft(f), fft_type=IFFT, fft_length={20,96}
+      ROOT r = c64[20,96] add(f, g)
+    }"""
+    agree(text, ulp=64, floor=4.0)
+
+
 def test_lines_may_lie_anywhere():
     store = np.zeros(20 * 64 * 8 + 4, np.uint8)
     x = store[4:].view(np.complex64).reshape(20, 64)

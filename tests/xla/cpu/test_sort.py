@@ -212,3 +212,22 @@ def test_half_canonical_orders_are_not_taken_for_whole_ones(wanted):
     constants = "nan = f32[] constant(nan) zero = f32[] constant(0) "
     order = f"order {{ {constants}{sides}ROOT r = pred[] compare(ca, cb), direction=LT, type=TOTALORDER }}"
     same(program(["f32[700]"], order), values("f32", (700,)))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "s8", "u16"])
+@pytest.mark.parametrize("dims, other", [((70000,), ""), ((9, 500), ""), ((9, 500), "s32"), ((40000,), "s16")])
+def test_bits_depend_neither_on_the_home_of_the_text_nor_on_the_threads(monkeypatch, dtype, dims, other):
+    shapes = [f"{t}[{','.join(map(str, dims))}]" for t in (dtype, other) if t]
+    text = program(shapes, plain(dtype, "GT", extra=f"{other} {other}" if other else ""), len(dims) - 1)
+    args = [values(dtype, dims), *([values(other, dims, 1)] if other else [])]
+    got, before = set(), cyxla.threads()
+    try:
+        for prebuilt in ("0", "1"):
+            monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)
+            run = cyxla.compile(text, cache=False)
+            for n in (1, 2, 8):
+                cyxla.threads(n)
+                got.add(b"".join(np.asarray(a).tobytes() for a in flat(run(*args))))
+    finally:
+        cyxla.threads(before)
+    assert len(got) == 1

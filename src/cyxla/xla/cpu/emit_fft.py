@@ -9,11 +9,12 @@ The C is the same for all programs and comes prebuilt (`prebuilt_fft`); what it 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import log2, prod
 
+import numpy as np
+
 from cyxla.types import Literal, Shape
-from cyxla.xla.cpu import cost, prebuilt, scalar
+from cyxla.xla.cpu import cost, scalar, two_homes
 from cyxla.xla.cpu.emit_fft_plan import Plan
 from cyxla.xla.cpu.emit_fft_stages import Columns, Rows, Stage, last_dimension
 from cyxla.xla.cpu.emitters import emits
@@ -109,15 +110,14 @@ class _Transform:
         numbers = [tasks, units, nbytes, middle, *self.sizes, len(stages), *at, *plan.numbers]
         note = describe(self.kind.lower(), self.ins.shape)
         made = Kernel(note, tasks, ns, 0 if on_stack else tasks * nbytes, "fft")
-        kernel = prebuilt.kernel(f"fft_f{self.real.bits}", numbers, made, 3 + (not on_stack)) or self.own(
-            plan, numbers, made
-        )
+        name, buffers = f"fft_f{self.real.bits}", 3 if on_stack else 4
+        kernel = two_homes.kernel(name, numbers, made, buffers, lambda: self.text(plan))
         in_place = ((0, 0),) if stages[0].in_place and len(stages) == 1 else ()
         return Step(kernel, (read, table), (write,), in_place)
 
     def constant(self, plan: Plan) -> Value:
         """The tables of a plan."""
-        numbers = plan.tables.array(self.real.numpy_dtype)
+        numbers = plan.tables.array(np.dtype(self.real.numpy_dtype))
         shape = Shape.array(self.real, numbers.shape)
         return _detached("constant", shape, self.ins, literal=Literal(numbers, shape))
 
@@ -131,18 +131,7 @@ class _Transform:
         """Whether a unit needs an array of its own between two stages."""
         return self.kind == "IRFFT" and len(stages) > 1
 
-    def own(self, plan: Plan, numbers: list[int], made: Kernel) -> Kernel:
-        """The kernel with all its C."""
-        text = fft_text(
-            scalar.storage_type(self.real), plan.item, frozenset(plan.radices), frozenset(plan.fixed), "KERNEL"
-        )
-        return replace(made, text=text + _KERNEL.format(note=made.text, numbers=", ".join(map(str, numbers))))
-
-
-_KERNEL = """\
-/* {note} */
-static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
-  static const int64_t plan[] = {{{numbers}}};
-  return KERNEL_run(plan, bufs, begin, end);
-}}
-"""
+    def text(self, plan: Plan) -> str:
+        """The C that a plan needs."""
+        needed = frozenset(plan.radices), frozenset(plan.fixed)
+        return fft_text(scalar.storage_type(self.real), plan.item, *needed, "KERNEL")

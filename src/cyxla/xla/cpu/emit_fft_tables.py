@@ -76,7 +76,7 @@ class Tables:
             self._size += part.size
         return self._at[key]
 
-    def array(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """All of them, where vectors read them fastest."""
         parts = [*self._parts, np.zeros(_ALIGNED)]
         room = np.empty(sum(p.size for p in parts) * np.dtype(dtype).itemsize + VECTOR_BYTES, np.uint8)

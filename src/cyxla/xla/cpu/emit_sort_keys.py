@@ -14,7 +14,7 @@ whole kernel comes prebuilt (`prebuilt_sort`); else generated code makes the key
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log2
 
 from cyxla.types import ElementType
@@ -28,6 +28,7 @@ from cyxla.xla.cpu.sort_rows import Rows
 from cyxla.xla.cpu.sort_rows_text import MAX_BUCKETS, MAX_CHUNKS, cut_bytes, row_bytes, rows_text
 from cyxla.xla.cpu.sort_text import keys_text
 from cyxla.xla.cpu.toolchain import isa_level
+from cyxla.xla.cpu.two_homes import own_kernel, prebuilt_kernel
 from cyxla.xla.cpu.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
 
@@ -84,7 +85,7 @@ class _Sorter:
         scratch = cut_bytes(self.bits // 8, rows.count, rows.length, buckets, chunks) if cut else tasks * room
         numbers = [tasks, rows.count, rows.length, rows.step, buckets, chunks, 2 * len(rows.types)]
         made = Kernel(self.note, tasks, ns, scratch, "sort", (2 + self.loose) if cut else 1)
-        kernel = self.prebuilt(numbers, made) or replace(made, text=self.text(numbers))
+        kernel = self.prebuilt(numbers, made) or own_kernel(self.text(), numbers, made)
         in_place = ((0, 0),) if self.own and not self.loose else ()
         return Step(kernel, self.reads, self.writes, in_place=in_place)
 
@@ -97,9 +98,9 @@ class _Sorter:
         sizes = [t.itemsize for t in self.rows.types]
         name = f"{'sort' if self.own else 'order'}_{pattern.width}"
         more = [*pattern.numbers, int(self.loose), self.order.operand, *sizes]
-        return prebuilt.kernel(name, [*numbers, *more], made, numbers[6] + (2 if made.phases > 1 else 1))
+        return prebuilt_kernel(name, [*numbers, *more], made, numbers[6] + (2 if made.phases > 1 else 1))
 
-    def text(self, numbers: list[int]) -> str:
+    def text(self) -> str:
         """The kernel's C, with that of sorting keys unless it comes with the package."""
         c = KernelWriter(self.reads, self.writes)
         self._hooks(c)
@@ -109,8 +110,7 @@ class _Sorter:
         else:
             keys = f"#define KERNEL_keys_sort {sort}\n#define KERNEL_keys_spread {spread}\n"
         body = rows_text("", self.bits, "KERNEL_keys", "KERNEL")
-        values = ", ".join(map(str, numbers))
-        return f"typedef {self.key_type} KERNEL_k;\n{c.text()}{keys}{body}{_KERNEL.format(self.note, values)}"
+        return f"typedef {self.key_type} KERNEL_k;\n{c.text()}{keys}{body}"
 
     def _hooks(self, c: KernelWriter) -> None:
         """What `rows_text` asks for."""
@@ -182,12 +182,3 @@ class _Sorter:
     def _key_of(self, c: KernelWriter, types: Sequence[ElementType], element: str) -> str:
         unsigned = f"uint{self.order.bits}_t"
         return c.local(unsigned, f"({unsigned})({self.order.key(c, types, element)})")
-
-
-_KERNEL = """\
-/* {} */
-static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
-  static const int64_t numbers[] = {{{}}};
-  return KERNEL_run(numbers, bufs, begin, end);
-}}
-"""

@@ -6,12 +6,13 @@ from dataclasses import replace
 from math import log, prod
 
 from cyxla.types import ElementType
-from cyxla.xla.cpu import cost, prebuilt, scalar
+from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.own_kernel import KernelWriter, describe
 from cyxla.xla.cpu.sort_order import pattern_of, total_key
 from cyxla.xla.cpu.topk_text import MOST, topk_text
+from cyxla.xla.cpu.two_homes import own_kernel, prebuilt_kernel
 from cyxla.xla.cpu.values import own_leaves, resolve
 from cyxla.xla.hlo import Instruction
 
@@ -35,8 +36,7 @@ def topk(ins: Instruction) -> Step:
     made = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, "topk")
     kernel = _prebuilt(dtype, numbers, made, largest=bool(ins.attrs["largest"]))
     if kernel is None:
-        text = _text(dtype, largest=bool(ins.attrs["largest"]))
-        kernel = replace(made, text=text + _KERNEL.format(made.text, ", ".join(map(str, numbers))))
+        kernel = own_kernel(_text(dtype, largest=bool(ins.attrs["largest"])), numbers, made)
     return Step(kernel, (resolve(ins.operands[0]),), tuple(own_leaves(ins)))
 
 
@@ -48,7 +48,7 @@ def _prebuilt(dtype: ElementType, numbers: list[int], made: Kernel, *, largest: 
     # Keys are signed: the top bit, which unsigned ones have flipped, stays.
     flip = pattern.flip ^ (1 << (pattern.width - 1))
     more = replace(pattern, flip=flip).numbers
-    return prebuilt.kernel(f"topk_{pattern.width}", [*numbers, more[0], more[-1]], made, 3)
+    return prebuilt_kernel(f"topk_{pattern.width}", [*numbers, more[0], more[-1]], made, 3)
 
 
 def _text(dtype: ElementType, *, largest: bool) -> str:
@@ -61,12 +61,3 @@ def _text(dtype: ElementType, *, largest: bool) -> str:
         value = total_key(c, dtype, c.element(dtype, "e"), bits)
         c.line(f"return {value if largest else f'~{value}'};")
     return topk_text(c.text(), bits, "KERNEL")
-
-
-_KERNEL = """\
-/* {} */
-static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
-  static const int64_t numbers[] = {{{}}};
-  return KERNEL_run(numbers, bufs, begin, end);
-}}
-"""

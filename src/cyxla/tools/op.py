@@ -33,6 +33,7 @@ def describe(op_def: OpDef) -> str:
     """A declaration for a reader."""
     lines = [summarize_op_def(op_def)]
     lines += [f"summary: {op_def.summary}"] if op_def.summary else []
+    lines += [f"description: {op_def.description}"] if op_def.description else []
     flags = [flag for flag in _FLAGS if getattr(op_def, flag)]
     lines += [f"flags: {', '.join(flags)}"] if flags else []
     if op_def.deprecation is not None:

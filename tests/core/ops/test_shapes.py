@@ -331,7 +331,12 @@ def test_handles_tell_what_they_stand_for():
     assert handles == [((TensorShape([3]), DataType.DT_FLOAT),)]
 
 
-@pytest.mark.parametrize("name", [d.name for d in OpRegistry.global_().get_registered_ops()])
+def ours(data):
+    """Whether an op is one of the catalogue."""
+    return getattr(data.shape_inference_fn, "__module__", "").startswith("cyxla.core.")
+
+
+@pytest.mark.parametrize("name", [d.op_def.name for d in OpRegistry.global_().get_op_registration_data() if ours(d)])
 def test_nothing_known_is_never_a_crash(name):
     """Any op with inputs of unknown shapes: an answer, or a clean error about attributes."""
     op_def = OpRegistry.global_().look_up_op_def(name)

@@ -137,6 +137,8 @@ BAD_SLICES = [
     ([3], [4], [1], {"shrink": 1}, "out of bounds"),
     ([-4], [4], [1], {"shrink": 1}, "out of bounds"),
     ([0], [1], [-1], {"shrink": 1}, "only stride 1"),
+    ([0, 3], [0, 0], [1, 1], {"new": 1, "shrink": 2}, "index 3 of dimension 0"),
+    ([0, 5], [0, 0], [1, 1], {"ellipsis": 1, "shrink": 2}, "index 5 of dimension 2"),
     ([0, 0], [1, 1], [1, 1], {"ellipsis": 3}, "Multiple ellipses"),
     ([0] * 4, [1] * 4, [1] * 4, {}, "only 3 dims"),
     ([0, 1], [1], [1], {}, "equal size"),

@@ -8,7 +8,7 @@ from cyxla.core.framework import proto
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList
 from cyxla.core.framework.types import DataType
-from cyxla.core.graph.function_body import graph_to_function, instantiate
+from cyxla.core.graph.function_body import graph_of_args_to_function, graph_to_function, instantiate
 from cyxla.core.graph.function_proto import function_from_proto, function_to_proto
 from cyxla.errors import InvalidArgumentError, NotFoundError
 
@@ -91,6 +91,28 @@ def test_a_graph_becomes_a_function_that_computes_the_same():
     again = load_graph(graph.to_graph_def().SerializeToString())
     found = Session(again).run([t.name for t in results], {"a:0": np.float32([3, 4])})
     np.testing.assert_array_equal(np.concatenate(found), [9, 16])
+
+
+def numbered(args, rets):
+    graph = Graph()
+    with graph.as_default():
+        tensors = [apply_op("_Arg", T="float", index=i, name=f"arg_{i}") for i in args]
+        for i, tensor in zip(rets, tensors, strict=True):
+            apply_op("_Retval", -tensor, index=i, name=f"ret_{i}")
+    return graph
+
+
+def test_arguments_and_results_of_a_graph_are_numbered_through():
+    """Row 20.1: indices stand without gaps, and types are checked."""
+    function = graph_of_args_to_function(numbered([1, 0], [0, 1]), "swap")
+    assert [a.name for a in function.signature.input_arg] == ["arg_0", "arg_1"]
+    assert function.ret == {"ret_0": "Neg:y:0", "ret_1": "Neg_1:y:0"}
+    for args, rets, says in (([0, 2], [0, 1], "arg_2"), ([0, 0], [0, 1], "arg_0"), ([0, 1], [1, 2], "ret_1")):
+        with pytest.raises(InvalidArgumentError, match=says):
+            graph_of_args_to_function(numbered(args, rets), "bad")
+    graph = numbered([0], [0])
+    with graph.as_default(), pytest.raises(InvalidArgumentError, match="float"):
+        apply_op("_Retval", graph.tensor("arg_0"), index=1, T="int32")
 
 
 def test_library_knows_what_it_has():

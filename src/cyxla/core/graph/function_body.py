@@ -298,6 +298,35 @@ def graph_to_function(
     return FunctionDef(signature, body, ret, {node.name: node.name for node in controls}, dict(attr or {}))
 
 
+def graph_of_args_to_function(graph: Graph, name: str, *, control_outputs: Iterable[Node] = ()) -> FunctionDef:
+    """A function of a graph that has its own ``_Arg`` and ``_Retval`` nodes.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Their numbers are not 0, 1, 2 and so on, each once.
+    """
+    args, rets = _numbered(graph, "_Arg"), _numbered(graph, "_Retval")
+    inputs = [node.outputs[0] for node in args]
+    outputs = [node.inputs[0] for node in rets]
+    names = [_argument_name(node.name) for node in rets]
+    return graph_to_function(name, inputs, outputs, control_outputs=control_outputs, output_names=names)
+
+
+def _numbered(graph: Graph, op: str) -> list[Node]:
+    """The nodes of an op in the order of their ``index``."""
+    nodes = sorted((n for n in graph.nodes.values() if n.op == op), key=lambda node: int(node.attr("index")))
+    for expected, node in enumerate(nodes):
+        if node.attr("index") != expected:
+            raise InvalidArgumentError(
+                f"node '{node.name}' ({op}) has the index {node.attr('index')}, where {expected} is wanted",
+                node=node.name,
+                op=op,
+                hint="number them from 0, each number once",
+            )
+    return nodes
+
+
 def _argument_name(node_name: str) -> str:
     text = _NOT_A_NAME.sub("_", node_name.lower())
     return text if text[:1].isalpha() else f"arg_{text.lstrip('_')}"

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[1]
 def test_public_names_are_pinned():
     assert cyxla.__all__ == [
         "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
-        "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__", "compile",
-        "errors", "get_include", "gradients", "hlo", "load_graph", "load_saved_model", "raw_ops",
+        "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__",
+        "compile", "errors", "get_include", "gradients", "hlo", "load_graph", "load_saved_model", "raw_ops",
         "register_custom_call", "threads",
     ]  # fmt: skip
 

@@ -121,12 +121,6 @@ class Engine:
         if is_function_call(node):
             return FunctionCallKernel(OpKernelConstruction(device, resolve(node_def, node.op_def)))
         try:
-            self.kernels.find(device.device_type, node_def)
-        except NotFoundError as error:  # what a registry calls not found is, in a graph, a wrong graph
-            raise InvalidArgumentError(
-                error.message, node=node.name, op=node.op, where=f"node '{node.name}' ({node.op})"
-            ) from None
-        try:
             return create_op_kernel(
                 device,
                 node_def,
@@ -135,8 +129,20 @@ class Engine:
                 function_library=self.functions(library),
                 graph_def_version=node.graph.versions.producer,
             )
+        except NotFoundError as error:
+            self._check_has_kernel(node, device)
+            raise annotate(error, node) from None
         except Exception as error:
             raise annotate(error, node) from None
+
+    def _check_has_kernel(self, node: Node, device: DeviceBase) -> None:
+        """What a registry does not find makes a graph wrong: another code than for what a constructor does not find."""
+        try:
+            self.kernels.find(device.device_type, node.node_def)
+        except NotFoundError as error:
+            raise InvalidArgumentError(
+                error.message, node=node.name, op=node.op, where=f"node '{node.name}' ({node.op})"
+            ) from None
 
     def place(self, graph: Graph) -> Graph:
         """Run the passes around placement, and the placer, on a graph that may be changed."""

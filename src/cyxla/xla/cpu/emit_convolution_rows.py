@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from cyxla.xla.cpu import prebuilt, scalar, sums
+from cyxla.xla.cpu import scalar, sums
 from cyxla.xla.cpu.emit_convolution_sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.epilogue import Epilogue
 from cyxla.xla.cpu.kernel import Kernel, Step
@@ -87,13 +87,14 @@ class _Rows:
     def _prebuilt(self, ns: float, units: int, count: int) -> Kernel | None:
         whole = all(isinstance(b.row, sums.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= BLOCKS
         spread = any(w.base_dilation != 1 for w in self.window)
-        if self.long or spread or not (whole and self.epilogue.is_empty and 0 < self.rank <= RANK):
+        if self.long or spread or not (whole and 0 < self.rank <= RANK):
             return None
+        if self.n.is_depthwise and not self.epilogue.is_empty:
+            return None  # so little is done for each place that another call shows
         told = self._numbers() | {"units": units, "tasks": count}
         made = Kernel(describe("convolution", self.ins.shape), count, ns, kind="convolution")
-        name = f"convolution_rows_{self.dtype.text}"
-        numbers = [told.get(name, 0) for name in ROWS]
-        return prebuilt.kernel(name, numbers, made, len(self.epilogue.reads) + 1)
+        name, widths = f"convolution_rows{{}}_{self.dtype.text}", [b.row.columns for b in self.blocks]
+        return self.epilogue.prebuilt(name, [told.get(t, 0) for t in ROWS], made, widths)
 
     def _numbers(self) -> dict[str, int]:
         """What the prebuilt kernel is told."""

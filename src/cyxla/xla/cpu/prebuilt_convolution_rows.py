@@ -1,7 +1,8 @@
 """Prebuilt convolutions in f32 and f64 for any sizes: what `emit_convolution_rows` writes for given ones.
 
-The choices made there arrive as numbers, so that the sums are the same to the bit. Only results that are stored as they
-are come from here, of whole vectors, from inputs that are not spread out, where the sums are not long.
+The choices made there arrive as numbers, so that the sums are the same to the bit. They are stored as they are, or
+taken by functions of the program. Only rows of whole vectors come from here, from inputs that are not spread out, where
+the sums are not long.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from cyxla.xla.cpu import dot_text
 from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.levels import FUSED, Level
-from cyxla.xla.cpu.prebuilt_convolution import each
+from cyxla.xla.cpu.prebuilt_convolution import FOLLOWED, each
 from cyxla.xla.cpu.prebuilt_dot import KERNEL, TYPES
 
-FUNCTIONS = {f"convolution_rows_{t}": KERNEL for t in TYPES}
+FUNCTIONS = {f"convolution_rows{form}_{t}": kind for t in TYPES for form, kind in (("", KERNEL), ("_after", FOLLOWED))}
 RANK = 3  # of all; before dimensions that are there come those of one place
 BLOCKS = 2  # kinds of blocks of features, at most
 #: Places of a tile by its vectors, where there are 32 vector registers, and where there are 16.
@@ -30,12 +31,13 @@ ROWS = (
 )  # fmt: skip
 
 _MAIN = """\
-typedef void (*{t}_place)(const {t}_rows *, const {t}_e *, const {t}_e *, {t}_e *, const int64_t *);
+typedef void (*{t}_place)(const {t}_rows *, const {t}_e *, const {t}_e *, {t}_e *, int64_t, const int64_t *);
+typedef void (*{t}_after)(void *const *, int64_t, int64_t, int64_t, const {element} *, int64_t);
 static const {t}_place {t}_tiles[{vectors}][{places}] = {{
 {table}
 }};
 static const {t}_place {t}_pairs[] = {{{pairs}}};
-static void {t}_unit(const {t}_rows *s, void *const *bufs, int64_t u) {{
+static void {t}_unit(const {t}_rows *s, void *const *bufs, int64_t u, const void *const *after) {{
   int64_t row = u % s->rows, j = u / s->rows, kind = 0;
   const int64_t g = j / s->per_group, first_row = row * s->space2;
   j %= s->per_group;
@@ -54,18 +56,27 @@ static void {t}_unit(const {t}_rows *s, void *const *bufs, int64_t u) {{
   const {t}_e *const w = (const {t}_e *)bufs[s->w] + s->weights_start + feature;
   {t}_e *const out = ({t}_e *)bufs[s->out] + first_row * s->features + feature;
   int64_t at[3] = {{from0, from1, -s->low2}}, p = 0;
-  if (together > 1) {{
-    for (; p < s->from; ++p, at[2] += s->stride2, x += s->apart) one(s, x, w, out + p * s->features, at);
-    for (; p + together <= s->to; p += together, at[2] += together * s->stride2, x += together * s->apart)
-      some(s, x, w, out + p * s->features, at);
+  const {t}_after behind = after ? ({t}_after)after[kind] : 0;
+  const int64_t columns = vectors * {lanes}, apart = behind ? columns : s->features;
+  {element} sums[{most}] __attribute__((aligned(64)));
+  while (p < s->space2) {{
+    const int64_t inside = together > 1 && p >= s->from && p + together <= s->to, count = inside ? together : 1;
+    (inside ? some : one)(s, x, w, behind ? ({t}_e *)sums : out + p * s->features, apart, at);
+    if (behind) behind(bufs, first_row + p, feature, count, sums, columns);
+    p += count;
+    at[2] += count * s->stride2;
+    x += count * s->apart;
   }}
-  for (; p < s->space2; ++p, at[2] += s->stride2, x += s->apart) one(s, x, w, out + p * s->features, at);
 }}
-cyx_status CYX_PREBUILT(convolution_rows_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+cyx_status CYX_PREBUILT(convolution_rows_after_{t})(void *const *bufs, int64_t begin, int64_t end,
+                                                    const void *const *after) {{
   const {t}_rows *const s = (const {t}_rows *)CYX_NUMBERS(bufs);
   const int64_t last = end * s->units / s->tasks;
-  for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {t}_unit(s, bufs, u);
+  for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {t}_unit(s, bufs, u, after);
   return CYX_OK;
+}}
+cyx_status CYX_PREBUILT(convolution_rows_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+  return CYX_PREBUILT(convolution_rows_after_{t})(bufs, begin, end, 0);
 }}
 """
 
@@ -93,7 +104,8 @@ def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
     )
     pairs = ", ".join(f"{name}_pairs{v}" for v in places)
     sizes = {"vectors": len(places), "places": max(places.values()), "lanes": lanes, "blocks": BLOCKS}
-    c.lines(_MAIN.format(t=name, table=table, pairs=pairs, **sizes).splitlines())
+    most = max(v * n for v, n in places.items()) * lanes
+    c.lines(_MAIN.format(t=name, element=element, table=table, pairs=pairs, most=most, **sizes).splitlines())
 
 
 def _place(
@@ -101,7 +113,7 @@ def _place(
 ) -> None:
     """Some places side by side, for one block of features; ``start`` is where the window of the first one begins."""
     arguments = f"const {name}_rows *s, const {name}_e *a, const {name}_e *b, {name}_e *restrict to, "
-    arguments += "const int64_t *start"
+    arguments += "int64_t to_next, const int64_t *start"
     with c.block(f"static CYX_FUSED __attribute__((noinline)) void {function}({arguments})"):
         c.line("CYX_FUSE")
         c.line(dot_text.sums(name, together, vectors))
@@ -126,7 +138,7 @@ def _place(
             c.line("}")
         for r in range(together):
             for v in range(vectors):
-                c.line(f"*({name}_u *)(to + {r} * features + {v * lanes}) = c{r}_{v} + ({name}_v){{0}};")
+                c.line(f"*({name}_u *)(to + {r} * to_next + {v * lanes}) = c{r}_{v} + ({name}_v){{0}};")
 
 
 def _products(c: CWriter, name: str, together: int, vectors: int, lanes: int) -> None:

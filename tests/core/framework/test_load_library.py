@@ -274,6 +274,16 @@ def test_installed_packages_announce_kernels(tmp_path):
     assert "no_such_module" in done.stderr
 
 
+def test_ops_of_libraries_are_found_by_name(plugin):
+    """row 4.1: with nothing but the variable set."""
+    env = {**os.environ, "CYXLA_KERNEL_PATH": str(plugin.parent)}
+    use = (
+        "import numpy as np; from cyxla.core.framework import apply_op; print(apply_op('PluginScale', np.float32([1])))"
+    )
+    done = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True, timeout=60, env=env)
+    assert (done.stdout, done.stderr) == ("[2.]\n", "")
+
+
 def test_the_folders_of_the_environment(monkeypatch, tmp_path):
     monkeypatch.setattr(load_library, "_folders", set())
     monkeypatch.setenv("CYXLA_KERNEL_PATH", os.pathsep.join([str(tmp_path), "", "/nowhere"]))

@@ -376,10 +376,11 @@ _packages: list[str] | None = None
 
 
 def load_packages() -> list[str]:
-    """Call, once per process, what installed packages announce in the entry-point group ``cyxla.kernels``.
+    """Load the libraries of `load_dynamic_kernels`, and call once per process what installed packages announce.
 
-    Each entry names a function that registers ops, kernels and gradients. They are called when an op or a kernel is
-    first found missing, since reading the announcements takes longer than all of cyxla's own registrations.
+    Each entry of the group ``cyxla.kernels`` names a function that registers ops, kernels and gradients. They are called
+    when an op or a kernel is first found missing, since reading the announcements takes longer than all of cyxla's own
+    registrations.
 
     Returns
     -------
@@ -388,6 +389,7 @@ def load_packages() -> list[str]:
     """
     global _packages
     with _lock:
+        load_dynamic_kernels()
         if _packages is None:
             from importlib.metadata import entry_points
 

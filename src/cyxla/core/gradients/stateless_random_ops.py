@@ -22,7 +22,9 @@ def stateless_random_gamma_v3_grad(op: Any, dy: Tensor) -> tuple[None, None, Non
 
 
 no_gradient(
-    "StatelessMultinomial", "StatelessParameterizedTruncatedNormal", "StatelessRandomBinomial", "StatelessRandomNormal",
-    "StatelessRandomNormalV2", "StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessTruncatedNormal",
-    "StatelessTruncatedNormalV2",
+    "StatelessMultinomial", "StatelessParameterizedTruncatedNormal", "StatelessRandomBinomial", "StatelessRandomGetAlg",
+    "StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg", "StatelessRandomNormal",
+    "StatelessRandomNormalV2", "StatelessRandomUniform", "StatelessRandomUniformFullInt",
+    "StatelessRandomUniformFullIntV2", "StatelessRandomUniformInt", "StatelessRandomUniformIntV2",
+    "StatelessRandomUniformV2", "StatelessTruncatedNormal", "StatelessTruncatedNormalV2",
 )  # fmt: skip

@@ -1,0 +1,271 @@
+"""Convolutions and their gradients: each is one HLO convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.kernels.windows import Windows, check_explicit, check_steps, is_channels_first, spatial
+from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
+from cyxla.tf2xla.lib import is_narrow, rank_of, sizes_of, widened
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.xla.hlo.attributes import ConvDims
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+Numbers = Sequence[int]
+
+
+def layout(data_format: str, rank: int) -> tuple[int, int, tuple[int, ...]]:
+    """Where batch, channels and the spatial dimensions are."""
+    if is_channels_first(data_format):
+        return 0, 1, tuple(range(2, rank))
+    return 0, rank - 1, tuple(range(1, rank - 1))
+
+
+class Geometry:
+    """The windows of a convolution node, and what HLO calls their dimensions.
+
+    Parameters
+    ----------
+    shape, kernel : sequence of int
+        Sizes of the input in its layout, and of the filter [*window, channels of a group, results].
+    """
+
+    def __init__(
+        self,
+        shape: Numbers,
+        kernel: Numbers,
+        strides: Numbers,
+        padding: str,
+        explicit: Numbers,
+        data_format: str,
+        dilations: Numbers,
+        outside: type[OpError] = InvalidArgumentError,
+    ) -> None:
+        rank = len(shape)
+        steps = check_steps(strides, "strides", rank, data_format, outside)
+        apart = check_steps(dilations or (1,) * rank, "dilations", rank, data_format, outside)
+        pairs = check_explicit(padding, explicit, rank, data_format)
+        self.batch, self.feature, self.spatial = layout(data_format, rank)
+        self.windows = Windows.of(spatial(shape, data_format), kernel[:-2], steps, apart, padding, pairs)
+        channels = shape[self.feature]
+        if not kernel[-2] or channels % kernel[-2] or (channels and kernel[-1] % (channels // kernel[-2])):
+            raise InvalidArgumentError(f"{channels} channels do not fit a filter {list(kernel)}")
+        self.groups = max(channels // kernel[-2], 1)
+        self.kernel_spatial = tuple(range(len(kernel) - 2))
+
+    def check_grad(self, grad: XlaOp, batch: int, results: int) -> None:
+        """Refuse a gradient of another shape than the result."""
+        want = [0] * rank_of(grad)
+        want[self.batch], want[self.feature] = batch, results
+        for d, n in zip(self.spatial, self.windows.out, strict=True):
+            want[d] = n
+        if list(sizes_of(grad)) != want:
+            raise ShapeError(f"out_backprop is {list(sizes_of(grad))}; the sizes and strides give {want}")
+
+    def forward(self, x: XlaOp, kernel: XlaOp) -> XlaOp:
+        """The result."""
+        n = len(self.spatial)
+        dims = ConvDims(
+            self.batch,
+            self.feature,
+            self.spatial,
+            n,
+            n + 1,
+            self.kernel_spatial,
+            self.batch,
+            self.feature,
+            self.spatial,
+        )
+        w = self.windows
+        return _convolved(x, kernel, w.strides, w.pads, None, w.dilations, dims, self.groups)
+
+    def input_gradient(self, grad: XlaOp, kernel: XlaOp) -> XlaOp:
+        """A convolution of the gradient, its places `strides` apart, with the filter turned round."""
+        w, n = self.windows, len(self.spatial)
+        pads = []
+        for size, k, stride, dilation, (low, _), out in zip(
+            w.sizes, w.kernel, w.strides, w.dilations, w.pads, w.out, strict=True
+        ):
+            reach = (k - 1) * dilation
+            before = reach - low
+            pads.append((before, size + reach - before - ((out - 1) * stride + 1) if out else size + reach - before))
+        turned = self._exchanged(xla.reverse(kernel, self.kernel_spatial))
+        dims = ConvDims(
+            self.batch,
+            self.feature,
+            self.spatial,
+            n,
+            n + 1,
+            self.kernel_spatial,
+            self.batch,
+            self.feature,
+            self.spatial,
+        )
+        return _convolved(grad, turned, (1,) * n, pads, w.strides, w.dilations, dims, self.groups)
+
+    def _exchanged(self, kernel: XlaOp) -> XlaOp:
+        """[*window, channels of a group, results] as [*window, results of a group, channels]."""
+        *window, inputs, results = sizes_of(kernel)
+        n, per_group = len(window), results // self.groups
+        parts = xla.reshape(kernel, (*window, inputs, self.groups, per_group))
+        moved = xla.transpose(parts, [*range(n), n + 2, n + 1, n])
+        return xla.reshape(moved, (*window, per_group, self.groups * inputs))
+
+    def kernel_gradient(self, x: XlaOp, grad: XlaOp) -> XlaOp:
+        """A convolution of the input with the gradient as its filter, batch and channels having changed places."""
+        w, n = self.windows, len(self.spatial)
+        pads = []
+        for size, k, stride, dilation, (low, _), out in zip(
+            w.sizes, w.kernel, w.strides, w.dilations, w.pads, w.out, strict=True
+        ):
+            pads.append((low, (out - 1) * stride + (k - 1) * dilation + 1 - size - low))
+        dims = ConvDims(
+            self.feature,
+            self.batch,
+            self.spatial,
+            self.batch,
+            self.feature,
+            self.spatial,
+            n,
+            n + 1,
+            self.kernel_spatial,
+        )
+        return _convolved(x, grad, w.dilations, pads, None, w.strides, dims, 1, self.groups)
+
+
+def _convolved(
+    lhs: XlaOp,
+    rhs: XlaOp,
+    strides: Numbers,
+    pads: Sequence[tuple[int, int]],
+    lhs_dilation: Numbers | None,
+    rhs_dilation: Numbers,
+    dims: ConvDims,
+    groups: int,
+    batch_groups: int = 1,
+) -> XlaOp:
+    wide = xla.conv_general_dilated(
+        widened(lhs), widened(rhs), strides, pads, lhs_dilation, rhs_dilation, dims, groups, batch_groups
+    )
+    return xla.convert(wide, lhs.shape.dtype) if is_narrow(lhs) else wide
+
+
+def _check_rank(x: XlaOp, rank: int, name: str) -> None:
+    if rank_of(x) != rank:
+        raise ShapeError(f"{name} must have rank {rank}; its shape is {list(sizes_of(x))}")
+
+
+def _sizes(operand: Array, rank: int, name: str) -> list[int]:
+    if operand.shape != (rank,):
+        raise ShapeError(f"{name} must hold {rank} sizes; its shape is {list(operand.shape)}")
+    return [int(n) for n in operand]
+
+
+def _register(rank: int, forward: str, by_input: str, by_kernel: str, outside: type[OpError]) -> None:
+    attrs = ("strides", "padding", "data_format", "dilations")
+    attrs = (*attrs, "explicit_paddings") if rank == 4 else attrs
+
+    def geometry(shape: Numbers, kernel: Numbers, given: dict[str, Any], error: type[OpError]) -> Geometry:
+        explicit = given.get("explicit_paddings", ())
+        parts = (given["strides"], given["padding"], explicit, given["data_format"], given["dilations"])
+        return Geometry(shape, kernel, *parts, error)
+
+    @lowering(forward, attrs=attrs)
+    def conv(x: XlaOp, kernel: XlaOp, **given: Any) -> XlaOp:
+        _check_rank(x, rank, "input")
+        _check_rank(kernel, rank, "filter")
+        return geometry(sizes_of(x), sizes_of(kernel), given, outside).forward(x, kernel)
+
+    @lowering(by_input, attrs=attrs, const=("input_sizes",))
+    def input_gradient(sizes: Array, kernel: XlaOp, grad: XlaOp, **given: Any) -> XlaOp:
+        _check_rank(kernel, rank, "filter")
+        _check_rank(grad, rank, "out_backprop")
+        shape = _sizes(sizes, rank, "input_sizes")
+        found = geometry(shape, sizes_of(kernel), given, InvalidArgumentError)
+        found.check_grad(grad, shape[0], sizes_of(kernel)[-1])
+        return found.input_gradient(grad, kernel)
+
+    @lowering(by_kernel, attrs=attrs, const=("filter_sizes",))
+    def kernel_gradient(x: XlaOp, sizes: Array, grad: XlaOp, **given: Any) -> XlaOp:
+        _check_rank(x, rank, "input")
+        _check_rank(grad, rank, "out_backprop")
+        kernel = _sizes(sizes, rank, "filter_sizes")
+        found = geometry(sizes_of(x), kernel, given, InvalidArgumentError)
+        found.check_grad(grad, sizes_of(x)[0], kernel[-1])
+        return found.kernel_gradient(x, grad)
+
+
+_register(4, "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", UnimplementedError)
+_register(5, "Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2", InvalidArgumentError)
+
+
+# ------------------------------------------------------------------------------------------------------- depthwise
+
+_ATTRS = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
+
+
+def _depthwise(shape: Numbers, kernel: Numbers, given: dict[str, Any]) -> Geometry:
+    """A group for each channel."""
+    data_format = given["data_format"]
+    channels = shape[layout(data_format, 4)[1]]
+    if len(kernel) != 4 or kernel[2] != channels:
+        raise InvalidArgumentError(f"the filter {list(kernel)} is not for the input's {channels} channels")
+    if len(given["strides"]) == 4 and len(set(spatial(given["strides"], data_format))) > 1:
+        raise InvalidArgumentError(f"strides must be equal in height and width; they are {list(given['strides'])}")
+    parts = (given["strides"], given["padding"], given["explicit_paddings"], data_format, given["dilations"])
+    return Geometry(shape, (*kernel[:2], 1, kernel[2] * kernel[3]), *parts)
+
+
+def _as_groups(kernel: XlaOp) -> XlaOp:
+    h, w, channels, multiplier = sizes_of(kernel)
+    return xla.reshape(kernel, (h, w, 1, channels * multiplier))
+
+
+@lowering("DepthwiseConv2dNative", attrs=_ATTRS)
+def _depthwise_conv(x: XlaOp, kernel: XlaOp, **given: Any) -> XlaOp:
+    _check_rank(x, 4, "input")
+    _check_rank(kernel, 4, "filter")
+    return _depthwise(sizes_of(x), sizes_of(kernel), given).forward(x, _as_groups(kernel))
+
+
+@lowering("DepthwiseConv2dNativeBackpropInput", attrs=_ATTRS, const=("input_sizes",))
+def _depthwise_input_gradient(sizes: Array, kernel: XlaOp, grad: XlaOp, **given: Any) -> XlaOp:
+    _check_rank(kernel, 4, "filter")
+    _check_rank(grad, 4, "out_backprop")
+    shape = _sizes(sizes, 4, "input_sizes")
+    found = _depthwise(shape, sizes_of(kernel), given)
+    found.check_grad(grad, shape[0], sizes_of(kernel)[2] * sizes_of(kernel)[3])
+    return found.input_gradient(grad, _as_groups(kernel))
+
+
+@lowering("DepthwiseConv2dNativeBackpropFilter", attrs=_ATTRS, const=("filter_sizes",))
+def _depthwise_kernel_gradient(x: XlaOp, sizes: Array, grad: XlaOp, **given: Any) -> XlaOp:
+    _check_rank(x, 4, "input")
+    _check_rank(grad, 4, "out_backprop")
+    kernel = _sizes(sizes, 4, "filter_sizes")
+    found = _depthwise(sizes_of(x), kernel, given)
+    found.check_grad(grad, sizes_of(x)[0], kernel[2] * kernel[3])
+    return xla.reshape(found.kernel_gradient(x, grad), kernel)
+
+
+# ------------------------------------------------------------------------------------------------------ any dimensions
+
+
+@lowering("Conv", attrs=("strides", "padding", "explicit_paddings", "data_format", "dilations", "batch_dims", "groups"))
+def _conv(x: XlaOp, kernel: XlaOp, *, batch_dims: int, groups: int, **given: Any) -> XlaOp:
+    if batch_dims < 1 or rank_of(x) - batch_dims - 1 not in (2, 3):
+        raise InvalidArgumentError(f"rank {rank_of(x)} with {batch_dims} batch dimensions is not 2-D or 3-D")
+    outer = sizes_of(x)[:batch_dims]
+    flat = xla.reshape(x, (int(np.prod(outer, dtype=np.int64)), *sizes_of(x)[batch_dims:]))
+    _check_rank(kernel, rank_of(flat), "filter")
+    parts = (given["strides"], given["padding"], given["explicit_paddings"], given["data_format"], given["dilations"])
+    found = Geometry(sizes_of(flat), sizes_of(kernel), *parts)
+    if found.groups != groups:
+        raise InvalidArgumentError(f"{groups} groups do not fit a filter {list(sizes_of(kernel))}")
+    result = found.forward(flat, kernel)
+    return xla.reshape(result, (*outer, *sizes_of(result)[1:]))

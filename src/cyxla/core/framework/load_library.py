@@ -378,9 +378,9 @@ _packages: list[str] | None = None
 def load_packages() -> list[str]:
     """Load the libraries of `load_dynamic_kernels`, and call once per process what installed packages announce.
 
-    Each entry of the group ``cyxla.kernels`` names a function that registers ops, kernels and gradients. They are called
-    when an op or a kernel is first found missing, since reading the announcements takes longer than all of cyxla's own
-    registrations.
+    Each entry of the group ``cyxla.kernels`` names a function that registers ops, kernels and gradients. All this
+    is done when an op or a kernel is first found missing, since reading the announcements takes longer than
+    cyxla's own registrations.
 
     Returns
     -------

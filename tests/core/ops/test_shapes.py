@@ -205,6 +205,7 @@ ROWS = [
     # nets
     ("Conv2D", "2,8,8,3 3,3,3,5", {}, {"strides": [1, 2, 2, 1], "padding": "SAME"}, "2,4,4,5"),
     ("Conv2D", "2,8,8,3 3,3,3,5", {}, {"strides": [1, 1, 1, 1], "padding": "VALID"}, "2,6,6,5"),
+    ("Conv2D", "2,7,9,3 3,3,3,5", {}, {"strides": [1, 2, 2, 1], "padding": "SAME"}, "2,4,5,5"),
     ("Conv2D", "2,8,8,3 3,3,3,5", {}, {"strides": [1, 1, 1, 1], "padding": "EXPLICIT",
                                        "explicit_paddings": [0, 0, 1, 2, 0, 1, 0, 0]}, "2,9,7,5"),
     ("Conv2D", "2,8,8,3 3,3,3,5", {}, {"strides": [1] * 4, "padding": "VALID", "dilations": [1, 2, 2, 1]}, "2,4,4,5"),

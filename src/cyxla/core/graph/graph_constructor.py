@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import heapq
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework import proto
+from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.op_def import check_op_deprecation
 from cyxla.core.graph.function_proto import library_from_proto
@@ -87,25 +86,13 @@ def import_graph_def(source: Any, *, graph: Graph | None = None) -> Graph:
     UnimplementedError
         An op that graphs of this version may no longer have.
     """
-    with _without_collections():
+    with without_collections():
         message = parse_graph_def(source) if isinstance(source, (bytes, str)) else source
         graph = Graph() if graph is None else graph
         graph.versions = _versions(message)
         graph.library.update(library_from_proto(message.library, graph.library.default_registry))
         import_nodes(graph, [NodeDef.from_proto(node) for node in message.node])
     return graph
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Put off the search for garbage cycles: nothing of a growing graph is garbage, and to look doubles the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _versions(message: Any) -> Versions:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from cyxla.core.framework.cancellation import CancellationManager
+from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.rendezvous import Rendezvous
 from cyxla.core.framework.step import StepContext
@@ -215,7 +216,7 @@ class Session:
             program = self._programs.get((fetches, feeds))
             if program is not None:
                 return program
-        with self._lock:
+        with self._lock, without_collections():
             if size != self._size:
                 self._programs.clear()
                 self._runners.clear()

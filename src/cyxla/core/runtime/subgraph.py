@@ -7,6 +7,7 @@ fetched one goes to a node ``_Retval``: the same form that bodies of functions h
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy as shallow_copy
 
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.tensor_shape import TensorShape
@@ -124,9 +125,11 @@ def empty_like(graph: Graph) -> Graph:
 
 def clone_node(node: Node, graph: Graph) -> Node:
     """A node of the same name and facts in another graph, its inputs still to be set."""
-    copy = Node(graph, len(graph.nodes), node.name, node.registration, node.attrs)
-    copy.device, copy.assigned_device = node.device, node.assigned_device
+    copy = shallow_copy(node)  # what its making worked out of the attributes stays
+    copy.graph, copy.id = graph, len(graph.nodes)
+    copy.inputs, copy.control_inputs = [], []
     copy.output_shapes, copy.output_handles = list(node.output_shapes), list(node.output_handles)
+    copy.outputs = [Tensor(copy, k) for k in range(len(node.outputs))]
     graph.nodes[copy.name] = copy
     return copy
 

@@ -1,11 +1,14 @@
 """Walking a graph backward: sums, weights, stops, conditionals, and what has no gradient."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import numpy as np
 import pytest
 
 from cyxla import Graph, Session, gradients
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.framework.gradient import GradientRegistry, gradient, no_gradient
+from cyxla.core.framework.gradient import Gradient, GradientRegistry, gradient, no_gradient
 from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InternalError, InvalidArgumentError, NotFoundError
 
 X = np.array([0.5, -1.5, 2.0])
@@ -93,6 +96,20 @@ def test_registering():
     assert registry.ops() == ["Floor", "Neg"]
     with pytest.raises(AlreadyExistsError, match="Neg"):
         no_gradient("Neg", registry=registry)
+
+
+def test_threads_wait_until_the_catalogue_is_loaded():
+    def load():
+        entered.wait(5)
+        registry.register("Slow", Gradient(None))
+
+    entered = Barrier(2)
+    registry = GradientRegistry(load)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(registry.ops)
+        entered.wait(5)
+        assert pool.submit(registry.find, "Slow").result(5) is not None
+        assert first.result(5) == ["Slow"]
 
 
 @pytest.mark.parametrize("result, says", [(lambda x: (x, x), "2 gradients"), (lambda x: x[0], "gradient of Neg")])

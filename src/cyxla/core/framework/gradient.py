@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from threading import RLock
 from typing import Any, TypeVar
 
 from cyxla.errors import AlreadyExistsError, NotFoundError
@@ -42,6 +43,7 @@ class GradientRegistry:
 
     def __init__(self, catalogue: Callable[[], None] | None = None) -> None:
         self._catalogue = catalogue
+        self._lock = RLock()  # the thread that loads the catalogue registers what is in it
         self._gradients: dict[str, Gradient] = {}
 
     @staticmethod
@@ -63,9 +65,11 @@ class GradientRegistry:
         self._gradients[op_name] = gradient
 
     def _load(self) -> None:
-        catalogue, self._catalogue = self._catalogue, None
-        if catalogue is not None:
-            catalogue()
+        if self._catalogue is not None:
+            with self._lock:
+                if self._catalogue is not None:
+                    self._catalogue()
+                    self._catalogue = None  # only now: others wait until everything is there
 
     def find(self, op_name: str) -> Gradient | None:
         """How an op is differentiated, or None where nobody has said."""

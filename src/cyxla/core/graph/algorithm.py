@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def copy_graph(graph: Graph) -> Graph:
     from cyxla.core.graph.graph import Graph as NewGraph
 
     new = NewGraph(graph.library.default_registry)
-    new.versions = graph.versions
+    new.versions = replace(graph.versions)
     new.library = graph.library.copy()
     twins = {node: new.shallow_node(node) for node in graph.nodes.values()}
     for node, twin in twins.items():

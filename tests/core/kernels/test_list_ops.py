@@ -110,6 +110,8 @@ def test_elements_that_were_not_set():
     assert apply_op("TensorListStack", like, ANY, element_dtype="float").tolist() == [[1, 2], [0, 0]]
     assert apply_op("TensorListPopBack", like, ANY, element_dtype="float")[1].tolist() == [0, 0]
     assert apply_op("TensorListGather", like, vec(1, 0), ANY, element_dtype="float").tolist() == [[0, 0], [1, 2]]
+    mixed = handle([[1, 2], [3], [4]], None)  # only what is gathered must be of one shape
+    assert apply_op("TensorListGather", mixed, vec(1, 2), ANY, element_dtype="float").tolist() == [[3], [4]]
 
 
 def test_scatter():
@@ -133,6 +135,10 @@ def test_split_and_concat():
     joined, lengths = apply_op("TensorListConcatV2", gaps, vec(-1, 1), vec(5, 2, dtype=np.int64), element_dtype="float")
     assert joined.tolist() == [[1], [0], [0]]
     assert lengths.tolist() == [1, 2]
+    like = apply_op("TensorListConcat", handle([[1.0, 2.0], None], None), element_dtype="float")[0]
+    assert like.tolist() == [1, 2, 0, 0]  # as long as the others, where these are of one length
+    told = apply_op("TensorListConcatV2", handle([None], [2]), vec(2), vec(3, dtype=np.int64), element_dtype="float")
+    assert [v.tolist() for v in told] == [[0, 0, 0], [3]]  # what is told for it goes first
     nothing, lengths = apply_op("TensorListConcat", handle([], [None, 3]), element_dtype="float")
     assert (nothing.shape, lengths.shape) == ((0, 3), (0,))
 
@@ -195,6 +201,13 @@ REFUSALS = [
         "leading_dims has",
     ),
     ("TensorListConcatV2", (handle([]), ANY, vec(dtype=I64)), {"element_dtype": "float"}, "All except the first"),
+    ("TensorListConcatV2", (handle([[1], None, [1, 2]]), ANY, vec(dtype=I64)), {"element_dtype": "float"}, "index 1"),
+    (
+        "TensorListConcatV2",
+        (handle([[1]]), vec(2), vec(dtype=I64)),
+        {"element_dtype": "float"},
+        "is 1, but element_shape",
+    ),
 ]
 
 

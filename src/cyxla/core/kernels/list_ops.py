@@ -317,7 +317,7 @@ def stack(handle: Array, shape: Array, *, element_dtype: DataType, num_elements:
 
 
 def _stacked(tensors: TensorList, items: Sequence[Item], given: TensorShape, why: str) -> Array:
-    shape = element_shape(tensors, given, tensors.items, why)
+    shape = element_shape(tensors, given, items, why)
     result = zeros([len(items), *shape], tensors.dtype)
     for i, item in enumerate(items):
         if item is not None:
@@ -372,27 +372,34 @@ def _concat(tensors: TensorList, given: TensorShape, leading: Sequence[int]) -> 
         "All except the first dimension must be fully defined when concating an empty tensor list. "
         f"element_shape: {shape}",
     )
-    filled = [_filled(tensors, i, item, shape, leading) for i, item in enumerate(items)]
+    first = _first_size(items, shape)
+    filled = [
+        item if item is not None else zeros([_length(i, first, leading), *rest.as_list()], tensors.dtype)
+        for i, item in enumerate(items)
+    ]
     lengths = np.array([len(item) for item in filled], np.int64)
     if not filled:
         return zeros([0, *rest.as_list()], tensors.dtype), lengths
     return np.concatenate(filled), lengths
 
 
-def _filled(tensors: TensorList, i: int, item: Item, shape: TensorShape, leading: Sequence[int]) -> Array:
-    """An element, or zeros of the length that is known for it."""
-    first = shape[0]
-    if item is not None:
-        _require(
-            first is None or item.shape[0] == first,
-            f"element {i} has the shape {list(item.shape)}, but element_shape is {shape}",
-        )
-        return item
-    if first is None:
-        _require(
-            i < len(leading),
-            f"List contains uninitialized tensor at index {i} but leading_dims has only {len(leading)} elements.",
-        )
-        first = leading[i]
-        _require(first >= 0, f"leading_dims has the negative size {first}")
-    return zeros([first, *shape[1:].as_list()], tensors.dtype)
+def _first_size(items: Sequence[Item], shape: TensorShape) -> int | None:
+    """The length of elements that were not set: the one that is told, or that all others have."""
+    sizes = [item.shape[0] for item in items if item is not None]
+    for size in sizes:
+        _require(shape[0] in (None, size), f"the first dimension of an element is {size}, but element_shape is {shape}")
+    if shape[0] is not None:
+        return shape[0]
+    return sizes[0] if len(set(sizes)) == 1 else None
+
+
+def _length(i: int, first: int | None, leading: Sequence[int]) -> int:
+    """The length of an element that was not set: as told for it, else as all have it."""
+    if i >= len(leading) and first is not None:
+        return first
+    _require(
+        i < len(leading),
+        f"List contains uninitialized tensor at index {i} but leading_dims has only {len(leading)} elements.",
+    )
+    _require(leading[i] >= 0, f"leading_dims has the negative size {leading[i]}")
+    return leading[i]

@@ -1,0 +1,151 @@
+"""Biases, layouts, and the greatest of many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.nn_ops import _check_formats
+from cyxla.core.kernels.windows import is_channels_first
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    cast,
+    full_like,
+    iota_along,
+    is_float,
+    rank_of,
+    reduced,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    zeros_like,
+)
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+
+
+def _channels(x: XlaOp, data_format: str) -> int:
+    return 1 if is_channels_first(data_format) and rank_of(x) > 2 else rank_of(x) - 1
+
+
+def _bias_add(value: XlaOp, bias: XlaOp, *, data_format: str = "NHWC") -> XlaOp:
+    """The bias repeated over all but the channels."""
+    if rank_of(value) < 2 or rank_of(bias) != 1:
+        raise ShapeError(
+            f"a bias is a vector for values of rank 2 or more: {list(sizes_of(bias))}, {list(sizes_of(value))}"
+        )
+    axis = _channels(value, data_format)
+    if sizes_of(bias)[0] != sizes_of(value)[axis]:
+        raise ShapeError(f"a bias of {sizes_of(bias)[0]} for {sizes_of(value)[axis]} channels")
+    return value + xla.broadcast_in_dim(bias, sizes_of(value), (axis,))
+
+
+lowering("BiasAdd", _bias_add, attrs=("data_format",))
+lowering("BiasAddV1", _bias_add)
+
+
+@lowering("BiasAddGrad", attrs=("data_format",))
+def _bias_add_grad(grad: XlaOp, *, data_format: str) -> XlaOp:
+    if rank_of(grad) < 2:
+        raise ShapeError(f"out_backprop must have rank 2 or more; its shape is {list(sizes_of(grad))}")
+    axis = _channels(grad, data_format)
+    return sum_of(grad, [d for d in range(rank_of(grad)) if d != axis])
+
+
+# ---------------------------------------------------------------------------------------------------------- layouts
+
+
+@lowering("DataFormatDimMap", attrs=("src_format", "dst_format"))
+def _dimension_map(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
+    """A choice among the places of the other layout."""
+    _check_formats(src_format, dst_format)
+    size = len(src_format)
+    place = select(xla.lt(x, zeros_like(x)), x + scalar(x, size), x)
+    found = zeros_like(x)
+    for k, letter in enumerate(src_format):
+        found = select(xla.eq(place, full_like(x, k)), full_like(x, dst_format.index(letter)), found)
+    return found
+
+
+@lowering("DataFormatVecPermute", attrs=("src_format", "dst_format"))
+def _permute(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
+    """Slices in another order."""
+    _check_formats(src_format, dst_format)
+    if rank_of(x) not in (1, 2) or (rank_of(x) == 2 and sizes_of(x)[1] != 2):
+        raise ShapeError(f"x must be a vector, or a matrix of pairs; its shape is {list(sizes_of(x))}")
+    source, target = src_format, dst_format
+    if sizes_of(x)[0] == len(src_format) - 2:
+        source, target = ("".join(c for c in text if c not in "NC") for text in (src_format, dst_format))
+    if sizes_of(x)[0] != len(source):
+        raise ShapeError(f"x must hold an entry for each dimension of {src_format}, or for each spatial one")
+    return xla.concatenate([xla.slice_in_dim(x, source.index(c), source.index(c) + 1) for c in target], 0)
+
+
+# -------------------------------------------------------------------------------------------------- the greatest
+
+
+def _descending(dtype: ElementType) -> Any:
+    """A comparator that puts greater elements first; floats in total order."""
+    builder = XlaBuilder("greater")
+    kinds = [dtype, dtype, ElementType.S32, ElementType.S32]
+    given = [xla.parameter(builder, i, Shape.array(t), f"p{i}") for i, t in enumerate(kinds)]
+    compare = xla.gt_total_order if dtype.is_float else xla.gt
+    return builder.build(compare(given[0], given[1]))
+
+
+def _top(x: XlaOp, k: int, index_type: DataType) -> list[XlaOp]:
+    """A stable sort of elements and places, cut off."""
+    if not rank_of(x):
+        raise ShapeError("the input must have at least one dimension; it is a scalar")
+    last = rank_of(x) - 1
+    if k > sizes_of(x)[last]:
+        raise InvalidArgumentError(f"the {k} greatest of rows of {sizes_of(x)[last]}")
+    places = iota_along(x.builder, ElementType.S32, sizes_of(x), last)
+    made = xla.sort([x, places], _descending(x.shape.dtype), last, is_stable=True)
+    values, order = (xla.slice_in_dim(xla.get_tuple_element(made, i), 0, k, 1, last) for i in range(2))
+    return [values, cast(order, index_type)]
+
+
+@lowering("TopKV2", attrs=("index_type",), const=("k",))
+def _top_k(x: XlaOp, k: Array, *, index_type: DataType) -> list[XlaOp]:
+    if k.ndim or k < 0:
+        raise InvalidArgumentError(f"k must be a scalar that is not negative; it is {k.tolist()}")
+    return _top(x, int(k), index_type)
+
+
+@lowering(
+    "ApproxTopK",
+    attrs=("k", "reduction_dimension", "is_max_k"),
+)
+def _approx_top_k(x: XlaOp, *, k: int, reduction_dimension: int, is_max_k: bool) -> list[XlaOp]:
+    """The exact answer, which is an approximation of recall 1."""
+    axis = reduction_dimension % max(rank_of(x), 1)
+    order = [d for d in range(rank_of(x)) if d != axis] + [axis]
+    moved = xla.transpose(x, order)
+    values, places = _top(moved if is_max_k else -moved, k, DataType.DT_INT32)
+    back = [order.index(d) for d in range(rank_of(x))]
+    return [xla.transpose(values if is_max_k else -values, back), xla.transpose(places, back)]
+
+
+@lowering("InTopKV2", const=("k",))
+def _in_top_k(predictions: XlaOp, targets: XlaOp, k: Array) -> XlaOp:
+    """Whether fewer than k classes beat the target."""
+    sizes = sizes_of(predictions)
+    if len(sizes) != 2 or sizes_of(targets) != sizes[:1]:
+        raise ShapeError(f"predictions {list(sizes)} need rows, and a target for each: {list(sizes_of(targets))}")
+    repeated = xla.broadcast_in_dim(targets, sizes, (0,))
+    hit = xla.eq(repeated, iota_along(targets.builder, targets.shape.dtype, sizes, 1))
+    chosen = sum_of(select(hit, predictions, zeros_like(predictions)), [1], keep=True)
+    above = xla.gt(predictions, broadcast_to(chosen, sizes))
+    count = sum_of(xla.convert(above, ElementType.S64), [1])
+    known = reduced(xla.is_finite(predictions), "and", scalar(hit, True), [1]) if is_float(predictions) else None
+    found = xla.and_(reduced(hit, "or", scalar(hit, False), [1]), xla.lt(count, full_like(count, int(k))))
+    return found if known is None else xla.and_(found, known)

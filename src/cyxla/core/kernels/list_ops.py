@@ -196,15 +196,15 @@ def pop_back(handle: Array, shape: Array, *, element_dtype: DataType) -> tuple[A
     """The list without its last element, and that element."""
     tensors = list_of(handle, element_dtype)
     _require(tensors.size, "Trying to pop from an empty list.")
-    item = _read(tensors, tensors.size - 1, shape)
+    item = _read(tensors, tensors.size - 1, shape, ())  # here other elements tell nothing of the shape
     return as_handle(tensors.pop()), item
 
 
-def _read(tensors: TensorList, index: int, shape: Array) -> Array:
+def _read(tensors: TensorList, index: int, shape: Array, others: Sequence[Item]) -> Array:
     item = tensors.at(index)
     if item is not None:
         return item
-    return zeros(element_shape(tensors, shape_from(shape), tensors.items, _UNSET), tensors.dtype)
+    return zeros(element_shape(tensors, shape_from(shape), others, _UNSET), tensors.dtype)
 
 
 @array_kernel("TensorListResize")
@@ -296,7 +296,7 @@ def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataTy
     """The element at a place; zeros if it was not set."""
     tensors, place = list_of(handle, element_dtype), _scalar(index, "index")
     _require(0 <= place < tensors.size, f"Trying to access element {place} in a list with {tensors.size} elements.")
-    return _read(tensors, place, shape)
+    return _read(tensors, place, shape, tensors.items)
 
 
 @array_kernel("TensorListStack", attrs=("element_dtype", "num_elements"))

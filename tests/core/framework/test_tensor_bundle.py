@@ -55,9 +55,13 @@ def test_slices_make_a_whole(tmp_path):
     assert reader.names() == ["w"]
     np.testing.assert_array_equal(reader.read("w"), whole)
     np.testing.assert_array_equal(reader.read_slice("w", [(1, 2), (3, -1)]), whole[1:3, 3:])
+    np.testing.assert_array_equal(reader.read_slice("w", [(0, 1), (1, 2)]), whole[:1, 1:3])
     with pytest.raises(InvalidArgumentError, match="outside"):
         reader.read_slice("w", [(3, 2), (0, -1)])
     write_pieces(tmp_path / "t", pieces[:1])
+    np.testing.assert_array_equal(BundleReader(tmp_path / "t").read_slice("w", [(1, 1), (0, -1)]), whole[1:2])
+    with pytest.raises(DataLossError, match="lacks"):
+        BundleReader(tmp_path / "t").read_slice("w", [(1, 2), (0, 1)])
     with pytest.raises(DataLossError, match="lacks"):
         BundleReader(tmp_path / "t").read("w")
 

@@ -12,6 +12,7 @@ import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,8 @@ class BundleReader:
             raise NotFoundError(f"key '{name}' is not in the checkpoint '{self.prefix}'")
         message = proto.parse_binary("BundleEntryProto", self._table[key])
         shape = tuple(dim.size for dim in message.shape.dim)
+        if min(shape, default=0) < 0:
+            raise DataLossError(f"'{name}' has a negative size in the checkpoint '{self.prefix}'")
         return BundleEntry(
             as_data_type(message.dtype), shape, message.shard_id, message.offset, message.size, message.crc32c,
             tuple(_extents(s) for s in message.slices),
@@ -123,16 +126,22 @@ class BundleReader:
 
     def _assembled(self, name: str, entry: BundleEntry, extents: Sequence[Extent]) -> Array:
         """A tensor, or part of it, from the slices that were saved."""
-        whole = np.zeros(entry.shape, entry.dtype.numpy)
-        covered = np.zeros(entry.shape, bool)
-        for piece in entry.slices:
-            place = _subscripts(piece, entry.shape, name)
-            whole[place] = self._load(name, self._entry(slice_key(name, piece), name))
-            covered[place] = True
         wanted = _subscripts(extents, entry.shape, name)
-        if not covered[wanted].all():
+        places = [_subscripts(piece, entry.shape, name) for piece in entry.slices]
+        if _volume(wanted) > sum(map(_volume, places)):  # before memory is asked for
             raise DataLossError(f"the checkpoint '{self.prefix}' lacks slices of '{name}'")
-        return whole[wanted]
+        result = np.zeros([s.stop - s.start for s in wanted], entry.dtype.numpy)
+        covered = np.zeros(result.shape, bool)
+        for piece, place in zip(entry.slices, places, strict=True):
+            both = [slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(wanted, place, strict=True)]
+            if all(s.start < s.stop for s in both):
+                part = self._load(name, self._entry(slice_key(name, piece), name))
+                target = _moved(both, wanted)
+                result[target] = part[_moved(both, place)]
+                covered[target] = True
+        if not covered.all():
+            raise DataLossError(f"the checkpoint '{self.prefix}' lacks slices of '{name}'")
+        return result
 
     def _load(self, name: str, entry: BundleEntry) -> Array:
         if entry.dtype in _HAS_NO_BYTES:
@@ -144,7 +153,7 @@ class BundleReader:
             return _strings(name, data, entry)
         if mask(crc32c(data)) != entry.checksum:
             raise DataLossError(f"the data of '{name}' in the checkpoint '{self.prefix}' have a wrong checksum")
-        count = int(np.prod(entry.shape, dtype=np.int64))
+        count = prod(entry.shape)
         if count * entry.dtype.numpy.itemsize != entry.size:
             raise DataLossError(f"'{name}' has {entry.size} bytes, which do not fit {entry.dtype}{list(entry.shape)}")
         return np.frombuffer(data, entry.dtype.numpy).reshape(entry.shape)
@@ -170,6 +179,15 @@ def _subscripts(extents: Sequence[Extent], shape: Sequence[int], name: str) -> t
     return tuple(result)
 
 
+def _volume(place: Sequence[slice]) -> int:
+    return prod(s.stop - s.start for s in place)
+
+
+def _moved(place: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
+    """A place as it is seen from the corner of another."""
+    return tuple(slice(s.start - o.start, s.stop - o.start) for s, o in zip(place, origin, strict=True))
+
+
 def _read_file(path: str, offset: int = 0, size: int = -1) -> bytes:
     try:
         with open(path, "rb") as file:
@@ -181,7 +199,7 @@ def _read_file(path: str, offset: int = 0, size: int = -1) -> bytes:
 
 def _strings(name: str, data: bytes, entry: BundleEntry) -> Array:
     """Strings: their lengths, a checksum of those, and the bytes."""
-    count = int(np.prod(entry.shape, dtype=np.int64))
+    count = prod(entry.shape)
     lengths, at = [], 0
     for _ in range(count):
         length, at = read_varint(data, at)

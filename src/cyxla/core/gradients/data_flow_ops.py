@@ -125,6 +125,20 @@ def _column(kept: Tensor, like: Tensor) -> Tensor:
     return apply_op("Reshape", kept, shape)
 
 
+@gradient("OptionalFromValue", none_grads=True)
+def optional_from_value_grad(op: Any, dy: Tensor) -> Any:
+    """The components of an optional gradient."""
+    shapes = [t.shape for t in op.inputs]
+    found = apply_op("OptionalGetValue", dy, output_types=op.attr("Toutput_types"), output_shapes=shapes)
+    return found if isinstance(found, (list, tuple)) else [found]
+
+
+@gradient("OptionalGetValue")
+def optional_get_value_grad(op: Any, *grads: Tensor) -> Tensor:
+    """An optional of what flows to each component."""
+    return apply_op("OptionalFromValue", list(grads))
+
+
 no_gradient(
     "Barrier", "OptionalHasValue", "OptionalNone", "Stack", "StackClose", "StackCloseV2", "StackPop", "StackPopV2",
     "StackPush", "StackPushV2", "StackV2", "TensorArrayCloseV3", "TensorArrayGradV3", "TensorArrayGradWithShape",

@@ -12,7 +12,7 @@ from cyxla.core.gradients.common import Tensor
 @gradient("CheckNumerics")
 def check_numerics_grad(op: Any, dy: Tensor) -> Tensor:
     """Checked too."""
-    return apply_op("CheckNumerics", dy, message="Not a number (NaN) or infinity (Inf) values detected in gradient.")
+    return apply_op("CheckNumerics", dy, message=f"in what flows back to '{op.name}'")
 
 
 @gradient("Print")

@@ -81,3 +81,12 @@ def max_pool_with_argmax_grad(op: Any, dy: Tensor, _: Tensor) -> Tensor:
     """To the elements whose numbers are known."""
     geometry = {name: op.attr(name) for name in _ARGMAX}
     return apply_op("MaxPoolGradWithArgmax", op.inputs[0], dy, op.outputs[1], **geometry)
+
+
+@gradient("MaxPoolGradWithArgmax", "MaxPoolGradGradWithArgmax")
+def max_pool_grad_with_argmax_grad(op: Any, g: Tensor) -> tuple[Tensor, Tensor, None]:
+    """Each is the other's."""
+    x, _, places = op.inputs
+    other = "MaxPoolGradGradWithArgmax" if op.op == "MaxPoolGradWithArgmax" else "MaxPoolGradWithArgmax"
+    geometry = {name: op.attr(name) for name in _ARGMAX}
+    return _zeros(x), apply_op(other, x, g, places, **geometry), None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.framework.gradient import gradient
+from cyxla.core.framework.gradient import gradient, no_gradient
 from cyxla.core.gradients.common import Tensor
 
 
@@ -22,6 +22,16 @@ def fake_quant_vars_grad(op: Any, dy: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     attrs = {name: op.attr(name) for name in ("num_bits", "narrow_range")}
     found: tuple[Tensor, Tensor, Tensor] = apply_op(op.op + "Gradient", dy, *op.inputs, **attrs)
     return found
+
+
+@gradient("FakeQuantWithMinMaxArgsGradient")
+def fake_quant_args_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, None]:
+    """It passes or stops what flows, whatever that is."""
+    attrs = {name: op.attr(name) for name in ("min", "max", "num_bits", "narrow_range")}
+    return apply_op(op.op, g, op.inputs[1], **attrs), None
+
+
+no_gradient("Dequantize")
 
 
 @gradient("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")

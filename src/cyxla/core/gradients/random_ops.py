@@ -22,6 +22,6 @@ def random_gamma_grad(op: Any, dy: Tensor) -> tuple[None, Tensor]:
 
 
 no_gradient(
-    "Multinomial", "ParameterizedTruncatedNormal", "RandomPoissonV2", "RandomStandardNormal", "RandomUniform",
-    "RandomUniformInt", "TruncatedNormal",
+    "Multinomial", "ParameterizedTruncatedNormal", "RandomCrop", "RandomPoissonV2", "RandomShuffle",
+    "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal",
 )  # fmt: skip

@@ -43,11 +43,21 @@ def resource_gather_nd_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
     return apply_op("ScatterNd", indices, dy, apply_op("VariableShape", handle, out_type=indices.dtype)), None
 
 
+@gradient("_ReadVariablesOp")
+def read_variables_grad(op: Any, *grads: Tensor) -> list[Tensor]:
+    """The values as they are."""
+    return list(grads)
+
+
 no_gradient(
     "AssignAddVariableOp",
     "AssignSubVariableOp",
     "AssignVariableOp",
+    "DestroyResourceOp",
+    "MutexV2",
+    "ResourceStridedSliceAssign",
     "VarHandleOp",
     "VarIsInitializedOp",
     "VariableShape",
+    "_VarHandlesOp",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.gradient import gradient
-from cyxla.core.gradients.common import Tensor
+from cyxla.core.gradients.common import Tensor, conj
 
 
 def _rows(of: Tensor, ids: Tensor) -> Tensor:
@@ -59,13 +59,13 @@ def segment_extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
     return _extreme(op, dy, _rows, lambda hits, ids: apply_op("SegmentSum", hits, ids)), None
 
 
-@gradient("UnsortedSegmentSum")
+@gradient("SegmentSumV2", "UnsortedSegmentSum")
 def unsorted_sum_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     """To every row of a segment."""
     return _known_rows(dy, op.inputs[1]), None, None
 
 
-@gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
+@gradient("SegmentMaxV2", "SegmentMinV2", "UnsortedSegmentMax", "UnsortedSegmentMin")
 def unsorted_extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     """To the rows that are the extreme."""
 
@@ -75,19 +75,32 @@ def unsorted_extreme_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
     return _extreme(op, dy, _known_rows, total), None, None
 
 
-@gradient("UnsortedSegmentProd")
+@gradient("SegmentProdV2", "UnsortedSegmentProd")
 def unsorted_product_grad(op: Any, dy: Tensor) -> tuple[Tensor, None, None]:
-    """The product of the other rows: where one row is 0, it alone gets any."""
+    """The product of the other rows."""
     data, ids, count = op.inputs
+    return _product_grad(data, ids, count, dy), None, None
+
+
+@gradient("SegmentProd")
+def segment_product_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
+    """The product of the other rows."""
+    data, ids = op.inputs
+    count = apply_op("StridedSlice", apply_op("Shape", dy), [0], [1], [1], shrink_axis_mask=1)
+    return _product_grad(data, ids, count, dy), None
+
+
+def _product_grad(data: Tensor, ids: Tensor, count: Tensor, dy: Tensor) -> Tensor:
+    """Where one row is 0, it alone gets any."""
     is_zero = apply_op("Equal", data, apply_op("ZerosLike", data))
     zeros = apply_op("UnsortedSegmentSum", apply_op("Cast", is_zero, DstT="int32"), ids, count)
     lifted = apply_op("SelectV2", is_zero, apply_op("OnesLike", data), data)
     product = apply_op("UnsortedSegmentProd", lifted, ids, count)  # of all that are not 0
-    whole, zeros = _known_rows(dy * product, ids), _known_rows(zeros, ids)
+    whole, zeros = _known_rows(dy * conj(product), ids), _known_rows(zeros, ids)
     nothing = apply_op("ZerosLike", data)
-    without = apply_op("SelectV2", apply_op("Equal", zeros, 0), whole / lifted, nothing)
+    without = apply_op("SelectV2", apply_op("Equal", zeros, 0), whole / conj(lifted), nothing)
     alone = apply_op("LogicalAnd", is_zero, apply_op("Equal", zeros, 1))
-    return apply_op("SelectV2", alone, whole, without), None, None
+    return apply_op("SelectV2", alone, whole, without)
 
 
 @gradient("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")

@@ -54,6 +54,7 @@ def sparse_reduce_sum_grad(op: Any, dy: Tensor) -> tuple[None, Tensor, None, Non
     numbers = apply_op("Range", 0, rank, 1)
     ones = apply_op("Fill", apply_op("Shape", axes), 1)
     reduced = apply_op("ScatterNd", apply_op("ExpandDims", axes, 1), ones, apply_op("Pack", [rank])) > 0
+    reduced = apply_op("LogicalOr", reduced, apply_op("Equal", apply_op("Size", axes), 0))  # no axes stand for all
     kept = apply_op("SelectV2", reduced, 0, apply_op("OnesLike", numbers))
     shape32 = apply_op("Cast", shape, DstT="int32")
     full = apply_op("Reshape", dy, apply_op("SelectV2", reduced, 1, shape32))

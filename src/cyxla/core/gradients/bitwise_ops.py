@@ -1,0 +1,5 @@
+"""Nothing flows back through bits."""
+
+from cyxla.core.framework.gradient import no_gradient
+
+no_gradient("BitwiseAnd", "BitwiseOr", "BitwiseXor", "Invert", "LeftShift", "PopulationCount", "RightShift")

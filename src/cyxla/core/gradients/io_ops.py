@@ -1,0 +1,6 @@
+"""Nothing flows back through files and iterators."""
+
+from cyxla.core.framework.gradient import no_gradient
+
+no_gradient("MergeV2Checkpoints", "ReadFile", "RestoreV2", "SaveV2", "ShardedFilename")
+no_gradient("DeleteIterator", "IteratorGetNext", "IteratorGetNextSync", "IteratorV2")

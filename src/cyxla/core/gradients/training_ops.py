@@ -1,0 +1,13 @@
+"""Nothing flows back through a step of training: it changes variables."""
+
+from cyxla.core.framework.gradient import no_gradient
+
+no_gradient("ApplyAdagrad", "ApplyAdam", "ApplyGradientDescent", "ApplyMomentum", "ApplyRMSProp")
+no_gradient(
+    "ResourceApplyAdaMax", "ResourceApplyAdadelta", "ResourceApplyAdagrad", "ResourceApplyAdagradDA",
+    "ResourceApplyAdagradV2", "ResourceApplyAdam", "ResourceApplyAdamWithAmsgrad", "ResourceApplyAddSign",
+    "ResourceApplyCenteredRMSProp", "ResourceApplyFtrl", "ResourceApplyFtrlV2", "ResourceApplyGradientDescent",
+    "ResourceApplyKerasMomentum", "ResourceApplyMomentum", "ResourceApplyPowerSign", "ResourceApplyProximalAdagrad",
+    "ResourceApplyProximalGradientDescent", "ResourceApplyRMSProp", "ResourceSparseApplyAdagrad",
+    "ResourceSparseApplyMomentum",
+)  # fmt: skip

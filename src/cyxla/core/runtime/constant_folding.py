@@ -12,7 +12,7 @@ from cyxla.core.framework.types import HANDLES
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.invoke import Call
 from cyxla.core.runtime.schedule import topological_order
-from cyxla.core.runtime.subgraph import add_raw_node
+from cyxla.core.runtime.subgraph import insert_node
 from cyxla.errors import OpError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class _Folding:
                 tensor.dtype, np.ascontiguousarray(self.values[tensor]).reshape(self.values[tensor].shape)
             )
             attrs = {"dtype": AttrValue("type", tensor.dtype), "value": AttrValue("tensor", value)}
-            node = add_raw_node(self.graph, f"{tensor.node.name}/folded_{tensor.index}", "Const", attrs)
+            node = insert_node(self.graph, f"{tensor.node.name}/folded_{tensor.index}", "Const", attrs)
             node.assigned_device, node.output_shapes = tensor.node.assigned_device, [tensor.shape]
             known = self.made[tensor] = node.outputs[0]
         return known

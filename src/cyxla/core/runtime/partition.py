@@ -8,7 +8,7 @@ from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.device import DeviceSet
-from cyxla.core.runtime.subgraph import add_raw_node, clone_node, empty_like
+from cyxla.core.runtime.subgraph import empty_like, insert_node
 from cyxla.errors import UnimplementedError
 
 _ENTERS, _EXITS = frozenset({"Enter", "RefEnter"}), frozenset({"Exit", "RefExit"})
@@ -50,7 +50,7 @@ class _Partitioning:
 
     def run(self) -> dict[str, Graph]:
         for node in self.graph.nodes.values():
-            self.copies[node] = clone_node(node, self.parts[node.assigned_device])
+            self.copies[node] = self.parts[node.assigned_device].shallow_node(node)
         for node, copy in self.copies.items():
             copy.inputs = [self._input(t, node) for t in node.inputs]
             copy.control_inputs = [self._control(c, node) for c in node.control_inputs]
@@ -89,15 +89,15 @@ class _Partitioning:
 
     def _identity(self, receive: Node) -> Node:
         attrs = {"T": AttrValue("type", receive.output_types[0])}
-        identity = add_raw_node(receive.graph, f"{receive.name}/identity", "Identity", attrs)
-        identity.inputs, identity.assigned_device = [receive.outputs[0]], receive.assigned_device
+        identity = insert_node(receive.graph, f"{receive.name}/identity", "Identity", attrs, receive.outputs)
+        identity.assigned_device = receive.assigned_device
         return identity
 
     def _token(self, node: Node) -> Tensor:
         """A constant that is there when the node has run."""
         value = TensorValue(DataType.DT_FLOAT, np.zeros((0,), np.float32))
         attrs = {"dtype": AttrValue("type", DataType.DT_FLOAT), "value": AttrValue("tensor", value)}
-        token = add_raw_node(self.parts[node.assigned_device], f"{node.name}/_has_run", "Const", attrs)
+        token = insert_node(self.parts[node.assigned_device], f"{node.name}/_has_run", "Const", attrs)
         token.control_inputs, token.assigned_device = [self.copies[node]], node.assigned_device
         return token.outputs[0]
 
@@ -112,11 +112,10 @@ class _Partitioning:
             "client_terminated": AttrValue("bool", False),
         }
         stem = f"{node.name}/_{'control' if index < 0 else index}_to_{target.rpartition('/')[2].replace(':', '_')}"
-        send = add_raw_node(self.parts[home], f"{stem}/send", "_Send", {"T": AttrValue("type", dtype), **common})
-        send.inputs, send.assigned_device = [source], home
-        receive = add_raw_node(
-            self.parts[target], f"{stem}/recv", "_Recv", {"tensor_type": AttrValue("type", dtype), **common}
-        )
+        send_attrs = {"T": AttrValue("type", dtype), **common}
+        insert_node(self.parts[home], f"{stem}/send", "_Send", send_attrs, [source]).assigned_device = home
+        receive_attrs = {"tensor_type": AttrValue("type", dtype), **common}
+        receive = insert_node(self.parts[target], f"{stem}/recv", "_Recv", receive_attrs)
         receive.assigned_device = target
         receive.output_shapes = [source.shape] if index >= 0 else receive.output_shapes
         return receive

@@ -7,10 +7,9 @@ fetched one goes to a node ``_Retval``: the same form that bodies of functions h
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from copy import copy as shallow_copy
 
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.graph.graph import Graph, Node, Tensor
 
 _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
@@ -61,7 +60,7 @@ def executable_graph(
 def copy_graph(graph: Graph) -> Graph:
     """A graph of new nodes that may be rewritten; versions and functions are shared."""
     new = empty_like(graph)
-    copies = {node: clone_node(node, new) for node in graph.nodes.values()}
+    copies = {node: new.shallow_node(node) for node in graph.nodes.values()}
     for node, copy in copies.items():
         copy.inputs = [copies[t.node].outputs[t.index] for t in node.inputs]
         copy.control_inputs = [copies[c] for c in node.control_inputs]
@@ -82,7 +81,7 @@ class _Copy:
         for k, tensor in enumerate(self.feeds):
             self._add_arg(k, tensor)
         for node in kept:
-            self.copies[node] = clone_node(node, self.graph)
+            self.copies[node] = self.graph.shallow_node(node)
         for node in kept:
             self._connect(node)
         for k, tensor in enumerate(fetches):
@@ -104,15 +103,15 @@ class _Copy:
 
     def _add_arg(self, index: int, tensor: Tensor) -> None:
         attrs = {"T": AttrValue("type", tensor.dtype.base), "index": AttrValue("int", index)}
-        node = add_raw_node(self.graph, f"_arg_{tensor.node.name}_{tensor.index}_{index}", "_Arg", attrs)
+        node = insert_node(self.graph, f"_arg_{tensor.node.name}_{tensor.index}_{index}", "_Arg", attrs)
         node.output_shapes = [tensor.shape]
         node.assigned_device = tensor.node.assigned_device
         self.args[tensor.node, tensor.index] = node.outputs[0]
 
     def _add_retval(self, index: int, tensor: Tensor) -> None:
         attrs = {"T": AttrValue("type", tensor.dtype.base), "index": AttrValue("int", index)}
-        node = add_raw_node(self.graph, f"_retval_{tensor.node.name}_{tensor.index}_{index}", "_Retval", attrs)
-        node.inputs = [self._tensor(tensor)]
+        name = f"_retval_{tensor.node.name}_{tensor.index}_{index}"
+        node = insert_node(self.graph, name, "_Retval", attrs, [self._tensor(tensor)])
         node.assigned_device = tensor.node.assigned_device
 
 
@@ -123,22 +122,8 @@ def empty_like(graph: Graph) -> Graph:
     return new
 
 
-def clone_node(node: Node, graph: Graph) -> Node:
-    """A node of the same name and facts in another graph, its inputs still to be set."""
-    copy = shallow_copy(node)  # what its making worked out of the attributes stays
-    copy.graph, copy.id = graph, len(graph.nodes)
-    copy.inputs, copy.control_inputs = [], []
-    copy.output_shapes, copy.output_handles = list(node.output_shapes), list(node.output_handles)
-    copy.outputs = [Tensor(copy, k) for k in range(len(node.outputs))]
-    graph.nodes[copy.name] = copy
-    return copy
-
-
-def add_raw_node(graph: Graph, name: str, op: str, attrs: dict[str, AttrValue]) -> Node:
-    """A node under a free name, without inference of shapes: for what rewriting inserts."""
+def insert_node(graph: Graph, name: str, op: str, attrs: dict[str, AttrValue], inputs: Sequence[Tensor] = ()) -> Node:
+    """Add what rewriting inserts, under the name or, where that is taken, the name with underscores behind."""
     while name in graph.nodes:
         name += "_"
-    node = Node(graph, len(graph.nodes), name, graph.look_up(op), attrs)
-    node.output_shapes = [TensorShape()] * len(node.outputs)
-    graph.nodes[name] = node
-    return node
+    return graph.add_node(NodeDef(name, op, [t.name for t in inputs], attr=attrs), inputs)

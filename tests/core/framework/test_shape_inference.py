@@ -193,6 +193,16 @@ def test_shape_from_a_tensor(value, partial, held, want):
         assert c.make_shape_from_shape_tensor(0) == expected
 
 
+def test_huge_values_are_neither_read_nor_copied():
+    huge = np.broadcast_to(np.int64(2), 2**40)
+    c = context(TensorShape([2**40]), shape(""), input_tensors=[huge])
+    assert c.input_tensor(0) is None
+    with pytest.raises(ShapeError):
+        c.make_shape_from_shape_tensor(0)
+    with pytest.raises(ShapeError, match="254"):
+        context(shape("300"), shape(""), input_tensors=[np.ones(300, int)]).make_shape_from_shape_tensor(0)
+
+
 def test_size_from_a_scalar():
     """Row 1.8."""
     assert context(shape(""), shape(""), input_tensors=[np.array(5)]).make_dim_for_scalar_input(0) == 5

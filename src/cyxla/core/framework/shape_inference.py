@@ -23,6 +23,7 @@ Array = np.ndarray[Any, Any]
 HandleData = tuple[tuple[TensorShape, DataType], ...]
 ShapeLike = TensorShape | Sequence[Dim]
 _LIMIT = 1 << 63
+_MAX_ELEMENTS = 1 << 16  # larger values are no shapes, axes or sizes
 
 
 def _as_shape(shape: ShapeLike) -> TensorShape:
@@ -95,9 +96,10 @@ class InferenceContext:
         return [self._inputs[i] for i in self._range(name)]
 
     def input_tensor(self, i: int | str) -> Array | None:
-        """Value of an input, where it is known."""
+        """Value of an input, where it is known; a huge one counts as unknown."""
         i = self._index(i)
-        return self._tensors[i] if i < len(self._tensors) else None
+        value = self._tensors[i] if i < len(self._tensors) else None
+        return None if value is not None and value.size > _MAX_ELEMENTS else value
 
     def input_handle(self, i: int | str) -> HandleData | None:
         """Shapes and types of what a handle stands for, where they are known."""
@@ -174,13 +176,15 @@ class InferenceContext:
             The input is no vector, or has a size below -1.
         """
         i = self._index(i)
+        held = self.with_rank_at_most(self.input(i), 1)
+        if held.rank == 1 and (held[0] or 0) > MAX_RANK:
+            raise ShapeError(f"{self.op_def.name}: a shape of {held[0]} dimensions; {MAX_RANK} is the limit")
         value = self.input_tensor(i)
         if value is not None:
             return self._shape_of_value(value)
         known = self._as_shapes[i] if i < len(self._as_shapes) else None
         if known is not None:
             return known
-        held = self.with_rank_at_most(self.input(i), 1)
         return UNKNOWN if held.rank != 1 or held[0] is None else self.unknown_shape_of_rank(held[0])
 
     def _shape_of_value(self, value: Array) -> TensorShape:

@@ -40,7 +40,9 @@ def constant_shape(tensor: Tensor, depth: int = _DEPTH) -> TensorShape | None:
     if value is not None:
         if value.ndim != 1:
             return TensorShape() if value.ndim == 0 and value == -1 else None
-        return TensorShape(None if d < 0 else int(d) for d in value) if value.dtype.kind in "iu" else None
+        if value.dtype.kind not in "iu" or value.size > MAX_RANK:
+            return None
+        return TensorShape(None if d < 0 else int(d) for d in value)
     rule = _SHAPE_RULES.get(tensor.node.op)
     if rule is not None and depth > 0:
         found = rule(tensor.node, tensor.index, depth - 1)

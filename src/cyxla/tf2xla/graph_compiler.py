@@ -12,6 +12,7 @@ from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
 from cyxla.core.framework.node_properties import resolve
 from cyxla.core.framework.op_kernel import OpKernelConstruction
+from cyxla.core.framework.types import HANDLES
 from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.errors import InternalError, NotFoundError, OpError
@@ -97,7 +98,7 @@ class GraphCompiler:
         """What a node gives if all it reads is known: the values of its eager kernel."""
         if not inputs or node.is_stateful or not all(x.is_constant for x in inputs):
             return None
-        if sum(x.value.size for x in inputs) > _MOST_FOLDED:
+        if sum(x.value.size for x in inputs) > _MOST_FOLDED or any(t in HANDLES for t in node.output_types):
             return None
         function = self.compiler.eager_function(node)
         if function is None or not _is_small(node):

@@ -67,6 +67,8 @@ class XlaResource:
     @property
     def is_modified(self) -> bool:
         """Whether its value is another than the one it came with."""
+        if self.kind is ResourceKind.STACK:
+            return self.value is not None  # a value may be gone that still stands in the buffer
         return self.value is not self.initial_value or any(g.is_modified for g in self.gradients.values())
 
     def set_type_and_shape(self, dtype: DataType, shape: TensorShape) -> None:
@@ -87,17 +89,17 @@ class XlaResource:
         """The instructions that the value is made of; none where there is no value."""
         if self.value is None:
             return []
-        own = [self.value] if self.pushed is None else [self.value, self.pushed]
+        own = [self.value] if self.kind is not ResourceKind.STACK or self.pushed is None else [self.value, self.pushed]
         return own + [part for _, g in sorted(self.gradients.items()) for part in g.parts()]
 
     def set_parts(self, parts: list[XlaOp]) -> None:
         """Replace the instructions that the value is made of."""
         rest = list(parts)
         self.value = rest.pop(0)
-        if self.pushed is not None:
+        if self.kind is ResourceKind.STACK:
             self.pushed = rest.pop(0)
         for _, gradient in sorted(self.gradients.items()):
-            gradient.set_parts([rest.pop(0) for _ in gradient.parts()])
+            gradient.value = rest.pop(0)
 
     def read(self) -> XlaOp:
         """The value.

@@ -1,0 +1,295 @@
+"""Stacks and tensor arrays as buffers of a fixed size that replace each other; stitching and partitioning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.tensor_shape import TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.tf2xla.kernels.array_slice_ops import gathered
+from cyxla.tf2xla.kernels.list_ops import at, with_row
+from cyxla.tf2xla.kernels.state_ops import scattered_rows
+from cyxla.tf2xla.lib import full, iota_along, scalar, sizes_of, sum_of
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+
+
+def _held(ctx: XlaOpKernelContext, kind: ResourceKind) -> XlaResource:
+    """The resource that comes in first.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is of another kind.
+    """
+    resource = ctx.input_resource(0)
+    if resource.kind is not kind:
+        raise InvalidArgumentError(f"{ctx.kernel.type_string} takes a {kind.value}, not a {resource.kind.value}")
+    return resource
+
+
+def _elements(ctx: XlaOpKernelContext, kind: ResourceKind, dtype: DataType, shape: TensorShape) -> XlaResource:
+    """The resource that comes in first, whose elements are now known to be of a type and shape, and so has a buffer."""
+    resource = _held(ctx, kind)
+    resource.set_type_and_shape(dtype, shape if resource.value is None else resource.shape.merge_with(shape))
+    if resource.value is None and resource.shape.is_fully_defined:
+        resource.value = full(ctx.builder, 0, dtype, (resource.max_array_size, *resource.shape.as_list()))
+    return resource
+
+
+def _buffer(ctx: XlaOpKernelContext, kind: ResourceKind, dtype: DataType) -> XlaOp:
+    """The buffer of the resource that comes in first.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Its elements are of another type, or have no known shape because nothing was written.
+    """
+    return _elements(ctx, kind, dtype, _held(ctx, kind).shape).read()
+
+
+# ----------------------------------------------------------------------------------------------------------- stacks
+
+
+@xla_kernel("StackV2", const=("max_size",))
+def _stack(ctx: XlaOpKernelContext) -> Any:
+    """No instruction yet: the first push says what a value looks like."""
+    size = ctx.constant_input_as_int_scalar("max_size")
+    if size < 0:
+        raise InvalidArgumentError(
+            f"a compiled stack needs a size, but max_size is {size}", hint="say how many values it may hold"
+        )
+    name = ctx.attr("stack_name") or ctx.kernel.name
+    made = XlaResource(ResourceKind.STACK, -1, name, ctx.attr("elem_type"), max_array_size=size)
+    ctx.set_resource_output(0, made)
+
+
+def _pushed(ctx: XlaOpKernelContext, resource: XlaResource) -> XlaOp:
+    return xla.constant(ctx.builder, np.int32(0)) if resource.pushed is None else resource.pushed
+
+
+@xla_kernel("StackPushV2", resource=True)
+def _push(ctx: XlaOpKernelContext) -> Any:
+    """A dynamic-update-slice at the top."""
+    value = ctx.input("elem")
+    stack = _elements(ctx, ResourceKind.STACK, ctx.attr("T"), TensorShape(sizes_of(value)))
+    top = _pushed(ctx, stack)
+    stack.value, stack.pushed = with_row(stack.read(), top, value), top + 1
+    return value
+
+
+@xla_kernel("StackPopV2", resource=True)
+def _pop(ctx: XlaOpKernelContext) -> Any:
+    """A dynamic-slice at the top."""
+    dtype: DataType = ctx.attr("elem_type")
+    stack = _held(ctx, ResourceKind.STACK)
+    buffer = _buffer(ctx, ResourceKind.STACK, dtype)
+    ctx.require(stack.max_array_size, f"the stack {stack.name!r} has no place for a value")
+    stack.pushed = _pushed(ctx, stack) - 1
+    return at(buffer, stack.pushed)
+
+
+@xla_kernel(("StackCloseV2", "TensorArrayCloseV3"), resource=True)
+def _close(ctx: XlaOpKernelContext) -> Any:
+    """Nothing: the buffer is not kept."""
+
+
+# ----------------------------------------------------------------------------------------------------- tensor arrays
+
+_ARRAY = ResourceKind.TENSOR_ARRAY
+
+
+@xla_kernel("TensorArrayV3", const=("size",))
+def _tensor_array(ctx: XlaOpKernelContext) -> Any:
+    """Zeros, if the shape of an element is known; else the first write says it."""
+    size = ctx.constant_input_as_int_scalar("size")
+    ctx.require(size >= 0, f"size must not be negative; it is {size}")
+    name = ctx.attr("tensor_array_name") or ctx.kernel.name
+    made = XlaResource(_ARRAY, -1, name, ctx.attr("dtype"), ctx.attr("element_shape"), max_array_size=size)
+    if made.shape.is_fully_defined:
+        made.value = full(ctx.builder, 0, made.dtype, (size, *made.shape.as_list()))
+    ctx.set_resource_output(0, made)
+    ctx.set_constant_output(1, np.float32(0))
+
+
+def _array_of(ctx: XlaOpKernelContext, dtype_attr: str) -> XlaOp:
+    return _buffer(ctx, _ARRAY, ctx.attr(dtype_attr))
+
+
+def _sum(x: XlaOp, y: XlaOp) -> XlaOp:
+    return xla.or_(x, y) if x.shape.dtype is ElementType.PRED else x + y
+
+
+@xla_kernel("TensorArrayWriteV3", resource=True)
+def _write(ctx: XlaOpKernelContext) -> Any:
+    """The value is added to what stands there: zeros, or what was written to an array of gradients before."""
+    index, value = ctx.input("index"), ctx.input("value")
+    ctx.require(not sizes_of(index), f"index must be a scalar; its shape is {list(sizes_of(index))}")
+    array = _elements(ctx, _ARRAY, ctx.attr("T"), TensorShape(sizes_of(value)))
+    if array.max_array_size:
+        array.value = with_row(array.read(), index, _sum(at(array.read(), index), value))
+    return ctx.input_expression("flow_in")
+
+
+@xla_kernel("TensorArrayReadV3", resource=True)
+def _read(ctx: XlaOpKernelContext) -> Any:
+    """A dynamic-slice."""
+    index = ctx.input("index")
+    ctx.require(not sizes_of(index), f"index must be a scalar; its shape is {list(sizes_of(index))}")
+    buffer = _array_of(ctx, "dtype")
+    ctx.require(sizes_of(buffer)[0], f"the tensor array {_held(ctx, _ARRAY).name!r} has no elements to read")
+    return at(buffer, index)
+
+
+@xla_kernel("TensorArrayGatherV3", resource=True)
+def _gather(ctx: XlaOpKernelContext) -> Any:
+    """A gather of rows; the buffer itself if it is asked for in order."""
+    dtype: DataType = ctx.attr("dtype")
+    array = _elements(ctx, _ARRAY, dtype, ctx.attr("element_shape"))
+    ctx.require(len(ctx.input_shape("indices")) == 1, "indices must be a vector")
+    if _is_all(ctx, array.max_array_size):
+        return array.read()
+    return gathered(array.read(), ctx.input("indices"), 0)
+
+
+def _is_all(ctx: XlaOpKernelContext, size: int) -> bool:
+    """Whether the indices are known to be 0, 1, .. size - 1."""
+    indices = ctx.xla.constant_value(ctx.input_expression("indices"))
+    return indices is not None and np.array_equal(indices, np.arange(size))
+
+
+@xla_kernel("TensorArrayScatterV3", resource=True)
+def _scatter(ctx: XlaOpKernelContext) -> Any:
+    """Rows are added to what stands there: a scatter, or one sum if all are given in order."""
+    value, indices = ctx.input("value"), ctx.input_shape("indices")
+    ctx.require(len(indices) == 1, f"indices must be a vector; their shape is {list(indices)}")
+    ctx.require(sizes_of(value), "the value must have at least one dimension")
+    count, *rest = sizes_of(value)
+    ctx.require(count == indices[0], f"{indices[0]} indices for {count} rows", ShapeError)
+    array = _elements(ctx, _ARRAY, ctx.attr("T"), TensorShape(rest))
+    if _is_all(ctx, array.max_array_size):
+        array.value = _sum(array.read(), value)
+    else:
+        array.value = scattered_rows(array.read(), ctx.input("indices"), value, "add")
+    return ctx.input_expression("flow_in")
+
+
+@xla_kernel("TensorArrayConcatV3", resource=True)
+def _concat(ctx: XlaOpKernelContext) -> Any:
+    """A reshape: all elements have one length."""
+    rest: TensorShape = ctx.attr("element_shape_except0")
+    buffer = _array_of(ctx, "dtype")
+    count, *sizes = sizes_of(buffer)
+    ctx.require(sizes, "elements must have at least one dimension to be put one after the other")
+    shape = TensorShape(sizes[1:])
+    ctx.require(rest.is_compatible_with(shape), f"elements have the shape {sizes}, but element_shape_except0 is {rest}")
+    return xla.reshape(buffer, (count * sizes[0], *sizes[1:])), np.full(count, sizes[0], np.int64)
+
+
+@xla_kernel("TensorArraySplitV3", const=("lengths",), resource=True)
+def _split(ctx: XlaOpKernelContext) -> Any:
+    """A reshape that is added to what stands there: all pieces must be of one length."""
+    value, lengths = ctx.input("value"), ctx.constant_input_as_int_vector("lengths")
+    ctx.require(sizes_of(value), "the value must have at least one dimension")
+    rows, *rest = sizes_of(value)
+    ctx.require(min(lengths, default=0) >= 0, f"lengths must not be negative: {lengths}")
+    ctx.require(sum(lengths) == rows, f"lengths {lengths} do not add up to the {rows} rows of the value")
+    if len(set(lengths)) > 1:
+        raise UnimplementedError(f"TensorArraySplitV3 into pieces of different lengths {lengths} is not compiled")
+    shape = (lengths[0] if lengths else 0, *rest)
+    array = _elements(ctx, _ARRAY, ctx.attr("T"), TensorShape(shape))
+    size = array.max_array_size
+    ctx.require(len(lengths) == size, f"{len(lengths)} lengths for a tensor array of {size} elements")
+    array.value = _sum(array.read(), xla.reshape(value, (size, *shape)))
+    return ctx.input_expression("flow_in")
+
+
+@xla_kernel("TensorArraySizeV3", resource=True)
+def _size(ctx: XlaOpKernelContext) -> Any:
+    """A constant."""
+    return np.array(_held(ctx, _ARRAY).max_array_size, np.int32)
+
+
+@xla_kernel("TensorArrayGradV3", resource=True)
+def _grad(ctx: XlaOpKernelContext) -> Any:
+    """The array of gradients of that source, of zeros when it is asked for first."""
+    array, source = _held(ctx, _ARRAY), ctx.attr("source")
+    if source not in array.gradients:
+        zeros = full(ctx.builder, 0, array.dtype, sizes_of(array.read()))
+        made = XlaResource(_ARRAY, -1, f"{array.name}@{source}", array.dtype, array.shape, zeros)
+        made.max_array_size = array.max_array_size
+        array.gradients[source] = made
+    ctx.set_resource_output(0, array.gradients[source])
+    ctx.set_output_expression(1, ctx.input_expression("flow_in"))
+
+
+# ------------------------------------------------------------------------------------------- partitions and stitches
+
+
+@lowering(("DynamicStitch", "ParallelDynamicStitch"), const=("indices",))
+def _stitch(indices: list[Array], data: list[XlaOp]) -> XlaOp:
+    """A gather of the rows of all data, behind which stands a row of zeros; of equal indices the last one counts."""
+    rest = sizes_of(data[0])[indices[0].ndim :]
+    for i, (places, values) in enumerate(zip(indices, data, strict=True)):
+        if sizes_of(values) != (*places.shape, *rest):
+            raise InvalidArgumentError(
+                f"data[{i}] must have the shape {[*places.shape, *rest]}, not {list(sizes_of(values))}"
+            )
+    flat = np.concatenate([places.reshape(-1) for places in indices])
+    if flat.size and flat.min() < 0:
+        raise InvalidArgumentError(f"indices must not be negative, but {flat.min()} is among them")
+    source = np.full(int(flat.max(initial=-1)) + 1, flat.size, np.int64)
+    source[flat] = np.arange(flat.size)
+    rows = [xla.reshape(v, (places.size, *rest)) for places, v in zip(indices, data, strict=True)]
+    return _picked([*rows, xla.broadcast(scalar(data[0], 0), (1, *rest))], source)
+
+
+def _picked(rows: Sequence[XlaOp], source: Array) -> XlaOp:
+    together = xla.concatenate(list(rows), 0)
+    if not source.size:
+        return xla.slice_in_dim(together, 0, 0)
+    if np.array_equal(source, np.arange(source.size)):
+        return xla.slice_in_dim(together, 0, source.size)
+    return gathered(together, xla.constant(together.builder, source), 0)
+
+
+@lowering("DynamicPartition", attrs=("num_partitions",))
+def _partition(data: XlaOp, partitions: XlaOp, *, num_partitions: int) -> list[XlaOp]:
+    """A stable sort by partition; each part is a dynamic-slice of which as much counts as the partition has."""
+    depth = len(sizes_of(partitions))
+    if sizes_of(data)[:depth] != sizes_of(partitions):
+        raise InvalidArgumentError(f"data {list(sizes_of(data))} does not start with {list(sizes_of(partitions))}")
+    count, rest = prod(sizes_of(partitions)), sizes_of(data)[depth:]
+    keys = xla.reshape(partitions, (count,))
+    order = _sorted_places(keys)
+    rows = gathered(xla.reshape(data, (count, *rest)), order, 0)
+    room = xla.concatenate([rows, xla.broadcast(scalar(data, 0), (count, *rest))], 0)
+    return [_part(room, keys, count, i) for i in range(num_partitions)]
+
+
+def _sorted_places(keys: XlaOp) -> XlaOp:
+    """Which element stands where once keys are sorted."""
+    places = iota_along(keys.builder, ElementType.S32, sizes_of(keys), 0)
+    return xla.get_tuple_element(xla.sort([keys, places], None, 0, is_stable=True), 1)
+
+
+def _part(room: XlaOp, keys: XlaOp, count: int, number: int) -> XlaOp:
+    """The rows of one partition; they begin behind those of lesser number."""
+    like = scalar(keys, number)
+    start, size = (
+        sum_of(xla.convert(compare(keys, xla.broadcast(like, (count,))), ElementType.S32), [0])
+        for compare in (xla.lt, xla.eq)
+    )
+    rest = sizes_of(room)[1:]
+    part = xla.dynamic_slice(room, [start, *[0] * len(rest)], (count, *rest))
+    return xla.set_dimension_size(part, size, 0)

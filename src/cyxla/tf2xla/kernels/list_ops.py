@@ -1,0 +1,271 @@
+"""Lists of tensors as buffers of a fixed capacity: pushing and setting are dynamic-update-slices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.tensor_list import shape_from, shape_to
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.tf2xla.kernels.array_slice_ops import gathered
+from cyxla.tf2xla.lib import sizes_of
+from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+_SHAPE = "element_shape"
+
+
+# What the buffer's rows are
+
+
+def at(buffer: XlaOp, index: XlaOp) -> XlaOp:
+    """One row of a buffer, the nearest one if there is none of that number: a dynamic-slice."""
+    rest = sizes_of(buffer)[1:]
+    row = xla.dynamic_slice(buffer, _start(buffer, index), (1, *rest))
+    return xla.reshape(row, rest)
+
+
+def with_row(buffer: XlaOp, index: XlaOp, row: XlaOp) -> XlaOp:
+    """A buffer with another row: a dynamic-update-slice."""
+    if not sizes_of(buffer)[0]:
+        return buffer
+    return xla.dynamic_update_slice(buffer, xla.reshape(row, (1, *sizes_of(row))), _start(buffer, index))
+
+
+def _start(buffer: XlaOp, index: XlaOp) -> list[Any]:
+    return [index, *[0] * (len(sizes_of(buffer)) - 1)]
+
+
+def _known_shape(ctx: XlaOpKernelContext) -> TensorShape:
+    """What the element_shape input says, as far as it is known now."""
+    value = ctx.xla.constant_value(ctx.input_expression(_SHAPE))
+    return UNKNOWN if value is None else shape_from(value)
+
+
+def _fixed(shape: TensorShape) -> tuple[int, ...] | None:
+    return tuple(shape.as_list()) if shape.is_fully_defined else None
+
+
+def _single_dtype(ctx: XlaOpKernelContext) -> DataType:
+    """The type of the elements.
+
+    Raises
+    ------
+    UnimplementedError
+        They are lists themselves.
+    """
+    dtype: DataType = ctx.attr("element_dtype")
+    if dtype == DataType.DT_VARIANT:
+        raise UnimplementedError(f"{ctx.kernel.type_string}: lists of lists are not compiled")
+    return dtype
+
+
+def _list(ctx: XlaOpKernelContext) -> XlaTensorList:
+    """The list that comes in first, whose elements must be of the attribute's type."""
+    held, dtype = ctx.input_tensor_list(0), _single_dtype(ctx)
+    if held.element_dtype != dtype:
+        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {held.element_dtype}")
+    return held
+
+
+def _shaped(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+    """A list whose elements have a shape, if need be the one that the element_shape input says.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Neither tells it, or they differ.
+    """
+    given = _known_shape(ctx)
+    if held.element_shape is not None:
+        if not given.is_compatible_with(TensorShape(held.element_shape)):
+            raise InvalidArgumentError(f"elements of the list have the shape {list(held.element_shape)}, not {given}")
+        return held
+    sizes = _fixed(given)
+    if sizes is None:
+        raise InvalidArgumentError(
+            f"the shape of the list's elements is not known: {given}",
+            hint="give an element_shape, or set an element first",
+        )
+    return held.with_shape(ctx.builder, sizes)
+
+
+# Making lists
+
+
+@xla_kernel("EmptyTensorList", const=("max_num_elements",), variant=True)
+def _empty(ctx: XlaOpKernelContext) -> Any:
+    """A buffer of zeros with nothing pushed."""
+    most = ctx.constant_input_as_int_scalar("max_num_elements")
+    if most < 0:
+        raise InvalidArgumentError(
+            "a compiled list needs a capacity, but max_num_elements is -1", hint="say how many elements it may hold"
+        )
+    return XlaTensorList.empty(ctx.builder, _single_dtype(ctx), most, _fixed(_known_shape(ctx)))
+
+
+@xla_kernel("TensorListReserve", const=("num_elements",))
+def _reserve(ctx: XlaOpKernelContext) -> Any:
+    """A buffer of zeros that is full."""
+    value = ctx.constant_input("num_elements")
+    ctx.require(value.size == 1, f"num_elements must be one number; its shape is {list(value.shape)}")
+    count = int(value.reshape(())[()])
+    ctx.require(count >= 0, f"num_elements must not be negative; it is {count}")
+    made = XlaTensorList.empty(ctx.builder, _single_dtype(ctx), count, _fixed(_known_shape(ctx)))
+    return _full(made)
+
+
+def _full(held: XlaTensorList) -> XlaTensorList:
+    return replace(held, pushed=xla.constant(held.pushed.builder, np.int32(held.capacity)))
+
+
+def _of_buffer(ctx: XlaOpKernelContext, buffer: XlaOp) -> XlaTensorList:
+    count = sizes_of(buffer)[0]
+    return XlaTensorList(_single_dtype(ctx), count, buffer, xla.constant(ctx.builder, np.int32(count)))
+
+
+@xla_kernel("TensorListFromTensor")
+def _from_tensor(ctx: XlaOpKernelContext) -> Any:
+    """The tensor is the buffer."""
+    tensor = ctx.input("tensor")
+    ctx.require(tensor.shape.rank, "a tensor must have at least one dimension to become a list of its rows")
+    rest, expected = TensorShape(sizes_of(tensor)[1:]), _known_shape(ctx)
+    ctx.require(expected.is_compatible_with(rest), f"rows have the shape {rest}, but element_shape is {expected}")
+    return _of_buffer(ctx, tensor)
+
+
+@xla_kernel("TensorListSplit", const=("lengths",))
+def _split(ctx: XlaOpKernelContext) -> Any:
+    """A reshape: all pieces must be of one length."""
+    tensor, lengths = ctx.input("tensor"), ctx.constant_input_as_int_vector("lengths")
+    ctx.require(tensor.shape.rank, "a tensor must have at least one dimension to be split into a list")
+    rows, *rest = sizes_of(tensor)
+    ctx.require(min(lengths, default=0) >= 0, f"lengths must not be negative: {lengths}")
+    ctx.require(sum(lengths) == rows, f"lengths {lengths} do not add up to the {rows} rows of the tensor")
+    if len(set(lengths)) > 1:
+        raise UnimplementedError(f"TensorListSplit into pieces of different lengths {lengths} is not compiled")
+    length = lengths[0] if lengths else 0
+    return _of_buffer(ctx, xla.reshape(tensor, (len(lengths), length, *rest)))
+
+
+# Lists from lists
+
+
+@xla_kernel("TensorListPushBack", variant=True)
+def _push_back(ctx: XlaOpKernelContext) -> Any:
+    """The element goes to where the next one belongs; past the capacity onto the last place."""
+    held, item = _list(ctx), ctx.input("tensor")
+    held = held.with_shape(ctx.builder, sizes_of(item))
+    assert held.buffer is not None  # its shape is known
+    return replace(held, buffer=with_row(held.buffer, held.pushed, item), pushed=held.pushed + 1)
+
+
+@xla_kernel("TensorListPopBack", variant=True)
+def _pop_back(ctx: XlaOpKernelContext) -> Any:
+    """The element that was pushed last, and one less."""
+    held = _shaped(ctx, _list(ctx))
+    assert held.buffer is not None  # its shape is known
+    _require_place(ctx, held)
+    pushed = held.pushed - 1
+    return replace(held, pushed=pushed), at(held.buffer, pushed)
+
+
+def _require_place(ctx: XlaOpKernelContext, held: XlaTensorList) -> None:
+    ctx.require(held.capacity, f"{ctx.kernel.type_string}: the list has no elements")
+
+
+@xla_kernel("TensorListSetItem")
+def _set_item(ctx: XlaOpKernelContext) -> Any:
+    """Another element at a place; out of range it is the nearest one."""
+    held, item = _list(ctx), ctx.input("item")
+    ctx.require(not ctx.input_shape("index"), f"index must be a scalar; its shape is {list(ctx.input_shape('index'))}")
+    held = held.with_shape(ctx.builder, sizes_of(item))
+    if ctx.attr("resize_if_index_out_of_bounds"):
+        held = _grown(ctx, held)
+    assert held.buffer is not None  # its shape is known
+    return replace(held, buffer=with_row(held.buffer, ctx.input("index"), item))
+
+
+def _grown(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+    """A list with the place of the index, if that is known now."""
+    index = ctx.xla.constant_value(ctx.input_expression("index"))
+    missing = 0 if index is None else int(index) + 1 - held.capacity
+    if missing <= 0 or held.buffer is None:
+        return held
+    zero = xla.constant(ctx.builder, np.zeros((), held.element_dtype.numpy), held.buffer.shape.dtype)
+    buffer = xla.pad_in_dim(held.buffer, zero, 0, 0, missing)
+    return replace(_full(replace(held, capacity=held.capacity + missing)), buffer=buffer)
+
+
+# What lists tell
+
+
+@xla_kernel("TensorListLength")
+def _length(ctx: XlaOpKernelContext) -> Any:
+    """A constant: the capacity."""
+    return np.array(ctx.input_tensor_list(0).capacity, np.int32)
+
+
+@xla_kernel("TensorListElementShape")
+def _element_shape(ctx: XlaOpKernelContext) -> Any:
+    """A constant."""
+    sizes = ctx.input_tensor_list(0).element_shape
+    out: DataType = ctx.attr("shape_type")
+    return shape_to(UNKNOWN if sizes is None else TensorShape(sizes), out.numpy)
+
+
+@xla_kernel("TensorListGetItem")
+def _get_item(ctx: XlaOpKernelContext) -> Any:
+    """The element at a place; out of range the nearest one."""
+    held = _shaped(ctx, _list(ctx))
+    assert held.buffer is not None  # its shape is known
+    _require_place(ctx, held)
+    ctx.require(not ctx.input_shape("index"), f"index must be a scalar; its shape is {list(ctx.input_shape('index'))}")
+    return at(held.buffer, ctx.input("index"))
+
+
+@xla_kernel("TensorListStack")
+def _stack(ctx: XlaOpKernelContext) -> Any:
+    """The whole buffer."""
+    return _shaped(ctx, _list(ctx)).buffer
+
+
+@xla_kernel("TensorListGather")
+def _gather(ctx: XlaOpKernelContext) -> Any:
+    """Rows of the buffer: a gather."""
+    held = _shaped(ctx, _list(ctx))
+    assert held.buffer is not None  # its shape is known
+    indices = ctx.input("indices")
+    return gathered(held.buffer, xla.reshape(indices, (indices.shape.size,)), 0)
+
+
+@xla_kernel("TensorListConcatV2")
+def _concat(ctx: XlaOpKernelContext) -> Any:
+    """A reshape of the buffer; all elements have one length."""
+    held = _list(ctx)
+    held = _shaped_for_concat(ctx, held) if held.element_shape is None else held
+    assert held.buffer is not None  # its shape is known
+    count, *sizes = sizes_of(held.buffer)
+    ctx.require(sizes, "elements must have at least one dimension to be put one after the other")
+    return xla.reshape(held.buffer, (count * sizes[0], *sizes[1:])), np.full(count, sizes[0], np.int64)
+
+
+def _shaped_for_concat(ctx: XlaOpKernelContext, held: XlaTensorList) -> XlaTensorList:
+    """Elements that were not set have the length that leading_dims tells, if that is one for all."""
+    shape = _known_shape(ctx)
+    lengths = ctx.xla.constant_value(ctx.input_expression("leading_dims"))
+    alike = lengths is not None and lengths.size > 0 and bool((lengths == lengths.flat[0]).all())
+    if alike and lengths is not None and shape.rank and shape[0] is None:
+        shape = TensorShape([int(lengths.flat[0]), *shape[1:]])
+    sizes = _fixed(shape)
+    if sizes is None:
+        raise InvalidArgumentError(
+            f"the shape of the list's elements is not known: {shape}", hint="give an element_shape"
+        )
+    return held.with_shape(ctx.builder, sizes)

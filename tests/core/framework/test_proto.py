@@ -214,6 +214,7 @@ BAD_TENSORS = [
     ("dtype: DT_STRING tensor_shape { dim { size: 1 } } tensor_content: 'abc'", InvalidArgumentError),
     ("dtype: DT_FLOAT tensor_shape { dim { size: 1099511627776 } dim { size: 1099511627776 } }", InvalidArgumentError),
     ("dtype: DT_FLOAT tensor_shape { dim { size: 1099511627776 } } float_val: 1 float_val: 2", ResourceExhaustedError),
+    ("dtype: DT_DOUBLE tensor_shape { dim { size: 0 } dim { size: 9223372036854775807 } }", InvalidArgumentError),
     ("dtype: DT_RESOURCE resource_handle_val { name: 'v' }", UnimplementedError),
 ]
 

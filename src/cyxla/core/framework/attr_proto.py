@@ -98,7 +98,7 @@ def tensor_from_proto(proto: Any) -> TensorValue:
     if proto.tensor_shape.unknown_rank or (sizes and min(sizes) < 0):
         raise InvalidArgumentError("the shape of a tensor is not fully known")
     TensorShape(sizes)  # checks the rank
-    if prod(sizes) >= 1 << 62:
+    if prod(max(size, 1) for size in sizes) >= 1 << 58:  # NumPy counts bytes in 63 bits, empty dimensions aside
         raise InvalidArgumentError(f"a tensor of the shape {sizes} has too many elements")
     flat = _from_content(dtype, proto.tensor_content) if proto.tensor_content else None
     if flat is None:

@@ -218,7 +218,7 @@ def _reverse_sequence_shape(c: InferenceContext) -> None:
     row, sequence = c.attr("batch_dim"), c.attr("seq_dim")
     if x.rank is None:
         return
-    if row >= x.rank or sequence >= x.rank or row == sequence:
+    if not 0 <= row < x.rank or not 0 <= sequence < x.rank or row == sequence:
         raise ShapeError(f"ReverseSequence: batch_dim {row} and seq_dim {sequence} are not two dimensions of {x}")
     c.set_output(0, c.replace_dim(x, row, c.merge_dim(x[row], lengths[0])))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -97,6 +98,9 @@ class Output:
         Of a resource that is handed through: the argument it came with.
     tensor_list : tuple, optional
         Element type and capacity of a tensor list.
+    dynamic : tuple of int
+        Dimensions whose sizes are known only at run time: after the whole array, `places` tells where the size of each
+        is.
     """
 
     dtype: DataType
@@ -105,6 +109,14 @@ class Output:
     places: tuple[int, ...] = ()
     input_index: int = -1
     tensor_list: tuple[DataType, int] | None = None
+    dynamic: tuple[int, ...] = ()
+
+    def cut(self, parts: Sequence[Array]) -> Array:
+        """The array from what stands at its places."""
+        at = [slice(None)] * parts[0].ndim
+        for dimension, size in zip(self.dynamic, parts[1:], strict=True):
+            at[dimension] = slice(int(size))
+        return parts[0][tuple(at)]
 
 
 @dataclass(frozen=True)

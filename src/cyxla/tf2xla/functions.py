@@ -9,6 +9,7 @@ from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
+from cyxla.tf2xla.dynamic import cut_to, refuse_cut
 from cyxla.tf2xla.tensor_list import XlaTensorList
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
@@ -25,7 +26,7 @@ def parts_of(context: XlaContext, expression: XlaExpression) -> list[XlaOp]:
     if expression.kind is ExpressionKind.TENSOR_LIST:
         tensor_list: XlaTensorList = expression.value
         return tensor_list.parts()
-    return [expression.as_xla_op(context.builder)]
+    return [refuse_cut(expression.as_xla_op(context.builder), "what crosses the border of a computation")]
 
 
 def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_constant: bool, keep: bool) -> Argument:
@@ -117,7 +118,10 @@ def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequen
         dtype, capacity = output.tensor_list
         buffer, pushed = (parts[k] for k in output.places)
         return XlaExpression.tensor_list(XlaTensorList(dtype, capacity, buffer, pushed))
-    return XlaExpression.of(parts[output.places[0]], output.dtype)
+    whole, *sizes = (parts[k] for k in output.places)
+    for dimension, size in zip(output.dynamic, sizes, strict=True):
+        whole = cut_to(whole, size, dimension)
+    return XlaExpression.of(whole, output.dtype)
 
 
 def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], parts: Sequence[XlaOp]) -> None:
@@ -128,16 +132,16 @@ def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], pa
             resource.dtype = update.dtype
         resource.shape = update.shape
         for source in update.gradients:
-            resource.gradients.setdefault(source, XlaResource(resource.kind, -1, source, update.dtype, update.shape))
+            _gradient_of(resource, source)
         values = [parts[k] for k in update.places]
         if update.modified:
-            _set(resource, values)
+            resource.set_parts(values)
 
 
-def _set(resource: XlaResource, values: list[XlaOp]) -> None:
-    if resource.value is None and resource.pushed is None and len(values) == 1 + len(resource.gradients):
-        resource.value = values[0]
-        for (_, gradient), value in zip(sorted(resource.gradients.items()), values[1:], strict=True):
-            gradient.value = value
-        return
-    resource.set_parts(values)
+def _gradient_of(resource: XlaResource, source: str) -> XlaResource:
+    """The gradients of a tensor array that a call made."""
+    if source not in resource.gradients:
+        made = XlaResource(resource.kind, -1, f"{resource.name}@{source}", resource.dtype, resource.shape)
+        made.max_array_size = resource.max_array_size
+        resource.gradients[source] = made
+    return resource.gradients[source]

@@ -19,6 +19,7 @@ from cyxla.core.graph.graph import Graph, Node
 from cyxla.errors import InvalidArgumentError, NotFoundError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output, ResourceUpdate
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
+from cyxla.tf2xla.dynamic import without_sizes
 from cyxla.tf2xla.functions import parts_of
 from cyxla.tf2xla.graph_compiler import GraphCompiler, eager_function, kernel_on
 from cyxla.tf2xla.tensor_list import XlaTensorList
@@ -259,6 +260,9 @@ class XlaCompiler:
             known = value.value if value.is_constant else None
             if known is not None:
                 return Output(value.dtype, tuple(known.shape), known)
+        if isinstance(value.value, XlaOp):
+            whole, sizes = without_sizes(value.value)
+            return Output(value.dtype, value.shape, places=place([whole, *sizes.values()]), dynamic=tuple(sizes))
         return Output(value.dtype, value.shape, places=place(parts_of(context, value)))
 
 

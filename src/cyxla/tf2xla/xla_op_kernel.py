@@ -13,6 +13,7 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
+from cyxla.tf2xla.dynamic import refuse_cut
 from cyxla.tf2xla.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_context import XlaContext
@@ -105,12 +106,21 @@ class XlaOpKernelContext:
         return self._inputs[self.input_index(key)]
 
     def input(self, key: Key) -> XlaOp:
-        """An input as an instruction."""
-        return self.input_expression(key).as_xla_op(self.builder)
+        """An input as an instruction.
+
+        Raises
+        ------
+        UnimplementedError
+            Its size is known only at run time.
+        """
+        return self._whole(self.input_expression(key).as_xla_op(self.builder))
 
     def input_list(self, name: str) -> list[XlaOp]:
         """All values of a list input as instructions."""
-        return [self._inputs[i].as_xla_op(self.builder) for i in self._range(name)]
+        return [self.input(i) for i in self._range(name)]
+
+    def _whole(self, op: XlaOp) -> XlaOp:
+        return refuse_cut(op, f"an input of {self.kernel.type_string}")
 
     def _range(self, name: str) -> range:
         ranges = self.kernel.props.input_ranges
@@ -123,12 +133,15 @@ class XlaOpKernelContext:
         return self.kernel.input_types[self.input_index(key)]
 
     def input_shape(self, key: Key) -> tuple[int, ...]:
-        """Sizes of an input."""
-        return self.input_expression(key).shape
+        """Sizes of an input; raises like `input`."""
+        expression = self.input_expression(key)
+        if isinstance(expression.value, XlaOp):
+            self._whole(expression.value)
+        return expression.shape
 
     def input_list_shapes(self, name: str) -> list[tuple[int, ...]]:
         """Sizes of the values of a list input."""
-        return [self._inputs[i].shape for i in self._range(name)]
+        return [self.input_shape(i) for i in self._range(name)]
 
     # Inputs that must be known while compiling
 

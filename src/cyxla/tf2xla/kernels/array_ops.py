@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.tensor_shape import TensorShape
-from cyxla.core.framework.types import DataType
+from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.core.kernels import array_ops as eager
 from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.axes import axis_of, scalar_of
+from cyxla.tf2xla.distinct import chosen_first, first_equal, first_equal_row, numbered, rows_at
+from cyxla.tf2xla.dynamic import cut_to
 from cyxla.tf2xla.lib import (
     broadcast_to,
+    cast,
     full,
     full_like,
     iota,
@@ -36,6 +39,10 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
+
+
+def _named(*names: str) -> tuple[DataType, ...]:
+    return tuple(map(as_data_type, names))
 
 
 # --------------------------------------------------------------------------------------------- constants, identities
@@ -418,3 +425,63 @@ def _matrix_set_diag(x: XlaOp, diagonal: XlaOp, k: Array = _MAIN, *, align: str 
 lowering("MatrixSetDiag", _matrix_set_diag)
 lowering("MatrixSetDiagV2", _matrix_set_diag, const=("k",))
 lowering("MatrixSetDiagV3", _matrix_set_diag, attrs=("align",), const=("k",))
+
+
+# ----------------------------------------------------------------------- results whose sizes are known at run time only
+
+
+@lowering("Where", types={"T": (*NUMBER, *_named("bool", "qint8", "quint8", "qint32"))})
+def _where(x: XlaOp) -> XlaOp:
+    """A stable sort puts the places of what is not 0 first; the result is cut to their number."""
+    sizes = sizes_of(x)
+    chosen = x if x.shape.dtype is ElementType.PRED else xla.ne(x, zeros_like(x))
+    order, count = chosen_first(xla.reshape(chosen, (prod(sizes),)))
+    order = xla.convert(order, ElementType.S64)
+    columns = []
+    for d, size in enumerate(sizes):
+        place = order / scalar(order, max(prod(sizes[d + 1 :]), 1))
+        columns.append(xla.reshape(xla.remainder(place, scalar(order, max(size, 1))), (prod(sizes), 1)))
+    whole = xla.concatenate(columns, 1) if columns else full(x.builder, 0, DataType.DT_INT64, (1, 0))
+    return cut_to(whole, count)
+
+
+@lowering("Unique", attrs=("out_idx",))
+def _unique(x: XlaOp, *, out_idx: DataType) -> list[XlaOp]:
+    if rank_of(x) != 1:
+        raise ShapeError(f"x must be a vector; its shape is {list(sizes_of(x))}")
+    return _distinct(x, 0, out_idx)
+
+
+@lowering("UniqueV2", attrs=("out_idx",), const=("axis",))
+def _unique_v2(x: XlaOp, axis: Array, *, out_idx: DataType) -> list[XlaOp]:
+    if axis.ndim > 1 or axis.size > 1:
+        raise ShapeError(f"axis must hold one number or none; its shape is {list(axis.shape)}")
+    return _distinct(x, axis_of(axis, rank_of(x)), out_idx) if axis.size else _unique(x, out_idx=out_idx)
+
+
+def _distinct(x: XlaOp, axis: int, out_idx: DataType) -> list[XlaOp]:
+    """Distinct slices in the order they appear, and the number of each slice's like among them."""
+    size = sizes_of(x)[axis]
+    order = [axis, *(d for d in range(rank_of(x)) if d != axis)]
+    moved = xla.transpose(x, order) if rank_of(x) > 1 else x
+    if not size:
+        return [x, full(x.builder, 0, out_idx, (0,))]
+    rows = xla.reshape(moved, (size, prod(sizes_of(moved)[1:])))
+    vector = rank_of(x) == 1 or sizes_of(rows)[1] == 1
+    first = first_equal(xla.reshape(rows, (size,))) if vector else first_equal_row(rows)
+    is_first, number = numbered(first)
+    kept, count = chosen_first(is_first)
+    found = rows_at(moved, kept)
+    if rank_of(x) > 1:
+        found = xla.transpose(found, [order.index(d) for d in range(rank_of(x))])
+    return [cut_to(found, count, axis), cast(number, out_idx)]
+
+
+@lowering("ListDiff", attrs=("out_idx",), const=("x", "y"), types={"T": _named("int32", "int64")})
+def _list_diff(x: Array, y: Array, *, out_idx: DataType) -> list[Array]:
+    """Constants, since both lists are."""
+    for name, values in (("x", x), ("y", y)):
+        if values.ndim != 1:
+            raise ShapeError(f"{name} must be a vector; its shape is {list(values.shape)}")
+    kept = np.flatnonzero(~np.isin(x, y))
+    return [x[kept], kept.astype(out_idx.numpy)]

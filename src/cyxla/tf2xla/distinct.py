@@ -1,0 +1,146 @@
+"""Which elements are chosen, and which ones are equal: sorted, and scanned in steps that double."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    full_like,
+    iota,
+    iota_along,
+    is_complex,
+    is_float,
+    reduced,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    zeros_like,
+)
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+_S32 = ElementType.S32
+
+
+def chosen_first(chosen: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Of a vector of truth: places, those where it holds first and in order, and how many these are (s32)."""
+    (size,) = sizes_of(chosen)
+    late = xla.convert(xla.not_(chosen), _S32)
+    places = iota(chosen.builder, _S32, size)
+    order = xla.get_tuple_element(xla.sort([late, places], is_stable=True), 1)
+    return order, sum_of(xla.convert(chosen, _S32), [0])
+
+
+def first_equal(x: XlaOp) -> XlaOp:
+    """For each element of a vector the place (s32) of the first one equal to it: neighbours of the sorted vector."""
+    (size,) = sizes_of(x)
+    keys = _keys(x)
+    places = iota(x.builder, _S32, size)
+    *ordered, order = _elements(xla.sort([*keys, places], _before([k.shape.dtype for k in keys]), is_stable=True))
+    starts = xla.not_(_all([_like_the_last(k) for k in ordered]))
+    group = _running_max(select(starts, places, zeros_like(places)))  # where each group starts in the sorted vector
+    first = rows_at(order, group)
+    return _elements(xla.sort([order, first], is_stable=True))[1]
+
+
+def first_equal_row(x: XlaOp) -> XlaOp:
+    """For each row of a matrix the place (s32) of the first one equal to it: every row against every other."""
+    rows, columns = sizes_of(x)
+    every = (rows, rows, columns)
+    same = xla.eq(xla.broadcast_in_dim(x, every, (0, 2)), xla.broadcast_in_dim(x, every, (1, 2)))
+    equal = reduced(same, "and", scalar(same, True), [2])
+    place = iota_along(x.builder, _S32, (rows, rows), 1)
+    own = iota(x.builder, _S32, rows)
+    found = reduced(select(equal, place, full_like(place, rows)), "minimum", scalar(own, rows), [1])
+    return xla.minimum(found, own)  # nan is unlike even itself
+
+
+def numbered(first: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Of the places of first ones: which elements are themselves first, and the number of each element's first one."""
+    (size,) = sizes_of(first)
+    is_first = xla.eq(first, iota(first.builder, _S32, size))
+    rank = running_sum(xla.convert(is_first, _S32)) - scalar(first, 1)
+    return is_first, rows_at(rank, first)
+
+
+def running_sum(x: XlaOp) -> XlaOp:
+    """Totals of a vector up to each element."""
+    return _scanned(x, xla.add)
+
+
+def _running_max(x: XlaOp) -> XlaOp:
+    """The greatest of a vector of numbers from 0 on, up to each element."""
+    return _scanned(x, xla.maximum)
+
+
+def _scanned(x: XlaOp, join: object) -> XlaOp:
+    (size,) = sizes_of(x)
+    step = 1
+    while step < size:
+        before = xla.pad(xla.slice_in_dim(x, 0, size - step), scalar(x, 0), [(step, 0, 0)])
+        x = join(x, before)  # type: ignore[operator]
+        step *= 2
+    return x
+
+
+def rows_at(x: XlaOp, places: XlaOp) -> XlaOp:
+    """Rows of an array by a vector of places, in which none is out of range."""
+    rest = sizes_of(x)[1:]
+    if 0 in sizes_of(x) or 0 in sizes_of(places):
+        return xla.broadcast(scalar(x, 0), (*sizes_of(places), *rest))
+    return xla.gather(
+        x,
+        places,
+        offset_dims=tuple(range(1, 1 + len(rest))),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
+        index_vector_dim=1,
+        slice_sizes=(1, *rest),
+    )
+
+
+def _keys(x: XlaOp) -> list[XlaOp]:
+    """What tells elements apart: both zeros are one."""
+    if is_complex(x):
+        return [*_keys(xla.real(x)), *_keys(xla.imag(x))]
+    if x.shape.dtype is ElementType.PRED:
+        return [xla.convert(x, _S32)]
+    return [select(xla.eq(x, zeros_like(x)), zeros_like(x), x)] if is_float(x) else [x]
+
+
+def _before(dtypes: Sequence[ElementType]) -> XlaComputation:
+    """A comparator of several keys and a place: the first keys that differ decide; floats in total order."""
+    builder = XlaBuilder("before")
+    kinds = [t for t in (*dtypes, _S32) for _ in range(2)]
+    given = [xla.parameter(builder, i, Shape.array(t), f"p{i}") for i, t in enumerate(kinds)]
+    found = None
+    for k in reversed(range(len(dtypes))):
+        a, b = given[2 * k : 2 * k + 2]
+        less, equal = (
+            (xla.lt_total_order(a, b), xla.eq_total_order(a, b)) if dtypes[k].is_float else (xla.lt(a, b), xla.eq(a, b))
+        )
+        found = less if found is None else xla.or_(less, xla.and_(equal, found))
+    assert found is not None
+    return builder.build(found)
+
+
+def _elements(made: XlaOp) -> list[XlaOp]:
+    return [xla.get_tuple_element(made, i) for i in range(len(made.shape.elements))]
+
+
+def _all(parts: Sequence[XlaOp]) -> XlaOp:
+    found, *rest = parts
+    for part in rest:
+        found = xla.and_(found, part)
+    return found
+
+
+def _like_the_last(x: XlaOp) -> XlaOp:
+    """Whether each element of a vector equals the one before it; the first does not."""
+    (size,) = sizes_of(x)
+    compare = xla.eq_total_order if is_float(x) else xla.eq
+    same = compare(xla.slice_in_dim(x, 1, size), xla.slice_in_dim(x, 0, size - 1))
+    return xla.concatenate([broadcast_to(scalar(same, False), (1,)), same], 0)

@@ -1,0 +1,264 @@
+"""Images: colours, sizes, and the choice among overlapping boxes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.kernels.image_resize import Grid, checked_size, grids
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
+from cyxla.tf2xla.kernels.array_slice_ops import gathered
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    full_like,
+    iota_along,
+    is_narrow,
+    max_of,
+    mean_of,
+    min_of,
+    rank_of,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    widened,
+    zeros_like,
+)
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+_GRID = ("align_corners", "half_pixel_centers")
+
+
+def _like(x: XlaOp) -> Array:
+    return np.broadcast_to(np.zeros((), bool), sizes_of(x))
+
+
+def _narrowed(found: XlaOp, like: XlaOp) -> XlaOp:
+    return xla.convert(found, like.shape.dtype) if is_narrow(like) else found
+
+
+# --------------------------------------------------------------------------------------------------------- colours
+
+
+def _check_images(images: XlaOp, number: XlaOp, name: str) -> None:
+    if rank_of(images) < 3:
+        raise ShapeError(f"images must have rank 3 or more; the shape is {list(sizes_of(images))}")
+    if rank_of(number):
+        raise ShapeError(f"{name} must be a scalar; its shape is {list(sizes_of(number))}")
+
+
+@lowering("AdjustContrastv2")
+def _adjust_contrast(images: XlaOp, factor: XlaOp) -> XlaOp:
+    """Distances from the mean of each channel, stretched."""
+    _check_images(images, factor, "contrast_factor")
+    wide, rank = widened(images), rank_of(images)
+    mean = broadcast_to(mean_of(wide, [rank - 3, rank - 2], keep=True), sizes_of(wide))
+    return _narrowed((wide - mean) * broadcast_to(factor, sizes_of(wide)) + mean, images)
+
+
+def _channels(x: XlaOp) -> list[XlaOp]:
+    last = rank_of(x) - 1
+    sizes = sizes_of(x)[:last]
+    return [xla.reshape(xla.slice_in_dim(x, k, k + 1, 1, last), sizes) for k in range(3)]
+
+
+def _stacked(parts: list[XlaOp]) -> XlaOp:
+    sizes = (*sizes_of(parts[0]), 1)
+    return xla.concatenate([xla.reshape(p, sizes) for p in parts], len(sizes) - 1)
+
+
+def _hsv(x: XlaOp) -> list[XlaOp]:
+    """Hue, saturation and value in [0, 1]; the hue of a grey is 0."""
+    red, green, blue = _channels(x)
+    value = xla.maximum(xla.maximum(red, green), blue)
+    spread = value - xla.minimum(xla.minimum(red, green), blue)
+    zero = zeros_like(value)
+    saturation = select(xla.gt(value, zero), spread / value, zero)
+    norm = full_like(spread, 1 / 6) / spread
+    third = full_like(spread, 1 / 3)
+    from_green, from_blue = norm * (blue - red) + third, norm * (red - green) + third + third
+    hue = select(xla.eq(red, value), norm * (green - blue), select(xla.eq(green, value), from_green, from_blue))
+    hue = select(xla.gt(spread, zero), hue, zero)
+    return [select(xla.lt(hue, zero), hue + full_like(hue, 1), hue), saturation, value]
+
+
+def _rgb(hue: XlaOp, saturation: XlaOp, value: XlaOp) -> list[XlaOp]:
+    """Each channel's share of the hue, mixed with white, times the value."""
+    six, one, two = hue * full_like(hue, 6), full_like(hue, 1), full_like(hue, 2)
+    three, four = full_like(hue, 3), full_like(hue, 4)
+    shares = (xla.abs_(six - three) - one, two - xla.abs_(six - two), two - xla.abs_(six - four))
+    zero, top = scalar(hue, 0), scalar(hue, 1)
+    return [((one - saturation) + saturation * xla.clamp(zero, share, top)) * value for share in shares]
+
+
+def _check_channels(x: XlaOp) -> None:
+    if not rank_of(x):
+        raise ShapeError("images must have channels as their last dimension; this is a scalar")
+    if sizes_of(x)[-1] != 3:
+        raise FailedPreconditionError(f"the last dimension must hold 3 channels; the shape is {list(sizes_of(x))}")
+
+
+@lowering("RGBToHSV")
+def _rgb_to_hsv(images: XlaOp) -> XlaOp:
+    _check_channels(images)
+    return _narrowed(_stacked(_hsv(widened(images))), images)
+
+
+@lowering("HSVToRGB")
+def _hsv_to_rgb(images: XlaOp) -> XlaOp:
+    _check_channels(images)
+    return _narrowed(_stacked(_rgb(*_channels(widened(images)))), images)
+
+
+def _check_rgb(images: XlaOp) -> None:
+    if sizes_of(images)[-1] != 3:
+        raise InvalidArgumentError(f"images must have 3 channels; these have {sizes_of(images)[-1]}")
+
+
+@lowering("AdjustHue")
+def _adjust_hue(images: XlaOp, delta: XlaOp) -> XlaOp:
+    """The hue moved round its circle."""
+    _check_images(images, delta, "delta")
+    _check_rgb(images)
+    hue, saturation, value = _hsv(widened(images))
+    moved = hue + broadcast_to(xla.convert(delta, hue.shape.dtype), sizes_of(hue))
+    return _narrowed(_stacked(_rgb(moved - xla.floor(moved), saturation, value)), images)
+
+
+@lowering("AdjustSaturation")
+def _adjust_saturation(images: XlaOp, scale: XlaOp) -> XlaOp:
+    _check_images(images, scale, "scale")
+    _check_rgb(images)
+    hue, saturation, value = _hsv(widened(images))
+    grown = saturation * broadcast_to(xla.convert(scale, saturation.shape.dtype), sizes_of(saturation))
+    return _narrowed(_stacked(_rgb(hue, xla.clamp(scalar(grown, 0), grown, scalar(grown, 1)), value)), images)
+
+
+# ----------------------------------------------------------------------------------------------------------- sizes
+
+
+def _mixed(x: XlaOp, grid: Grid, axis: int) -> XlaOp:
+    """Lines of pixels mixed from two each: gathers at places that are known."""
+    below, above, part = grid.linear()
+    shape = [len(part) if d == axis else 1 for d in range(rank_of(x))]
+    low, high = (gathered(x, xla.constant(x.builder, places), axis) for places in (below, above))
+    weight = xla.constant(x.builder, part.reshape(shape))
+    return low + (high - low) * broadcast_to(weight, sizes_of(low))
+
+
+@lowering("ResizeBilinear", attrs=_GRID, const=("size",))
+def _resize_bilinear(images: XlaOp, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> XlaOp:
+    after = checked_size(_like(images), size)
+    rows, columns = grids(sizes_of(images)[1:3], after, align_corners, half_pixel_centers)  # type: ignore[arg-type]
+    return _mixed(_mixed(xla.convert(images, ElementType.F32), columns, 2), rows, 1)
+
+
+@lowering("ResizeBilinearGrad", attrs=_GRID)
+def _resize_bilinear_grad(grads: XlaOp, original: XlaOp, *, align_corners: bool, half_pixel_centers: bool) -> XlaOp:
+    """Products with the weights of rows and of columns, which are constants."""
+    if rank_of(grads) != 4 or rank_of(original) != 4:
+        raise ShapeError(
+            f"grads {list(sizes_of(grads))} and original_image {list(sizes_of(original))} must have rank 4"
+        )
+    before, after = sizes_of(original)[1:3], sizes_of(grads)[1:3]
+    rows, columns = grids(before, after, align_corners, half_pixel_centers)  # type: ignore[arg-type]
+    wide = ElementType.F64 if original.shape.dtype is ElementType.F64 else ElementType.F32
+    found = xla.convert(grads, wide)
+    for grid, axis in ((rows, 1), (columns, 2)):
+        weights = xla.convert(xla.constant(grads.builder, grid.weights()), wide)
+        made = xla.dot_general(found, weights, lhs_contracting_dims=(axis,), rhs_contracting_dims=(0,))
+        order = [0, 3, 1, 2] if axis == 1 else [0, 1, 3, 2]
+        found = xla.transpose(made, order)
+    return xla.convert(found, original.shape.dtype)
+
+
+@lowering("ResizeNearestNeighbor", attrs=_GRID, const=("size",))
+def _resize_nearest(images: XlaOp, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> XlaOp:
+    """Gathers of the pixels that are repeated."""
+    after = checked_size(_like(images), size)
+    rows, columns = grids(sizes_of(images)[1:3], after, align_corners, half_pixel_centers)  # type: ignore[arg-type]
+    lines = gathered(images, xla.constant(images.builder, rows.nearest()), 1)
+    return gathered(lines, xla.constant(images.builder, columns.nearest()), 2)
+
+
+@lowering("ResizeNearestNeighborGrad", attrs=_GRID, const=("size",))
+def _resize_nearest_grad(grads: XlaOp, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> XlaOp:
+    """Sums over the pixels that repeat one: products with matrices of 0 and 1."""
+    height, width = checked_size(_like(grads), size)
+    rows, columns = grids((height, width), sizes_of(grads)[1:3], align_corners, half_pixel_centers)  # type: ignore[arg-type]
+    found = widened(grads)
+    for grid, axis, count in ((rows, 1, height), (columns, 2, width)):
+        hits = (grid.nearest()[:, None] == np.arange(count)).astype(np.float64)
+        weights = xla.convert(xla.constant(grads.builder, hits), found.shape.dtype)
+        made = xla.dot_general(found, weights, lhs_contracting_dims=(axis,), rhs_contracting_dims=(0,))
+        found = xla.transpose(made, [0, 3, 1, 2] if axis == 1 else [0, 1, 3, 2])
+    return _narrowed(found, grads)
+
+
+# ----------------------------------------------------------------------------------------------------------- boxes
+
+
+def _suppressed(boxes: XlaOp, scores: XlaOp, most: int, overlap: XlaOp, least: XlaOp) -> list[XlaOp]:
+    """Indices of `most` boxes, the best first, and how many of them count.
+
+    One turn for each result: the best that is left is taken, and all that overlap it too much are struck out.
+    """
+    boxes, scores = xla.convert(boxes, ElementType.F32), xla.convert(scores, ElementType.F32)
+    count = sizes_of(scores)[0]
+    low = [xla.minimum(a, b) for a, b in _corners(boxes)]
+    high = [xla.maximum(a, b) for a, b in _corners(boxes)]
+    areas = (high[0] - low[0]) * (high[1] - low[1])
+    limit = broadcast_to(xla.convert(least, ElementType.F32), (count,))
+    nothing = full_like(scores, -np.inf)
+    left = select(xla.gt(scores, limit), scores, nothing)
+    places = iota_along(scores.builder, ElementType.S32, (count,), 0)
+    bound = broadcast_to(xla.convert(overlap, ElementType.F32), (count,))
+    chosen, valid = [], xla.constant(scores.builder, np.zeros((), np.int32))
+    for _ in range(most):
+        best = max_of(left, [0])
+        top = xla.and_(xla.eq(left, broadcast_to(best, (count,))), xla.gt(left, nothing))
+        place = min_of(select(top, places, full_like(places, count)), [0])
+        found = xla.lt(place, scalar(place, count))
+        chosen.append(xla.reshape(select(found, place, zeros_like(place)), (1,)))
+        valid = valid + xla.convert(found, ElementType.S32)
+        mine = xla.eq(places, broadcast_to(place, (count,)))
+        own = [broadcast_to(sum_of(select(mine, v, zeros_like(v)), [0]), (count,)) for v in (*low, *high, areas)]
+        sides = [
+            xla.maximum(xla.minimum(own[2 + k], high[k]) - xla.maximum(own[k], low[k]), zeros_like(areas))
+            for k in (0, 1)
+        ]
+        shared = sides[0] * sides[1]
+        empty = xla.or_(xla.le(areas, zeros_like(areas)), xla.le(own[4], zeros_like(areas)))
+        ratio = select(empty, zeros_like(areas), shared / (areas + own[4] - shared))
+        left = select(xla.or_(mine, xla.gt(ratio, bound)), nothing, left)
+    if not chosen:
+        return [xla.constant(scores.builder, np.zeros(0, np.int32)), valid]
+    return [xla.concatenate(chosen, 0), valid]
+
+
+def _corners(boxes: XlaOp) -> list[tuple[XlaOp, XlaOp]]:
+    parts = [xla.reshape(xla.slice_in_dim(boxes, k, k + 1, 1, 1), sizes_of(boxes)[:1]) for k in range(4)]
+    return [(parts[0], parts[2]), (parts[1], parts[3])]
+
+
+@lowering("NonMaxSuppressionV4", attrs=("pad_to_max_output_size",), const=("max_output_size",))
+def _nms_v4(
+    boxes: XlaOp, scores: XlaOp, most: Array, overlap: XlaOp, least: XlaOp, *, pad_to_max_output_size: bool
+) -> list[XlaOp]:
+    size = int(most)
+    if size < 0:
+        raise InvalidArgumentError(f"max_output_size must not be negative; it is {size}")
+    indices, valid = _suppressed(boxes, scores, size, overlap, least)
+    if not pad_to_max_output_size:
+        indices = xla.set_dimension_size(indices, valid, 0)
+    return [indices, valid]
+
+
+@lowering("NonMaxSuppressionV3", const=("max_output_size",))
+def _nms_v3(boxes: XlaOp, scores: XlaOp, most: Array, overlap: XlaOp, least: XlaOp) -> XlaOp:
+    return _nms_v4(boxes, scores, most, overlap, least, pad_to_max_output_size=False)[0]

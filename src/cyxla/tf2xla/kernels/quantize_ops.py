@@ -1,0 +1,227 @@
+"""Quantisation: floats rounded to the few values that some bits can hold, and integers that stand for floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    full_like,
+    is_narrow,
+    max_of,
+    min_of,
+    rank_of,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+    widened,
+    zeros_like,
+)
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+
+
+# ------------------------------------------------------------------------------------------------- fake quantisation
+
+
+def _check_bits(num_bits: int) -> None:
+    if not 2 <= num_bits <= 16:
+        raise InvalidArgumentError(f"num_bits must lie in [2, 16]; it is {num_bits}")
+
+
+def _nudged(low: XlaOp, high: XlaOp, num_bits: int, narrow_range: bool) -> tuple[XlaOp, XlaOp, XlaOp]:
+    """The range moved so that 0 is among its values, and the distance of those."""
+    least, most = full_like(low, float(narrow_range)), full_like(low, float((1 << num_bits) - 1))
+    scale = (high - low) / (most - least)
+    zero = least - low / scale
+    nearest = xla.floor(zero + full_like(zero, 0.5))
+    nearest = select(xla.lt(zero, least), least, select(xla.gt(zero, most), most, nearest))
+    return (least - nearest) * scale, (most - nearest) * scale, scale
+
+
+def _quantized(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, narrow_range: bool) -> XlaOp:
+    least, most, scale = _nudged(low, high, num_bits, narrow_range)
+    inverse = full_like(scale, 1) / scale
+    zero = xla.floor(full_like(least, 0.5) - least * inverse)
+    least, most, scale, inverse, zero = (broadcast_to(v, sizes_of(x)) for v in (least, most, scale, inverse, zero))
+    shifted = xla.maximum(xla.minimum(x, most), least) - least
+    return xla.floor(shifted * inverse - zero + full_like(x, 0.5)) * scale
+
+
+def _gradients(grads: XlaOp, x: XlaOp, low: XlaOp, high: XlaOp, bits: int, narrow: bool) -> list[XlaOp]:
+    """Where the gradient goes: to the input, to the lower and to the upper end."""
+    if sizes_of(grads) != sizes_of(x):
+        raise ShapeError(f"gradients {list(sizes_of(grads))} and inputs {list(sizes_of(x))} must have one shape")
+    least, most, _ = _nudged(low, high, bits, narrow)
+    empty = xla.and_(xla.eq(low, zeros_like(low)), xla.eq(high, zeros_like(high)))
+    least, most, empty = (broadcast_to(v, sizes_of(x)) for v in (least, most, empty))
+    inside = xla.or_(xla.and_(xla.ge(x, least), xla.le(x, most)), empty)
+    full = xla.not_(empty)
+    places = (inside, xla.and_(xla.lt(x, least), full), xla.and_(xla.gt(x, most), full))
+    return [select(place, grads, zeros_like(grads)) for place in places]
+
+
+def _ends(x: XlaOp, low: float, high: float, num_bits: int) -> tuple[XlaOp, XlaOp]:
+    _check_bits(num_bits)
+    if not low < high:
+        raise InvalidArgumentError(f"min must be below max; they are {low} and {high}")
+    return scalar(x, low), scalar(x, high)
+
+
+_ARGS = ("min", "max", "num_bits", "narrow_range")
+
+
+@lowering("FakeQuantWithMinMaxArgs", attrs=_ARGS)
+def _args(x: XlaOp, *, min: float, max: float, num_bits: int, narrow_range: bool) -> XlaOp:
+    return _quantized(x, *_ends(x, min, max, num_bits), num_bits, narrow_range)
+
+
+@lowering("FakeQuantWithMinMaxArgsGradient", attrs=_ARGS)
+def _args_gradient(grads: XlaOp, x: XlaOp, *, min: float, max: float, num_bits: int, narrow_range: bool) -> XlaOp:
+    return _gradients(grads, x, *_ends(x, min, max, num_bits), num_bits, narrow_range)[0]
+
+
+def _check_ends(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, channels: bool) -> None:
+    _check_bits(num_bits)
+    want = sizes_of(x)[-1:] if channels else ()
+    for name, end in (("min", low), ("max", high)):
+        if sizes_of(end) != want or (channels and not rank_of(x)):
+            raise ShapeError(f"{name} has the shape {list(sizes_of(end))}; {list(want)} is needed")
+
+
+def _register(suffix: str, channels: bool) -> None:
+    @lowering("FakeQuantWithMinMaxVars" + suffix, attrs=("num_bits", "narrow_range"))
+    def forward(x: XlaOp, low: XlaOp, high: XlaOp, *, num_bits: int, narrow_range: bool) -> XlaOp:
+        _check_ends(x, low, high, num_bits, channels)
+        return _quantized(x, low, high, num_bits, narrow_range)
+
+    @lowering(f"FakeQuantWithMinMaxVars{suffix}Gradient", attrs=("num_bits", "narrow_range"))
+    def backward(grads: XlaOp, x: XlaOp, low: XlaOp, high: XlaOp, *, num_bits: int, narrow_range: bool) -> list[XlaOp]:
+        _check_ends(x, low, high, num_bits, channels)
+        inside, below, above = _gradients(grads, x, low, high, num_bits, narrow_range)
+        rest = range(rank_of(x) - channels)
+        return [inside, sum_of(below, rest), sum_of(above, rest)]
+
+
+_register("", False)
+_register("PerChannel", True)
+
+
+# --------------------------------------------------------------------------------------- there and back, all in floats
+
+
+def _there_and_back(
+    x: XlaOp, low: XlaOp, high: XlaOp, bits: int, signed: bool, given: bool, half_up: bool, narrow: bool, axis: int
+) -> XlaOp:
+    """Rounded to multiples of a scale that the range, or the input's own, gives; 0 stays."""
+    if not 0 < bits <= (62 if signed else 63):
+        raise InvalidArgumentError(f"num_bits must lie in [1, {62 if signed else 63}]; it is {bits}")
+    wide = widened(x)
+    least, most = (-(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    ends = [_end(wide, widened(e), axis) for e in (low, high)]
+    if not given:
+        rest = [d for d in range(rank_of(x)) if d != axis]
+        ends = [broadcast_to(f(wide, rest, True) if rest else wide, sizes_of(x)) for f in (min_of, max_of)]
+    inverse, bottom, top = _scale(*ends, float(least), float(most))
+    numbers = xla.maximum(xla.minimum(wide, top), bottom) if given else wide
+    scaled = numbers * (full_like(inverse, 1) / inverse)
+    rounded = xla.floor(scaled + full_like(scaled, 0.5)) if half_up else xla.round_nearest_even(scaled)
+    found = rounded * inverse
+    return xla.convert(found, x.shape.dtype) if is_narrow(x) else found
+
+
+def _end(x: XlaOp, end: XlaOp, axis: int) -> XlaOp:
+    """An end of the range, repeated to the input's shape."""
+    if axis < 0:
+        return broadcast_to(xla.reshape(end, ()), sizes_of(x))
+    if axis >= rank_of(x) or sizes_of(end) != (sizes_of(x)[axis],):
+        raise ShapeError(f"ends of {list(sizes_of(end))} do not belong to dimension {axis} of {list(sizes_of(x))}")
+    return xla.broadcast_in_dim(end, sizes_of(x), (axis,))
+
+
+def _scale(low: XlaOp, high: XlaOp, least: float, most: float) -> tuple[XlaOp, XlaOp, XlaOp]:
+    zero, huge = zeros_like(low), full_like(low, float(np.finfo(np.float32).max))
+    by_low, by_high = full_like(low, least), full_like(low, most)
+    from_low = select(xla.gt(by_low * low, zero), by_low / low, huge)
+    from_high = select(xla.gt(by_high * high, zero), by_high / high, huge)
+    use_low = xla.lt(from_low, from_high)
+    inverse = select(use_low, low / by_low if least else zero, high / by_high)
+    return inverse, select(use_low, low, by_low * inverse), select(use_low, by_high * inverse, high)
+
+
+def _v2(
+    x: XlaOp,
+    low: XlaOp,
+    high: XlaOp,
+    *,
+    signed_input: bool,
+    num_bits: int,
+    range_given: bool,
+    round_mode: str,
+    narrow_range: bool,
+    axis: int,
+) -> XlaOp:
+    half_up = round_mode == "HALF_UP"
+    return _there_and_back(x, low, high, num_bits, signed_input, range_given, half_up, narrow_range, axis)
+
+
+lowering(
+    ("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4"),
+    _v2,
+    attrs=("signed_input", "num_bits", "range_given", "round_mode", "narrow_range", "axis"),
+)
+
+
+@lowering("QuantizeAndDequantizeV3", attrs=("signed_input", "range_given", "narrow_range", "axis"), const=("num_bits",))
+def _v3(
+    x: XlaOp,
+    low: XlaOp,
+    high: XlaOp,
+    num_bits: Array,
+    *,
+    signed_input: bool,
+    range_given: bool,
+    narrow_range: bool,
+    axis: int,
+) -> XlaOp:
+    if num_bits.size != 1:
+        raise ShapeError(f"num_bits must be one number; its shape is {list(num_bits.shape)}")
+    bits = int(num_bits.reshape(()))
+    return _there_and_back(x, low, high, bits, signed_input, range_given, False, narrow_range, axis)
+
+
+# --------------------------------------------------------------------------------- integers that stand for floats
+
+
+@lowering("Dequantize", attrs=("T", "mode", "narrow_range", "axis", "dtype"))
+def _dequantize(
+    x: XlaOp, low: XlaOp, high: XlaOp, *, T: DataType, mode: str, narrow_range: bool, axis: int, dtype: DataType
+) -> XlaOp:
+    info = np.iinfo(T.numpy)
+    least, most = float(info.min), float(info.max)
+    number = xla.convert(x, ElementType.F32)
+    bottom, top = _end(number, low, axis), _end(number, high, axis)
+    steps = full_like(number, most - least)
+    if mode == "SCALED":
+        by_high = top / full_like(top, most)
+        first = least + 1 if narrow_range and least < 0 else least
+        factor = xla.maximum(bottom / full_like(bottom, first), by_high) if least < 0 else by_high
+        found = number * factor
+    elif mode == "MIN_FIRST":
+        scale = (top - bottom) / steps
+        offset = xla.round_nearest_even(bottom / scale) * scale
+        found = (number - full_like(number, least)) * scale + offset
+    else:
+        half = (most - least + 1) / 2 if least < 0 else 0.0
+        found = (number + full_like(number, half)) * ((top - bottom) / steps) + bottom
+    return xla.convert(found, element_type(dtype))

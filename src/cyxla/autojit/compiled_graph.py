@@ -17,7 +17,7 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError
-from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult
+from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions, argument_for
 from cyxla.tf2xla.xla_op_registry import XLA_CPU_JIT, XLA_INTERPRETER_JIT
 from cyxla.tf2xla.xla_resource import ResourceKind
@@ -147,8 +147,11 @@ class CompiledGraph:
                 variable.assign(found[update.places[0]])
 
     @staticmethod
-    def _output(output: Any, args: Sequence[Array], found: Sequence[Array]) -> Array:
+    def _output(output: Output, args: Sequence[Array], found: Sequence[Array]) -> Array:
         if output.input_index >= 0:
             return args[output.input_index]
-        value: Array = found[output.places[0]] if output.value is None else output.value
-        return value
+        if output.value is not None:
+            known: Array = output.value
+            return known
+        value: Array = found[output.places[0]]
+        return output.cut([found[place] for place in output.places]) if output.dynamic else value

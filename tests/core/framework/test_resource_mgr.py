@@ -34,7 +34,7 @@ def test_create_find_delete():
     assert len(manager) == 3
     manager.delete("", "a", Thing)
     for use in (manager.lookup, manager.delete):
-        with pytest.raises(NotFoundError, match="localhost/a/Thing does not exist"):
+        with pytest.raises(NotFoundError, match="there is no resource localhost/a/Thing"):
             use("", "a", Thing)
     assert manager.find("", "a", Thing) is None
     assert "c | Thing | a | Thing" in manager.debug_string()

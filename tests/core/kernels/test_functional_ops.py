@@ -114,7 +114,7 @@ def test_for_that_leads_nowhere(start, limit, delta):
         body = define(graph, "body", lambda i, s: s + i, "int32", "int32")
         return apply_op("For", start, limit, delta, [graph.constant(0)], body=body)[0]
 
-    with pytest.raises(InvalidArgumentError, match=f"Invalid start/limit/delta: {start}/{limit}/{delta}"):
+    with pytest.raises(InvalidArgumentError, match=f"steps of {delta} do not lead from {start} to {limit}"):
         run(build)
 
 
@@ -279,7 +279,7 @@ def test_map_defun():
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     np.testing.assert_array_equal(run(build, {"rows:0": x}), 2 * x)
     assert run(build, {"rows:0": x[:0]}).shape == (0, 2)
-    with pytest.raises(InvalidArgumentError, match="rank 1"):
+    with pytest.raises(InvalidArgumentError, match="no rows"):
         run(build, {"rows:0": np.float32(1)})
 
 

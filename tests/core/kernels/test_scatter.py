@@ -78,14 +78,14 @@ def test_slices_of_any_depth(data):
 
 
 BAD = [
-    (lambda: scatter(np.ones(3), np.array([3]), np.ones(1), "add"), r"indices\[0\] = 3 is not in \[0, 3\)"),
+    (lambda: scatter(np.ones(3), np.array([3]), np.ones(1), "add"), r"indices\[0\] = 3 lies outside of \[0, 3\)"),
     (lambda: scatter(np.ones(3), np.array(-1), np.ones(()), "add"), r"indices = -1"),
-    (lambda: scatter(np.ones(()), np.array([0]), np.ones(1), "add"), "at least 1-D"),
-    (lambda: scatter(np.ones((3, 2)), np.array([0]), np.ones((1, 3)), "add"), "updates.shape"),
-    (lambda: scatter_nd(np.ones(3), np.array([[3]]), np.ones(1), "add"), r"\[3\] does not index into shape \[3\]"),
-    (lambda: scatter_nd(np.ones(3), np.array([[0, 0]]), np.ones(1), "add"), "must not exceed the rank"),
-    (lambda: scatter_nd(np.ones(3), np.array(0), np.ones(1), "add"), "rank at least one"),
-    (lambda: scatter_nd(np.ones((3, 2)), np.array([[0]]), np.ones((1, 1)), "add"), "updates.shape"),
+    (lambda: scatter(np.ones(()), np.array([0]), np.ones(1), "add"), "a scalar has no rows"),
+    (lambda: scatter(np.ones((3, 2)), np.array([0]), np.ones((1, 3)), "add"), "one row of the target"),
+    (lambda: scatter_nd(np.ones(3), np.array([[3]]), np.ones(1), "add"), r"\[3\] lies outside of the shape \[3\]"),
+    (lambda: scatter_nd(np.ones(3), np.array([[0, 0]]), np.ones(1), "add"), "in a target of rank 1"),
+    (lambda: scatter_nd(np.ones(3), np.array(0), np.ones(1), "add"), "indices are a scalar"),
+    (lambda: scatter_nd(np.ones((3, 2)), np.array([[0]]), np.ones((1, 1)), "add"), "one slice of the target"),
 ]
 
 
@@ -133,15 +133,15 @@ def test_strided_slices(begin, end, strides, bits, meant):
 
 
 BAD_SLICES = [
-    ([0], [1], [0], {}, "must be non-zero"),
-    ([3], [4], [1], {"shrink": 1}, "out of bounds"),
-    ([-4], [4], [1], {"shrink": 1}, "out of bounds"),
-    ([0], [1], [-1], {"shrink": 1}, "only stride 1"),
-    ([0, 3], [0, 0], [1, 1], {"new": 1, "shrink": 2}, "index 3 of dimension 0"),
-    ([0, 5], [0, 0], [1, 1], {"ellipsis": 1, "shrink": 2}, "index 5 of dimension 2"),
-    ([0, 0], [1, 1], [1, 1], {"ellipsis": 3}, "Multiple ellipses"),
-    ([0] * 4, [1] * 4, [1] * 4, {}, "only 3 dims"),
-    ([0, 1], [1], [1], {}, "equal size"),
+    ([0], [1], [0], {}, "which leads nowhere"),
+    ([3], [4], [1], {"shrink": 1}, "lies outside of dimension 0"),
+    ([-4], [4], [1], {"shrink": 1}, "lies outside of dimension 0"),
+    ([0], [1], [-1], {"shrink": 1}, "takes a single element"),
+    ([0, 3], [0, 0], [1, 1], {"new": 1, "shrink": 2}, "= 3 lies outside of dimension 0"),
+    ([0, 5], [0, 0], [1, 1], {"ellipsis": 1, "shrink": 2}, "begin\\[1\\] = 5 lies outside of dimension 2"),
+    ([0, 0], [1, 1], [1, 1], {"ellipsis": 3}, "more than one entry"),
+    ([0] * 4, [1] * 4, [1] * 4, {}, "the input has 3"),
+    ([0, 1], [1], [1], {}, "one length"),
 ]
 
 

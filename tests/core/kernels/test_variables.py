@@ -99,7 +99,7 @@ def test_a_destroyed_variable_is_gone():
     v("DestroyResourceOp")  # which is no error by default
     with pytest.raises(NotFoundError):
         v("DestroyResourceOp", ignore_lookup_error=False)
-    with pytest.raises(FailedPreconditionError, match="Could not find variable v"):
+    with pytest.raises(FailedPreconditionError, match="the variable v has no value"):
         v.value()
 
 
@@ -167,7 +167,7 @@ def test_slices_are_assigned():
         assert v.value().tolist() == [[0, 1, 0], [0, 2, 0]]
         v(op, *SLICE, F32(7))  # is broadcast
         assert v.value().tolist() == [[0, 7, 0], [0, 7, 0]]
-        with pytest.raises(InvalidArgumentError, match="broadcast input shape"):
+        with pytest.raises(InvalidArgumentError, match="to fill the slice"):
             v(op, *SLICE, F32([[1, 2]]))
         v(op, SLICE[0], SLICE[0], SLICE[2], F32([[1, 2]]))  # nothing is assigned
 
@@ -248,7 +248,7 @@ def test_scatters_of_slices(how, want):
 def test_references():
     v = Variable(ref=True, shape=[2])
     assert not v("IsVariableInitialized")
-    with pytest.raises(FailedPreconditionError, match="uninitialized"):
+    with pytest.raises(FailedPreconditionError, match="has no value yet"):
         v.value()
     with pytest.raises(FailedPreconditionError):
         v("AssignAdd", X2)
@@ -288,5 +288,5 @@ def test_references_through_control_flow():
     assert [np.asarray(x).item() for x in session.run([merged, which], {"p:0": True})] == [4, 1]
     assert [np.asarray(x).item() for x in session.run([merged, which], {"p:0": False})] == [5, 0]
     assert session.run(chosen, {"k:0": 1}) == 5
-    with pytest.raises(InvalidArgumentError, match="in the range"):
+    with pytest.raises(InvalidArgumentError, match="names none of"):
         session.run(chosen, {"k:0": 2})

@@ -99,7 +99,7 @@ class DeviceName:
                 continue
             if not allow_soft or part.name not in ("type", "id"):
                 raise InvalidArgumentError(
-                    f"Cannot merge devices with incompatible {part.name}s: '{self}' and '{other}'",
+                    f"devices of different {part.name}s cannot be merged: '{self}' and '{other}'",
                     hint="ask for one of them only",
                 )
             soft = replace(self, id=None) if part.name == "id" else replace(self, type=None, id=None)

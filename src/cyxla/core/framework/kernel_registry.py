@@ -177,7 +177,7 @@ class KernelRegistry:
 
     def _miss(self, device_type: str, node_def: NodeDef, mismatch: bool) -> str:
         label = node_def.attr[LABEL_ATTR].value if LABEL_ATTR in node_def.attr else ""
-        text = f"No registered '{node_def.op}' OpKernel for '{device_type}' devices"
+        text = f"there is no kernel of {node_def.op} for {device_type} devices"
         text += f" with label '{label}'" if label else ""
         text += " compatible with the attributes of the node" if mismatch else ""
         if mismatch:

@@ -204,7 +204,7 @@ class OpKernelContext:
             if shape != shapes[0]:
                 kernel = self.op_kernel
                 raise ShapeError(
-                    f"Inputs to operation {kernel.name} of type {kernel.type_string} must have the same shape: "
+                    f"the inputs of {kernel.type_string} must have one shape: "
                     f"input 0 is {shapes[0]}, input {i} is {shape}"
                 )
 
@@ -511,10 +511,7 @@ class OpKernelContext:
 
     def _check_type(self, handle: ResourceHandle, cls: type[ResourceBase]) -> None:
         if handle.type_name != type_name(cls):
-            raise InvalidArgumentError(
-                f"Trying to access resource '{handle.name}' using the wrong type: it is a {handle.type_name}, "
-                f"not a {type_name(cls)}"
-            )
+            raise InvalidArgumentError(f"the resource '{handle.name}' is a {handle.type_name}, not a {type_name(cls)}")
 
 
 # What sends one of its outputs only, or none

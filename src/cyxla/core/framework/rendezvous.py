@@ -51,7 +51,7 @@ def parse_key(key: str) -> ParsedKey:
         return ParsedKey(source, int(incarnation, 16), target, edge, (int(frame), int(iteration)))
     except ValueError:  # an InvalidArgumentError is one
         raise InvalidArgumentError(
-            f"Invalid rendezvous key: '{key}'", hint="source;incarnation;target;edge;frame:iteration"
+            f"'{key}' is no key of a rendezvous", hint="source;incarnation;target;edge;frame:iteration"
         ) from None
 
 

@@ -97,7 +97,7 @@ class ResourceMgr:
         found = self.find(container, name, cls)
         if found is None:
             raise NotFoundError(
-                f"Resource {self._text(container, type_name(cls), name)} does not exist",
+                f"there is no resource {self._text(container, type_name(cls), name)}",
                 hint="run what creates it first; it may also have been deleted",
             )
         return found
@@ -132,7 +132,7 @@ class ResourceMgr:
             held = self._containers.get(container or self.default_container, {})
             resource = held.pop((kind_name, name), None)
         if resource is None:
-            raise NotFoundError(f"Resource {self._text(container, kind_name, name)} does not exist")
+            raise NotFoundError(f"there is no resource {self._text(container, kind_name, name)}")
         resource.close()
 
     def cleanup(self, container: str) -> None:

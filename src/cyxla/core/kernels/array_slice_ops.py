@@ -415,7 +415,7 @@ def _check_inside(indices: Array, size: int) -> None:
     bad = (indices < 0) | (indices >= size)
     if bad.any():
         place = np.argwhere(bad)[0].tolist()
-        raise InvalidArgumentError(f"indices{place or ''} = {indices[tuple(place)]} is not in [0, {size})")
+        raise InvalidArgumentError(f"indices{place or ''} = {indices[tuple(place)]} lies outside of [0, {size})")
 
 
 def _gather(params: Array, indices: Array, axis: int, batch: int) -> Array:

@@ -44,14 +44,14 @@ class Stack(ResourceBase):
         with self._lock:
             self._check_open()
             if 0 <= self.max_size <= len(self.values):
-                raise InvalidArgumentError(f"Stack[{self.name}] overflowed its max_size ({self.max_size})")
+                raise InvalidArgumentError(f"the stack {self.name} is full: its max_size is {self.max_size}")
             self.values.append(value)
 
     def pop(self) -> Array:
         """Take the value on top."""
         with self._lock:
             self._check_open()
-            _require(self.values, f"Stack[{self.name}] is empty when calling Pop().")
+            _require(self.values, f"the stack {self.name} is empty: nothing can be popped")
             return self.values.pop()
 
     def finish(self) -> None:
@@ -60,7 +60,7 @@ class Stack(ResourceBase):
             self.values, self.closed = [], True
 
     def _check_open(self) -> None:
-        _require(not self.closed, f"Stack[{self.name}] has already been closed.")
+        _require(not self.closed, f"the stack {self.name} was closed")
 
 
 def _new_stack(ctx: OpKernelContext, max_size: int) -> Stack:
@@ -74,7 +74,7 @@ def _new_stack(ctx: OpKernelContext, max_size: int) -> Stack:
 def stack_v2(ctx: OpKernelContext) -> None:
     """The handle of a new stack."""
     size = ctx.input("max_size")
-    ctx.require(size.ndim == 0, f"Stack size must be a scalar, but had shape: {list(size.shape)}")
+    ctx.require(size.ndim == 0, f"max_size must be a scalar; its shape is {list(size.shape)}")
     stack = _new_stack(ctx, int(size))
     ctx.set_output(0, ctx.make_handle(ctx.step_container.name, stack.name, Stack))
 
@@ -91,7 +91,7 @@ def _stack(ctx: OpKernelContext) -> Stack:
     if not ctx.input_is_ref(0):
         return ctx.lookup_resource(0, Stack)
     place = ctx.input(0)
-    ctx.require(place.shape == (2,), f"Stack handle must have two elements, but had shape: {list(place.shape)}")
+    ctx.require(place.shape == (2,), f"a stack's handle is two strings, not {list(place.shape)}")
     container, name = place.tolist()
     return ctx.resource_manager.lookup(container.decode(), name.decode(), Stack)
 
@@ -100,7 +100,7 @@ def _stack(ctx: OpKernelContext) -> Stack:
 def stack_push(ctx: OpKernelContext) -> None:
     """Put the value on top, and hand it on."""
     stack, dtype = _stack(ctx), ctx.input_dtype(1)
-    ctx.require(stack.dtype == dtype, f"Must have type {stack.dtype} but got {dtype}")
+    ctx.require(stack.dtype == dtype, f"the stack holds {stack.dtype}, the op is for {dtype}")
     stack.push(ctx.input(1))
     ctx.set_output(0, ctx.input(1))
 
@@ -109,7 +109,7 @@ def stack_push(ctx: OpKernelContext) -> None:
 def stack_pop(ctx: OpKernelContext) -> None:
     """Take the value on top."""
     stack, dtype = _stack(ctx), ctx.expected_output_dtype(0)
-    ctx.require(stack.dtype == dtype, f"Must have type {stack.dtype} but got {dtype}")
+    ctx.require(stack.dtype == dtype, f"the stack holds {stack.dtype}, the op is for {dtype}")
     ctx.set_output(0, stack.pop())
 
 
@@ -126,8 +126,8 @@ def stack_close(ctx: OpKernelContext) -> None:
 def tensor_array(ctx: OpKernelContext) -> None:
     """The handle of a new array, and a flow that orders what is done with it."""
     size = ctx.input("size")
-    ctx.require(size.ndim == 0, f"TensorArray size must be scalar, but had shape: {list(size.shape)}")
-    ctx.require(int(size) >= 0, "Size should be >= 0.")
+    ctx.require(size.ndim == 0, f"size must be a scalar; its shape is {list(size.shape)}")
+    ctx.require(int(size) >= 0, f"size is {int(size)}; an array has 0 elements or more")
     name = f"{ctx.attr('tensor_array_name') or ctx.op_kernel.name}_{next(_NUMBERS)}"
     made = TensorArray(
         name,
@@ -150,7 +150,7 @@ def tensor_array_grad(ctx: OpKernelContext) -> None:
     prefix = None
     if ctx.num_inputs > 2:
         sizes = ctx.input("shape_to_prepend")
-        ctx.require(sizes.ndim == 1, f"shape_to_prepend must be a vector, but had shape: {list(sizes.shape)}")
+        ctx.require(sizes.ndim == 1, f"shape_to_prepend must be a vector; its shape is {list(sizes.shape)}")
         prefix = tuple(sizes.tolist())
     name = f"{array.name}@{source}"
     container = ctx.step_container.name
@@ -180,7 +180,7 @@ def tensor_array_write(ctx: OpKernelContext) -> None:
 
 def _index(ctx: OpKernelContext) -> int:
     index = ctx.input("index")
-    ctx.require(index.ndim == 0, f"TensorArray index must be scalar, but had shape: {list(index.shape)}")
+    ctx.require(index.ndim == 0, f"index must be a scalar; its shape is {list(index.shape)}")
     return int(index)
 
 
@@ -210,18 +210,18 @@ def tensor_array_close(ctx: OpKernelContext) -> None:
 def tensor_array_scatter(ctx: OpKernelContext) -> None:
     """Set the elements of the given numbers to the rows of a value."""
     indices, value = ctx.input("indices"), ctx.input("value")
-    _require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {list(indices.shape)}")
-    _require(value.ndim, f"Input value for unpack must be at least a vector but received shape: {list(value.shape)}")
+    _require(indices.ndim == 1, f"indices must be a vector; its shape is {list(indices.shape)}")
+    _require(value.ndim, "value is a scalar, which has no rows to scatter")
     _require(
         len(indices) == len(value),
-        f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}",
+        f"there are {len(indices)} indices for {len(value)} rows of the value",
     )
     with _opened(ctx) as array:
         array.check_dtype(ctx.attr("T"), "write")
         largest = max(indices.tolist(), default=-1)
         _require(
             largest < len(array) or array.dynamic,
-            f"Max scatter index must be < array size ({largest} vs. {len(array)})",
+            f"index {largest} lies outside of the array: it has {len(array)} elements, and their number is fixed",
         )
         for i, index in enumerate(indices.tolist()):
             array.write(index, value[i, ...])
@@ -232,21 +232,19 @@ def tensor_array_scatter(ctx: OpKernelContext) -> None:
 def tensor_array_split(ctx: OpKernelContext) -> None:
     """Set all elements to pieces of a value."""
     value, lengths = ctx.input("value"), ctx.input("lengths")
-    _require(lengths.ndim == 1, f"Expected lengths to be a vector, received shape: {list(lengths.shape)}")
-    _require(value.ndim, f"Expected value to be at least a vector, but received shape: {list(value.shape)}")
+    _require(lengths.ndim == 1, f"lengths must be a vector; its shape is {list(lengths.shape)}")
+    _require(value.ndim, "value is a scalar, which has no rows to split")
     sizes = lengths.tolist()
     _require(min(sizes, default=0) >= 0, f"lengths must not be negative: {sizes}")
     _require(
         sum(sizes) == value.shape[0],
-        "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
-        f"{sum(sizes)} and value's shape is: {list(value.shape)}",
+        f"the lengths add up to {sum(sizes)}, but the value {list(value.shape)} has {value.shape[0]} rows",
     )
     with _opened(ctx) as array:
         array.check_dtype(ctx.attr("T"), "write")
         _require(
             len(array) == len(sizes) or (array.dynamic and len(sizes) > len(array)),
-            f"TensorArray's size is not equal to the size of lengths ({len(array)} vs. {len(sizes)}), and the "
-            "TensorArray is not marked as dynamically resizeable.",
+            f"there are {len(sizes)} lengths for {len(array)} elements, whose number is fixed",
         )
         start = 0
         for i, size in enumerate(sizes):
@@ -259,7 +257,7 @@ def tensor_array_split(ctx: OpKernelContext) -> None:
 def tensor_array_gather(ctx: OpKernelContext) -> None:
     """The elements of the given numbers as rows of one value."""
     indices = ctx.input("indices")
-    _require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {list(indices.shape)}")
+    _require(indices.ndim == 1, f"indices must be a vector; its shape is {list(indices.shape)}")
     with _opened(ctx) as array:
         array.check_dtype(ctx.attr("dtype"), "read")
         array.narrow(ctx.attr("element_shape"))
@@ -283,7 +281,7 @@ def tensor_array_concat(ctx: OpKernelContext) -> None:
             return
         values = [array.read(index) for index in range(len(array))]
     for i, value in enumerate(values):
-        _require(value.ndim, f"Concat saw a scalar shape at index {i} but requires at least vectors.")
+        _require(value.ndim, f"element {i} is a scalar: only elements with a first dimension can be joined")
         _require(
             rest.is_compatible_with(TensorShape(value.shape[1:])),
             f"element {i} has the shape {list(value.shape)}, but element_shape_except0 is {rest}",
@@ -296,8 +294,8 @@ def tensor_array_concat(ctx: OpKernelContext) -> None:
 def _nothing(array: TensorArray, shape: TensorShape, what: str) -> Array:
     if not shape.is_fully_defined:
         raise UnimplementedError(
-            f"TensorArray {array.name} has size zero, but {what} {shape} is not fully defined. "
-            "Currently only static shapes are supported when packing zero-size TensorArrays."
+            f"tensor array {array.name} has no elements to tell their shape, and {what} is {shape}",
+            hint=f"give the full {what}",
         )
     return zeros([0, *shape.as_list()], array.dtype)
 
@@ -306,8 +304,7 @@ def _check_alike(values: Sequence[Array], skipped: int) -> None:
     for i, value in enumerate(values):
         _require(
             value.shape[skipped:] == values[0].shape[skipped:],
-            f"TensorArray has inconsistent shapes.  Index 0 has shape: {list(values[0].shape)} but index {i} has "
-            f"shape: {list(value.shape)}",
+            f"element {i} has the shape {list(value.shape)}, element 0 {list(values[0].shape)}",
         )
 
 
@@ -338,7 +335,7 @@ def optional_none() -> Array:
 def _optional(handle: Array) -> Optional:
     held = handle.item() if handle.ndim == 0 else None
     if not isinstance(held, Optional):
-        raise InvalidArgumentError("Input is not an optional: a scalar variant of OptionalFromValue or OptionalNone is")
+        raise InvalidArgumentError("the input is no optional, as OptionalFromValue makes them")
     return held
 
 
@@ -355,13 +352,13 @@ def optional_get_value(
     """The values."""
     values = _optional(handle).values
     if values is None:
-        raise InvalidArgumentError("The given optional does not have a value.")
+        raise InvalidArgumentError("the optional has no value")
     _require(len(values) == len(output_types), f"{len(output_types)} values are asked for, but there are {len(values)}")
     for i, (value, dtype, shape) in enumerate(zip(values, output_types, output_shapes, strict=False)):
-        _require(value.dtype == dtype.numpy, f"Expected component {i} to be of type {dtype}, but it is {value.dtype}")
+        _require(value.dtype == dtype.numpy, f"component {i} is {value.dtype}, not {dtype}")
         _require(
             shape.is_compatible_with(TensorShape(value.shape)),
-            f"Expected component {i} to have the shape {shape}, but it has {list(value.shape)}",
+            f"component {i} has the shape {list(value.shape)}, not {shape}",
         )
     return list(values)
 
@@ -374,14 +371,15 @@ def dynamic_partition(data: Array, partitions: Array, *, num_partitions: int) ->
     """The slices of data by the partition they are in."""
     _require(
         data.shape[: partitions.ndim] == partitions.shape,
-        f"data.shape must start with partitions.shape, got data.shape = {list(data.shape)}, partitions.shape = "
-        f"{list(partitions.shape)}",
+        f"data {list(data.shape)} must begin with the dimensions of partitions {list(partitions.shape)}",
     )
     bad = (partitions < 0) | (partitions >= num_partitions)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         where = f"[{','.join(map(str, place))}]" if place else ""
-        raise InvalidArgumentError(f"partitions{where} = {int(partitions[place])} is not in [0, {num_partitions})")
+        raise InvalidArgumentError(
+            f"partitions{where} = {int(partitions[place])} lies outside of [0, {num_partitions})"
+        )
     return [data[partitions == i] for i in range(num_partitions)]
 
 
@@ -407,6 +405,6 @@ def _check_stitched(i: int, places: Array, values: Array, rest: tuple[int, ...])
     )
     _require(
         values.shape[places.ndim :] == rest,
-        f"Need data[0].shape and data[{i}].shape to end alike, but they end with {list(rest)} and "
+        f"behind the dimensions of their indices, data[0] has {list(rest)}, but data[{i}] "
         f"{list(values.shape[places.ndim :])}",
     )

@@ -132,7 +132,7 @@ class ForOp(_Functional):
         start, limit, delta = (self._number(ctx, k) for k in range(3))
         ctx.require(
             (delta > 0 and start <= limit) or (delta < 0 and start >= limit) or (delta == 0 and start == limit),
-            f"Invalid start/limit/delta: {start}/{limit}/{delta}",
+            f"steps of {delta} do not lead from {start} to {limit}",
             hint="delta must lead from start to limit",
         )
         values = _inputs(ctx, "input")
@@ -191,8 +191,8 @@ class MapDefunOp(_Functional):
         """Results are stacked; with no slices their shapes come from ``output_shapes``."""
         arrays, captured = _inputs(ctx, "arguments"), _inputs(ctx, "captured_inputs")
         sizes = {a.shape[:1] for a in arrays}
-        ctx.require(() not in sizes, "All inputs must have at least rank 1")
-        ctx.require(len(sizes) == 1, f"All inputs must have the same dimension 0, but they have {sorted(sizes)}")
+        ctx.require(() not in sizes, "an argument is a scalar, which has no rows to map over")
+        ctx.require(len(sizes) == 1, f"arguments must have the same number of rows; they have {sorted(sizes)}")
         rows = [
             self.call(ctx, self.attrs["f"], [*(a[k, ...] for a in arrays), *captured])
             for k in range(arrays[0].shape[0])

@@ -23,7 +23,7 @@ from cyxla.core.kernels.tensor_list import (
 )
 from cyxla.errors import InvalidArgumentError
 
-_UNSET = "Trying to read an uninitialized element but element_shape is not fully defined"
+_UNSET = "the element was never set, and its shape is not known, so there are no zeros"
 
 
 def _require(cond: object, message: str) -> None:
@@ -32,12 +32,12 @@ def _require(cond: object, message: str) -> None:
 
 
 def _scalar(value: Array, name: str) -> int:
-    _require(value.ndim == 0, f"{name} expected to be a scalar but got shape: {list(value.shape)}")
+    _require(value.ndim == 0, f"{name} must be a scalar; its shape is {list(value.shape)}")
     return int(value)
 
 
 def _one(value: Array, name: str) -> int:
-    _require(value.size == 1, f"The {name} must be a tensor size 1, but got {list(value.shape)}")
+    _require(value.size == 1, f"{name} must be one number; its shape is {list(value.shape)}")
     return int(value.flat[0])
 
 
@@ -53,15 +53,15 @@ def empty_tensor_list(shape: Array, max_num_elements: Array, *, element_dtype: D
 @array_kernel("TensorListReserve", attrs=("element_dtype",))
 def reserve(shape: Array, num_elements: Array, *, element_dtype: DataType) -> Array:
     """A list of elements that are not set."""
-    count = _one(num_elements, "num_elements to reserve")
-    _require(count >= 0, f"The num_elements to reserve must be a non negative number, but got {count}")
+    count = _one(num_elements, "num_elements")
+    _require(count >= 0, f"num_elements is {count}; a list has 0 elements or more")
     return as_handle(TensorList(element_dtype, shape_from(shape), [None] * count))
 
 
 @array_kernel("TensorListFromTensor", attrs=("element_dtype",))
 def from_tensor(tensor: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """A list of the rows of a tensor."""
-    _require(tensor.ndim, f"Tensor must be at least a vector, but saw shape: {list(tensor.shape)}")
+    _require(tensor.ndim, "the tensor is a scalar, which has no rows to make elements of")
     expected = shape_from(shape)
     _check_rows(tensor, expected)
     return as_handle(TensorList(element_dtype, expected, _rows(tensor)))
@@ -74,7 +74,7 @@ def _rows(tensor: Array) -> list[Item]:
 def _check_rows(tensor: Array, expected: TensorShape) -> None:
     _require(
         expected.is_compatible_with(TensorShape(tensor.shape[1:])),
-        f"Specified a list with shape {expected} from a tensor with shape {list(tensor.shape[1:])}",
+        f"rows of the tensor are {list(tensor.shape[1:])}, but element_shape is {expected}",
     )
 
 
@@ -82,14 +82,14 @@ def _check_rows(tensor: Array, expected: TensorShape) -> None:
 def split(tensor: Array, shape: Array, lengths: Array, *, element_dtype: DataType) -> Array:
     """A list of pieces of a tensor."""
     expected = shape_from(shape)
-    _require(tensor.ndim, f"Tensor must be at least a vector, but saw shape: {list(tensor.shape)}")
-    _require(lengths.ndim == 1, f"Expected lengths to be a vector, received shape: {list(lengths.shape)}")
+    _require(tensor.ndim, "the tensor is a scalar, which has no rows to make elements of")
+    _require(lengths.ndim == 1, f"lengths must be a vector; its shape is {list(lengths.shape)}")
     if expected.dims is not None:
-        _require(expected.rank, "TensorListSplit requires element_shape to be at least of rank 1, but saw: []")
+        _require(expected.rank, "element_shape is that of scalars, but pieces have a first dimension")
     rest = expected[1:]
     _require(
         rest.is_compatible_with(TensorShape(tensor.shape[1:])),
-        f"tensor shape {list(tensor.shape)} is not compatible with element_shape {expected}",
+        f"pieces of a tensor {list(tensor.shape)} do not have the element_shape {expected}",
     )
     return as_handle(TensorList(element_dtype, expected, _pieces(tensor, lengths.tolist())))
 
@@ -98,17 +98,17 @@ def _pieces(tensor: Array, lengths: Sequence[int]) -> list[Item]:
     pieces: list[Item] = []
     start = 0
     for length in lengths:
-        _require(length >= 0, f"Invalid value in lengths: {length}")
+        _require(length >= 0, f"one of the lengths is {length}; a piece has 0 rows or more")
         end = start + length
         _require(
             end <= tensor.shape[0],
-            f"Attempting to slice [{start}, {end}] from tensor with length {tensor.shape[0]}",
+            f"the lengths reach row {end}, but the tensor has {tensor.shape[0]} rows",
         )
         pieces.append(tensor[start:end])
         start = end
     _require(
         start == tensor.shape[0],
-        f"Unused values in tensor. Length of tensor: {tensor.shape[0]} Values used: {start}",
+        f"the lengths add up to {start}, but the tensor has {tensor.shape[0]} rows",
     )
     return pieces
 
@@ -123,7 +123,7 @@ def scatter(tensor: Array, indices: Array, shape: Array, *, element_dtype: DataT
 def scatter_v2(tensor: Array, indices: Array, shape: Array, num_elements: Array, *, element_dtype: DataType) -> Array:
     """As `scatter`, with a least length."""
     count = _scalar(num_elements, "num_elements")
-    _require(count >= -1, f"TensorListScatter expects num_elements >= -1, found: {count}")
+    _require(count >= -1, f"num_elements is {count}; give 0 or more, or -1 for as many as the indices need")
     return _scatter(TensorList(element_dtype, shape_from(shape)), tensor, indices, count)
 
 
@@ -134,19 +134,19 @@ def scatter_into_existing(handle: Array, tensor: Array, indices: Array, *, eleme
 
 
 def _scatter(tensors: TensorList, tensor: Array, indices: Array, count: int) -> Array:
-    _require(tensor.ndim, f"Tensor must be at least a vector, but saw shape: {list(tensor.shape)}")
-    _require(indices.ndim == 1, f"indices must be a vector, but saw shape: {list(indices.shape)}")
+    _require(tensor.ndim, "the tensor is a scalar, which has no rows to make elements of")
+    _require(indices.ndim == 1, f"indices must be a vector; its shape is {list(indices.shape)}")
     _check_rows(tensor, tensors.element_shape)
     _require(
         tensor.shape[0] == indices.shape[0],
-        f"Invalid number of rows in input tensor. Expected: {indices.shape[0]} Actual: {tensor.shape[0]}",
+        f"there are {indices.shape[0]} indices for {tensor.shape[0]} rows of the tensor",
     )
     places = indices.tolist()
-    _require(min(places, default=0) >= 0, "Indices in TensorListScatter must all be non-negative.")
+    _require(min(places, default=0) >= 0, f"indices must not be negative: {places}")
     largest = max(places, default=-1)
     _require(
         count == -1 or largest < count,
-        f"TensorListScatter: Trying to scatter at index {largest} in list with size {count}",
+        f"index {largest} lies outside of a list of num_elements={count}",
     )
     items = tensors.resized(max(tensors.size, largest + 1, count)).items
     for place, row in zip(places, _rows(tensor), strict=True):
@@ -166,13 +166,12 @@ def push_back(handle: Array, tensor: Array, *, element_dtype: DataType) -> Array
 def _pushed(tensors: TensorList, tensor: Array) -> TensorList:
     _require(
         tensors.element_shape.is_compatible_with(TensorShape(tensor.shape)),
-        "Tried to append a tensor with incompatible shape to a list. "
-        f"Op element shape: {list(tensor.shape)} list shape: {tensors.element_shape}",
+        f"a tensor {list(tensor.shape)} does not fit a list of elements {tensors.element_shape}",
     )
     limit = tensors.max_num_elements
     _require(
         limit == -1 or tensors.size < limit,
-        f"Tried to push item into a full list. list size: {tensors.size} max_num_elements: {limit}",
+        f"the list is full: it has {tensors.size} elements of at most {limit} (max_num_elements)",
     )
     return tensors.push(tensor)
 
@@ -180,7 +179,9 @@ def _pushed(tensors: TensorList, tensor: Array) -> TensorList:
 @array_kernel("TensorListPushBackBatch", attrs=("element_dtype",))
 def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -> Array:
     """Lists with one element more each."""
-    _require(tensor.ndim >= handles.ndim, f"tensor must be at least rank {handles.ndim}, but saw {list(tensor.shape)}")
+    _require(
+        tensor.ndim >= handles.ndim, f"a tensor {list(tensor.shape)} is not for {handles.ndim} dimensions of lists"
+    )
     _require(
         tensor.shape[: handles.ndim] == handles.shape,
         f"the first dimensions of tensor {list(tensor.shape)} must be those of input_handles {list(handles.shape)}",
@@ -195,7 +196,7 @@ def push_back_batch(handles: Array, tensor: Array, *, element_dtype: DataType) -
 def pop_back(handle: Array, shape: Array, *, element_dtype: DataType) -> tuple[Array, Array]:
     """The list without its last element, and that element."""
     tensors = list_of(handle, element_dtype)
-    _require(tensors.size, "Trying to pop from an empty list.")
+    _require(tensors.size, "the list is empty: nothing can be popped")
     item = _read(tensors, tensors.size - 1, shape, ())  # here other elements tell nothing of the shape
     return as_handle(tensors.pop()), item
 
@@ -211,7 +212,7 @@ def _read(tensors: TensorList, index: int, shape: Array, others: Sequence[Item])
 def resize(handle: Array, size: Array) -> Array:
     """The list cut or filled up."""
     count = _scalar(size, "size")
-    _require(count >= 0, f"TensorListSlice expects size to be non-negative. Got: {count}")
+    _require(count >= 0, f"size is {count}; a list has 0 elements or more")
     return as_handle(list_in(handle).resized(count))
 
 
@@ -223,11 +224,10 @@ def set_item(
     tensors, place = list_of(handle, element_dtype), _scalar(index, "index")
     if resize_if_index_out_of_bounds and place >= tensors.size:
         tensors = tensors.resized(place + 1)
-    _require(0 <= place < tensors.size, f"Trying to modify element {place} in a list with {tensors.size} elements.")
+    _require(0 <= place < tensors.size, f"element {place} cannot be set: the list has {tensors.size} elements")
     _require(
         tensors.element_shape.is_compatible_with(TensorShape(item.shape)),
-        "Tried to set a tensor with incompatible shape at a list index. "
-        f"Item element shape: {list(item.shape)} list shape: {tensors.element_shape}",
+        f"an item {list(item.shape)} does not fit a list of elements {tensors.element_shape}",
     )
     items = tensors.items
     items[place] = item
@@ -239,7 +239,7 @@ def concat_lists(first: Array, second: Array, *, element_dtype: DataType) -> Arr
     """Lists with the elements of one and then of another."""
     _require(
         first.shape == second.shape,
-        f"input_a.shape must be input_b.shape, but saw {list(first.shape)} vs. {list(second.shape)}",
+        f"input_a {list(first.shape)} and input_b {list(second.shape)} must have one shape",
     )
     results = np.empty(first.shape, np.object_)
     for place in np.ndindex(first.shape):
@@ -295,7 +295,7 @@ def shape_of_elements(handle: Array, *, shape_type: DataType) -> Array:
 def get_item(handle: Array, index: Array, shape: Array, *, element_dtype: DataType) -> Array:
     """The element at a place; zeros if it was not set."""
     tensors, place = list_of(handle, element_dtype), _scalar(index, "index")
-    _require(0 <= place < tensors.size, f"Trying to access element {place} in a list with {tensors.size} elements.")
+    _require(0 <= place < tensors.size, f"there is no element {place}: the list has {tensors.size} elements")
     return _read(tensors, place, shape, tensors.items)
 
 
@@ -306,13 +306,13 @@ def stack(handle: Array, shape: Array, *, element_dtype: DataType, num_elements:
     merged = tensors.element_shape.merge_with(given)
     _require(
         tensors.size or merged.is_fully_defined,
-        f"Tried to stack elements of an empty list with non-fully-defined element_shape: {merged}",
+        f"an empty list can be stacked only if the shape of its elements is known; it is {merged}",
     )
     _require(
         num_elements in (-1, tensors.size),
-        f"Operation expected a list with {num_elements} elements but got a list with {tensors.size} elements.",
+        f"num_elements is {num_elements}, but the list has {tensors.size} elements",
     )
-    why = "Tried to stack list which only contains uninitialized tensors and has a non-fully-defined element_shape"
+    why = "no element was ever set, and the shape of elements is not known, so there are no zeros"
     return _stacked(tensors, tensors.items, given, why)
 
 
@@ -336,12 +336,14 @@ def gather(handle: Array, indices: Array, shape: Array, *, element_dtype: DataTy
     merged = tensors.element_shape.merge_with(given)
     _require(
         indices.size or merged.is_fully_defined,
-        f"Tried to gather 0-elements from a list with non-fully-defined shape: {merged}",
+        f"no elements can be gathered only if the shape of elements is known; it is {merged}",
     )
     places = indices.reshape(-1).tolist()
     for place in places:
-        _require(0 <= place < tensors.size, f"Index {place} out o range; list only has {tensors.size} elements.")
-    why = "Tried to gather uninitialized tensors from a list with non-fully-defined element_shape"
+        _require(
+            0 <= place < tensors.size, f"index {place} lies outside of the list, which has {tensors.size} elements"
+        )
+    why = "no gathered element was ever set, and the shape of elements is not known, so there are no zeros"
     return _stacked(tensors, [tensors.at(place) for place in places], given, why)
 
 
@@ -399,7 +401,7 @@ def _length(i: int, first: int | None, leading: Sequence[int]) -> int:
         return first
     _require(
         i < len(leading),
-        f"List contains uninitialized tensor at index {i} but leading_dims has only {len(leading)} elements.",
+        f"element {i} was never set, and leading_dims has {len(leading)} numbers only",
     )
     _require(leading[i] >= 0, f"leading_dims has the negative size {leading[i]}")
     return leading[i]

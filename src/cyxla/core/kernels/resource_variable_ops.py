@@ -66,7 +66,7 @@ def read_variable(ctx: OpKernelContext, place: int, dtype: DataType) -> Array:
     value = None if variable is None else variable.read()
     if variable is None or value is None:
         raise FailedPreconditionError(
-            f"Could not find variable {handle.name}. It was not assigned yet, or has been deleted.",
+            f"the variable {handle.name} has no value: it was never assigned, or was destroyed",
             hint="run its initializer first",
         )
     _check_dtype("read", variable, dtype)
@@ -75,7 +75,7 @@ def read_variable(ctx: OpKernelContext, place: int, dtype: DataType) -> Array:
 
 def _check_dtype(verb: str, variable: Var, dtype: DataType) -> None:
     if variable.dtype != dtype:
-        raise InvalidArgumentError(f"Trying to {verb} variable with wrong dtype. Expected {variable.dtype} got {dtype}")
+        raise InvalidArgumentError(f"the op would {verb} {dtype}, but the variable holds {variable.dtype}")
 
 
 @kernel("ReadVariableOp")
@@ -100,8 +100,8 @@ def assign_variable(ctx: OpKernelContext) -> None:
         old = variable.value
         if ctx.attr("validate_shape") and old is not None and old.shape != value.shape:
             raise InvalidArgumentError(
-                f"Trying to assign to variable with tensor with wrong shape. Expected {list(old.shape)} got "
-                f"{list(value.shape)}"
+                f"the variable has the shape {list(old.shape)}, the value {list(value.shape)}",
+                hint="assign with validate_shape=false to change the shape",
             )
         variable.assign(value)
 
@@ -119,8 +119,7 @@ def assign_update(ctx: OpKernelContext) -> None:
         old = initialized(variable, ctx, 0)
         if old.shape != value.shape:
             raise InvalidArgumentError(
-                f"Cannot update variable with shape {list(old.shape)} using a Tensor with shape {list(value.shape)}, "
-                "shapes must be equal."
+                f"the variable has the shape {list(old.shape)}, the value {list(value.shape)}: they must be equal"
             )
         _UPDATE[ctx.op_kernel.type_string](old, value, out=variable.writable())
 
@@ -136,9 +135,7 @@ def initialized(variable: Var, ctx: OpKernelContext, place: int) -> Array:
     if variable.value is None:
         names = ctx.op_kernel.requested_inputs
         name = names[place] if place < len(names) else str(place)
-        raise FailedPreconditionError(
-            f"Attempting to use uninitialized variables: {name}", hint="run their initializers first"
-        )
+        raise FailedPreconditionError(f"the variable {name} has no value yet", hint="run their initializers first")
     return variable.value
 
 
@@ -188,10 +185,10 @@ def resource_gather(ctx: OpKernelContext) -> None:
     params, indices, batch = _gathered(ctx), ctx.input("indices"), ctx.attr("batch_dims")
     rank = indices.ndim
     if batch < 0:
-        ctx.require(-rank <= batch, f"batch_dims must be in the range [{-rank}, {rank}], got {batch}")
+        ctx.require(-rank <= batch, f"batch_dims is {batch}, but indices have {rank} dimensions")
         batch += rank
     ctx.require(batch <= rank, f"batch_dims ({batch}) must be at most the rank of indices ({rank})")
-    ctx.require(params.ndim > batch, f"params must be at least {batch + 1}-dimensional, got {list(params.shape)}")
+    ctx.require(params.ndim > batch, f"the variable {list(params.shape)} has no rows behind batch_dims={batch}")
     heads = params.shape[:batch], indices.shape[:batch]
     ctx.require(
         heads[0] == heads[1], f"the batch dimensions of params {list(heads[0])} and indices {list(heads[1])} differ"
@@ -206,17 +203,14 @@ def resource_gather(ctx: OpKernelContext) -> None:
 def resource_gather_nd(ctx: OpKernelContext) -> None:
     """Slices of the variable at the given places."""
     params, indices = _gathered(ctx), ctx.input("indices")
-    ctx.require(indices.ndim >= 1, "indices must be at least a vector")
+    ctx.require(indices.ndim >= 1, "indices are a scalar; their last dimension must name a place")
     depth = indices.shape[-1]
-    ctx.require(
-        depth <= params.ndim, f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}"
-    )
+    ctx.require(depth <= params.ndim, f"rows of {depth} indices name no place in a variable of rank {params.ndim}")
     bad = ((indices < 0) | (indices >= np.array(params.shape[:depth], np.int64))).any(axis=-1)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         raise InvalidArgumentError(
-            f"indices{list(place) or ''} = {indices[place].tolist()} does not index into param shape "
-            f"{list(params.shape)}"
+            f"indices{list(place) or ''} = {indices[place].tolist()} lies outside of the shape {list(params.shape)}"
         )
     if depth:
         picked = params[tuple(np.moveaxis(indices, -1, 0))]
@@ -229,7 +223,7 @@ def _gathered(ctx: OpKernelContext) -> Array:
     variable = ctx.lookup_resource(0, Var)
     initialized(variable, ctx, 0)
     value = variable.read()
-    ctx.require(value is not None and value.ndim >= 1, "params must be at least 1 dimensional")
+    ctx.require(value is not None and value.ndim >= 1, "the variable is a scalar, which has no rows to gather")
     assert value is not None
     return value
 
@@ -251,7 +245,7 @@ def assign_slice(ctx: OpKernelContext, variable: Any, shape: tuple[int, ...]) ->
     if 0 in part:
         return
     if not _broadcasts(value.shape, part):
-        raise InvalidArgumentError(f"Cannot broadcast input shape {list(value.shape)} into final shape {list(part)}")
+        raise InvalidArgumentError(f"the value {list(value.shape)} cannot be repeated to fill the slice {list(part)}")
     variable.writable()[index] = value
 
 

@@ -72,7 +72,7 @@ def check_indices(indices: Array, size: int) -> None:
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         where = f"[{','.join(map(str, place))}]" if place else ""
         raise InvalidArgumentError(
-            f"indices{where} = {int(indices[place])} is not in [0, {size})",
+            f"indices{where} = {int(indices[place])} lies outside of [0, {size})",
             hint="keep indices inside the first dimension",
         )
 
@@ -86,11 +86,12 @@ def scatter(target: Array, indices: Array, updates: Array, how: str) -> None:
         The shapes do not fit, or an index is out of range.
     """
     if target.ndim < 1:
-        raise InvalidArgumentError(f"params must be at least 1-D, got shape {list(target.shape)}")
+        raise InvalidArgumentError("a scalar has no rows to scatter into")
     if updates.ndim and updates.shape != indices.shape + target.shape[1:]:
         raise InvalidArgumentError(
-            "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
-            f"{list(updates.shape)}, indices.shape {list(indices.shape)}, params.shape {list(target.shape)}"
+            f"updates {list(updates.shape)} are not one row of the target {list(target.shape)} for each of the indices "
+            f"{list(indices.shape)}",
+            hint=f"give them the shape {[*indices.shape, *target.shape[1:]]}, or that of a scalar",
         )
     check_indices(indices, target.shape[0])
     if indices.size:
@@ -136,17 +137,16 @@ def _apply_rows(target: Array, rows: Array, slices: Array, how: str) -> None:
 def check_nd_shapes(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
     """Raise unless indices and updates fit a target of this shape."""
     if indices.ndim < 1:
-        raise InvalidArgumentError(f"Indices shape must have rank at least one. Found: {list(indices.shape)}")
+        raise InvalidArgumentError("indices are a scalar; their last dimension must name a place")
     depth = indices.shape[-1]
     if depth > len(shape):
-        raise InvalidArgumentError(
-            f"The inner {depth} dimensions of indices must not exceed the rank of the target, {len(shape)}"
-        )
+        raise InvalidArgumentError(f"rows of {depth} indices name no place in a target of rank {len(shape)}")
     want = indices.shape[:-1] + shape[depth:]
     if updates.shape != want:
         raise InvalidArgumentError(
-            f"Must have updates.shape = indices.shape[:-1] + params_shape[{depth}:], got updates shape "
-            f"{list(updates.shape)}, indices shape {list(indices.shape)}, params shape {list(shape)}"
+            f"updates {list(updates.shape)} are not one slice of the target {list(shape)} for each row of the indices "
+            f"{list(indices.shape)}",
+            hint=f"give them the shape {list(want)}",
         )
 
 
@@ -154,6 +154,6 @@ def raise_bad_row(indices: Array, rows: Array, row: int, shape: tuple[int, ...])
     """The error of a row of indices outside of the target."""
     where = [int(i) for i in np.unravel_index(row, indices.shape[:-1])] if indices.ndim > 1 else []
     raise InvalidArgumentError(
-        f"indices{where or ''} = {rows[row].tolist()} does not index into shape {list(shape)}",
+        f"indices{where or ''} = {rows[row].tolist()} lies outside of the shape {list(shape)}",
         hint="keep every index inside its dimension",
     )

@@ -97,17 +97,14 @@ def assign_update(ctx: OpKernelContext) -> None:
 def _check_shapes(old: Array, value: Array) -> None:
     if old.shape != value.shape:
         raise InvalidArgumentError(
-            "Assign requires shapes of both tensors to match. "
-            f"lhs shape= {list(old.shape)} rhs shape= {list(value.shape)}",
+            f"the variable has the shape {list(old.shape)}, the value {list(value.shape)}",
             hint="Assign with validate_shape=false lets a variable change its shape",
         )
 
 
 def _value(ref: Ref) -> Array:
     if ref.value is None:
-        raise FailedPreconditionError(
-            f"Attempting to use uninitialized value {ref.name}", hint="run its initializer first"
-        )
+        raise FailedPreconditionError(f"the variable {ref.name} has no value yet", hint="run its initializer first")
     return ref.value
 
 

@@ -26,15 +26,15 @@ def strided_index(
     """
     if not begin.ndim == end.ndim == strides.ndim == 1 or not len(begin) == len(end) == len(strides):
         raise InvalidArgumentError(
-            "Expected begin, end, and strides to be 1D equal size tensors, but got shapes "
-            f"{list(begin.shape)}, {list(end.shape)}, and {list(strides.shape)} instead."
+            f"begin {list(begin.shape)}, end {list(end.shape)} and strides {list(strides.shape)} must be vectors of "
+            "one length"
         )
     ellipsis, new_axis = masks["ellipsis_mask"], masks["new_axis_mask"]
     if bin(ellipsis & ((1 << len(begin)) - 1)).count("1") > 1:
-        raise InvalidArgumentError("Multiple ellipses in slice spec not allowed")
+        raise InvalidArgumentError("ellipsis_mask names more than one entry")
     taken = [i for i in range(len(begin)) if not (ellipsis >> i & 1 or new_axis >> i & 1)]
     if len(taken) > len(shape):
-        raise InvalidArgumentError(f"Index out of range using input dim {len(shape)}; input has only {len(shape)} dims")
+        raise InvalidArgumentError(f"{len(taken)} dimensions are indexed, but the input has {len(shape)}")
     after = _dims_after_ellipsis(taken, ellipsis, len(shape))
     parts = zip(begin.tolist(), end.tolist(), strides.tolist(), strict=True)
     index: list[Any] = [_entry(i, *part, masks, shape, after) for i, part in enumerate(parts)]
@@ -58,14 +58,14 @@ def _entry(
     if bit["new_axis_mask"]:
         return np.newaxis
     if stride == 0:
-        raise InvalidArgumentError(f"strides[{i}] must be non-zero")
+        raise InvalidArgumentError(f"strides[{i}] is 0, which leads nowhere")
     if not bit["shrink_axis_mask"]:
         return slice(None if bit["begin_mask"] else begin, None if bit["end_mask"] else end, stride)
     if stride < 0:
-        raise InvalidArgumentError("only stride 1 allowed on non-range indexing.")
+        raise InvalidArgumentError(f"strides[{i}] is {stride}, but shrink_axis_mask takes a single element there")
     size = shape[dims[i]]
     # A begin mask beats the index: it then is the first element
     place = 0 if bit["begin_mask"] else begin
     if not -size <= place < size:
-        raise InvalidArgumentError(f"slice index {place} of dimension {dims[i]} out of bounds.")
+        raise InvalidArgumentError(f"begin[{i}] = {place} lies outside of dimension {dims[i]}, whose size is {size}")
     return place

@@ -86,12 +86,12 @@ class TensorArray(ResourceBase):
     def check_open(self) -> None:
         """Raise if the array is closed."""
         if self.closed:
-            raise InvalidArgumentError(f"TensorArray {self.name} has already been closed.")
+            raise InvalidArgumentError(f"the tensor array {self.name} was closed")
 
     def check_dtype(self, dtype: DataType, verb: str) -> None:
         """Raise unless elements are of this type."""
         if dtype != self.dtype:
-            raise InvalidArgumentError(f"TensorArray dtype is {self.dtype} but Op is trying to {verb} dtype {dtype}.")
+            raise InvalidArgumentError(f"{verb} of {dtype}, but the tensor array {self.name} holds {self.dtype}")
 
     def narrow(self, shape: TensorShape) -> None:
         """Learn more of the shape of elements.
@@ -115,22 +115,20 @@ class TensorArray(ResourceBase):
         self._check_shape(index, value)
         element = self.elements[index]
         if element.read:
-            raise InvalidArgumentError(f"{self._cannot('write', index)} because it has already been read.")
+            raise InvalidArgumentError(f"{self._cannot('written', index)}: it was read before")
         if element.written and not self.aggregates:
-            raise InvalidArgumentError(f"{self._cannot('write', index)} because it has already been written to.")
+            raise InvalidArgumentError(f"{self._cannot('written', index)}: it was written before")
         element.value = self._sum(index, element, value) if element.written else value
         element.shape, element.written = value.shape, True
 
-    def _cannot(self, verb: str, index: int) -> str:
-        preposition = "read from" if verb == "read" else f"{verb} to"
-        return f"TensorArray {self.name}: Could not {preposition} TensorArray index {index}"
+    def _cannot(self, done: str, index: int) -> str:
+        return f"element {index} of the tensor array {self.name} cannot be {done}"
 
     def _reach(self, index: int) -> None:
         size = len(self.elements)
         if index < 0 or (index >= size and not self.dynamic):
             raise InvalidArgumentError(
-                f"TensorArray {self.name}: Tried to write to index {index} but array is not resizeable and size is: "
-                f"{size}",
+                f"{self._cannot('written', index)}: there are {size} elements, and their number is fixed",
                 hint="make it larger, or with dynamic_size",
             )
         self.elements += [Element() for _ in range(index + 1 - size)]
@@ -139,8 +137,7 @@ class TensorArray(ResourceBase):
         shape = TensorShape(value.shape)
         if not self.element_shape.is_compatible_with(shape):
             raise InvalidArgumentError(
-                f"{self._cannot('write', index)} because the value shape is {shape} which is incompatible with the "
-                f"TensorArray's inferred element shape: {self.element_shape}"
+                f"{self._cannot('written', index)}: the value has the shape {shape}, elements have {self.element_shape}"
             )
         if self.identical:
             self.narrow(shape)
@@ -148,8 +145,8 @@ class TensorArray(ResourceBase):
     def _sum(self, index: int, element: Element, value: Array) -> Array:
         if element.shape != value.shape:
             raise InvalidArgumentError(
-                f"TensorArray {self.name}: Could not aggregate to TensorArray index {index} because the existing shape "
-                f"is {list(element.shape or ())} but the new input shape is {list(value.shape)}."
+                f"{self._cannot('added to', index)}: it has the shape {list(element.shape or ())}, the value "
+                f"{list(value.shape)}"
             )
         with np.errstate(all="ignore"):
             return value if element.value is None else np.asarray(element.value + value)
@@ -163,14 +160,11 @@ class TensorArray(ResourceBase):
             There is no such element, it was cleared, or not written and of unknown shape.
         """
         if not 0 <= index < len(self.elements):
-            raise InvalidArgumentError(
-                f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self.elements)}"
-            )
+            raise InvalidArgumentError(f"{self._cannot('read', index)}: there are {len(self.elements)} elements")
         element = self.elements[index]
         if element.cleared:
             raise InvalidArgumentError(
-                f"TensorArray {self.name}: Could not read index {index} twice because it was cleared after a previous "
-                "read",
+                f"{self._cannot('read', index)}: it was cleared when it was read before",
                 hint="make the array with clear_after_read=false",
             )
         value = element.value if element.value is not None else self._zeros(index, element)
@@ -185,8 +179,7 @@ class TensorArray(ResourceBase):
             shape = self.element_shape.as_list()
         if shape is None:
             raise InvalidArgumentError(
-                f"{self._cannot('read', index)}. Furthermore, the element shape is not fully defined: "
-                f"{self.element_shape}",
+                f"{self._cannot('read', index)}: never written, and elements have the shape {self.element_shape}",
                 hint="write the element first, or make the array with its full element_shape",
             )
         return zeros(shape, self.dtype)

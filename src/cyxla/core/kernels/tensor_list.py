@@ -103,15 +103,9 @@ class TensorList:
             The lists are of different length, type or shape.
         """
         if self.dtype != other.dtype:
-            raise InvalidArgumentError(
-                "Trying to add two lists of tensors of different dtypes. "
-                f"One is {self.dtype} and the other is {other.dtype}"
-            )
+            raise InvalidArgumentError(f"lists of {self.dtype} and of {other.dtype} cannot be added")
         if self.size != other.size:
-            raise InvalidArgumentError(
-                f"Trying to add two lists of tensors with different lengths. One is {self.size} and the other is "
-                f"{other.size}"
-            )
+            raise InvalidArgumentError(f"lists of {self.size} and of {other.size} elements cannot be added")
         shape = self.element_shape.merge_with(other.element_shape)
         items = [_sum(a, b) for a, b in zip(self.items, other.items, strict=True)]
         return TensorList(self.dtype, shape, items, self.max_num_elements)
@@ -121,7 +115,7 @@ def _sum(a: Item, b: Item) -> Item:
     if a is None or b is None:
         return b if a is None else a
     if a.shape != b.shape:
-        raise InvalidArgumentError(f"Trying to add elements of shapes {list(a.shape)} and {list(b.shape)}")
+        raise InvalidArgumentError(f"elements of shapes {list(a.shape)} and {list(b.shape)} cannot be added")
     with np.errstate(all="ignore"):
         return np.asarray(a + b)
 
@@ -147,10 +141,10 @@ def list_in(handle: Array) -> TensorList:
         It holds something else, or is not a scalar.
     """
     if handle.ndim:
-        raise InvalidArgumentError(f"Input list must be a scalar. Got: {list(handle.shape)}")
+        raise InvalidArgumentError(f"the handle of a list must be a scalar; its shape is {list(handle.shape)}")
     held = handle.item()
     if not isinstance(held, TensorList):
-        raise InvalidArgumentError(f"Input handle is not a list. Saw: '{type(held).__name__}'")
+        raise InvalidArgumentError(f"the variant holds no list but '{type(held).__name__}'")
     return held
 
 
@@ -164,7 +158,7 @@ def list_of(handle: Array, dtype: DataType) -> TensorList:
     """
     tensors = list_in(handle)
     if tensors.dtype != dtype:
-        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {tensors.dtype}")
+        raise InvalidArgumentError(f"the op is for elements of {dtype}, but the list has elements of {tensors.dtype}")
     return tensors
 
 
@@ -178,10 +172,10 @@ def shape_from(tensor: Array) -> TensorShape:
     """
     if tensor.ndim == 0:
         if int(tensor) != -1:
-            raise InvalidArgumentError("The only valid scalar shape tensor is the fully unknown shape specified as -1.")
+            raise InvalidArgumentError(f"as a scalar a shape is -1, the unknown shape, not {int(tensor)}")
         return UNKNOWN
     if tensor.ndim != 1:
-        raise InvalidArgumentError(f"Shape must be at most rank 1 but is rank {tensor.ndim}")
+        raise InvalidArgumentError(f"a shape is a vector of sizes, or the scalar -1; here it has rank {tensor.ndim}")
     sizes = tensor.tolist()
     if any(size < -1 for size in sizes):
         raise InvalidArgumentError(f"a shape has sizes of -1 or more, not {sizes}", hint="-1 stands for any size")

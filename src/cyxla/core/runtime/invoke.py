@@ -110,7 +110,7 @@ class Call:
                 inputs[k] = ref.read()
                 if inputs[k] is None and not self.node.op_def.allows_uninitialized_input:
                     raise FailedPreconditionError(
-                        f"Attempting to use uninitialized value {self.node.inputs[k].node.name}",
+                        f"the variable {self.node.inputs[k].node.name} has no value yet",
                         hint="run its initializer first",
                     )
         return inputs

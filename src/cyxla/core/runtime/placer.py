@@ -236,7 +236,7 @@ def _users(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
 
 def _impossible(node: Node, why: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"Cannot assign a device for operation {node.name}: {why}",
+        f"node '{node.name}' can be put on no device: {why}",
         node=node.name,
         op=node.op,
         where=f"node '{node.name}' ({node.op})",

@@ -23,7 +23,7 @@ def own(values: list[Any], index: int) -> Array:
     if isinstance(value, Ref):
         value = value.read()
         if value is None:
-            raise FailedPreconditionError("Attempting to use an uninitialized variable", hint="run its initializer")
+            raise FailedPreconditionError("the variable has no value yet", hint="run its initializer")
     if value.base is not None or getrefcount(value) > _HOLDERS or not value.flags.writeable:
         value = value.copy()
     values[index] = value  # the same array fetched twice is copied the second time

@@ -1,0 +1,135 @@
+"""Einstein's sums in HLO: diagonals by masks, one dot for each pair of operands."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from cyxla.core.kernels.einsum import parse_equation
+from cyxla.errors import ShapeError
+from cyxla.tf2xla.lib import iota_along, is_narrow, rank_of, select, sizes_of, sum_of, widened, zeros_like
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Label = str | int  # a letter, or for a dimension under an ellipsis its distance from the ellipsis' end
+
+
+@dataclass(frozen=True)
+class _Term:
+    op: XlaOp
+    labels: tuple[Label, ...]
+
+
+def contracted(equation: str, operands: Sequence[XlaOp]) -> XlaOp:
+    """The result of an equation; narrow floats are summed in f32.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The equation is wrong.
+    ShapeError
+        An operand does not fit its labels.
+    """
+    inputs, output = parse_equation(equation, len(operands))
+    labels = [_labels(text, rank_of(x), equation) for text, x in zip(inputs, operands, strict=True)]
+    sizes = _sizes(labels, operands, equation)
+    hidden = sorted((label for label in sizes if isinstance(label, int)), reverse=True)
+    if hidden and "..." not in output:
+        raise ShapeError(f"the result of {equation!r} has no '...' for the dimensions {[sizes[d] for d in hidden]}")
+    head, dots, tail = output.partition("...")
+    wanted: tuple[Label, ...] = (*head, *(hidden if dots else ()), *tail)
+    terms = [_prepared(widened(x), own, sizes) for x, own in zip(operands, labels, strict=True)]
+    found = _without(terms[0], wanted, [t.labels for t in terms[1:]])
+    for k, term in enumerate(terms[1:], 1):
+        later = [t.labels for t in terms[k + 1 :]]
+        found = _product(found, _without(term, wanted, [found.labels, *later]), {*wanted, *_union(later)})
+    result = _laid_out(found, wanted)
+    return xla.convert(result, operands[0].shape.dtype) if is_narrow(operands[0]) else result
+
+
+def _union(groups: Sequence[Sequence[Label]]) -> set[Label]:
+    return {label for group in groups for label in group}
+
+
+def _labels(text: str, rank: int, equation: str) -> tuple[Label, ...]:
+    head, dots, tail = text.partition("...")
+    hidden = rank - len(head) - len(tail)
+    if hidden < 0 or (hidden and not dots):
+        raise ShapeError(f"the labels {text!r} of {equation!r} do not fit an operand of rank {rank}")
+    return (*head, *range(hidden, 0, -1), *tail)
+
+
+def _sizes(labels: Sequence[Sequence[Label]], operands: Sequence[XlaOp], equation: str) -> dict[Label, int]:
+    """The size of each label; under an ellipsis 1 gives way."""
+    sizes: dict[Label, int] = {}
+    for own, x in zip(labels, operands, strict=True):
+        for label, size in zip(own, sizes_of(x), strict=True):
+            known = sizes.setdefault(label, size)
+            if isinstance(label, int) and known == 1:
+                sizes[label] = size
+            elif known != size and not (isinstance(label, int) and size == 1):
+                raise ShapeError(f"the label {label!r} of {equation!r} is {known} and {size} at once")
+    return sizes
+
+
+def _prepared(x: XlaOp, labels: tuple[Label, ...], sizes: dict[Label, int]) -> _Term:
+    """Diagonals for labels that stand twice, and no dimensions of size 1 where others have more."""
+    kept = [k for k, label in enumerate(labels) if not (sizes_of(x)[k] == 1 and sizes[label] != 1)]
+    if len(kept) < len(labels):
+        x, labels = xla.reshape(x, [sizes_of(x)[k] for k in kept]), tuple(labels[k] for k in kept)
+    while (second := _repeated(labels)) is not None:
+        x = sum_of(_masked(x, labels.index(labels[second]), second), [second])
+        labels = labels[:second] + labels[second + 1 :]
+    return _Term(x, labels)
+
+
+def _repeated(labels: Sequence[Label]) -> int | None:
+    """Where a label stands for the second time."""
+    return next((k for k, label in enumerate(labels) if label in labels[:k]), None)
+
+
+def _masked(x: XlaOp, a: int, b: int) -> XlaOp:
+    """Zeros off the diagonal of two dimensions."""
+    places = [iota_along(x.builder, ElementType.S32, sizes_of(x), d) for d in (a, b)]
+    return select(xla.eq(*places), x, zeros_like(x))
+
+
+def _without(term: _Term, wanted: Collection[Label], others: Sequence[Sequence[Label]]) -> _Term:
+    """Sums over labels that nobody else has."""
+    needed = {*wanted, *_union(others)}
+    axes = [k for k, label in enumerate(term.labels) if label not in needed]
+    return _Term(sum_of(term.op, axes), tuple(label for label in term.labels if label in needed)) if axes else term
+
+
+def _product(x: _Term, y: _Term, needed: Collection[Label]) -> _Term:
+    """A dot: common labels that are needed are its batch, the other common ones are summed."""
+    batch = [label for label in x.labels if label in y.labels and label in needed]
+    summed = [label for label in x.labels if label in y.labels and label not in needed]
+    found = xla.dot_general(
+        x.op,
+        y.op,
+        lhs_contracting_dims=tuple(x.labels.index(label) for label in summed),
+        rhs_contracting_dims=tuple(y.labels.index(label) for label in summed),
+        lhs_batch_dims=tuple(x.labels.index(label) for label in batch),
+        rhs_batch_dims=tuple(y.labels.index(label) for label in batch),
+    )
+    free = [label for term in (x, y) for label in term.labels if label not in batch and label not in summed]
+    return _Term(found, (*batch, *free))
+
+
+def _laid_out(term: _Term, wanted: tuple[Label, ...]) -> XlaOp:
+    """The dimensions in the order of the result; a label that stands twice asks for a diagonal amid zeros."""
+    once = tuple(dict.fromkeys(wanted))
+    op = term.op
+    if once != term.labels:
+        op = xla.transpose(op, [term.labels.index(label) for label in once])
+    if once == wanted:
+        return op
+    size = dict(zip(once, sizes_of(op), strict=True))
+    full = [size[label] for label in wanted]
+    found = xla.broadcast_in_dim(op, full, [wanted.index(label) for label in once])
+    for k, label in enumerate(wanted):
+        if wanted.index(label) < k:
+            found = _masked(found, wanted.index(label), k)
+    return found

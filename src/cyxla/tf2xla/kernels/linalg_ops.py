@@ -1,0 +1,315 @@
+"""Linear algebra on batches of matrices: HLO's own solvers, custom calls of LAPACK for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import COMPLEX, FLOATING, as_data_type
+from cyxla.errors import ShapeError
+from cyxla.tf2xla.distinct import rows_at
+from cyxla.tf2xla.einsum import contracted
+from cyxla.tf2xla.kernels.math_ops import turned
+from cyxla.tf2xla.lib import (
+    broadcast_shape,
+    broadcast_to,
+    full_like,
+    in_f32,
+    iota_along,
+    is_complex,
+    rank_of,
+    scalar,
+    select,
+    sizes_of,
+    widened,
+    zeros_like,
+)
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+
+_S32, _PRED = ElementType.S32, ElementType.PRED
+_LETTERS = {ElementType.F32: "s", ElementType.F64: "d", ElementType.C64: "c", ElementType.C128: "z"}
+_HALF_AND_UP = tuple(map(as_data_type, ("half", "float", "double")))
+_REAL = {"T": _HALF_AND_UP}
+_TYPES = {"T": (*_HALF_AND_UP, *COMPLEX)}
+_WIDE = {"T": _HALF_AND_UP[1:]}
+
+
+def _check_matrices(x: XlaOp, name: str = "input") -> None:
+    if rank_of(x) < 2:
+        raise ShapeError(f"{name} must hold matrices; its shape is {list(sizes_of(x))}")
+
+
+def _check_square(x: XlaOp, name: str = "input") -> None:
+    _check_matrices(x, name)
+    if sizes_of(x)[-1] != sizes_of(x)[-2]:
+        raise ShapeError(f"{name} must hold square matrices; its shape is {list(sizes_of(x))}")
+
+
+def _is_empty(x: XlaOp) -> bool:
+    return 0 in sizes_of(x)
+
+
+def _real_type(x: XlaOp) -> ElementType:
+    found = x.shape.dtype.real_part if is_complex(x) else x.shape.dtype
+    assert found is not None
+    return found
+
+
+def _rounded(x: XlaOp, like: XlaOp) -> XlaOp:
+    return x if x.shape.dtype is like.shape.dtype else xla.convert(x, like.shape.dtype)
+
+
+def _identity(like: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    """Matrices with ones on the diagonal."""
+    rank = len(sizes)
+    row, column = (iota_along(like.builder, _S32, sizes, rank - k) for k in (2, 1))
+    return xla.convert(xla.eq(row, column), like.shape.dtype)
+
+
+def _upper(x: XlaOp) -> XlaOp:
+    """The triangle above the diagonal, and the diagonal."""
+    rank = rank_of(x)
+    row, column = (iota_along(x.builder, _S32, sizes_of(x), rank - k) for k in (2, 1))
+    return select(xla.le(row, column), x, zeros_like(x))
+
+
+def _window(x: XlaOp, rows: int, columns: int) -> XlaOp:
+    """The first rows and columns of matrices."""
+    batch = sizes_of(x)[:-2]
+    return xla.slice_(x, [0] * rank_of(x), [*batch, rows, columns])
+
+
+def _lapack(
+    x: XlaOp, routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], options: str = ""
+) -> list[XlaOp]:
+    """The results of a custom call named after the routine and the type."""
+    shape = results[0] if len(results) == 1 else Shape.tuple(results)
+    name = f"lapack_{_LETTERS[x.shape.dtype]}{routine}_ffi"
+    made = xla.custom_call(x.builder, name, operands, shape, options, api_version="API_VERSION_TYPED_FFI")
+    return [made] if len(results) == 1 else [xla.get_tuple_element(made, i) for i in range(len(results))]
+
+
+def _nan_unless(good: XlaOp, x: XlaOp, over: int) -> XlaOp:
+    """Nan where a problem of the batch has no solution; `over` is the number of dimensions of one."""
+    sizes = sizes_of(x)
+    repeated = xla.broadcast_in_dim(good, sizes, range(len(sizes) - over))
+    return select(repeated, x, full_like(x, np.nan))
+
+
+# --------------------------------------------------------------------------------------------------- decompositions
+
+
+@lowering("Cholesky", types=_TYPES)
+@in_f32
+def _cholesky(x: XlaOp) -> XlaOp:
+    """HLO's Cholesky; nan where a matrix is not positive definite."""
+    _check_square(x)
+    return x if _is_empty(x) else xla.cholesky(x, lower=True)
+
+
+@lowering("Qr", attrs=("full_matrices",), types=_TYPES)
+def _qr(x: XlaOp, *, full_matrices: bool) -> list[XlaOp]:
+    """Reflectors by geqrf, multiplied by orgqr; R stands above them."""
+    _check_matrices(x)
+    *batch, rows, columns = sizes_of(x)
+    least = min(rows, columns)
+    width = rows if full_matrices else least
+    if _is_empty(x):
+        return [_identity(x, (*batch, rows, width)), xla.broadcast(scalar(x, 0), (*batch, width, columns))]
+    wide = widened(x)
+    dtype = wide.shape.dtype
+    given = [wide.shape, Shape.array(dtype, (*batch, least))]
+    packed, factors = _lapack(wide, "geqrf", [wide], given)
+    reflectors = _window(packed, rows, least)
+    if width > least:
+        reflectors = xla.pad_in_dim(reflectors, scalar(wide, 0), rank_of(x) - 1, 0, width - least)
+    name = "ungqr" if is_complex(x) else "orgqr"
+    (q,) = _lapack(wide, name, [reflectors, factors], [Shape.array(dtype, (*batch, rows, width))])
+    return [_rounded(v, x) for v in (q, _upper(_window(packed, width, columns)))]
+
+
+@lowering("SelfAdjointEigV2", attrs=("compute_v",), types=_TYPES)
+def _eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
+    """By syevd or heevd of the lower triangle; nan where that does not end."""
+    _check_square(x)
+    batch, size = sizes_of(x)[:-2], sizes_of(x)[-1]
+    nothing = xla.broadcast(scalar(x, 0), (0,))
+    if _is_empty(x):
+        return [xla.broadcast(scalar(x, 0), (*batch, size)), x if compute_v else nothing]
+    wide = widened(x)
+    given = [wide.shape, Shape.array(_real_type(wide), (*batch, size)), Shape.array(_S32, batch)]
+    options = f"{{mode = {ord('V' if compute_v else 'N')} : ui8, uplo = {ord('L')} : ui8}}"
+    vectors, values, info = _lapack(wide, "heevd" if is_complex(x) else "syevd", [wide], given, options)
+    good = xla.eq(info, zeros_like(info))
+    values = _rounded(_nan_unless(good, values, 1), x)
+    return [values, _rounded(_nan_unless(good, vectors, 2), x) if compute_v else nothing]
+
+
+@lowering("Svd", attrs=("compute_uv", "full_matrices"), types=_REAL)
+def _svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
+    """By gesdd; nan where that does not end."""
+    _check_matrices(x)
+    *batch, rows, columns = sizes_of(x)
+    least = min(rows, columns)
+    nothing = xla.broadcast(scalar(x, 0), (0,))
+    widths = [n if full_matrices else least for n in (rows, columns)]
+    if _is_empty(x):
+        sides = [_identity(x, (*batch, n, w)) for n, w in zip((rows, columns), widths, strict=True)]
+        return [xla.broadcast(scalar(x, 0), (*batch, least)), *(sides if compute_uv else [nothing] * 2)]
+    wide = widened(x)
+    mode = "N" if not compute_uv else "A" if full_matrices else "S"
+    given = [
+        wide.shape, Shape.array(wide.shape.dtype, (*batch, least)),
+        Shape.array(wide.shape.dtype, (*batch, rows, widths[0])),
+        Shape.array(wide.shape.dtype, (*batch, widths[1], columns)), Shape.array(_S32, batch),
+    ]  # fmt: skip
+    _, values, u, vt, info = _lapack(wide, "gesdd", [wide], given, f"{{mode = {ord(mode)} : ui8}}")
+    good = xla.eq(info, zeros_like(info))
+    values = _rounded(_nan_unless(good, values, 1), x)
+    return (
+        [values, *(_rounded(_nan_unless(good, v, 2), x) for v in (u, turned(vt)))]
+        if compute_uv
+        else [values, nothing, nothing]
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- equations
+
+
+def _factored(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """L and U in one matrix, and the order of the rows: a custom call."""
+    order = Shape.array(_S32, sizes_of(x)[:-1])
+    made = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
+    return xla.get_tuple_element(made, 0), xla.get_tuple_element(made, 2)
+
+
+def _reordered(x: XlaOp, order: XlaOp) -> XlaOp:
+    """Rows of matrices by their places: one gather from the rows of the whole batch."""
+    *batch, rows, columns = sizes_of(x)
+    count = prod(batch)
+    starts = iota_along(x.builder, _S32, (count, rows), 0) * xla.broadcast(scalar(order, rows), (count, rows))
+    places = xla.reshape(xla.reshape(order, (count, rows)) + starts, (count * rows,))
+    return xla.reshape(rows_at(xla.reshape(x, (count * rows, columns)), places), sizes_of(x))
+
+
+def _inverted(order: XlaOp) -> XlaOp:
+    """The permutation that undoes another: places sorted by where they went."""
+    last = rank_of(order) - 1
+    places = iota_along(order.builder, _S32, sizes_of(order), last)
+    return xla.get_tuple_element(xla.sort([order, places], dimension=last), 1)
+
+
+def _solved(matrix: XlaOp, rhs: XlaOp, adjoint: bool) -> XlaOp:
+    """By LU with pivots: two triangular systems, the rows reordered before, or after those of the transpose."""
+    factors, order = _factored(matrix)
+    if adjoint:
+        return _reordered(
+            _solved_lower(factors, _solved_upper(factors, rhs, "TRANSPOSE"), "TRANSPOSE"), _inverted(order)
+        )
+    return _solved_upper(factors, _solved_lower(factors, _reordered(rhs, order)))
+
+
+def _solved_lower(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -> XlaOp:
+    """A system of the lower factor, whose diagonal is of ones."""
+    return xla.triangular_solve(factors, rhs, left_side=True, lower=True, unit_diagonal=True, transpose_a=transpose)
+
+
+def _solved_upper(factors: XlaOp, rhs: XlaOp, transpose: str = "NO_TRANSPOSE") -> XlaOp:
+    """A system of the upper factor."""
+    return xla.triangular_solve(factors, rhs, left_side=True, lower=False, transpose_a=transpose)
+
+
+@lowering("MatrixInverse", attrs=("adjoint",), types=_REAL)
+@in_f32
+def _inverse(x: XlaOp, *, adjoint: bool) -> XlaOp:
+    _check_square(x)
+    return x if _is_empty(x) else _solved(x, _identity(x, sizes_of(x)), adjoint)
+
+
+@lowering("MatrixSolve", attrs=("adjoint",), types=_REAL)
+@in_f32
+def _solve(matrix: XlaOp, rhs: XlaOp, *, adjoint: bool) -> XlaOp:
+    _check_square(matrix, "matrix")
+    _check_matrices(rhs, "rhs")
+    if sizes_of(matrix)[:-1] != sizes_of(rhs)[:-1]:
+        raise ShapeError(
+            f"matrix {list(sizes_of(matrix))} and rhs {list(sizes_of(rhs))} have different batches or rows"
+        )
+    return rhs if _is_empty(rhs) else _solved(matrix, rhs, adjoint)
+
+
+@lowering("MatrixTriangularSolve", attrs=("lower", "adjoint"), types={"T": (*FLOATING, *COMPLEX)})
+@in_f32
+def _triangular_solve(matrix: XlaOp, rhs: XlaOp, *, lower: bool, adjoint: bool) -> XlaOp:
+    """HLO's triangular-solve, the batches broadcast."""
+    _check_square(matrix, "matrix")
+    _check_matrices(rhs, "rhs")
+    if sizes_of(matrix)[-1] != sizes_of(rhs)[-2]:
+        raise ShapeError(f"matrix {list(sizes_of(matrix))} and rhs {list(sizes_of(rhs))} do not fit each other")
+    batch = broadcast_shape(sizes_of(matrix)[:-2], sizes_of(rhs)[:-2])
+    a, b = (broadcast_to(x, (*batch, *sizes_of(x)[-2:])) for x in (matrix, rhs))
+    if _is_empty(b):
+        return b
+    return xla.triangular_solve(a, b, left_side=True, lower=lower, transpose_a="ADJOINT" if adjoint else "NO_TRANSPOSE")
+
+
+# ---------------------------------------------------------------------------------------------- three diagonals
+
+
+@lowering("TridiagonalMatMul", types=_WIDE)
+def _tridiagonal_matmul(above: XlaOp, main: XlaOp, below: XlaOp, rhs: XlaOp) -> XlaOp:
+    """Each row times its diagonals, the neighbours moved by one; what sticks out of the matrix is not read."""
+    _check_matrices(rhs, "rhs")
+    *batch, rows, _ = sizes_of(rhs)
+    for name, diagonal in (("superdiag", above), ("maindiag", main), ("subdiag", below)):
+        if sizes_of(diagonal) != (*batch, 1, rows):
+            raise ShapeError(f"{name} {list(sizes_of(diagonal))} does not fit a right side of {list(sizes_of(rhs))}")
+    if _is_empty(rhs):
+        return rhs
+    along = rank_of(rhs) - 2
+
+    def moved(x: XlaOp, by: int) -> XlaOp:
+        return xla.pad_in_dim(x, scalar(x, 0), along, by, -by)
+
+    def times(diagonal: XlaOp, x: XlaOp) -> XlaOp:
+        return broadcast_to(turned(diagonal), sizes_of(x)) * x
+
+    row = iota_along(rhs.builder, _S32, sizes_of(rhs), along)
+    upper = select(xla.lt(row, full_like(row, rows - 1)), times(above, moved(rhs, -1)), zeros_like(rhs))
+    lower = select(xla.gt(row, zeros_like(row)), times(below, moved(rhs, 1)), zeros_like(rhs))
+    return times(main, rhs) + upper + lower
+
+
+@lowering("TridiagonalSolve", types=_WIDE)
+def _tridiagonal_solve(diagonals: XlaOp, rhs: XlaOp) -> XlaOp:
+    """By gtsv, which pivots whether asked to or not; the diagonals are the upper, the main and the lower one."""
+    _check_matrices(rhs, "rhs")
+    *batch, rows, _ = sizes_of(rhs)
+    if sizes_of(diagonals) != (*batch, 3, rows):
+        raise ShapeError(f"diagonals {list(sizes_of(diagonals))} do not fit a right side of {list(sizes_of(rhs))}")
+    if _is_empty(rhs):
+        return rhs
+    along = rank_of(diagonals) - 2
+    upper, main, lower = (
+        xla.reshape(xla.slice_in_dim(diagonals, k, k + 1, 1, along), (*batch, rows)) for k in range(3)
+    )
+    given = [main.shape] * 3 + [rhs.shape, Shape.array(_S32, tuple(batch))]
+    *_, x, info = _lapack(rhs, "gtsv", [lower, main, upper, rhs], given)
+    return _nan_unless(xla.eq(info, zeros_like(info)), x, 2)
+
+
+_SUMMED = (*FLOATING, *COMPLEX, *map(as_data_type, ("int32", "int64", "uint64")))
+
+
+@lowering("Einsum", attrs=("equation",), types={"T": _SUMMED})
+def _einsum(inputs: Sequence[XlaOp], *, equation: str) -> XlaOp:
+    """One dot for each pair of operands."""
+    return contracted(equation, inputs)

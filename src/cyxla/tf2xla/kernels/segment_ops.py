@@ -1,0 +1,74 @@
+"""Reductions of rows that belong together: one scatter into what segments without rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import NUMBER, REAL, DataType, as_data_type
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.kernels.state_ops import scattered_rows
+from cyxla.tf2xla.lib import highest, is_narrow, lowest, rank_of, scalar, sizes_of, widened
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """How rows are joined, and what a segment without rows is."""
+
+    how: str
+    empty: Callable[[XlaOp], XlaOp]
+    types: tuple[DataType, ...]
+
+
+_ANY = (*NUMBER, *map(as_data_type, ("qint8", "quint8", "qint32")))
+# fmt: off
+_REDUCTIONS = (
+    ("Sum",  _Reduction("add", lambda x: scalar(x, 0), _ANY)),
+    ("Prod", _Reduction("mul", lambda x: scalar(x, 1), _ANY)),
+    ("Max",  _Reduction("max", lowest,                 REAL)),
+    ("Min",  _Reduction("min", highest,                REAL)),
+)
+# fmt: on
+
+
+def _joined(data: XlaOp, ids: XlaOp, num_segments: Array, by: _Reduction) -> XlaOp:
+    """Rows of the data go where their numbers say; numbers out of range go nowhere."""
+    if num_segments.ndim:
+        raise ShapeError(f"num_segments must be a scalar; its shape is {list(num_segments.shape)}")
+    if num_segments < 0:
+        raise InvalidArgumentError(f"num_segments must not be negative; it is {num_segments}")
+    wide = widened(data) if by.how in ("add", "mul") else data
+    start = xla.convert(by.empty(data), wide.shape.dtype)
+    target = xla.broadcast(start, (int(num_segments), *sizes_of(data)[rank_of(ids) :]))
+    found = scattered_rows(target, ids, wide, by.how)
+    return xla.convert(found, data.shape.dtype) if is_narrow(data) and wide is not data else found
+
+
+def _register(name: str, by: _Reduction) -> None:
+    @lowering(f"Segment{name}V2", const=("num_segments",), types={"T": by.types})
+    def counted(data: XlaOp, ids: XlaOp, num_segments: Array) -> XlaOp:
+        if rank_of(ids) != 1 or sizes_of(data)[:1] != sizes_of(ids):
+            raise ShapeError(
+                f"segment_ids {list(sizes_of(ids))} must hold a number for each row of {list(sizes_of(data))}"
+            )
+        return _joined(data, ids, num_segments, by)
+
+    @lowering(f"UnsortedSegment{name}", const=("num_segments",), types={"T": by.types})
+    def unsorted(data: XlaOp, ids: XlaOp, num_segments: Array) -> XlaOp:
+        if sizes_of(data)[: rank_of(ids)] != sizes_of(ids):
+            raise ShapeError(f"data {list(sizes_of(data))} does not begin with the shape {list(sizes_of(ids))} of ids")
+        if not rank_of(ids):
+            data, ids = (xla.reshape(x, (1, *sizes_of(x))) for x in (data, ids))
+        return _joined(data, ids, num_segments, by)
+
+
+for _name, _by in _REDUCTIONS:
+    _register(_name, _by)

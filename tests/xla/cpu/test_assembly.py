@@ -107,7 +107,9 @@ def test_prebuilt_loops_use_vectors(name):
     tools = toolchain.require()
     for isa, register in (("x86-64-v3", "%ymm"), ("x86-64-v4", "%zmm")):
         suffix = prebuilt_library.Level(isa).suffix
-        (source,) = (s for s in prebuilt_library.sources(tools.compiler.kind, "x86_64") if s.name == f"{name}{suffix}.c")
+        (source,) = (
+            s for s in prebuilt_library.sources(tools.compiler.kind, "x86_64") if s.name == f"{name}{suffix}.c"
+        )
         command = [*tools.compiler.command, *source.flags, "-x", "c", "-S", "-o", "-", "-"]
         made = subprocess.run(command, capture_output=True, text=True, check=True, input=source.text).stdout
         assert any(has_vectors(loop, PREBUILT[name], register) for loop in innermost_loops(made))

@@ -568,7 +568,7 @@ def scattered_nd(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> Xla
 def _scatter_nd(indices: XlaOp, updates: XlaOp, shape: Array, *, bad_indices_policy: str) -> XlaOp:
     eager.check_policy(bad_indices_policy)
     sizes = read_sizes(shape, "shape")
-    if not prod(sizes) and (prod(sizes_of(indices)) or prod(sizes_of(updates))):
+    if 0 in sizes and not (0 in sizes_of(indices) and 0 in sizes_of(updates)):
         raise InvalidArgumentError(f"updates cannot go into an array without elements, {list(sizes)}")
     return scattered_nd(xla.broadcast(scalar(updates, 0), sizes), indices, updates, "add")
 

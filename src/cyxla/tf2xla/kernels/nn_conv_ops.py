@@ -167,8 +167,7 @@ def _sizes(operand: Array, rank: int, name: str) -> list[int]:
 
 
 def _register(rank: int, forward: str, by_input: str, by_kernel: str, outside: type[OpError]) -> None:
-    attrs = ("strides", "padding", "data_format", "dilations")
-    attrs = (*attrs, "explicit_paddings") if rank == 4 else attrs
+    attrs = ("strides", "padding", "data_format", "dilations") + (("explicit_paddings",) if rank == 4 else ())
 
     def geometry(shape: Numbers, kernel: Numbers, given: dict[str, Any], error: type[OpError]) -> Geometry:
         explicit = given.get("explicit_paddings", ())

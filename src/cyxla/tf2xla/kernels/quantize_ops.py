@@ -128,11 +128,11 @@ def _there_and_back(
         raise InvalidArgumentError(f"num_bits must lie in [1, {62 if signed else 63}]; it is {bits}")
     wide = widened(x)
     least, most = (-(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    ends = [_end(wide, widened(e), axis) for e in (low, high)]
+    low, high = (_end(wide, widened(e), axis) for e in (low, high))
     if not given:
         rest = [d for d in range(rank_of(x)) if d != axis]
-        ends = [broadcast_to(f(wide, rest, True) if rest else wide, sizes_of(x)) for f in (min_of, max_of)]
-    inverse, bottom, top = _scale(*ends, float(least), float(most))
+        low, high = (broadcast_to(f(wide, rest, True) if rest else wide, sizes_of(x)) for f in (min_of, max_of))
+    inverse, bottom, top = _scale(low, high, float(least), float(most))
     numbers = xla.maximum(xla.minimum(wide, top), bottom) if given else wide
     scaled = numbers * (full_like(inverse, 1) / inverse)
     rounded = xla.floor(scaled + full_like(scaled, 0.5)) if half_up else xla.round_nearest_even(scaled)

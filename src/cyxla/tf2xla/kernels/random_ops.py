@@ -1,0 +1,237 @@
+"""Random numbers from the seed attributes of a node: Philox, from where the node's last run ended."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from math import pi, prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.philox import RESERVED, Philox
+from cyxla.core.kernels.random_shapes import shape_of
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla import philox
+from cyxla.tf2xla.kernels.array_slice_ops import gathered
+from cyxla.tf2xla.lib import broadcast_to, cast, count_of, full, iota_along, max_of, scalar, select, sizes_of, sum_of
+from cyxla.tf2xla.philox import Generator
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.types import ElementType, Shape
+from cyxla.xla.evaluator.custom_call import register_custom_call
+from cyxla.xla.hlo.builder import XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.instruction import Instruction
+
+Array = np.ndarray[Any, Any]
+Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]
+_MASK64 = (1 << 64) - 1
+_WINITZKI, _HALLEY = 0.147, 3  # the approximation's constant; steps to all digits of f64
+
+# ---------------------------------------------------------------------------------------------- generators of nodes
+
+_TARGET = "cyxla.next_random_state"
+
+
+class _Streams:
+    """Where the generators of nodes stand, for this process; without seeds they begin anywhere."""
+
+    def __init__(self) -> None:
+        self._lock, self._next = threading.Lock(), dict[str, Philox]()
+
+    def take(self, config: str) -> Philox:
+        """The generator of a node, which moves on by what the node takes."""
+        node = json.loads(config)
+        with self._lock:
+            found = self._next.get(config) or _first(node["seed"], node["seed2"])
+            self._next[config] = found.skip(node["blocks"])
+        return found
+
+
+def _first(seed: int, seed2: int) -> Philox:
+    return Philox.from_seeds(seed, seed2) if seed or seed2 else Philox.from_seeds(*map(secrets.randbits, (64, 64)))
+
+
+_STREAMS = _Streams()
+
+
+@register_custom_call(_TARGET)
+def _next_state(_: Any, ins: Instruction) -> Array:
+    """Key and counter's halves of the next numbers of a node."""
+    config = ins.extras.get("backend_config") or b""
+    mine = _STREAMS.take(config.decode() if isinstance(config, bytes) else str(config))
+    return np.array([mine.key, mine.counter & _MASK64, mine.counter >> 64], np.uint64)
+
+
+def reserved(ctx: XlaOpKernelContext, words: int) -> Generator:
+    """The generator of a node at the first of as many blocks as give `words` words.
+
+    What the program calls for it is asked anew on every run: a compiled graph draws other numbers each time.
+    """
+    config = {
+        "node": ctx.kernel.name, "seed": ctx.attr("seed"), "seed2": ctx.attr("seed2"), "blocks": -(-words // 4)
+    }  # fmt: skip
+    shape = Shape.array(ElementType.U64, (3,))
+    state = xla.custom_call(ctx.builder, _TARGET, [], shape, json.dumps(config), has_side_effect=True)
+    key, low, high = (xla.reshape(xla.slice_in_dim(state, i, i + 1), ()) for i in range(3))
+    return Generator(key, low, high)
+
+
+# ------------------------------------------------------------------------------------------------------ whole arrays
+
+
+def _sizes(ctx: XlaOpKernelContext) -> tuple[int, ...]:
+    return shape_of(ctx.constant_input("shape"))[0]
+
+
+def _fill(name: str, draw: Draw) -> None:
+    @xla_kernel(name, const=("shape",))
+    def fill(ctx: XlaOpKernelContext) -> Any:
+        sizes = _sizes(ctx)
+        return draw(reserved(ctx, prod(sizes) * RESERVED), sizes, ctx.attr("dtype"))
+
+
+_fill("RandomUniform", philox.uniform)
+_fill("RandomStandardNormal", philox.normal)
+_fill("TruncatedNormal", philox.truncated_normal)
+
+
+@xla_kernel("RandomUniformInt", const=("shape",))
+def _uniform_int(ctx: XlaOpKernelContext) -> Any:
+    """Whole words by the remainder."""
+    sizes, bounds = _sizes(ctx), [ctx.input(name) for name in ("minval", "maxval")]
+    for name, bound in zip(("minval", "maxval"), bounds, strict=True):
+        ctx.require(not sizes_of(bound), f"{name} must be a scalar; its shape is {list(sizes_of(bound))}", ShapeError)
+    return philox.uniform_int(reserved(ctx, prod(sizes) * RESERVED), sizes, *bounds)
+
+
+@xla_kernel("ParameterizedTruncatedNormal", const=("shape",))
+def _parameterized(ctx: XlaOpKernelContext) -> Any:
+    """The parameters are scalars, or one for each of the first dimension."""
+    sizes = _sizes(ctx)
+    ctx.require(sizes, "the shape must have a dimension for the batch")
+    parameters = [_for_batch(ctx.input(name), sizes) for name in ("means", "stdevs", "minvals", "maxvals")]
+    return parameterized_truncated_normal(reserved(ctx, prod(sizes) * RESERVED), sizes, ctx.attr("dtype"), parameters)
+
+
+def _for_batch(parameter: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
+    if count_of(parameter) == 1:
+        return xla.reshape(parameter, ())
+    if sizes_of(parameter) != sizes[:1]:
+        raise ShapeError(f"a parameter must be a scalar or have the shape {list(sizes[:1])}, not {parameter.shape}")
+    return xla.reshape(parameter, (sizes[0], *[1] * (len(sizes) - 1)))
+
+
+def parameterized_truncated_normal(
+    generator: Generator, sizes: tuple[int, ...], dtype: DataType, parameters: Sequence[XlaOp]
+) -> XlaOp:
+    """Normal numbers of means and deviations between bounds: where the distribution function has a uniform value."""
+    wide = ElementType.F64 if element_type(dtype) is ElementType.F64 else ElementType.F32
+    mean, deviation, low, high = (broadcast_to(xla.convert(p, wide), sizes) for p in parameters)
+    a, b = (_phi((bound - mean) / deviation) for bound in (low, high))
+    drawn = philox.uniform(generator, sizes, DataType.DT_DOUBLE if wide is ElementType.F64 else DataType.DT_FLOAT)
+    at = a + drawn * (b - a)
+    two, one = (xla.broadcast(scalar(at, n), sizes) for n in (2.0, 1.0))
+    edge = xla.broadcast(scalar(at, 1 - float(np.finfo(at.shape.dtype.numpy_dtype).eps)), sizes)
+    root = xla.broadcast(scalar(at, sqrt(2)), sizes)
+    found = mean + deviation * root * _inverse_erf(xla.clamp(xla.negate(edge), two * at - one, edge))
+    return cast(xla.clamp(low, found, high), dtype)
+
+
+def _inverse_erf(y: XlaOp) -> XlaOp:
+    """Where erf has a value between -1 and 1: Winitzki's approximation, made better by Halley's method."""
+
+    def of(value: float) -> XlaOp:
+        return xla.broadcast(scalar(y, value), sizes_of(y))
+
+    log = xla.log_plus_one(xla.negate(y * y))
+    about = of(2 / (pi * _WINITZKI)) + log * of(0.5)
+    x = xla.sign(y) * xla.sqrt(xla.sqrt(about * about - log / of(_WINITZKI)) - about)
+    for _ in range(_HALLEY):
+        step = (xla.erf(x) - y) / (of(2 / sqrt(pi)) * xla.exponential(xla.negate(x * x)))
+        x = x - step / (of(1) + x * step)
+    return x
+
+
+def _phi(x: XlaOp) -> XlaOp:
+    """The normal distribution function."""
+    half, root = (xla.broadcast(scalar(x, n), sizes_of(x)) for n in (0.5, sqrt(0.5)))
+    return half + half * xla.erf(x * root)
+
+
+# ------------------------------------------------------------------------------------------------------- categories
+
+
+@xla_kernel("Multinomial", const=("num_samples",))
+def _multinomial(ctx: XlaOpKernelContext) -> Any:
+    logits, samples = ctx.input("logits"), ctx.constant_input("num_samples")
+    words = prod(sizes_of(logits)[:1]) * (-(-int(samples.max(initial=0)) // 4) * 4) * 2
+    return categorical(reserved(ctx, words * RESERVED), logits, samples, ctx.attr("output_dtype"))
+
+
+def categorical(generator: Generator, logits: XlaOp, num_samples: Array, dtype: DataType) -> XlaOp:
+    """Classes, by how many running totals of the odds of a row a uniform number has passed.
+
+    Raises
+    ------
+    ShapeError, InvalidArgumentError
+        The logits are not a matrix with columns, or the number of samples is not one number, or negative.
+    """
+    count = _samples(logits, num_samples)
+    rows, classes = sizes_of(logits)
+    builder = logits.builder
+    if not rows * count:
+        return full(builder, 0, dtype, (rows, count))
+    totals = _running_odds(xla.convert(logits, ElementType.F64))
+    words = generator.words(-(-rows * count * 2 // 4))
+    units = [philox.unit64(words[0], words[1]), philox.unit64(words[2], words[3])]
+    table = xla.concatenate([xla.reshape(u, (sizes_of(u)[0], 1)) for u in units], 1)
+    flat = xla.slice_in_dim(xla.reshape(table, (count_of(table),)), 0, rows * count)
+    whole = xla.slice_in_dim(totals, classes - 1, classes, 1, 1)
+    points = xla.reshape(flat, (rows, count)) * broadcast_to(whole, (rows, count))
+    shape = (rows, count, classes)
+    passed = xla.le(xla.broadcast_in_dim(totals, shape, (0, 2)), xla.broadcast_in_dim(points, shape, (0, 1)))
+    return sum_of(xla.convert(passed, element_type(dtype)), [2])
+
+
+def _samples(logits: XlaOp, num_samples: Array) -> int:
+    if len(sizes_of(logits)) != 2:
+        raise ShapeError(f"logits must be a matrix of rows of classes; their shape is {list(sizes_of(logits))}")
+    if num_samples.ndim:
+        raise ShapeError(f"num_samples must be a scalar; its shape is {list(num_samples.shape)}")
+    if num_samples < 0:
+        raise InvalidArgumentError(f"num_samples must not be negative; it is {num_samples}")
+    if not sizes_of(logits)[1]:
+        raise InvalidArgumentError("there are no classes to draw from: logits have no columns")
+    return int(num_samples)
+
+
+def _running_odds(logits: XlaOp) -> XlaOp:
+    """Running totals of exponentials; a logit that is not finite has no odds."""
+    rows, classes = sizes_of(logits)
+    finite = xla.is_finite(logits)
+    known = select(finite, logits, scalar(logits, float(np.finfo(np.float64).min)))
+    odds = xla.exponential(known - broadcast_to(max_of(known, [1], keep=True), (rows, classes)))
+    add = scalar_computation("add", ElementType.F64)
+    pads = [(0, 0), (classes - 1, 0)]
+    return xla.reduce_window(select(finite, odds, 0.0), scalar(logits, 0), add, [1, classes], [1, 1], pads)
+
+
+# ---------------------------------------------------------------------------------------------------------- shuffling
+
+
+@xla_kernel("RandomShuffle")
+def _shuffle(ctx: XlaOpKernelContext) -> Any:
+    """A gather of rows in the order of random words."""
+    value = ctx.input("value")
+    if not sizes_of(value) or sizes_of(value)[0] < 2:
+        return value
+    count = sizes_of(value)[0]
+    keys = philox.uniform(reserved(ctx, 2 * count), (count,), DataType.DT_UINT64)
+    places = iota_along(ctx.builder, ElementType.S32, (count,), 0)
+    order = xla.get_tuple_element(xla.sort([keys, places], None, 0, is_stable=True), 1)
+    return gathered(value, order, 0)

@@ -1,0 +1,86 @@
+"""Random numbers whose generator is in a variable: s64[3] of the counter's halves and the key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.philox import RESERVED
+from cyxla.core.kernels.random_shapes import shape_of
+from cyxla.core.kernels.stateless_random_ops import check_algorithm
+from cyxla.errors import ShapeError
+from cyxla.tf2xla import philox
+from cyxla.tf2xla.kernels.stateless_random_ops import element, scalars
+from cyxla.tf2xla.lib import sizes_of
+from cyxla.tf2xla.philox import U64, Generator, number, unsigned64
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+_STATE = 3
+Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]
+
+
+def _take(ctx: XlaOpKernelContext, algorithm: str, elements: XlaOp) -> tuple[Generator, XlaOp]:
+    """The generator in the variable and the state it came from; the variable moves on by that many elements.
+
+    Raises
+    ------
+    ShapeError, InvalidArgumentError
+        The variable holds no state, or it is another algorithm.
+    """
+    check_algorithm(ctx.constant_input_as_int_scalar(algorithm))
+    state = ctx.read_variable_input(0, DataType.DT_INT64)
+    if len(sizes_of(state)) != 1 or sizes_of(state)[0] < _STATE:
+        raise ShapeError(f"the state of Philox is {_STATE} numbers; this variable's is {list(sizes_of(state))}")
+    low, high, key = (xla.bitcast_convert(element(state, i), U64) for i in range(_STATE))
+    mine = Generator(key, low, high)
+    after = mine.skip(elements * number(ctx.builder, RESERVED, U64))
+    counter = [xla.reshape(xla.bitcast_convert(x, ElementType.S64), (1,)) for x in (after.low, after.high)]
+    rest = xla.slice_in_dim(state, 2, sizes_of(state)[0])
+    ctx.assign_variable(0, DataType.DT_INT64, xla.concatenate([*counter, rest], 0))
+    return mine, state
+
+
+def _drawn_from(ctx: XlaOpKernelContext) -> tuple[Generator, tuple[int, ...]]:
+    sizes, _ = shape_of(ctx.constant_input("shape"))
+    generator, _ = _take(ctx, "algorithm", number(ctx.builder, prod(sizes), U64))
+    return generator, sizes
+
+
+def _fill(name: str, draw: Draw) -> None:
+    @xla_kernel(name, const=("algorithm", "shape"), resource=True)
+    def fill(ctx: XlaOpKernelContext) -> Any:
+        return draw(*_drawn_from(ctx), ctx.attr("dtype"))
+
+
+_fill("StatefulUniform", philox.uniform)
+_fill("StatefulStandardNormalV2", philox.normal)
+_fill("StatefulTruncatedNormal", philox.truncated_normal)
+_fill("StatefulUniformFullInt", philox.uniform)
+
+
+@xla_kernel("StatefulUniformInt", const=("algorithm", "shape"), resource=True)
+def _uniform_int(ctx: XlaOpKernelContext) -> Any:
+    bounds = scalars(ctx.input("minval"), ctx.input("maxval"))
+    generator, sizes = _drawn_from(ctx)
+    return philox.uniform_int(generator, sizes, *bounds)
+
+
+def _delta(ctx: XlaOpKernelContext) -> XlaOp:
+    ctx.require(not ctx.input_shape("delta"), f"delta must be a scalar; its shape is {list(ctx.input_shape('delta'))}")
+    return unsigned64(ctx.input("delta"))
+
+
+@xla_kernel("RngReadAndSkip", const=("alg",), resource=True)
+def _read_and_skip(ctx: XlaOpKernelContext) -> Any:
+    """The state as it was."""
+    return _take(ctx, "alg", _delta(ctx))[1]
+
+
+@xla_kernel("RngSkip", const=("algorithm",), resource=True)
+def _skip(ctx: XlaOpKernelContext) -> Any:
+    _take(ctx, "algorithm", _delta(ctx))

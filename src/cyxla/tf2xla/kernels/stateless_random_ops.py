@@ -1,0 +1,145 @@
+"""Random numbers that a seed, or a key and a counter, decide: Philox in integer instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.types import DataType
+from cyxla.core.kernels.random_shapes import shape_of
+from cyxla.core.kernels.stateless_random_ops import PHILOX, check_algorithm
+from cyxla.errors import ShapeError
+from cyxla.tf2xla import philox
+from cyxla.tf2xla.kernels.random_ops import categorical, parameterized_truncated_normal
+from cyxla.tf2xla.lib import sizes_of
+from cyxla.tf2xla.philox import Generator
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]
+
+DRAWS: dict[str, Draw] = {
+    "Uniform": philox.uniform,
+    "Normal": philox.normal,
+    "TruncatedNormal": philox.truncated_normal,
+    "UniformFullInt": philox.uniform,
+}
+
+
+def of_seed(seed: XlaOp) -> Generator:
+    """The generator of a seed.
+
+    Raises
+    ------
+    ShapeError
+        It does not hold two numbers.
+    """
+    if sizes_of(seed) != (2,):
+        raise ShapeError(f"a seed must hold two numbers; its shape is {list(sizes_of(seed))}")
+    return Generator.stirred(seed)
+
+
+def of_key(key: XlaOp, counter: XlaOp, alg: Array) -> Generator:
+    """The generator of a key, a counter and an algorithm's number.
+
+    Raises
+    ------
+    ShapeError
+        The key is not of one number, the counter not of two or more, or the algorithm is no scalar.
+    InvalidArgumentError, UnimplementedError
+        It is another algorithm than Philox.
+    """
+    if alg.ndim:
+        raise ShapeError(f"alg must be a scalar; its shape is {list(alg.shape)}")
+    check_algorithm(int(alg))
+    if sizes_of(key) != (1,):
+        raise ShapeError(f"key must be a vector of one number; its shape is {list(sizes_of(key))}")
+    if len(sizes_of(counter)) != 1 or sizes_of(counter)[0] < 2:
+        raise ShapeError(f"counter must be a vector of two numbers or more; its shape is {list(sizes_of(counter))}")
+    return Generator(xla.reshape(key, ()), element(counter, 0), element(counter, 1))
+
+
+def element(vector: XlaOp, index: int) -> XlaOp:
+    """One number of a vector."""
+    return xla.reshape(xla.slice_in_dim(vector, index, index + 1), ())
+
+
+def sizes_in(shape: Array) -> tuple[int, ...]:
+    """Sizes that a vector holds; raises as `shape_of`."""
+    return shape_of(shape)[0]
+
+
+def scalars(low: XlaOp, high: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Bounds of integers.
+
+    Raises
+    ------
+    ShapeError
+        One is not a scalar.
+    """
+    for name, bound in (("minval", low), ("maxval", high)):
+        if sizes_of(bound):
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(sizes_of(bound))}")
+    return low, high
+
+
+def _register(name: str, draw: Draw) -> None:
+    full = "StatelessTruncatedNormal" if name == "TruncatedNormal" else "StatelessRandom" + name
+
+    @lowering(full, attrs=("dtype",), const=("shape",))
+    def by_seed(shape: Array, seed: XlaOp, *, dtype: DataType) -> XlaOp:
+        return draw(of_seed(seed), sizes_in(shape), dtype)
+
+    @lowering(full + "V2", attrs=("dtype",), const=("shape", "alg"))
+    def by_key(shape: Array, key: XlaOp, counter: XlaOp, alg: Array, *, dtype: DataType) -> XlaOp:
+        return draw(of_key(key, counter, alg), sizes_in(shape), dtype)
+
+
+for _name, _draw in DRAWS.items():
+    _register(_name, _draw)
+
+
+@lowering("StatelessRandomUniformInt", const=("shape",))
+def _uniform_int(shape: Array, seed: XlaOp, minval: XlaOp, maxval: XlaOp) -> XlaOp:
+    return philox.uniform_int(of_seed(seed), sizes_in(shape), *scalars(minval, maxval))
+
+
+@lowering("StatelessRandomUniformIntV2", const=("shape", "alg"))
+def _uniform_int_v2(shape: Array, key: XlaOp, counter: XlaOp, alg: Array, minval: XlaOp, maxval: XlaOp) -> XlaOp:
+    return philox.uniform_int(of_key(key, counter, alg), sizes_in(shape), *scalars(minval, maxval))
+
+
+@lowering("StatelessMultinomial", attrs=("output_dtype",), const=("num_samples",))
+def _multinomial(logits: XlaOp, num_samples: Array, seed: XlaOp, *, output_dtype: DataType) -> XlaOp:
+    return categorical(of_seed(seed), logits, num_samples, output_dtype)
+
+
+@lowering("StatelessParameterizedTruncatedNormal", attrs=("dtype",), const=("shape",))
+def _parameterized(
+    shape: Array, seed: XlaOp, means: XlaOp, stddevs: XlaOp, minvals: XlaOp, maxvals: XlaOp, *, dtype: DataType
+) -> XlaOp:
+    sizes = sizes_in(shape)
+    return parameterized_truncated_normal(of_seed(seed), sizes, dtype, [means, stddevs, minvals, maxvals])
+
+
+@lowering("StatelessRandomGetKeyCounter")
+def _key_counter(seed: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """The block that the seed is stirred into."""
+    generator = of_seed(seed)
+    halves = [xla.reshape(x, (1,)) for x in (generator.low, generator.high)]
+    return xla.reshape(generator.key, (1,)), xla.concatenate(halves, 0)
+
+
+@lowering("StatelessRandomGetKeyCounterAlg")
+def _key_counter_algorithm(seed: XlaOp) -> tuple[XlaOp, XlaOp, Array]:
+    return (*_key_counter(seed), np.array(PHILOX, np.int32))
+
+
+@lowering("StatelessRandomGetAlg")
+def _algorithm() -> Array:
+    """A constant: Philox."""
+    return np.array(PHILOX, np.int32)

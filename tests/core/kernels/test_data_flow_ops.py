@@ -283,7 +283,7 @@ def test_optionals():
         apply_op("OptionalGetValue", some, output_types=["int32", "int32"], output_shapes=[[], [1]])
     with pytest.raises(InvalidArgumentError, match="component 1 has the shape"):
         apply_op("OptionalGetValue", some, output_types=["float", "int32"], output_shapes=[[], [2]])
-    with pytest.raises(InvalidArgumentError, match="not an optional"):
+    with pytest.raises(InvalidArgumentError, match="no optional"):
         apply_op("OptionalHasValue", np.array(3, object))
 
 

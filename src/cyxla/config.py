@@ -83,7 +83,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
         _sanitizers, (), "sanitizers that generated code is built with, separated by commas; the process must have them"
     ),
     "THREADS": Flag(_positive, 0, "threads of a call; 0 is as many as the process may use"),
-    "VERIFY": Flag(_switch, False, "verify the program after every pass"),
+    "VERIFY": Flag(_switch, False, "verify the program after every pass, and compiled shapes against the declared"),
 }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cyxla import config
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
@@ -18,13 +19,13 @@ from cyxla.core.graph.graph import Graph, Node
 from cyxla.errors import InternalError, NotFoundError, OpError
 from cyxla.tf2xla.functions import call_function
 from cyxla.tf2xla.xla_context import XlaContext
-from cyxla.tf2xla.xla_expression import XlaExpression
+from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernel, XlaOpKernelContext
 
 if TYPE_CHECKING:
     from cyxla.tf2xla.xla_compiler import XlaCompiler
 
-_NEVER = frozenset(
+NEVER_INSIDE = frozenset(
     {
         "_Send", "_Recv", "_HostSend", "_HostRecv", "Switch", "Merge", "Enter", "Exit", "NextIteration", "RefSwitch",
         "RefMerge", "RefEnter", "RefExit",
@@ -46,6 +47,7 @@ class GraphCompiler:
 
     def __init__(self, compiler: XlaCompiler, context: XlaContext, graph: Graph) -> None:
         self.compiler, self.context, self.graph = compiler, context, graph
+        self._checks: bool = config.get("VERIFY")
 
     def compile(self) -> None:
         """Emit all nodes.
@@ -72,12 +74,7 @@ class GraphCompiler:
                 raise
 
     def _node(self, node: Node, inputs: list[XlaExpression]) -> list[XlaExpression | None]:
-        if node.op == "_Arg":
-            return [self.context.args[node.attr("index")]]
-        if node.op == "_Retval":
-            self.context.retvals[node.attr("index")] = inputs[0]
-            return []
-        if node.op in _NEVER:
+        if node.op in NEVER_INSIDE:
             raise InternalError(f"{node.op} cannot be inside of compiled code")
         if self.graph.library.find(node.op) is not None:
             outputs: list[XlaExpression | None] = [
@@ -92,6 +89,8 @@ class GraphCompiler:
         ctx.kernel.compile(ctx)
         if self.context.builder.first_error is not None:
             raise self.context.builder.first_error
+        if self._checks:
+            check_shapes(node, ctx.outputs)
         return ctx.outputs
 
     def _folded(self, node: Node, inputs: Sequence[XlaExpression]) -> list[XlaExpression] | None:
@@ -113,6 +112,23 @@ class GraphCompiler:
 def _is_small(node: Node) -> bool:
     counts = [shape.num_elements for shape in node.output_shapes]
     return all(n is None or n <= _MOST_FOLDED for n in counts)
+
+
+def check_shapes(node: Node, outputs: Sequence[XlaExpression | None]) -> None:
+    """Refuse what a kernel made if the op's shape function says something else.
+
+    Raises
+    ------
+    InternalError
+        The kernel and the shape function contradict each other.
+    """
+    for i, (value, declared) in enumerate(zip(outputs, node.output_shapes, strict=True)):
+        is_array = value is not None and value.kind in (ExpressionKind.CONSTANT, ExpressionKind.XLA_OP)
+        if value is not None and is_array and not value.tensor_shape.is_compatible_with(declared):
+            raise InternalError(
+                f"output {i} of {node.op} was compiled as {value.tensor_shape}; its shape function says {declared}",
+                hint="mend the XLA kernel or the shape function, whichever is wrong",
+            )
 
 
 def kernel_on(node: Node, device: DeviceBase, kernels: KernelRegistry) -> XlaOpKernel:

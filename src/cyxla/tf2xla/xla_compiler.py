@@ -16,12 +16,12 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody
 from cyxla.core.graph.graph import Graph, Node
-from cyxla.errors import InvalidArgumentError, NotFoundError
+from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output, ResourceUpdate
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 from cyxla.tf2xla.dynamic import without_sizes
 from cyxla.tf2xla.functions import parts_of
-from cyxla.tf2xla.graph_compiler import GraphCompiler, eager_function, kernel_on
+from cyxla.tf2xla.graph_compiler import NEVER_INSIDE, GraphCompiler, eager_function, kernel_on
 from cyxla.tf2xla.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_context import XlaContext
@@ -33,7 +33,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
-_EVERYWHERE = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
+_MOST_LISTED = 20  # nodes in one message
 
 
 @dataclass(frozen=True)
@@ -146,19 +146,32 @@ class XlaCompiler:
         return self._build_computation(name, context, mapping, options)
 
     def validate(self, name: str, graph: Graph) -> None:
-        """Refuse a graph with a node that has no kernel on the compilation device."""
+        """Refuse a graph before anything of it is built: one error names every node that cannot be compiled, and why.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Nodes without a kernel on the compilation device.
+        InternalError
+            A node of v1 control flow, or one that sends or receives.
+        """
+        refused: list[tuple[Node, str]] = []
         for node in graph.nodes.values():
-            if node.op in _EVERYWHERE or graph.library.find(node.op) is not None:
-                continue
-            try:
-                self.options.kernels.find(self.options.device_type, node.node_def)
-            except NotFoundError as error:
-                raise InvalidArgumentError(
-                    f"graph {name!r} cannot be compiled: node {node.name!r} is {node.op}, which has no kernel for "
-                    f"{self.options.device_type}. {error.message.splitlines()[0]}",
-                    node=node.name,
-                    op=node.op,
-                ) from None
+            if node.op in NEVER_INSIDE:
+                raise InternalError(f"{node.op} cannot be inside of compiled code", node=node.name, op=node.op)
+            reason = "" if graph.library.find(node.op) is not None else self._refusal(node)
+            if reason:
+                refused.append((node, reason))
+        if refused:
+            raise _refused(name, self.options.device_type, refused)
+
+    def _refusal(self, node: Node) -> str:
+        """Why a node cannot be compiled; nothing if it can."""
+        try:
+            self.options.kernels.find(self.options.device_type, node.node_def)
+        except NotFoundError as error:
+            return error.message.splitlines()[0]
+        return ""
 
     def kernel(self, node: Node) -> XlaOpKernel:
         """The XLA kernel of a node."""
@@ -272,6 +285,19 @@ def argument_for(array: np.ndarray[Any, Any], dtype: DataType, *, constant: bool
     if constant or array.dtype.hasobject:
         return Argument(ArgumentKind.CONSTANT, dtype, shape, array)
     return Argument(ArgumentKind.PARAMETER, dtype, shape)
+
+
+def _refused(name: str, device: str, refused: Sequence[tuple[Node, str]]) -> InvalidArgumentError:
+    """One error for all nodes of a graph that cannot be compiled."""
+    lines = [f"node {node.name!r} ({node.op}): {reason}" for node, reason in refused[:_MOST_LISTED]]
+    lines += [f"and {len(refused) - _MOST_LISTED} more"] if len(refused) > _MOST_LISTED else []
+    first = refused[0][0]
+    return InvalidArgumentError(
+        f"graph {name!r} cannot be compiled for {device}: " + "; ".join(lines),
+        node=first.name,
+        op=first.op,
+        hint='leave these nodes outside of the compiled region; jit="auto" does',
+    )
 
 
 def _identifier(name: str) -> str:

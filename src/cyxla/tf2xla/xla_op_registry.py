@@ -11,20 +11,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from cyxla.core.framework.kernel_def import KernelDef
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.op_def import OpDef
+from cyxla.core.framework.op_kernel import AsyncOpKernel
 from cyxla.core.framework.types import (
     COMPLEX,
+    FLOAT8,
     FLOATING,
     HANDLES,
+    INT4,
     INTEGRAL,
-    QUANTIZED,
     DataType,
 )
-from cyxla.errors import AlreadyExistsError, InvalidArgumentError
+from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from cyxla.xla.service import load_announced
 
 Factory = Callable[..., Any]
 OpFilter = Callable[[KernelDef], bool]
@@ -32,8 +36,9 @@ OpFilter = Callable[[KernelDef], bool]
 XLA_CPU_JIT, XLA_INTERPRETER_JIT = "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"
 CLASS_NAME = "XlaJitOp"
 
-CPU_ALL_TYPES = (*FLOATING, *COMPLEX, *INTEGRAL, *QUANTIZED, DataType.DT_BOOL)
-EXEC_ALL_TYPES = CPU_ALL_TYPES
+_QUANTIZED = (DataType.DT_QINT8, DataType.DT_QUINT8, DataType.DT_QINT32)  # of 16 bits: nothing compiles them
+CPU_ALL_TYPES = (*FLOATING, *COMPLEX, *INTEGRAL, *_QUANTIZED, DataType.DT_BOOL, *FLOAT8, *INT4)
+EXEC_ALL_TYPES = CPU_ALL_TYPES  # what programs can be executed on one op at a time
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,7 @@ class XlaOpRegistry:
     def __init__(self, loader: Callable[[], object] | None = None) -> None:
         self._ops: dict[str, list[XlaOpRegistration]] = {}
         self._backends: dict[str, XlaBackend] = {}
-        self._done: set[tuple[int, str]] = set()
+        self._made: WeakKeyDictionary[KernelRegistry, dict[tuple[int, str], KernelDef | None]] = WeakKeyDictionary()
         self._loader, self._lock = loader, RLock()
 
     @classmethod
@@ -202,8 +207,13 @@ class XlaOpRegistry:
         Raises
         ------
         InvalidArgumentError
-            It does not agree with another one of the op.
+            It does not agree with another one of the op, or is asynchronous.
         """
+        if isinstance(registration.factory, type) and issubclass(registration.factory, AsyncOpKernel):
+            raise InvalidArgumentError(
+                f"the XLA kernel of {registration.name} is an AsyncOpKernel, which compiled code cannot wait for",
+                hint="derive it from XlaOpKernel",
+            )
         with self._lock:
             known = self._ops.setdefault(registration.name, [])
             for other in known:
@@ -229,7 +239,8 @@ class XlaOpRegistry:
     def registrations(self, op: str) -> list[XlaOpRegistration]:
         """Registrations of an op, in order."""
         self._load()
-        return list(self._ops.get(op, ()))
+        with self._lock:
+            return list(self._ops.get(op, ()))
 
     def get_all_registered_ops(self) -> list[str]:
         """Sorted names of the ops that have an XLA kernel for any device."""
@@ -267,38 +278,76 @@ class XlaOpRegistry:
         self._load()
         target = KernelRegistry.global_() if kernels is None else kernels
         declared = OpRegistry.global_() if ops is None else ops
-        made = 0
         with self._lock:
-            for backend in self._backends.values():
-                for name in sorted(self._ops):
-                    made += self._register_op(backend, name, target, declared)
-        return made
+            done = self._made.setdefault(target, {})
+            return sum(
+                self._register_op(backend, name, target, done, declared)
+                for backend in self._backends.values()
+                for name in sorted(self._ops)
+            )
 
-    def _register_op(self, backend: XlaBackend, name: str, target: KernelRegistry, ops: OpRegistry) -> int:
+    def _register_op(
+        self,
+        backend: XlaBackend,
+        name: str,
+        target: KernelRegistry,
+        done: dict[tuple[int, str], KernelDef | None],
+        ops: OpRegistry,
+    ) -> int:
+        """Kernels of one op for one backend: those that are for it alone, and what they leave to the others."""
         made = 0
-        own = {r.label for r in self._ops[name] if r.devices is not None and backend.name in r.devices}
+        own = {r.label for r in self._ops[name] if backend.name in (r.devices or ())}
         for registration in self._ops[name]:
-            key = (id(registration), backend.name + str(id(target)))
-            mine = backend.name in (registration.devices or ())
-            if key in self._done or not (mine or (registration.devices is None and registration.label not in own)):
+            key = (id(registration), backend.name)
+            if not (backend.name in (registration.devices or ()) or registration.devices is None):
                 continue
-            self._done.add(key)
-            kernel_def = kernel_def_for(registration, backend, ops.look_up_op_def(name))
-            if kernel_def is not None:
-                target.register(kernel_def, registration.factory, CLASS_NAME)
-                made += 1
+            if registration.devices is None and registration.label in own:
+                _withdraw(target, done.get(key))  # made before the one for this backend came
+                done[key] = None
+            elif key not in done:
+                done[key] = kernel_def = kernel_def_for(registration, backend, ops.look_up_op_def(name))
+                if kernel_def is not None:
+                    target.register(kernel_def, registration.factory, CLASS_NAME)
+                    made += 1
         return made
 
-    def device_kernels(self, backend: str, kernels: KernelRegistry | None = None) -> list[KernelDef]:
-        """Kernels of a compilation device in the common registry."""
+    def device_kernels(
+        self, backend: str, kernels: KernelRegistry | None = None, *, compilation_only: bool = True
+    ) -> list[KernelDef]:
+        """Kernels of a compilation device in the common registry.
+
+        Parameters
+        ----------
+        backend : str
+            Its type.
+        kernels : KernelRegistry, optional
+            The global one by default.
+        compilation_only : bool
+            Also those that are only for the inside of compiled regions.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such backend.
+        """
         self.register_compilation_kernels(kernels)
+        if backend not in self._backends:
+            raise NotFoundError(f"there is no XLA backend {backend}", hint=f"there are {', '.join(self._backends)}")
         target = KernelRegistry.global_() if kernels is None else kernels
-        return target.get_filtered_registered_kernels(lambda k: k.device_type == backend)
+        left_out = set() if compilation_only else {op for op, rows in self._ops.items() if rows[0].compilation_only}
+        return target.get_filtered_registered_kernels(lambda k: k.device_type == backend and k.op not in left_out)
 
     def _load(self) -> None:
-        loader, self._loader = self._loader, None
+        # Outside of the lock: a thread that imports one of the catalogue's modules needs the lock too
+        loader = self._loader
         if loader is not None:
             loader()
+            self._loader = None
+
+
+def _withdraw(kernels: KernelRegistry, old: KernelDef | None) -> None:
+    if old is not None:
+        kernels.keep_only(lambda kernel_def: kernel_def is not old)
 
 
 def kernel_def_for(registration: XlaOpRegistration, backend: XlaBackend, op_def: OpDef) -> KernelDef | None:
@@ -360,3 +409,4 @@ def _load_kernels() -> None:
     for name in sorted(module.name for module in iter_modules(import_module(package).__path__)):
         if name.endswith("_ops"):
             import_module(f"{package}.{name}")
+    load_announced()

@@ -7,6 +7,18 @@ from typing import Any
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 
 
+@xla_kernel(("_Arg", "_DeviceArg"), resource=True, variant=True)
+def _arg(ctx: XlaOpKernelContext) -> Any:
+    """An argument of the graph: a parameter of the computation, a constant, a resource or a list."""
+    ctx.set_output_expression(0, ctx.xla.args[ctx.attr("index")])
+
+
+@xla_kernel(("_Retval", "_DeviceRetval"), resource=True, variant=True)
+def _retval(ctx: XlaOpKernelContext) -> Any:
+    """A result of the graph: an element of the tuple that the computation gives, or a constant beside it."""
+    ctx.xla.retvals[ctx.attr("index")] = ctx.input_expression(0)
+
+
 @xla_kernel(("_ArrayToList", "_ListToArray"))
 def _flat(ctx: XlaOpKernelContext) -> Any:
     """The values themselves."""

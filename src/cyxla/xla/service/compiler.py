@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from threading import RLock
 from typing import TYPE_CHECKING, ClassVar
 
 from cyxla.errors import AlreadyExistsError, NotFoundError
@@ -17,13 +19,15 @@ if TYPE_CHECKING:
     from cyxla.xla.hlo import HloModule
 
 ENTRY_POINTS = "cyxla.backends"
+_LOG = logging.getLogger("cyxla.backends")
 
 
 class Compiler(ABC):
     """Turns HLO modules into executables for one platform.
 
     A backend is a subclass, registered with `register_compiler` or announced by an installed package as an entry point
-    of the group ``cyxla.backends`` whose name is the platform and whose value is the class.
+    of the group ``cyxla.backends`` whose name is the platform and whose value is the class, or a function without
+    arguments that registers it and whatever else comes with it.
     """
 
     platform: ClassVar[str]
@@ -73,6 +77,35 @@ def _announced() -> Iterable[EntryPoint]:
 
 Factory = Callable[[], Compiler]
 _FACTORIES: dict[str, Factory] = {}
+_LOADED: dict[tuple[str, str], Factory] = {}  # by name and value of the entry point
+_LOADING = RLock()
+
+
+def load_announced() -> None:
+    """Load the backends of all installed packages, each once; one that cannot be loaded is left out with a warning."""
+    for point in _announced():
+        try:
+            _load(point)
+        except Exception as error:  # a broken package must not take the others with it
+            _LOG.warning("the backend %s (%s) was not loaded: %r", point.name, point.value, error)
+
+
+def _load(point: EntryPoint) -> Factory:
+    """What makes the compiler that an entry point announces; a function that registers things is called once."""
+    key = (point.name, point.value)
+    with _LOADING:
+        if key not in _LOADED:
+            found = point.load()
+            if not isinstance(found, type):
+                found()
+                if point.name not in _FACTORIES:
+                    raise NotFoundError(
+                        f"{point.value}() registered no compiler for platform {point.name!r}",
+                        hint=f'call register_compiler("{point.name}", …) in it',
+                    )
+                found = _FACTORIES[point.name]
+            _LOADED[key] = found
+        return _LOADED[key]
 
 
 def register_compiler(platform: str, factory: Factory) -> None:
@@ -110,5 +143,5 @@ def _make(platform: str, factory: Factory | None) -> Compiler:
         announced = [point for point in _announced() if point.name == platform]
         if not announced:
             raise NotFoundError(f"no platform {platform!r}", hint=f"there are {', '.join(platforms())}")
-        factory = announced[0].load()
+        factory = _load(announced[0])
     return factory()

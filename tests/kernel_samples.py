@@ -255,6 +255,11 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
        for op in ("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4")},
     "QuantizeAndDequantizeV3": [((M, at(-1), at(2), at(5)), {"narrow_range": True})],
     "Dequantize": [((M, at(-1), at(2)), {"mode": mode}) for mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED")],
+    "QuantizeAndDequantize": [((M,), {"range_given": True, "input_min": -1.0, "input_max": 2.0}), ((M,), {})],
+    "QuantizeV2": [((M, at(-1), at(2)), {"mode": mode}) for mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED")],
+    "QuantizedMatMul": [(((2, 3), (3, 4), at(-1), at(2), at(0), at(1)), {}), (((0, 3), (3, 4), at(-1), at(2), at(0), at(1)), {})],
+    "QuantizedConv2D": [((IMAGE, (3, 2, 3, 4), at(-1), at(2), at(0), at(1)), _CONV)],
+    "Requantize": [((M, at(-3), at(4), at(-1), at(2)), {})],
     # random numbers of a seed
     **{op: [((at([2, 3]), at([5, 7])), {}), ((at([0]), at([5, 7])), {})]
        for op in ("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformFullInt")},
@@ -271,7 +276,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
 NOT_COMPARED = {
     "Qr", "SelfAdjointEigV2", "SelfAdjointEig", "Svd", "NextAfter", "Bitcast", "TopK", "TopKV2", "Unique", "UniqueV2",
     "UniqueWithCounts", "ListDiff", "Equal", "NotEqual", "ApproximateEqual", "Bucketize", "StatelessMultinomial",
-    "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4", "Cast", "Lu", "SegmentMaxV2", "SegmentMinV2", "UnsortedSegmentMax", "UnsortedSegmentMin",
+    "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4", "Cast", "Lu", "SegmentMaxV2", "SegmentMinV2", "UnsortedSegmentMax", "UnsortedSegmentMin",
 }  # fmt: skip
 
 

@@ -225,5 +225,5 @@ def test_every_function_kernel_has_samples() -> None:
 ELSEWHERE = {
     "Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch", "For", "MapDefun", "PartitionedCall",
     "StatelessCase", "StatelessIf", "StatelessWhile", "ReadFile", "ShardedFilename", "_ArrayToList", "_ListToArray",
-    "_EagerConst",
+    "SymbolicGradient", "_EagerConst",
 }  # fmt: skip

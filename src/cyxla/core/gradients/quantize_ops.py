@@ -31,10 +31,10 @@ def fake_quant_args_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, None]:
     return apply_op(op.op, g, op.inputs[1], **attrs), None
 
 
-no_gradient("Dequantize")
+no_gradient("Dequantize", "QuantizeV2", "QuantizedConv2D", "QuantizedMatMul", "Requantize")
 
 
-@gradient("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")
+@gradient("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")
 def quantize_and_dequantize_grad(op: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
     """As if nothing were rounded."""
     return dy, *[None] * (len(op.inputs) - 1)

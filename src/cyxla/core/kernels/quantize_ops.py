@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
-from cyxla.core.framework.types import FLOATING, DataType
+from cyxla.core.framework.types import FLOATING, DataType, as_data_type
+from cyxla.core.kernels.convolution import convolve
+from cyxla.core.kernels.windows import Windows, check_rank, check_steps
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -264,3 +266,203 @@ def _dequantize(
         half = (float(most) - float(least) + 1) / 2 if least < 0 else 0.0
         result = (x.astype(np.float32) + _F32(half)) * ((top - bottom) / steps) + bottom
     return np.asarray(result).astype(dtype.numpy)
+
+
+# ------------------------------------------------------------------------------------------------ floats to integers
+
+
+@array_kernel("QuantizeAndDequantize", attrs=("signed_input", "num_bits", "range_given", "input_min", "input_max"))
+def _quantize_and_dequantize_v1(
+    x: Array, *, signed_input: bool, num_bits: int, range_given: bool, input_min: float, input_max: float
+) -> Array:
+    low, high = np.asarray(input_min), np.asarray(input_max)
+    return _there_and_back(x, low, high, num_bits, signed_input, range_given, False, False, -1)
+
+
+def _spread_range(low: Array, high: Array, ensured: float) -> tuple[Array, Array]:
+    """The range with 0 in it, and no narrower than a part of its larger end, or of 1."""
+    bottom = np.minimum(_F32(0), low)
+    epsilon = np.maximum(_F32(1), np.maximum(np.abs(low), np.abs(high))) * _F32(ensured)
+    return bottom, np.maximum(_F32(0), np.maximum(high, bottom + epsilon))
+
+
+def _away_from_zero(x: Array) -> Array:
+    return np.trunc(x + np.copysign(np.asarray(0.5, x.dtype), x))
+
+
+def _combined(x: Array, low: Array, high: Array, t: DataType) -> Array:
+    """The range shared out evenly among all integers."""
+    least, most = _limits(t)
+    factor = ((float(most) - float(least)) / (high.astype(np.float64) - low)).astype(np.float32)
+    above = np.minimum(np.maximum(x, low), high) - low
+    if least < 0:
+        return _away_from_zero(above * factor - _F32((float(most) - float(least) + 1) / 2))
+    return np.floor(above * factor + _F32(0.5))
+
+
+def _from_least(x: Array, low: Array, high: Array, t: DataType) -> Array:
+    """The least number on an integer of its own, 0 on another one."""
+    least, _ = _limits(t)
+    steps = 2.0 ** (8 * t.numpy.itemsize)
+    scale = steps / ((high.astype(np.float64) - low) * (steps / (steps - 1)))
+    return _away_from_zero(x.astype(np.float64) * scale) - (_away_from_zero(low * scale) - least)
+
+
+def _scaled(x: Array, low: Array, high: Array, t: DataType, narrow: bool, even: bool) -> tuple[Array, Array, Array]:
+    """By a factor alone, so that 0 is 0; and the range that this reaches."""
+    least, most = _limits(t)
+    least += int(narrow and least < 0)
+    huge = np.finfo(np.float32).max
+    with np.errstate(all="ignore"):
+        by_low = np.where(least * low > 0, _F32(least) / low, huge)
+        by_high = np.where(most * high > 0, _F32(most) / high, huge)
+        factor = np.minimum(by_low, by_high).astype(np.float32)
+        bottom, top = _F32(least) / factor, _F32(most) / factor
+        numbers = np.minimum(np.maximum(x, bottom), top) * factor
+    return np.rint(numbers) if even else _away_from_zero(numbers), bottom, top
+
+
+def _clamped(x: Array, t: DataType) -> Array:
+    """Integers within a type; what is no number is 0, as nothing else can stand for it."""
+    least, most = _limits(t)
+    wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=most, neginf=least)
+    return np.clip(wide, least, most).astype(np.int64).astype(t.numpy)
+
+
+@array_kernel("QuantizeV2", attrs=("T", "mode", "round_mode", "narrow_range", "axis", "ensure_minimum_range"))
+def _quantize(
+    x: Array,
+    low: Array,
+    high: Array,
+    *,
+    T: DataType,
+    mode: str,
+    round_mode: str,
+    narrow_range: bool,
+    axis: int,
+    ensure_minimum_range: float,
+) -> tuple[Array, Array, Array]:
+    even = round_mode == "HALF_TO_EVEN"
+    if even and mode != "SCALED":
+        raise InvalidArgumentError(f"round_mode HALF_TO_EVEN is for mode SCALED, not {mode}")
+    bottom, top = _along(x, low, axis), _along(x, high, axis)
+    if (bottom > top).any():
+        raise InvalidArgumentError(f"min_range must not exceed max_range: {low.tolist()} and {high.tolist()}")
+    bottom, top = _spread_range(bottom, top, ensure_minimum_range)
+    if mode == "SCALED":
+        numbers, bottom, top = _scaled(x, bottom, top, T, narrow_range, even)
+    else:
+        numbers = (_from_least if mode == "MIN_FIRST" else _combined)(x, bottom, top, T)
+    ends = [np.asarray(end, np.float32).reshape(-1 if axis >= 0 else ()) for end in (bottom, top)]
+    return _clamped(numbers, T), ends[0], ends[1]
+
+
+# ----------------------------------------------------------------------------- arithmetic of integers that are floats
+
+_QUINT8, _QINT32 = as_data_type("quint8"), as_data_type("qint32")
+
+
+def _number(x: Array, name: str) -> float:
+    if x.size != 1:
+        raise ShapeError(f"{name} must be one number; its shape is {list(x.shape)}")
+    return float(x.reshape(()))
+
+
+def _zero_of(least: float, most: float, t: DataType) -> int:
+    """The integer that stands for 0 in a range."""
+    if least == most:
+        return 0
+    scale = _step_count(t) / ((most - least) * _step_count(t) / (_step_count(t) - 1))
+    nearest = np.asarray(_away_from_zero(np.asarray(least * scale)))
+    return _limits(t)[0] - int(nearest)
+
+
+def _step_count(t: DataType) -> float:
+    return 2.0 ** (8 * t.numpy.itemsize)
+
+
+def _product_range(ends: list[float], types: tuple[DataType, DataType]) -> tuple[Array, Array]:
+    """What the least and the greatest integer of products stand for."""
+    one = 1.0
+    for (least, most), t in zip((ends[:2], ends[2:]), types, strict=True):
+        bottom, top = _limits(t)
+        one *= float(_F32(_F32(most) - _F32(least)) / _F32(top - bottom))
+    first, last = _limits(_QINT32)
+    return np.asarray(one * first, np.float32), np.asarray(one * last, np.float32)
+
+
+def _operands(
+    a: Array, b: Array, ranges: tuple[Array, ...], types: tuple[DataType, DataType]
+) -> tuple[Array, Array, tuple[Array, Array]]:
+    """Both operands less their zeros, and the range of their products."""
+    names = ("the least of a", "the greatest of a", "the least of b", "the greatest of b")
+    ends = [_number(x, name) for x, name in zip(ranges, names, strict=True)]
+    if ends[0] >= ends[1] or ends[2] >= ends[3]:
+        raise InvalidArgumentError(f"a range must not be empty: [{ends[0]}, {ends[1]}] and [{ends[2]}, {ends[3]}]")
+    left = a.astype(np.int64) - _zero_of(ends[0], ends[1], types[0])
+    right = b.astype(np.int64) - _zero_of(ends[2], ends[3], types[1])
+    return left, right, _product_range(ends, types)
+
+
+@array_kernel(
+    "QuantizedMatMul",
+    attrs=("T1", "T2", "transpose_a", "transpose_b"),
+    types={"T1": (_QUINT8,), "T2": (_QUINT8,), "Toutput": (_QINT32,)},
+)
+def _quantized_mat_mul(
+    a: Array, b: Array, *ranges: Array, T1: DataType, T2: DataType, transpose_a: bool, transpose_b: bool
+) -> tuple[Array, Array, Array]:
+    if a.ndim != 2 or b.ndim != 2:
+        raise ShapeError(f"a and b must be matrices; their shapes are {list(a.shape)} and {list(b.shape)}")
+    left, right, (least, most) = _operands(a, b, ranges, (T1, T2))
+    left, right = left.T if transpose_a else left, right.T if transpose_b else right
+    if left.shape[1] != right.shape[0]:
+        raise ShapeError(f"a has {left.shape[1]} columns, but b has {right.shape[0]} rows")
+    return (left @ right).astype(np.int32), least, most
+
+
+@array_kernel(
+    "QuantizedConv2D",
+    attrs=("Tinput", "Tfilter", "strides", "padding", "dilations"),
+    types={"Tinput": (_QUINT8,), "Tfilter": (_QUINT8,), "out_type": (_QINT32,)},
+)
+def _quantized_conv(
+    x: Array,
+    kernel: Array,
+    *ranges: Array,
+    Tinput: DataType,
+    Tfilter: DataType,
+    strides: tuple[int, ...],
+    padding: str,
+    dilations: tuple[int, ...],
+) -> tuple[Array, Array, Array]:
+    check_rank(x, 4, "input")
+    check_rank(kernel, 4, "filter")
+    if x.shape[3] != kernel.shape[2]:
+        raise ShapeError(f"the input has {x.shape[3]} channels, the filter is for {kernel.shape[2]}")
+    left, right, (least, most) = _operands(x, kernel, ranges, (Tinput, Tfilter))
+    steps, apart = (check_steps(n, what, 4, "NHWC") for n, what in ((strides, "strides"), (dilations, "dilations")))
+    windows = Windows.of(x.shape[1:3], kernel.shape[:2], steps, apart, padding)
+    return convolve(left, right, windows).astype(np.int32), least, most
+
+
+_FIXED = 1 << 16  # what 1 is in the fixed point arithmetic of Requantize
+
+
+@array_kernel("Requantize", types={"Tinput": (_QINT32,), "out_type": (_QUINT8,)})
+def _requantize(x: Array, low: Array, high: Array, wanted_low: Array, wanted_high: Array) -> tuple[Array, ...]:
+    """From 32 bits and their range to 8 bits and another one, in integers of 64 bits."""
+    names = ("input_min", "input_max", "requested_output_min", "requested_output_max")
+    ends = [_F32(_number(e, name)) for e, name in zip((low, high, wanted_low, wanted_high), names, strict=True)]
+    least, most, bottom, top = ends
+    if bottom > 0 or top < bottom:
+        raise InvalidArgumentError(f"the wanted range [{bottom}, {top}] must begin at 0 or below, and not be reversed")
+    width = top - bottom
+    if width == 0:
+        numbers = np.zeros(x.shape, np.int64)
+    else:
+        scale = int(255.0 * _FIXED * float(most - least) / float(width))
+        middle = int(float((least + most) / _F32(2)) * (255.0 / float(width)) * _FIXED)
+        offset = int(_FIXED * (float(bottom) * 255.0) / float(width))
+        numbers = (((x.astype(np.int64) * scale) >> 32) + middle - offset + _FIXED // 2) >> 16
+    return np.clip(numbers, 0, 255).astype(np.uint8), np.asarray(bottom), np.asarray(top)

@@ -260,6 +260,11 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "QuantizedMatMul": [(((2, 3), (3, 4), at(-1), at(2), at(0), at(1)), {}), (((0, 3), (3, 4), at(-1), at(2), at(0), at(1)), {})],
     "QuantizedConv2D": [((IMAGE, (3, 2, 3, 4), at(-1), at(2), at(0), at(1)), _CONV)],
     "Requantize": [((M, at(-3), at(4), at(-1), at(2)), {})],
+    # strings
+    "AsString": [((M,), {}), ((N,), {}), (((0, 2),), {})],
+    "ReduceJoin": [((C, at([2, 0])), {}), ((C, at([1])), {"keep_dims": True}), (((0, 2), at([0])), {})],
+    "StringFormat": [(([M, N],), {"template": "%s and %s"})],
+    "StringJoin": [(([M, N, M],), {"separator": " "}), (([(0,), N],), {})],
     # random numbers of a seed
     **{op: [((at([2, 3]), at([5, 7])), {}), ((at([0]), at([5, 7])), {})]
        for op in ("StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformFullInt")},

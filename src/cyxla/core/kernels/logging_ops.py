@@ -12,17 +12,10 @@ import numpy as np
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.kernels.limits import wide_type
+from cyxla.core.kernels.text import summary
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
-
-
-def summary(x: Array, most: int) -> str:
-    """The first elements of an array; all of them where `most` is negative."""
-    flat = x.reshape(-1)
-    shown = flat if most < 0 else flat[:most]
-    texts = [v.decode(errors="replace") if isinstance(v, bytes) else str(v) for v in shown.tolist()]
-    return "[" + " ".join(texts) + ("..." if len(shown) < len(flat) else "") + "]"
 
 
 @kernel("Assert")

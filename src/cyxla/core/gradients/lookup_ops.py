@@ -1,0 +1,5 @@
+"""Nothing flows back through lookup tables."""
+
+from cyxla.core.framework.gradient import no_gradient
+
+no_gradient("HashTableV2", "LookupTableFindV2", "LookupTableImportV2", "LookupTableSizeV2")

@@ -1,0 +1,5 @@
+"""Nothing flows back through strings."""
+
+from cyxla.core.framework.gradient import no_gradient
+
+no_gradient("AsString", "ReduceJoin", "RegexReplace", "StaticRegexFullMatch", "StringFormat", "StringJoin")

@@ -1,0 +1,99 @@
+"""Strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import DATA, DataType
+from cyxla.core.kernels.text import nested
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def _strings(values: list[bytes], shape: tuple[int, ...]) -> Array:
+    found = np.empty(len(values), np.object_)
+    found[:] = values
+    return found.reshape(shape)
+
+
+@array_kernel("StringJoin", attrs=("separator",))
+def _join(inputs: list[Array], *, separator: str) -> Array:
+    """Scalars go with any shape; all others must be alike."""
+    shapes = {x.shape for x in inputs if x.ndim}
+    if len(shapes) > 1:
+        raise ShapeError(f"the inputs must have one shape, or be scalars; they have {sorted(map(list, shapes))}")
+    shape = shapes.pop() if shapes else ()
+    rows = [np.broadcast_to(x, shape).reshape(-1).tolist() for x in inputs]
+    between = separator.encode()
+    if not rows:
+        return _strings([b""], ())
+    return _strings([between.join(parts) for parts in zip(*rows, strict=True)], shape)
+
+
+@array_kernel("StringFormat", attrs=("template", "placeholder", "summarize"))
+def _format(inputs: list[Array], *, template: str, placeholder: str, summarize: int) -> Array:
+    if not placeholder:
+        raise InvalidArgumentError("the placeholder is an empty string", hint='name what stands for a tensor, as "{}"')
+    first, *rest = template.split(placeholder)
+    if len(rest) != len(inputs):
+        raise InvalidArgumentError(f"the template {template!r} has {len(rest)} places for {len(inputs)} inputs")
+    text = first + "".join(nested(x, summarize) + part for x, part in zip(inputs, rest, strict=True))
+    return _strings([text.encode()], ())
+
+
+@array_kernel("ReduceJoin", attrs=("keep_dims", "separator"))
+def _reduce_join(x: Array, axes: Array, *, keep_dims: bool, separator: str) -> Array:
+    """Along several axes, the first one changes fastest; along none, nothing is joined."""
+    order = axes.reshape(-1).tolist()
+    if any(not -x.ndim <= d < x.ndim for d in order):
+        raise InvalidArgumentError(f"reduction_indices {order} are not all dimensions of inputs of rank {x.ndim}")
+    gone = [d % x.ndim for d in order]
+    if len(set(gone)) < len(gone):
+        raise InvalidArgumentError(f"reduction_indices {order} name a dimension twice")
+    if not gone:
+        return x
+    kept = [d for d in range(x.ndim) if d not in gone]
+    moved = x.transpose([*kept, *reversed(gone)])
+    rows = moved.reshape([int(np.prod([x.shape[d] for d in kept])), -1] if x.size else [0, 0])
+    shape = tuple(1 if d in gone else n for d, n in enumerate(x.shape) if keep_dims or d not in gone)
+    joined = [separator.encode().join(row) for row in rows.tolist()] if x.size else [b""] * int(np.prod(shape))
+    return _strings(joined, shape)
+
+
+# Numbers as text
+
+_FLAGS = ("", " ", "+", "-", "0", "#")
+_LETTERS = {"b": "s", "O": "s", "i": "d", "u": "d"}
+_ATTRS = ("T", "precision", "scientific", "shortest", "width", "fill")
+
+
+@array_kernel("AsString", attrs=_ATTRS, types={"T": DATA})
+def _as_string(
+    x: Array, *, T: DataType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
+) -> Array:
+    """By a format of C."""
+    kind = "f" if x.dtype.kind == "V" or T.text == "bfloat16" else x.dtype.kind
+    if kind not in "fc" and (scientific or shortest or precision >= 0):
+        raise InvalidArgumentError(f"scientific, shortest and precision are for floats, not {T}")
+    if scientific and shortest:
+        raise InvalidArgumentError("scientific and shortest exclude each other")
+    if fill not in _FLAGS:
+        raise InvalidArgumentError(f"fill is {fill!r}", hint="use one of ' ', '+', '-', '0' and '#', or nothing")
+    letter = _LETTERS.get(kind) or ("g" if shortest else "e" if scientific else "f")
+    form = f"%{fill if letter != 's' else fill.strip('0+#')}{width if width > -1 else ''}"
+    form += (f".{precision}" if precision > -1 else "") + letter
+    return _strings([_one(v, form, kind) for v in x.reshape(-1).tolist()], x.shape)
+
+
+def _one(value: Any, form: str, kind: str) -> bytes:
+    if kind == "O":
+        return bytes(form.encode() % value)
+    if kind == "b":
+        value = "true" if value else "false"
+    if kind == "c":
+        return f"({form % value.real},{form % value.imag})".encode()
+    return (form % value).encode()

@@ -1,0 +1,66 @@
+"""Tensors as text, as Print, Assert and StringFormat show them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_DIGITS = {8: (15, 17), 16: (15, 17)}  # by size of a real number: enough to look well, and enough to tell apart
+_ESCAPES = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
+
+
+def number_text(value: float, digits: tuple[int, int], dtype: Any) -> str:
+    """A float in few digits, in more where those do not give it back."""
+    short = f"{value:.{digits[0]}g}"
+    return short if value != value or dtype(short) == dtype(value) else f"{value:.{digits[1]}g}"
+
+
+def _float_text(value: Any, dtype: np.dtype[Any]) -> str:
+    wide = np.float64 if dtype.itemsize == 8 else np.float32
+    return number_text(float(value), _DIGITS.get(dtype.itemsize, (6, 9)), wide)
+
+
+def element_text(value: Any, dtype: np.dtype[Any], quoted: bool = False) -> str:
+    """One element; what is true is 1."""
+    if isinstance(value, bytes):
+        return f'"{_escaped(value)}"' if quoted else value.decode(errors="replace")
+    if dtype.kind == "c":
+        part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
+        return f"({_float_text(value.real, part)},{_float_text(value.imag, part)})"
+    if dtype.kind in "fV":
+        return _float_text(value, dtype)
+    return str(int(value)) if dtype.kind == "b" else str(value)
+
+
+def _escaped(value: bytes) -> str:
+    return "".join(_ESCAPES.get(b) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in value)
+
+
+def summary(x: Array, most: int) -> str:
+    """The first elements of an array; all of them where `most` is negative."""
+    flat = x.reshape(-1)
+    shown = flat if most < 0 else flat[:most]
+    texts = [element_text(v, x.dtype) for v in shown]
+    return "[" + " ".join(texts) + ("..." if len(shown) < len(flat) else "") + "]"
+
+
+def nested(x: Array, ends: int) -> str:
+    """All dimensions in brackets; of each the first and last few elements, or all where `ends` is negative."""
+    return _nested(x, ends if ends >= 0 else max(x.shape, default=0), 0)
+
+
+def _nested(x: Array, ends: int, depth: int) -> str:
+    if not x.ndim:
+        return element_text(x[()], x.dtype, quoted=True)
+    count = len(x)
+    parts = [_nested(x[i, ...], ends, depth + 1) for i in range(min(ends, count))]
+    parts += ["..."] * (count > 2 * ends)
+    parts += [_nested(x[i, ...], ends, depth + 1) for i in range(max(ends, count - ends), count)]
+    return f"[{_gap(x.ndim, depth).join(parts)}]"
+
+
+def _gap(rest: int, depth: int) -> str:
+    return " " if rest == 1 else "\n" * (rest - 1) + " " * (depth + 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cyxla.core.framework.types import COMPLEX, FLOATING, DataType
+from cyxla.core.framework.types import COMPLEX, FLOATING, SIGNED, DataType
+from cyxla.tf2xla import special
 from cyxla.tf2xla.lib import cast, full_like, in_f32, is_complex, is_integer, scalar
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
@@ -17,7 +18,9 @@ def _reciprocal(x: XlaOp) -> XlaOp:
 
 
 def _round(x: XlaOp) -> XlaOp:
-    """Halves go to the even neighbour; integers stay."""
+    """Halves go to the even neighbour, of complex numbers in both parts; integers stay."""
+    if is_complex(x):
+        return xla.complex_(*(xla.round_nearest_even(part) for part in (xla.real(x), xla.imag(x))))
     return x if is_integer(x) else xla.round_nearest_even(x)
 
 
@@ -42,7 +45,7 @@ lowering("Abs",                   xla.abs_)
 lowering("Neg",                   xla.negate)
 lowering("Sign",                  xla.sign)
 lowering("Square",                lambda x: x * x)
-lowering(("Inv", "Reciprocal"),   _reciprocal,               types=_INEXACT)
+lowering(("Inv", "Reciprocal"),   _reciprocal,               types={"T": FLOATING + COMPLEX + SIGNED})
 lowering("Sqrt",                  xla.sqrt,                  types=_INEXACT)
 lowering("Rsqrt",                 xla.rsqrt,                 types=_INEXACT)
 lowering("Exp",                   xla.exponential,           types=_INEXACT)
@@ -67,6 +70,7 @@ lowering("Floor",                 xla.floor,                 types=_FLOATS)
 lowering("Rint",                  xla.round_nearest_even,    types=_FLOATS)
 lowering("Round",                 _round)
 lowering("Erf",                   xla.erf,                   types=_FLOATS)
+lowering("Erfc",                  in_f32(special.erfc),      types=_FLOATS)
 lowering("LogicalNot",            xla.not_)
 lowering("IsFinite",              xla.is_finite)
 lowering("IsInf",                 _is_inf)

@@ -11,16 +11,30 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.types import DataType
+from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.core.kernels.philox import RESERVED, Philox
 from cyxla.core.kernels.random_shapes import shape_of
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
-from cyxla.tf2xla.lib import broadcast_to, cast, count_of, full, iota_along, max_of, scalar, select, sizes_of, sum_of
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    cast,
+    count_of,
+    full,
+    iota_along,
+    max_of,
+    paired,
+    scalar,
+    select,
+    sizes_of,
+    sum_of,
+)
 from cyxla.tf2xla.philox import Generator
+from cyxla.tf2xla.special import in_f64
+from cyxla.tf2xla.special_loops import gamma_sample_grad
 from cyxla.tf2xla.types import element_type
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.evaluator.custom_call import register_custom_call
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
@@ -235,3 +249,9 @@ def _shuffle(ctx: XlaOpKernelContext) -> Any:
     places = iota_along(ctx.builder, ElementType.S32, (count,), 0)
     order = xla.get_tuple_element(xla.sort([keys, places], None, 0, is_stable=True), 1)
     return gathered(value, order, 0)
+
+
+@lowering("RandomGammaGrad", types={"T": FLOATING[2:]})
+def _gamma_grad(alpha: XlaOp, sample: XlaOp) -> XlaOp:
+    """A series and a continued fraction, in loops."""
+    return in_f64(gamma_sample_grad)(*paired(alpha, sample))

@@ -18,6 +18,7 @@ from cyxla.core.framework.variable import Var
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
+from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions, argument_for
 from cyxla.tf2xla.xla_op_registry import XLA_CPU_JIT, XLA_INTERPRETER_JIT
 from cyxla.tf2xla.xla_resource import ResourceKind
@@ -43,13 +44,14 @@ class CompiledGraph:
     ----------
     name : str
     graph : Graph
-        With ``_Arg`` and ``_Retval`` nodes; variables come as handles.
+        With ``_Arg`` and ``_Retval`` nodes; variables come as handles. Its loops and branches become functions.
     platform : str
         ``"cpu"``, ``"interpreter"``, or a plugin's name.
     """
 
     def __init__(self, name: str, graph: Graph, platform: str) -> None:
         self.name, self.graph, self.platform = name, graph, platform
+        functionalize_control_flow(graph)
         device = DEVICES.get(platform, f"XLA_{platform.upper()}_JIT")
         self.compiler = XlaCompiler(XlaCompilerOptions(device, graph.library))
         args = [node for node in graph.nodes.values() if node.op == "_Arg"]

@@ -16,6 +16,7 @@ from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.function_body import FunctionBody, instantiate
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import NotFoundError
+from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 _CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f", "RemoteCall": "f", "XlaLaunch": "function"}
@@ -117,7 +118,7 @@ class BackwardsConstAnalysis:
         return self._functions[key]
 
     def body_of(self, function: NameAttrList) -> FunctionBody:
-        """A function as a graph.
+        """A function as a graph without frames and branches.
 
         Raises
         ------
@@ -127,7 +128,9 @@ class BackwardsConstAnalysis:
         found = self.library.find(function.name)
         if found is None:
             raise NotFoundError(f"there is no function {function.name!r}")
-        return instantiate(found, function.attrs, self.library)
+        body = instantiate(found, function.attrs, self.library)
+        functionalize_control_flow(body.graph)
+        return body
 
 
 def _has_known_sizes(node: Node) -> bool:

@@ -1,0 +1,228 @@
+"""Conditionals of Switch and Merge become If nodes; see `functionalize_control_flow`.
+
+Each node has conditions: predicates that hold, or do not, where it runs. The nodes with the most of them go first. All
+that hangs together under one condition is one branch; what stands under its opposite, and is merged with it, the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import AttrValue, NameAttrList
+from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.graph.algorithm import consumers, reachable_backward, topological_order
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.errors import UnimplementedError
+from cyxla.tf2xla.outlining import Outline, replace_node
+
+MERGE, SWITCH = ("Merge", "RefMerge"), ("Switch", "RefSwitch")
+
+Place = tuple[Node, int]
+Condition = tuple[Place, int]  # a predicate, and whether it holds
+Conditions = frozenset[Condition]
+
+
+def functionalize_conditionals(graph: Graph) -> None:
+    """Change a graph without loops so that it has no Switch and Merge.
+
+    Raises
+    ------
+    UnimplementedError
+        What cannot be written as If.
+    """
+    while True:
+        switches = [n for n in topological_order(graph) if n.op in SWITCH]
+        if not switches:
+            break
+        conditions = conditions_of(graph)
+        deepest = max(switches, key=lambda n: len(conditions[n]))
+        _Conditional(graph, deepest, conditions).replace()
+    left = next((n for n in graph.nodes.values() if n.op in MERGE), None)
+    if left is not None:
+        raise UnimplementedError(f"{left.name!r} joins values of which none depends on a predicate", node=left.name)
+
+
+def predicate_of(switch: Node) -> Place:
+    """The tensor that a Switch looks at, behind nodes that only hand it on."""
+    tensor = switch.inputs[1]
+    while tensor.node.op == "Identity":
+        tensor = tensor.node.inputs[0]
+    return tensor.node, tensor.index
+
+
+def conditions_of(graph: Graph) -> dict[Node, Conditions]:
+    """The conditions under which each node runs.
+
+    Raises
+    ------
+    UnimplementedError
+        A node never runs, or joins what is not one alternative.
+    """
+    found: dict[Node, Conditions] = {}
+    for node in topological_order(graph):
+        controls = frozenset[Condition]().union(*(found[c] for c in node.control_inputs))
+        data = [_of_tensor(t, found) for t in node.inputs]
+        found[node] = controls | (_merged(node, data) if node.op in MERGE else frozenset[Condition]().union(*data))
+        predicates = [place for place, _ in found[node]]
+        if len(set(predicates)) != len(predicates):
+            raise UnimplementedError(f"{node.name!r} needs both outcomes of a predicate, and so never runs")
+    return found
+
+
+def _of_tensor(tensor: Tensor, found: dict[Node, Conditions]) -> Conditions:
+    own = found[tensor.node]
+    return own | {(predicate_of(tensor.node), tensor.index)} if tensor.node.op in SWITCH else own
+
+
+def _merged(node: Node, data: Sequence[Conditions]) -> Conditions:
+    """What the alternatives have in common; they must differ in one predicate."""
+    common = frozenset.intersection(*data)
+    rest = [conditions - common for conditions in data]
+    sides = {side for one in rest for _, side in one}
+    if (
+        len(rest) != 2
+        or any(len(one) != 1 for one in rest)
+        or sides != {0, 1}
+        or len({p for r in rest for p, _ in r}) > 1
+    ):
+        raise UnimplementedError(f"{node.name!r} joins values that are not the two outcomes of one predicate")
+    return common
+
+
+class _Conditional:
+    """All that hangs together with one Switch under its predicate.
+
+    Parameters
+    ----------
+    graph : Graph
+    switch : Node
+        None has more conditions.
+    conditions : dict of Node
+        What `conditions_of` says.
+    """
+
+    def __init__(self, graph: Graph, switch: Node, conditions: dict[Node, Conditions]) -> None:
+        self.graph, self.conditions = graph, conditions
+        self.predicate, self.outer = predicate_of(switch), conditions[switch]
+        self.order = {n: i for i, n in enumerate(topological_order(graph))}
+        self.inside = [self.outer | {(self.predicate, side)} for side in (0, 1)]
+        self.users = consumers(graph)
+        self.members = self._connected(switch)
+        self.switches = [n for n in self.members if self._is_switch(n)]
+        self.merges = [n for n in self.members if self._is_merge(n)]
+        self.sides = [[n for n in self.members if self._side(n) == side] for side in (0, 1)]
+
+    # Which nodes
+
+    def _is_switch(self, node: Node) -> bool:
+        return node.op in SWITCH and self.conditions[node] == self.outer and predicate_of(node) == self.predicate
+
+    def _side(self, node: Node) -> int:
+        """Which branch a node is in; -1 for those that are in none."""
+        own = self.conditions[node]
+        return self.inside.index(own) if own in self.inside else -1
+
+    def _is_merge(self, node: Node) -> bool:
+        if node.op not in MERGE or self._side(node) >= 0:
+            return False
+        return any(_of_tensor(t, self.conditions) in self.inside for t in node.inputs)
+
+    def _belongs(self, node: Node) -> bool:
+        return self._is_switch(node) or self._is_merge(node) or self._side(node) >= 0
+
+    def _connected(self, switch: Node) -> list[Node]:
+        """The nodes that edges connect, in order; a Switch and a Merge are ends."""
+        found, stack = {switch}, [switch]
+        while stack:
+            node = stack.pop()
+            for other in self._neighbours(node):
+                if other not in found and self._belongs(other):
+                    found.add(other)
+                    stack.append(other)
+        return sorted(found, key=self.order.__getitem__)
+
+    def _neighbours(self, node: Node) -> Iterable[Node]:
+        if not self._is_switch(node):
+            yield from (t.node for t in node.inputs)
+            yield from node.control_inputs
+        if not self._is_merge(node):
+            yield from (user for user, _ in self.users[node])
+
+    # The If node
+
+    def replace(self) -> None:
+        """Put an If node in the place of it all."""
+        self._check()
+        inputs = self._inputs()
+        branches = [self._branch(side, inputs) for side in (0, 1)]
+        made = self._node(inputs, branches)
+        for k, merge in enumerate(self.merges):
+            replace_node(self.graph, merge, made, made.outputs[2 * k : 2 * k + 2])
+        gone = set(self.members)
+        for node in self.graph.nodes.values():
+            node.control_inputs = list(dict.fromkeys(made if c in gone else c for c in node.control_inputs))
+        for node in self.members:
+            self.graph.remove_node(node)
+
+    def _check(self) -> None:
+        """Refuse what leaves a branch other than through a Merge, and branches that need what they give."""
+        inside = {n for side in self.sides for n in side}
+        for node in (*inside, *self.switches):
+            for user, _ in self.users[node]:
+                if user not in inside and user not in self.merges and user not in self.switches and self._takes(user):
+                    raise UnimplementedError(f"{user.name!r} takes a value that is there only on one condition")
+            if node.op == "_Retval":
+                raise UnimplementedError(f"{node.name!r} gives a value that is there only on one condition")
+        before = reachable_backward([t.node for t in self._inputs()] + [self.predicate[0]])
+        again = next((m for m in self.merges if m in before), None)
+        if again is not None:
+            raise UnimplementedError(f"{again.name!r} decides what it joins")
+
+    def _takes(self, user: Node) -> bool:
+        return not self.conditions[user] <= self.outer
+
+    def _inputs(self) -> list[Tensor]:
+        """What flows in: through a Switch, or from outside."""
+        gone = set(self.members)
+        inner = [t for side in self.sides for n in side for t in n.inputs if t.node not in gone]
+        joined = [t for n in self.merges for t in n.inputs if t.node not in gone]
+        found = {(t.node, t.index): t for t in (*(n.inputs[0] for n in self.switches), *inner, *joined)}
+        return list(found.values())
+
+    def _branch(self, side: int, inputs: Sequence[Tensor]) -> str:
+        name = f"{self.switches[0].name}_{('else', 'then')[side]}"
+        outline = Outline(self.graph, name, [t.dtype for t in inputs])
+        for i, tensor in enumerate(inputs):
+            outline.bind(tensor, i)
+        for node in self.switches:
+            outline.alias(node.outputs[side], node.inputs[0])
+        outline.copy(self.sides[side])
+        results: list[Tensor] = []
+        for merge in self.merges:
+            place = self._place(merge, side)
+            index = outline.graph.constant(np.int32(place), name=self.graph.unique_name("outline/index"))
+            results += [outline.value(merge.inputs[place]), index]
+        outline.give(results)
+        return outline.add_to_library()
+
+    def _place(self, merge: Node, side: int) -> int:
+        """Which input of a Merge comes from a branch."""
+        return next(i for i, t in enumerate(merge.inputs) if _of_tensor(t, self.conditions) == self.inside[side])
+
+    def _node(self, inputs: Sequence[Tensor], branches: Sequence[str]) -> Node:
+        attrs = {
+            "Tcond": AttrValue("type", self.predicate[0].output_types[self.predicate[1]]),
+            "Tin": AttrValue("list(type)", tuple(t.dtype for t in inputs)),
+            "Tout": AttrValue("list(type)", tuple(t for n in self.merges for t in n.output_types)),
+            "else_branch": AttrValue("func", NameAttrList(branches[0])),
+            "then_branch": AttrValue("func", NameAttrList(branches[1])),
+        }
+        gone = set(self.members)
+        controls = dict.fromkeys(c for n in self.members for c in n.control_inputs if c not in gone)
+        name = self.graph.unique_name(f"{self.switches[0].name}/if")
+        node, place = self.predicate
+        data = [node.outputs[place], *inputs]
+        sources = [*(t.name for t in data), *(f"^{c.name}" for c in controls)]
+        return self.graph.add_node(NodeDef(name, "If", sources, "", attrs), data, list(controls))

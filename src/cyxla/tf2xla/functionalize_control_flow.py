@@ -1,0 +1,193 @@
+"""Loops and conditionals of Switch, Merge, Enter, Exit and NextIteration become While and If nodes with functions.
+
+Loops go first, the innermost of all: what stands in a frame is a condition and a body. Then conditionals, again from
+within: what runs only if a predicate holds (or not) is a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cyxla.core.framework.attr_value import AttrValue, NameAttrList
+from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.algorithm import consumers, topological_order
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.tf2xla.functionalize_cond import MERGE as _MERGE
+from cyxla.tf2xla.functionalize_cond import SWITCH as _SWITCH
+from cyxla.tf2xla.functionalize_cond import functionalize_conditionals
+from cyxla.tf2xla.outlining import Outline, replace_node
+
+_FRAMES = frozenset({"Enter", "Exit", "NextIteration", "RefEnter", "RefExit", "RefNextIteration", "LoopCond"})
+_NEXT = ("NextIteration", "RefNextIteration")
+_ENTER, _EXIT = ("Enter", "RefEnter"), ("Exit", "RefExit")
+
+Frame = tuple[str, ...]
+
+
+def has_control_flow(graph: Graph) -> bool:
+    """Whether a graph has frames or branches."""
+    return any(node.op in _FRAMES or node.op in _SWITCH or node.op in _MERGE for node in graph.nodes.values())
+
+
+def functionalize_control_flow(graph: Graph) -> None:
+    """Change a graph so that it has neither frames nor branches; its library gains the functions.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A loop is not built as loops are.
+    UnimplementedError
+        What cannot be written as While and If.
+    """
+    if not has_control_flow(graph):
+        return
+    frames = frames_of(graph)
+    for frame in sorted(set(frames.values()), key=len, reverse=True):
+        if frame:
+            _Loop(graph, frame, frames).replace()
+    functionalize_conditionals(graph)
+
+
+def frames_of(graph: Graph) -> dict[Node, Frame]:
+    """Which frame each node is in: the names of frames from the outermost; the root is empty."""
+    frames: dict[Node, Frame] = {}
+    for node in topological_order(graph):
+        around = [frames[s] for s in (*(t.node for t in node.inputs), *node.control_inputs) if s in frames]
+        inside = max(around, key=len, default=())
+        if node.op in _ENTER:
+            inside = (*frames[node.inputs[0].node], node.attr("frame_name"))
+        elif node.op in _EXIT:
+            inside = inside[:-1]
+        frames[node] = inside
+    return frames
+
+
+class _Loop:
+    """A loop whose inner loops are While nodes already.
+
+    Parameters
+    ----------
+    graph : Graph
+    frame : tuple of str
+    frames : dict of Node
+        What `frames_of` says; kept up to date.
+    """
+
+    def __init__(self, graph: Graph, frame: Frame, frames: dict[Node, Frame]) -> None:
+        self.graph, self.frame, self.frames = graph, frame, frames
+        self.name = frame[-1]
+        self.nodes = [n for n in topological_order(graph) if frames[n] == frame]
+        self.users = consumers(graph)
+        self.merges = [n for n in self.nodes if n.op in _MERGE and any(t.node.op in _NEXT for t in n.inputs)]
+        self.invariants = [n for n in self.nodes if n.op in _ENTER and self._is_invariant(n)]
+        self.cond = self._loop_cond()
+        self.exits = [u for n in self.nodes for u, k in self.users[n] if u.op in _EXIT and k == 0]
+
+    def _is_invariant(self, enter: Node) -> bool:
+        """Whether a value enters to be the same in every turn."""
+        return any(user not in self.merges for user, _ in self.users[enter])
+
+    def _loop_cond(self) -> Node:
+        found = [n for n in self.nodes if n.op == "LoopCond"]
+        if len(found) != 1:
+            raise InvalidArgumentError(
+                f"the frame {self.name!r} has {len(found)} LoopCond nodes, where a loop has one", node=self._some()
+            )
+        return found[0]
+
+    def _some(self) -> str:
+        return self.nodes[0].name if self.nodes else ""
+
+    def replace(self) -> None:
+        """Put a While node in the place of the loop."""
+        inputs = [*map(self._entering, self.merges), *(enter.inputs[0] for enter in self.invariants)]
+        types = [tensor.dtype for tensor in inputs]
+        loop = self._node(inputs, types, self._condition(types), self._body(types))
+        self.frames[loop] = self.frame[:-1]
+        for leaving in self.exits:
+            replace_node(self.graph, leaving, loop, [loop.outputs[self._variable(leaving.inputs[0])]])
+        for node in (*self.nodes, *self.exits):
+            self.graph.remove_node(node)
+            del self.frames[node]
+
+    def _entering(self, merge: Node) -> Tensor:
+        enters = [t.node for t in merge.inputs if t.node.op in _ENTER]
+        if len(enters) != 1 or len(merge.inputs) != 2:
+            raise InvalidArgumentError(f"{merge.name!r} does not join a value that enters with its next one")
+        return enters[0].inputs[0]
+
+    def _variable(self, tensor: Tensor) -> int:
+        """The number of the loop variable that a value is when the loop ends."""
+        node = tensor.node
+        while node.op in _SWITCH or node.op == "Identity":
+            node = node.inputs[0].node
+        known = [*self.merges, *self.invariants]
+        if node not in known:
+            raise UnimplementedError(f"{tensor.name!r} leaves the loop {self.name!r}, but is no variable of it")
+        return known.index(node)
+
+    def _node(self, inputs: Sequence[Tensor], types: Sequence[DataType], cond: str, body: str) -> Node:
+        attrs = {
+            "T": AttrValue("list(type)", tuple(types)),
+            "cond": AttrValue("func", NameAttrList(cond)),
+            "body": AttrValue("func", NameAttrList(body)),
+        }
+        enters = [n for n in self.nodes if n.op in _ENTER]
+        controls = list(dict.fromkeys(c for n in enters for c in n.control_inputs))
+        name = self.graph.unique_name(self.name if _is_name(self.name) else "while")
+        sources = [*(t.name for t in inputs), *(f"^{c.name}" for c in controls)]
+        return self.graph.add_node(NodeDef(name, "While", sources, "", attrs), inputs, controls)
+
+    # Functions
+
+    def _outline(self, kind: str, types: Sequence[DataType]) -> Outline:
+        outline = Outline(self.graph, f"{self.name}_{kind}", types)
+        for i, node in enumerate((*self.merges, *self.invariants)):
+            outline.bind(node.outputs[0], i)
+        return outline
+
+    def _condition(self, types: Sequence[DataType]) -> str:
+        outline = self._outline("cond", types)
+        return self._finish(outline, self.cond.inputs[:1], ())
+
+    def _body(self, types: Sequence[DataType]) -> str:
+        outline = self._outline("body", types)
+        for node in self.nodes:
+            if node.op in _SWITCH and node.inputs[1].node is self.cond:
+                outline.alias(node.outputs[1], node.inputs[0])
+        outline.bind_constant(self.cond.outputs[0], True)
+        results = [next(t.node for t in m.inputs if t.node.op in _NEXT).inputs[0] for m in self.merges]
+        tested = self._needed(self.cond.inputs[:1], (), self._outline("tested", types))
+        effects = [n for n in self.nodes if n.is_stateful and n not in tested and not self._is_frame(n)]
+        return self._finish(outline, [*results, *(enter.outputs[0] for enter in self.invariants)], effects)
+
+    def _needed(self, tensors: Sequence[Tensor], nodes: Iterable[Node], outline: Outline) -> dict[Node, None]:
+        """The nodes of the frame that others need, apart from those that make up the loop."""
+        stack = [*(outline.resolve(t).node for t in tensors if not outline.has(t)), *nodes]
+        found: set[Node] = set()
+        while stack:
+            node = stack.pop()
+            if node in found or self.frames[node] != self.frame or self._is_frame(node):
+                continue
+            found.add(node)
+            stack += [outline.resolve(t).node for t in node.inputs if not outline.has(t)]
+            stack += node.control_inputs
+        return {n: None for n in self.nodes if n in found}
+
+    def _is_frame(self, node: Node) -> bool:
+        """Whether a node belongs to the loop itself."""
+        if node.op in _SWITCH:
+            return node.inputs[1].node is self.cond
+        return node.op in _FRAMES or node in self.merges
+
+    def _finish(self, outline: Outline, results: Sequence[Tensor], effects: Iterable[Node]) -> str:
+        outline.copy(self._needed(results, effects, outline))
+        outline.give([outline.value(t) for t in results])
+        functionalize_conditionals(outline.graph)
+        return outline.add_to_library()
+
+
+def _is_name(name: str) -> bool:
+    return name.replace("_", "a").replace("/", "a").replace(".", "a").replace("-", "a").isalnum()

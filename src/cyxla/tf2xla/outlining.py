@@ -1,0 +1,123 @@
+"""Parts of a graph become functions of its library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.algorithm import replace_tensor
+from cyxla.core.graph.function_body import graph_of_args_to_function
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.errors import InternalError
+
+_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]")
+Place = tuple[Node, int]
+
+
+class Outline:
+    """A function that is being made of nodes of a graph.
+
+    Parameters
+    ----------
+    source : Graph
+        Where the nodes are; its library gains the function.
+    name : str
+        What the function is to be called, with a number if there is one of that name.
+    types : sequence of DataType
+        Types of the arguments.
+    """
+
+    def __init__(self, source: Graph, name: str, types: Sequence[DataType]) -> None:
+        self.source, self.name = source, _NOT_A_NAME.sub("_", name)
+        self.graph = Graph(source.library.default_registry)
+        self.graph.library = source.library
+        self._values: dict[Place, Tensor] = {}
+        self._aliases: dict[Place, Tensor] = {}
+        self._copies: dict[Node, Node] = {}
+        self.args = [self._indexed("_Arg", i, t, []) for i, t in enumerate(types)]
+
+    def _indexed(self, op: str, index: int, dtype: DataType, inputs: list[Tensor]) -> Node:
+        attrs = {"T": AttrValue("type", dtype), "index": AttrValue("int", index)}
+        name = self.source.unique_name(f"outline/{op.strip('_').lower()}{index}")
+        return self.graph.add_node(NodeDef(name, op, [t.name for t in inputs], "", attrs), inputs, [])
+
+    # What stands for what
+
+    def bind(self, tensor: Tensor, index: int) -> None:
+        """Let an argument stand for a tensor of the graph."""
+        self._values[tensor.node, tensor.index] = self.args[index].outputs[0]
+
+    def bind_constant(self, tensor: Tensor, value: Any) -> None:
+        """Let a constant stand for a tensor of the graph."""
+        name = self.source.unique_name("outline/constant")
+        self._values[tensor.node, tensor.index] = self.graph.constant(value, tensor.dtype, name=name)
+
+    def alias(self, tensor: Tensor, other: Tensor) -> None:
+        """Let whatever stands for one tensor stand for another, too."""
+        self._aliases[tensor.node, tensor.index] = other
+
+    def resolve(self, tensor: Tensor) -> Tensor:
+        """The tensor of the graph that another one is an alias of."""
+        while (tensor.node, tensor.index) in self._aliases:
+            tensor = self._aliases[tensor.node, tensor.index]
+        return tensor
+
+    def has(self, tensor: Tensor) -> bool:
+        """Whether something stands for a tensor without copying its node."""
+        found = self.resolve(tensor)
+        return (found.node, found.index) in self._values
+
+    def value(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor of the graph in the function.
+
+        Raises
+        ------
+        InternalError
+            Nothing does.
+        """
+        found = self.resolve(tensor)
+        if (found.node, found.index) in self._values:
+            return self._values[found.node, found.index]
+        if found.node not in self._copies:
+            raise InternalError(f"{tensor.name!r} is needed in the function {self.name!r}, but is not in it")
+        return self._copies[found.node].outputs[found.index]
+
+    # Making the function
+
+    def copy(self, nodes: Iterable[Node]) -> None:
+        """Copy nodes, each after those it needs; control edges from elsewhere are left out."""
+        for node in nodes:
+            twin = self.graph.shallow_node(node)
+            twin.inputs = [self.value(t) for t in node.inputs]
+            twin.control_inputs = [self._copies[c] for c in node.control_inputs if c in self._copies]
+            self._copies[node] = twin
+
+    def give(self, results: Sequence[Tensor]) -> None:
+        """Let tensors of the function be its results."""
+        for i, tensor in enumerate(results):
+            self._indexed("_Retval", i, tensor.dtype, [tensor])
+
+    def add_to_library(self) -> str:
+        """Add the function to the library, with whatever in it has an effect; returns its name."""
+        library = self.source.library
+        name, number = self.name, 0
+        while library.find(name) is not None:
+            number += 1
+            name = f"{self.name}_{number}"
+        effects = [n for n in self.graph.nodes.values() if n.is_stateful and n.op not in ("_Arg", "_Retval")]
+        library.add(graph_of_args_to_function(self.graph, name, control_outputs=effects))
+        return name
+
+
+def replace_node(graph: Graph, old: Node, new: Node, outputs: Sequence[Tensor]) -> None:
+    """Let whoever uses a node use other tensors, and wait for another node."""
+    for tensor, other in zip(old.outputs, outputs, strict=True):
+        replace_tensor(graph, tensor, other)
+    for node in graph.nodes.values():
+        if old in node.control_inputs:
+            kept = [new if c is old else c for c in node.control_inputs]
+            node.control_inputs = list(dict.fromkeys(c for c in kept if c is not node))

@@ -25,6 +25,11 @@ _CONDITIONALS = {
     "_If": ("then_branch", "else_branch"), "Case": ("branches",), "StatelessCase": ("branches",),
 }  # fmt: skip
 _LOOPS = frozenset({"While", "StatelessWhile", "_While"})
+# Inputs that a kernel may do without knowing, at the price of sizes that are known only as the program runs.
+_RATHER_KNOWN = {
+    "Slice": ("begin", "size"), "StridedSlice": ("begin", "end"), "StridedSliceGrad": ("begin", "end"),
+    "TopKV2": ("k",),
+}  # fmt: skip
 OVERRIDE = "_XlaCompileTimeConstantInputs"
 
 
@@ -95,9 +100,9 @@ class BackwardsConstAnalysis:
             return sorted(self.of_function(node.attr(_CALLS[node.op])))
         if self.library.find(node.op) is not None:
             return sorted(self.of_function(NameAttrList(node.op, node.attrs)))
-        if node.op == "Slice" and not _has_known_sizes(node):
-            return [1, 2]
         override = node.attrs[OVERRIDE].value if OVERRIDE in node.attrs else None
+        if override is None and node.op in _RATHER_KNOWN and not _has_known_sizes(node):
+            override = [*self.registry.compile_time_constant_input_names(node.op), *_RATHER_KNOWN[node.op]]
         if override is None and not self.registry.compile_time_constant_input_names(node.op):
             return []
         ranges = name_ranges(node.op_def.input_arg, node.attrs)
@@ -135,8 +140,16 @@ class BackwardsConstAnalysis:
 
 def _has_known_sizes(node: Node) -> bool:
     """Whether a slice is of sizes that stand in the graph, and so may begin anywhere."""
-    size = node.inputs[2].node
-    return size.op == "Const" and bool((size.attr("value").array >= 0).all())
+    if node.op == "Slice":
+        size = node.inputs[2].node
+        return size.op == "Const" and bool((size.attr("value").array >= 0).all())
+    if node.op == "StridedSlice":
+        bits = {name: node.attr(f"{name}_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
+        known = bits["shrink_axis"] | bits["new_axis"] | bits["ellipsis"] | (bits["begin"] & bits["end"])
+        dims = node.inputs[1].shape.dims
+        count = dims[0] if dims else None
+        return count is not None and known == known | ((1 << count) - 1)
+    return False
 
 
 def loop_invariants(body: FunctionBody) -> Iterable[int]:

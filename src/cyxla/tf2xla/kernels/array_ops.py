@@ -12,7 +12,7 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.core.kernels import array_ops as eager
 from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
-from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.axes import axis_of, scalar_of
 from cyxla.tf2xla.distinct import chosen_first, first_equal, first_equal_row, numbered, rows_at
 from cyxla.tf2xla.dynamic import cut_to
@@ -23,6 +23,7 @@ from cyxla.tf2xla.lib import (
     full_like,
     iota,
     iota_along,
+    is_complex,
     rank_of,
     reduced,
     scalar,
@@ -54,13 +55,12 @@ def _const(ctx: XlaOpKernelContext) -> Any:
     ctx.set_constant_output(0, ctx.attr("value").array)
 
 
-_IDENTITIES = (
-    "Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "GuaranteeConst", "Copy",
-    "DeepCopy",
-)  # fmt: skip
+_IDENTITIES = ("Snapshot", "PreventGradient", "PlaceholderWithDefault", "GuaranteeConst", "Copy", "DeepCopy")
 
 
-@xla_kernel((*_IDENTITIES, "IdentityN"), resource=True, variant=True, string=True)
+@xla_kernel(_IDENTITIES)
+@xla_kernel("StopGradient", variant=True)
+@xla_kernel(("Identity", "IdentityN"), resource=True, variant=True)
 def _identity(ctx: XlaOpKernelContext) -> Any:
     """What came in."""
     for i in range(ctx.num_inputs):
@@ -196,7 +196,43 @@ _constants("BroadcastGradientArgs", eager._broadcast_gradient_args, ("s0", "s1")
 
 @lowering("Bitcast", attrs=("type",))
 def _bitcast(x: XlaOp, *, type: DataType) -> XlaOp:
-    return xla.bitcast_convert(x, element_type(type))
+    """A bitcast-convert; HLO has none of complex numbers, which go as pairs of floats."""
+    to = element_type(type)
+    if x.shape.dtype is to:
+        return x
+    if is_complex(x) or to.is_complex:
+        return _bitcast_parts(x, to)
+    return xla.bitcast_convert(x, to)
+
+
+_PARTS = {ElementType.C64: ElementType.F32, ElementType.C128: ElementType.F64}
+_UNITS = {8: ElementType.U8, 16: ElementType.U16, 32: ElementType.U32, 64: ElementType.U64}
+
+
+def _bitcast_parts(x: XlaOp, to: ElementType) -> XlaOp:
+    """Through integers of the least width of all, which stand side by side in a last dimension."""
+    kind = x.shape.dtype
+    width = min(_PARTS.get(kind, kind).bits, _PARTS.get(to, to).bits)
+    if width not in _UNITS:
+        raise UnimplementedError(f"a bitcast of {kind} to {to}")
+    shape = list(sizes_of(x))
+    if to.bits > kind.bits:
+        if not shape or shape[-1] != to.bits // kind.bits:
+            raise ShapeError(f"a cast to {to} needs a last dimension of {to.bits // kind.bits}; the shape is {shape}")
+        shape.pop()
+    elif to.bits < kind.bits:
+        shape.append(kind.bits // to.bits)
+    if is_complex(x):
+        x = xla.concatenate([xla.reshape(p, (*sizes_of(x), 1)) for p in (xla.real(x), xla.imag(x))], rank_of(x))
+    units = xla.bitcast_convert(x, _UNITS[width])
+    if not to.is_complex:
+        count = to.bits // width
+        return xla.bitcast_convert(xla.reshape(units, (*shape, count) if count > 1 else shape), to)
+    part = _PARTS[to]
+    count = part.bits // width
+    parts = xla.bitcast_convert(xla.reshape(units, (*shape, 2, count) if count > 1 else (*shape, 2)), part)
+    halves = (xla.slice_in_dim(parts, k, k + 1, 1, len(shape)) for k in range(2))
+    return xla.reshape(xla.complex_(*halves), shape)
 
 
 # ------------------------------------------------------------------------------------------ choosing and comparing
@@ -411,8 +447,13 @@ def _matrix_diag_part_v3(x: XlaOp, k: Array, padding: XlaOp, *, align: str = "LE
     return _taken(x, band_of(_like(x), k, align), padding)
 
 
+def _diag_part_padded(x: XlaOp, k: Array, padding: Array, *, align: str) -> XlaOp:
+    """The same with a padding that is known."""
+    return _matrix_diag_part_v3(x, k, xla.constant(x.builder, padding, x.shape.dtype), align=align)
+
+
 lowering("MatrixDiagPartV2", _matrix_diag_part_v3, const=("k",))
-lowering("MatrixDiagPartV3", _matrix_diag_part_v3, attrs=("align",), const=("k",))
+lowering("MatrixDiagPartV3", _diag_part_padded, attrs=("align",), const=("k", "padding_value"))
 
 
 def _matrix_set_diag(x: XlaOp, diagonal: XlaOp, k: Array = _MAIN, *, align: str = "LEFT_LEFT") -> XlaOp:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.core.kernels import array_slice_ops as eager
 from cyxla.core.kernels.scatter import check_nd_shapes
 from cyxla.core.kernels.strided import MASKS, strided_index
@@ -26,6 +27,7 @@ from cyxla.tf2xla.lib import (
     sizes_of,
     zeros_like,
 )
+from cyxla.tf2xla.strided import Places, slice_from
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
@@ -107,11 +109,13 @@ def _split_v(value: XlaOp, size_splits: Array, split_dim: Array, *, num_split: i
     return _parts(value, [p.shape[axis] for p in parts], axis)
 
 
-@xla_kernel("Slice", const=("size",))
+@xla_kernel("Slice")
 def _slice(ctx: XlaOpKernelContext) -> Any:
-    """Static where it begins at a place that is known, else of static size."""
-    x, size = ctx.input("input"), ctx.constant_input("size")
-    begin = ctx.xla.constant_value(ctx.input_expression("begin"))
+    """Static where its place and sizes are known, a dynamic slice where only its sizes are."""
+    x = ctx.input("input")
+    begin, size = (ctx.xla.constant_value(ctx.input_expression(name)) for name in ("begin", "size"))
+    if size is None:
+        return _slice_of_any_size(ctx, x)
     if begin is not None:
         sizes = eager._slice(_like(x), begin, size).shape
         starts = begin.tolist()
@@ -119,13 +123,21 @@ def _slice(ctx: XlaOpKernelContext) -> Any:
     if size.shape != (rank_of(x),):
         raise ShapeError(f"size must hold {rank_of(x)} numbers; its shape is {list(size.shape)}")
     if (size < 0).any():
-        raise InvalidArgumentError("a slice from a place that depends on data needs sizes that are known, not -1")
+        return _slice_of_any_size(ctx, x)
     starts = ctx.input("begin")
     places = [xla.reshape(xla.slice_in_dim(starts, d, d + 1), ()) for d in range(rank_of(x))]
     return xla.dynamic_slice(x, places, size.tolist())
 
 
-# Strided slices, whose places must be known
+def _slice_of_any_size(ctx: XlaOpKernelContext, x: XlaOp) -> XlaOp:
+    begin, size = ctx.input("begin"), ctx.input("size")
+    for name, vector in (("begin", begin), ("size", size)):
+        if sizes_of(vector) != (rank_of(x),):
+            raise ShapeError(f"{name} must hold {rank_of(x)} numbers; its shape is {list(sizes_of(vector))}")
+    return slice_from(x, begin, size)
+
+
+# Strided slices
 
 
 def _indexed(x: XlaOp, index: tuple[Any, ...]) -> XlaOp:
@@ -168,16 +180,33 @@ def _without_ellipsis(index: tuple[Any, ...], rank: int) -> list[Any]:
 _SLICE = ("begin", "end", "strides")
 
 
-@lowering("StridedSlice", attrs=MASKS, const=_SLICE)
-def _strided_slice(x: XlaOp, begin: Array, end: Array, strides: Array, **masks: int) -> XlaOp:
-    return _indexed(x, strided_index(sizes_of(x), begin, end, strides, masks))
+@xla_kernel("StridedSlice", const=("strides",))
+def _strided_slice(ctx: XlaOpKernelContext) -> Any:
+    """Static where its ends are known; else gathers, cut where the number of elements depends on data."""
+    x, strides, masks = ctx.input("input"), ctx.constant_input("strides"), _masks(ctx)
+    ends = _known_ends(ctx)
+    if ends is not None:
+        return _indexed(x, strided_index(sizes_of(x), *ends, strides, masks))
+    return Places(sizes_of(x), ctx.input("begin"), ctx.input("end"), strides, masks).taken(x)
 
 
-@lowering("StridedSliceGrad", attrs=MASKS, const=("shape", *_SLICE))
-def _strided_slice_grad(shape: Array, begin: Array, end: Array, strides: Array, dy: XlaOp, **masks: int) -> XlaOp:
-    """Dy padded to the shape, with holes where the slice strides."""
-    sizes = read_sizes(shape, "shape")
-    return _placed(dy, sizes, strided_index(sizes, begin, end, strides, masks), None)
+@xla_kernel("StridedSliceGrad", const=("shape", "strides"))
+def _strided_slice_grad(ctx: XlaOpKernelContext) -> Any:
+    """Dy padded to the shape, with holes where the slice strides; laid there where its place depends on data."""
+    dy, strides, masks = ctx.input("dy"), ctx.constant_input("strides"), _masks(ctx)
+    sizes, ends = read_sizes(ctx.constant_input("shape"), "shape"), _known_ends(ctx)
+    if ends is not None:
+        return _placed(dy, sizes, strided_index(sizes, *ends, strides, masks), None)
+    return Places(sizes, ctx.input("begin"), ctx.input("end"), strides, masks).laid(dy, sizes)
+
+
+def _masks(ctx: XlaOpKernelContext) -> dict[str, int]:
+    return {name: ctx.attr(name) for name in MASKS}
+
+
+def _known_ends(ctx: XlaOpKernelContext) -> tuple[Array, Array] | None:
+    begin, end = (ctx.xla.constant_value(ctx.input_expression(name)) for name in ("begin", "end"))
+    return None if begin is None or end is None else (begin, end)
 
 
 @lowering("TensorStridedSliceUpdate", attrs=MASKS, const=_SLICE)
@@ -318,6 +347,8 @@ def _reverse_sequence(x: XlaOp, lengths: XlaOp, *, seq_dim: int, batch_dim: int)
         raise InvalidArgumentError(f"seq_dim and batch_dim are both {along}")
     if sizes_of(lengths) != (sizes_of(x)[batch],):
         raise ShapeError(f"seq_lengths {list(sizes_of(lengths))}: {sizes_of(x)[batch]} lengths are needed")
+    if not prod(sizes_of(x)):
+        return x
     count, size = sizes_of(x)[batch], sizes_of(x)[along]
     place = iota_along(x.builder, ElementType.S64, (count, size), 1)
     ends = xla.broadcast_in_dim(xla.convert(lengths, ElementType.S64), (count, size), (0,))
@@ -591,7 +622,10 @@ for _name, _how in (
     _scattered(_name, _how)
 
 
-@lowering("ExtractImagePatches", attrs=("ksizes", "strides", "rates", "padding"))
+_IMAGES = (*FLOATING, DataType.DT_INT32)
+
+
+@lowering("ExtractImagePatches", attrs=("ksizes", "strides", "rates", "padding"), types={"T": _IMAGES})
 def _extract_patches(
     images: XlaOp, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> XlaOp:

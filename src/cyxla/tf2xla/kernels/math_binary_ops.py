@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cyxla.core.framework.types import COMPLEX, FLOATING, DataType
+from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, DataType
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.lib import (
     cast,
@@ -105,7 +105,7 @@ _register("AddV2",             xla.add)
 _register("Sub",               xla.subtract)
 _register("Mul",               xla.multiply)
 _register("Div",               xla.divide)
-_register("RealDiv",           xla.divide,     _INEXACT)
+_register("RealDiv",           xla.divide,     {"T": NUMBER})
 _register("TruncateDiv",       lambda x, y: x / y if is_integer(x) else _towards_zero(x / y))
 _register("FloorDiv",          _floor_div)
 _register("FloorMod",          _floor_mod)
@@ -161,7 +161,7 @@ _equality("NotEqual", xla.ne, True)
 def _approximate_equal(x: XlaOp, y: XlaOp, *, tolerance: float) -> XlaOp:
     if sizes_of(x) != sizes_of(y):
         raise ShapeError(f"x {list(sizes_of(x))} and y {list(sizes_of(y))} must have one shape")
-    size = xla.abs_(x - y)
+    size = select(xla.lt(x, y), y - x, x - y) if _is_unsigned(x) else xla.abs_(x - y)
     return xla.lt(size, full_like(size, tolerance))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.types import DataType
+from cyxla.core.framework.types import COMPLEX, FLOATING, INDEX, DataType
 from cyxla.core.kernels.math_ops import _range as eager_range
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 from cyxla.tf2xla.lib import (
@@ -118,7 +118,7 @@ def turned(x: XlaOp, adjoint: bool = False) -> XlaOp:
     return xla.complex_(xla.real(found), -xla.imag(found)) if adjoint and is_complex(x) else found
 
 
-@lowering("MatMul", attrs=("transpose_a", "transpose_b"))
+@lowering("MatMul", attrs=("transpose_a", "transpose_b"), types={"T": FLOATING + COMPLEX + INDEX})
 def _matmul(a: XlaOp, b: XlaOp, *, transpose_a: bool, transpose_b: bool) -> XlaOp:
     for name, x in (("a", a), ("b", b)):
         if rank_of(x) != 2:

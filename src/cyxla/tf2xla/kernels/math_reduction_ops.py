@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.types import DataType
+from cyxla.core.framework.types import FLOATING, INDEX, DataType
 from cyxla.core.kernels.math_reduction_ops import axes_of
 from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.axes import axis_of
@@ -18,6 +18,7 @@ from cyxla.tf2xla.lib import (
     iota_along,
     is_complex,
     is_float,
+    is_integer,
     is_narrow,
     least,
     max_of,
@@ -44,8 +45,16 @@ Reduce = Callable[[XlaOp, list[int], bool], XlaOp]
 def _norm(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
     wide = widened(x)
     squares = xla.real(wide) * xla.real(wide) + xla.imag(wide) * xla.imag(wide) if is_complex(x) else wide * wide
-    root = xla.sqrt(sum_of(squares, axes, keep))
+    total = sum_of(squares, axes, keep)
+    root = xla.sqrt(xla.convert(total, ElementType.F64) if is_integer(total) else total)
     return xla.convert(root, x.shape.dtype) if root.shape.dtype != x.shape.dtype else root
+
+
+def _mean(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
+    """The mean of no integers is 0, where a division would have none to give."""
+    if is_integer(x) and not all(sizes_of(x)[axis] for axis in axes):
+        return sum_of(x, axes, keep)
+    return mean_of(x, axes, keep)
 
 
 def _all(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
@@ -60,7 +69,7 @@ def _any(x: XlaOp, axes: list[int], keep: bool) -> XlaOp:
 _REDUCTIONS: tuple[tuple[str, Reduce], ...] = (
     ("Sum",           sum_of),
     ("Prod",          product_of),
-    ("Mean",          mean_of),
+    ("Mean",          _mean),
     ("Max",           max_of),
     ("Min",           min_of),
     ("EuclideanNorm", _norm),
@@ -110,7 +119,7 @@ _place("ArgMin", min_of, greatest)
 
 
 def _scan(name: str, opcode: str, start: Callable[[XlaOp], XlaOp], join: Any = None) -> None:
-    @lowering(name, attrs=("exclusive", "reverse"), const=("axis",))
+    @lowering(name, attrs=("exclusive", "reverse"), const=("axis",), types={"T": FLOATING + INDEX})
     def kernel(x: XlaOp, axis: Array, *, exclusive: bool, reverse: bool) -> XlaOp:
         """A window over all elements up to each one."""
         along = axis_of(axis, rank_of(x), "axis")

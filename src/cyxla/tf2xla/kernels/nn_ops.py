@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.types import DataType
+from cyxla.core.framework.types import REAL, DataType
 from cyxla.core.kernels.nn_ops import _check_formats
 from cyxla.core.kernels.windows import is_channels_first
 from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.dynamic import cut_to
 from cyxla.tf2xla.lib import (
     broadcast_to,
     cast,
@@ -24,7 +25,7 @@ from cyxla.tf2xla.lib import (
     sum_of,
     zeros_like,
 )
-from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -114,11 +115,23 @@ def _top(x: XlaOp, k: int, index_type: DataType) -> list[XlaOp]:
     return [values, cast(order, index_type)]
 
 
-@lowering("TopKV2", attrs=("index_type",), const=("k",))
-def _top_k(x: XlaOp, k: Array, *, index_type: DataType) -> list[XlaOp]:
-    if k.ndim or k < 0:
-        raise InvalidArgumentError(f"k must be a scalar that is not negative; it is {k.tolist()}")
-    return _top(x, int(k), index_type)
+_ORDERED = tuple(t for t in REAL if t is not DataType.DT_UINT16)
+
+
+@xla_kernel("TopKV2", types={"T": _ORDERED})
+def _top_k(ctx: XlaOpKernelContext) -> Any:
+    """As many as are asked for; where that depends on data, all of them in order, and then cut."""
+    x, k = ctx.input("input"), ctx.xla.constant_value(ctx.input_expression("k"))
+    if k is not None:
+        if k.ndim or k < 0:
+            raise InvalidArgumentError(f"k must be a scalar that is not negative; it is {k.tolist()}")
+        return _top(x, int(k), ctx.attr("index_type"))
+    wanted = ctx.input("k")
+    if rank_of(wanted):
+        raise ShapeError(f"k must be a scalar; its shape is {list(sizes_of(wanted))}")
+    found = _top(x, sizes_of(x)[-1] if rank_of(x) else 0, ctx.attr("index_type"))
+    size = xla.clamp(scalar(wanted, 0), wanted, scalar(wanted, sizes_of(x)[-1]))
+    return [cut_to(part, xla.convert(size, ElementType.S32), rank_of(x) - 1) for part in found]
 
 
 @lowering(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.windows import Windows, check_explicit, check_steps, is_channels_first, others, spatial
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.lib import (
@@ -202,15 +203,16 @@ def _by_operands(function: Callable[..., XlaOp], count: int) -> Callable[..., Xl
 
 
 _SIZES = ("ksize", "strides")
+_FLOAT = {"T": (DataType.DT_FLOAT,)}  # all that a second gradient is compiled for
 lowering("MaxPool", _max_pool(4), attrs=(*_ATTRS, "explicit_paddings"))
 lowering("MaxPoolGrad", _max_pool_grad(4), attrs=(*_ATTRS, "explicit_paddings"))
-lowering("MaxPoolGradGrad", _max_pool_grad_grad(4), attrs=_ATTRS)
+lowering("MaxPoolGradGrad", _max_pool_grad_grad(4), attrs=_ATTRS, types=_FLOAT)
 lowering("MaxPoolV2", _by_operands(_max_pool(4), 1), attrs=_ATTRS[2:], const=_SIZES)
 lowering("MaxPoolGradV2", _by_operands(_max_pool_grad(4), 3), attrs=_ATTRS[2:], const=_SIZES)
-lowering("MaxPoolGradGradV2", _by_operands(_max_pool_grad_grad(4), 3), attrs=_ATTRS[2:], const=_SIZES)
+lowering("MaxPoolGradGradV2", _by_operands(_max_pool_grad_grad(4), 3), attrs=_ATTRS[2:], const=_SIZES, types=_FLOAT)
 lowering("MaxPool3D", _max_pool(5), attrs=_ATTRS)
 lowering("MaxPool3DGrad", _max_pool_grad(5), attrs=_ATTRS)
-lowering("MaxPool3DGradGrad", _max_pool_grad_grad(5), attrs=_ATTRS)
+lowering("MaxPool3DGradGrad", _max_pool_grad_grad(5), attrs=_ATTRS, types=_FLOAT)
 
 
 # ------------------------------------------------------------------------------------------------------------ mean

@@ -23,12 +23,13 @@ from cyxla.tf2xla.lib import (
     zeros_like,
 )
 from cyxla.tf2xla.types import element_type
-from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
+_BYTES = (DataType.DT_QINT8, DataType.DT_QUINT8)
 
 
 # ------------------------------------------------------------------------------------------------- fake quantisation
@@ -53,9 +54,11 @@ def _quantized(x: XlaOp, low: XlaOp, high: XlaOp, num_bits: int, narrow_range: b
     least, most, scale = _nudged(low, high, num_bits, narrow_range)
     inverse = full_like(scale, 1) / scale
     zero = xla.floor(full_like(least, 0.5) - least * inverse)
-    least, most, scale, inverse, zero = (broadcast_to(v, sizes_of(x)) for v in (least, most, scale, inverse, zero))
+    parts = (least, most, scale, inverse, zero, xla.eq(low, high))
+    least, most, scale, inverse, zero, empty = (broadcast_to(v, sizes_of(x)) for v in parts)
     shifted = xla.maximum(xla.minimum(x, most), least) - least
-    return xla.floor(shifted * inverse - zero + full_like(x, 0.5)) * scale
+    found = xla.floor(shifted * inverse - zero + full_like(x, 0.5)) * scale
+    return select(empty, zeros_like(x), found)
 
 
 def _gradients(grads: XlaOp, x: XlaOp, low: XlaOp, high: XlaOp, bits: int, narrow: bool) -> list[XlaOp]:
@@ -121,18 +124,24 @@ _register("PerChannel", True)
 
 
 def _there_and_back(
-    x: XlaOp, low: XlaOp, high: XlaOp, bits: int, signed: bool, given: bool, half_up: bool, narrow: bool, axis: int
+    x: XlaOp,
+    low: XlaOp,
+    high: XlaOp,
+    bits: int | XlaOp,
+    signed: bool,
+    given: bool,
+    half_up: bool,
+    narrow: bool,
+    axis: int,
 ) -> XlaOp:
     """Rounded to multiples of a scale that the range, or the input's own, gives; 0 stays."""
-    if not 0 < bits <= (62 if signed else 63):
-        raise InvalidArgumentError(f"num_bits must lie in [1, {62 if signed else 63}]; it is {bits}")
     wide = widened(x)
-    least, most = (-(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    least, most = _integers(wide, bits, signed, narrow)
     low, high = (_end(wide, widened(e), axis) for e in (low, high))
     if not given:
         rest = [d for d in range(rank_of(x)) if d != axis]
         low, high = (broadcast_to(f(wide, rest, True) if rest else wide, sizes_of(x)) for f in (min_of, max_of))
-    inverse, bottom, top = _scale(low, high, float(least), float(most))
+    inverse, bottom, top = _scale(low, high, least, most)
     numbers = xla.maximum(xla.minimum(wide, top), bottom) if given else wide
     scaled = numbers * (full_like(inverse, 1) / inverse)
     rounded = xla.floor(scaled + full_like(scaled, 0.5)) if half_up else xla.round_nearest_even(scaled)
@@ -149,13 +158,25 @@ def _end(x: XlaOp, end: XlaOp, axis: int) -> XlaOp:
     return xla.broadcast_in_dim(end, sizes_of(x), (axis,))
 
 
-def _scale(low: XlaOp, high: XlaOp, least: float, most: float) -> tuple[XlaOp, XlaOp, XlaOp]:
+def _integers(like: XlaOp, bits: int | XlaOp, signed: bool, narrow: bool) -> tuple[XlaOp, XlaOp]:
+    """The least and the greatest integer of so many bits, as floats; the bits may depend on data."""
+    if isinstance(bits, XlaOp):
+        wide = xla.convert(bits, like.shape.dtype)
+        half = xla.power(scalar(like, 2), wide - scalar(like, 1) if signed else wide)
+        least = scalar(like, float(narrow)) - half if signed else scalar(like, 0)
+        return broadcast_to(least, sizes_of(like)), broadcast_to(half - scalar(like, 1), sizes_of(like))
+    if not 0 < bits <= (62 if signed else 63):
+        raise InvalidArgumentError(f"num_bits must lie in [1, {62 if signed else 63}]; it is {bits}")
+    ends = (-(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    return full_like(like, float(ends[0])), full_like(like, float(ends[1]))
+
+
+def _scale(low: XlaOp, high: XlaOp, by_low: XlaOp, by_high: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
     zero, huge = zeros_like(low), full_like(low, float(np.finfo(np.float32).max))
-    by_low, by_high = full_like(low, least), full_like(low, most)
     from_low = select(xla.gt(by_low * low, zero), by_low / low, huge)
     from_high = select(xla.gt(by_high * high, zero), by_high / high, huge)
     use_low = xla.lt(from_low, from_high)
-    inverse = select(use_low, low / by_low if least else zero, high / by_high)
+    inverse = select(use_low, select(xla.eq(by_low, zero), zero, low / by_low), high / by_high)
     return inverse, select(use_low, low, by_low * inverse), select(use_low, by_high * inverse, high)
 
 
@@ -182,28 +203,22 @@ lowering(
 )
 
 
-@lowering("QuantizeAndDequantizeV3", attrs=("signed_input", "range_given", "narrow_range", "axis"), const=("num_bits",))
-def _v3(
-    x: XlaOp,
-    low: XlaOp,
-    high: XlaOp,
-    num_bits: Array,
-    *,
-    signed_input: bool,
-    range_given: bool,
-    narrow_range: bool,
-    axis: int,
-) -> XlaOp:
-    if num_bits.size != 1:
-        raise ShapeError(f"num_bits must be one number; its shape is {list(num_bits.shape)}")
-    bits = int(num_bits.reshape(()))
-    return _there_and_back(x, low, high, bits, signed_input, range_given, False, narrow_range, axis)
+@xla_kernel("QuantizeAndDequantizeV3")
+def _v3(ctx: XlaOpKernelContext) -> Any:
+    """The same for a number of bits that need not be known."""
+    x, low, high = (ctx.input(i) for i in range(3))
+    known = ctx.xla.constant_value(ctx.input_expression("num_bits"))
+    if ctx.input_shape("num_bits") not in ((), (1,)):
+        raise ShapeError(f"num_bits must be one number; its shape is {list(ctx.input_shape('num_bits'))}")
+    bits = int(known.reshape(())) if known is not None else xla.reshape(ctx.input("num_bits"), ())
+    signed, given, narrow = (ctx.attr(name) for name in ("signed_input", "range_given", "narrow_range"))
+    return _there_and_back(x, low, high, bits, signed, given, False, narrow, ctx.attr("axis"))
 
 
 # --------------------------------------------------------------------------------- integers that stand for floats
 
 
-@lowering("Dequantize", attrs=("T", "mode", "narrow_range", "axis", "dtype"))
+@lowering("Dequantize", attrs=("T", "mode", "narrow_range", "axis", "dtype"), types={"T": _BYTES})
 def _dequantize(
     x: XlaOp, low: XlaOp, high: XlaOp, *, T: DataType, mode: str, narrow_range: bool, axis: int, dtype: DataType
 ) -> XlaOp:

@@ -1,0 +1,191 @@
+"""Slices that begin or end where only the running program knows.
+
+What is taken has as many elements as there could be; where it has fewer, `cut_to` says how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.kernels.strided import strided_index
+from cyxla.errors import ShapeError
+from cyxla.tf2xla.dynamic import cut_to
+from cyxla.tf2xla.lib import iota, rank_of, scalar, select, sizes_of
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+_WIDE = ElementType.S64
+
+
+def element(vector: XlaOp, i: int) -> XlaOp:
+    """A number of a vector, as s64."""
+    return xla.convert(xla.reshape(xla.slice_in_dim(vector, i, i + 1), ()), _WIDE)
+
+
+def rows_from(x: XlaOp, dimension: int, start: XlaOp, step: int, count: int) -> XlaOp:
+    """As many slices along a dimension, `step` apart; those outside are whatever is at the end."""
+    size = sizes_of(x)[dimension]
+    places = xla.broadcast(start, (count,)) + iota(x.builder, _WIDE, count) * scalar(start, step)
+    inside = xla.clamp(scalar(start, 0), places, scalar(start, max(size - 1, 0)))
+    if not count or not size:
+        return xla.slice_in_dim(x, 0, min(count, size), 1, dimension)
+    return xla.gather(
+        x,
+        inside,
+        offset_dims=tuple(d for d in range(rank_of(x)) if d != dimension),
+        collapsed_slice_dims=(dimension,),
+        start_index_map=(dimension,),
+        index_vector_dim=1,
+        slice_sizes=tuple(1 if d == dimension else n for d, n in enumerate(sizes_of(x))),
+    )
+
+
+def slice_from(x: XlaOp, begin: XlaOp, size: XlaOp) -> XlaOp:
+    """A slice whose sizes depend on data; -1 stands for all that is left."""
+    counts = []
+    for d, n in enumerate(sizes_of(x)):
+        start, wanted = element(begin, d), element(size, d)
+        rest = scalar(start, n) - start
+        x = rows_from(x, d, start, 1, n)
+        counts.append(select(xla.lt(wanted, scalar(wanted, 0)), rest, xla.minimum(wanted, rest)))
+    return _cut(x, dict(enumerate(counts)))
+
+
+def _cut(x: XlaOp, counts: Mapping[int, XlaOp]) -> XlaOp:
+    for d, count in counts.items():
+        x = cut_to(x, xla.convert(xla.maximum(count, scalar(count, 0)), ElementType.S32), d)
+    return x
+
+
+@dataclass
+class Entry:
+    """What an entry of a strided slice does: `kind` is "new", "single", "all" or "range"; `i` its number."""
+
+    kind: str
+    i: int = -1
+
+
+def entries_of(shape: Sequence[int], strides: Array, masks: Mapping[str, int]) -> list[Entry]:
+    """One entry for each dimension of the input, and those for new ones between them."""
+    zeros = np.zeros_like(strides)
+    index = strided_index([max(n, 1) for n in shape], zeros, zeros, strides, masks)
+    taken = sum(e is not None and e is not Ellipsis for e in index)
+    found: list[Entry] = []
+    for i, entry in enumerate(index):
+        if entry is Ellipsis:
+            found += [Entry("all")] * (len(shape) - taken)
+        elif entry is None:
+            found.append(Entry("new", i))
+        else:
+            found.append(Entry("single" if isinstance(entry, int) else "range", i))
+    if Ellipsis not in index:
+        found += [Entry("all")] * (len(shape) - taken)
+    return found
+
+
+class Places:
+    """Where the entries of a strided slice lie in an array of a shape.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    begin, end : XlaOp
+        Vectors.
+    strides : ndarray
+    masks : mapping of str to int
+    """
+
+    def __init__(
+        self, shape: Sequence[int], begin: XlaOp, end: XlaOp, strides: Array, masks: Mapping[str, int]
+    ) -> None:
+        if not sizes_of(begin) == sizes_of(end) == strides.shape:
+            raise ShapeError(
+                f"begin {list(sizes_of(begin))}, end {list(sizes_of(end))} and strides {list(strides.shape)} must be "
+                "vectors of one length"
+            )
+        self.entries = entries_of(shape, strides, masks)
+        self._begin, self._end, self._strides, self._masks = begin, end, strides, masks
+
+    def step(self, entry: Entry) -> int:
+        """How far apart the elements are."""
+        return int(self._strides[entry.i]) if entry.kind == "range" else 1
+
+    def start(self, entry: Entry, size: int) -> XlaOp:
+        """The first element: negative places count from the end."""
+        low, high = (0, size) if self.step(entry) > 0 else (-1, size - 1)
+        first = low if self.step(entry) > 0 else high
+        return self._place(self._begin, "begin_mask", entry, size, low, high, first)
+
+    def count(self, entry: Entry, size: int) -> XlaOp:
+        """How many elements there are."""
+        step = self.step(entry)
+        low, high = (0, size) if step > 0 else (-1, size - 1)
+        stop = self._place(self._end, "end_mask", entry, size, low, high, high if step > 0 else low)
+        reach = stop - self.start(entry, size) if step > 0 else self.start(entry, size) - stop
+        return (reach + scalar(reach, abs(step) - 1)) / scalar(reach, abs(step))
+
+    def _place(self, of: XlaOp, mask: str, entry: Entry, size: int, low: int, high: int, masked: int) -> XlaOp:
+        place = element(of, entry.i)
+        if self._masks[mask] >> entry.i & 1:
+            return scalar(place, masked)
+        wrapped = select(xla.lt(place, scalar(place, 0)), place + scalar(place, size), place)
+        return xla.clamp(scalar(place, low), wrapped, scalar(place, high))
+
+    def taken(self, x: XlaOp) -> XlaOp:
+        """The slice."""
+        shape: list[int] = []
+        counts: dict[int, XlaOp] = {}
+        d = 0
+        for entry in self.entries:
+            if entry.kind == "new":
+                shape.append(1)
+                continue
+            size = sizes_of(x)[d]
+            if entry.kind == "single":
+                x = rows_from(x, d, self.start(entry, size), 1, 1)
+            elif entry.kind == "range":
+                most = -(-size // abs(self.step(entry)))
+                counts[len(shape)] = self.count(entry, size)
+                x = rows_from(x, d, self.start(entry, size), self.step(entry), most)
+                shape.append(most)
+            else:
+                shape.append(size)
+            d += 1
+        return _cut(xla.reshape(x, shape), counts)
+
+    def laid(self, value: XlaOp, sizes: Sequence[int]) -> XlaOp:
+        """A value where the slice lies in an array of zeros."""
+        given, kept = list(sizes_of(value)), []
+        want = sum(entry.kind != "single" for entry in self.entries)
+        if len(given) != want:
+            raise ShapeError(f"a slice of rank {want} cannot be set to a value of {given}")
+        for entry in self.entries:
+            size = 1 if entry.kind == "single" else given.pop(0)
+            if entry.kind != "new":
+                kept.append(size)
+        found = xla.reshape(value, kept)
+        for d, entry in enumerate(e for e in self.entries if e.kind != "new"):
+            if entry.kind != "all":
+                found = self._laid_along(found, d, entry, sizes[d])
+        return found
+
+    def _laid_along(self, x: XlaOp, d: int, entry: Entry, size: int) -> XlaOp:
+        step, start = self.step(entry), self.start(entry, size)
+        if not sizes_of(x)[d]:
+            return xla.broadcast(scalar(x, 0), [size if e == d else n for e, n in enumerate(sizes_of(x))])
+        reach = (sizes_of(x)[d] - 1) * abs(step) + 1
+        if reach > size:
+            raise ShapeError(f"{sizes_of(x)[d]} elements, every {abs(step)}, do not fit dimension {d} of size {size}")
+        holes = [(0, 0, abs(step) - 1 if e == d else 0) for e in range(rank_of(x))]
+        spread = xla.pad(xla.reverse(x, [d]) if step < 0 else x, scalar(x, 0), holes)
+        if step < 0:
+            start = start - scalar(start, reach - 1)
+        zeros = xla.broadcast(scalar(x, 0), [size if e == d else n for e, n in enumerate(sizes_of(x))])
+        starts = [start if e == d else scalar(start, 0) for e in range(rank_of(x))]
+        return xla.dynamic_update_slice(zeros, spread, starts)

@@ -61,13 +61,18 @@ def highest(like: XlaOp) -> XlaOp:
 
 
 def least(like: XlaOp) -> XlaOp:
-    """Minus infinity, or the least integer."""
-    return scalar(like, -np.inf) if is_float(like) else lowest(like)
+    """Minus infinity, or the least number of a type without it."""
+    return scalar(like, -np.inf) if _has_infinity(like) else lowest(like)
 
 
 def greatest(like: XlaOp) -> XlaOp:
-    """Infinity, or the greatest integer."""
-    return scalar(like, np.inf) if is_float(like) else highest(like)
+    """Infinity, or the greatest number of a type without it."""
+    return scalar(like, np.inf) if _has_infinity(like) else highest(like)
+
+
+def _has_infinity(like: XlaOp) -> bool:
+    """Some floats of 8 bits do without."""
+    return is_float(like) and bool(np.isinf(np.array(np.inf).astype(numpy_type(like))))
 
 
 def epsilon(like: XlaOp) -> float:

@@ -42,10 +42,10 @@ _HOME = {
     "Graph": "cyxla.core.graph.graph", "Literal": "cyxla.types",
     "LocalClient": "cyxla.xla.client", "LocalExecutable": "cyxla.xla.client", "OpError": "cyxla.errors",
     "RunMetadata": "cyxla.core.runtime.step_stats", "RunOptions": "cyxla.core.runtime.session",
-    "Session": "cyxla.core.runtime.session",
+    "Session": "cyxla.autojit.front",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
     "compile": "cyxla.api", "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
-    "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.core.runtime.saved_model",
+    "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.autojit.front",
     "register_custom_call": "cyxla.xla.evaluator",
     "threads": "cyxla.xla.cpu.native",
 }  # fmt: skip

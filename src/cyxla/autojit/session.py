@@ -15,7 +15,6 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.graph.algorithm import copy_graph, replace_tensor
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.core.runtime.engine import Engine, Runner
-from cyxla.core.runtime.session import register_jit
 
 Array = np.ndarray[Any, Any]
 
@@ -70,6 +69,3 @@ def _drop(graph: Graph, node: Node) -> None:
     for other in graph.nodes.values():
         other.control_inputs = [c for c in other.control_inputs if c is not node]
     graph.remove_node(node)
-
-
-register_jit("on", prepare_compiled)

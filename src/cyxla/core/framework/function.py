@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.op_def_builder import OpRegistrationData
-from cyxla.errors import InvalidArgumentError, NotFoundError
+from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     from cyxla.core.framework.attr_value import AttrValue
@@ -64,6 +64,7 @@ class FunctionLibraryDefinition:
         self._functions: dict[str, FunctionDef] = {}
         self._registrations: dict[str, OpRegistrationData] = {}
         self._gradients: dict[str, str] = {}
+        self._derived: dict[str, FunctionDef] = {}
 
     def add(self, function: FunctionDef) -> None:
         """Add a function; adding an equal one again changes nothing.
@@ -85,6 +86,19 @@ class FunctionLibraryDefinition:
         self._functions[function.name] = function
         self._registrations[function.name] = OpRegistrationData(function.signature, _unknown_outputs)
 
+    def add_derived(self, function: FunctionDef) -> None:
+        """Add a function that a rewriting of graphs made: it is found by name, but not listed, counted or copied.
+
+        Raises
+        ------
+        AlreadyExistsError
+            A function has that name.
+        """
+        if self.find(function.name) is not None:
+            raise AlreadyExistsError(f"there is a function '{function.name}' already")
+        self._derived[function.name] = function
+        self._registrations[function.name] = OpRegistrationData(function.signature, _unknown_outputs)
+
     def remove(self, name: str) -> None:
         """Take a function out."""
         if name not in self._functions:
@@ -94,7 +108,7 @@ class FunctionLibraryDefinition:
 
     def find(self, name: str) -> FunctionDef | None:
         """A function, or None."""
-        return self._functions.get(name)
+        return self._functions.get(name) or self._derived.get(name)
 
     def look_up(self, name: str) -> OpRegistrationData:
         """Signature of a function, or declaration of an op.
@@ -145,7 +159,7 @@ class FunctionLibraryDefinition:
         """A library that may grow apart from this one; the functions are shared."""
         new = FunctionLibraryDefinition(self.default_registry)
         new._functions.update(self._functions)
-        new._registrations.update(self._registrations)
+        new._registrations.update({name: self._registrations[name] for name in self._functions})
         new._gradients.update(self._gradients)
         return new
 

@@ -170,15 +170,21 @@ class Engine:
         check_ends(graph)
         options = OptimizationPassOptions(graph, self, settings=self.settings)
         graph = self.passes.run(Grouping.POST_REWRITE_FOR_EXEC, options)
-        parts = [self._optimized(part, name) for name, part in partition(graph, self.devices).items()]
-        kernels = [self._kernels(part, keep_kernels) for part in parts]
-        if len(parts) == 1 and is_flat(parts[0], kernels[0]):
-            return Runner(parts, FlatExecutor(parts[0], kernels[0]))
-        return Runner(parts, FrameExecutor(list(zip(parts, kernels, strict=True))))
+        split = partition(graph, self.devices)
+        names, parts = list(split), [self._optimized(part, name) for name, part in split.items()]
+        composed = [self._composed(part, name) for part, name in zip(parts, names, strict=True)]
+        kernels = [self._kernels(part, keep_kernels) for part in composed]
+        if len(parts) == 1 and is_flat(composed[0], kernels[0]):
+            return Runner(parts, FlatExecutor(composed[0], kernels[0]))
+        return Runner(parts, FrameExecutor(list(zip(composed, kernels, strict=True))))
 
     def _optimized(self, graph: Graph, device: str) -> Graph:
         options = OptimizationPassOptions(graph, self, device, self.settings)
         return self.passes.run(Grouping.POST_PARTITIONING, options) if self.optimize else graph
+
+    def _composed(self, graph: Graph, device: str) -> Graph:
+        options = OptimizationPassOptions(graph, self, device, self.settings)
+        return self.passes.run(Grouping.COMPOSITION, options) if self.optimize else graph
 
     def _kernels(self, graph: Graph, keep: bool) -> dict[Node, OpKernel]:
         nodes = [node for node in graph.nodes.values() if node.op not in _WITHOUT_KERNEL]

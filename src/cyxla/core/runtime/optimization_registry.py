@@ -7,6 +7,7 @@ group                      the graph
 ``POST_PLACEMENT``         the same, every node assigned to a device
 ``POST_REWRITE_FOR_EXEC``  what one run needs, with ``_Arg`` and ``_Retval`` nodes
 ``POST_PARTITIONING``      the part of that on one device, with ``_Send`` and ``_Recv``
+``COMPOSITION``            the same for the executor alone: several nodes may become one
 ========================== ==============================================================
 
 Groups run in this order, the passes of a group by ascending phase, those of a phase as they were registered.
@@ -38,6 +39,7 @@ class Grouping(IntEnum):
     POST_PLACEMENT = 1
     POST_REWRITE_FOR_EXEC = 2
     POST_PARTITIONING = 3
+    COMPOSITION = 4
 
 
 @dataclass

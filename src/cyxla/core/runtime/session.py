@@ -71,7 +71,8 @@ class Session:
     graph : Graph
         May grow while the session is in use.
     jit : str
-        ``"off"`` runs every node by its kernel.
+        ``"off"`` runs every node by its kernel, save those that ask to be compiled; ``"auto"`` compiles clusters of
+        what can be compiled; ``"on"`` compiles everything as one program.
     platform : str
         What compiled parts run on.
     devices : DeviceSet or dict of int, optional
@@ -260,6 +261,16 @@ class Session:
     def num_executors(self) -> int:
         """How many combinations of feeds, fetches and targets are prepared."""
         return len(self._runners)
+
+    def clusters(self) -> dict[str, Any]:
+        """What became of each node of the graphs run so far: its cluster, or why it is in none.
+
+        Returns
+        -------
+        dict
+            By name of the node, records with ``op``, ``cluster`` and ``reason``; empty where nothing compiles.
+        """
+        return dict(self.engine.settings.get("clusters", {}))
 
     def close(self) -> None:
         """Cancel what runs, and drop variables and threads; a closed session cannot run."""

@@ -1,0 +1,157 @@
+r"""Turns calls of clusters into ops that compile them and run what was compiled.
+
+Where a cluster must be compiled, two nodes are enough::
+
+    _XlaCompile -> _XlaRun
+
+Otherwise the function stays as a way out, which a `Switch` on the success of the compilation chooses::
+
+    _XlaCompile -> Switch -> _XlaRun ------------------> _XlaMerge
+                         \-> StatefulPartitionedCall --/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cyxla.autojit.devices import Policy
+from cyxla.autojit.options import (
+    COMPILED_KERNEL,
+    LAUNCH_OF,
+    MUST_COMPILE,
+    NUM_CONSTANTS,
+    NUM_RESOURCES,
+    JitOptions,
+)
+from cyxla.autojit.xla_ops import register_kernels
+from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.graph import Node, Tensor
+from cyxla.core.runtime.subgraph import insert_node
+
+
+def build_xla_ops(jit: JitOptions) -> None:
+    """Replace all calls of clusters in a graph."""
+    register_kernels()
+    for node in [n for n in jit.graph.nodes.values() if n.has_attr(COMPILED_KERNEL)]:
+        _Replacement(jit, node).run()
+
+
+def must_compile(jit: JitOptions, node: Node) -> bool:
+    """Whether there is no way out for a cluster."""
+    info = jit.info(node)
+    always = info is not None and info.policy is Policy.ALWAYS
+    return always or node.has_attr(MUST_COMPILE) or not jit.flags.tf_xla_enable_lazy_compilation
+
+
+class _Replacement:
+    def __init__(self, jit: JitOptions, call: Node) -> None:
+        self.jit, self.graph, self.call = jit, jit.graph, call
+        self.scope = self._free_scope(call.name)
+        constants, resources = call.attr(NUM_CONSTANTS), call.attr(NUM_RESOURCES)
+        self.constants = call.inputs[:constants]
+        self.args = call.inputs[constants : len(call.inputs) - resources]
+        self.resources = call.inputs[len(call.inputs) - resources :]
+        info = jit.info(call)
+        self.platform = jit.platform if info is None else info.platform
+
+    def _free_scope(self, name: str) -> str:
+        number = 1
+        while any(other.startswith(f"{name}_{number}/") for other in self.graph.nodes):
+            number += 1
+        return f"{name}_{number}"
+
+    def run(self) -> None:
+        strict = must_compile(self.jit, self.call)
+        compile_node = self._compile(strict)
+        outputs, control = self._strict(compile_node) if strict else self._lazy(compile_node)
+        for node in self.graph.nodes.values():
+            node.inputs = [outputs[t.index] if t.node is self.call else t for t in node.inputs]
+            node.control_inputs = [control if c is self.call else c for c in node.control_inputs]
+        del self.graph.nodes[self.call.name]
+
+    def _add(
+        self, name: str, op: str, inputs: Sequence[Tensor], controls: Sequence[Node] = (), **attrs: AttrValue
+    ) -> Node:
+        """A node of the replacement, on the device of the call."""
+        marked = {**attrs, LAUNCH_OF: AttrValue("string", self.scope)}
+        node = insert_node(self.graph, f"{self.scope}/{name}", op, marked, inputs)
+        node.assigned_device, node.device = self.call.assigned_device, self.call.device
+        node.control_inputs = list(controls)
+        return node
+
+    def _function(self) -> AttrValue:
+        attrs = {k: v for k, v in self.call.attrs.items() if not k.startswith("_")}
+        return AttrValue("func", NameAttrList(self.call.op, attrs))
+
+    def _compile(self, strict: bool) -> Node:
+        return self._add(
+            "xla_compile",
+            "_XlaCompile",
+            [*self.constants, *self.args, *self.resources],
+            self.call.control_inputs,
+            must_compile=AttrValue("bool", strict),
+            Tconstants=_types(self.constants),
+            Targs=_types(self.args),
+            Nresources=AttrValue("int", len(self.resources)),
+            function=self._function(),
+            _XlaPlatform=AttrValue("string", self.platform),
+        )
+
+    def _run(self, key: Tensor) -> Node:
+        inputs = [*self.args, *self.resources]
+        node = self._add(
+            "xla_run",
+            "_XlaRun",
+            [*inputs, key],
+            Targs=_types(inputs),
+            Tresults=AttrValue("list(type)", tuple(self.call.output_types)),
+            _XlaPlatform=AttrValue("string", self.platform),
+        )
+        node.output_shapes = list(self.call.output_shapes)
+        return node
+
+    def _strict(self, compile_node: Node) -> tuple[list[Tensor], Node]:
+        run = self._run(compile_node.outputs[0])
+        return run.outputs, run
+
+    def _lazy(self, compile_node: Node) -> tuple[list[Tensor], Node]:
+        key, success = compile_node.outputs
+        text = AttrValue("type", DataType.DT_STRING)
+        switch = self._add("predicated_compilation_key", "Switch", [key, success], T=text)
+        run = self._run(switch.outputs[1])
+        failed = self._add("data_as_ctrl", "Identity", [switch.outputs[0]], T=text)
+        function = self._add(
+            "stateful_partitioned_call",
+            "StatefulPartitionedCall",
+            self.call.inputs,
+            [failed],
+            f=self._function(),
+            Tin=_types(self.call.inputs),
+            Tout=AttrValue("list(type)", tuple(self.call.output_types)),
+        )
+        merges = [self._merge(i, function, run) for i in range(len(self.call.outputs))]
+        outputs = [merge.outputs[0] for merge in merges]
+        return outputs, merges[0] if merges else self._joined(function, run)
+
+    def _merge(self, index: int, function: Node, run: Node) -> Node:
+        ends = [function.outputs[index], run.outputs[index]]
+        merge = self._add(f"merge_oidx_{index}", "_XlaMerge", ends, T=AttrValue("type", ends[0].dtype))
+        merge.output_shapes = [self.call.output_shapes[index]]
+        return merge
+
+    def _joined(self, function: Node, run: Node) -> Node:
+        """What is there as soon as one of the two ways was gone, for a cluster without results."""
+        tokens = [self._token(name, node) for name, node in (("ctrl_as_data", function), ("ctrl_as_data_1", run))]
+        return self._add("merged_control", "_XlaMerge", tokens, T=AttrValue("type", DataType.DT_INT32))
+
+    def _token(self, name: str, node: Node) -> Tensor:
+        value = AttrValue("tensor", TensorValue(DataType.DT_INT32, np.zeros((), np.int32)))
+        token = self._add(name, "Const", [], [node], dtype=AttrValue("type", DataType.DT_INT32), value=value)
+        return token.outputs[0]
+
+
+def _types(tensors: Sequence[Tensor]) -> AttrValue:
+    return AttrValue("list(type)", tuple(t.dtype.base for t in tensors))

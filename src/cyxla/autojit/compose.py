@@ -1,0 +1,58 @@
+"""Lets the executor run each compiled cluster in one step.
+
+`_XlaCompile`, `_XlaRun` and the way out around them belong together: the executor gets one ``XlaLaunch`` instead, which
+does the same without branches, so that graphs of clusters need no frames.
+"""
+
+from __future__ import annotations
+
+from cyxla.autojit.options import LAUNCH_OF, LAZY, PLATFORM, JitOptions
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.core.runtime.subgraph import copy_graph, insert_node
+
+
+def compose_launches(jit: JitOptions) -> None:
+    """Replace all launches by one node each, in a copy of the graph."""
+    options = jit.options
+    if not any(node.op == "_XlaCompile" and node.has_attr(LAUNCH_OF) for node in options.graph.nodes.values()):
+        return
+    graph = options.graph = copy_graph(options.graph)
+    groups: dict[str, list[Node]] = {}
+    for node in graph.nodes.values():
+        if node.has_attr(LAUNCH_OF):
+            groups.setdefault(node.attr(LAUNCH_OF), []).append(node)
+    _Composition(graph).run(groups)
+
+
+class _Composition:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.outputs: dict[tuple[Node, int], Tensor] = {}
+        self.controls: dict[Node, Node] = {}
+
+    def run(self, groups: dict[str, list[Node]]) -> None:
+        for name, members in groups.items():
+            self._compose(name, members)
+        for node in self.graph.nodes.values():
+            node.inputs = [self.outputs.get((t.node, t.index), t) for t in node.inputs]
+            node.control_inputs = list(dict.fromkeys(self.controls.get(c, c) for c in node.control_inputs))
+
+    def _compose(self, name: str, members: list[Node]) -> None:
+        first = next((n for n in members if n.op == "_XlaCompile"), None)
+        run = next((n for n in members if n.op == "_XlaRun"), None)
+        if first is None or run is None:
+            return
+        attrs = {key: first.attrs[key] for key in ("Tconstants", "Targs", "Nresources", "function")}
+        attrs |= {PLATFORM: first.attrs[PLATFORM], "Tresults": run.attrs["Tresults"]}
+        attrs[LAZY] = AttrValue("bool", not first.attr("must_compile"))
+        launch = insert_node(self.graph, f"{name}/xla_launch", "XlaLaunch", attrs, first.inputs)
+        launch.assigned_device, launch.output_shapes = first.assigned_device, list(run.output_shapes)
+        launch.control_inputs = list(first.control_inputs)
+        for node in members:
+            self.controls[node] = launch
+            if node.op == "_XlaMerge" and node.inputs[1].node is run:
+                self.outputs[node, 0] = launch.outputs[node.inputs[1].index]
+            del self.graph.nodes[node.name]
+        for i, output in enumerate(launch.outputs):
+            self.outputs[run, i] = output

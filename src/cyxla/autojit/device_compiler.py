@@ -1,0 +1,248 @@
+"""Compiled clusters of one device: which there are, and when another is made.
+
+A *signature* is a function with the types and shapes of its arguments and the values of those that must be known. Each
+is compiled at most once, when the policy of its mode says so:
+
+========== =============================================================================================
+STRICT     at once: there is no other way to run it
+LAZY       with the first run of a cluster; later signatures when they are asked for a second time
+ASYNC      as LAZY, but in the background: the run that asked does not wait
+========== =============================================================================================
+
+A cluster that gets ever new signatures is *megamorphic*: more than 10 compilations with fewer than 50 runs each. It is
+not compiled any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from threading import Lock, RLock, Thread
+from time import perf_counter
+
+from cyxla.autojit.devices import compilation_device_of
+from cyxla.autojit.launch import Program
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.resource_mgr import ResourceBase, ResourceMgr
+from cyxla.errors import OpError
+from cyxla.tf2xla.argument import Argument, CompilationResult
+from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
+from cyxla.xla.client import LocalClient, LocalExecutable
+
+MANY_COMPILATIONS, FEW_RUNS = 10, 50
+CONTAINER = "xla_compilation_cache"
+
+
+class CompileMode(Enum):
+    """Whether a program must be there, may be there, or may come later."""
+
+    STRICT = "strict"
+    LAZY = "lazy"
+    ASYNC = "async"
+
+
+class CompileState(Enum):
+    """How far a signature is."""
+
+    UNCOMPILED = "uncompiled"
+    COMPILING = "compiling"
+    COMPILED = "compiled"
+
+
+@dataclass
+class ClusterStats:
+    """What happened to one cluster.
+
+    Attributes
+    ----------
+    compile_count, execution_count : int
+        How many signatures were compiled, and how often the cluster was asked for.
+    compile_seconds : float
+        Time spent compiling.
+    is_megamorphic : bool
+        Whether it gets ever new signatures; once it is, it stays so.
+    """
+
+    compile_count: int = 0
+    execution_count: int = 0
+    compile_seconds: float = 0.0
+    is_megamorphic: bool = False
+
+    def count_compilation(self, seconds: float) -> None:
+        """Note a compilation."""
+        self.compile_count += 1
+        self.compile_seconds += seconds
+        if self.compile_count > MANY_COMPILATIONS and self.execution_count < FEW_RUNS * self.compile_count:
+            self.is_megamorphic = True
+
+
+@dataclass
+class Entry:
+    """A signature."""
+
+    state: CompileState = CompileState.UNCOMPILED
+    requests: int = 0
+    program: Program | None = None
+    error: OpError | None = None
+    lock: Lock = field(default_factory=Lock)
+
+
+def should_compile(mode: CompileMode, stats: ClusterStats, requests: int, *, always_defer: bool = False) -> bool:
+    """Whether a signature that is asked for the `requests`-th time is worth a compilation."""
+    if mode is CompileMode.STRICT:
+        return True
+    if always_defer or stats.is_megamorphic:
+        return False
+    return stats.execution_count == 1 or requests >= 2
+
+
+class XlaCompilationCache(ResourceBase):
+    """The compiled clusters of one platform in one session.
+
+    Parameters
+    ----------
+    platform : str
+        ``"cpu"``, ``"interpreter"``, or a plugin's name.
+    """
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+        self._entries: dict[Hashable, Entry] = {}
+        self._stats: dict[Hashable, ClusterStats] = {}
+        self._compilers: dict[int, XlaCompiler] = {}
+        self._client: LocalClient | None = None
+        self._lock, self._compiling = Lock(), RLock()
+
+    def compile_if_needed(
+        self,
+        cluster: Hashable,
+        signature: Hashable,
+        build: Callable[[], Program],
+        mode: CompileMode,
+        *,
+        always_defer: bool = False,
+    ) -> Program | None:
+        """The program of a signature, compiled now if the policy says so; None if there is none for the time being.
+
+        Parameters
+        ----------
+        cluster : hashable
+            The function: signatures of one are counted together.
+        signature : hashable
+            With `cluster`, tells programs apart.
+        build : callable
+            Compiles.
+        mode : CompileMode
+        always_defer : bool
+            Compile only where the mode is STRICT.
+
+        Raises
+        ------
+        OpError
+            It cannot be compiled; asking again raises the same.
+        """
+        with self._lock:
+            stats = self._stats.setdefault(cluster, ClusterStats())
+            stats.execution_count += 1
+            entry = self._entries.setdefault((cluster, signature), Entry())
+            entry.requests += 1
+            if entry.state is CompileState.COMPILED and entry.program is not None:
+                return entry.program
+            wanted = entry.state is CompileState.UNCOMPILED and should_compile(
+                mode, stats, entry.requests, always_defer=always_defer
+            )
+            if mode is CompileMode.ASYNC and wanted:
+                entry.state = CompileState.COMPILING
+        if mode is CompileMode.ASYNC:
+            if wanted:
+                Thread(target=self._compile, args=(entry, stats, build), daemon=True, name="cyxla compiler").start()
+            return self._finished(entry)
+        if wanted or entry.state is not CompileState.UNCOMPILED:
+            with entry.lock:  # whoever comes second waits for the first
+                if entry.state is CompileState.UNCOMPILED:
+                    self._compile(entry, stats, build)
+        return self._finished(entry)
+
+    @staticmethod
+    def _finished(entry: Entry) -> Program | None:
+        if entry.state is CompileState.COMPILED and entry.error is not None:
+            raise entry.error
+        return entry.program
+
+    def _compile(self, entry: Entry, stats: ClusterStats, build: Callable[[], Program]) -> None:
+        began = perf_counter()
+        try:
+            with self._compiling:
+                entry.program = build()
+        except OpError as error:
+            entry.error = error
+        finally:
+            with self._lock:
+                stats.count_compilation(perf_counter() - began)
+            entry.state = CompileState.COMPILED
+
+    # The call chain from a function to an executable, under its names in XLA
+
+    def compiler(self, library: FunctionLibraryDefinition) -> XlaCompiler:
+        """The compiler of functions of a library."""
+        with self._compiling:
+            known = self._compilers.get(id(library))
+            if known is None:
+                options = XlaCompilerOptions(compilation_device_of(self.platform), library)
+                known = self._compilers[id(library)] = XlaCompiler(options)
+            return known
+
+    def compile_function(
+        self, library: FunctionLibraryDefinition, function: NameAttrList, args: Sequence[Argument]
+    ) -> Program:
+        """Compile a function for arguments of a kind."""
+        result = self.compiler(library).compile_function(function, args)
+        return Program(result, self.build_executable(result))
+
+    def build_executable(self, result: CompilationResult) -> LocalExecutable | None:
+        """What runs a computation; None where it computes nothing."""
+        if not result.resource_updates and all(not output.places for output in result.outputs):
+            return None
+        if self._client is None:
+            self._client = LocalClient(self.platform)
+        return self._client.compile(result.computation)
+
+    # Counters
+
+    def stats(self, cluster: Hashable) -> ClusterStats:
+        """What happened to a cluster."""
+        return self._stats.get(cluster, ClusterStats())
+
+    @property
+    def compile_count(self) -> int:
+        """How many programs were compiled."""
+        return sum(stats.compile_count for stats in self._stats.values())
+
+    @property
+    def execution_count(self) -> int:
+        """How often programs were asked for."""
+        return sum(stats.execution_count for stats in self._stats.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def debug_string(self) -> str:
+        """Platform and counts."""
+        return f"XlaCompilationCache {self.platform}: {len(self)} signatures, {self.compile_count} compilations"
+
+
+def build_compilation_cache(manager: ResourceMgr, platform: str) -> XlaCompilationCache:
+    """The cache of a platform among the resources of a session, made when first asked for."""
+    return manager.lookup_or_create(CONTAINER, platform, XlaCompilationCache, lambda: XlaCompilationCache(platform))
+
+
+def is_unsupported(error: OpError) -> bool:
+    """Whether the compiler lacks something, so that the function must do."""
+    return error.code == "UNIMPLEMENTED"
+
+
+def depends_on_arguments(error: OpError) -> bool:
+    """Whether others may be compiled, though these cannot: running the function tells the user why."""
+    return error.code in ("INVALID_ARGUMENT", "OUT_OF_RANGE", "FAILED_PRECONDITION")

@@ -1,0 +1,31 @@
+"""The front door of graphs: sessions that can compile what they run.
+
+What compiles is loaded when the first graph is prepared that needs it.
+"""
+
+from __future__ import annotations
+
+from cyxla.autojit import passes
+from cyxla.core.graph.graph import Graph
+from cyxla.core.runtime.engine import Engine, Runner
+from cyxla.core.runtime.saved_model import load_saved_model
+from cyxla.core.runtime.session import Session, register_jit
+
+__all__ = ["Session", "load_saved_model"]
+
+
+def _whole(engine: Engine, graph: Graph) -> Runner:
+    """One program for everything: ``jit="on"``."""
+    from cyxla.autojit.session import prepare_compiled
+
+    return prepare_compiled(engine, graph)
+
+
+def _clustered(engine: Engine, graph: Graph) -> Runner:
+    """What can be compiled, in clusters: ``jit="auto"``. The passes do it."""
+    return engine.prepare(graph)
+
+
+passes.register()
+register_jit("on", _whole)
+register_jit("auto", _clustered)

@@ -1,0 +1,374 @@
+"""Chooses clusters: sets of nodes that are compiled and run as one, named in the attribute ``_XlaCluster``.
+
+Every node that can be compiled begins as a cluster of its own. Edges between clusters are contracted, in post-order,
+as long as the result is legal: alive under one condition, on one device, in one scope, not too large, reading
+variables before it writes them, and without a path that leaves it and comes back. What is large enough, or was asked
+for, stays.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+from cyxla.autojit.candidates import STRUCTURED, RecursiveCompilabilityChecker
+from cyxla.autojit.deadness import DeadnessAnalysis
+from cyxla.autojit.devices import ClusterFilter, DeviceInfo, Policy
+from cyxla.autojit.frames import ENTERS, EXITS, frames_of
+from cyxla.autojit.graph_cycles import GraphCycles
+from cyxla.autojit.op_groups import expand
+from cyxla.autojit.options import (
+    ALREADY,
+    CLUSTER,
+    COMPILE,
+    COMPILED_KERNEL,
+    INTERNAL_SCOPE,
+    MUST_COMPILE,
+    SCOPE,
+    JitOptions,
+    device_type,
+)
+from cyxla.autojit.report import ClusterReport, record
+from cyxla.autojit.resource_safety import Access, access_of, incompatible_pairs
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.types import INTEGRAL, DataType
+from cyxla.core.graph.algorithm import topological_order
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
+
+_LOG = logging.getLogger("cyxla.autojit")
+_FREE = frozenset({"Const", "Identity", "IdentityN"})  # do not count towards a cluster's size
+_SHAPE_CONSUMERS = frozenset({"Shape", "ShapeN", "Rank", "Size"})
+_NEXT = frozenset({"NextIteration", "RefNextIteration"})
+_ENDS = frozenset({"_Arg", "_Retval"})
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Nodes that are to run as one."""
+
+    number: int  # in the graph of cycles
+    nodes: list[Node]
+    size: int
+    device: str
+    deadness: int
+    scope: str | None
+    asked: bool  # by _XlaCompile=true
+    has_control_flow: bool
+    resources: list[Node] = field(default_factory=list)
+
+    def merge(self, other: Cluster) -> None:
+        """Take another's nodes."""
+        self.nodes += other.nodes
+        self.size += other.size
+        self.scope = self.scope if self.scope is not None else other.scope
+        self.asked |= other.asked
+        self.has_control_flow |= other.has_control_flow
+        self.resources += other.resources
+
+
+class MarkForCompilation:
+    """The pass for one graph.
+
+    Parameters
+    ----------
+    jit : JitOptions
+        The graph, the level and the flags.
+    """
+
+    def __init__(self, jit: JitOptions) -> None:
+        self.jit, self.flags, self.graph = jit, jit.flags, jit.graph
+        self.report: dict[str, ClusterReport] = {}
+        self.checkers: dict[str, RecursiveCompilabilityChecker | None] = {}
+        self.clusters: dict[Node, Cluster] = {}
+
+    def run(self) -> list[Cluster]:
+        """Mark the nodes of clusters; gives the clusters in order."""
+        if any(node.has_attr(ALREADY) for node in self.graph.nodes.values()):
+            return []
+        self.deadness = DeadnessAnalysis(self.graph)
+        candidates = self._candidates()
+        found: list[Cluster] = []
+        if candidates:
+            self._start(candidates)
+            self._contract()
+            found = self._chosen()
+            self._name(found)
+        record(self.jit.options, self.report)
+        return found
+
+    # Candidates
+
+    def _candidates(self) -> list[Node]:
+        """Nodes that can be compiled, as long as the fuel lasts."""
+        constants: set[Node] | None = None
+        wanted = expand(self.flags.tf_xla_ops_to_cluster) if self.flags.tf_xla_ops_to_cluster else None
+        excluded = frozenset(self.flags.tf_xla_cluster_exclude_ops)
+        fuel = self.flags.tf_xla_clustering_fuel
+        found: list[Node] = []
+        for node in sorted(self.graph.nodes.values(), key=lambda n: n.id):
+            why = self._reason(node, wanted, excluded)
+            if not why and node.is_stateful:
+                if constants is None:
+                    constants = set(BackwardsConstAnalysis(self.graph.library).run(self.graph).nodes)
+                why = "its result must be known while compiling, but it has an effect" if node in constants else ""
+            if not why and fuel <= 0:
+                why = "the fuel is used up: --tf_xla_clustering_fuel"
+            if why:
+                self.report[node.name] = ClusterReport(node.op, "", why)
+            else:
+                fuel -= 1
+                found.append(node)
+        return found
+
+    def _reason(self, node: Node, wanted: frozenset[str] | None, excluded: frozenset[str]) -> str:
+        if node.op in _ENDS:
+            return "it is an argument or a result"
+        info = self.jit.info(node)
+        if info is None:
+            return f"devices of type {device_type(node)} do not compile"
+        why = self._not_allowed(node, info)
+        if why:
+            return why
+        if node.has_attr(COMPILED_KERNEL) or node.has_attr(MUST_COMPILE):
+            return "it is compiled by itself"
+        if (wanted is not None and node.op not in wanted) or node.op in excluded:
+            return "--tf_xla_ops_to_cluster or --tf_xla_cluster_exclude_ops leaves its op out"
+        checker = self._checker(node, info)
+        return checker.reason(node)
+
+    def _not_allowed(self, node: Node, info: DeviceInfo) -> str:
+        """Why a node is not compiled although it could be: neither the device nor the node asks for it."""
+        if info.policy is Policy.ALWAYS or self._asked(node):
+            return ""
+        if info.policy is Policy.IF_ENABLED_GLOBALLY and self.jit.is_global:
+            return ""
+        if info.policy is Policy.IF_REQUESTED and self.jit.is_global:
+            _warn_once()
+            return "on processors only what asks for it is clustered: --tf_xla_cpu_global_jit is not set"
+        return "clustering is off, and the node does not ask for it"
+
+    @staticmethod
+    def _asked(node: Node) -> bool:
+        return node.has_attr(COMPILE) and node.attr(COMPILE) is True
+
+    def _checker(self, node: Node, info: DeviceInfo) -> RecursiveCompilabilityChecker:
+        """One for each device, and one for nodes that were marked by hand: for those no op is too slow."""
+        key = device_type(node) + "!" * self._asked(node)
+        if key not in self.checkers:
+            chosen = replace(ClusterFilter.all(), control_trigger=False) if self._asked(node) else info.filter
+            self.checkers[key] = RecursiveCompilabilityChecker(
+                info, self.jit.options.engine.kernels, self.graph.library, chosen
+            )
+        found = self.checkers[key]
+        assert found is not None
+        return found
+
+    # Clusters of one node
+
+    def _start(self, candidates: list[Node]) -> None:
+        order = topological_order(self.graph)
+        self.ids = {node: i for i, node in enumerate(order)}
+        self.cycles = GraphCycles(len(order))
+        frames = frames_of(self.graph)
+        loops: dict[tuple[str, ...], int] = {}
+
+        def loop(node: Node) -> int:
+            if frames[node] not in loops:
+                loops[frames[node]] = self.cycles.new_node()
+            return loops[frames[node]]
+
+        for node in order:
+            for source in [*(t.node for t in node.inputs), *node.control_inputs]:
+                if source.op in _NEXT:
+                    continue
+                # A loop is one node to what is outside of it: a path may lead in, around and out
+                start = loop(source) if source.op in EXITS else self.ids[source]
+                end = loop(node) if node.op in ENTERS else self.ids[node]
+                self.cycles.insert_edge(start, end)
+        for node in candidates:
+            self.clusters[node] = self._single(node)
+        self.by_number = {cluster.number: cluster for cluster in self.clusters.values()}
+        self.unsafe: dict[Node, set[Node]] = {}
+        if not self.flags.tf_xla_disable_resource_variable_safety_checks_for_debugging:
+            for first, second in incompatible_pairs(self.graph):
+                self.unsafe.setdefault(first, set()).add(second)
+                self.unsafe.setdefault(second, set()).add(first)
+
+    def _single(self, node: Node) -> Cluster:
+        ignore = self.flags.tf_xla_disable_deadness_safety_checks_for_debugging
+        return Cluster(
+            self.ids[node],
+            [node],
+            0 if node.op in _FREE else 1,
+            node.assigned_device or node.device,
+            0 if ignore else self.deadness.control(node),
+            self._scope(node),
+            self._asked(node),
+            node.op in STRUCTURED,
+            [node] if access_of(node) is not Access.NONE else [],
+        )
+
+    def _scope(self, node: Node) -> str | None:
+        """The scope that a node must not leave: the user's where clustering is off, else that of the passes."""
+        name = INTERNAL_SCOPE if self.jit.is_global else SCOPE
+        return str(node.attr(name)) if node.has_attr(name) else None
+
+    # Contraction
+
+    def _contract(self) -> None:
+        self._loop(lambda a, b: any(n.op in _SHAPE_CONSUMERS for n in b.nodes))
+        self._loop(lambda a, b: not self._is_sink(b) and not self._is_counter(a))
+        self._loop(lambda a, b: True)
+
+    def _loop(self, wanted: Callable[[Cluster, Cluster], bool]) -> None:
+        """Contract edges in post-order until none can be contracted."""
+        changed = True
+        while changed:
+            changed = False
+            for number in sorted(self.by_number, key=self.cycles.rank.__getitem__, reverse=True):
+                if number in self.by_number:
+                    changed |= self._contract_from(number, wanted)
+
+    def _contract_from(self, number: int, wanted: Callable[[Cluster, Cluster], bool]) -> bool:
+        """Contract edges that leave a cluster, again and again, since it gains edges as it grows."""
+        changed = False
+        tried: set[int] = set()
+        while True:
+            source = self.by_number[number]
+            targets = [t for t in self.cycles.successors[number] if t in self.by_number and t not in tried]
+            for target in sorted(targets, key=self.cycles.rank.__getitem__):
+                tried.add(target)
+                other = self.by_number[target]
+                kept = self._merge(source, other) if wanted(source, other) else None
+                if kept is not None:
+                    changed, number = True, kept
+                    break
+            else:
+                return changed
+
+    def _merge(self, a: Cluster, b: Cluster) -> int | None:
+        if not self._may_merge(a, b):
+            return None
+        kept = self.cycles.contract_edge(a.number, b.number)
+        if kept is None:
+            return None
+        del self.by_number[a.number], self.by_number[b.number]
+        big, small = (a, b) if len(a.nodes) >= len(b.nodes) else (b, a)
+        big.merge(small)
+        big.number = kept
+        self.by_number[kept] = big
+        for node in small.nodes:
+            self.clusters[node] = big
+        return kept
+
+    def _may_merge(self, a: Cluster, b: Cluster) -> bool:
+        if a.deadness != b.deadness or a.device != b.device:
+            return False
+        if a.scope is not None and b.scope is not None and a.scope != b.scope:
+            return False
+        if a.size + b.size > self.flags.tf_xla_max_cluster_size:
+            return False
+        few, many = sorted((a.resources, b.resources), key=len)
+        return not few or not any(not self.unsafe.get(n, set()).isdisjoint(many) for n in few)
+
+    @staticmethod
+    def _is_sink(cluster: Cluster) -> bool:
+        """A node that only waits: merged last, since it would tie together what has nothing else in common."""
+        return len(cluster.nodes) == 1 and cluster.nodes[0].op == "NoOp"
+
+    @staticmethod
+    def _is_counter(cluster: Cluster) -> bool:
+        """A count of steps by itself: merged last, so that it does not keep a larger cluster from growing."""
+        if len(cluster.nodes) != 1 or not cluster.resources:
+            return False
+        node = cluster.nodes[0]
+        dtype = node.attrs.get("dtype")
+        if dtype is None or dtype.value not in INTEGRAL:
+            return False
+        shapes = [*node.output_shapes, *(t.shape for t in node.inputs if t.dtype is not DataType.DT_RESOURCE)]
+        return bool(shapes) and all(shape.rank == 0 for shape in shapes)
+
+    # Results
+
+    def _chosen(self) -> list[Cluster]:
+        """The clusters worth keeping, in the order of their first nodes."""
+        clusters = {id(c): c for node in self.graph.nodes.values() if (c := self.clusters.get(node)) is not None}
+        found = []
+        for cluster in clusters.values():
+            why = self._too_small(cluster)
+            if why:
+                self.report.update({n.name: ClusterReport(n.op, "", why) for n in cluster.nodes})
+            else:
+                found.append(cluster)
+        return found
+
+    def _too_small(self, cluster: Cluster) -> str:
+        least = self.flags.tf_xla_min_cluster_size
+        if cluster.size >= least or cluster.has_control_flow or cluster.asked:
+            return ""
+        return f"its cluster would have {cluster.size} of at least {least} nodes: {self._border(cluster)}"
+
+    def _border(self, cluster: Cluster) -> str:
+        """What keeps a cluster from growing."""
+        inside = set(cluster.nodes)
+        for node in cluster.nodes:
+            for source in [*(t.node for t in node.inputs), *node.control_inputs]:
+                if source not in inside and source in self.clusters:
+                    return f"'{source.name}' cannot join it ({self._obstacle(self.clusters[source], cluster)})"
+        return "nothing else next to it can be compiled"
+
+    def _obstacle(self, a: Cluster, b: Cluster) -> str:
+        if a.deadness != b.deadness:
+            return "it runs under another condition"
+        if a.device != b.device:
+            return "it is on another device"
+        if a.scope != b.scope and a.scope is not None and b.scope is not None:
+            return "it is in another scope"
+        if a.size + b.size > self.flags.tf_xla_max_cluster_size:
+            return "the cluster would be too large"
+        return "the order of reads and writes would be lost" if not self._may_merge(a, b) else "it would be a cycle"
+
+    def _name(self, clusters: list[Cluster]) -> None:
+        names = cluster_names(self.graph, len(clusters))
+        for name, cluster in zip(names, clusters, strict=True):
+            for node in cluster.nodes:
+                node.attrs[CLUSTER] = node.attrs[ALREADY] = AttrValue("string", name)
+                self.report[node.name] = ClusterReport(node.op, name, "")
+
+
+_NUMBERS: WeakKeyDictionary[FunctionLibraryDefinition, int] = WeakKeyDictionary()  # the next for each library
+_LOCK = Lock()
+
+
+def cluster_names(graph: Graph, count: int) -> list[str]:
+    """Names that neither a node of the graph nor a function of its library has, and that are given out once only."""
+    names: list[str] = []
+    with _LOCK:
+        number = _NUMBERS.get(graph.library, 0)
+        while len(names) < count:
+            name = f"cluster_{number}"
+            if name not in graph.nodes and graph.library.find(name) is None:
+                names.append(name)
+            number += 1
+        _NUMBERS[graph.library] = number
+    return names
+
+
+_warned = False
+
+
+def _warn_once() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        _LOG.warning("clustering is on, but not for processors: add --tf_xla_cpu_global_jit to TF_XLA_FLAGS")
+
+
+def mark_for_compilation(jit: JitOptions) -> None:
+    """Mark the clusters of a graph."""
+    MarkForCompilation(jit).run()

@@ -1,0 +1,46 @@
+"""The passes of clustering by group and phase: one table, from which the registry is filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from threading import Lock
+
+from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
+
+_REWRITE = Grouping.POST_REWRITE_FOR_EXEC
+# fmt: off
+#    group                   phase  name                                where it is
+_PASSES = [
+    (_REWRITE,                  10, "MarkForCompilationPass",           "mark_for_compilation:mark_for_compilation"),
+    (_REWRITE,                  40, "ReportClusteringInfoPass",         "report:report_clustering_info"),
+    (_REWRITE,                  50, "EncapsulateSubgraphsPass",         "encapsulate:encapsulate_subgraphs"),
+    (_REWRITE,                  60, "BuildXlaOpsPass",                  "build_xla_ops:build_xla_ops"),
+    (Grouping.COMPOSITION,      10, "ComposeXlaLaunchPass",             "compose:compose_launches"),
+]
+# fmt: on
+_done: set[int] = set()
+_LOCK = Lock()
+
+
+def _run(home: str, options: OptimizationPassOptions) -> None:
+    """Run a pass, if there is anything to do for any of them."""
+    from cyxla.autojit.options import JitOptions
+
+    jit = JitOptions(options)
+    if jit.is_needed:
+        module, _, name = home.partition(":")
+        run: Callable[[JitOptions], object] = getattr(import_module(f"cyxla.autojit.{module}"), name)
+        run(jit)
+
+
+def register(registry: OptimizationPassRegistry | None = None) -> None:
+    """Add the passes to a registry, the global one by default; again is once."""
+    target = OptimizationPassRegistry.global_() if registry is None else registry
+    with _LOCK:
+        if id(target) in _done:
+            return
+        _done.add(id(target))
+    for grouping, phase, name, home in _PASSES:
+        target.register(grouping, phase, partial(_run, home), name)

@@ -1,0 +1,291 @@
+"""Kernels of the ops that compile clusters and run them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from cyxla.autojit.candidates import attrs_key
+from cyxla.autojit.device_compiler import (
+    CompileMode,
+    XlaCompilationCache,
+    build_compilation_cache,
+    depends_on_arguments,
+    is_unsupported,
+)
+from cyxla.autojit.devices import REGISTRY
+from cyxla.autojit.flags import current
+from cyxla.autojit.launch import Program, describe, describe_variable, locked, variable_of
+from cyxla.autojit.options import LAZY, PLATFORM
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.types import DataType
+from cyxla.core.framework.variable import Var
+from cyxla.errors import InternalError, InvalidArgumentError, OpError
+from cyxla.tf2xla.argument import Argument
+
+Array = np.ndarray[Any, Any]
+_LOG = logging.getLogger("cyxla.autojit")
+DEVICES = ("CPU", "XLA_CPU", "XLA_INTERPRETER")
+
+
+def platform_of(construction: OpKernelConstruction) -> str:
+    """What a node is compiled for: what its session says, else what its device is."""
+    if construction.has_attr(PLATFORM):
+        return str(construction.get_attr(PLATFORM))
+    info = REGISTRY.find(construction.device_type)
+    return "cpu" if info is None else info.platform
+
+
+class _Compiling(OpKernel):
+    """Base of kernels that compile a function for the values of their inputs.
+
+    The inputs are, in this order, what must be known while compiling, other values, and handles of variables.
+    """
+
+    is_expensive = True
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.platform = platform_of(construction)
+        self.function: NameAttrList = construction.get_attr("function")
+        self.constants = len(construction.get_attr("Tconstants"))
+        self.resources: int = construction.get_attr("Nresources")
+        self.cluster = (self.function.name, attrs_key(self.function.attrs))
+        self.library = construction.function_library.library if construction.function_library is not None else None
+        self.unsupported = False  # once the compiler lacked something, the function is run
+        self._cache: XlaCompilationCache | None = None
+        self._variables: list[DataType] = [t for t in self.input_types if t is DataType.DT_RESOURCE]
+
+    def mode(self, *, lazy: bool) -> CompileMode:
+        """How urgent it is."""
+        if not lazy:
+            return CompileMode.STRICT
+        return CompileMode.ASYNC if current().tf_xla_async_compilation else CompileMode.LAZY
+
+    def cache(self, ctx: OpKernelContext) -> XlaCompilationCache:
+        """The compiled clusters of the session."""
+        if self._cache is None:
+            self._cache = build_compilation_cache(ctx.resource_manager, self.platform)
+        return self._cache
+
+    def variables(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> list[Var | None]:
+        """The variables among the inputs, at their places."""
+        first = len(inputs) - self.resources
+        handles = [variable_of(ctx.resource_manager, handle) for handle in inputs[first:]]
+        return [*(None,) * first, *handles]
+
+    def signature(self, values: Sequence[Array | None], variables: Sequence[Var | None]) -> Hashable:
+        """What tells these inputs from others that need another program."""
+        constants = self.constants
+        known = tuple((v.shape, _bytes(v)) for v in values[:constants] if v is not None)
+        shapes = tuple([None if v is None else v.shape for v in values[constants:]])
+        return known, shapes, tuple([v.dtype for v in variables if v is not None]) if self.resources else ()
+
+    def arguments(self, values: Sequence[Any], variables: Sequence[Var | None]) -> list[Argument]:
+        """How the inputs enter the compiler."""
+        types = self.input_types
+        return [
+            describe(value, types[i].base, constant=i < self.constants)
+            if variable is None
+            else describe_variable(variable, value)
+            for i, (value, variable) in enumerate(zip(values, variables, strict=True))
+        ]
+
+    def program(
+        self, ctx: OpKernelContext, values: Sequence[Any], variables: Sequence[Var | None], *, lazy: bool
+    ) -> Program | None:
+        """The program for these inputs; None where the function is to be run instead.
+
+        Raises
+        ------
+        OpError
+            It cannot be compiled, and there is no way out.
+        """
+        if lazy and self.unsupported:
+            return None
+        cache = self.cache(ctx)
+        library = self.library if self.library is not None else ctx.step.function_library.library
+        try:
+            return cache.compile_if_needed(
+                self.cluster,
+                self.signature(values, variables),
+                lambda: cache.compile_function(library, self.function, self.arguments(values, variables)),
+                self.mode(lazy=lazy),
+                always_defer=current().tf_xla_always_defer_compilation,
+            )
+        except OpError as error:
+            if not lazy or not (is_unsupported(error) or depends_on_arguments(error)):
+                raise
+            if is_unsupported(error):
+                self.unsupported = True
+                _LOG.warning("'%s' runs as a function: it cannot be compiled: %s", self.function.name, error.message)
+            return None
+
+
+def _bytes(value: Array) -> Any:
+    return tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()
+
+
+# Two ops: one compiles, the other runs --------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Closure:
+    """What `_XlaCompile` leaves to `_XlaRun`: a program, and the variables as they were.
+
+    Attributes
+    ----------
+    values : list
+        Of all arguments; those of variables as read when the program was chosen.
+    constants : int
+        How many arguments `_XlaRun` does not get.
+    """
+
+    program: Program
+    variables: list[Var | None]
+    values: list[Array | None]
+    constants: int
+
+
+class ClosureStore:
+    """Closures by key; each is taken out once."""
+
+    def __init__(self) -> None:
+        self._closures: dict[bytes, Closure] = {}
+        self._numbers = count()
+
+    def produce(self, closure: Closure) -> bytes:
+        """Put a closure in; its key is used only once."""
+        key = b"closure_%d" % next(self._numbers)
+        self._closures[key] = closure
+        return key
+
+    def consume(self, key: bytes) -> Closure:
+        """Take a closure out.
+
+        Raises
+        ------
+        InternalError
+            There is none under the key: it was taken out before.
+        """
+        found = self._closures.pop(key, None)
+        if found is None:
+            raise InternalError(f"there is no compiled closure under the key {key!r}: it can be run once only")
+        return found
+
+    def __len__(self) -> int:
+        return len(self._closures)
+
+
+CLOSURES = ClosureStore()
+
+
+class XlaCompileOp(_Compiling):
+    """Compiles, and gives a key of the result and whether there is one."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.must_compile: bool = construction.get_attr("must_compile")
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Read the variables and find the program for them."""
+        inputs = [ctx.input(i) for i in range(ctx.num_inputs)]
+        variables = self.variables(ctx, inputs)
+        with locked(variables):
+            values = [a if v is None else v.read() for a, v in zip(inputs, variables, strict=True)]
+        program = self.program(ctx, values, variables, lazy=not self.must_compile)
+        key = b"" if program is None else CLOSURES.produce(Closure(program, variables, values, self.constants))
+        text = np.empty((), object)
+        text[()] = key
+        ctx.set_output(0, text)
+        ctx.set_output(1, np.array(program is not None))
+
+
+class XlaRunOp(OpKernel):
+    """Runs what `_XlaCompile` found."""
+
+    is_expensive = True
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Run the program on the inputs, and write the variables."""
+        closure = CLOSURES.consume(ctx.input(ctx.num_inputs - 1).item())
+        inputs = [ctx.input(i) for i in range(ctx.num_inputs - 1)]
+        args = [*closure.values[: closure.constants], *inputs]
+        values = [a if v is None else k for a, v, k in zip(args, closure.variables, closure.values, strict=True)]
+        found = closure.program.run(values)
+        with locked(closure.variables):
+            closure.program.write_back(closure.variables, found)
+        for i, value in enumerate(closure.program.results(args, found)):
+            ctx.set_output(i, value)
+
+
+# One op that does both -------------------------------------------------------------------------------------------
+class XlaLaunchOp(_Compiling):
+    """Compiles a function and runs it; variables are locked from the first to the last."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.lazy = bool(construction.has_attr(LAZY) and construction.get_attr(LAZY))
+        self._handle: Any = None
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Run the program, or the function where there is no program."""
+        inputs = [ctx.input(i) for i in range(ctx.num_inputs)]
+        results = self._compiled(ctx, inputs)
+        if results is None:
+            results = self._called(ctx, inputs)
+        flags = current()
+        if flags.tf_xla_check_cluster_output_numerics:
+            _check_numerics(self.function.name, results)
+        if flags.tf_xla_print_cluster_outputs:
+            for i, value in enumerate(results):
+                print(f"{self.function.name} output {i}: {value}")
+        for i, value in enumerate(results):
+            ctx.set_output(i, value)
+
+    def _compiled(self, ctx: OpKernelContext, inputs: list[Any]) -> list[Array] | None:
+        if current().tf_xla_check_cluster_input_numerics:
+            _check_numerics(self.function.name, [x for x in inputs if not x.dtype.hasobject])
+        variables = self.variables(ctx, inputs)
+        if not self.resources:
+            program = self.program(ctx, inputs, variables, lazy=self.lazy)
+            return None if program is None else program.results(inputs, program.run(inputs))
+        with locked(variables):
+            values = [a if v is None else v.read() for a, v in zip(inputs, variables, strict=True)]
+            program = self.program(ctx, values, variables, lazy=self.lazy)
+            if program is None:
+                return None
+            found = program.run(values)
+            program.write_back(variables, found)
+        return program.results(inputs, found)
+
+    def _called(self, ctx: OpKernelContext, inputs: list[Any]) -> list[Array]:
+        if self._handle is None:
+            self._handle = ctx.instantiate(self.function)
+        return list(ctx.call_function(self._handle, inputs))
+
+
+def _check_numerics(name: str, values: Sequence[Array]) -> None:
+    for i, value in enumerate(values):
+        if value.dtype.kind in "fc" and not np.isfinite(value).all():
+            raise InvalidArgumentError(f"value {i} at the border of '{name}' holds NaN or infinity")
+
+
+_registered = False
+
+
+def register_kernels() -> None:
+    """Put the kernels into the registry; once."""
+    global _registered
+    if _registered:
+        return
+    _registered = True
+    for device in DEVICES:
+        kernel("_XlaCompile", device=device)(XlaCompileOp)
+        kernel("_XlaRun", device=device)(XlaRunOp)
+        kernel("XlaLaunch", device=device)(XlaLaunchOp)

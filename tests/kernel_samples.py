@@ -240,6 +240,9 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     **{op: [((IMAGE,), {}), (((0, 3),), {})] for op in ("HSVToRGB", "RGBToHSV")},
     **{op: [((IMAGE, at([3, 8])), {}), ((IMAGE, at([3, 8])), _RESIZE), ((IMAGE, at([3, 8])), {"align_corners": True})]
        for op in ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeNearestNeighborGrad")},
+    "ResizeBicubic": [((IMAGE, at([3, 8])), {}), ((IMAGE, at([7, 8])), _RESIZE), ((IMAGE, at([1, 8])), {"align_corners": True})],
+    "ResizeBicubicGrad": [(((2, 3, 8, 3), IMAGE), {}), (((2, 3, 8, 3), IMAGE), _RESIZE)],
+    "ResizeArea": [((IMAGE, at([3, 8])), {}), ((IMAGE, at([3, 4])), {"align_corners": True})],
     "ResizeBilinearGrad": [(((2, 3, 8, 3), IMAGE), {}), (((2, 3, 8, 3), IMAGE), _RESIZE)],
     "CropAndResize": [((IMAGE, at([[0, 0, 1, 1], [0.2, 0.1, 1.5, 0.3]]), at([1, 0]), at([2, 3])), {}), ((IMAGE, at([[0, 0, 1, 1]]), at([1]), at([1, 3])), {"method": "nearest"})],
     "NonMaxSuppression": [(_NMS, {})],

@@ -24,7 +24,7 @@ NOT_DIFFERENTIATED = {
         "CholeskyGrad", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient", "LRNGrad",
     ),
     "an old form; the op that replaced it is differentiable": ("SelfAdjointEig",),
-    "for preparing images, not for training through": ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB"),
+    "for preparing images, not for training through": ("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "ResizeArea"),
 }  # fmt: skip
 
 

@@ -34,6 +34,21 @@ def resize_bilinear_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, None]:
     return apply_op("ResizeBilinear", g, _size(op.inputs[0]), **_grid(op)), None
 
 
+@gradient("ResizeBicubic")
+def resize_bicubic_grad(op: Any, dy: Tensor) -> tuple[Tensor | None, None]:
+    """To the pixels each one was mixed from."""
+    x = op.inputs[0]
+    if x.dtype.text not in ("float", "double"):
+        return None, None
+    return apply_op("ResizeBicubicGrad", dy, x, **_grid(op)), None
+
+
+@gradient("ResizeBicubicGrad")
+def resize_bicubic_grad_grad(op: Any, g: Tensor) -> tuple[Tensor, None]:
+    """The images resized again."""
+    return apply_op("ResizeBicubic", g, _size(op.inputs[0]), **_grid(op)), None
+
+
 @gradient("ResizeNearestNeighbor")
 def resize_nearest_grad(op: Any, dy: Tensor) -> tuple[Tensor, None]:
     """To the pixels that were repeated."""

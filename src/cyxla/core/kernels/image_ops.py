@@ -125,8 +125,7 @@ def _resize_bilinear(images: Array, size: Array, *, align_corners: bool, half_pi
     return np.asarray(top + (bottom - top) * part[:, None, None], np.float32)
 
 
-@array_kernel("ResizeBilinearGrad", attrs=("align_corners", "half_pixel_centers"), types={"T": FLOATING})
-def _resize_bilinear_grad(grads: Array, original: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
+def _check_gradients(grads: Array, original: Array) -> None:
     for name, operand in (("grads", grads), ("original_image", original)):
         if operand.ndim != 4:
             raise ShapeError(f"{name} must have rank 4; its shape is {list(operand.shape)}")
@@ -134,10 +133,42 @@ def _resize_bilinear_grad(grads: Array, original: Array, *, align_corners: bool,
         raise ShapeError(
             f"grads {list(grads.shape)} and original_image {list(original.shape)} differ in more than size"
         )
+
+
+@array_kernel("ResizeBilinearGrad", attrs=("align_corners", "half_pixel_centers"), types={"T": FLOATING})
+def _resize_bilinear_grad(grads: Array, original: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
+    _check_gradients(grads, original)
     rows, columns = grids(original.shape[1:3], grads.shape[1:3], align_corners, half_pixel_centers)
     wide = np.float64 if original.dtype == np.float64 else np.float32
     result = np.einsum("bhwc,hy,wx->byxc", grads.astype(wide), rows.weights(), columns.weights(), optimize=True)
     return np.asarray(result).astype(original.dtype)
+
+
+def _mixed(images: Array, down: Array, across: Array) -> Array:
+    """Each pixel as a mix of those before, by weights [out, size] of rows and columns."""
+    lines = np.einsum("bhwc,xw->bhxc", images, across, optimize=True)
+    return np.asarray(np.einsum("bhxc,yh->byxc", lines, down, optimize=True))
+
+
+@array_kernel("ResizeBicubic", attrs=("align_corners", "half_pixel_centers"), types={"T": _RESIZED})
+def _resize_bicubic(images: Array, size: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
+    rows, columns = grids(images.shape[1:3], checked_size(images, size), align_corners, half_pixel_centers)
+    return _mixed(images.astype(np.float32), rows.cubic(), columns.cubic())
+
+
+@array_kernel("ResizeBicubicGrad", attrs=("align_corners", "half_pixel_centers"), types={"T": FLOATING[2:]})
+def _resize_bicubic_grad(grads: Array, original: Array, *, align_corners: bool, half_pixel_centers: bool) -> Array:
+    _check_gradients(grads, original)
+    rows, columns = grids(original.shape[1:3], grads.shape[1:3], align_corners, half_pixel_centers)
+    return _mixed(grads.astype(original.dtype), rows.cubic().T, columns.cubic().T).astype(original.dtype, copy=False)
+
+
+@array_kernel("ResizeArea", attrs=("align_corners",), types={"T": _RESIZED})
+def _resize_area(images: Array, size: Array, *, align_corners: bool) -> Array:
+    rows, columns = grids(images.shape[1:3], checked_size(images, size), align_corners, False)
+    if not rows.scale or not columns.scale:
+        raise InvalidArgumentError(f"an image {list(images.shape)} has a side of one pixel, whose corners are one")
+    return _mixed(images.astype(np.float32), rows.area(), columns.area())
 
 
 @array_kernel("ResizeNearestNeighbor", attrs=("align_corners", "half_pixel_centers"), types={"T": _RESIZED})

@@ -69,6 +69,50 @@ class Grid:
         np.add.at(matrix, (rows, above), part)
         return matrix
 
+    def cubic(self) -> Array:
+        """f32[out, size]: what each pixel takes of the four around its place, by a cubic spline.
+
+        Half pixel centres leave out what lies beyond the edges; otherwise the pixels at the edges stand for it.
+        """
+        place = self.places()
+        first = np.floor(place).astype(np.int64)
+        offset = np.rint((place - first.astype(np.float32)) * np.float32(_STEPS)).astype(np.int64)
+        near, far = _spline(-0.5 if self.half_pixel_centers else -0.75)
+        taken = np.stack([far[offset], near[offset], near[_STEPS - offset], far[_STEPS - offset]], axis=1)
+        wanted = first[:, None] + np.arange(-1, 3)
+        pixels = np.clip(wanted, 0, self.size - 1)
+        if self.half_pixel_centers:
+            taken = np.where(pixels == wanted, taken, np.float32(0))
+            total = taken.sum(axis=1, keepdims=True)
+            taken = np.where(np.abs(total) >= 1000 * np.finfo(np.float32).tiny, taken / total, taken)
+        matrix = np.zeros((self.out, self.size), np.float32)
+        np.add.at(matrix, (np.arange(self.out)[:, None], pixels), taken)
+        return matrix
+
+    def area(self) -> Array:
+        """f32[out, size]: which part of each pixel covers which before, all parts of one adding up to 1."""
+        scale = self.scale
+        start = np.arange(self.out, dtype=np.float32) * scale
+        end = np.arange(1, self.out + 1, dtype=np.float32) * scale
+        matrix = np.zeros((self.out, self.size), np.float32)
+        for row, (low, high) in enumerate(zip(start, end, strict=True)):
+            for i in range(int(np.floor(low)), int(np.ceil(high))):
+                covered = min(np.float32(i + 1), high) - max(np.float32(i), low)
+                matrix[row, min(max(i, 0), self.size - 1)] += covered
+        return matrix / scale
+
+
+_STEPS = 1024  # between two pixels; the spline is known at these places only
+
+
+def _spline(a: float) -> tuple[Array, Array]:
+    """f32[steps + 1] each: Keys' spline at 0 .. 1 and at 1 .. 2 pixels."""
+    x = np.arange(_STEPS + 1, dtype=np.float32) / np.float32(_STEPS)
+    near = ((a + 2) * x.astype(np.float64) - (a + 3)) * x * x + 1
+    y = x.astype(np.float64) + 1
+    far = ((a * y - 5 * a) * y + 8 * a) * y - 4 * a
+    return near.astype(np.float32), far.astype(np.float32)
+
 
 def grids(before: tuple[int, int], after: tuple[int, int], align: bool, half: bool) -> tuple[Grid, Grid]:
     """The grids of the height and the width.

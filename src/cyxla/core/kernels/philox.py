@@ -121,7 +121,7 @@ def _normal32(words: Array) -> Array:
     return np.stack([part * radius for part in sincos32(angle)], axis=-1).reshape(words.shape)
 
 
-def _normal64(words: Array) -> Array:
+def normal_pairs(words: Array) -> Array:
     """Box and Muller in f64: four words become two numbers."""
     numbers = float64_of(_pairs(words))
     u = np.maximum(numbers[..., 0::2], _SMALLEST)
@@ -168,7 +168,7 @@ def uniform_int(generator: Philox, count: int, low: Array, high: Array) -> Array
 
 def normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Array:
     """Floats of the normal distribution; narrow ones are rounded from f32."""
-    return _fill(generator, count, dtype, _normal64 if dtype == np.float64 else _normal32)
+    return _fill(generator, count, dtype, normal_pairs if dtype == np.float64 else _normal32)
 
 
 def truncated_normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Array:
@@ -179,7 +179,7 @@ def truncated_normal(generator: Philox, count: int, dtype: np.dtype[Any]) -> Arr
     size = per_block(dtype)
     groups = -(-count // size)
     start = np.arange(groups, dtype=np.uint64) * np.uint64(size * RESERVED // 4)
-    draw = _normal64 if dtype == np.float64 else _normal32
+    draw = normal_pairs if dtype == np.float64 else _normal32
     out = np.empty((groups, size), dtype=np.float64 if dtype == np.float64 else np.float32)
     filled = np.zeros(groups, dtype=np.intp)
     todo, round_ = np.arange(groups), 0

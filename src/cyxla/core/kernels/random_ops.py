@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import FLOATING, INDEX, REAL
-from cyxla.core.kernels import philox
+from cyxla.core.kernels import philox, rejection
 from cyxla.core.kernels.elementwise import binary
 from cyxla.core.kernels.gamma import gamma_sample_grad
 from cyxla.core.kernels.philox import RESERVED, Philox
@@ -70,6 +71,77 @@ class RandomUniformInt(Seeded):
             ctx.set_output(0, philox.uniform_int(self.reserve(count * RESERVED), count, low, high).reshape(shape))
         else:
             ctx.set_output(0, np.empty(shape, low.dtype))
+
+
+# ------------------------------------------------------------------------------------------ drawn until they fit
+
+
+def each_parameter(count: int, parameters: Array) -> Array:
+    """f64[parameters * count]: the parameters of elements that are drawn parameter by parameter."""
+    return np.repeat(parameters.reshape(-1).astype(np.float64), count)
+
+
+def beside_parameters(drawn: Array, sizes: tuple[int, ...], parameters: Array, dtype: np.dtype[Any]) -> Array:
+    """What was drawn parameter by parameter, in the shape [*sizes, *parameters]; no number is 0 as an integer."""
+    grid = drawn.reshape(parameters.size, -1).T.reshape(*sizes, *parameters.shape)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        grid = np.clip(np.nan_to_num(grid, nan=0.0), float(info.min), float(info.max))
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(grid).astype(dtype)
+
+
+@kernel("RandomGamma", device="CPU", types={"T": tuple(t for t in FLOATING if t.text != "bfloat16")})
+class RandomGamma(Seeded):
+    """Numbers of gamma distributions."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Draw `shape` of them for each of the shapes of distributions."""
+        sizes, count = shape_of(ctx.input(0))
+        alpha = ctx.input(1)
+        drawn = rejection.gamma(self.reserve(count * alpha.size * RESERVED * 4), each_parameter(count, alpha))
+        ctx.set_output(0, beside_parameters(drawn, sizes, alpha, alpha.dtype))
+
+
+@kernel("RandomPoissonV2", device="CPU")
+class RandomPoisson(Seeded):
+    """Numbers of Poisson distributions."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Draw `shape` of them for each of the rates."""
+        sizes, count = shape_of(ctx.input(0))
+        rate = ctx.input(1)
+        drawn = rejection.poisson(self.reserve(count * rate.size * RESERVED * 4), each_parameter(count, rate))
+        ctx.set_output(0, beside_parameters(drawn, sizes, rate, ctx.attr("dtype").numpy))
+
+
+def truncated(generator: Philox, sizes: tuple[int, ...], parameters: list[Array]) -> Array:
+    """Numbers of truncated normal distributions: of one, or of one for each row of the first dimension.
+
+    Raises
+    ------
+    ShapeError
+        A parameter is neither one number nor one for each row.
+    """
+    rows = sizes[0] if sizes else 1
+    for name, x in zip(("means", "stdevs", "minvals", "maxvals"), parameters, strict=True):
+        if x.ndim > 1 or x.size not in (1, rows):
+            raise ShapeError(f"{name} {list(x.shape)} must hold one number, or one for each of {rows} rows")
+    count = prod(sizes)
+    wide = [np.repeat(np.broadcast_to(x.reshape(-1), rows), count // max(rows, 1)) for x in parameters]
+    drawn = rejection.truncated_normal(generator, *(x.astype(np.float64) for x in wide))
+    return drawn.reshape(sizes).astype(parameters[0].dtype)
+
+
+@kernel("ParameterizedTruncatedNormal", device="CPU", types={"dtype": FLOATING})
+class ParameterizedTruncatedNormal(Seeded):
+    """Numbers of truncated normal distributions."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Draw `shape` of them."""
+        sizes, count = shape_of(ctx.input(0))
+        parameters = [ctx.input(i) for i in range(1, 5)]
+        ctx.set_output(0, truncated(self.reserve(count * RESERVED * 4), sizes, parameters))
 
 
 # ------------------------------------------------------------------------------------------------------ categories

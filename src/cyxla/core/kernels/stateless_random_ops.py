@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING, INDEX, REAL, DataType, as_data_type
-from cyxla.core.kernels import philox
+from cyxla.core.kernels import philox, rejection
 from cyxla.core.kernels.philox import Philox
-from cyxla.core.kernels.random_ops import Draw, categorical, classes
+from cyxla.core.kernels.random_ops import Draw, beside_parameters, categorical, classes, each_parameter
 from cyxla.core.kernels.random_shapes import int_range, seeds_of, shape_of
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 
@@ -96,6 +97,61 @@ def _integers(generator: Philox, shape: Array, minval: Array, maxval: Array) -> 
     sizes, count = shape_of(shape)
     low, high = int_range(minval, maxval)
     return philox.uniform_int(generator, count, low, high).reshape(sizes)
+
+
+# Numbers that are drawn until they fit
+
+_WIDE = tuple(t for t in FLOATING if t.text != "bfloat16")
+
+
+def _gammas(generator: Philox, shape: Array, alpha: Array) -> Array:
+    """In a shape that ends with that of the distributions' parameters."""
+    sizes, count = _ending_with(shape, alpha.shape)
+    drawn = rejection.gamma(generator, each_parameter(count, alpha))
+    return beside_parameters(drawn, sizes, alpha, alpha.dtype)
+
+
+def _ending_with(shape: Array, end: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    sizes, _ = shape_of(shape)
+    before = sizes[: max(len(sizes) - len(end), 0)]
+    if sizes[len(before) :] != end:
+        raise ShapeError(f"the shape {list(sizes)} must end with that of the parameters, {list(end)}")
+    return before, prod(before)
+
+
+@array_kernel("StatelessRandomGammaV2", types={"dtype": _WIDE})
+def _gamma(shape: Array, seed: Array, alpha: Array) -> Array:
+    return _gammas(Philox.stirred(*seeds_of(seed)), shape, alpha)
+
+
+@array_kernel("StatelessRandomGammaV3", types={"dtype": _WIDE})
+def _gamma_v3(shape: Array, key: Array, counter: Array, alg: Array, alpha: Array) -> Array:
+    return _gammas(generator_of(key, counter, alg), shape, alpha)
+
+
+@array_kernel("StatelessRandomBinomial", attrs=("dtype",))
+def _binomial(shape: Array, seed: Array, counts: Array, probs: Array, *, dtype: DataType) -> Array:
+    """In a shape that ends with what both parameters broadcast to."""
+    try:
+        counts, probs = np.broadcast_arrays(counts, probs)
+    except ValueError:
+        raise ShapeError(f"counts {list(counts.shape)} and probs {list(probs.shape)} do not broadcast") from None
+    sizes, count = _ending_with(shape, counts.shape)
+    numbers, chances = (each_parameter(count, x) for x in (counts, probs))
+    drawn = rejection.binomial(Philox.stirred(*seeds_of(seed)), numbers, chances)
+    return beside_parameters(drawn, sizes, counts, dtype.numpy)
+
+
+@array_kernel("StatelessParameterizedTruncatedNormal")
+def _truncated(shape: Array, seed: Array, means: Array, stdevs: Array, low: Array, high: Array) -> Array:
+    """Parameters broadcast to the shape."""
+    sizes, _ = shape_of(shape)
+    try:
+        wide = [np.broadcast_to(x, sizes).reshape(-1).astype(np.float64) for x in (means, stdevs, low, high)]
+    except ValueError:
+        raise ShapeError(f"the parameters do not broadcast to the shape {list(sizes)}") from None
+    drawn = rejection.truncated_normal(Philox.stirred(*seeds_of(seed)), *wide)
+    return drawn.reshape(sizes).astype(means.dtype)
 
 
 @array_kernel("StatelessMultinomial", attrs=("output_dtype",), types={"T": REAL})

@@ -1,0 +1,209 @@
+"""Random numbers that are drawn until they fit: gamma, Poisson, binomial and truncated normal ones.
+
+Each element has blocks of its own, and takes as many of them as it needs, so that no element depends on another.
+Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; Hormann, "The transformed rejection method
+for generating Poisson random variables", 1993, and "The generation of binomial random variates", 1993.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.kernels.philox import RESERVED, Philox, float64_of, normal_pairs
+
+Array = np.ndarray[Any, Any]
+
+
+class Streams:
+    """A stream of random numbers for each element.
+
+    Parameters
+    ----------
+    generator : Philox
+        Of all of them.
+    count : int
+        How many elements there are.
+    """
+
+    def __init__(self, generator: Philox, count: int) -> None:
+        self._generator = generator
+        self._next = np.arange(count, dtype=np.uint64) * np.uint64(RESERVED)
+        self._held = {name: np.zeros((count, 2)) for name in ("uniform", "normal")}
+        self._left = {name: np.zeros(count, np.int64) for name in self._held}
+
+    def uniform(self, rows: Array) -> Array:
+        """A number in [0, 1) for each of some elements."""
+        return self._take("uniform", rows, lambda words: float64_of(words.reshape(-1, 2, 2)))
+
+    def normal(self, rows: Array) -> Array:
+        """A number of the normal distribution for each of some elements."""
+        return self._take("normal", rows, normal_pairs)
+
+    def _take(self, name: str, rows: Array, of: Callable[[Array], Array]) -> Array:
+        """Blocks give two numbers each; the second one is taken first."""
+        held, left = self._held[name], self._left[name]
+        empty = rows[left[rows] == 0]
+        if empty.size:
+            held[empty] = of(self._generator.blocks_at(self._next[empty]))
+            self._next[empty] += np.uint64(1)
+            left[empty] = 2
+        left[rows] -= 1
+        return np.asarray(held[rows, left[rows]])
+
+
+def _until_all_fit(count: int, draw: Callable[[Array], tuple[Array, Array]]) -> Array:
+    """f64[count] of what `draw` gives for the elements it is asked for, once it says that they fit."""
+    found, todo = np.zeros(count), np.arange(count)
+    while todo.size:
+        with np.errstate(all="ignore"):
+            values, fits = draw(todo)
+        found[todo[fits]] = values[fits]
+        todo = todo[~fits]
+    return found
+
+
+def gamma(generator: Philox, alpha: Array) -> Array:
+    """f64[n] of the gamma distributions of shapes `alpha`, f64[n]; NaN where that is not a positive number."""
+    streams = Streams(generator, len(alpha))
+    small, one = alpha < 1, alpha == 1
+    d = alpha + np.where(small, 2 / 3, -1 / 3)
+    c = 1 / 3 / np.sqrt(np.maximum(d, 1e-300))
+    valid = (alpha > 0) & np.isfinite(alpha)
+
+    def draw(rows: Array) -> tuple[Array, Array]:
+        values, fits = np.full(len(rows), np.nan), ~valid[rows]
+        simple = rows[valid[rows] & one[rows]]
+        values[valid[rows] & one[rows]] = -np.log1p(-streams.uniform(simple))
+        others = valid[rows] & ~one[rows]
+        values[others], fits[others] = _squeezed(streams, rows[others], d, c)
+        return values, fits | one[rows]
+
+    found = _until_all_fit(len(alpha), draw)
+    rows = np.flatnonzero(valid & small)
+    found[rows] *= streams.uniform(rows) ** (1 / alpha[rows])
+    return found
+
+
+def _squeezed(streams: Streams, rows: Array, d: Array, c: Array) -> tuple[Array, Array]:
+    """One attempt of Marsaglia's and Tsang's."""
+    x = streams.normal(rows)
+    v = 1 + c[rows] * x
+    fits = v > 0
+    v, kept = v**3, np.flatnonzero(fits)
+    u = np.ones(len(rows))
+    u[kept] = streams.uniform(rows[kept])  # nothing is drawn for what is out already
+    here = d[rows]
+    fits &= (u < 1 - 0.0331 * x**4) | (np.log(u) < 0.5 * x * x + here * (1 - v + np.log(v)))
+    return here * v, fits
+
+
+def poisson(generator: Philox, rate: Array) -> Array:
+    """f64[n] of the Poisson distributions of `rate`, f64[n]; NaN where that is not a number from 0 on."""
+    streams = Streams(generator, len(rate))
+    valid = (rate >= 0) & np.isfinite(rate)
+    few, many = np.flatnonzero(valid & (rate < 10)), np.flatnonzero(valid & (rate >= 10))
+    found = np.full(len(rate), np.nan)
+    found[few] = _counted(streams, few, rate)
+    found[many] = _until_all_fit(len(many), lambda rows: _hat_of_poisson(streams, many[rows], rate))
+    return found
+
+
+def _counted(streams: Streams, rows: Array, rate: Array) -> Array:
+    """How many uniform numbers can be multiplied before the product falls below exp(-rate)."""
+    least, product, steps = np.exp(-rate[rows]), np.ones(len(rows)), np.zeros(len(rows))
+    todo = np.arange(len(rows))
+    while todo.size:
+        product[todo] *= streams.uniform(rows[todo])
+        todo = todo[product[todo] > least[todo]]
+        steps[todo] += 1
+    return steps
+
+
+def _hat_of_poisson(streams: Streams, rows: Array, rate: Array) -> tuple[Array, Array]:
+    from scipy.special import gammaln
+
+    mean = rate[rows]
+    b = 0.931 + 2.53 * np.sqrt(mean)
+    a = -0.059 + 0.02483 * b
+    u, v = streams.uniform(rows) - 0.5, streams.uniform(rows)
+    inner = 0.5 - np.abs(u)
+    k = np.floor((2 * a / inner + b) * u + mean + 0.43)
+    at_once = (inner >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
+    never = (k < 0) | ((inner < 0.013) & (v > inner))
+    hat = np.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / inner**2 + b))
+    return k, at_once | (~never & (hat <= -mean + k * np.log(mean) - gammaln(k + 1)))
+
+
+def binomial(generator: Philox, counts: Array, probs: Array) -> Array:
+    """f64[n] of the binomial distributions; NaN where there is no such distribution."""
+    streams = Streams(generator, len(counts))
+    valid = (counts >= 0) & np.isfinite(counts) & (probs >= 0) & (probs <= 1)
+    total = np.floor(counts)
+    swapped = probs > 0.5
+    p = np.where(swapped, 1 - probs, probs)
+    found = np.full(len(counts), np.nan)
+    found[valid] = 0
+    some = valid & (p > 0) & (total > 0)
+    few, many = np.flatnonzero(some & (total * p < 10)), np.flatnonzero(some & (total * p >= 10))
+    found[few] = _gaps(streams, few, total, p)
+    found[many] = _until_all_fit(len(many), lambda rows: _hat_of_binomial(streams, many[rows], total, p))
+    return np.asarray(np.where(swapped, total - found, found))
+
+
+def _gaps(streams: Streams, rows: Array, total: Array, p: Array) -> Array:
+    """How many gaps between successes fit into the trials."""
+    reached, steps = np.zeros(len(rows)), np.zeros(len(rows))
+    todo = np.arange(len(rows))
+    while todo.size:
+        with np.errstate(divide="ignore"):
+            gap = np.ceil(np.log(streams.uniform(rows[todo])) / np.log1p(-p[rows[todo]]))
+        reached[todo] += gap
+        todo = todo[reached[todo] <= total[rows[todo]]]
+        steps[todo] += 1
+    return steps
+
+
+def _tail(k: Array) -> Array:
+    """What Stirling's formula leaves out of log(k!)."""
+    from scipy.special import gammaln
+
+    return np.asarray(gammaln(k + 1) - (0.5 * np.log(2 * np.pi) + (k + 0.5) * np.log(k + 1) - (k + 1)))
+
+
+def _hat_of_binomial(streams: Streams, rows: Array, total: Array, probs: Array) -> tuple[Array, Array]:
+    n, p = total[rows], probs[rows]
+    spread = np.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    r, m = p / (1 - p), np.floor((n + 1) * p)
+    u, v = streams.uniform(rows) - 0.5, streams.uniform(rows)
+    inner = 0.5 - np.abs(u)
+    k = np.floor((2 * a / inner + b) * u + n * p + 0.5)
+    at_once = (inner >= 0.07) & (v <= 0.92 - 4.2 / b)
+    hat = np.log(v * (2.83 + 5.1 / b) * spread / (a / inner**2 + b))
+    bound = (m + 0.5) * np.log((m + 1) / (r * (n - m + 1))) + (n + 1) * np.log((n - m + 1) / (n - k + 1))
+    bound += (k + 0.5) * np.log(r * (n - k + 1) / (k + 1)) + _tail(m) + _tail(n - m) - _tail(k) - _tail(n - k)
+    return k, at_once | ((k >= 0) & (k <= n) & (hat <= bound))
+
+
+def truncated_normal(generator: Philox, mean: Array, spread: Array, low: Array, high: Array) -> Array:
+    """f64[n] of normal distributions cut to [low, high), by the inverse of the distribution function.
+
+    NaN where a spread is not positive or an interval is empty.
+    """
+    from scipy.special import ndtr, ndtri
+
+    streams = Streams(generator, len(mean))
+    with np.errstate(all="ignore"):
+        first, last = (low - mean) / spread, (high - mean) / spread
+        turned = first > 0  # the lower tail is the one that is known exactly
+        near, far = np.where(turned, -last, first), np.where(turned, -first, last)
+        bottom, top = ndtr(near), ndtr(far)
+        z = ndtri(bottom + streams.uniform(np.arange(len(mean))) * (top - bottom))
+        z = np.clip(z, near, far)
+        result = mean + spread * np.where(turned, -z, z)
+    valid = (spread > 0) & (low < high) & np.isfinite(mean)
+    return np.asarray(np.where(valid, np.clip(result, low, high), np.nan))

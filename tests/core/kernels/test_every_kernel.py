@@ -2,101 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from kernel_samples import ELEMENTWISE, NOT_COMPARED, SAMPLES, At, draw
+from kernel_runs import Attrs, Types, built, fits, flat, op_def, run, samples, types_of
+from kernel_samples import ELEMENTWISE, NOT_COMPARED, SAMPLES
 
 from cyxla.core.catalogue import load_catalogue
-from cyxla.core.framework.apply import apply_op, to_attr_value
+from cyxla.core.framework.apply import to_attr_value
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op import OpRegistry
-from cyxla.core.framework.op_def import OpDef
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import TensorShape
-from cyxla.core.framework.types import DATA, QUANTIZED, DataType
+from cyxla.core.framework.types import DataType
 
 load_catalogue()
-Attrs = dict[str, Any]
-Types = dict[str, DataType]
 WIDER = {"float16": "double", "bfloat16": "double", "float32": "double", "complex64": "complex128"}
 OF_PARTS = ("Real", "Imag", "ComplexAbs", "Angle", "Complex")
 TOLERANCE = {"float16": 2e-2, "bfloat16": 1.2e-1, "float32": 1e-4, "complex64": 1e-4}
-PLAIN = (*DATA, *QUANTIZED)
-
-
-def op_def(op: str) -> OpDef:
-    return OpRegistry.global_().look_up(op).op_def
-
-
-def samples(op: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    if op in SAMPLES:
-        return SAMPLES[op]
-    count = len(op_def(op).input_arg)
-    return [((sizes,) * count, {}) for sizes in ((2, 3), (), (0, 3))]
-
-
-def types_of(op: str) -> Iterator[dict[str, DataType]]:
-    """Each type attribute in turn through all its types, the others being what they first may be."""
-    kernels = [k for k in KernelRegistry.global_().get_registered_kernels_for_op(op) if k.device_type == "CPU"]
-    attrs = [a for a in op_def(op).attr if a.type == "type"]
-    for kernel in kernels:
-        allowed = {}
-        for attr in attrs:
-            choice = [t for t in attr.allowed or PLAIN if t in PLAIN]
-            if attr.name in kernel.constraints:
-                choice = [t for t in choice if t in kernel.constraints[attr.name]]
-            if attr.default is not None and attr.default.value in choice:
-                choice = [attr.default.value, *(t for t in choice if t != attr.default.value)]
-            allowed[attr.name] = choice
-        first = {name: choice[0] for name, choice in allowed.items() if choice}
-        if len(first) < len(allowed):
-            continue
-        yield first
-        for name, choice in allowed.items():
-            for t in choice[1:]:
-                yield {**first, name: t}
-
-
-def fits(op: str, types: dict[str, DataType]) -> bool:
-    """Whether types that belong together do so."""
-    if {"Treal", "Tcomplex"} <= set(types):
-        return (types["Treal"].text == "double") == (types["Tcomplex"].text == "complex128")
-    if op in ("Complex", "Real", "Imag", "Angle", "ComplexAbs"):
-        return (types["T"].numpy.itemsize in (8, 16) and types["T"].text in ("double", "complex128")) == (
-            types["Tout"].text in ("double", "complex128")
-        )
-    if op == "BatchMatMulV3":
-        return types["Ta"] == types["Tb"]
-    return True
-
-
-def built(op: str, inputs: tuple[Any, ...], types: dict[str, DataType]) -> list[Any]:
-    rng = np.random.default_rng(7)
-
-    def one(spec: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        return np.asarray(spec.value).astype(dtype) if isinstance(spec, At) else draw(spec, dtype, rng)
-
-    args = op_def(op).input_arg
-    dtypes = [types[a.type_attr].numpy if a.type_attr else a.type.numpy if a.type else None for a in args]
-    if len(args) != len(inputs):
-        raise AssertionError(f"{op} has {len(args)} inputs, the sample {len(inputs)}")
-    values: list[Any] = []
-    for spec, dtype in zip(inputs, dtypes, strict=True):
-        dtype = np.dtype(np.float32) if dtype is None else dtype
-        values.append([one(s, dtype) for s in spec] if isinstance(spec, list) else one(spec, dtype))
-    return values
-
-
-def run(op: str, values: list[Any], attrs: Attrs, types: Types) -> list[np.ndarray[Any, Any]]:
-    return [np.asarray(x) for x in flat(apply_op(op, *values, **attrs, **types))]
-
-
-def flat(value: Any) -> list[Any]:
-    return [x for part in value for x in flat(part)] if isinstance(value, (tuple, list)) else [value]
 
 
 def spread(value: Any) -> Any:

@@ -21,10 +21,11 @@ from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 _CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f", "RemoteCall": "f", "XlaLaunch": "function"}
 _CONDITIONALS = {
+    "XlaIf": ("then_branch", "else_branch"),
     "If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch"),
     "_If": ("then_branch", "else_branch"), "Case": ("branches",), "StatelessCase": ("branches",),
 }  # fmt: skip
-_LOOPS = frozenset({"While", "StatelessWhile", "_While"})
+_LOOPS = frozenset({"While", "StatelessWhile", "_While", "XlaWhile"})
 # Inputs that a kernel may do without knowing, at the price of sizes that are known only as the program runs.
 _RATHER_KNOWN = {
     "Slice": ("begin", "size"), "StridedSlice": ("begin", "end"), "StridedSliceGrad": ("begin", "end"),

@@ -132,13 +132,13 @@ def apply_updates(result: CompilationResult, inputs: Sequence[XlaExpression], pa
             resource.dtype = update.dtype
         resource.shape = update.shape
         for source in update.gradients:
-            _gradient_of(resource, source)
+            gradient_of(resource, source)
         values = [parts[k] for k in update.places]
         if update.modified:
             resource.set_parts(values)
 
 
-def _gradient_of(resource: XlaResource, source: str) -> XlaResource:
+def gradient_of(resource: XlaResource, source: str) -> XlaResource:
     """The gradients of a tensor array that a call made."""
     if source not in resource.gradients:
         made = XlaResource(resource.kind, -1, f"{resource.name}@{source}", resource.dtype, resource.shape)

@@ -10,21 +10,22 @@ import numpy as np
 
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult
+from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, ResourceUpdate
 from cyxla.tf2xla.functions import (
     apply_updates,
     call_function,
     expression_of,
+    gradient_of,
     parts_of,
     prepare,
     unpacked,
 )
 from cyxla.tf2xla.lib import full
 from cyxla.tf2xla.tensor_list import XlaTensorList
-from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_compiler import CompileOptions
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -54,7 +55,7 @@ def _fake_param(ctx: XlaOpKernelContext) -> Any:
 
 
 @xla_kernel(("If", "StatelessIf", "_If"), resource=True, variant=True)
-def _if(ctx: XlaOpKernelContext) -> Any:
+def choose_branch(ctx: XlaOpKernelContext) -> Any:
     """A conditional of two computations; a condition that is known chooses now."""
     then_branch, else_branch = ctx.attr("then_branch"), ctx.attr("else_branch")
     known = ctx.xla.constant_value(ctx.input_expression(0))
@@ -134,7 +135,7 @@ def _on_tuple(result: CompilationResult, shape: Shape) -> XlaComputation:
 
 
 @xla_kernel(("While", "StatelessWhile", "_While"), resource=True, variant=True)
-def _while(ctx: XlaOpKernelContext) -> Any:
+def run_loop(ctx: XlaOpKernelContext) -> Any:
     """A loop whose state is a tuple of all that its body may change."""
     inputs = [ctx.input_expression(i) for i in range(ctx.num_inputs)]
     compiler, body_name, cond_name = ctx.xla.compiler, ctx.attr("body"), ctx.attr("cond")
@@ -160,7 +161,8 @@ def _settled(
     """Arguments and body once every list and resource of the state has a shape: the body says which."""
     args = prepare(ctx.xla, inputs, fixed, keep=False)
     result = ctx.xla.compiler.compile_function(body, args, _INSIDE)
-    before = [_is_settled(x) for x in inputs]
+    known = {update.input_index: update.gradients for update in result.resource_updates}
+    before = [_is_settled(x, known.get(i, ())) for i, x in enumerate(inputs)]
     if not all(before):
         inputs = [
             x if done else _with_shape(ctx, i, x, result)
@@ -172,10 +174,13 @@ def _settled(
     return args, result, inputs
 
 
-def _is_settled(x: XlaExpression) -> bool:
+def _is_settled(x: XlaExpression, gradients: Sequence[str]) -> bool:
+    """Whether a value enters as it leaves: a tensor array with as many arrays of gradients, too."""
     if x.kind is ExpressionKind.TENSOR_LIST:
         return x.value.buffer is not None
-    return x.kind is not ExpressionKind.RESOURCE or x.value.is_initialized
+    return x.kind is not ExpressionKind.RESOURCE or (
+        x.value.is_initialized and set(gradients) <= set(x.value.gradients)
+    )
 
 
 def _with_shape(ctx: XlaOpKernelContext, i: int, x: XlaExpression, result: CompilationResult) -> XlaExpression:
@@ -187,12 +192,21 @@ def _with_shape(ctx: XlaOpKernelContext, i: int, x: XlaExpression, result: Compi
         return XlaExpression.tensor_list(held.with_shape(ctx.builder, tuple(shapes[output.places[0]].dims[1:])))
     for update in result.resource_updates:
         if update.input_index == i:
-            resource = x.value
-            resource.dtype, resource.shape = update.dtype, update.shape
-            sizes = shapes[update.places[0]].dims
-            zero = xla.constant(ctx.builder, np.zeros((), update.dtype.numpy), element_type(update.dtype))
-            resource.value = xla.broadcast(zero, sizes)
+            _initialize(ctx, x.value, update, tuple(shapes[update.places[0]].dims))
     return x
+
+
+def _initialize(ctx: XlaOpKernelContext, resource: XlaResource, update: ResourceUpdate, sizes: tuple[int, ...]) -> None:
+    """Give a resource, and its gradients, zeros where they have no value."""
+    resource.dtype, resource.shape = update.dtype, update.shape
+    zeros = full(ctx.builder, 0, update.dtype, sizes)
+    if resource.value is None:
+        resource.value = zeros
+    if resource.kind is ResourceKind.STACK and resource.pushed is None:
+        resource.pushed = xla.constant(ctx.builder, np.int32(0))
+    for source in update.gradients:
+        gradient = gradient_of(resource, source)
+        gradient.value = zeros if gradient.value is None else gradient.value
 
 
 def _check_state(inputs: Sequence[XlaExpression], args: Sequence[Argument], result: CompilationResult) -> None:

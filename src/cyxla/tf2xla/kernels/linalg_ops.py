@@ -137,7 +137,7 @@ def _qr(x: XlaOp, *, full_matrices: bool) -> list[XlaOp]:
 
 
 @lowering("SelfAdjointEigV2", attrs=("compute_v",), types=_TYPES)
-def _eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
+def eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
     """By syevd or heevd of the lower triangle; nan where that does not end."""
     _check_square(x)
     batch, size = sizes_of(x)[:-2], sizes_of(x)[-1]
@@ -154,7 +154,7 @@ def _eigh(x: XlaOp, *, compute_v: bool) -> list[XlaOp]:
 
 
 @lowering("Svd", attrs=("compute_uv", "full_matrices"), types=_REAL)
-def _svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
+def svd(x: XlaOp, *, compute_uv: bool, full_matrices: bool) -> list[XlaOp]:
     """By gesdd; nan where that does not end."""
     _check_matrices(x)
     *batch, rows, columns = sizes_of(x)

@@ -1,0 +1,548 @@
+"""Ops that each stand for one HLO instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.tensor_shape import SCALAR, TensorShape
+from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.argument import Argument, ArgumentKind
+from cyxla.tf2xla.dynamic import cut_to, without_sizes
+from cyxla.tf2xla.einsum import contracted
+from cyxla.tf2xla.kernels import linalg_ops
+from cyxla.tf2xla.kernels.functional_ops import choose_branch, run_loop
+from cyxla.tf2xla.lib import is_complex, rank_of, scalar, sizes_of
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_compiler import CompileOptions
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.attributes import ConvDims
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.proto.schema import messages, raw
+
+Array = np.ndarray[Any, Any]
+
+_ALONE = CompileOptions(resolve_constants=False)
+_PRECISIONS = ("default", "high", "highest", "packed_nibble")
+_BITS = tuple(map(as_data_type, ("uint8", "uint32", "uint64")))
+
+# ------------------------------------------------------------------------------------------------ reading attributes
+
+
+def _message(ctx: XlaOpKernelContext, attr: str, kind: str) -> Any:
+    """An attribute that holds a serialised message.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It holds none of that kind.
+    """
+    message = messages()[kind]()
+    try:
+        message.ParseFromString(raw(ctx.attr(attr)))
+    except Exception:  # protobuf's error is of no public type that all its versions share
+        raise InvalidArgumentError(f"{attr} of {ctx.kernel.type_string} is no {kind}") from None
+    return message
+
+
+def _fields(message: Any, *names: str) -> dict[str, Any]:
+    """Fields of a message as arguments: numbers, and tuples of them."""
+    values = {name: getattr(message, name) for name in names}
+    return {name: v if isinstance(v, (int, bool)) else tuple(v) for name, v in values.items()}
+
+
+def _precision(ctx: XlaOpKernelContext) -> tuple[str, ...]:
+    numbers = _message(ctx, "precision_config", "PrecisionConfig").operand_precision
+    if any(not 0 <= n < len(_PRECISIONS) for n in numbers):
+        raise InvalidArgumentError(f"precision_config of {ctx.kernel.type_string} holds an unknown number")
+    return tuple(_PRECISIONS[n] for n in numbers)
+
+
+def _preferred(ctx: XlaOpKernelContext) -> ElementType | None:
+    known = ctx.kernel.attrs.get("preferred_element_type")
+    return None if known is None else element_type(known)
+
+
+def _computation(
+    ctx: XlaOpKernelContext, attr: str, types: Sequence[DataType], *, single: bool = True
+) -> XlaComputation:
+    """A function of scalars as a computation that gives its result, or a tuple of them unless `single`."""
+    function: NameAttrList = ctx.attr(attr)
+    args = [Argument(ArgumentKind.PARAMETER, t, SCALAR) for t in types]
+    made = ctx.xla.compiler.compile_function(function, args, _ALONE)
+    if made.resource_updates or (single and len(made.outputs) != 1):
+        raise InvalidArgumentError(f"{attr} {function.name!r} must give one value, and change nothing")
+    builder = XlaBuilder(f"{made.computation.name}_scalars")
+    given = [xla.parameter(builder, i, Shape.array(element_type(t))) for i, t in enumerate(types)]
+    called = xla.call(builder, made.computation, [given[i] for i in made.input_mapping])
+    results = [xla.get_tuple_element(called, output.places[0]) for output in made.outputs]
+    return builder.build(results[0] if single else xla.tuple_(builder, results))
+
+
+def _of_two(ctx: XlaOpKernelContext, attr: str, dtype: DataType) -> XlaComputation:
+    return _computation(ctx, attr, (dtype, dtype))
+
+
+def _ints(ctx: XlaOpKernelContext, *names: str) -> list[list[int]]:
+    return [ctx.constant_input_as_int_vector(name) for name in names]
+
+
+def _pairs(ctx: XlaOpKernelContext, name: str) -> list[tuple[int, int]]:
+    """Low and high padding of each dimension.
+
+    Raises
+    ------
+    ShapeError
+        The input is not of rows of two.
+    """
+    value = ctx.constant_input(name)
+    if value.ndim != 2 or value.shape[1] != 2:
+        raise ShapeError(f"{name} must have rows of two numbers; its shape is {list(value.shape)}")
+    return [(int(low), int(high)) for low, high in value.tolist()]
+
+
+# ------------------------------------------------------------------------------------------ products and convolutions
+
+_DOT = ("lhs_contracting_dimensions", "rhs_contracting_dimensions", "lhs_batch_dimensions", "rhs_batch_dimensions")
+
+
+@xla_kernel(("XlaDot", "XlaDotV2"))
+def _dot(ctx: XlaOpKernelContext) -> Any:
+    """A dot."""
+    numbers = _fields(_message(ctx, "dimension_numbers", "DotDimensionNumbers"), *_DOT)
+    return xla.dot_general(
+        ctx.input("lhs"),
+        ctx.input("rhs"),
+        **{name.replace("dimensions", "dims"): value for name, value in numbers.items()},
+        operand_precision=_precision(ctx),
+        preferred_element_type=_preferred(ctx),
+    )
+
+
+_CONV = (
+    "input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions", "kernel_input_feature_dimension",
+    "kernel_output_feature_dimension", "kernel_spatial_dimensions", "output_batch_dimension",
+    "output_feature_dimension", "output_spatial_dimensions",
+)  # fmt: skip
+_CONV_CONSTANTS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
+
+
+@xla_kernel(("XlaConv", "XlaConvV2"), const=_CONV_CONSTANTS)
+def _conv(ctx: XlaOpKernelContext) -> Any:
+    """A convolution."""
+    numbers = _fields(_message(ctx, "dimension_numbers", "ConvolutionDimensionNumbers"), *_CONV)
+    strides, base, holes = _ints(ctx, "window_strides", "lhs_dilation", "rhs_dilation")
+    return xla.conv_general_dilated(
+        ctx.input("lhs"),
+        ctx.input("rhs"),
+        strides,
+        _pairs(ctx, "padding"),
+        base,
+        holes,
+        ConvDims(*numbers.values()),
+        ctx.constant_input_as_int_scalar("feature_group_count"),
+        ctx.kernel.attrs.get("batch_group_count", 1),
+        operand_precision=_precision(ctx),
+        preferred_element_type=_preferred(ctx),
+    )
+
+
+@lowering("XlaEinsum", attrs=("equation",))
+def _einsum(a: XlaOp, b: XlaOp, *, equation: str) -> XlaOp:
+    """A dot, and a transpose."""
+    return contracted(equation, [a, b])
+
+
+# ---------------------------------------------------------------------------------------------------------- reductions
+
+
+@xla_kernel("XlaReduce")
+def _reduce(ctx: XlaOpKernelContext) -> Any:
+    """A reduce."""
+    reducer = _of_two(ctx, "reducer", ctx.attr("T"))
+    return xla.reduce(ctx.input("input"), ctx.input("init_value"), reducer, ctx.attr("dimensions_to_reduce"))
+
+
+@xla_kernel(("XlaVariadicReduce", "XlaVariadicReduceV2"))
+def _variadic_reduce(ctx: XlaOpKernelContext) -> Any:
+    """One reduce of all operands."""
+    count = ctx.num_inputs // 2
+    operands, inits = ([ctx.input(i) for i in part] for part in (range(count), range(count, 2 * count)))
+    types = [ctx.input_type(i) for i in range(count)]
+    reducer = _computation(ctx, "reducer", (*types, *types), single=count == 1)
+    made = xla.reduce(operands, inits, reducer, ctx.attr("dimensions_to_reduce"))
+    return made if count == 1 else [xla.get_tuple_element(made, i) for i in range(count)]
+
+
+_WINDOW = ("window_dimensions", "window_strides")
+_DILATIONS = ("base_dilations", "window_dilations")
+
+
+@xla_kernel("XlaReduceWindow", const=(*_WINDOW, *_DILATIONS, "padding"))
+def _reduce_window(ctx: XlaOpKernelContext) -> Any:
+    """A reduce-window."""
+    sizes, strides, base, holes = _ints(ctx, *_WINDOW, *_DILATIONS)
+    reducer = _of_two(ctx, "computation", ctx.attr("T"))
+    padding = _pairs(ctx, "padding")
+    return xla.reduce_window(ctx.input("input"), ctx.input("init_value"), reducer, sizes, strides, padding, base, holes)
+
+
+@xla_kernel("XlaSelectAndScatter", const=(*_WINDOW, "padding"))
+def _select_and_scatter(ctx: XlaOpKernelContext) -> Any:
+    """A select-and-scatter."""
+    dtype: DataType = ctx.attr("T")
+    select, scatter = (_of_two(ctx, name, dtype) for name in ("select", "scatter"))
+    sizes, strides = _ints(ctx, *_WINDOW)
+    operand, source, init = (ctx.input(name) for name in ("operand", "source", "init_value"))
+    return xla.select_and_scatter(operand, select, sizes, strides, _pairs(ctx, "padding"), source, init, scatter)
+
+
+_REDUCERS = {"Add": "add", "Mul": "multiply", "Min": "minimum", "Max": "maximum", "Mean": "add"}
+
+
+def _groups(ctx: XlaOpKernelContext) -> tuple[list[list[int]], int]:
+    """Groups of replicas, and how many are in one."""
+    value = ctx.constant_input("group_assignment")
+    if value.ndim != 2:
+        raise ShapeError(f"group_assignment must have a row for each group; its shape is {list(value.shape)}")
+    return value.tolist(), value.shape[1]
+
+
+def _reduction(ctx: XlaOpKernelContext) -> tuple[XlaComputation, Callable[[XlaOp], XlaOp]]:
+    """What joins the values of replicas, and what is done with the result."""
+    how: str = ctx.attr("reduce_op")
+    dtype = element_type(ctx.attr("T"))
+    _, size = _groups(ctx)
+    joined = scalar_computation(_REDUCERS[how], dtype)
+    return joined, (lambda x: x / scalar(x, size)) if how == "Mean" else (lambda x: x)
+
+
+@xla_kernel("XlaAllReduce", const=("group_assignment",))
+def _all_reduce(ctx: XlaOpKernelContext) -> Any:
+    """An all-reduce."""
+    joined, finish = _reduction(ctx)
+    return finish(xla.all_reduce(ctx.input("input"), joined, _groups(ctx)[0]))
+
+
+@xla_kernel("XlaReduceScatter", const=("group_assignment", "scatter_dimension"))
+def _reduce_scatter(ctx: XlaOpKernelContext) -> Any:
+    """A reduce-scatter."""
+    joined, finish = _reduction(ctx)
+    groups, size = _groups(ctx)
+    x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("scatter_dimension")
+    ctx.require(0 <= axis < rank_of(x), f"scatter_dimension {axis} is no dimension of {list(sizes_of(x))}")
+    ctx.require(size and sizes_of(x)[axis] % size == 0, f"{sizes_of(x)[axis]} does not divide among {size} replicas")
+    sizes = [n // size if d == axis else n for d, n in enumerate(sizes_of(x))]
+    return finish(xla.reduce_scatter(x, joined, axis, groups, shape=x.shape.with_dims(sizes)))
+
+
+@xla_kernel("XlaReplicaId")
+def _replica_id(ctx: XlaOpKernelContext) -> Any:
+    """A replica-id."""
+    return xla.convert(xla.replica_id(ctx.builder), ElementType.S32)
+
+
+# ------------------------------------------------------------------------------------------------- gather and scatter
+
+
+@xla_kernel("XlaGather", const=("slice_sizes",))
+def _gather(ctx: XlaOpKernelContext) -> Any:
+    """A gather."""
+    message = _message(ctx, "dimension_numbers", "GatherDimensionNumbers")
+    names = [field.name for field in message.DESCRIPTOR.fields]
+    return xla.gather(
+        ctx.input("operand"),
+        ctx.input("start_indices"),
+        **_fields(message, *names),
+        slice_sizes=ctx.constant_input_as_int_vector("slice_sizes"),
+        indices_are_sorted=ctx.attr("indices_are_sorted"),
+    )
+
+
+@xla_kernel("XlaScatter")
+def _scatter(ctx: XlaOpKernelContext) -> Any:
+    """A scatter."""
+    message = _message(ctx, "dimension_numbers", "ScatterDimensionNumbers")
+    names = [field.name for field in message.DESCRIPTOR.fields]
+    return xla.scatter(
+        ctx.input("operand"),
+        ctx.input("scatter_indices"),
+        ctx.input("updates"),
+        _of_two(ctx, "update_computation", ctx.attr("T")),
+        **_fields(message, *names),
+        indices_are_sorted=ctx.attr("indices_are_sorted"),
+    )
+
+
+def _starts(indices: XlaOp, rank: int) -> list[XlaOp]:
+    """One scalar for each dimension.
+
+    Raises
+    ------
+    ShapeError
+        Their number is another.
+    """
+    if sizes_of(indices) != (rank,):
+        raise ShapeError(f"{rank} indices are wanted; there are {list(sizes_of(indices))}")
+    return [xla.reshape(xla.slice_in_dim(indices, i, i + 1), ()) for i in range(rank)]
+
+
+@lowering("XlaDynamicSlice", const=("size_indices",))
+def _dynamic_slice(x: XlaOp, start_indices: XlaOp, size_indices: Array) -> XlaOp:
+    """A dynamic-slice."""
+    if size_indices.shape != (rank_of(x),):
+        raise ShapeError(f"{rank_of(x)} sizes are wanted; there are {list(size_indices.shape)}")
+    return xla.dynamic_slice(x, _starts(start_indices, rank_of(x)), [int(n) for n in size_indices])
+
+
+@lowering("XlaDynamicUpdateSlice")
+def _dynamic_update_slice(x: XlaOp, update: XlaOp, indices: XlaOp) -> XlaOp:
+    """A dynamic-update-slice."""
+    return xla.dynamic_update_slice(x, update, _starts(indices, rank_of(x)))
+
+
+@lowering("XlaPad", const=("padding_low", "padding_high", "padding_interior"))
+def _pad(x: XlaOp, value: XlaOp, low: Array, high: Array, interior: Array) -> XlaOp:
+    """A pad."""
+    for amounts in (low, high, interior):
+        if amounts.shape != (rank_of(x),):
+            raise ShapeError(f"{rank_of(x)} paddings are wanted; there are {list(amounts.shape)}")
+    return xla.pad(x, value, [tuple(map(int, row)) for row in zip(low, high, interior, strict=True)])
+
+
+# ------------------------------------------------------------------------------------------------------------ sorting
+
+
+@lowering("XlaSort")
+def _sort(x: XlaOp) -> XlaOp:
+    """A sort of the last dimension."""
+    return xla.sort(x)
+
+
+@lowering("XlaKeyValueSort")
+def _key_value_sort(keys: XlaOp, values: XlaOp) -> list[XlaOp]:
+    """One sort of both."""
+    made = xla.sort([keys, values])
+    return [xla.get_tuple_element(made, i) for i in range(2)]
+
+
+@xla_kernel("XlaVariadicSort", const=("dimension",))
+def _variadic_sort(ctx: XlaOpKernelContext) -> Any:
+    """A sort by a function, which takes two elements of each operand."""
+    operands = ctx.input_list("inputs")
+    types = [t for i in range(len(operands)) for t in [ctx.input_type(i)] * 2]
+    less = _computation(ctx, "comparator", types)
+    axis, rank = ctx.constant_input_as_int_scalar("dimension"), rank_of(operands[0])
+    ctx.require(-rank <= axis < rank, f"dimension {axis} is no dimension of {list(sizes_of(operands[0]))}")
+    made = xla.sort(operands, less, axis, ctx.attr("is_stable"))
+    return made if len(operands) == 1 else [xla.get_tuple_element(made, i) for i in range(len(operands))]
+
+
+# ----------------------------------------------------------------------------------------------------- linear algebra
+
+
+@lowering("XlaSelfAdjointEig", attrs=("lower",))
+def _eigh(a: XlaOp, *, lower: bool) -> list[XlaOp]:
+    """A call of LAPACK, as SelfAdjointEigV2 makes it, of the triangle that is asked for."""
+    return linalg_ops.eigh(a if lower else _adjoint(a), compute_v=True)
+
+
+def _adjoint(a: XlaOp) -> XlaOp:
+    rank = rank_of(a)
+    turned = xla.transpose(a, [*range(rank - 2), rank - 1, rank - 2]) if rank > 1 else a
+    return xla.complex_(xla.real(turned), xla.negate(xla.imag(turned))) if is_complex(a) else turned
+
+
+@lowering("XlaSvd")
+def _svd(a: XlaOp) -> list[XlaOp]:
+    """A call of LAPACK, as Svd makes it, for all vectors."""
+    return linalg_ops.svd(a, compute_uv=True, full_matrices=True)
+
+
+# ----------------------------------------------------------------------------------------------- control flow, calls
+
+
+@xla_kernel("XlaIf", resource=True, variant=True)
+def _if(ctx: XlaOpKernelContext) -> Any:
+    """A conditional."""
+    choose_branch(ctx)
+
+
+@xla_kernel("XlaWhile", resource=True, variant=True)
+def _while(ctx: XlaOpKernelContext) -> Any:
+    """A while."""
+    run_loop(ctx)
+
+
+@xla_kernel("XlaCustomCall")
+def _custom_call(ctx: XlaOpKernelContext) -> Any:
+    """A custom-call."""
+    shape = Shape.array(element_type(ctx.attr("dtype")), tuple(ctx.attr("shape").as_list()))
+    target, config = ctx.attr("target_name"), ctx.attr("backend_config")
+    return xla.custom_call(ctx.builder, target, ctx.input_list("args"), shape, config)
+
+
+@xla_kernel("XlaCustomCallV2")
+def _custom_call_v2(ctx: XlaOpKernelContext) -> Any:
+    """A custom-call that gives a tuple."""
+    types, shapes = ctx.attr("result_dtypes"), ctx.attr("result_shapes")
+    results = [Shape.array(element_type(t), tuple(s.as_list())) for t, s in zip(types, shapes, strict=True)]
+    target, config = ctx.attr("call_target_name"), ctx.attr("backend_config")
+    effect = ctx.attr("has_side_effect")
+    shape = results[0] if len(results) == 1 else Shape.tuple(results)
+    made = xla.custom_call(ctx.builder, target, ctx.input_list("operands"), shape, config, has_side_effect=effect)
+    return made if len(results) == 1 else [xla.get_tuple_element(made, i) for i in range(len(results))]
+
+
+# -------------------------------------------------------------------------------------------- devices and their parts
+
+
+@xla_kernel(("XlaSharding", "XlaSpmdFullToShardShape"))
+def _whole(ctx: XlaOpKernelContext) -> Any:
+    """The input: one device holds it all."""
+    ctx.set_output_expression(0, ctx.input_expression(0))
+
+
+@xla_kernel("XlaSpmdShardToFullShape")
+def _full_shape(ctx: XlaOpKernelContext) -> Any:
+    """The input, whose shape must be that of the whole."""
+    full: TensorShape = ctx.attr("full_shape")
+    shape = TensorShape(ctx.input_shape(0))
+    ctx.require(full.is_compatible_with(shape), f"the one device holds {shape}, but the whole is {full}", ShapeError)
+    ctx.set_output_expression(0, ctx.input_expression(0))
+
+
+@lowering("XlaOptimizationBarrier")
+def _barrier(inputs: list[XlaOp]) -> list[XlaOp]:
+    """An opt-barrier of a tuple."""
+    if not inputs:
+        return []
+    made = xla.opt_barrier(xla.tuple_(inputs[0].builder, inputs))
+    return [xla.get_tuple_element(made, i) for i in range(len(inputs))]
+
+
+def split_tiles(x: XlaOp, counts: Sequence[int], paddings: Sequence[int]) -> list[XlaOp]:
+    """Slices of equal sizes, row by row, of a padded array.
+
+    Raises
+    ------
+    ShapeError
+        The padded sizes do not divide.
+    """
+    pads = list(paddings) or [0] * len(counts)
+    if not len(counts) == len(pads) == rank_of(x):
+        raise ShapeError(f"{len(counts)} splits and {len(pads)} paddings for {list(sizes_of(x))}")
+    padded = [n + p for n, p in zip(sizes_of(x), pads, strict=True)]
+    if any(c <= 0 or n % c for n, c in zip(padded, counts, strict=True)):
+        raise ShapeError(f"{padded} does not split into {list(counts)} equal tiles")
+    whole = xla.pad(x, scalar(x, 0), [(0, p) for p in pads]) if any(pads) else x
+    tile = [n // c for n, c in zip(padded, counts, strict=True)]
+    corners = [[i * n for i, n in zip(place, tile, strict=True)] for place in product(*map(range, counts))]
+    return [xla.slice_(whole, at, [a + n for a, n in zip(at, tile, strict=True)]) for at in corners]
+
+
+def joined_tiles(tiles: Sequence[XlaOp], counts: Sequence[int], paddings: Sequence[int]) -> XlaOp:
+    """Arrays put side by side, dimension by dimension, and what was padding cut off.
+
+    Raises
+    ------
+    ShapeError
+        The numbers do not fit.
+    """
+    pads, rank = list(paddings) or [0] * len(counts), rank_of(tiles[0])
+    if not len(counts) == len(pads) == rank or prod(counts) != len(tiles):
+        raise ShapeError(f"{len(tiles)} tiles of rank {rank} are not {list(counts)} tiles padded by {pads}")
+    parts = list(tiles)
+    for axis in reversed(range(rank)):
+        width = counts[axis]
+        parts = [xla.concatenate(parts[i : i + width], axis) for i in range(0, len(parts), width)]
+    sizes = [n - p for n, p in zip(sizes_of(parts[0]), pads, strict=True)]
+    return xla.slice_(parts[0], [0] * rank, sizes) if any(pads) else parts[0]
+
+
+@lowering("XlaSplitND", attrs=("num_splits", "paddings"))
+def _split_nd(x: XlaOp, *, num_splits: Sequence[int], paddings: Sequence[int]) -> list[XlaOp]:
+    """A slice for each tile."""
+    return split_tiles(x, num_splits, paddings)
+
+
+@lowering("XlaConcatND", attrs=("num_concats", "paddings"))
+def _concat_nd(inputs: list[XlaOp], *, num_concats: Sequence[int], paddings: Sequence[int]) -> XlaOp:
+    """Concatenates, one dimension after the other."""
+    return joined_tiles(inputs, num_concats, paddings)
+
+
+# -------------------------------------------------------------------------------------------- shapes, bits, precision
+
+
+@lowering("XlaBroadcastHelper", const=("broadcast_dims",))
+def _broadcast_helper(lhs: XlaOp, rhs: XlaOp, broadcast_dims: Array) -> list[XlaOp]:
+    """A reshape of the operand of lower rank, to sizes of 1 where it has no dimension."""
+    swap = rank_of(lhs) > rank_of(rhs)
+    low, high = (rhs, lhs) if swap else (lhs, rhs)
+    dims = [int(d) for d in broadcast_dims.reshape(-1)]
+    if not dims and rank_of(low) in (0, rank_of(high)):
+        return [lhs, rhs]
+    if len(dims) != rank_of(low) or len(set(dims)) != len(dims) or any(not 0 <= d < rank_of(high) for d in dims):
+        raise InvalidArgumentError(f"broadcast_dims {dims} do not place {low.shape} under {high.shape}")
+    if sorted(dims) != dims:
+        raise InvalidArgumentError(f"broadcast_dims must ascend: {dims}")
+    sizes = [1] * rank_of(high)
+    for d, n in zip(dims, sizes_of(low), strict=True):
+        if n not in (1, sizes_of(high)[d]):
+            raise ShapeError(f"{low.shape} does not broadcast over {high.shape} along {dims}")
+        sizes[d] = n
+    spread = xla.reshape(low, sizes)
+    return [high, spread] if swap else [spread, high]
+
+
+@lowering("XlaReducePrecision", attrs=("exponent_bits", "mantissa_bits"))
+def _reduce_precision(x: XlaOp, *, exponent_bits: int, mantissa_bits: int) -> XlaOp:
+    """A reduce-precision."""
+    return xla.reduce_precision(x, exponent_bits, mantissa_bits)
+
+
+_ALGORITHMS = ("rng_default", "rng_three_fry", "rng_philox")
+
+
+@xla_kernel("XlaRngBitGenerator", const=("algorithm", "shape"), types={"dtype": _BITS})
+def _bits(ctx: XlaOpKernelContext) -> Any:
+    """An rng-bit-generator."""
+    number = ctx.constant_input_as_int_scalar("algorithm")
+    ctx.require(0 <= number < len(_ALGORITHMS), f"there is no algorithm of number {number}")
+    shape = Shape.array(element_type(ctx.attr("dtype")), ctx.constant_input_as_shape("shape"))
+    made = xla.rng_bit_generator(ctx.input("initial_state"), shape, _ALGORITHMS[number])
+    return [xla.get_tuple_element(made, i) for i in range(2)]
+
+
+@xla_kernel("XlaSetBound", const=("bound",))
+def _set_bound(ctx: XlaOpKernelContext) -> Any:
+    """The input: the bound is a promise."""
+    ctx.set_output_expression(0, ctx.input_expression("input"))
+
+
+@xla_kernel("XlaSetDynamicDimensionSize", const=("dim_index",))
+def _set_size(ctx: XlaOpKernelContext) -> Any:
+    """A set-dimension-size."""
+    x, axis = ctx.input("input"), ctx.constant_input_as_int_scalar("dim_index")
+    ctx.require(0 <= axis < rank_of(x), f"dim_index {axis} is no dimension of {list(sizes_of(x))}")
+    return cut_to(x, ctx.input("size"), axis)
+
+
+@xla_kernel("XlaRemoveDynamicDimensionSize", const=("dim_index",))
+def _remove_size(ctx: XlaOpKernelContext) -> Any:
+    """The array under the cut."""
+    axis = ctx.constant_input_as_int_scalar("dim_index")
+    whole, sizes = without_sizes(ctx.input_expression("input").as_xla_op(ctx.builder))
+    ctx.require(0 <= axis < rank_of(whole), f"dim_index {axis} is no dimension of {list(sizes_of(whole))}")
+    for dimension, size in sizes.items():
+        whole = whole if dimension == axis else cut_to(whole, size, dimension)
+    return whole

@@ -1,0 +1,191 @@
+"""Fused ops: a device that has one kernel for a composition of ops gets one node, any other the plain nodes.
+
+    Max, Sub, Exp, Sum, RealDiv   <->   _FusedSoftmax
+
+What is composed is looked for in the part of the graph that a run needs, where it is known who reads what: nothing is
+fused that another node, a fetch or a feed needs a part of. Fused nodes that a graph came with are written out where
+their device has no kernel for them. The root of a composition and its fused node have one name, and the tensor is the
+same object, so whoever refers to it need not be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from cyxla.autojit.fused_graph_matcher import match, write_out
+from cyxla.autojit.fused_graph_patterns import Form, Fusion, Match, fusions
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.device_base import DeviceName
+from cyxla.core.framework.kernel_registry import KernelRegistry
+from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.algorithm import sources, topological_order
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
+
+WRITE_OUT_PHASE, FUSE_PHASE = 5, 3  # before placement, where kernels count; before anything is clustered
+FUSED_OPS = frozenset(
+    {
+        "_FusedSoftmax", "_FusedLayerNorm", "_FusedBatchNorm", "_FusedGelu", "_FusedConv2DBiasActivation",
+        "_FusedMatMulBiasActivation",
+    }
+)  # fmt: skip
+_TYPES = frozenset({DataType.DT_HALF, DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE})
+_FRAMES = frozenset({"Enter", "RefEnter", "Switch", "RefSwitch"})
+_SCOPES = ("_Xla", "_xla")  # beginnings of attributes that say what is compiled with what
+
+DeviceTypes = Callable[[Node], Iterable[str]]
+
+
+def register(registry: OptimizationPassRegistry) -> None:
+    """Add both passes to a registry."""
+    registry.register(Grouping.PRE_PLACEMENT, WRITE_OUT_PHASE, write_out_fused, "write_out_fused")
+    registry.register(Grouping.POST_REWRITE_FOR_EXEC, FUSE_PHASE, fuse_graph, "fuse_graph")
+
+
+def write_out_fused(options: OptimizationPassOptions) -> int:
+    """Write out the fused nodes of a graph that none of the devices they may go to has a kernel for; gives how many."""
+    placeable = list(dict.fromkeys(device.device_type for device in options.engine.devices.placeable))
+
+    def types(node: Node) -> Iterable[str]:
+        wanted = DeviceName.parse(node.device).type if node.device else None
+        return (wanted,) if wanted in placeable else placeable
+
+    return expand(options.graph, options.engine.kernels, types)
+
+
+def fuse_graph(options: OptimizationPassOptions) -> int:
+    """Compose nodes of a placed graph for devices that have fused kernels, and write out the rest; gives how many."""
+    engine = options.engine
+
+    def types(node: Node) -> Iterable[str]:
+        return (engine.device_of(node).device_type,)
+
+    written = expand(options.graph, engine.kernels, types)
+    return written + fuse(options.graph, engine.kernels, types) if engine.optimize else written
+
+
+def expand(graph: Graph, kernels: KernelRegistry, types: DeviceTypes) -> int:
+    """Write out the fused nodes of a graph that no device of certain types has a kernel for; gives how many."""
+    found = [node for node in graph.nodes.values() if node.op in FUSED_OPS]
+    known = {fusion.op: fusion for fusion in fusions()} if found else {}
+    lacking = [node for node in found if not _has_kernel(kernels, types(node), node.node_def)]
+    anchored = bool(lacking) and any(node.op in _FRAMES for node in graph.nodes.values())
+    for node in lacking:
+        write_out(graph, node, known[node.op], anchored)
+    return len(lacking)
+
+
+def fuse(graph: Graph, kernels: KernelRegistry, types: DeviceTypes) -> int:
+    """Compose nodes of a graph, whose ``_Retval`` nodes are all that is read; gives how many fused nodes there are."""
+    offered = tuple(fusion for fusion in fusions() if kernels.get_registered_kernels_for_op(fusion.op))
+    return _Fuser(graph, kernels, types, offered).run() if offered else 0
+
+
+def _has_kernel(kernels: KernelRegistry, types: Iterable[str], node_def: NodeDef) -> bool:
+    return any(kernels.kernel_def_available(device, node_def) for device in types)
+
+
+class _Fuser:
+    """Composes nodes from the results to the arguments, so that the largest composition is found first."""
+
+    def __init__(self, graph: Graph, kernels: KernelRegistry, types: DeviceTypes, offered: Iterable[Fusion]) -> None:
+        self.graph, self.kernels, self.types = graph, kernels, types
+        self.forms: dict[str, list[tuple[Fusion, Form]]] = {}
+        for fusion in offered:
+            for form in fusion.forms:
+                for op in form.root.ops:
+                    self.forms.setdefault(op, []).append((fusion, form))
+        self.users: dict[Node, set[Node]] = {node: set() for node in graph.nodes.values()}
+        for node in graph.nodes.values():
+            self._use(node)
+
+    def run(self) -> int:
+        gone: set[Node] = set()
+        count = 0
+        for node in reversed(topological_order(self.graph)):
+            if node not in gone and node.op in self.forms and node.output_types[0] in _TYPES:
+                removed = self._fuse(node)
+                if removed is not None:
+                    gone |= removed
+                    count += 1
+        return count
+
+    def _fuse(self, root: Node) -> set[Node] | None:
+        """Compose what ends at a node; gives the nodes that went, or None."""
+        for fusion, form in self.forms[root.op]:
+            found = match(form, root)
+            if found is not None and self._is_closed(root, found) and _agree(root, found):
+                node_def = _fused(root, fusion, found)
+                if _has_kernel(self.kernels, self.types(root), node_def):
+                    return self._replace(root, node_def, fusion, found)
+        return None
+
+    def _is_closed(self, root: Node, found: Match) -> bool:
+        """Whether nobody else reads what is inside."""
+        inside = {*found.nodes.values(), *found.others}
+        return all(self.users[node] <= inside for node in inside if node is not root) and inside.isdisjoint(
+            t.node for t in found.values.values()
+        )
+
+    def _replace(self, root: Node, node_def: NodeDef, fusion: Fusion, found: Match) -> set[Node]:
+        parts = dict.fromkeys([*found.nodes.values(), *found.others, *found.constants])
+        controls = dict.fromkeys(c for node in (root, *parts) for c in node.control_inputs)
+        inputs = [found.values[name] for name in fusion.inputs if name in found.values]
+        self._unuse(root)
+        self.graph.update_node(root, node_def.attr, inputs, op_name=fusion.op)
+        root.control_inputs = [c for c in controls if c not in parts]
+        self._use(root)
+        return self._drop([node for node in parts if node is not root])
+
+    def _drop(self, nodes: list[Node]) -> set[Node]:
+        """Take out nodes that nothing reads any more: of constants perhaps some are read elsewhere."""
+        gone: set[Node] = set()
+        inner = [node for node in nodes if node.op != "Const"]
+        while inner:
+            free = [node for node in inner if not self.users[node]]
+            if not free:
+                break
+            for node in free:
+                self._remove(node)
+                gone.add(node)
+            inner = [node for node in inner if node not in gone]
+        for node in nodes:
+            if node.op == "Const" and not self.users[node] and node.name in self.graph.nodes:
+                self._remove(node)
+                gone.add(node)
+        return gone
+
+    def _remove(self, node: Node) -> None:
+        self._unuse(node)
+        self.graph.remove_node(node)
+
+    def _use(self, node: Node) -> None:
+        for source in sources(node):
+            self.users[source].add(node)
+
+    def _unuse(self, node: Node) -> None:
+        for source in sources(node):
+            self.users[source].discard(node)
+
+
+def _agree(root: Node, found: Match) -> bool:
+    """Whether all parts are of one type, on one device, and in one scope of compilation."""
+    dtype, scope = root.output_types[0], _scope(root)
+    return all(t.dtype == dtype for t in found.values.values()) and all(
+        node.assigned_device == root.assigned_device and _scope(node) == scope
+        for node in (*found.nodes.values(), *found.others)
+    )
+
+
+def _scope(node: Node) -> dict[str, AttrValue]:
+    return {name: value for name, value in node.attrs.items() if name.startswith(_SCOPES)}
+
+
+def _fused(root: Node, fusion: Fusion, found: Match) -> NodeDef:
+    """The fused node, with the root's name and private attributes."""
+    private = {name: value for name, value in root.attrs.items() if name.startswith("_")}
+    attrs = {**private, **found.attrs, "T": AttrValue("type", root.output_types[0])}
+    defaults = {a.name: a.default for a in root.graph.look_up(fusion.op).op_def.attr if a.default is not None}
+    inputs = [found.values[name].name for name in fusion.inputs if name in found.values]
+    return NodeDef(root.name, fusion.op, inputs, root.assigned_device or root.device, {**defaults, **attrs})

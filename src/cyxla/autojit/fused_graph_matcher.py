@@ -1,0 +1,250 @@
+"""Finds forms of fused ops in graphs, and writes them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.autojit.fused_graph_patterns import Apply, Either, Form, Fusion, Known, Match, Number, Pattern, Value
+from cyxla.core.framework.attr_value import AttrValue, TensorValue
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.graph import Graph, Node, Tensor
+from cyxla.core.runtime.subgraph import insert_node
+from cyxla.errors import InternalError
+
+_PASSING = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
+_NEARBY = 4  # units in the last place that a constant may be off
+_LATER = {Apply: 0, Either: 1, Number: 2, Known: 2, Value: 3}  # what is rarest is looked for first
+
+
+def match(form: Form, node: Node) -> Match | None:
+    """What the parts of a form stand for if `node` is its root."""
+    if node.op not in form.root.ops:
+        return None
+    for found in _apply(form.root, node, Match()):
+        if form.when is None or form.when(found):
+            found.attrs.update(form.attrs)
+            return found
+    return None
+
+
+def _matches(pattern: Pattern, tensor: Tensor, match: Match, user: Node) -> Iterator[Match]:
+    if isinstance(pattern, Either):
+        for option in pattern.options:
+            yield from _matches(option, tensor, match, user)
+    elif isinstance(pattern, Apply):
+        yield from _apply_behind(pattern, tensor, match)
+    elif isinstance(pattern, Value):
+        yield from _value(pattern, tensor, match)
+    else:
+        yield from _constant(pattern, tensor, match, user)
+
+
+def _apply_behind(pattern: Apply, tensor: Tensor, match: Match) -> Iterator[Match]:
+    source, passed = _source(tensor)
+    if source.node.op not in pattern.ops or source.index:
+        return
+    if passed:
+        match = match.copy()
+        match.others += passed
+    yield from _apply(pattern, source.node, match)
+
+
+def _source(tensor: Tensor) -> tuple[Tensor, tuple[Node, ...]]:
+    """Where a tensor comes from, and the nodes that only pass it on."""
+    passed: list[Node] = []
+    while tensor.node.op in _PASSING:
+        passed.append(tensor.node)
+        tensor = tensor.node.inputs[0]
+    return tensor, tuple(passed)
+
+
+def _apply(pattern: Apply, node: Node, match: Match) -> Iterator[Match]:
+    known = match.nodes.get(pattern)
+    if known is node:
+        yield match
+        return
+    if len(node.inputs) != len(pattern.inputs) or not _has_attrs(pattern, node):
+        return
+    match = match.copy()
+    if known is None:
+        match.nodes[pattern] = node
+    else:
+        match.others += (node,)  # computes the same once more
+    if not all(_bind(match, name, node.attrs[name]) for name in pattern.given):
+        return
+    if pattern.named and not _bind(match, pattern.named, AttrValue("string", node.op)):
+        return
+    for inputs in _orders(node):
+        pairs = sorted(zip(pattern.inputs, inputs, strict=True), key=lambda pair: _LATER[type(pair[0])])
+        yield from _all(pairs, match, node)
+
+
+def _all(pairs: Sequence[tuple[Pattern, Tensor]], match: Match, node: Node) -> Iterator[Match]:
+    if not pairs:
+        yield match
+        return
+    for found in _matches(*pairs[0], match, node):
+        yield from _all(pairs[1:], found, node)
+
+
+def _has_attrs(pattern: Apply, node: Node) -> bool:
+    return all(name not in node.attrs or node.attr(name) == value for name, value in pattern.attrs.items())
+
+
+def _orders(node: Node) -> Iterator[Sequence[Tensor]]:
+    yield node.inputs
+    if node.op_def.is_commutative and node.inputs[0] is not node.inputs[1]:
+        yield node.inputs[::-1]
+
+
+def _bind(match: Match, name: str, value: AttrValue) -> bool:
+    return match.attrs.setdefault(name, value) == value
+
+
+def _value(pattern: Value, tensor: Tensor, match: Match) -> Iterator[Match]:
+    known = match.values.get(pattern.name)
+    if known is None:
+        match = match.copy()
+        match.values[pattern.name] = tensor
+        yield match
+    elif _source(known)[0] is _source(tensor)[0]:
+        yield match
+
+
+def _constant(pattern: Number | Known, tensor: Tensor, match: Match, user: Node) -> Iterator[Match]:
+    source, passed = _source(tensor)
+    if source.node.op != "Const":
+        return
+    array = source.node.attr("value").array
+    found = match.copy()
+    found.constants += (source.node, *passed)
+    if isinstance(pattern, Number):
+        if array.ndim == 0 and _is_near(array, pattern.value):
+            yield found
+        return
+    value = _axes(array, user) if pattern.kind == "list(int)" else _number(array)
+    if value is not None and _bind(found, pattern.name, AttrValue(pattern.kind, value)):
+        yield found
+
+
+def _is_near(array: np.ndarray[Any, Any], value: float) -> bool:
+    if array.dtype.kind in "iub":
+        return False
+    wanted = float(np.asarray(value, array.dtype))
+    return abs(float(array) - wanted) <= _NEARBY * abs(float(np.spacing(np.asarray(wanted, array.dtype))))
+
+
+def _number(array: np.ndarray[Any, Any]) -> float | None:
+    return float(array) if array.ndim == 0 else None
+
+
+def _axes(array: np.ndarray[Any, Any], user: Node) -> tuple[int, ...] | None:
+    """Axes of a reduction, counted from the front where the rank is known."""
+    dims = user.inputs[0].shape.dims
+    axes = [int(k) for k in array.reshape(-1)]
+    if dims is None:
+        return tuple(sorted(axes))
+    if any(not -len(dims) <= k < len(dims) for k in axes):
+        return None  # an error, which the reduction itself reports
+    return tuple(sorted(k % len(dims) for k in axes))
+
+
+# ------------------------------------------------------------------------------------------------------ writing out
+
+
+def write_out(graph: Graph, node: Node, fusion: Fusion, anchored: bool = False) -> None:
+    """Turn a fused node into the last of the plain nodes that compute the same; the others get names below its own.
+
+    Parameters
+    ----------
+    graph : Graph
+    node : Node
+    fusion : Fusion
+        That of its op.
+    anchored : bool
+        Let constants wait for an input of the node: in a loop or branch they are there in its turns only.
+
+    Raises
+    ------
+    InternalError
+        No form of the op has these attributes.
+    """
+    form = next((form for form in fusion.forms if _gives(form, node)), None)
+    if form is None:
+        raise InternalError(
+            f"'{node.name}' is a {node.op} of a kind that has no plain form", node=node.name, op=node.op
+        )
+    _Writer(graph, node, fusion, anchored).run(form.root)
+
+
+def _gives(form: Form, node: Node) -> bool:
+    named = form.root.named
+    return all(node.attrs[name] == value for name, value in form.attrs.items()) and (
+        not named or node.attr(named) in form.root.ops
+    )
+
+
+class _Writer:
+    """Makes the nodes of a form, every part after its inputs."""
+
+    def __init__(self, graph: Graph, node: Node, fusion: Fusion, anchored: bool) -> None:
+        self.graph, self.node, self.anchored = graph, node, anchored
+        self.dtype = node.output_types[0]
+        self.made: dict[Pattern, Tensor] = {}
+        self.values = dict(zip(fusion.inputs, node.inputs, strict=False))
+
+    def run(self, root: Apply) -> None:
+        inputs = [self._tensor(part) for part in root.inputs]
+        attrs = self._attrs(root, self._op(root), inputs)
+        self.graph.update_node(self.node, attrs, inputs, op_name=self._op(root))
+
+    def _op(self, part: Apply) -> str:
+        return str(self.node.attr(part.named)) if part.named else part.ops[0]
+
+    def _tensor(self, part: Pattern) -> Tensor:
+        if isinstance(part, Either):
+            return self._tensor(part.options[0])
+        if isinstance(part, Value):
+            return self.values[part.name]
+        if part not in self.made:
+            self.made[part] = self._apply(part) if isinstance(part, Apply) else self._constant(part)
+        return self.made[part]
+
+    def _apply(self, part: Apply) -> Tensor:
+        inputs = [self._tensor(p) for p in part.inputs]
+        return self._insert(part.ops[0], self._attrs(part, part.ops[0], inputs), inputs).outputs[0]
+
+    def _attrs(self, part: Apply, op: str, inputs: Sequence[Tensor]) -> dict[str, AttrValue]:
+        """The declared attributes of a plain op: its own, those that the fused op gives, types of inputs, defaults."""
+        op_def = self.graph.look_up(op).op_def
+        attrs = {a.name: a.default for a in op_def.attr if a.default is not None}
+        for name, value in part.attrs.items():
+            if name in attrs:
+                attrs[name] = AttrValue(attrs[name].kind, value)
+        attrs |= {name: self.node.attrs[name] for name in part.given}
+        for arg, tensor in zip(op_def.input_arg, inputs, strict=True):
+            attrs[arg.type_attr] = AttrValue("type", tensor.dtype)
+        return attrs
+
+    def _constant(self, part: Number | Known) -> Tensor:
+        value = part.value if isinstance(part, Number) else self.node.attr(part.name)
+        is_axes = isinstance(part, Known) and part.kind == "list(int)"
+        dtype = DataType.DT_INT32 if is_axes else self.dtype
+        array = np.asarray(value, dtype.numpy)
+        attrs = {"dtype": AttrValue("type", dtype), "value": AttrValue("tensor", TensorValue(dtype, array))}
+        made = self._insert("Const", attrs, ())
+        if self.anchored:
+            made.control_inputs = list(dict.fromkeys([self.node.inputs[0].node, *made.control_inputs]))
+        return made.outputs[0]
+
+    def _insert(self, op: str, attrs: Mapping[str, AttrValue], inputs: Sequence[Tensor]) -> Node:
+        private = {name: value for name, value in self.node.attrs.items() if name.startswith("_")}
+        made = insert_node(
+            self.graph, self.graph.unique_name(f"{self.node.name}/{op}"), op, {**private, **attrs}, inputs
+        )
+        made.device, made.assigned_device = self.node.device, self.node.assigned_device
+        made.control_inputs = list(self.node.control_inputs)
+        return made

@@ -1,0 +1,326 @@
+"""Which compositions of ops are known: each fused op with the forms that graphs write it in.
+
+A form is a tree of patterns whose parts may be shared. It is read both ways: what matches it becomes the fused op, and
+a fused op that a device lacks becomes the first form that gives its attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import pi, sqrt
+from typing import Any
+
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.graph.graph import Node, Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An input of the fused op: any tensor."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A constant of rank 0."""
+
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A constant that becomes an attribute: ``"list(int)"`` is for axes, ``"float"`` for a number."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class Apply:
+    """An op on patterns, with one output.
+
+    Parameters
+    ----------
+    ops : tuple of str
+        Any of these; a form is written out with the first.
+    inputs : tuple of patterns
+        Those of an op that commutes may stand in any order.
+    attrs : mapping
+        Attributes that it must have.
+    given : tuple of str
+        Attributes that it shares with the fused op.
+    named : str
+        Attribute of the fused op that tells which of `ops` it is.
+    """
+
+    ops: tuple[str, ...]
+    inputs: tuple[Pattern, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    named: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Either:
+    """Any of several patterns; a form is written out with the first."""
+
+    options: tuple[Pattern, ...]
+
+
+Pattern = Value | Number | Known | Apply | Either
+
+
+@dataclass
+class Match:
+    """What parts of a form stand for."""
+
+    values: dict[str, Tensor] = field(default_factory=dict)
+    attrs: dict[str, AttrValue] = field(default_factory=dict)
+    nodes: dict[Apply, Node] = field(default_factory=dict)
+    others: tuple[Node, ...] = ()  # that pass on or repeat what a part gives
+    constants: tuple[Node, ...] = ()
+
+    def copy(self) -> Match:
+        """One that may be changed."""
+        return Match(dict(self.values), dict(self.attrs), dict(self.nodes), self.others, self.constants)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write a fused op.
+
+    Parameters
+    ----------
+    root : Apply
+    attrs : mapping
+        What the fused op's attributes then are, as they stand in nodes.
+    when : callable, optional
+        Further conditions on a match.
+    """
+
+    root: Apply
+    attrs: Mapping[str, AttrValue] = field(default_factory=dict)
+    when: Callable[[Match], bool] | None = None
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """A fused op.
+
+    Parameters
+    ----------
+    op : str
+    inputs : tuple of str
+        Names of its `Value` parts, in the order of its inputs.
+    forms : tuple of Form
+    """
+
+    op: str
+    inputs: tuple[str, ...]
+    forms: tuple[Form, ...]
+
+
+# ---------------------------------------------------------------------------------------------------- short names
+
+
+def _apply(*ops: str, **attrs: Any) -> Callable[..., Apply]:
+    return lambda *inputs: Apply(ops, inputs, attrs)
+
+
+_add, _sub, _mul = _apply("AddV2", "Add"), _apply("Sub"), _apply("Mul")
+_div, _neg = _apply("RealDiv", "Div"), _apply("Neg")
+_sqrt, _rsqrt, _square = _apply("Sqrt"), _apply("Rsqrt"), _apply("Square")
+_squared_difference, _power = _apply("SquaredDifference"), _apply("Pow")
+_exp, _erf, _erfc, _tanh = _apply("Exp"), _apply("Erf"), _apply("Erfc"), _apply("Tanh")
+_max, _sum, _mean = (_apply(op, keep_dims=True) for op in ("Max", "Sum", "Mean"))
+
+
+def _products(a: Pattern, b: Pattern, c: Pattern) -> tuple[Apply, ...]:
+    """The product of three in every grouping."""
+    return _mul(_mul(a, b), c), _mul(a, _mul(b, c)), _mul(_mul(a, c), b)
+
+
+def fits(match: Match, name: str, onto: str) -> bool:
+    """Whether a value is broadcast to the shape of another, and not the other way round."""
+    small, large = match.values[name].shape.dims, match.values[onto].shape.dims
+    if small is None or large is None or len(small) > len(large):
+        return False
+    return all(d == 1 or (d is not None and d == n) for d, n in zip(small[::-1], large[::-1], strict=False))
+
+
+def _int(value: int) -> AttrValue:
+    return AttrValue("int", value)
+
+
+def _bool(value: bool) -> AttrValue:
+    return AttrValue("bool", value)
+
+
+# --------------------------------------------------------------------------------------------------------- softmax
+
+
+def _softmax() -> Fusion:
+    x, axes = Value("logits"), Known("axes", "list(int)")
+    forms = []
+    for stable in (True, False):
+        e = _exp(_sub(x, _max(x, axes))) if stable else _exp(x)
+        total = _sum(e, axes)
+        for root in (_div(e, total), _mul(e, _apply("Reciprocal", "Inv")(total))):
+            forms.append(Form(root, {"stable": _bool(stable)}))
+    return Fusion("_FusedSoftmax", ("logits",), tuple(forms))
+
+
+# ------------------------------------------------------------------------------------------------- normalisation
+
+_SCALED = {1: {"num_scales": _int(1)}, 0: {"num_scales": _int(0)}}
+
+
+def _normal_forms(x: Pattern, mean: Pattern, variance: Pattern, scale: Value, offset: Value) -> list[tuple[Apply, int]]:
+    """Less the mean over the deviation, scaled and moved, with the number of scales."""
+    moved = _add(variance, Known("epsilon", "float"))
+    inverse, deviation = _rsqrt(moved), _sqrt(moved)
+    centred = _sub(x, mean)
+    factor = _mul(inverse, scale)
+    return [
+        (_add(_mul(x, factor), _sub(offset, _mul(mean, factor))), 1),
+        (_add(_mul(x, factor), _add(_mul(_neg(mean), factor), offset)), 1),
+        (_add(_mul(centred, factor), offset), 1),
+        (_add(_mul(_mul(centred, inverse), scale), offset), 1),
+        (_add(_mul(_mul(centred, scale), inverse), offset), 1),
+        (_add(_mul(_div(centred, deviation), scale), offset), 1),
+        (_add(_div(_mul(centred, scale), deviation), offset), 1),
+        (_add(_mul(x, inverse), _sub(offset, _mul(mean, inverse))), 0),
+        (_add(_mul(x, inverse), _add(_mul(_neg(mean), inverse), offset)), 0),
+        (_add(_mul(centred, inverse), offset), 0),
+        (_add(_div(centred, deviation), offset), 0),
+    ]
+
+
+def _layer_norm() -> Fusion:
+    x, scale, offset, axes = Value("x"), Value("scale"), Value("offset"), Known("axes", "list(int)")
+    mean = _mean(x, axes)
+    centred = _sub(x, mean)
+    squares = Either((_squared_difference(x, mean), _square(centred), _mul(centred, centred)))
+    variance = _mean(squares, axes)
+    affine = [root for root, scales in _normal_forms(x, mean, variance, scale, offset) if scales]
+    moved = _add(variance, Known("epsilon", "float"))
+    plain = (_mul(centred, _rsqrt(moved)), _div(centred, _sqrt(moved)))
+    forms = [Form(root, {"num_affine": _int(2)}, _affine_fits) for root in affine]
+    forms += [Form(root, {"num_affine": _int(0)}) for root in plain]
+    return Fusion("_FusedLayerNorm", ("x", "scale", "offset"), tuple(forms))
+
+
+def _affine_fits(match: Match) -> bool:
+    return fits(match, "scale", "x") and fits(match, "offset", "x")
+
+
+def _batch_norm() -> Fusion:
+    x, mean, variance, scale, offset = (Value(name) for name in ("x", "mean", "variance", "scale", "offset"))
+    forms = tuple(
+        Form(root, _SCALED[scales], _moments_fit) for root, scales in _normal_forms(x, mean, variance, scale, offset)
+    )
+    return Fusion("_FusedBatchNorm", ("x", "mean", "variance", "offset", "scale"), forms)
+
+
+def _moments_fit(match: Match) -> bool:
+    return all(fits(match, name, "x") for name in match.values if name != "x")
+
+
+# ---------------------------------------------------------------------------------------------------------- GELU
+
+
+def _gelu() -> Fusion:
+    x, half = Value("features"), Number(0.5)
+    factors: tuple[Pattern, ...] = (_exact_factor(x), _tanh_factor(x))
+    forms = (
+        Form(root, {"approximate": _bool(bool(k))})
+        for k, factor in enumerate(factors)
+        for root in _products(half, x, factor)
+    )
+    return Fusion("_FusedGelu", ("features",), tuple(forms))
+
+
+def _exact_factor(x: Value) -> Either:
+    """1 + erf(x / sqrt(2)), or erfc(-x / sqrt(2))."""
+    scaled = _div(x, Number(sqrt(2))), _mul(x, Number(sqrt(0.5)))
+    minus = (
+        _mul(_neg(x), Number(sqrt(0.5))), _div(_neg(x), Number(sqrt(2))), _neg(scaled[0]), _neg(scaled[1]),
+        _mul(x, Number(-sqrt(0.5))),
+    )  # fmt: skip
+    return Either((_add(Number(1.0), _erf(Either(scaled))), _erfc(Either(minus))))
+
+
+def _tanh_factor(x: Value) -> Apply:
+    """1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))."""
+    part, root, square = Number(0.044715), Number(sqrt(2 / pi)), Either((_square(x), _mul(x, x)))
+    cube = Either((_power(x, Number(3.0)), _mul(square, x)))
+    term = Either(
+        (_mul(part, cube), _mul(_mul(part, x), square), _mul(_mul(_mul(part, x), x), x), _mul(_mul(part, square), x))
+    )
+    grown = _add(Number(1.0), _mul(part, square))
+    return _add(Number(1.0), _tanh(Either((_mul(root, _add(x, term)), *_products(root, x, grown)))))
+
+
+# ------------------------------------------------------------------------------------------ products with a bias
+
+_ACTIVATIONS = ("Relu", "Relu6", "Elu", "Selu", "Tanh", "Sigmoid", "Softplus")
+_CONVOLUTION = ("strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations")
+
+
+def _biased(op: str, product: Apply, sums: tuple[tuple[Apply, Callable[[Match], bool] | None], ...]) -> Fusion:
+    """With an activation behind the sum, or none."""
+    forms = []
+    for total, when in sums:
+        leaky = Apply(("LeakyRelu",), (total,), given=("alpha",))
+        forms += [
+            Form(Apply(_ACTIVATIONS, (total,), named="activation"), {}, when),
+            Form(leaky, {"activation": AttrValue("string", "LeakyRelu")}, when),
+            Form(total, {"activation": AttrValue("string", "")}, when),
+        ]
+    names = tuple(part.name for part in product.inputs if isinstance(part, Value))
+    return Fusion(op, (*names, "bias"), tuple(forms))
+
+
+def _is_row(product: Apply) -> Callable[[Match], bool]:
+    """Whether the bias has one number for each of the last dimension."""
+
+    def check(match: Match) -> bool:
+        bias, whole = match.values["bias"].shape.dims, match.nodes[product].output_shapes[0].dims
+        return bool(bias) and bool(whole) and len(bias or ()) == 1 and bias[0] is not None and bias[0] == whole[-1]  # type: ignore[index]
+
+    return check
+
+
+def _convolution() -> Fusion:
+    product = Apply(("Conv2D",), (Value("input"), Value("filter")), given=_CONVOLUTION)
+    bias, row = Value("bias"), _is_row(product)
+
+    def last(match: Match) -> bool:
+        return match.attrs["data_format"].value == "NHWC" and row(match)
+
+    sums = (
+        (Apply(("BiasAdd",), (product, bias), given=("data_format",)), None),
+        (_add(product, bias), last),
+    )
+    return _biased("_FusedConv2DBiasActivation", product, sums)
+
+
+def _matrices() -> Fusion:
+    product = Apply(
+        ("MatMul",), (Value("a"), Value("b")), {"grad_a": False, "grad_b": False}, ("transpose_a", "transpose_b")
+    )
+    bias = Value("bias")
+    sums = (
+        (Apply(("BiasAdd",), (product, bias), {"data_format": "NHWC"}), None),
+        (_add(product, bias), _is_row(product)),
+    )
+    return _biased("_FusedMatMulBiasActivation", product, sums)
+
+
+@lru_cache(maxsize=1)
+def fusions() -> tuple[Fusion, ...]:
+    """All fused ops; where several match at a node, the first of them that its device has."""
+    return (_softmax(), _layer_norm(), _batch_norm(), _gelu(), _convolution(), _matrices())

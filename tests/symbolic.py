@@ -19,9 +19,9 @@ from cyxla.tf2xla.xla_resource import ResourceKind
 from cyxla.xla.client import LocalClient
 
 
-def graph_of(make: Callable[..., Any], *types: str, library: Any = None) -> Graph:
+def graph_of(make: Callable[..., Any], *types: str, graph: Graph | None = None) -> Graph:
     """A graph whose ``_Arg`` nodes are given to `make`, and whose results are ``_Retval`` nodes."""
-    graph = Graph(library)
+    graph = Graph() if graph is None else graph
     with graph.as_default():
         args = [apply_op("_Arg", T=as_data_type(t), index=i, name=f"arg{i}") for i, t in enumerate(types)]
         made = make(*args)
@@ -34,7 +34,7 @@ def graph_of(make: Callable[..., Any], *types: str, library: Any = None) -> Grap
 
 def add_function(graph: Graph, name: str, make: Callable[..., Any], *types: str) -> None:
     """Put a function into a graph's library."""
-    graph.library.add(graph_of_args_to_function(graph_of(make, *types, library=graph.library), name))
+    graph.library.add(graph_of_args_to_function(graph_of(make, *types, graph=Graph(graph.library)), name))
 
 
 def parameter(dtype: str, *sizes: int) -> Argument:

@@ -69,6 +69,41 @@ def test_kernels_lists_registrations(cyxla):
     assert cyxla("kernels", "NoSuchOp")[0] == 1
 
 
+def test_kernels_lists_what_compiles(cyxla):
+    """Row 23.3: the kernels of compilation devices are in the same registry."""
+    lines = cyxla("kernels", "Relu")[1].splitlines()
+    assert [line.split("'")[1] for line in lines] == ["CPU", "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"]
+    assert cyxla("kernels", "Relu", "--device", "XLA_CPU_JIT")[1] == lines[1] + "\n"
+
+
+def test_xla_ops_lists_what_compiles(cyxla):
+    """Rows 10.1 and 10.15."""
+    lines = cyxla("xla-ops")[1].splitlines()
+    names = sorted({line.split()[0] for line in lines})
+    assert int(cyxla("xla-ops", "--count")[1]) == len(names) >= 410
+    assert next(line for line in lines if line.split()[0] == "Reshape").split(maxsplit=1)[1] == "constant: shape"
+    missing = cyxla("xla-ops", "--missing")[1].split()
+    assert "AsString" in missing
+    assert not set(missing) & set(names)
+
+
+def test_xla_ops_shows_one_op(cyxla):
+    """Rows 10.2 and 10.10."""
+    status, out, _ = cyxla("xla-ops", "Shape")
+    head, *backends = out.splitlines()
+    assert (status, head) == (0, "Shape: reads shapes and types only")
+    assert [line.split(":")[0].strip() for line in backends] == ["XLA_CPU_JIT", "XLA_INTERPRETER_JIT"]
+    assert "out_type in int32 int64" in backends[0]
+    assert cyxla("xla-ops", "AsString")[1] == "AsString does not compile\n"
+    assert "NOT_FOUND" in cyxla("xla-ops", "Shapes")[2]
+
+
+def test_xla_ops_writes_a_page(cyxla):
+    lines = cyxla("xla-ops", "--markdown")[1].splitlines()
+    assert any(line.startswith("| Reshape | shape |") for line in lines)
+    assert len({line.count("|") for line in lines if line.startswith("|")}) == 1
+
+
 def test_devices_lists_names_types_and_priorities(cyxla):
     """Row 11.1."""
     assert cyxla("devices")[1] == "/job:localhost/replica:0/task:0/device:CPU:0  type CPU  priority 60\n"

@@ -211,8 +211,10 @@ class XlaOpKernelContext:
 
         Raises
         ------
+        FailedPreconditionError
+            It has no value yet.
         InvalidArgumentError
-            It has no value yet, or is of another type.
+            It is of another type.
         """
         resource = self.input_resource(key)
         value = resource.read()

@@ -7,7 +7,7 @@ from enum import Enum
 
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
-from cyxla.errors import InvalidArgumentError
+from cyxla.errors import FailedPreconditionError, InvalidArgumentError
 from cyxla.xla.hlo.builder import XlaOp
 
 
@@ -106,9 +106,9 @@ class XlaResource:
 
         Raises
         ------
-        InvalidArgumentError
+        FailedPreconditionError
             Nothing was assigned yet.
         """
         if self.value is None:
-            raise InvalidArgumentError(f"the {self.kind.value} {self.name!r} is read before it has a value")
+            raise FailedPreconditionError(f"the {self.kind.value} {self.name!r} is read before it has a value")
         return self.value

@@ -6,6 +6,7 @@ import argparse
 
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op import OpRegistry
+from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the verb."""
     registry = KernelRegistry.global_()
+    registry.mark()  # loads what computes, which is listed before what compiles
+    XlaOpRegistry.global_().register_compilation_kernels(registry)
     if args.name:
         OpRegistry.global_().look_up(args.name)  # an unknown name is an error, and names near ones
         found = registry.get_registered_kernels_for_op(args.name)

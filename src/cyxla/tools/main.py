@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from cyxla.errors import OpError
 
@@ -18,6 +19,7 @@ VERBS = {
     "ops": "list the ops of graphs",
     "op": "show the declaration of an op",
     "kernels": "list the kernels, or those of an op",
+    "xla-ops": "list the ops that compile, count them, or name those that do not",
     "devices": "list the devices that sessions have",
     "passes": "list the passes that rewrite graphs, and when they run",
     "cache": "look at the disk cache, clear it, check it",
@@ -31,15 +33,19 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="cyxla", description="Run HLO programs and TensorFlow graphs on CPUs.")
     verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, summary in VERBS.items():
-        import_module(f"cyxla.tools.{name}").add_arguments(verbs.add_parser(name, help=summary, description=summary))
+        _module(name).add_arguments(verbs.add_parser(name, help=summary, description=summary))
     return top
+
+
+def _module(verb: str) -> Any:
+    return import_module(f"cyxla.tools.{verb.replace('-', '_')}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status: 0, 1 for an error of the program, 2 for wrong usage."""
     args = parser().parse_args(argv)
     try:
-        status: int = import_module(f"cyxla.tools.{args.verb}").main(args)
+        status: int = _module(args.verb).main(args)
         sys.stdout.flush()
     except OpError as error:
         print(f"cyxla {args.verb}: {error.code}: {error}", file=sys.stderr)

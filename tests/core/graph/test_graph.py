@@ -97,7 +97,7 @@ WRONG_CALLS = [
 ]
 
 
-@pytest.mark.parametrize("call, attrs, says", WRONG_CALLS, ids=str)
+@pytest.mark.parametrize("call, attrs, says", WRONG_CALLS, ids=[f"{c[0][0]}-{c[2]}" for c in WRONG_CALLS])
 def test_wrong_calls_say_what_is_wrong(call, attrs, says):
     graph = Graph()
     with graph.as_default(), pytest.raises(OpError, match=says):

@@ -29,7 +29,7 @@ def test_examples_run(path, tmp_path):
 
 
 def test_the_readme_runs(capsys):
-    known, (first, second, third) = {}, blocks("README.md", "python")
+    known, (first, second, third, fourth) = {}, blocks("README.md", "python")
     exec(first, known)
     interpreted = cyxla.compile(known["program"], platform="interpreter")
     want = interpreted(np.linspace(-3, 3, 1000, dtype=np.float32))
@@ -38,6 +38,10 @@ def test_the_readme_runs(capsys):
     np.testing.assert_array_equal(known["z"], np.full(1000, 2, np.float32))
     exec(third, known)
     np.testing.assert_allclose(known["activations"], np.full((8, 128), np.tanh(1)), rtol=1e-6)
+    exec(fourth, known)
+    np.testing.assert_allclose(known["loss_value"], 4 * np.tanh(1) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(known["slopes"], np.full((4, 2), np.tanh(1) / np.cosh(1) ** 2), rtol=1e-5)
+    np.testing.assert_array_equal(known["norms"], [3, 3])
     assert "1 kernels" in capsys.readouterr().out
 
 

@@ -34,7 +34,9 @@ def check(runner: Path, folder: str, jit: str, platform: str, least: float) -> b
             if case["status"] not in ("pass", "na"):
                 print(f"{folder} jit={jit} {op}/{name}: {case['status']} {case['detail']}")
     asked = report["passed"] + report["failed"]
-    print(f"{folder} jit={jit} platform={platform}: {report['passed']} of {asked} passed, {report['na']} not applicable")
+    print(
+        f"{folder} jit={jit} platform={platform}: {report['passed']} of {asked} passed, {report['na']} not applicable"
+    )
     return bool(asked) and report["passed"] >= least * asked
 
 

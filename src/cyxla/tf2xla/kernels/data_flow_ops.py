@@ -78,7 +78,7 @@ def _pushed(ctx: XlaOpKernelContext, resource: XlaResource) -> XlaOp:
     return xla.constant(ctx.builder, np.int32(0)) if resource.pushed is None else resource.pushed
 
 
-@xla_kernel("StackPushV2", resource=True)
+@xla_kernel("StackPushV2")
 def _push(ctx: XlaOpKernelContext) -> Any:
     """A dynamic-update-slice at the top."""
     value = ctx.input("elem")
@@ -88,7 +88,7 @@ def _push(ctx: XlaOpKernelContext) -> Any:
     return value
 
 
-@xla_kernel("StackPopV2", resource=True)
+@xla_kernel("StackPopV2")
 def _pop(ctx: XlaOpKernelContext) -> Any:
     """A dynamic-slice at the top."""
     dtype: DataType = ctx.attr("elem_type")
@@ -99,7 +99,7 @@ def _pop(ctx: XlaOpKernelContext) -> Any:
     return at(buffer, stack.pushed)
 
 
-@xla_kernel(("StackCloseV2", "TensorArrayCloseV3"), resource=True)
+@xla_kernel(("StackCloseV2", "TensorArrayCloseV3"))
 def _close(ctx: XlaOpKernelContext) -> Any:
     """Nothing: the buffer is not kept."""
 
@@ -130,7 +130,7 @@ def _sum(x: XlaOp, y: XlaOp) -> XlaOp:
     return xla.or_(x, y) if x.shape.dtype is ElementType.PRED else x + y
 
 
-@xla_kernel("TensorArrayWriteV3", resource=True)
+@xla_kernel("TensorArrayWriteV3")
 def _write(ctx: XlaOpKernelContext) -> Any:
     """The value is added to what stands there: zeros, or what was written to an array of gradients before."""
     index, value = ctx.input("index"), ctx.input("value")
@@ -141,7 +141,7 @@ def _write(ctx: XlaOpKernelContext) -> Any:
     return ctx.input_expression("flow_in")
 
 
-@xla_kernel("TensorArrayReadV3", resource=True)
+@xla_kernel("TensorArrayReadV3")
 def _read(ctx: XlaOpKernelContext) -> Any:
     """A dynamic-slice."""
     index = ctx.input("index")
@@ -151,7 +151,7 @@ def _read(ctx: XlaOpKernelContext) -> Any:
     return at(buffer, index)
 
 
-@xla_kernel("TensorArrayGatherV3", resource=True)
+@xla_kernel("TensorArrayGatherV3")
 def _gather(ctx: XlaOpKernelContext) -> Any:
     """A gather of rows; the buffer itself if it is asked for in order."""
     dtype: DataType = ctx.attr("dtype")
@@ -168,7 +168,7 @@ def _is_all(ctx: XlaOpKernelContext, size: int) -> bool:
     return indices is not None and np.array_equal(indices, np.arange(size))
 
 
-@xla_kernel("TensorArrayScatterV3", resource=True)
+@xla_kernel("TensorArrayScatterV3")
 def _scatter(ctx: XlaOpKernelContext) -> Any:
     """Rows are added to what stands there: a scatter, or one sum if all are given in order."""
     value, indices = ctx.input("value"), ctx.input_shape("indices")
@@ -184,7 +184,7 @@ def _scatter(ctx: XlaOpKernelContext) -> Any:
     return ctx.input_expression("flow_in")
 
 
-@xla_kernel("TensorArrayConcatV3", resource=True)
+@xla_kernel("TensorArrayConcatV3")
 def _concat(ctx: XlaOpKernelContext) -> Any:
     """A reshape: all elements have one length."""
     rest: TensorShape = ctx.attr("element_shape_except0")
@@ -196,7 +196,7 @@ def _concat(ctx: XlaOpKernelContext) -> Any:
     return xla.reshape(buffer, (count * sizes[0], *sizes[1:])), np.full(count, sizes[0], np.int64)
 
 
-@xla_kernel("TensorArraySplitV3", const=("lengths",), resource=True)
+@xla_kernel("TensorArraySplitV3", const=("lengths",))
 def _split(ctx: XlaOpKernelContext) -> Any:
     """A reshape that is added to what stands there: all pieces must be of one length."""
     value, lengths = ctx.input("value"), ctx.constant_input_as_int_vector("lengths")
@@ -214,13 +214,13 @@ def _split(ctx: XlaOpKernelContext) -> Any:
     return ctx.input_expression("flow_in")
 
 
-@xla_kernel("TensorArraySizeV3", resource=True)
+@xla_kernel("TensorArraySizeV3")
 def _size(ctx: XlaOpKernelContext) -> Any:
     """A constant."""
     return np.array(_held(ctx, _ARRAY).max_array_size, np.int32)
 
 
-@xla_kernel("TensorArrayGradV3", resource=True)
+@xla_kernel("TensorArrayGradV3")
 def _grad(ctx: XlaOpKernelContext) -> Any:
     """The array of gradients of that source, of zeros when it is asked for first."""
     array, source = _held(ctx, _ARRAY), ctx.attr("source")

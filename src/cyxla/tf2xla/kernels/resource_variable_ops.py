@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.types import DataType
+from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.core.kernels.strided import MASKS
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered, strided_update
@@ -15,17 +15,17 @@ from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
 
 
-@xla_kernel("ReadVariableOp", resource=True)
+@xla_kernel("ReadVariableOp")
 def _read(ctx: XlaOpKernelContext) -> Any:
     return ctx.read_variable_input(0, ctx.attr("dtype"))
 
 
-@xla_kernel("_ReadVariablesOp", resource=True)
+@xla_kernel("_ReadVariablesOp")
 def _read_all(ctx: XlaOpKernelContext) -> Any:
     return [ctx.read_variable_input(i, t) for i, t in enumerate(ctx.attr("dtypes"))]
 
 
-@xla_kernel("AssignVariableOp", resource=True)
+@xla_kernel("AssignVariableOp")
 def _assign(ctx: XlaOpKernelContext) -> Any:
     ctx.assign_variable(0, ctx.attr("dtype"), ctx.input(1))
 
@@ -41,24 +41,24 @@ def _operands(ctx: XlaOpKernelContext) -> tuple[XlaOp, XlaOp]:
     return value, delta
 
 
-@xla_kernel("AssignAddVariableOp", resource=True)
+@xla_kernel("AssignAddVariableOp", types={"dtype": NUMBER})
 def _assign_add(ctx: XlaOpKernelContext) -> Any:
     value, delta = _operands(ctx)
     _updated(ctx, value + delta)
 
 
-@xla_kernel("AssignSubVariableOp", resource=True)
+@xla_kernel("AssignSubVariableOp", types={"dtype": NUMBER})
 def _assign_sub(ctx: XlaOpKernelContext) -> Any:
     value, delta = _operands(ctx)
     _updated(ctx, value - delta)
 
 
-@xla_kernel("VarIsInitializedOp", resource=True)
+@xla_kernel("VarIsInitializedOp")
 def _is_initialized(ctx: XlaOpKernelContext) -> Any:
     ctx.set_constant_output(0, np.array(ctx.input_resource(0).is_initialized))
 
 
-@xla_kernel("VariableShape", resource=True, metadata=True)
+@xla_kernel("VariableShape", metadata=True)
 def _variable_shape(ctx: XlaOpKernelContext) -> Any:
     """A constant: the shape of what the variable holds now."""
     value = ctx.input_resource(0).read()
@@ -66,12 +66,12 @@ def _variable_shape(ctx: XlaOpKernelContext) -> Any:
     ctx.set_constant_output(0, np.array(sizes_of(value), out.numpy))
 
 
-@xla_kernel("DestroyResourceOp", resource=True)
+@xla_kernel("DestroyResourceOp")
 def _destroy(ctx: XlaOpKernelContext) -> Any:
     """Nothing: the variable lives outside."""
 
 
-@xla_kernel("ResourceGather", resource=True)
+@xla_kernel("ResourceGather")
 def _gather(ctx: XlaOpKernelContext) -> Any:
     """Rows of the variable."""
     value = ctx.read_variable_input(0, ctx.attr("dtype"))
@@ -79,7 +79,7 @@ def _gather(ctx: XlaOpKernelContext) -> Any:
     return gathered(value, ctx.input(1), batch, batch)
 
 
-@xla_kernel("ResourceStridedSliceAssign", resource=True, const=("begin", "end", "strides"))
+@xla_kernel("ResourceStridedSliceAssign", const=("begin", "end", "strides"))
 def _strided_assign(ctx: XlaOpKernelContext) -> Any:
     """A slice of the variable exchanged."""
     dtype: DataType = ctx.attr("T")

@@ -38,7 +38,7 @@ def scattered_rows(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> X
 
 
 def _register(name: str, how: str, scatter: Any, dtype_attr: str) -> None:
-    @xla_kernel(name, resource=True)
+    @xla_kernel(name)
     def kernel(ctx: XlaOpKernelContext) -> Any:
         dtype: DataType = ctx.attr(dtype_attr)
         value = ctx.read_variable_input(0, dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cyxla.core.framework.types import FLOATING, DataType
+from cyxla.core.framework.types import COMPLEX, FLOATING, DataType
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.lib import is_narrow, scalar, select, sizes_of, widened, zeros_like
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
@@ -13,10 +13,16 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Update = Callable[..., tuple[XlaOp, ...]]
+_OF_COMPLEX = frozenset(
+    {
+        "Adadelta", "Adagrad", "AdagradV2", "Adam", "CenteredRMSProp", "GradientDescent", "KerasMomentum",
+        "ProximalAdagrad", "ProximalGradientDescent", "RMSProp",
+    }
+)  # fmt: skip
 
 
 def _register(name: str, slots: tuple[str, ...], update: Update, *attrs: str) -> None:
-    @xla_kernel("ResourceApply" + name, types={"T": FLOATING}, resource=True)
+    @xla_kernel("ResourceApply" + name, types={"T": FLOATING + COMPLEX if name in _OF_COMPLEX else FLOATING})
     def apply(ctx: XlaOpKernelContext) -> Any:
         dtype: DataType = ctx.attr("T")
         before = [ctx.read_variable_input(i, dtype) for i in range(len(slots))]

@@ -169,9 +169,7 @@ def digamma(x: XlaOp) -> XlaOp:
     inverse = one / (y * y)
     series = inverse * polynomial(inverse, tables.DIGAMMA)
     high = xla.log(y) - of(x, 0.5) / y - series - steps
-    part = x - xla.floor(x)
-    part = select(xla.gt(part, of(x, 0.5)), part - one, part)
-    angle = of(x, pi) * part
+    angle = of(x, pi) * (x - xla.round_nearest_even(x))
     found = select(low, high - of(x, pi) * xla.cosine(angle) / xla.sine(angle), high)
     pole = xla.and_(xla.le(x, of(x, 0)), is_whole(x))
     return select(pole, of(x, np.nan), select(xla.eq(x, of(x, np.inf)), x, found))

@@ -68,6 +68,8 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "DenseBincount": [((V, at(7), V), {}), ((M, at(7), M), {"binary_output": True})],
     "ClipByValue": [((C, N, N), {}), (((0, 2), N, N), {})],
     "Cross": [((M, M), {}), (((0, 3), (0, 3)), {})],
+    "RaggedBincount": [((at([0, 2, 2, 4]), at([1, 0, 1, 1]), at(3), at([])), {}), ((at([0, 1, 2]), at([1, 5]), at(3), (2,)), {})],
+    "SparseBincount": [((at([[0, 1], [2, 0], [2, 1]]), at([1, 0, 0]), at([3, 2]), at(2), at([])), {}), ((at([[0], [2]]), at([1, 1]), at([3]), at(2), (2,)), {"binary_output": True})],
     "HistogramFixedWidth": [((C, at([0, 3]), at(4)), {}), (((0,), at([0, 3]), at(4)), {})],
     "NthElement": [((C, at(1)), {}), ((C, at(1)), {"reverse": True})],
     "Range": [((at(2), at(11), at(3)), {}), ((at(3), at(3), at(1)), {})],
@@ -85,6 +87,10 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "SoftmaxCrossEntropyWithLogits": [((M, M), {}), (((1, 3), M), {}), (((0, 3), (0, 3)), {})],
     "SparseSoftmaxCrossEntropyWithLogits": [((M, at([2, 0])), {}), (((0, 3), at([])), {})],
     "TopK": [((C,), {"k": 2})],
+    "ApproxTopK": [((C,), {"k": 2}), ((C,), {"k": 1, "reduction_dimension": 1, "is_max_k": False})],
+    "LSTMBlockCell": [(((2, 3), (2, 4), (2, 4), (7, 16), V, V, V, (16,)), {"use_peephole": use}) for use in (True, False)],
+    **{op: [((at(3), (4, 2, 3), (2, 4), (2, 4), (7, 16), V, V, V, (16,)), {})] for op in ("BlockLSTM", "BlockLSTMV2")},
+    "GRUBlockCell": [(((2, 3), (2, 4), (7, 8), (7, 4), (8,), V), {})],
     "TopKV2": [((C, at(2)), {}), (((0, 3), at(1)), {}), ((C, at(0)), {})],
     "InTopK": [(((3, 4), at([0, 1, 9])), {"k": 2})],
     "InTopKV2": [(((3, 4), at([0, 1, 9]), at(2)), {})],
@@ -214,6 +220,8 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "SparseToDense": [((at([[0, 1], [1, 0]]), at([2, 3]), (2,), N), {}), ((at([1, 2]), at([4]), N, N), {})],
     "SparseTensorDenseMatMul": [((at([[0, 1], [2, 0]]), (2,), at([3, 2]), (2, 4)), {}), ((at([[0, 1], [2, 0]]), (2,), at([3, 2]), (3, 4)), {"adjoint_a": True})],
     "SparseReduceSum": [((at([[0, 1], [2, 0]]), (2,), at([3, 2]), at([1])), {"keep_dims": True})],
+    "EditDistance": [((at([[0, 0], [0, 1]]), (2,), at([2, 2]), at([[0, 0], [1, 0]]), (2,), at([2, 3])), {})],
+    "CTCLoss": [(((4, 2, 3), at([[0, 0], [0, 1], [1, 0]]), at([1, 0, 1]), at([4, 3])), {})],
     "SparseReshape": [((at([[0, 1], [2, 0]]), at([3, 2]), at([2, -1])), {})],
     "SparseFillEmptyRows": [((at([[0, 1], [2, 0]]), (2,), at([3, 2]), N), {})],
     # linear algebra, transforms
@@ -250,6 +258,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "NonMaxSuppressionV3": [((*_NMS, N, N), {})],
     "NonMaxSuppressionV4": [((*_NMS, N, N), {"pad_to_max_output_size": True})],
     "NonMaxSuppressionV5": [((*_NMS, N, N, N), {"pad_to_max_output_size": True})],
+    "CombinedNonMaxSuppression": [(((2, 5, 3, 4), (2, 5, 3), at(2), at(4), at(0.5), at(0.1)), {}), (((2, 5, 1, 4), (2, 5, 3), at(1), at(9), at(0.5), at(0.1)), {"pad_per_class": True})],
     "FakeQuantWithMinMaxVars": [((M, at(-1), at(2)), {}), (((0, 2), at(0), at(0)), {})],
     "FakeQuantWithMinMaxVarsGradient": [((M, M, at(-1), at(2)), {})],
     "FakeQuantWithMinMaxVarsPerChannel": [((M, at([-1, 0, 0]), at([2, 1, 0])), {})],
@@ -286,7 +295,7 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
 
 # Results that other draws, or rounding before a decision, may change altogether between types.
 NOT_COMPARED = {
-    "Qr", "SelfAdjointEigV2", "SelfAdjointEig", "Svd", "NextAfter", "Bitcast", "TopK", "TopKV2", "Unique", "UniqueV2",
+    "ApproxTopK", "Qr", "SelfAdjointEigV2", "SelfAdjointEig", "Svd", "NextAfter", "Bitcast", "TopK", "TopKV2", "Unique", "UniqueV2",
     "UniqueWithCounts", "ListDiff", "Equal", "NotEqual", "ApproximateEqual", "Bucketize", "StatelessMultinomial",
     "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4", "Cast", "Lu", "SegmentMaxV2", "SegmentMinV2", "UnsortedSegmentMax", "UnsortedSegmentMin",
 }  # fmt: skip

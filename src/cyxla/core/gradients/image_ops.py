@@ -146,5 +146,6 @@ def crop_and_resize_grad(op: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | N
 
 
 no_gradient(
-    "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5",
+    "CombinedNonMaxSuppression", "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3",
+    "NonMaxSuppressionV4", "NonMaxSuppressionV5",
 )  # fmt: skip

@@ -44,4 +44,17 @@ def top_k_v2_grad(op: Any, dy: Tensor, _: Tensor) -> tuple[Tensor, None]:
     return _to_places(op.inputs[0], places, dy), None
 
 
+@gradient("ApproxTopK")
+def approximate_top_k_grad(op: Any, dy: Tensor, _: Any) -> Tensor:
+    """To the elements that were chosen, along one dimension."""
+    x, places, rank = op.inputs[0], op.outputs[1], len(op.inputs[0].shape)
+    axis = op.attr("reduction_dimension") % rank
+    if axis == rank - 1:
+        return _to_places(x, places, dy)
+    order = list(range(rank))
+    order[axis], order[-1] = order[-1], order[axis]  # its own inverse
+    x, places, dy = (apply_op("Transpose", t, order) for t in (x, places, dy))
+    return apply_op("Transpose", _to_places(x, places, dy), order)
+
+
 no_gradient("InTopK", "InTopKV2", "DataFormatDimMap", "DataFormatVecPermute")

@@ -205,6 +205,60 @@ def _checked(boxes: Array, scores: Array, **scalars: Array) -> list[float]:
     return [float(operand) for operand in scalars.values()]
 
 
+@array_kernel("CombinedNonMaxSuppression", attrs=("pad_per_class", "clip_boxes"))
+def _combined_nms(
+    boxes: Array,
+    scores: Array,
+    most_per_class: Array,
+    most: Array,
+    overlap: Array,
+    least_score: Array,
+    *,
+    pad_per_class: bool,
+    clip_boxes: bool,
+) -> tuple[Array, Array, Array, Array]:
+    """Class by class; then the best of all classes of an image, the rest filled up with zeros."""
+    classes = _check_combined(boxes, scores, most_per_class, most, overlap, least_score)
+    count, how = int(most), Choice(int(most_per_class), float(overlap), float(least_score))
+    if pad_per_class:
+        count = min(count, how.most * classes)
+    batch = len(boxes)
+    found = np.zeros((batch, count, 4), np.float32), np.zeros((batch, count), np.float32)
+    numbers, valid = np.zeros((batch, count), np.float32), np.zeros(batch, np.int32)
+    for b in range(batch):
+        kept = [
+            (-score, c, k)
+            for c in range(classes)
+            for k, score in zip(*choose(_of_class(boxes[b], c), scores[b, :, c], how), strict=True)
+        ]
+        best = sorted(kept, key=lambda entry: entry[0])[:count]
+        valid[b] = len(best)
+        for i, (negated, c, k) in enumerate(best):
+            found[0][b, i], found[1][b, i], numbers[b, i] = _of_class(boxes[b], c)[k], -negated, c
+    return np.clip(found[0], 0, 1) if clip_boxes else found[0], found[1], numbers, valid
+
+
+def _of_class(boxes: Array, c: int) -> Array:
+    return np.asarray(boxes[:, c if boxes.shape[1] > 1 else 0])
+
+
+def _check_combined(boxes: Array, scores: Array, *scalars: Array) -> int:
+    if boxes.ndim != 4 or boxes.shape[3] != 4:
+        raise ShapeError(f"boxes must have the shape [batch, boxes, classes or 1, 4]; it is {list(boxes.shape)}")
+    if scores.ndim != 3 or scores.shape[:2] != boxes.shape[:2] or boxes.shape[2] not in (1, scores.shape[2]):
+        raise ShapeError(f"scores {list(scores.shape)} must be [batch, boxes, classes] for boxes {list(boxes.shape)}")
+    names = ("max_output_size_per_class", "max_total_size", "iou_threshold", "score_threshold")
+    for name, x in zip(names, scalars, strict=True):
+        if x.ndim:
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(x.shape)}")
+    for name, x in zip(names[:2], scalars, strict=False):
+        if x <= 0:
+            raise InvalidArgumentError(f"{name} must be positive; it is {x}")
+    if not 0 <= scalars[2] <= 1:
+        raise InvalidArgumentError(f"iou_threshold must lie in [0, 1]; it is {scalars[2]}")
+    return int(scores.shape[2])
+
+
 def _indices(chosen: list[int]) -> Array:
     return np.array(chosen, np.int32)
 

@@ -233,6 +233,44 @@ def _dense_bincount(values: Array, size: Array, weights: Array, *, binary_output
     return np.array(rows, weights.dtype).reshape(len(rows), count)
 
 
+@array_kernel("RaggedBincount", attrs=("binary_output",))
+def _ragged_bincount(splits: Array, values: Array, size: Array, weights: Array, *, binary_output: bool) -> Array:
+    """Of each row of a ragged tensor."""
+    count = _check_counted(values, size, weights)
+    if (
+        splits.ndim != 1
+        or not len(splits)
+        or splits[0] != 0
+        or splits[-1] != len(values)
+        or (np.diff(splits) < 0).any()
+    ):
+        raise InvalidArgumentError(f"splits must ascend from 0 to {len(values)}, the number of values")
+    rows = [slice(a, b) for a, b in zip(splits[:-1].tolist(), splits[1:].tolist(), strict=True)]
+    found = [_counted(values[row], count, weights[row] if weights.size else weights, binary_output) for row in rows]
+    return np.array(found, weights.dtype).reshape(len(rows), count)
+
+
+@array_kernel("SparseBincount", attrs=("binary_output",))
+def _sparse_bincount(
+    indices: Array, values: Array, shape: Array, size: Array, weights: Array, *, binary_output: bool
+) -> Array:
+    """Of a sparse vector, or of each row of a sparse matrix."""
+    if shape.ndim != 1 or shape.size not in (1, 2) or values.ndim != 1:
+        raise ShapeError(f"a sparse vector or matrix is needed; dense_shape is {shape.tolist()}")
+    if indices.shape != (len(values), len(shape)):
+        raise ShapeError(f"indices {list(indices.shape)} for {len(values)} values of rank {len(shape)}")
+    if ((indices < 0) | (indices >= shape)).any():
+        raise InvalidArgumentError(f"an index lies outside of the shape {shape.tolist()}")
+    count = _check_counted(values, size, weights)
+    if len(shape) == 1:
+        return _counted(values, count, weights, binary_output)
+    found = np.zeros((int(shape[0]), count), weights.dtype)
+    for row in np.unique(indices[:, 0]).tolist():
+        here = indices[:, 0] == row
+        found[row] = _counted(values[here], count, weights[here] if weights.size else weights, binary_output)
+    return found
+
+
 @array_kernel("HistogramFixedWidth", attrs=("dtype",))
 def _histogram(values: Array, value_range: Array, nbins: Array, *, dtype: DataType) -> Array:
     if value_range.shape != (2,):

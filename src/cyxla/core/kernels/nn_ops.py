@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
-from cyxla.core.framework.types import NUMBER, REAL, DataType
+from cyxla.core.framework.types import FLOATING, NUMBER, REAL, DataType
 from cyxla.core.kernels.limits import is_integer, wide_type
 from cyxla.core.kernels.windows import is_channels_first
 from cyxla.errors import InvalidArgumentError, ShapeError
@@ -117,6 +117,22 @@ def _top_k_v2(x: Array, k: Array, *, index_type: DataType) -> tuple[Array, Array
 @array_kernel("TopK", attrs=("k",), types={"T": REAL})
 def _top_k(x: Array, *, k: int) -> tuple[Array, Array]:
     return _top(x, k, np.dtype(np.int32))
+
+
+@array_kernel(
+    "ApproxTopK",
+    attrs=("k", "reduction_dimension", "is_max_k"),
+    types={"T": tuple(t for t in FLOATING if t.text != "double")},
+)
+def _approximate_top_k(x: Array, *, k: int, reduction_dimension: int, is_max_k: bool) -> tuple[Array, Array]:
+    """Exactly the greatest or least ones, which are as good as any approximation may be."""
+    if not -x.ndim <= reduction_dimension < x.ndim:
+        raise InvalidArgumentError(f"reduction_dimension {reduction_dimension} is not one of an input of rank {x.ndim}")
+    rows = np.moveaxis(x, reduction_dimension, -1)
+    values, places = _top(rows if is_max_k else -rows, k, np.dtype(np.int32))
+    values = values if is_max_k else -values
+    values, places = (np.ascontiguousarray(np.moveaxis(part, -1, reduction_dimension)) for part in (values, places))
+    return values, places
 
 
 def _in_top(predictions: Array, targets: Array, k: Array) -> Array:

@@ -91,6 +91,51 @@ def _sparse_reduce_sum(indices: Array, values: Array, shape: Array, axes: Array,
     return result.reshape([1 if d in gone else int(shape[d]) for d in range(len(shape))]) if keep_dims else result
 
 
+@array_kernel("EditDistance", attrs=("normalize",))
+def _edit_distance(
+    indices: Array,
+    values: Array,
+    shape: Array,
+    truth_indices: Array,
+    truth: Array,
+    truth_shape: Array,
+    *,
+    normalize: bool,
+) -> Array:
+    """Of the sequences along the last dimensions; normalised, as a part of the true one's length."""
+    _check_sparse(indices, values, shape)
+    _check_sparse(truth_indices, truth, truth_shape)
+    if len(shape) != len(truth_shape) or not len(shape):
+        raise ShapeError(f"hypothesis {shape.tolist()} and truth {truth_shape.tolist()} must have one rank, 1 or more")
+    found = _sequences(indices, values), _sequences(truth_indices, truth)
+    sizes = np.maximum(shape, truth_shape)[:-1].tolist()
+    distances = np.zeros(sizes, np.float32)
+    for place in {*found[0], *found[1]}:
+        guess, true = (side.get(place, []) for side in found)
+        changes = float(_changes(guess, true))
+        if normalize:
+            changes = changes / len(true) if true else np.inf
+        distances[place] = changes
+    return distances
+
+
+def _sequences(indices: Array, values: Array) -> dict[tuple[int, ...], list[Any]]:
+    found: dict[tuple[int, ...], list[Any]] = {}
+    for place, value in zip(indices[:, :-1].tolist(), values.tolist(), strict=True):
+        found.setdefault(tuple(place), []).append(value)
+    return found
+
+
+def _changes(a: list[Any], b: list[Any]) -> int:
+    """How many elements must be put in, left out or replaced (Levenshtein, 1966)."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        before, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
+    return row[-1]
+
+
 @array_kernel("SparseReshape")
 def _sparse_reshape(indices: Array, shape: Array, new_shape: Array) -> tuple[Array, Array]:
     """One of the new sizes may be -1."""

@@ -1,0 +1,19 @@
+"""The gradient of connectionist temporal classification, which the op gives beside the loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.gradient import gradient
+from cyxla.core.gradients.common import Tensor
+
+
+@gradient("CTCLoss")
+def ctc_loss_grad(op: Any, dloss: Tensor, _: Any) -> tuple[Tensor, None, None, None]:
+    """The second output, weighted; it has no slopes of its own."""
+    slopes = apply_op(
+        "PreventGradient", op.outputs[1], message="slopes of CTCLoss are known of first order only; use StopGradient"
+    )
+    weight = apply_op("ExpandDims", apply_op("ExpandDims", dloss, 0), -1)
+    return slopes * weight, None, None, None

@@ -1,0 +1,127 @@
+"""Connectionist temporal classification: how likely labels are when nobody knows which frame stands for which.
+
+Graves, "Supervised sequence labelling with recurrent neural networks", 2012, chapter 7; all in logarithms.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+@array_kernel(
+    "CTCLoss",
+    attrs=("preprocess_collapse_repeated", "ctc_merge_repeated", "ignore_longer_outputs_than_inputs"),
+)
+def _ctc_loss(
+    inputs: Array,
+    indices: Array,
+    values: Array,
+    lengths: Array,
+    *,
+    preprocess_collapse_repeated: bool,
+    ctc_merge_repeated: bool,
+    ignore_longer_outputs_than_inputs: bool,
+) -> tuple[Array, Array]:
+    """The loss of each sequence, and its slopes along the inputs."""
+    labels = _labels_by_batch(inputs, indices, values, lengths)
+    logits = inputs.astype(np.float64)
+    loss, slopes = np.zeros(inputs.shape[1]), np.zeros(inputs.shape)
+    for b, (wanted, length) in enumerate(zip(labels, lengths.tolist(), strict=True)):
+        if not length:
+            continue
+        if preprocess_collapse_repeated:
+            wanted = [k for i, k in enumerate(wanted) if not i or k != wanted[i - 1]]
+        needed = len(wanted) + sum(x == y for x, y in pairwise(wanted)) * ctc_merge_repeated
+        if needed > length and not ignore_longer_outputs_than_inputs:
+            raise InvalidArgumentError(
+                f"sequence {b} has {length} frames, but its labels need {needed}",
+                hint="give longer sequences, or set ignore_longer_outputs_than_inputs",
+            )
+        if needed > length:
+            loss[b] = np.inf
+        else:
+            loss[b], slopes[:length, b] = _one(logits[:length, b], wanted, ctc_merge_repeated)
+    return loss.astype(inputs.dtype), slopes.astype(inputs.dtype)
+
+
+def _labels_by_batch(inputs: Array, indices: Array, values: Array, lengths: Array) -> list[list[int]]:
+    if inputs.ndim != 3:
+        raise ShapeError(f"inputs must have rank 3: times, batch, classes; the shape is {list(inputs.shape)}")
+    times, batch, classes = inputs.shape
+    if not classes:
+        raise InvalidArgumentError("inputs have no class, while the last one stands for a blank")
+    if indices.ndim != 2 or values.shape != indices.shape[:1] or (len(indices) and indices.shape[1] != 2):
+        raise ShapeError(f"labels_indices {list(indices.shape)} and labels_values {list(values.shape)} do not fit")
+    if lengths.shape != (batch,):
+        raise ShapeError(f"sequence_length {list(lengths.shape)} must hold one length for each of {batch} sequences")
+    if ((lengths < 0) | (lengths > times)).any():
+        raise InvalidArgumentError(f"sequence_length must lie in [0, {times}]: {lengths.tolist()}")
+    if ((values < 0) | (values >= classes - 1)).any():
+        raise InvalidArgumentError(f"labels must lie in [0, {classes - 1}): the last class stands for a blank")
+    labels: list[list[int]] = [[] for _ in range(batch)]
+    for (b, _), value in zip(indices.tolist(), values.tolist(), strict=True):
+        if not 0 <= b < batch:
+            raise InvalidArgumentError(f"a label is for sequence {b} of {batch}")
+        labels[b].append(value)
+    return labels
+
+
+def _one(logits: Array, wanted: list[int], merge: bool) -> tuple[float, Array]:
+    """Of one sequence, f64[times, classes]."""
+    blank = logits.shape[1] - 1
+    states = np.full(2 * len(wanted) + 1, blank)
+    states[1::2] = wanted
+    stay = (states == blank) | merge
+    skip = states != blank
+    skip[:2] = False
+    skip[2:] &= ~(merge & (states[2:] == states[:-2]))
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    seen = logs[:, states]
+    forward, backward = _paths(seen, stay, skip), _paths_back(seen, stay, skip)
+    total = np.logaddexp.reduce(forward[-1, -2:])
+    if total == -np.inf:
+        return np.inf, np.zeros(logits.shape)
+    slopes = np.exp(logs)
+    np.subtract.at(slopes.T, states, np.exp(forward + backward - total).T)
+    return -total, slopes
+
+
+def _shift(x: Array, by: int) -> Array:
+    """Moved along, with nothing (the logarithm of 0) coming in."""
+    moved = np.full(x.shape, -np.inf)
+    if by > 0:
+        moved[by:] = x[:-by]
+    else:
+        moved[:by] = x[-by:]
+    return moved
+
+
+def _paths(seen: Array, stay: Array, skip: Array) -> Array:
+    """How likely all ways are that lead to each state, with what is seen there."""
+    found = np.full(seen.shape, -np.inf)
+    found[0, :2] = seen[0, :2]
+    for t in range(1, len(seen)):
+        last = found[t - 1]
+        ways = [np.where(stay, last, -np.inf), _shift(last, 1), np.where(skip, _shift(last, 2), -np.inf)]
+        found[t] = seen[t] + np.logaddexp.reduce(ways)
+    return found
+
+
+def _paths_back(seen: Array, stay: Array, skip: Array) -> Array:
+    """How likely all ways are that lead from each state to an end, without what is seen there."""
+    found = np.full(seen.shape, -np.inf)
+    found[-1, -2:] = 0
+    for t in range(len(seen) - 2, -1, -1):
+        after = found[t + 1] + seen[t + 1]
+        ways = [np.where(stay, after, -np.inf), _shift(after, -1), _shift(np.where(skip, after, -np.inf), -2)]
+        found[t] = np.logaddexp.reduce(ways)
+    return found

@@ -1,0 +1,126 @@
+"""Recurrent cells, each one op: gates from a product of the input beside the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import as_data_type
+from cyxla.errors import ShapeError
+
+Array = np.ndarray[Any, Any]
+
+_TYPES = {"T": tuple(map(as_data_type, ("half", "float")))}
+
+
+def _sigmoid(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _shaped(name: str, x: Array, *want: int) -> None:
+    if x.shape != want:
+        raise ShapeError(f"{name} must have the shape {list(want)}; it has {list(x.shape)}")
+
+
+class _Lstm:
+    """The weights of a cell, in the order of the gates: the input, the new cell, forgetting, the output."""
+
+    def __init__(
+        self, x: Array, h: Array, weights: tuple[Array, ...], order: str, forget: float, clip: float, peephole: bool
+    ) -> None:
+        w, wci, wcf, wco, b = weights
+        if x.ndim < 2 or h.ndim != 2:
+            raise ShapeError(f"x {list(x.shape)} and h_prev {list(h.shape)} need a batch and a size each")
+        cells = h.shape[1]
+        _shaped("w", w, x.shape[-1] + cells, 4 * cells)
+        _shaped("b", b, 4 * cells)
+        _shaped("h_prev", h, x.shape[-2], cells)
+        if peephole:
+            for name, vector in (("wci", wci), ("wcf", wcf), ("wco", wco)):
+                _shaped(name, vector, cells)
+        self.dtype, self.order, self.forget, self.clip = x.dtype, order, np.float32(forget), clip
+        self.w, self.b = w.astype(np.float32), b.astype(np.float32)
+        self.peep = [p.astype(np.float32) if peephole else np.float32(0) for p in (wci, wcf, wco)]
+
+    def step(self, x: Array, cs: Array, h: Array) -> list[Array]:
+        """The op's seven results: i, cs, f, o, ci, co and h."""
+        gates = np.concatenate([x, h], axis=1).astype(np.float32) @ self.w + self.b
+        parts = dict(zip(self.order, np.split(gates, 4, axis=1), strict=True))
+        before = cs.astype(np.float32)
+        i = _sigmoid(parts["i"] + before * self.peep[0])
+        f = _sigmoid(parts["f"] + self.forget + before * self.peep[1])
+        ci = np.tanh(parts["c"])
+        new = ci * i + before * f
+        new = np.clip(new, -self.clip, self.clip) if self.clip > 0 else new
+        o = _sigmoid(parts["o"] + new * self.peep[2])
+        co = np.tanh(new)
+        return [part.astype(self.dtype, copy=False) for part in (i, new, f, o, ci, co, co * o)]
+
+
+@array_kernel("LSTMBlockCell", attrs=("forget_bias", "cell_clip", "use_peephole"), types=_TYPES)
+def _lstm_cell(
+    x: Array, cs: Array, h: Array, *weights: Array, forget_bias: float, cell_clip: float, use_peephole: bool
+) -> tuple[Array, ...]:
+    cell = _Lstm(x, h, weights, "icfo", forget_bias, cell_clip, use_peephole)
+    _shaped("x", x, h.shape[0], x.shape[-1])
+    _shaped("cs_prev", cs, *h.shape)
+    return tuple(cell.step(x, cs, h))
+
+
+def _over_time(cell: _Lstm, most: Array, x: Array, cs: Array, h: Array) -> tuple[Array, ...]:
+    """All steps below `most`; later ones are zeros."""
+    if most.ndim:
+        raise ShapeError(f"seq_len_max must be a scalar; its shape is {list(most.shape)}")
+    if x.ndim != 3:
+        raise ShapeError(f"x must have rank 3: times, batch, inputs; its shape is {list(x.shape)}")
+    _shaped("cs_prev", cs, *h.shape)
+    results = tuple(np.zeros((x.shape[0], *h.shape), x.dtype) for _ in range(7))
+    for t in range(min(int(most), x.shape[0])):
+        found = cell.step(x[t], cs, h)
+        for result, part in zip(results, found, strict=True):
+            result[t] = part
+        cs, h = found[1], found[6]
+    return results
+
+
+@array_kernel("BlockLSTM", attrs=("forget_bias", "cell_clip", "use_peephole"), types=_TYPES)
+def _block_lstm(
+    most: Array,
+    x: Array,
+    cs: Array,
+    h: Array,
+    *weights: Array,
+    forget_bias: float,
+    cell_clip: float,
+    use_peephole: bool,
+) -> tuple[Array, ...]:
+    return _over_time(_Lstm(x, h, weights, "icfo", forget_bias, cell_clip, use_peephole), most, x, cs, h)
+
+
+@array_kernel("BlockLSTMV2", attrs=("cell_clip", "use_peephole"), types=_TYPES)
+def _block_lstm_v2(
+    most: Array, x: Array, cs: Array, h: Array, *weights: Array, cell_clip: float, use_peephole: bool
+) -> tuple[Array, ...]:
+    """The gates in another order, and nothing added to forgetting."""
+    return _over_time(_Lstm(x, h, weights, "ifco", 0.0, cell_clip, use_peephole), most, x, cs, h)
+
+
+@array_kernel("GRUBlockCell")
+def _gru_cell(x: Array, h: Array, w_ru: Array, w_c: Array, b_ru: Array, b_c: Array) -> tuple[Array, ...]:
+    """The results r, u, c and h."""
+    if x.ndim != 2 or h.ndim != 2:
+        raise ShapeError(f"x {list(x.shape)} and h_prev {list(h.shape)} must be matrices")
+    inputs, cells = x.shape[1], h.shape[1]
+    _shaped("h_prev", h, x.shape[0], cells)
+    _shaped("w_ru", w_ru, inputs + cells, 2 * cells)
+    _shaped("w_c", w_c, inputs + cells, cells)
+    _shaped("b_ru", b_ru, 2 * cells)
+    _shaped("b_c", b_c, cells)
+    r, u = np.split(_sigmoid(np.concatenate([x, h], axis=1) @ w_ru + b_ru), 2, axis=1)
+    c = np.tanh(np.concatenate([x, h * r], axis=1) @ w_c + b_c)
+    dtype: DTypeLike = x.dtype
+    return tuple(part.astype(dtype, copy=False) for part in (r, u, c, (1 - u) * c + u * h))

@@ -102,8 +102,11 @@ def _sizes(ctx: XlaOpKernelContext) -> tuple[int, ...]:
     return shape_of(ctx.constant_input("shape"))[0]
 
 
+_EXACT = {"dtype": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}
+
+
 def _fill(name: str, draw: Draw) -> None:
-    @xla_kernel(name, const=("shape",))
+    @xla_kernel(name, const=("shape",), types=_EXACT if name == "TruncatedNormal" else None)
     def fill(ctx: XlaOpKernelContext) -> Any:
         sizes = _sizes(ctx)
         return draw(reserved(ctx, prod(sizes) * RESERVED), sizes, ctx.attr("dtype"))
@@ -123,7 +126,7 @@ def _uniform_int(ctx: XlaOpKernelContext) -> Any:
     return philox.uniform_int(reserved(ctx, prod(sizes) * RESERVED), sizes, *bounds)
 
 
-@xla_kernel("ParameterizedTruncatedNormal", const=("shape",))
+@xla_kernel("ParameterizedTruncatedNormal", const=("shape",), types=_EXACT)
 def _parameterized(ctx: XlaOpKernelContext) -> Any:
     """The parameters are scalars, or one for each of the first dimension."""
     sizes = _sizes(ctx)

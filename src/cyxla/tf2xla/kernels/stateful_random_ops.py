@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from cyxla.core.framework.types import DataType
+from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.core.kernels.philox import RESERVED
 from cyxla.core.kernels.random_shapes import shape_of
 from cyxla.core.kernels.stateless_random_ops import check_algorithm
@@ -51,8 +51,13 @@ def _drawn_from(ctx: XlaOpKernelContext) -> tuple[Generator, tuple[int, ...]]:
     return generator, sizes
 
 
+_WORDS = {"dtype": (DataType.DT_INT32, DataType.DT_INT64, DataType.DT_UINT32, DataType.DT_UINT64)}
+
+
 def _fill(name: str, draw: Draw) -> None:
-    @xla_kernel(name, const=("algorithm", "shape"), resource=True)
+    types = _WORDS if name.endswith("Int") else {"dtype": FLOATING}
+
+    @xla_kernel(name, const=("algorithm", "shape"), types=types)
     def fill(ctx: XlaOpKernelContext) -> Any:
         return draw(*_drawn_from(ctx), ctx.attr("dtype"))
 
@@ -63,7 +68,7 @@ _fill("StatefulTruncatedNormal", philox.truncated_normal)
 _fill("StatefulUniformFullInt", philox.uniform)
 
 
-@xla_kernel("StatefulUniformInt", const=("algorithm", "shape"), resource=True)
+@xla_kernel("StatefulUniformInt", const=("algorithm", "shape"), types=_WORDS)
 def _uniform_int(ctx: XlaOpKernelContext) -> Any:
     bounds = scalars(ctx.input("minval"), ctx.input("maxval"))
     generator, sizes = _drawn_from(ctx)
@@ -75,12 +80,12 @@ def _delta(ctx: XlaOpKernelContext) -> XlaOp:
     return unsigned64(ctx.input("delta"))
 
 
-@xla_kernel("RngReadAndSkip", const=("alg",), resource=True)
+@xla_kernel("RngReadAndSkip", const=("alg",))
 def _read_and_skip(ctx: XlaOpKernelContext) -> Any:
     """The state as it was."""
     return _take(ctx, "alg", _delta(ctx))[1]
 
 
-@xla_kernel("RngSkip", const=("algorithm",), resource=True)
+@xla_kernel("RngSkip", const=("algorithm",))
 def _skip(ctx: XlaOpKernelContext) -> Any:
     _take(ctx, "algorithm", _delta(ctx))

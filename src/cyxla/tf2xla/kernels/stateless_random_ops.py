@@ -87,10 +87,16 @@ def scalars(low: XlaOp, high: XlaOp) -> tuple[XlaOp, XlaOp]:
     return low, high
 
 
+_SEED = (DataType.DT_INT32,)  # what a seed that goes into compiled code may be
+_WORDS = (DataType.DT_INT32, DataType.DT_INT64)
+
+
 def _register(name: str, draw: Draw) -> None:
     full = "StatelessTruncatedNormal" if name == "TruncatedNormal" else "StatelessRandom" + name
 
-    @lowering(full, attrs=("dtype",), const=("shape",))
+    of_seeds = {"Tseed": _SEED} | ({"dtype": _WORDS} if name == "UniformFullInt" else {})
+
+    @lowering(full, attrs=("dtype",), const=("shape",), types=of_seeds)
     def by_seed(shape: Array, seed: XlaOp, *, dtype: DataType) -> XlaOp:
         return draw(of_seed(seed), sizes_in(shape), dtype)
 
@@ -103,7 +109,7 @@ for _name, _draw in DRAWS.items():
     _register(_name, _draw)
 
 
-@lowering("StatelessRandomUniformInt", const=("shape",))
+@lowering("StatelessRandomUniformInt", const=("shape",), types={"Tseed": _SEED})
 def _uniform_int(shape: Array, seed: XlaOp, minval: XlaOp, maxval: XlaOp) -> XlaOp:
     return philox.uniform_int(of_seed(seed), sizes_in(shape), *scalars(minval, maxval))
 
@@ -113,12 +119,15 @@ def _uniform_int_v2(shape: Array, key: XlaOp, counter: XlaOp, alg: Array, minval
     return philox.uniform_int(of_key(key, counter, alg), sizes_in(shape), *scalars(minval, maxval))
 
 
-@lowering("StatelessMultinomial", attrs=("output_dtype",), const=("num_samples",))
+_MULTINOMIAL = {"Tseed": _SEED, "T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)}
+
+
+@lowering("StatelessMultinomial", attrs=("output_dtype",), const=("num_samples",), types=_MULTINOMIAL)
 def _multinomial(logits: XlaOp, num_samples: Array, seed: XlaOp, *, output_dtype: DataType) -> XlaOp:
     return categorical(of_seed(seed), logits, num_samples, output_dtype)
 
 
-@lowering("StatelessParameterizedTruncatedNormal", attrs=("dtype",), const=("shape",))
+@lowering("StatelessParameterizedTruncatedNormal", attrs=("dtype",), const=("shape",), types={"Tseed": _SEED})
 def _parameterized(
     shape: Array, seed: XlaOp, means: XlaOp, stddevs: XlaOp, minvals: XlaOp, maxvals: XlaOp, *, dtype: DataType
 ) -> XlaOp:

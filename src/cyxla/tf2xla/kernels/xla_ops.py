@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.tensor_shape import SCALAR, TensorShape
-from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.core.framework.types import FLOATING, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.argument import Argument, ArgumentKind
 from cyxla.tf2xla.dynamic import cut_to, without_sizes
@@ -361,7 +361,7 @@ def _adjoint(a: XlaOp) -> XlaOp:
     return xla.complex_(xla.real(turned), xla.negate(xla.imag(turned))) if is_complex(a) else turned
 
 
-@lowering("XlaSvd")
+@lowering("XlaSvd", types={"T": FLOATING})
 def _svd(a: XlaOp) -> list[XlaOp]:
     """A call of LAPACK, as Svd makes it, for all vectors."""
     return linalg_ops.svd(a, compute_uv=True, full_matrices=True)

@@ -144,9 +144,10 @@ class XlaCompilationCache(ResourceBase):
             It cannot be compiled; asking again raises the same.
         """
         with self._lock:
-            stats = self._stats.setdefault(cluster, ClusterStats())
+            stats = self._stats.get(cluster) or self._stats.setdefault(cluster, ClusterStats())
             stats.execution_count += 1
-            entry = self._entries.setdefault((cluster, signature), Entry())
+            key = (cluster, signature)
+            entry = self._entries.get(key) or self._entries.setdefault(key, Entry())
             entry.requests += 1
             if entry.state is CompileState.COMPILED and entry.program is not None:
                 return entry.program

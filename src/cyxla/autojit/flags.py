@@ -146,10 +146,13 @@ def current() -> Flags:
         ``TF_XLA_FLAGS`` has a flag that does not exist.
     """
     global _current
-    with _LOCK:
-        if _current is None:
-            _current = parse(os.environ.get(VARIABLE, ""))
-        return _current
+    found = _current
+    if found is None:
+        with _LOCK:
+            if _current is None:
+                _current = parse(os.environ.get(VARIABLE, ""))
+            found = _current
+    return found
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from operator import is_
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from cyxla.core.framework.resource_mgr import ResourceHandle, ResourceMgr
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
-from cyxla.errors import FailedPreconditionError
-from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult
+from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
 from cyxla.tf2xla.xla_compiler import argument_for
 from cyxla.tf2xla.xla_resource import ResourceKind
 from cyxla.xla.client import LocalExecutable
@@ -28,25 +28,17 @@ class Program:
 
     result: CompilationResult
     executable: LocalExecutable | None
-    outputs: list[tuple[int, int, Array | None]] = field(init=False)
+    _is_plain: bool = field(init=False)  # whether the results are what the executable gives first, in order
 
     def __post_init__(self) -> None:
-        self.outputs = [(o.input_index, o.places[0] if o.places else -1, o.value) for o in self.result.outputs]
+        outputs = self.result.outputs
+        self._is_plain = all(o.places == (k,) and o.value is None for k, o in enumerate(outputs))
 
     def run(self, values: Sequence[Array | None]) -> Sequence[Array]:
-        """Run on the values of all arguments: what it gives is not yet sorted into results and updates.
-
-        Raises
-        ------
-        FailedPreconditionError
-            A variable that is read has no value.
-        """
+        """Run on the values of all arguments: what it gives is not yet sorted into results and updates."""
         if self.executable is None:
             return ()
-        operands = [values[i] for i in self.result.input_mapping]
-        if any(x is None for x in operands):
-            raise FailedPreconditionError("a variable has no value yet", hint="run its initialiser first")
-        found = self.executable.run(operands)
+        found = self.executable.run([values[i] for i in self.result.input_mapping])
         return found if isinstance(found, tuple) else (found,)
 
     def write_back(self, variables: Sequence[Var | None], found: Sequence[Array]) -> None:
@@ -59,10 +51,56 @@ class Program:
 
     def results(self, args: Sequence[Array], found: Sequence[Array]) -> list[Array]:
         """The results in order."""
-        return [
-            args[index] if index >= 0 else found[place] if value is None else value
-            for index, place, value in self.outputs
-        ]
+        if self._is_plain:
+            return list(found[: len(self.result.outputs)])
+        return [self._output(output, args, found) for output in self.result.outputs]
+
+    @staticmethod
+    def _output(output: Output, args: Sequence[Array], found: Sequence[Array]) -> Array:
+        if output.input_index >= 0:
+            return args[output.input_index]
+        if output.value is not None:
+            known: Array = output.value
+            return known
+        value: Array = found[output.places[0]]
+        return output.cut([found[place] for place in output.places]) if output.dynamic else value
+
+
+class Variables:
+    """The variables of a kernel's handles, which are looked up again only when handles or resources are others."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: tuple[ResourceMgr | None, int, list[Array], list[Var], list[RLock]] = (None, 0, [], [], [])
+
+    def of(self, manager: ResourceMgr, handles: list[Array]) -> tuple[list[Var], list[RLock]]:
+        """The variables in the order of their handles, and their locks, each once, in an order that all agree on."""
+        known_manager, removals, known, variables, locks = self._known
+        if known_manager is manager and removals == manager.removals and all(map(is_, known, handles)):
+            return variables, locks
+        removals = manager.removals  # before the look-up: what is removed meanwhile is looked up again
+        variables = [variable_of(manager, handle) for handle in handles]
+        locks = [v.lock for v in sorted(set(variables), key=id)]
+        self._known = (manager, removals, list(handles), variables, locks)
+        return variables, locks
+
+
+class Held:
+    """Holds locks in a ``with`` statement."""
+
+    __slots__ = ("_locks",)
+
+    def __init__(self, locks: Sequence[RLock]) -> None:
+        self._locks = locks
+
+    def __enter__(self) -> None:
+        for lock in self._locks:
+            lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        for lock in self._locks:
+            lock.release()
 
 
 def variable_of(manager: ResourceMgr, handle: Array) -> Var:
@@ -75,12 +113,9 @@ def variable_of(manager: ResourceMgr, handle: Array) -> Var:
     return made
 
 
-def locked(variables: Sequence[Var | None]) -> ExitStack:
+def locked(variables: Sequence[Var | None]) -> Held:
     """Hold the locks of variables, each once, in an order that is the same for everybody."""
-    stack = ExitStack()
-    for variable in sorted({v for v in variables if v is not None}, key=id):
-        stack.enter_context(variable.lock)
-    return stack
+    return Held([variable.lock for variable in sorted({v for v in variables if v is not None}, key=id)])
 
 
 def describe(value: Array, dtype: DataType, *, constant: bool) -> Argument:

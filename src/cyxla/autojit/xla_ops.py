@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,19 +20,18 @@ from cyxla.autojit.device_compiler import (
 )
 from cyxla.autojit.devices import REGISTRY
 from cyxla.autojit.flags import current
-from cyxla.autojit.launch import Program, describe, describe_variable, locked, variable_of
+from cyxla.autojit.launch import Held, Program, Variables, describe, describe_variable, locked
 from cyxla.autojit.options import LAZY, PLATFORM
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
 from cyxla.errors import InternalError, InvalidArgumentError, OpError
 from cyxla.tf2xla.argument import Argument
 
 Array = np.ndarray[Any, Any]
 _LOG = logging.getLogger("cyxla.autojit")
-DEVICES = ("CPU", "XLA_CPU", "XLA_INTERPRETER")
+_LAZY_MODES = (CompileMode.LAZY, CompileMode.ASYNC)
 
 
 def platform_of(construction: OpKernelConstruction) -> str:
@@ -61,13 +60,7 @@ class _Compiling(OpKernel):
         self.library = construction.function_library.library if construction.function_library is not None else None
         self.unsupported = False  # once the compiler lacked something, the function is run
         self._cache: XlaCompilationCache | None = None
-        self._variables: list[DataType] = [t for t in self.input_types if t is DataType.DT_RESOURCE]
-
-    def mode(self, *, lazy: bool) -> CompileMode:
-        """How urgent it is."""
-        if not lazy:
-            return CompileMode.STRICT
-        return CompileMode.ASYNC if current().tf_xla_async_compilation else CompileMode.LAZY
+        self._variables = Variables()
 
     def cache(self, ctx: OpKernelContext) -> XlaCompilationCache:
         """The compiled clusters of the session."""
@@ -75,11 +68,11 @@ class _Compiling(OpKernel):
             self._cache = build_compilation_cache(ctx.resource_manager, self.platform)
         return self._cache
 
-    def variables(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> list[Var | None]:
-        """The variables among the inputs, at their places."""
+    def variables(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> tuple[list[Var | None], Held]:
+        """The variables among the inputs, at their places, and what holds their locks."""
         first = len(inputs) - self.resources
-        handles = [variable_of(ctx.resource_manager, handle) for handle in inputs[first:]]
-        return [*(None,) * first, *handles]
+        found, locks = self._variables.of(ctx.resource_manager, list(inputs[first:]))
+        return [*(None,) * first, *found], Held(locks)
 
     def signature(self, values: Sequence[Array | None], variables: Sequence[Var | None]) -> Hashable:
         """What tells these inputs from others that need another program."""
@@ -95,7 +88,7 @@ class _Compiling(OpKernel):
             describe(value, types[i].base, constant=i < self.constants)
             if variable is None
             else describe_variable(variable, value)
-            for i, (value, variable) in enumerate(zip(values, variables, strict=True))
+            for i, (value, variable) in enumerate(zip_longest(values, variables))
         ]
 
     def program(
@@ -112,13 +105,14 @@ class _Compiling(OpKernel):
             return None
         cache = self.cache(ctx)
         library = self.library if self.library is not None else ctx.step.function_library.library
+        flags = current()
         try:
             return cache.compile_if_needed(
                 self.cluster,
                 self.signature(values, variables),
                 lambda: cache.compile_function(library, self.function, self.arguments(values, variables)),
-                self.mode(lazy=lazy),
-                always_defer=current().tf_xla_always_defer_compilation,
+                CompileMode.STRICT if not lazy else _LAZY_MODES[flags.tf_xla_async_compilation],
+                always_defer=flags.tf_xla_always_defer_compilation,
             )
         except OpError as error:
             if not lazy or not (is_unsupported(error) or depends_on_arguments(error)):
@@ -195,8 +189,8 @@ class XlaCompileOp(_Compiling):
     def compute(self, ctx: OpKernelContext) -> None:
         """Read the variables and find the program for them."""
         inputs = [ctx.input(i) for i in range(ctx.num_inputs)]
-        variables = self.variables(ctx, inputs)
-        with locked(variables):
+        variables, held = self.variables(ctx, inputs)
+        with held:
             values = [a if v is None else v.read() for a, v in zip(inputs, variables, strict=True)]
         program = self.program(ctx, values, variables, lazy=not self.must_compile)
         key = b"" if program is None else CLOSURES.produce(Closure(program, variables, values, self.constants))
@@ -236,10 +230,12 @@ class XlaLaunchOp(_Compiling):
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program, or the function where there is no program."""
         inputs = [ctx.input(i) for i in range(ctx.num_inputs)]
+        flags = current()
+        if flags.tf_xla_check_cluster_input_numerics:
+            _check_numerics(self.function.name, [x for x in inputs if not x.dtype.hasobject])
         results = self._compiled(ctx, inputs)
         if results is None:
             results = self._called(ctx, inputs)
-        flags = current()
         if flags.tf_xla_check_cluster_output_numerics:
             _check_numerics(self.function.name, results)
         if flags.tf_xla_print_cluster_outputs:
@@ -249,13 +245,11 @@ class XlaLaunchOp(_Compiling):
             ctx.set_output(i, value)
 
     def _compiled(self, ctx: OpKernelContext, inputs: list[Any]) -> list[Array] | None:
-        if current().tf_xla_check_cluster_input_numerics:
-            _check_numerics(self.function.name, [x for x in inputs if not x.dtype.hasobject])
-        variables = self.variables(ctx, inputs)
         if not self.resources:
-            program = self.program(ctx, inputs, variables, lazy=self.lazy)
+            program = self.program(ctx, inputs, (), lazy=self.lazy)
             return None if program is None else program.results(inputs, program.run(inputs))
-        with locked(variables):
+        variables, held = self.variables(ctx, inputs)
+        with held:
             values = [a if v is None else v.read() for a, v in zip(inputs, variables, strict=True)]
             program = self.program(ctx, values, variables, lazy=self.lazy)
             if program is None:
@@ -276,16 +270,14 @@ def _check_numerics(name: str, values: Sequence[Array]) -> None:
             raise InvalidArgumentError(f"value {i} at the border of '{name}' holds NaN or infinity")
 
 
-_registered = False
+_registered: set[str] = set()
 
 
-def register_kernels() -> None:
-    """Put the kernels into the registry; once."""
-    global _registered
-    if _registered:
-        return
-    _registered = True
-    for device in DEVICES:
-        kernel("_XlaCompile", device=device)(XlaCompileOp)
-        kernel("_XlaRun", device=device)(XlaRunOp)
-        kernel("XlaLaunch", device=device)(XlaLaunchOp)
+def register_kernels(*devices: str) -> None:
+    """Put the kernels for processors, and for other types of devices, into the registry; each once."""
+    for device in ("CPU", *devices):
+        if device not in _registered:
+            _registered.add(device)
+            kernel("_XlaCompile", device=device)(XlaCompileOp)
+            kernel("_XlaRun", device=device)(XlaRunOp)
+            kernel("XlaLaunch", device=device)(XlaLaunchOp)

@@ -64,12 +64,18 @@ class ResourceMgr:
     ----------
     default_container : str
         Stands for the empty name of a container.
+
+    Attributes
+    ----------
+    removals : int
+        Grows when a resource is removed: what was found before may be another now.
     """
 
     def __init__(self, default_container: str = DEFAULT_CONTAINER) -> None:
         self.default_container = default_container
         self._containers: dict[str, dict[tuple[str, str], ResourceBase]] = {}
         self._lock = RLock()
+        self.removals = 0
 
     def create(self, container: str, name: str, resource: ResourceBase) -> None:
         """Add a resource.
@@ -131,6 +137,7 @@ class ResourceMgr:
         with self._lock:
             held = self._containers.get(container or self.default_container, {})
             resource = held.pop((kind_name, name), None)
+            self.removals += 1
         if resource is None:
             raise NotFoundError(f"there is no resource {self._text(container, kind_name, name)}")
         resource.close()
@@ -139,6 +146,7 @@ class ResourceMgr:
         """Drop a container with all it holds; one that is not there is fine."""
         with self._lock:
             dropped = self._containers.pop(container or self.default_container, {})
+            self.removals += 1
         for resource in dropped.values():
             resource.close()
 

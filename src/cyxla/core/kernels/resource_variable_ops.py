@@ -30,11 +30,11 @@ class VarHandle(OpKernel):
         about = ((dtype, construction.get_attr("shape")),)
         self._parts = (construction.device.name, container or DEFAULT_CONTAINER, name, type_name(Var), about)
         self._dtype: DataType = dtype
-        self._handle = None if name == ANONYMOUS else as_value(ResourceHandle(*self._parts))
+        self.const_tensor = None if name == ANONYMOUS else as_value(ResourceHandle(*self._parts))
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Give the handle."""
-        handle = self._handle
+        handle = self.const_tensor
         if handle is None:
             handle = as_value(ResourceHandle(*self._parts, resource=Var(self._dtype)))
         ctx.set_output(0, handle)

@@ -63,15 +63,15 @@ class FlatExecutor:
         for node in order:
             if node.op in ("_Arg", "_DeviceArg"):
                 self._args.append((slots[node, 0], node.attr("index")))
-            elif node.op == "Const":
-                self._template[slots[node, 0]] = kernels[node].const_tensor
             elif node.op in _SINKS:
                 slot = slots[node.inputs[0].node, node.inputs[0].index]
                 self._results[node.attr("index")] = slot
                 kept.add(slot)
+            elif kernels[node].const_tensor is not None:
+                self._template[slots[node, 0]] = kernels[node].const_tensor
+                kept.add(slots[node, 0])
             else:
                 work.append(node)
-        kept |= {slots[node, 0] for node in order if node.op == "Const"}
         drops = _last_uses(work, slots, kept)
         self._calls = [
             (

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cyxla.types import Shape
 
 _ = _platforms
+_PLAIN = RunOptions()
 
 
 class LocalExecutable:
@@ -36,7 +37,7 @@ class LocalExecutable:
         InvalidArgumentError
             Their number, a shape or an element type differs from what was compiled.
         """
-        return self.executable.execute_on_stream(RunOptions(out=out), arguments)
+        return self.executable.execute_on_stream(_PLAIN if out is None else RunOptions(out=out), arguments)
 
 
 class LocalClient:

@@ -21,7 +21,9 @@ NOT_DIFFERENTIATED = {
     "a whole cell in one op, without the op that would be its gradient": (
         "BlockLSTM", "BlockLSTMV2", "GRUBlockCell", "LSTMBlockCell",
     ),
-    "fused from several ops after gradients are taken": ("_FusedBatchNormEx",),
+    "fused from several ops after gradients are taken": (
+        "_FusedBatchNormEx", "_FusedConv2D", "_FusedDepthwiseConv2dNative", "_FusedMatMul",
+    ),
     "a first gradient whose own slope has no closed form": ("IgammaGradA", "RandomGammaGrad"),
     "a first gradient of which no second one is defined": (
         "CholeskyGrad", "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannelGradient", "LRNGrad",

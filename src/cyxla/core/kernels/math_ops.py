@@ -10,6 +10,7 @@ import numpy as np
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOAT8, FLOATING, INT4, NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.elementwise import check_same_shape
+from cyxla.core.kernels.fused import FUSED_ATTRS, finish
 from cyxla.core.kernels.limits import is_integer, wide_type
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 
@@ -82,6 +83,13 @@ def _matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Arra
     a, b = a.T if transpose_a else a, b.T if transpose_b else b
     _check_inner(a, b)
     return _product(a, b)
+
+
+@array_kernel("_FusedMatMul", attrs=("transpose_a", "transpose_b", *FUSED_ATTRS))
+def _fused_matmul(
+    a: Array, b: Array, args: list[Array], *, transpose_a: bool, transpose_b: bool, **fused: Any
+) -> Array:
+    return finish(_matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b), args, **fused)
 
 
 def _adjoint(x: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING, as_data_type
 from cyxla.core.kernels.convolution import convolve, gradient_of_input, gradient_of_kernel
+from cyxla.core.kernels.fused import FUSED_ATTRS, finish
 from cyxla.core.kernels.limits import lowest
 from cyxla.core.kernels.windows import (
     Windows,
@@ -281,6 +282,55 @@ def _depthwise_kernel_gradient(
     windows = _depthwise_geometry(last.shape, shape, *geometry)
     _check_grad(back, last.shape[0], windows.out, shape[2] * shape[3])
     return gradient_of_kernel(last, back, windows, last.shape[-1]).reshape(shape)
+
+
+# ------------------------------------------------------------------------------------------------------------ fused
+
+
+def _finished(result: Array, args: list[Array], data_format: str, fused: dict[str, Any]) -> Array:
+    """Fused ops applied; an input that is as large as the result has its layout."""
+    last = channels_last(result, data_format)
+    turned = [channels_last(x, data_format) if x.ndim == result.ndim else x for x in args]
+    return channels_back(finish(last, turned, **fused), data_format)
+
+
+@array_kernel("_FusedConv2D", attrs=(*_ATTRS, "filter_format", *FUSED_ATTRS), types={"T": FLOATING})
+def _fused_conv(
+    x: Array,
+    kernel: Array,
+    args: list[Array],
+    host_args: list[Array],
+    *,
+    filter_format: str,
+    fused_ops: Sequence[str],
+    epsilon: float,
+    leakyrelu_alpha: float,
+    **attrs: Any,
+) -> Array:
+    layout = attrs["data_format"]
+    if filter_format != "HWIO" or layout not in ("NHWC", "NCHW") or host_args:
+        raise UnimplementedError(f"_FusedConv2D with data_format {layout}, filter_format {filter_format} or host_args")
+    fused = {"fused_ops": fused_ops, "epsilon": epsilon, "leakyrelu_alpha": leakyrelu_alpha}
+    return _finished(_forward(4, UnimplementedError)(x, kernel, **attrs), args, layout, fused)
+
+
+@array_kernel(
+    "_FusedDepthwiseConv2dNative",
+    attrs=("strides", "padding", "data_format", "dilations", *FUSED_ATTRS),
+    types={"T": FLOATING},
+)
+def _fused_depthwise(
+    x: Array,
+    kernel: Array,
+    args: list[Array],
+    *,
+    fused_ops: Sequence[str],
+    epsilon: float,
+    leakyrelu_alpha: float,
+    **attrs: Any,
+) -> Array:
+    fused = {"fused_ops": fused_ops, "epsilon": epsilon, "leakyrelu_alpha": leakyrelu_alpha}
+    return _finished(_depthwise(x, kernel, explicit_paddings=(), **attrs), args, attrs["data_format"], fused)
 
 
 # --------------------------------------------------------------------------------------------------------- dilation

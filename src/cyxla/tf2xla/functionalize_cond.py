@@ -37,11 +37,33 @@ def functionalize_conditionals(graph: Graph) -> None:
         if not switches:
             break
         conditions = conditions_of(graph)
+        decided = next((n for n in switches if _side_of(n, conditions[n]) is not None), None)
+        if decided is not None:
+            _decide(graph, decided, conditions[decided])
+            continue
         deepest = max(switches, key=lambda n: len(conditions[n]))
         _Conditional(graph, deepest, conditions).replace()
     left = next((n for n in graph.nodes.values() if n.op in MERGE), None)
     if left is not None:
         raise UnimplementedError(f"{left.name!r} joins values of which none depends on a predicate", node=left.name)
+
+
+def _side_of(switch: Node, conditions: Conditions) -> int | None:
+    """Which side of a Switch is taken, if that is certain where it stands."""
+    return dict(conditions).get(predicate_of(switch))
+
+
+def _decide(graph: Graph, switch: Node, conditions: Conditions) -> None:
+    """Put an Identity in the place of a Switch that always takes the same side."""
+    side = _side_of(switch, conditions)
+    assert side is not None  # that is why
+    (value, _), name = switch.inputs, graph.unique_name(f"{switch.name}/decided")
+    node_def = NodeDef(name, "Identity", [value.name], "", {"T": switch.attrs["T"]})
+    made = graph.add_node(node_def, [value], switch.control_inputs)
+    outputs = list(switch.outputs)
+    outputs[side] = made.outputs[0]
+    replace_node(graph, switch, made, outputs)
+    graph.remove_node(switch)
 
 
 def predicate_of(switch: Node) -> Place:
@@ -168,10 +190,11 @@ class _Conditional:
 
     def _check(self) -> None:
         """Refuse what leaves a branch other than through a Merge, and branches that need what they give."""
-        inside = {n for side in self.sides for n in side}
+        inside = [n for side in self.sides for n in side]
+        known = {*inside, *self.switches, *self.merges}
         for node in (*inside, *self.switches):
             for user, _ in self.users[node]:
-                if user not in inside and user not in self.merges and user not in self.switches and self._takes(user):
+                if user not in known and self._takes(user):
                     raise UnimplementedError(f"{user.name!r} takes a value that is there only on one condition")
             if node.op == "_Retval":
                 raise UnimplementedError(f"{node.name!r} gives a value that is there only on one condition")

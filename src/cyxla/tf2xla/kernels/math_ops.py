@@ -235,3 +235,41 @@ def _dense_bincount(values: XlaOp, size: Array, weights: XlaOp, *, binary_output
     rows = xla.reshape(values, (1, sizes_of(values)[0])) if rank_of(values) == 1 else values
     found = _counted(rows, int(size), weights, T, binary_output)
     return xla.reshape(found, (int(size),)) if rank_of(values) == 1 else found
+
+
+# ----------------------------------------------------------------------------------------- chains, random rounding
+
+# fmt: off
+_STEPS = frozenset((
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu", "Exp", "Expm1", "Floor",
+    "Inv", "Log", "Log1p", "Neg", "Reciprocal", "Relu", "Relu6", "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sin",
+    "Sinh", "Sqrt", "Square", "Tan", "Tanh",
+))
+# fmt: on
+
+
+@lowering("_UnaryOpsComposition", attrs=("op_names",), types={"T": (FLOATING[0], *FLOATING[2:])})
+def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
+    """What the functions of each op's own kernel become, one on the other."""
+    from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
+
+    for given in op_names:
+        name = given.decode() if isinstance(given, bytes) else given
+        if name not in _STEPS:
+            raise InvalidArgumentError(f"{name!r} is no op of one number that can stand in a chain")
+        factory: Any = XlaOpRegistry.global_().registrations(name)[0].factory
+        x = factory.keywords["function"](x)
+    return x
+
+
+@lowering("StochasticCastToInt", attrs=("Tout",), const=("alg",), types={"Tin": FLOATING})
+def _stochastic_cast(x: XlaOp, key: XlaOp, counter: XlaOp, alg: Array, *, Tout: DataType) -> XlaOp:
+    """HLO's stochastic-convert, with a random word for each number."""
+    from cyxla.tf2xla import philox
+    from cyxla.tf2xla.kernels.stateless_random_ops import of_key
+
+    wide = widened(x)
+    words = DataType.DT_UINT64 if wide.shape.dtype.bits == 64 else DataType.DT_UINT32
+    return xla.stochastic_convert(
+        wide, philox.uniform(of_key(key, counter, alg), sizes_of(x), words), element_type(Tout)
+    )

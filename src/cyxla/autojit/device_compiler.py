@@ -22,6 +22,7 @@ from threading import Lock, RLock, Thread
 from time import perf_counter
 
 from cyxla.autojit.devices import compilation_device_of
+from cyxla.autojit.fused_graph import specialize
 from cyxla.autojit.launch import Program
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
@@ -191,7 +192,7 @@ class XlaCompilationCache(ResourceBase):
         with self._compiling:
             known = self._compilers.get(id(library))
             if known is None:
-                options = XlaCompilerOptions(compilation_device_of(self.platform), library)
+                options = XlaCompilerOptions(compilation_device_of(self.platform), library, rewrite=specialize)
                 known = self._compilers[id(library)] = XlaCompiler(options)
             return known
 

@@ -6,7 +6,15 @@ attributes of the call tell how many there are of the first and of the last.
 
 from __future__ import annotations
 
-from cyxla.autojit.options import CLUSTER, COMPILED_KERNEL, NUM_CONSTANTS, NUM_RESOURCES, JitOptions
+from cyxla.autojit.options import (
+    CLUSTER,
+    COMPILED_KERNEL,
+    MUST_COMPILE,
+    NUM_CONSTANTS,
+    NUM_RESOURCES,
+    REGION,
+    JitOptions,
+)
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import graph_of_args_to_function
@@ -15,7 +23,7 @@ from cyxla.core.runtime.subgraph import empty_like, insert_node
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 
 Key = tuple[Node, int]
-_LEFT = frozenset({CLUSTER, "_class"})  # what speaks of nodes outside
+_LEFT = frozenset({CLUSTER, MUST_COMPILE, REGION, "_class"})  # what speaks of nodes outside
 
 
 def encapsulate_subgraphs(jit: JitOptions) -> None:
@@ -58,6 +66,8 @@ class _Encapsulation:
             NUM_CONSTANTS: AttrValue("int", constants),
             NUM_RESOURCES: AttrValue("int", resources),
         }
+        if any(node.has_attr(MUST_COMPILE) for node in self.nodes):
+            attrs[MUST_COMPILE] = AttrValue("bool", True)
         call = insert_node(self.graph, self.name, self.name, attrs, order)
         call.assigned_device = self.nodes[0].assigned_device
         call.control_inputs = self._controls()

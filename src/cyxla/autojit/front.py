@@ -5,9 +5,12 @@ What compiles is loaded when the first graph is prepared that needs it.
 
 from __future__ import annotations
 
-from cyxla.autojit import passes
+from cyxla.autojit import fused_graph, passes
+from cyxla.autojit.xla_device import register_devices
 from cyxla.core.graph.graph import Graph
+from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 from cyxla.core.runtime.engine import Engine, Runner
+from cyxla.core.runtime.optimization_registry import OptimizationPassRegistry
 from cyxla.core.runtime.saved_model import load_saved_model
 from cyxla.core.runtime.session import Session, register_jit
 
@@ -26,6 +29,16 @@ def _clustered(engine: Engine, graph: Graph) -> Runner:
     return engine.prepare(graph)
 
 
+def _announced() -> None:
+    """Load the backends of installed packages, which may bring devices."""
+    from cyxla.xla.service import load_announced
+
+    load_announced()
+
+
+fused_graph.register(OptimizationPassRegistry.global_())
 passes.register()
+DeviceFactoryRegistry.global_().add_loader(_announced)
+register_devices()
 register_jit("on", _whole)
 register_jit("auto", _clustered)

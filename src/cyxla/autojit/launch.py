@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from threading import RLock
@@ -41,7 +41,7 @@ class Program:
         found = self.executable.run([values[i] for i in self.result.input_mapping])
         return found if isinstance(found, tuple) else (found,)
 
-    def write_back(self, variables: Sequence[Var | None], found: Sequence[Array]) -> None:
+    def write_back(self, variables: Sequence[Var | None] | Mapping[int, Var], found: Sequence[Array]) -> None:
         """Give the variables their new values."""
         for update in self.result.resource_updates:
             variable = variables[update.input_index]
@@ -133,3 +133,10 @@ def describe_variable(variable: Var, value: Array | None) -> Argument:
         initialized=value is not None,
         name=variable.name,
     )
+
+
+def value_key(value: Array | None) -> Any:
+    """What tells an array from others of its type where the value counts."""
+    if value is None:
+        return None
+    return tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from cyxla.autojit.candidates import STRUCTURED, RecursiveCompilabilityChecker
 from cyxla.autojit.deadness import DeadnessAnalysis
 from cyxla.autojit.devices import ClusterFilter, DeviceInfo, Policy
+from cyxla.autojit.dump import dump
 from cyxla.autojit.frames import ENTERS, EXITS, frames_of
 from cyxla.autojit.graph_cycles import GraphCycles
 from cyxla.autojit.op_groups import expand
@@ -26,7 +27,7 @@ from cyxla.autojit.options import (
     COMPILE,
     COMPILED_KERNEL,
     INTERNAL_SCOPE,
-    MUST_COMPILE,
+    REGION,
     SCOPE,
     JitOptions,
     device_type,
@@ -38,6 +39,7 @@ from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.types import INTEGRAL, DataType
 from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.graph import Graph, Node
+from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 
 _LOG = logging.getLogger("cyxla.autojit")
@@ -92,8 +94,9 @@ class MarkForCompilation:
             return []
         self.deadness = DeadnessAnalysis(self.graph)
         candidates = self._candidates()
+        self.regions = _regions(self.graph)
         found: list[Cluster] = []
-        if candidates:
+        if candidates or self.regions:
             self._start(candidates)
             self._contract()
             found = self._chosen()
@@ -111,6 +114,8 @@ class MarkForCompilation:
         fuel = self.flags.tf_xla_clustering_fuel
         found: list[Node] = []
         for node in sorted(self.graph.nodes.values(), key=lambda n: n.id):
+            if node.has_attr(REGION) or node.has_attr(COMPILED_KERNEL):
+                continue
             why = self._reason(node, wanted, excluded)
             if not why and node.is_stateful:
                 if constants is None:
@@ -134,8 +139,6 @@ class MarkForCompilation:
         why = self._not_allowed(node, info)
         if why:
             return why
-        if node.has_attr(COMPILED_KERNEL) or node.has_attr(MUST_COMPILE):
-            return "it is compiled by itself"
         if (wanted is not None and node.op not in wanted) or node.op in excluded:
             return "--tf_xla_ops_to_cluster or --tf_xla_cluster_exclude_ops leaves its op out"
         checker = self._checker(node, info)
@@ -143,6 +146,8 @@ class MarkForCompilation:
 
     def _not_allowed(self, node: Node, info: DeviceInfo) -> str:
         """Why a node is not compiled although it could be: neither the device nor the node asks for it."""
+        if info.policy is Policy.ALWAYS and self.flags.tf_xla_compile_on_demand:
+            return "each op is compiled by itself: --tf_xla_compile_on_demand"
         if info.policy is Policy.ALWAYS or self._asked(node):
             return ""
         if info.policy is Policy.IF_ENABLED_GLOBALLY and self.jit.is_global:
@@ -193,11 +198,30 @@ class MarkForCompilation:
         for node in candidates:
             self.clusters[node] = self._single(node)
         self.by_number = {cluster.number: cluster for cluster in self.clusters.values()}
+        for name, nodes in self.regions.items():
+            self._contract_region(name, nodes)
         self.unsafe: dict[Node, set[Node]] = {}
         if not self.flags.tf_xla_disable_resource_variable_safety_checks_for_debugging:
             for first, second in incompatible_pairs(self.graph):
                 self.unsafe.setdefault(first, set()).add(second)
                 self.unsafe.setdefault(second, set()).add(first)
+
+    def _contract_region(self, name: str, nodes: list[Node]) -> None:
+        """Make the nodes of a region one in the graph of cycles; no cluster takes them in."""
+        first, *rest = sorted(self.ids[node] for node in nodes)
+        for other in rest:
+            if not self.cycles.insert_edge(first, other):
+                self.cycles.insert_edge(other, first)
+            ends = (first, other) if self.cycles.has_edge(first, other) else (other, first)
+            kept = self.cycles.contract_edge(*ends)
+            if kept is None:
+                raise InvalidArgumentError(
+                    f"the region '{name}' cannot be compiled as one: what leaves it comes back into it",
+                    node=nodes[0].name,
+                    op=nodes[0].op,
+                    hint="take what is between into the region, or make two regions",
+                )
+            first = kept
 
     def _single(self, node: Node) -> Cluster:
         ignore = self.flags.tf_xla_disable_deadness_safety_checks_for_debugging
@@ -334,11 +358,20 @@ class MarkForCompilation:
         return "the order of reads and writes would be lost" if not self._may_merge(a, b) else "it would be a cycle"
 
     def _name(self, clusters: list[Cluster]) -> None:
-        names = cluster_names(self.graph, len(clusters))
-        for name, cluster in zip(names, clusters, strict=True):
-            for node in cluster.nodes:
+        members = [*(cluster.nodes for cluster in clusters), *self.regions.values()]
+        for name, nodes in zip(cluster_names(self.graph, len(members)), members, strict=True):
+            for node in nodes:
                 node.attrs[CLUSTER] = node.attrs[ALREADY] = AttrValue("string", name)
                 self.report[node.name] = ClusterReport(node.op, name, "")
+
+
+def _regions(graph: Graph) -> dict[str, list[Node]]:
+    """Nodes that the user wants to be one program, by the name of the region."""
+    found: dict[str, list[Node]] = {}
+    for node in graph.nodes.values():
+        if node.has_attr(REGION):
+            found.setdefault(node.attr(REGION), []).append(node)
+    return found
 
 
 _NUMBERS: WeakKeyDictionary[FunctionLibraryDefinition, int] = WeakKeyDictionary()  # the next for each library
@@ -370,5 +403,10 @@ def _warn_once() -> None:
 
 
 def mark_for_compilation(jit: JitOptions) -> None:
-    """Mark the clusters of a graph."""
+    """Mark the clusters of a graph, and write it down if ``--tf_xla_clustering_debug`` asks for it."""
+    debug = jit.flags.tf_xla_clustering_debug
+    if debug:
+        dump(jit.graph, "before_mark_for_compilation", jit.flags.tf_dump_graph_prefix)
     MarkForCompilation(jit).run()
+    if debug:
+        dump(jit.graph, "mark_for_compilation", jit.flags.tf_dump_graph_prefix)

@@ -74,10 +74,17 @@ class JitOptions:
     def is_needed(self) -> bool:
         """Whether there is anything for the passes to do."""
         nodes = self.graph.nodes.values()
-        if self.is_global or any(not _ASKING.isdisjoint(node.attrs) for node in nodes):
+        if self.is_global or self.flags.tf_introduce_floating_point_jitter_to_tensors:
+            return True
+        if any(not _ASKING.isdisjoint(node.attrs) for node in nodes) or _has_compiled_functions(self.graph):
             return True
         infos = [self.info_of_type(name) for name in {device_type(node) for node in nodes}]
         return any(info is not None and info.policy is Policy.ALWAYS for info in infos)
+
+
+def _has_compiled_functions(graph: Graph) -> bool:
+    """Whether a function of the library says that it must be compiled."""
+    return any(MUST_COMPILE in function.attr for function in graph.library)
 
 
 _TYPES: dict[str, str] = {}

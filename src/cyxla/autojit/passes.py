@@ -13,7 +13,15 @@ _REWRITE = Grouping.POST_REWRITE_FOR_EXEC
 # fmt: off
 #    group                   phase  name                                where it is
 _PASSES = [
+    (Grouping.PRE_PLACEMENT,    35, "IntroduceFloatingPointJitterPass", "jitter:introduce_floating_point_jitter"),
+    (Grouping.PRE_PLACEMENT,    36, "EncapsulateXlaComputationsPass",   "regions:encapsulate_xla_computations"),
+    (_REWRITE,                   5, "CloneConstantsForBetterClusteringPass",
+     "clone_constants:clone_constants_for_better_clustering"),
+    (_REWRITE,                   9, "ClusterScopingPass",               "cluster_scoping:cluster_scoping"),
     (_REWRITE,                  10, "MarkForCompilationPass",           "mark_for_compilation:mark_for_compilation"),
+    (_REWRITE,                  12, "ForceXlaConstantsOnHostPass",      "force_constants:force_xla_constants_on_host"),
+    (_REWRITE,                  20, "IncreaseDynamismForAutoJitPass",   "increase_dynamism:increase_dynamism"),
+    (_REWRITE,                  30, "PartiallyDeclusterPass",           "partially_decluster:partially_decluster"),
     (_REWRITE,                  40, "ReportClusteringInfoPass",         "report:report_clustering_info"),
     (_REWRITE,                  50, "EncapsulateSubgraphsPass",         "encapsulate:encapsulate_subgraphs"),
     (_REWRITE,                  60, "BuildXlaOpsPass",                  "build_xla_ops:build_xla_ops"),

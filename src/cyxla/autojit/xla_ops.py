@@ -20,7 +20,7 @@ from cyxla.autojit.device_compiler import (
 )
 from cyxla.autojit.devices import REGISTRY
 from cyxla.autojit.flags import current
-from cyxla.autojit.launch import Held, Program, Variables, describe, describe_variable, locked
+from cyxla.autojit.launch import Held, Program, Variables, describe, describe_variable, locked, value_key
 from cyxla.autojit.options import LAZY, PLATFORM
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
@@ -45,10 +45,9 @@ def platform_of(construction: OpKernelConstruction) -> str:
 class _Compiling(OpKernel):
     """Base of kernels that compile a function for the values of their inputs.
 
-    The inputs are, in this order, what must be known while compiling, other values, and handles of variables.
+    The inputs are, in this order, what must be known while compiling, other values, and handles of variables. Programs
+    spread over the threads by themselves, so the executor need not give them one.
     """
-
-    is_expensive = True
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
@@ -77,7 +76,7 @@ class _Compiling(OpKernel):
     def signature(self, values: Sequence[Array | None], variables: Sequence[Var | None]) -> Hashable:
         """What tells these inputs from others that need another program."""
         constants = self.constants
-        known = tuple((v.shape, _bytes(v)) for v in values[:constants] if v is not None)
+        known = tuple([(v.shape, value_key(v)) for v in values[:constants] if v is not None])
         shapes = tuple([None if v is None else v.shape for v in values[constants:]])
         return known, shapes, tuple([v.dtype for v in variables if v is not None]) if self.resources else ()
 
@@ -121,10 +120,6 @@ class _Compiling(OpKernel):
                 self.unsupported = True
                 _LOG.warning("'%s' runs as a function: it cannot be compiled: %s", self.function.name, error.message)
             return None
-
-
-def _bytes(value: Array) -> Any:
-    return tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()
 
 
 # Two ops: one compiles, the other runs --------------------------------------------------------------------------
@@ -202,8 +197,6 @@ class XlaCompileOp(_Compiling):
 
 class XlaRunOp(OpKernel):
     """Runs what `_XlaCompile` found."""
-
-    is_expensive = True
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program on the inputs, and write the variables."""

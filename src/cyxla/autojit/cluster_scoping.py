@@ -1,0 +1,24 @@
+"""Keeps the stages of a pipeline apart: what feeds a ``Stage`` and what follows an ``Unstage`` are not one cluster."""
+
+from __future__ import annotations
+
+from cyxla.autojit.options import INTERNAL_SCOPE, JitOptions
+from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.graph.algorithm import reachable_backward, reachable_forward
+
+
+def cluster_scoping(jit: JitOptions) -> None:
+    """Add scopes to the nodes before every Stage and after every Unstage."""
+    graph = jit.graph
+    if not jit.is_global:
+        return
+    number = 0
+    for node in list(graph.nodes.values()):
+        if node.op not in ("Stage", "Unstage"):
+            continue
+        reached = reachable_backward([node]) if node.op == "Stage" else reachable_forward([node], graph)
+        for other in reached:
+            known = other.attrs.get(INTERNAL_SCOPE)
+            text = f"stage_{number}" if known is None else f"{known.value}&stage_{number}"
+            other.attrs[INTERNAL_SCOPE] = AttrValue("string", text)
+        number += 1

@@ -1,0 +1,142 @@
+"""Takes nodes out of clusters again where being inside costs more than it gains.
+
+1. What only the host needs, in memory of the host, is not computed on a device first.
+2. What must be known while compiling and depends on data from outside is computed outside: otherwise every value of
+   that data would be part of the program.
+3. Ops that read only shapes, at the border of a cluster, leave it: what they read, others outside may need anyway.
+"""
+
+from __future__ import annotations
+
+from cyxla.autojit.graph_cycles import GraphCycles
+from cyxla.autojit.options import CLUSTER, JitOptions, device_type
+from cyxla.autojit.report import ClusterReport, record
+from cyxla.core.framework.kernel_def import MemoryType
+from cyxla.core.framework.kernel_registry import KernelRegistry, memory_types_for_node
+from cyxla.core.framework.node_def import name_ranges
+from cyxla.core.graph.algorithm import LOOP_EDGES, topological_order
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.errors import OpError
+from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
+
+_SHAPE_READERS = frozenset({"Shape", "ShapeN", "Rank", "Size"})
+
+
+def partially_decluster(jit: JitOptions) -> None:
+    """Run the three parts on a graph whose clusters are marked."""
+    if not any(node.has_attr(CLUSTER) for node in jit.graph.nodes.values()):
+        return
+    _Declustering(jit).run()
+
+
+class _Declustering:
+    def __init__(self, jit: JitOptions) -> None:
+        self.jit, self.graph = jit, jit.graph
+        self.kernels: KernelRegistry = jit.options.engine.kernels
+        self.users = _users(self.graph)
+
+    def run(self) -> None:
+        self._reduce_copies()
+        self._reduce_recompilation()
+        self._drop_shape_readers()
+
+    def _leave(self, node: Node, why: str) -> None:
+        del node.attrs[CLUSTER]
+        record(self.jit.options, {node.name: ClusterReport(node.op, "", why)})
+
+    # 1
+
+    def _reduce_copies(self) -> None:
+        for node in reversed(topological_order(self.graph)):
+            if node.has_attr(CLUSTER) and device_type(node) != "CPU" and self._is_for_host(node):
+                self._leave(node, "only the host needs its result")
+
+    def _is_for_host(self, node: Node) -> bool:
+        users = [user for user in self.users.get(node, ()) if node in (t.node for t in user.inputs)]
+        return bool(users) and not node.is_stateful and all(self._reads_on_host(user, node) for user in users)
+
+    def _reads_on_host(self, user: Node, node: Node) -> bool:
+        if user.has_attr(CLUSTER):
+            return False
+        try:
+            found, _ = self.kernels.find_kernel_registration(device_type(user), user.op, user.attrs)
+        except OpError:
+            return False
+        if found is None:
+            return False
+        ranges = [name_ranges(args, user.attrs) for args in (user.op_def.input_arg, user.op_def.output_arg)]
+        inputs, _ = memory_types_for_node(found.kernel_def, user.op_def, *ranges)
+        return all(m is MemoryType.HOST for t, m in zip(user.inputs, inputs, strict=True) if t.node is node)
+
+    # 2
+
+    def _reduce_recompilation(self) -> None:
+        found = BackwardsConstAnalysis(self.graph.library).run(self.graph).nodes
+        for node in topological_order(self.graph):
+            if node in found and node.has_attr(CLUSTER) and self._depends_on_outside(node) and not self._closes(node):
+                self._leave(node, "its result must be known while compiling, and depends on data from outside")
+
+    def _depends_on_outside(self, node: Node) -> bool:
+        """Whether a node with an effect is none of them, and not all it reads is made inside."""
+        if node.is_stateful or not node.inputs or not self._has_kernel(node):
+            return False
+        own = node.attr(CLUSTER)
+        return any(not (t.node.has_attr(CLUSTER) and t.node.attr(CLUSTER) == own) for t in node.inputs)
+
+    def _has_kernel(self, node: Node) -> bool:
+        try:
+            return self.kernels.find_kernel_registration(device_type(node), node.op, node.attrs)[0] is not None
+        except OpError:
+            return False
+
+    def _closes(self, node: Node) -> bool:
+        """Whether the cluster would wait for the node and the node for the cluster."""
+        own = node.attr(CLUSTER)
+        before = [node, *_outside_paths(self.graph, node)]
+        return any(n is not node and n.attrs.get(CLUSTER) == node.attrs[CLUSTER] for n in before) and bool(own)
+
+    # 3
+
+    def _drop_shape_readers(self) -> None:
+        for node in reversed(topological_order(self.graph)):
+            if node.op in _SHAPE_READERS and node.has_attr(CLUSTER) and not self._is_read_inside(node):
+                self._leave(node, "nothing in its cluster reads the shape")
+
+    def _is_read_inside(self, node: Node) -> bool:
+        own = node.attr(CLUSTER)
+        inside = any(u.has_attr(CLUSTER) and u.attr(CLUSTER) == own for u in self.users.get(node, ()))
+        return inside or not self._has_kernel(node)
+
+
+def _users(graph: Graph) -> dict[Node, dict[Node, None]]:
+    users: dict[Node, dict[Node, None]] = {}
+    for node in graph.nodes.values():
+        for source in [*(t.node for t in node.inputs), *node.control_inputs]:
+            users.setdefault(source, {})[node] = None
+    return users
+
+
+def _outside_paths(graph: Graph, node: Node) -> list[Node]:
+    """Everything that a node depends on."""
+    seen: dict[Node, None] = {}
+    stack = [node]
+    while stack:
+        for source in [*(t.node for t in stack[-1].inputs), *stack.pop().control_inputs]:
+            if source not in seen and source.op not in LOOP_EDGES:
+                seen[source] = None
+                stack.append(source)
+    return list(seen)
+
+
+def is_acyclic(graph: Graph) -> bool:
+    """Whether clusters, each taken as one node, wait for each other nowhere in a circle; loops do not count."""
+    numbers: dict[str, int] = {}
+    place = {n: numbers.setdefault(n.attr(CLUSTER) if n.has_attr(CLUSTER) else f"={n.name}", len(numbers))
+             for n in graph.nodes.values()}  # fmt: skip
+    cycles = GraphCycles(len(numbers))
+    return all(
+        place[source] == place[node] or cycles.insert_edge(place[source], place[node])
+        for node in graph.nodes.values()
+        for source in [*(t.node for t in node.inputs), *node.control_inputs]
+        if source.op not in LOOP_EDGES
+    )

@@ -1,0 +1,104 @@
+"""Devices on which everything is compiled: ``XLA_CPU`` and ``XLA_INTERPRETER``, and those of plugins.
+
+Nodes placed there are clustered whatever the level is. What is in no cluster is compiled by itself when it runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import Lock
+
+from cyxla.autojit.devices import (
+    COMPILATION_DEVICES,
+    REGISTRY,
+    XLA_CPU,
+    XLA_INTERPRETER,
+    ClusterFilter,
+    DeviceInfo,
+    Policy,
+)
+from cyxla.autojit.flags import current
+from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.kernel_registry import KernelRegistry
+from cyxla.core.runtime.device import Device, full_name
+from cyxla.core.runtime.device_factory import DEFAULT_PRIORITY, DeviceFactoryRegistry
+
+INTERPRETER_PRIORITY = 40
+# What such a device does as a processor does: it moves values, makes handles, and calls functions.
+HOST_OPS = frozenset(
+    prefix + op for prefix in ("", "Ref") for op in ("Switch", "Merge", "Enter", "Exit", "NextIteration", "Identity")
+) | {
+    "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval", "_Send", "_Recv", "_HostSend", "_HostRecv", "Const", "NoOp",
+    "ControlTrigger", "LoopCond", "IdentityN", "VarHandleOp", "_VarHandlesOp", "VarIsInitializedOp", "ReadVariableOp",
+    "AssignVariableOp", "DestroyResourceOp", "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "Case",
+    "StatelessCase", "While", "StatelessWhile", "_XlaMerge", "Placeholder", "PlaceholderWithDefault", "Assert",
+}  # fmt: skip
+_LOCK = Lock()
+_filled: set[tuple[str, int]] = set()
+
+
+class XlaDeviceFactory:
+    """Makes devices that compile what is placed on them.
+
+    Parameters
+    ----------
+    jit_device : str
+        The compilation device, under which the XLA kernels are registered.
+    platform : str
+        What compiled code runs on.
+    always : bool
+        Whether there is such a device in every session; else only with ``--tf_xla_enable_xla_devices``.
+    """
+
+    def __init__(self, jit_device: str, platform: str, *, always: bool = True) -> None:
+        self.jit_device, self.platform, self.always = jit_device, platform, always
+
+    def list_physical_devices(self) -> list[str]:
+        """One, if there is any."""
+        if self.always or current().tf_xla_enable_xla_devices:
+            return [f"/physical_device:{self.platform}:0"]
+        return []
+
+    def create_devices(self, device_type: str, count: int) -> list[DeviceBase]:
+        """New devices for one session; the kernels for them are registered with the first."""
+        if count:
+            register_device_kernels(device_type, self.jit_device)
+        info = DeviceInfo(self.jit_device, Policy.ALWAYS, self.platform, ClusterFilter.all())
+        REGISTRY.register(device_type, info)
+        text = f"everything is compiled for {self.platform}"
+        return [Device(full_name(device_type, k), device_type, description=text) for k in range(count)]
+
+
+def register_device_kernels(device_type: str, jit_device: str, kernels: KernelRegistry | None = None) -> int:
+    """Give a type of device a kernel for whatever can be compiled for it; tells how many."""
+    from cyxla.autojit.xla_on_demand import register_on_demand
+    from cyxla.autojit.xla_ops import register_kernels
+
+    target = KernelRegistry.global_() if kernels is None else kernels
+    with _LOCK:
+        if (device_type, id(target)) in _filled:
+            return 0
+        _filled.add((device_type, id(target)))
+    register_kernels(device_type)
+    return _register_host_kernels(device_type, target) + register_on_demand(device_type, jit_device, HOST_OPS, target)
+
+
+def _register_host_kernels(device_type: str, target: KernelRegistry) -> int:
+    made = 0
+    for op in sorted(HOST_OPS):
+        for row in target.registrations(op):
+            if row.kernel_def.device_type == "CPU":
+                target.register(replace(row.kernel_def, device_type=device_type), row.factory, row.class_name)
+                made += 1
+    return made
+
+
+def register_devices(registry: DeviceFactoryRegistry | None = None) -> None:
+    """Add the factories that cyxla comes with."""
+    target = DeviceFactoryRegistry.global_() if registry is None else registry
+    known = {entry.device_type for entry in target.entries()}
+    rows = ((XLA_CPU, "cpu", DEFAULT_PRIORITY), (XLA_INTERPRETER, "interpreter", INTERPRETER_PRIORITY))
+    for device_type, platform, priority in rows:
+        if device_type not in known:
+            factory = XlaDeviceFactory(COMPILATION_DEVICES[platform], platform, always=False)
+            target.register(device_type, factory, priority)

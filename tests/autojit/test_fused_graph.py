@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from running import Extension, constant_like, while_loop
 
-from cyxla.autojit.fused_graph import FUSED_OPS, register
+from cyxla.autojit import front
+from cyxla.autojit.fused_graph import FUSED_OPS, register, specialize
 from cyxla.autojit.fused_graph_patterns import fusions
 from cyxla.core.framework.apply import apply_op as apply
 from cyxla.core.framework.attr_value import AttrValue
@@ -18,10 +19,12 @@ from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph
 from cyxla.core.runtime.device import Device, DeviceSet, full_name
-from cyxla.core.runtime.optimization_registry import OptimizationPassRegistry
+from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassRegistry
 from cyxla.core.runtime.session import Session
 from cyxla.core.runtime.step_stats import RunMetadata
+from cyxla.core.runtime.subgraph import executable_graph
 from cyxla.errors import InvalidArgumentError
+from cyxla.tf2xla.xla_compiler import XlaCompilerOptions
 
 RNG = np.random.default_rng(7)
 FLOATS = ("float", "double")
@@ -65,8 +68,8 @@ def activated(x, activation, alpha):
 
 
 def convolution(x, w, b, activation, alpha, data_format, **attrs):
-    return activated(eager("BiasAdd", eager("Conv2D", x, w, data_format=data_format, **attrs), b, data_format=data_format),
-                     activation, alpha)  # fmt: skip
+    y = eager("Conv2D", x, w, data_format=data_format, **attrs)
+    return activated(eager("BiasAdd", y, b, data_format=data_format), activation, alpha)
 
 
 def product(a, b, bias, activation, alpha, transpose_a, transpose_b):
@@ -519,6 +522,36 @@ def test_in_a_loop():
     got, nodes = run(graph, outs[1], kind="CPU")
     assert "_FusedGelu" not in ops(nodes)
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("jit", ["on", "auto"])
+def test_fused_node_is_written_out_when_it_is_compiled(jit):
+    """Compilation devices are devices like others: none of ours has the kernels."""
+    graph, out = fused_graph("_FusedSoftmax", (X,), {"axes": [1]})
+    with graph.as_default():
+        out = apply("Exp", apply("Neg", out))
+    session = front.Session(graph, jit=jit, platform="interpreter")
+    np.testing.assert_allclose(session.run(out), np.exp(-softmax(X, (1,), True)), rtol=1e-5)
+
+
+def test_compilation_device_with_a_kernel_gets_one_node():
+    ext = Extension()
+    ext.kernel("_FusedSoftmax", device="XLA_TOY_JIT")(lambda ctx: None)
+    m, out = softmax_graph()
+    graph = executable_graph(m.graph, list(m.feeds), [out])
+    assert specialize(graph, XlaCompilerOptions("XLA_CPU_JIT", graph.library, kernels=ext.kernels)) == 0
+    assert specialize(graph, XlaCompilerOptions("XLA_TOY_JIT", graph.library, kernels=ext.kernels)) == 1
+    assert ops(graph.nodes.values()) == ["_FusedSoftmax"]
+    assert specialize(graph, XlaCompilerOptions("XLA_CPU_JIT", graph.library, kernels=ext.kernels)) == 1
+    assert ops(graph.nodes.values()) == ["Exp", "Max", "RealDiv", "Sub", "Sum"]
+
+
+def test_passes_are_registered():
+    """Row 18.1: on the registry of passes, before anything is clustered."""
+    found = {entry.name: entry for entry in OptimizationPassRegistry.global_().passes()}
+    assert found["fuse_graph"].grouping is Grouping.POST_REWRITE_FOR_EXEC
+    assert found["fuse_graph"].phase < 5
+    assert found["write_out_fused"].grouping is Grouping.PRE_PLACEMENT
 
 
 def test_every_fused_op_is_known():

@@ -11,6 +11,7 @@ same object, so whoever refers to it need not be told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from cyxla.autojit.fused_graph_matcher import match, write_out
 from cyxla.autojit.fused_graph_patterns import Form, Fusion, Match, fusions
@@ -22,6 +23,9 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.graph.algorithm import sources, topological_order
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
+
+if TYPE_CHECKING:
+    from cyxla.tf2xla.xla_compiler import XlaCompilerOptions
 
 WRITE_OUT_PHASE, FUSE_PHASE = 5, 3  # before placement, where kernels count; before anything is clustered
 FUSED_OPS = frozenset(
@@ -63,6 +67,15 @@ def fuse_graph(options: OptimizationPassOptions) -> int:
 
     written = expand(options.graph, engine.kernels, types)
     return written + fuse(options.graph, engine.kernels, types) if engine.optimize else written
+
+
+def specialize(graph: Graph, options: XlaCompilerOptions) -> int:
+    """The same for a graph that is going to be compiled, where the kernels of the compilation device count."""
+
+    def types(_: Node) -> Iterable[str]:
+        return (options.device_type,)
+
+    return expand(graph, options.kernels, types) + fuse(graph, options.kernels, types)
 
 
 def expand(graph: Graph, kernels: KernelRegistry, types: DeviceTypes) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,12 +49,15 @@ class XlaCompilerOptions:
     registry : XlaOpRegistry, optional
     kernels : KernelRegistry, optional
         The global ones by default.
+    rewrite : callable, optional
+        Takes the graph of a function, which it may change, and these options.
     """
 
     device_type: str
     library: FunctionLibraryDefinition
     registry: XlaOpRegistry = field(default_factory=XlaOpRegistry.global_)
     kernels: KernelRegistry = field(default_factory=KernelRegistry.global_)
+    rewrite: Callable[[Graph, XlaCompilerOptions], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,10 @@ class XlaCompiler:
         """A function as a graph."""
         key = (function.name, _attrs_key(function.attrs))
         if key not in self._bodies:
-            self._bodies[key] = self.analysis.body_of(function)
+            body = self.analysis.body_of(function)
+            if self.options.rewrite is not None:
+                self.options.rewrite(body.graph, self.options)
+            self._bodies[key] = body
         return self._bodies[key]
 
     def compile_function(

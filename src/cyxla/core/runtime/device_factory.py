@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import RLock
@@ -54,6 +54,7 @@ class DeviceFactoryRegistry:
     def __init__(self) -> None:
         self._entries: dict[str, FactoryEntry] = {}
         self._lock = RLock()
+        self._loaders: list[Callable[[], object]] = []
 
     @staticmethod
     @lru_cache(maxsize=1)
@@ -91,6 +92,11 @@ class DeviceFactoryRegistry:
             if known is None or known.priority < priority:
                 self._entries[device_type] = FactoryEntry(device_type, factory, priority)
 
+    def add_loader(self, loader: Callable[[], object]) -> None:
+        """Call a function before devices are made the next time: it may register further factories."""
+        with self._lock:
+            self._loaders.append(loader)
+
     def unregister(self, device_type: str) -> None:
         """Forget the factory of a type; sessions that exist keep their devices."""
         with self._lock:
@@ -118,6 +124,7 @@ class DeviceFactoryRegistry:
         InvalidArgumentError
             A type without factory, or a number that is negative or absurd.
         """
+        self._load()
         entries = {entry.device_type: entry for entry in self.entries()}
         for device_type, count in (counts or {}).items():
             if device_type not in entries:
@@ -131,6 +138,11 @@ class DeviceFactoryRegistry:
             count = (counts or {}).get(device_type, len(entry.factory.list_physical_devices()))
             made += entry.factory.create_devices(device_type, count)
         return DeviceSet(made, self.priorities())
+
+    def _load(self) -> None:
+        with self._lock:
+            while self._loaders:
+                self._loaders.pop(0)()
 
 
 def register_device(

@@ -277,6 +277,8 @@ SAMPLES: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "Requantize": [((M, at(-3), at(4), at(-1), at(2)), {})],
     # strings
     "AsString": [((M,), {}), ((N,), {}), (((0, 2),), {})],
+    "RegexReplace": [((M, at(b"w(.)"), at(b"\\1")), {}), (((0, 2), at(b"w"), at(b"")), {"replace_global": False})],
+    "StaticRegexFullMatch": [((M,), {"pattern": "w[0-2]"}), ((N,), {"pattern": ""})],
     "ReduceJoin": [((C, at([2, 0])), {}), ((C, at([1])), {"keep_dims": True}), (((0, 2), at([0])), {})],
     "StringFormat": [(([M, N],), {"template": "%s and %s"})],
     "StringJoin": [(([M, N, M],), {"separator": " "}), (([(0,), N],), {})],

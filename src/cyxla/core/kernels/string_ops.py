@@ -8,6 +8,7 @@ import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import DATA, DataType
+from cyxla.core.kernels.regex import compiled
 from cyxla.core.kernels.text import nested
 from cyxla.errors import InvalidArgumentError, ShapeError
 
@@ -97,3 +98,31 @@ def _one(value: Any, form: str, kind: str) -> bytes:
     if kind == "c":
         return f"({form % value.real},{form % value.imag})".encode()
     return (form % value).encode()
+
+
+# Patterns. Text is UTF-8; bytes that are none pass as they are.
+
+
+def _text(x: Any) -> str:
+    return str(x.decode("utf-8", "surrogateescape")) if isinstance(x, bytes) else str(x)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+@array_kernel("RegexReplace", attrs=("replace_global",))
+def _regex_replace(x: Array, pattern: Array, rewrite: Array, *, replace_global: bool) -> Array:
+    for name, operand in (("pattern", pattern), ("rewrite", rewrite)):
+        if operand.ndim:
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    regex = compiled(_text(pattern[()]))
+    pieces = regex.rewriting(_text(rewrite[()]))
+    found = [_bytes(regex.replace(_text(v), pieces, replace_global)) for v in x.reshape(-1).tolist()]
+    return _strings(found, x.shape)
+
+
+@array_kernel("StaticRegexFullMatch", attrs=("pattern",))
+def _full_match(x: Array, *, pattern: str) -> Array:
+    regex = compiled(_text(pattern))
+    return np.array([regex.matches(_text(v)) for v in x.reshape(-1).tolist()], bool).reshape(x.shape)

@@ -1,0 +1,224 @@
+r"""Regular expressions in RE2's language, whose matching takes time linear in the text, whatever the pattern.
+
+A pattern becomes a program of a few instructions, and all ways through it are followed side by side: Pike's machine,
+as in Thompson, "Regular expression search algorithm", 1968, with places of groups. The language has no look-ahead and
+no references to groups; letters and digits of ``\w``, ``\d`` and ``\s`` are those of ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from cyxla.core.kernels.regex_parser import Node, parse
+from cyxla.errors import InvalidArgumentError
+
+_MOST_INSTRUCTIONS = 50_000
+_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+Instruction = tuple[Any, ...]
+Places = tuple[int | None, ...]
+
+
+def _is_word(text: str, at: int) -> bool:
+    return 0 <= at < len(text) and text[at] in _WORD
+
+
+_HOLDS: dict[str, Callable[[str, int], bool]] = {
+    "text begins": lambda text, at: at == 0,
+    "text ends": lambda text, at: at == len(text),
+    "line begins": lambda text, at: at == 0 or text[at - 1] == "\n",
+    "line ends": lambda text, at: at == len(text) or text[at] == "\n",
+    "word edge": lambda text, at: _is_word(text, at - 1) != _is_word(text, at),
+    "no word edge": lambda text, at: _is_word(text, at - 1) == _is_word(text, at),
+}
+
+
+class Regex:
+    """A pattern ready to match.
+
+    Parameters
+    ----------
+    pattern : str
+        In RE2's language.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The pattern is none, or would become too large.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        root, self.groups = parse(pattern)
+        self._pattern = pattern
+        self._program: list[Instruction] = []
+        self._emitted = 0
+        self._emit(("group", 0, root))
+        self._put("match")
+
+    # From the tree to the program
+
+    def _put(self, *instruction: Any) -> int:
+        if len(self._program) >= _MOST_INSTRUCTIONS:
+            raise InvalidArgumentError(f"the pattern {self._pattern!r} is too large", hint="repeat less")
+        self._program.append(instruction)
+        return len(self._program) - 1
+
+    def _emit(self, node: Node) -> None:
+        self._emitted += 1
+        if self._emitted > 2 * _MOST_INSTRUCTIONS:  # repeats of nothing take time too
+            raise InvalidArgumentError(f"the pattern {self._pattern!r} is too large", hint="repeat less")
+        getattr(self, f"_emit_{node[0]}")(*node[1:])
+
+    def _emit_char(self, test: Callable[[str], bool]) -> None:
+        self._put("char", test)
+
+    def _emit_assert(self, what: str) -> None:
+        self._put("assert", _HOLDS[what])
+
+    def _emit_join(self, *parts: Node) -> None:
+        for part in parts:
+            self._emit(part)
+
+    def _emit_group(self, number: int, body: Node) -> None:
+        self._put("save", 2 * number)
+        self._emit(body)
+        self._put("save", 2 * number + 1)
+
+    def _emit_either(self, *choices: Node) -> None:
+        ends = []
+        for choice in choices[:-1]:
+            fork = self._put("fork", 0, 0)
+            self._emit(choice)
+            ends.append(self._put("jump", 0))
+            self._program[fork] = ("fork", fork + 1, len(self._program))
+        self._emit(choices[-1])
+        for end in ends:
+            self._program[end] = ("jump", len(self._program))
+
+    def _emit_repeat(self, body: Node, least: int, most: int | None, greedy: bool) -> None:
+        for _ in range(least):
+            self._emit(body)
+        forks = []
+        for _ in range(1 if most is None else most - least):
+            forks.append(self._put("fork", 0, 0))
+            self._emit(body)
+        if most is None:
+            self._put("jump", forks[0])
+        for fork in forks:
+            ways = fork + 1, len(self._program)
+            self._program[fork] = ("fork", *(ways if greedy else ways[::-1]))
+
+    # Running it
+
+    def search(self, text: str, start: int = 0) -> Places | None:
+        """Where the first match from a place on lies, and its groups: beginnings and ends in turn."""
+        return self._run(text, start, whole=False)
+
+    def matches(self, text: str) -> bool:
+        """Whether all of a text matches."""
+        return self._run(text, 0, whole=True) is not None
+
+    def _run(self, text: str, start: int, whole: bool) -> Places | None:
+        """Of the ways that begin first, the one that the pattern prefers."""
+        nothing: Places = (None,) * (2 * self.groups + 2)
+        found: Places | None = None
+        ways: list[tuple[int, Places]] = []
+        for at in range(start, len(text) + 1):
+            ready: list[tuple[int, Places]] = []
+            seen: set[int] = set()
+            for pc, places in ways:
+                self._follow(pc, places, text, at, ready, seen)
+            if found is None and (not whole or at == start):
+                self._follow(0, nothing, text, at, ready, seen)
+            ways = []
+            for pc, places in ready:
+                instruction = self._program[pc]
+                if instruction[0] == "match":
+                    if whole and at < len(text):
+                        continue
+                    found = places
+                    break  # what the pattern likes less ends here
+                if at < len(text) and instruction[1](text[at]):
+                    ways.append((pc + 1, places))
+            if not ways and (found is not None or whole):
+                break
+        return found
+
+    def _follow(
+        self, pc: int, places: Places, text: str, at: int, ready: list[tuple[int, Places]], seen: set[int]
+    ) -> None:
+        """All that can be reached without another character, the preferred first."""
+        stack = [(pc, places)]
+        while stack:
+            pc, places = stack.pop()
+            if pc in seen:
+                continue
+            seen.add(pc)
+            kind, *args = self._program[pc]
+            if kind == "jump":
+                stack.append((args[0], places))
+            elif kind == "fork":
+                stack += [(args[1], places), (args[0], places)]
+            elif kind == "save":
+                stack.append((pc + 1, (*places[: args[0]], at, *places[args[0] + 1 :])))
+            elif kind == "assert":
+                if args[0](text, at):
+                    stack.append((pc + 1, places))
+            else:
+                ready.append((pc, places))
+
+    # Replacing
+
+    def replace(self, text: str, rewrite: list[str | int], every: bool) -> str:
+        """The first match, or every one, replaced: by pieces of text and the numbers of groups."""
+        out, at, last = [], 0, -1
+        while at <= len(text):
+            found = self.search(text, at)
+            if found is None:
+                break
+            begin, end = found[0] or 0, found[1] or 0
+            out.append(text[at:begin])
+            if begin == end == last:  # an empty match right behind another one is none
+                out.append(text[begin : begin + 1])
+                at = begin + 1
+                continue
+            out += [piece if isinstance(piece, str) else _group(text, found, piece) for piece in rewrite]
+            at = last = end
+            if not every:
+                break
+        return "".join(out) + text[at:]
+
+    def rewriting(self, text: str) -> list[str | int]:
+        """A rewrite in pieces: a backslash and a digit stand for a group, two backslashes for one.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A backslash stands before something else, or there is no such group.
+        """
+        pieces: list[str | int] = []
+        rest = iter(text)
+        for c in rest:
+            if c != "\\":
+                pieces.append(c)
+                continue
+            after = next(rest, "")
+            if after != "\\" and (len(after) != 1 or after not in "0123456789"):
+                raise InvalidArgumentError(f"the rewrite {text!r} has a backslash before {after!r}", hint="double it")
+            if after.isdigit() and int(after) > self.groups:
+                raise InvalidArgumentError(f"the rewrite {text!r} asks for group {after} of {self.groups}")
+            pieces.append("\\" if after == "\\" else int(after))
+        return pieces
+
+
+def _group(text: str, found: Places, number: int) -> str:
+    begin, end = found[2 * number], found[2 * number + 1]
+    return "" if begin is None or end is None else text[begin:end]
+
+
+@lru_cache(maxsize=64)
+def compiled(pattern: str) -> Regex:
+    """A pattern, made ready once."""
+    return Regex(pattern)

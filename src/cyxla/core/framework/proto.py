@@ -224,6 +224,10 @@ OpGenOverride.AttrDefault
     name=1:str value=2:AttrValue
 OpGenOverride.Rename
     from=1:str to=2:str
+UniformQuantizedConvolutionDimensionNumbersAttr
+    input_batch_dimension=1:i64 input_feature_dimension=2:i64 input_spatial_dimensions=3:i64*
+    kernel_input_feature_dimension=4:i64 kernel_output_feature_dimension=5:i64 kernel_spatial_dimensions=6:i64*
+    output_batch_dimension=7:i64 output_feature_dimension=8:i64 output_spatial_dimensions=9:i64*
 """
 _CONFIG_MESSAGES = """
 Config

@@ -19,6 +19,12 @@ def _retval(ctx: XlaOpKernelContext) -> Any:
     ctx.xla.retvals[ctx.attr("index")] = ctx.input_expression(0)
 
 
+@xla_kernel("_EagerConst")
+def _eager_const(ctx: XlaOpKernelContext) -> Any:
+    """What came in: only code that runs node by node looks upon it as a constant."""
+    ctx.set_output_expression(0, ctx.input_expression(0))
+
+
 @xla_kernel(("_ArrayToList", "_ListToArray"))
 def _flat(ctx: XlaOpKernelContext) -> Any:
     """The values themselves."""

@@ -267,3 +267,9 @@ def _finish(ctx: XlaOpKernelContext, i: int, x: XlaExpression, parts: list[XlaOp
         ctx.set_output_expression(i, XlaExpression.of(parts[0], x.dtype))
     else:
         ctx.set_output_expression(i, x)
+
+
+@xla_kernel("DeviceIndex")
+def _device_index(ctx: XlaOpKernelContext) -> Any:
+    """The number of names: compiled code belongs to none of the devices."""
+    ctx.set_constant_output(0, len(ctx.attr("device_names")))

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.windows import Windows, check_explicit, check_steps, is_channels_first, spatial
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
-from cyxla.tf2xla.lib import is_narrow, rank_of, sizes_of, widened
-from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.tf2xla.lib import is_narrow, rank_of, scalar, sizes_of, widened, zeros_like
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType
 from cyxla.xla.hlo.attributes import ConvDims
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -268,3 +270,83 @@ def _conv(x: XlaOp, kernel: XlaOp, *, batch_dims: int, groups: int, **given: Any
         raise InvalidArgumentError(f"{groups} groups do not fit a filter {list(sizes_of(kernel))}")
     result = found.forward(flat, kernel)
     return xla.reshape(result, (*outer, *sizes_of(result)[1:]))
+
+
+# ------------------------------------------------------------------------------------------------- of bytes, and fused
+
+_BYTES = (DataType.DT_INT8, DataType.DT_QINT8)
+_AFTER = (("BiasAdd",), ("BiasAdd", "Relu"))
+_FILTER_ORDERS = {"HWIO": (0, 1, 2, 3), "OIHW": (2, 3, 1, 0), "OIHW_VECT_I": (2, 3, 1, 4, 0)}
+
+
+@xla_kernel("_FusedConv2D", types={"T": _BYTES}, const=("host_args",))
+def _fused_conv(ctx: XlaOpKernelContext) -> Any:
+    """A convolution, scaled; a bias, and another array, scaled; then rounded to bytes."""
+    after = tuple(ctx.attr("fused_ops"))
+    if after not in _AFTER:
+        raise UnimplementedError(f"{list(after)} after a convolution of bytes; it can be {list(map(list, _AFTER))}")
+    if ctx.num_inputs != 6:
+        raise InvalidArgumentError(f"{ctx.num_inputs} inputs, where a bias, a side input and two scales must follow")
+    x, kernel, bias, side = (ctx.input(i) for i in range(4))
+    scales = [ctx.constant_input(i) for i in (4, 5)]
+    for scale in scales:
+        if scale.ndim:
+            raise ShapeError(f"host_args must be scalars; the shape of one is {list(scale.shape)}")
+    made = _scaled_conv(ctx, _without_vectors(x, ctx), _as_hwio(kernel, ctx.attr("filter_format")), scales[0])
+    feature = layout(_plain_format(ctx), 4)[1]
+    if sizes_of(bias) != (sizes_of(made)[feature],):
+        raise ShapeError(f"a bias of {list(sizes_of(bias))} for {sizes_of(made)[feature]} channels")
+    made = made + xla.broadcast_in_dim(xla.convert(bias, ElementType.F32), sizes_of(made), (feature,))
+    if np.prod(sizes_of(side), dtype=np.int64):
+        made = made + _side(_without_vectors(side, ctx), made, scales[1])
+    if after[-1] == "Relu":
+        made = xla.maximum(made, zeros_like(made))
+    rounded = xla.round_nearest_even(xla.clamp(scalar(made, -128), made, scalar(made, 127)))
+    return _with_vectors(xla.convert(rounded, ElementType.S8), x, ctx)
+
+
+def _side(side: XlaOp, like: XlaOp, scale: Array) -> XlaOp:
+    if sizes_of(side) != sizes_of(like):
+        raise ShapeError(f"the side input {list(sizes_of(side))} must have the result's shape {list(sizes_of(like))}")
+    wide = xla.convert(side, ElementType.F32)
+    return wide * scalar(wide, scale)
+
+
+def _scaled_conv(ctx: XlaOpKernelContext, x: XlaOp, kernel: XlaOp, scale: Array) -> XlaOp:
+    _check_rank(x, 4, "input")
+    x, kernel = (xla.convert(v, ElementType.F32) for v in (x, kernel))
+    strides, padding, explicit, apart = map(ctx.attr, ("strides", "padding", "explicit_paddings", "dilations"))
+    geometry = Geometry(sizes_of(x), sizes_of(kernel), strides, padding, explicit, _plain_format(ctx), apart)
+    found = geometry.forward(x, kernel)
+    return found * scalar(found, scale)
+
+
+def _plain_format(ctx: XlaOpKernelContext) -> str:
+    data_format: str = ctx.attr("data_format")
+    return data_format.removesuffix("_VECT_C")
+
+
+def _as_hwio(kernel: XlaOp, filter_format: str) -> XlaOp:
+    order = _FILTER_ORDERS[filter_format]
+    _check_rank(kernel, len(order), "filter")
+    moved = xla.transpose(kernel, order)
+    h, w, *inputs, results = sizes_of(moved)
+    return xla.reshape(moved, (h, w, int(np.prod(inputs)), results))
+
+
+def _without_vectors(x: XlaOp, ctx: XlaOpKernelContext) -> XlaOp:
+    """[batch, channels / n, height, width, n] with all channels in one dimension."""
+    if not ctx.attr("data_format").endswith("_VECT_C"):
+        return x
+    _check_rank(x, 5, "input")
+    n, outer, h, w, inner = sizes_of(x)
+    return xla.reshape(xla.transpose(x, (0, 1, 4, 2, 3)), (n, outer * inner, h, w))
+
+
+def _with_vectors(x: XlaOp, like: XlaOp, ctx: XlaOpKernelContext) -> XlaOp:
+    if not ctx.attr("data_format").endswith("_VECT_C"):
+        return x
+    (n, channels, h, w), inner = sizes_of(x), sizes_of(like)[-1]
+    if not inner or channels % inner:
+        raise ShapeError(f"{channels} channels do not fall into vectors of {inner}")
+    return xla.transpose(xla.reshape(x, (n, channels // inner, inner, h, w)), (0, 1, 3, 4, 2))

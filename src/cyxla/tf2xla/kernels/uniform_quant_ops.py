@@ -1,0 +1,240 @@
+"""Uniform quantisation: an integer q stands for (q - zero point) * scale, for a whole array or along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cyxla.core.framework.proto import message
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.lib import broadcast_shape, broadcast_to, full_like, rank_of, scalar, select, sizes_of
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
+from cyxla.types import ElementType
+from cyxla.xla.hlo.attributes import ConvDims
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.proto.schema import raw
+
+_WORD, _LONG, _DOUBLE = ElementType.S32, ElementType.S64, ElementType.F64
+
+
+class Quantization:
+    """Scales and zero points of one operand, and where its numbers end.
+
+    Parameters
+    ----------
+    ctx : XlaOpKernelContext
+    prefix : str
+        What names of inputs and attributes of the operand begin with, such as ``"lhs_"``.
+    """
+
+    def __init__(self, ctx: XlaOpKernelContext, prefix: str = "") -> None:
+        self.scales, self.zeros = ctx.input(f"{prefix}scales"), ctx.input(f"{prefix}zero_points")
+        self.axis: int = ctx.attr(f"{prefix}quantization_axis")
+        self.least: int = ctx.attr(f"{prefix}quantization_min_val")
+        self.most: int = ctx.attr(f"{prefix}quantization_max_val")
+        if self.axis < -1:
+            raise InvalidArgumentError(f"{prefix}quantization_axis must be -1 or an axis; it is {self.axis}")
+        if sizes_of(self.scales) != sizes_of(self.zeros) or rank_of(self.scales) != (self.axis >= 0):
+            raise ShapeError(
+                f"{prefix}scales {list(sizes_of(self.scales))} and {prefix}zero_points {list(sizes_of(self.zeros))} "
+                f"must both be {'vectors' if self.axis >= 0 else 'scalars'} for the axis {self.axis}"
+            )
+
+    def along(self, numbers: XlaOp, sizes: Sequence[int]) -> XlaOp:
+        """Scales or zero points repeated to an array's shape."""
+        if self.axis < 0:
+            return broadcast_to(numbers, sizes)
+        if self.axis >= len(sizes) or sizes_of(numbers) != (sizes[self.axis],):
+            raise ShapeError(f"{sizes_of(numbers)[0]} scales do not fit axis {self.axis} of {list(sizes)}")
+        return xla.broadcast_in_dim(numbers, sizes, (self.axis,))
+
+    def differences(self, x: XlaOp) -> XlaOp:
+        """Numbers less their zero points, as s32."""
+        return xla.convert(x, _WORD) - self.along(self.zeros, sizes_of(x))
+
+    def held(self, x: XlaOp) -> XlaOp:
+        """Numbers held between the ends."""
+        return xla.minimum(xla.maximum(x, full_like(x, self.least)), full_like(x, self.most))
+
+
+def _scaled(differences: XlaOp, factor: XlaOp, to: Quantization) -> XlaOp:
+    """Differences times a factor, an f64 array, in the fixed point of a 31-bit multiplier and a shift; then held."""
+    multiplier, exponent = _fixed_point(factor)
+    shift = full_like(exponent, 31) - exponent
+    one = full_like(exponent, 1)
+    product = xla.convert(differences, _LONG) * multiplier + xla.shift_left(one, shift - one)
+    words = xla.clamp(
+        scalar(product, -(1 << 31)), xla.shift_right_arithmetic(product, shift), scalar(one, (1 << 31) - 1)
+    )
+    return to.held(xla.convert(words, _WORD) + to.along(to.zeros, sizes_of(differences)))
+
+
+def _fixed_point(factor: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """A factor as multiplier * 2 ** (exponent - 31), both s64, the multiplier of 31 bits."""
+    bits = xla.bitcast_convert(factor, _LONG)
+    exponent = xla.shift_right(bits, full_like(bits, 52)) - full_like(bits, 1022)
+    fraction = xla.bitcast_convert(bits - xla.shift_left(exponent, full_like(bits, 52)), _DOUBLE)
+    multiplier = xla.convert(xla.floor(fraction * full_like(fraction, 2.0**31) + full_like(fraction, 0.5)), _LONG)
+    over = xla.ge(multiplier, full_like(bits, 1 << 31))
+    multiplier = select(over, full_like(bits, 1 << 30), multiplier)
+    exponent = select(over, exponent + full_like(bits, 1), exponent)
+    small, large = xla.lt(exponent, full_like(bits, -31)), xla.gt(exponent, full_like(bits, 30))
+    multiplier = select(small, 0, select(large, (1 << 31) - 1, multiplier))
+    return multiplier, select(small, 0, select(large, 30, exponent))
+
+
+def _wide(x: XlaOp) -> XlaOp:
+    return xla.convert(x, _DOUBLE)
+
+
+# ------------------------------------------------------------------------------------------------ to and from floats
+
+
+@xla_kernel("UniformQuantize")
+def _quantize(ctx: XlaOpKernelContext) -> Any:
+    """The nearest number of the scale; halves go up."""
+    x, to = ctx.input("input"), Quantization(ctx)
+    inverse = to.along(scalar(to.scales, 1) / to.scales, sizes_of(x))
+    nearest = xla.floor(x * inverse + full_like(x, 0.5))
+    found = to.held(xla.convert(nearest, _WORD) + to.along(to.zeros, sizes_of(x)))
+    return _as(found, ctx.attr("Tout"))
+
+
+def _as(x: XlaOp, dtype: DataType) -> XlaOp:
+    kind = element_type(dtype)
+    return x if x.shape.dtype is kind else xla.convert(x, kind)
+
+
+@xla_kernel("UniformDequantize")
+def _dequantize(ctx: XlaOpKernelContext) -> Any:
+    x, by = ctx.input("input"), Quantization(ctx)
+    return xla.convert(by.differences(x), ElementType.F32) * by.along(by.scales, sizes_of(x))
+
+
+@xla_kernel("UniformRequantize")
+def _requantize(ctx: XlaOpKernelContext) -> Any:
+    x, by, to = ctx.input("input"), Quantization(ctx, "input_"), Quantization(ctx, "output_")
+    return _as(_moved(x, by, to), ctx.attr("Tout"))
+
+
+def _moved(x: XlaOp, by: Quantization, to: Quantization) -> XlaOp:
+    """What stands for the same under another quantisation, as s32."""
+    sizes = sizes_of(x)
+    factor = _wide(by.along(by.scales, sizes)) / _wide(to.along(to.scales, sizes))
+    return _scaled(by.differences(x), factor, to)
+
+
+# --------------------------------------------------------------------------------------------------------- arithmetic
+
+
+@xla_kernel("UniformQuantizedClipByValue")
+def _clip(ctx: XlaOpKernelContext) -> Any:
+    """Bounds are of the operand's own quantisation."""
+    x, by = ctx.input("operand"), Quantization(ctx)
+    low, high = (by.along(ctx.input(name), sizes_of(x)) for name in ("min", "max"))
+    return xla.minimum(xla.maximum(x, low), high)
+
+
+@xla_kernel("UniformQuantizedAdd")
+def _add(ctx: XlaOpKernelContext) -> Any:
+    """Both operands under the result's quantisation, whose zero point the sum then holds twice."""
+    to = Quantization(ctx, "output_")
+    operands = [(ctx.input(name), Quantization(ctx, f"{name}_")) for name in ("lhs", "rhs")]
+    sizes = broadcast_shape(*(sizes_of(x) for x, _ in operands))
+    terms = []
+    for x, by in operands:
+        factor = broadcast_to(_wide(by.along(by.scales, sizes_of(x))), sizes) / _wide(to.along(to.scales, sizes))
+        terms.append(_scaled(broadcast_to(by.differences(x), sizes), factor, to))
+    return to.held(terms[0] + terms[1] - to.along(to.zeros, sizes))
+
+
+def _joined(ctx: XlaOpKernelContext, total: XlaOp, axis: int) -> XlaOp:
+    """Sums of products under the result's quantisation; scales of the right operand go along an axis of the result."""
+    lhs, rhs, to = (Quantization(ctx, f"{name}_") for name in ("lhs", "rhs", "output"))
+    sizes = sizes_of(total)
+    by_right = _wide(rhs.scales)
+    spread = xla.broadcast_in_dim(by_right, sizes, (axis,)) if rhs.axis >= 0 else broadcast_to(by_right, sizes)
+    factor = broadcast_to(_wide(lhs.scales), sizes) * spread / _wide(to.along(to.scales, sizes))
+    return _scaled(total, factor, to)
+
+
+def _differences(ctx: XlaOpKernelContext, features: int) -> list[XlaOp]:
+    """Both operands less their zero points: the left one of a single scale, the right one perhaps of one by feature."""
+    operands = []
+    for name, allowed in (("lhs", (-1,)), ("rhs", (-1, features))):
+        by = Quantization(ctx, f"{name}_")
+        if by.axis not in allowed:
+            raise InvalidArgumentError(f"{name}_quantization_axis must be one of {allowed}; it is {by.axis}")
+        operands.append(by.differences(ctx.input(name)))
+    return operands
+
+
+@xla_kernel("UniformQuantizedDot")
+def _dot(ctx: XlaOpKernelContext) -> Any:
+    """A dot of words."""
+    shapes = [ctx.input_shape(name) for name in ("lhs", "rhs")]
+    if any(len(s) != 2 for s in shapes) or shapes[0][1] != shapes[1][0]:
+        raise ShapeError(f"matrices of {list(shapes[0])} and {list(shapes[1])} have no product")
+    lhs, rhs = _differences(ctx, 1)
+    return _joined(ctx, xla.dot_general(lhs, rhs, lhs_contracting_dims=(1,), rhs_contracting_dims=(0,)), 1)
+
+
+@xla_kernel("UniformQuantizedConvolution")
+def _convolution(ctx: XlaOpKernelContext) -> Any:
+    """A convolution of words, which are 0 beyond the edges."""
+    rank = len(ctx.input_shape("lhs"))
+    if rank < 3 or len(ctx.input_shape("rhs")) != rank:
+        raise ShapeError(f"a convolution of {list(ctx.input_shape('lhs'))} with {list(ctx.input_shape('rhs'))}")
+    dims = _dimensions(ctx, rank)
+    strides, holes, apart = (
+        list(ctx.attr(name)) or [1] * (rank - 2) for name in ("window_strides", "lhs_dilation", "rhs_dilation")
+    )
+    if not len(strides) == len(holes) == len(apart) == rank - 2:
+        raise InvalidArgumentError(f"strides and dilations must hold a number for each of {rank - 2} dimensions")
+    if min(*strides, *holes, *apart) < 1:
+        raise InvalidArgumentError("strides and dilations must be positive")
+    lhs, rhs = _differences(ctx, dims.kernel_output_feature)
+    pads = _pads(ctx, dims, strides, holes, apart)
+    groups = (ctx.attr("feature_group_count"), ctx.attr("batch_group_count"))
+    total = xla.conv_general_dilated(lhs, rhs, strides, pads, holes, apart, dims, *groups)
+    return _joined(ctx, total, dims.output_feature)
+
+
+def _dimensions(ctx: XlaOpKernelContext, rank: int) -> ConvDims:
+    text = raw(ctx.attr("dimension_numbers"))
+    if not text:
+        spatial = tuple(range(2, rank))
+        return ConvDims(0, 1, spatial, 1, 0, spatial, 0, 1, spatial)
+    found = message("UniformQuantizedConvolutionDimensionNumbersAttr")()
+    try:
+        found.ParseFromString(text)
+    except Exception:  # protobuf's error is of no public type that all its versions share
+        raise InvalidArgumentError("dimension_numbers is no such message") from None
+    values = [getattr(found, field.name) for field in found.DESCRIPTOR.fields]
+    return ConvDims._make(v if isinstance(v, int) else tuple(v) for v in values)
+
+
+def _pads(
+    ctx: XlaOpKernelContext, dims: ConvDims, strides: Sequence[int], holes: Sequence[int], apart: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Padding below and above each spatial dimension."""
+    padding, explicit = ctx.attr("padding"), list(ctx.attr("explicit_padding"))
+    if padding == "EXPLICIT":
+        if len(explicit) != 2 * len(strides):
+            raise InvalidArgumentError(f"explicit_padding must hold {2 * len(strides)} numbers; it is {explicit}")
+        return list(zip(explicit[::2], explicit[1::2], strict=True))
+    if padding not in ("SAME", "VALID"):
+        raise InvalidArgumentError(f"padding must be SAME, VALID or EXPLICIT; it is {padding!r}")
+    if padding == "VALID":
+        return [(0, 0)] * len(strides)
+    sizes = [ctx.input_shape("lhs")[d] for d in dims.input_spatial]
+    windows = [ctx.input_shape("rhs")[d] for d in dims.kernel_spatial]
+    found = []
+    for size, window, stride, hole, step in zip(sizes, windows, strides, holes, apart, strict=True):
+        size = (size - 1) * hole + 1 if size else 0
+        rest = max((-(-size // stride) - 1) * stride + (window - 1) * step + 1 - size, 0)
+        found.append((rest // 2, rest - rest // 2))
+    return found

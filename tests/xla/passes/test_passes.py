@@ -205,3 +205,13 @@ def test_branches_that_explode_are_refused(few):
     inline.run(module)
     with pytest.raises(ResourceExhaustedError, match="unfolds"):
         unshare.run(module)
+
+
+def test_what_is_inlined_has_its_effects_once():
+    module = parse_module("""
+HloModule m
+f { x = f32[] parameter(0) ROOT y = f32[] custom-call(x), custom_call_target="t", custom_call_has_side_effect=true }
+ENTRY e { x = f32[] parameter(0) ROOT r = f32[] call(x), to_apply=f }""")
+    inline.run(module)
+    dce.run(module)
+    assert [i.opcode for i in module.entry.instructions] == ["parameter", "custom-call"]

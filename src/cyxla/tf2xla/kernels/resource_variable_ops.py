@@ -10,6 +10,7 @@ from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.core.kernels.strided import MASKS
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered, strided_update
+from cyxla.tf2xla.kernels.xla_ops import joined_tiles, split_tiles
 from cyxla.tf2xla.lib import sizes_of
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
@@ -87,3 +88,17 @@ def _strided_assign(ctx: XlaOpKernelContext) -> Any:
     begin, end, strides = (ctx.constant_input(name) for name in ("begin", "end", "strides"))
     masks = {name: ctx.attr(name) for name in MASKS}
     ctx.assign_variable(0, dtype, strided_update(value, begin, end, strides, ctx.input("value"), masks))
+
+
+@xla_kernel("ReadVariableXlaSplitND", resource=True)
+def _split_nd(ctx: XlaOpKernelContext) -> Any:
+    """A slice of the variable for each tile."""
+    value = ctx.read_variable_input(0, ctx.attr("T"))
+    return split_tiles(value, ctx.attr("num_splits"), ctx.attr("paddings"))
+
+
+@xla_kernel("AssignVariableXlaConcatND", resource=True)
+def _concat_nd(ctx: XlaOpKernelContext) -> Any:
+    """Concatenates, one dimension after the other."""
+    tiles = ctx.input_list("inputs")
+    ctx.assign_variable(0, ctx.attr("T"), joined_tiles(tiles, ctx.attr("num_concats"), ctx.attr("paddings")))

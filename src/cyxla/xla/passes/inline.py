@@ -49,6 +49,8 @@ def run(module: HloModule) -> bool:
             changed = True
             for other in ordered:  # what was replaced is dead and orders nothing any more
                 other.control_predecessors = tuple(p for p in other.control_predecessors if p is not ins)
+            if not ins.users:  # else its side effects, if it has any, would happen twice
+                computation.remove(ins)
             if len(computation.instructions) > MAX_INSTRUCTIONS:
                 raise ResourceExhaustedError(
                     f"inlining calls makes {computation.name} larger than {MAX_INSTRUCTIONS} instructions"

@@ -138,7 +138,7 @@ def test_priority_decides_between_matches(world):
     assert chosen(world, world.node("Probe", T="float")) == "OtherProbe"
     assert chosen(world, world.node("Probe", T="int32")) == "Probe"
     kernel("Probe", priority=2, registry=world.kernels)(Probe)
-    with pytest.raises(InvalidArgumentError, match="Multiple OpKernel registrations"):
+    with pytest.raises(InvalidArgumentError, match="two kernels of one priority"):
         chosen(world, world.node("Probe", T="float"))
 
 
@@ -237,7 +237,7 @@ def test_host_memory(world):
     assert made.input_memory_types == (MemoryType.HOST,)
     assert made.output_memory_types == (MemoryType.DEVICE,)
     kernel("Probe", host_memory=("z",), registry=world.kernels)(Probe)
-    with pytest.raises(InvalidArgumentError, match="HostMemory"):
+    with pytest.raises(InvalidArgumentError, match="host memory"):
         world.make("Probe", T="float")
 
 

@@ -27,7 +27,7 @@ def test_create_find_delete():
     manager, thing = ResourceMgr(), Thing()
     manager.create("", "a", thing)
     assert manager.lookup("localhost", "a", Thing) is thing
-    with pytest.raises(AlreadyExistsError, match="localhost/a/Thing already exists"):
+    with pytest.raises(AlreadyExistsError, match="localhost/a/Thing already"):
         manager.create("localhost", "a", Thing())
     manager.create("", "a", Other())  # of another type
     manager.create("c", "a", Thing())  # in another container

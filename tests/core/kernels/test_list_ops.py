@@ -194,7 +194,7 @@ REFUSALS = [
     ("TensorListSplit", (F32([1, 2]), vec(-1), vec(1, dtype=I64)), {}, "add up to 1"),
     ("TensorListSplit", (F32([1, 2]), vec(-1), vec(1, 2, dtype=I64)), {}, "reach row 3"),
     ("TensorListSplit", (F32([1, 2]), vec(-1), vec(3, -1, dtype=I64)), {}, "reach row 3"),
-    ("TensorListConcatV2", (handle([1]), ANY, vec(dtype=I64)), {"element_dtype": "float"}, "at least vectors"),
+    ("TensorListConcatV2", (handle([1]), ANY, vec(dtype=I64)), {"element_dtype": "float"}, "first dimension"),
     (
         "TensorListConcatV2",
         (handle([None], [None]), ANY, vec(dtype=I64)),

@@ -149,7 +149,7 @@ class KernelRegistry:
         if len(matches) > 1 and matches[0].kernel_def.priority == matches[1].kernel_def.priority:
             one, two = matches[0].kernel_def, matches[1].kernel_def
             raise InvalidArgumentError(
-                f"Multiple OpKernel registrations match NodeDef at the same priority '{one}' and '{two}'",
+                f"two kernels of one priority fit the node: '{one}' and '{two}'",
                 where=where,
                 hint="give one of them a priority or another constraint",
             )
@@ -281,7 +281,9 @@ def kernel_attrs_match(kernel_def: KernelDef, attrs: Mapping[str, AttrValue]) ->
     """
     for name, allowed in kernel_def.constraints.items():
         if not allowed:
-            raise UnimplementedError(f"KernelDef for op {kernel_def.op} has an empty constraint on '{name}'")
+            raise UnimplementedError(
+                f"a kernel of {kernel_def.op} is for no type at all: its constraint on '{name}' is empty"
+            )
         attr = attrs.get(name)
         if attr is None:
             raise InvalidArgumentError(
@@ -316,7 +318,8 @@ def memory_types_for_node(
     unknown = [name for name in kernel_def.host_memory if name not in inputs and name not in outputs]
     if unknown:
         raise InvalidArgumentError(
-            f"HostMemory args {unknown} not found in OpDef: {op_def.name}", hint="name inputs or outputs of the op"
+            f"host memory is for arguments of {op_def.name}, which has no {unknown}",
+            hint="name inputs or outputs of the op",
         )
     host = frozenset(kernel_def.host_memory)
     return _memory(inputs, host), _memory(outputs, host)
@@ -346,7 +349,8 @@ def validate_kernel_registrations(ops: OpRegistry, kernels: KernelRegistry | Non
         for arg in kernel_def.host_memory:
             if arg not in names:
                 raise InvalidArgumentError(
-                    f"HostMemory arg '{arg}' not found in OpDef: {op_def.name}", hint="name inputs or outputs of the op"
+                    f"host memory is for arguments of {op_def.name}, which has no '{arg}'",
+                    hint="name inputs or outputs of the op",
                 )
 
 

@@ -136,7 +136,7 @@ def check_signature(props: NodeProperties, inputs: Sequence[Any], outputs: Seque
     have = props.input_types, props.output_types
     if want != have:
         texts = ["->".join(",".join(map(str, types)) for types in side) for side in (have, want)]
-        raise InvalidArgumentError(f"Signature mismatch, have: {texts[0]} expected: {texts[1]}", where=where)
+        raise InvalidArgumentError(f"the node is {texts[0]}, the kernel is for {texts[1]}", where=where)
 
 
 class OpKernel:

@@ -101,7 +101,7 @@ class OpKernelContext:
         try:
             return self.op_kernel.attrs[name]
         except KeyError:
-            raise NotFoundError(f"No attr named '{name}' in NodeDef", hint="declare it in the op") from None
+            raise NotFoundError(f"the node has no attr '{name}'", hint="declare it in the op") from None
 
     @property
     def device(self) -> DeviceBase:

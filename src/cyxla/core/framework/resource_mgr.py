@@ -89,7 +89,7 @@ class ResourceMgr:
         with self._lock:
             held = self._containers.setdefault(container or self.default_container, {})
             if key in held:
-                raise AlreadyExistsError(f"Resource {self._text(container, *key)} already exists")
+                raise AlreadyExistsError(f"there is a resource {self._text(container, *key)} already")
             held[key] = resource
 
     def lookup(self, container: str, name: str, cls: type[R]) -> R:

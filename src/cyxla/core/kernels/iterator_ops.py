@@ -49,11 +49,13 @@ class IteratorResource(ResourceBase):
         """
         with self._lock:
             if self._elements is None:
-                raise FailedPreconditionError("the iterator has not been initialized", hint="give it an iterable")
+                raise FailedPreconditionError(
+                    "the iterator has nothing to take elements from yet", hint="give it an iterable"
+                )
             try:
                 element = next(self._elements)
             except StopIteration:
-                raise OutOfRangeError("End of sequence") from None
+                raise OutOfRangeError("the iterator has no more elements") from None
         return element if isinstance(element, (tuple, list)) else (element,)
 
     def debug_string(self) -> str:

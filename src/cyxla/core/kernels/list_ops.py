@@ -362,10 +362,10 @@ def concat_v2(handle: Array, shape: Array, leading_dims: Array, *, element_dtype
 def _concat(tensors: TensorList, given: TensorShape, leading: Sequence[int]) -> tuple[Array, Array]:
     items = tensors.items
     shape = tensors.element_shape.merge_with(given)
-    _require(shape.rank != 0, "Concat requires elements to be at least vectors, found scalars instead.")
+    _require(shape.rank != 0, "elements are scalars: only elements with a first dimension can be joined")
     for item in items:
         if item is not None:
-            _require(item.ndim, "Concat saw a scalar shape at an element, but requires at least vectors.")
+            _require(item.ndim, "an element is a scalar: only elements with a first dimension can be joined")
             rest = shape[1:].merge_with(TensorShape(item.shape[1:]))
             shape = TensorShape([shape[0], *rest]) if rest.dims is not None else UNKNOWN
     rest = shape[1:] if shape.dims is not None else UNKNOWN

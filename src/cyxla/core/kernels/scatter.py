@@ -22,7 +22,7 @@ def _put(target: Array, index: Any, updates: Array) -> None:
 def _divide(target: Array, index: Any, updates: Array) -> None:
     if target.dtype.kind in "iu":
         if not np.all(updates):
-            raise InvalidArgumentError("Integer division by zero")
+            raise InvalidArgumentError("an update divides integers by 0")
         _one_by_one(target, index, updates, _truncated)
     else:
         _at(np.true_divide)(target, index, updates)

@@ -13,6 +13,7 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
+from cyxla.tf2xla.cut_rules import RULES, has_cut
 from cyxla.tf2xla.dynamic import refuse_cut
 from cyxla.tf2xla.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
@@ -113,7 +114,11 @@ class XlaOpKernelContext:
         UnimplementedError
             Its size is known only at run time.
         """
-        return self._whole(self.input_expression(key).as_xla_op(self.builder))
+        return self._whole(self.input_or_cut(key))
+
+    def input_or_cut(self, key: Key) -> XlaOp:
+        """An input as an instruction, even if its size is known only at run time: see `dynamic`."""
+        return self.input_expression(key).as_xla_op(self.builder)
 
     def input_list(self, name: str) -> list[XlaOp]:
         """All values of a list input as instructions."""
@@ -364,13 +369,16 @@ class Lowering(XlaOpKernel):
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Call the function with instructions and constants; what it returns are the outputs."""
-        props = self.props
+        props, rule = self.props, RULES.get(self.type_string)
         args: list[Any] = []
         for name, places in props.input_ranges.items():
-            get = ctx.constant_input if name in self._const else ctx.input
+            get = ctx.constant_input if name in self._const else ctx.input_or_cut if rule else ctx.input
             values = [get(i) for i in places]
             args.append(values if name in props.input_lists else values[0])
-        ctx.set_results(self._function(*args, **self._attrs))
+        if rule is not None and has_cut(args):
+            ctx.set_results(rule(self._function, args, self._attrs))
+        else:
+            ctx.set_results(self._function(*args, **self._attrs))
 
 
 # --------------------------------------------------------------------------------------------------- registering

@@ -86,9 +86,70 @@ def test_sizes_differ_from_run_to_run(platform: str) -> None:
         np.testing.assert_array_equal(found, np.argwhere(values))
 
 
-@pytest.mark.parametrize("op", ["Neg", "Shape", "Size"])
-def test_others_refuse_them(op: str) -> None:
-    """Never a wrong answer: a node that is not made for such values names what it got."""
-    session, (x, y) = _session(lambda found: apply_op(op, found), "interpreter")
+def _axis(*axes: int) -> Any:
+    return np.array(axes, np.int32)
+
+
+# What may read a place list of run-time size, [n, 1], and what it must make of it.
+READERS: dict[str, tuple[Any, Any]] = {
+    "one operand": (lambda p: apply_op("Neg", p), lambda p: -p),
+    "a cast": (lambda p: apply_op("Cast", p, DstT=DataType.DT_FLOAT), lambda p: p.astype(np.float32)),
+    "a scalar": (lambda p: p + np.int64(3), lambda p: p + 3),
+    "both operands": (lambda p: p * apply_op("Neg", p), lambda p: -p * p),
+    "broadcast": (lambda p: p + np.arange(3), lambda p: p + np.arange(3)),
+    "squeezed": (lambda p: apply_op("Squeeze", p, squeeze_dims=[1]), lambda p: p[:, 0]),
+    "expanded": (lambda p: apply_op("ExpandDims", p, np.int32(0)), lambda p: p[None]),
+    "gathered rows": (lambda p: apply_op("GatherV2", TABLE, p, np.int32(0)), lambda p: TABLE[p]),
+    "gathered columns": (lambda p: apply_op("GatherV2", TABLE.T.copy(), p, np.int32(1)), lambda p: TABLE.T[:, p]),
+    "gathered elements": (lambda p: apply_op("GatherNd", TABLE, p), lambda p: TABLE[p[:, 0]]),
+    "sum": (lambda p: apply_op("Sum", p, _axis(0)), lambda p: p.sum(0)),
+    "sum kept": (lambda p: apply_op("Sum", p, _axis(0), keep_dims=True), lambda p: p.sum(0, keepdims=True)),
+    "sum of rows": (lambda p: apply_op("Sum", p, _axis(1)), lambda p: p.sum(1)),
+    "greatest": (lambda p: apply_op("Max", p, _axis(0, 1)), lambda p: p.max(initial=np.iinfo(np.int64).min)),
+    "least": (lambda p: apply_op("Min", p, _axis(-1)), lambda p: p.min(1)),
+    "shape": (lambda p: apply_op("Shape", p), lambda p: np.array(p.shape, np.int32)),
+    "rank": (lambda p: apply_op("Rank", p), lambda p: np.int32(2)),
+    "size": (lambda p: apply_op("Size", p), lambda p: np.int32(p.size)),
+}
+TABLE = np.arange(8, dtype=np.float32).reshape(4, 2) * 1.5
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("name", READERS)
+def test_what_reads_them(name: str, platform: str) -> None:
+    make, expected = READERS[name]
+    session, (x, y) = _session(make, platform)
+    for values in ([0, 1, 0, 2], [1, 1, 1, 1], [0, 0, 0, 0]):
+        (found,) = session.run([y], {x: np.array(values, np.float32)})
+        np.testing.assert_array_equal(found, expected(np.argwhere(values)), strict=True)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_mean_of_a_masked_array(platform: str) -> None:
+    """The elements that a mask chooses, and their mean."""
+    graph = Graph()
+    with graph.as_default():
+        x, mask = graph.placeholder(DataType.DT_FLOAT, (5,)), graph.placeholder(DataType.DT_BOOL, (5,))
+        places = apply_op("Squeeze", apply_op("Where", mask), squeeze_dims=[-1])
+        chosen = apply_op("GatherV2", x, places, np.int32(0))
+        mean = apply_op("Mean", chosen, _axis(0))
+    session = cyxla.Session(graph, jit="on", platform=platform)
+    values, which = np.array([1, 2, 3, 4, 9], np.float32), np.array([True, False, True, False, True])
+    found = session.run([chosen.name, mean.name], {x.name: values, mask.name: which})
+    np.testing.assert_array_equal(found[0], values[which])
+    np.testing.assert_allclose(found[1], values[which].mean(), rtol=1e-6)
+
+
+REFUSED: dict[str, Any] = {
+    "joined": lambda p: apply_op("ConcatV2", [p, p], np.int32(0)),
+    "sorted": lambda p: apply_op("TopKV2", p, np.int32(1))[0],
+    "gathered from": lambda p: apply_op("GatherV2", p, np.int32(0), np.int32(0)),
+}
+
+
+@pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
+def test_others_refuse_them(make: Any) -> None:
+    """Never a wrong answer: a node that is not made for such values says what it got."""
+    session, (x, y) = _session(make, "interpreter")
     with pytest.raises(UnimplementedError, match="known only as the program runs"):
         session.run([y], {x: np.ones(4, np.float32)})

@@ -14,8 +14,9 @@ from cyxla.core.kernels import array_ops as eager
 from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.axes import axis_of, scalar_of
+from cyxla.tf2xla.cut_rules import present_sizes
 from cyxla.tf2xla.distinct import chosen_first, first_equal, first_equal_row, numbered, rows_at
-from cyxla.tf2xla.dynamic import cut_to
+from cyxla.tf2xla.dynamic import cut_to, is_cut
 from cyxla.tf2xla.lib import (
     broadcast_to,
     cast,
@@ -138,8 +139,17 @@ def _one_hot(indices: XlaOp, depth: Array, on_value: XlaOp, off_value: XlaOp, *,
 
 @xla_kernel("Shape", metadata=True)
 def _shape(ctx: XlaOpKernelContext) -> Any:
-    """A constant: shapes are known while compiling."""
-    ctx.set_constant_output(0, np.array(ctx.input_shape(0)))
+    """A constant: shapes are known while compiling, but for those of cut arrays."""
+    if (sizes := _cut_sizes(ctx)) is None:
+        ctx.set_constant_output(0, np.array(ctx.input_shape(0)))
+        return None
+    return cast(xla.concatenate([xla.reshape(n, (1,)) for n in sizes], 0), ctx.attr("out_type"))
+
+
+def _cut_sizes(ctx: XlaOpKernelContext) -> list[XlaOp] | None:
+    """The present sizes of an input, if they are known only at run time."""
+    value = ctx.input_expression(0).value
+    return present_sizes(value) if isinstance(value, XlaOp) and is_cut(value) else None
 
 
 @xla_kernel("ShapeN", metadata=True)
@@ -150,12 +160,15 @@ def _shapes(ctx: XlaOpKernelContext) -> Any:
 
 @xla_kernel("Size", metadata=True)
 def _size(ctx: XlaOpKernelContext) -> Any:
-    ctx.set_constant_output(0, np.array(prod(ctx.input_shape(0))))
+    if (sizes := _cut_sizes(ctx)) is None:
+        ctx.set_constant_output(0, np.array(prod(ctx.input_shape(0))))
+        return None
+    return prod((cast(n, ctx.attr("out_type")) for n in sizes[1:]), start=cast(sizes[0], ctx.attr("out_type")))
 
 
 @xla_kernel("Rank", metadata=True)
 def _rank(ctx: XlaOpKernelContext) -> Any:
-    ctx.set_constant_output(0, np.array(len(ctx.input_shape(0))))
+    ctx.set_constant_output(0, np.array(len(ctx.input_expression(0).shape)))
 
 
 @lowering("Reshape", const=("shape",))

@@ -1,0 +1,180 @@
+"""What becomes of cut arrays (see `dynamic`) in ops that may read them; all others refuse them.
+
+A rule calls the op's own kernel on whole arrays, and cuts what it gives: so the kernels know nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cyxla.core.kernels.math_reduction_ops import axes_of
+from cyxla.tf2xla.axes import axis_of
+from cyxla.tf2xla.dynamic import cut_to, is_cut, refuse_cut, without_sizes
+from cyxla.tf2xla.lib import (
+    broadcast_to,
+    greatest,
+    iota_along,
+    least,
+    rank_of,
+    scalar,
+    select,
+    sizes_of,
+)
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Kernel: TypeAlias = Callable[..., Any]  # (*operands, **attributes) -> result
+Rule: TypeAlias = Callable[[Kernel, Sequence[Any], Mapping[str, Any]], Any]
+
+RULES: dict[str, Rule] = {}
+
+
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
+
+
+def has_cut(args: Sequence[Any]) -> bool:
+    """Whether an operand is cut, or one of a list."""
+    return any(has_cut(x) if isinstance(x, list) else isinstance(x, XlaOp) and is_cut(x) for x in args)
+
+
+def _cut(x: XlaOp, sizes: Mapping[int, XlaOp]) -> XlaOp:
+    for dimension, size in sizes.items():
+        x = cut_to(x, size, dimension)
+    return x
+
+
+_ELEMENTWISE = (
+    "Abs", "Neg", "Sign", "Square", "Inv", "Reciprocal", "Sqrt", "Rsqrt", "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos",
+    "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Tanh", "Asinh", "Acosh", "Atanh", "Sigmoid", "Ceil", "Floor",
+    "Rint", "Round", "Erf", "Erfc", "Erfinv", "Lgamma", "Digamma", "LogicalNot", "IsFinite", "IsInf", "IsNan", "Conj",
+    "Real", "Imag", "ComplexAbs", "Angle", "Cast", "Invert", "Relu", "Relu6", "Elu", "Selu", "Softplus", "Softsign",
+    "LeakyRelu", "Add", "AddV2", "Sub", "Mul", "Div", "RealDiv", "TruncateDiv", "FloorDiv", "FloorMod", "Mod",
+    "TruncateMod", "DivNoNan", "MulNoNan", "Xdivy", "Xlogy", "Xlog1py", "Pow", "Maximum", "Minimum", "Atan2",
+    "SquaredDifference", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalAnd", "LogicalOr", "BitwiseAnd",
+    "BitwiseOr", "BitwiseXor", "SelectV2",
+)  # fmt: skip
+
+
+@_rule(*_ELEMENTWISE)
+def _elementwise(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    """What broadcasts is cut where an operand is; of two cuts the smaller size counts."""
+    parts = [without_sizes(x) for x in args]
+    found: XlaOp = kernel(*(whole for whole, _ in parts), **attrs)
+    sizes: dict[int, XlaOp] = {}
+    for whole, own in parts:
+        for dimension, size in own.items():
+            place = dimension + rank_of(found) - rank_of(whole)
+            sizes[place] = xla.minimum(sizes[place], size) if place in sizes else size
+    return _cut(found, sizes)
+
+
+@_rule("Gather", "GatherV2")
+def _gather(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    """The result has the dimensions of the indices in the place of the one that is gathered from."""
+    params, indices, *rest = args
+    refuse_cut(params, "what is gathered from")
+    batch = attrs.get("batch_dims", 0)
+    if batch:
+        refuse_cut(indices, "what tells the places of a batch")
+    whole, sizes = without_sizes(indices)
+    axis = axis_of(rest[0], rank_of(params)) if rest else 0
+    return _cut(kernel(params, whole, *rest, **attrs), {axis + d: size for d, size in sizes.items()})
+
+
+@_rule("GatherNd")
+def _gather_nd(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    """The result begins with the dimensions of the indices, all but the last."""
+    params, indices = args
+    refuse_cut(params, "what is gathered from")
+    whole, sizes = without_sizes(indices)
+    if rank_of(whole) - 1 in sizes:
+        refuse_cut(indices, "what tells the places")
+    return _cut(kernel(params, whole, **attrs), sizes)
+
+
+@_rule("Squeeze")
+def _squeeze(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    """Dimensions of size 1 go, but not those whose size is not known."""
+    (x,) = args
+    whole, sizes = without_sizes(x)
+    rank = rank_of(whole)
+    gone = [d % max(rank, 1) for d in attrs["squeeze_dims"]] or [d for d, n in enumerate(sizes_of(whole)) if n == 1]
+    if sizes.keys() & set(gone):
+        refuse_cut(x, "what may lose a dimension")
+    return _cut(kernel(whole, **attrs), {d - sum(g < d for g in gone): size for d, size in sizes.items()})
+
+
+@_rule("ExpandDims")
+def _expand_dims(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    whole, sizes = without_sizes(args[0])
+    axis = axis_of(args[1], rank_of(whole) + 1, "dim")
+    return _cut(kernel(whole, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
+
+
+# ------------------------------------------------------------------------------------------------------- reductions
+
+
+def _masked(x: XlaOp, sizes: Mapping[int, XlaOp], filler: XlaOp) -> XlaOp:
+    """A number in the place of what lies beyond the sizes."""
+    for dimension, size in sizes.items():
+        place = iota_along(x.builder, ElementType.S32, sizes_of(x), dimension)
+        x = select(xla.lt(place, broadcast_to(size, sizes_of(x))), x, filler)
+    return x
+
+
+def _reduced(filler: Callable[[XlaOp], XlaOp]) -> Rule:
+    def rule(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+        whole, sizes = without_sizes(args[0])
+        axes = set(axes_of(args[1], rank_of(whole)))
+        gone = {d: size for d, size in sizes.items() if d in axes}
+        found = kernel(_masked(whole, gone, filler(whole)), args[1], **attrs)
+        keep = attrs["keep_dims"]
+        return _cut(found, {_after(d, axes, keep): size for d, size in sizes.items() if d not in axes})
+
+    return rule
+
+
+def _after(dimension: int, axes: set[int], keep: bool) -> int:
+    return dimension if keep else dimension - sum(axis < dimension for axis in axes)
+
+
+for _name, _filler in (
+    ("Sum", lambda x: scalar(x, 0)),
+    ("Prod", lambda x: scalar(x, 1)),
+    ("Max", least),
+    ("Min", greatest),
+    ("All", lambda x: scalar(x, True)),
+    ("Any", lambda x: scalar(x, False)),
+):
+    _rule(_name)(_reduced(_filler))
+
+
+@_rule("Mean")
+def _mean(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    """What is the mean with zeros in the place of what is missing, times how many places there are to each element."""
+    whole, sizes = without_sizes(args[0])
+    axes = set(axes_of(args[1], rank_of(whole)))
+    found, cuts = without_sizes(_reduced(lambda x: scalar(x, 0))(kernel, args, attrs))
+    for dimension in sizes.keys() & axes:
+        ratio = scalar(found, sizes_of(whole)[dimension]) / xla.convert(sizes[dimension], found.shape.dtype)
+        found = found * broadcast_to(ratio, sizes_of(found))
+    return _cut(found, cuts)
+
+
+# ------------------------------------------------------------------------------------------------------------ sizes
+
+
+def present_sizes(op: XlaOp) -> list[XlaOp]:
+    """The sizes of a value as s32 scalars."""
+    whole, sizes = without_sizes(op)
+    known = [xla.constant(op.builder, np.int32(n)) for n in sizes_of(whole)]
+    return [sizes.get(d, n) for d, n in enumerate(known)]

@@ -120,6 +120,17 @@ def _expand_dims(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) 
     return _cut(kernel(whole, args[1], **attrs), {d + (axis <= d): size for d, size in sizes.items()})
 
 
+@_rule("Reshape")
+def _reshape(kernel: Kernel, args: Sequence[Any], attrs: Mapping[str, Any]) -> XlaOp:
+    """Rows may change their shape where -1 stands for their number."""
+    x, shape = args
+    whole, sizes = without_sizes(x)
+    found = kernel(whole, shape, **attrs)
+    if set(sizes) != {0} or not shape.size or shape[0] != -1 or sizes_of(found)[0] != sizes_of(whole)[0]:
+        refuse_cut(x, "what gets another shape")
+    return _cut(found, sizes)
+
+
 # ------------------------------------------------------------------------------------------------------- reductions
 
 

@@ -98,6 +98,7 @@ READERS: dict[str, tuple[Any, Any]] = {
     "both operands": (lambda p: p * apply_op("Neg", p), lambda p: -p * p),
     "broadcast": (lambda p: p + np.arange(3), lambda p: p + np.arange(3)),
     "squeezed": (lambda p: apply_op("Squeeze", p, squeeze_dims=[1]), lambda p: p[:, 0]),
+    "reshaped": (lambda p: apply_op("Reshape", p, _axis(-1)), lambda p: p[:, 0]),
     "expanded": (lambda p: apply_op("ExpandDims", p, np.int32(0)), lambda p: p[None]),
     "gathered rows": (lambda p: apply_op("GatherV2", TABLE, p, np.int32(0)), lambda p: TABLE[p]),
     "gathered columns": (lambda p: apply_op("GatherV2", TABLE.T.copy(), p, np.int32(1)), lambda p: TABLE.T[:, p]),
@@ -143,6 +144,7 @@ def test_mean_of_a_masked_array(platform: str) -> None:
 REFUSED: dict[str, Any] = {
     "joined": lambda p: apply_op("ConcatV2", [p, p], np.int32(0)),
     "sorted": lambda p: apply_op("TopKV2", p, np.int32(1))[0],
+    "flattened": lambda p: apply_op("Reshape", apply_op("ExpandDims", p, np.int32(0)), _axis(-1)),
     "gathered from": lambda p: apply_op("GatherV2", p, np.int32(0), np.int32(0)),
 }
 

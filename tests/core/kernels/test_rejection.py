@@ -58,6 +58,8 @@ def test_truncated_normal(low, high):
 def test_shapes_end_with_those_of_parameters():
     alpha = np.array([[1.0], [50.0]])
     assert apply_op("RandomGamma", [3], alpha).shape == (3, 2, 1)
+    assert apply_op("RandomGamma", [3], alpha[:0]).shape == (3, 0, 1)
+    assert apply_op("RandomPoissonV2", [0], alpha).shape == (0, 2, 1)
     found = apply_op("StatelessRandomGammaV2", [400, 2, 1], SEED, alpha)
     np.testing.assert_allclose(found.mean(axis=0), alpha, rtol=0.2)
     with pytest.raises(ShapeError, match="end with"):

@@ -83,7 +83,7 @@ def each_parameter(count: int, parameters: Array) -> Array:
 
 def beside_parameters(drawn: Array, sizes: tuple[int, ...], parameters: Array, dtype: np.dtype[Any]) -> Array:
     """What was drawn parameter by parameter, in the shape [*sizes, *parameters]; no number is 0 as an integer."""
-    grid = drawn.reshape(parameters.size, -1).T.reshape(*sizes, *parameters.shape)
+    grid = drawn.reshape(parameters.size, prod(sizes)).T.reshape(*sizes, *parameters.shape)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         grid = np.clip(np.nan_to_num(grid, nan=0.0), float(info.min), float(info.max))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gradient_checks import Case, check_gradient, complex_points, points
 
-from cyxla import Graph, gradients
+from cyxla import Graph, Session, gradients
 from cyxla.core.framework.apply import apply_op
 from cyxla.errors import UnimplementedError
 
@@ -97,3 +97,18 @@ def test_vectors_that_are_not_fixed(shape, dtype, full):
         _, u, _ = apply_op("Svd", x, full_matrices=full)
     with pytest.raises(UnimplementedError, match="singular vectors" if dtype == "complex128" else "full_matrices"):
         gradients([u], [x], [np.ones((3, 3 if full else 2), dtype)])
+
+
+@pytest.mark.parametrize("op", ["Lu", "MatrixExponential", "Svd", "Cholesky", "MatrixInverse"])
+def test_ranks_that_are_not_known(op):
+    """The same gradients as where shapes are known (row 19.1)."""
+    array = SQUARE @ SQUARE.T
+    found = []
+    for shape in (None, array.shape):
+        graph = Graph()
+        with graph.as_default():
+            x = graph.placeholder("double", shape)
+            y = apply_op(op, x)
+            [dx] = gradients([y[0] if isinstance(y, (tuple, list)) else y], [x])
+        found.append(Session(graph).run(dx, {x: array}))
+    np.testing.assert_allclose(found[0], found[1])

@@ -23,8 +23,12 @@ def _product(a: Tensor, b: Tensor, adj_a: bool = False, adj_b: bool = False) -> 
 
 
 def _adjoint(x: Tensor) -> Tensor:
-    rank = len(x.shape)
-    return apply_op("ConjugateTranspose", x, [*range(rank - 2), rank - 1, rank - 2])
+    if x.shape.rank is not None:
+        rank = x.shape.rank
+        return apply_op("ConjugateTranspose", x, [*range(rank - 2), rank - 1, rank - 2])
+    known = apply_op("Rank", x)
+    order = [apply_op("Range", 0, known - 2, 1), apply_op("Pack", [known - 1, known - 2])]
+    return apply_op("ConjugateTranspose", x, apply_op("ConcatV2", order, 0))
 
 
 def _band(x: Tensor, lower: int, upper: int) -> Tensor:
@@ -241,5 +245,5 @@ def matrix_function_grad(op: Any, dy: Tensor) -> Tensor:
     lower = apply_op("ConcatV2", [apply_op("ZerosLike", turned), turned], -1)
     blocks = apply_op(op.op, apply_op("ConcatV2", [upper, lower], -2))
     _, right = apply_op("Split", -1, blocks, num_split=2)
-    corner, _ = apply_op("Split", len(op.inputs[0].shape) - 2, right, num_split=2)
+    corner, _ = apply_op("Split", -2, right, num_split=2)
     return corner

@@ -8,7 +8,7 @@ from typing import Any
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.windows import is_channels_first
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib import full, full_like, rank_of, scalar, sizes_of, sum_of, zeros_like
+from cyxla.tf2xla.lib import full, full_like, rank_of, scalar, sizes_of, sum_of, widened, zeros_like
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
@@ -75,7 +75,11 @@ lowering(("FusedBatchNorm", "FusedBatchNormV2"), _normalised, attrs=_ATTRS)
 
 @lowering("FusedBatchNormV3", attrs=_ATTRS)
 def _batch_norm_v3(x: XlaOp, *operands: XlaOp, **attrs: Any) -> list[XlaOp]:
-    return [*_normalised(x, *operands, **attrs), full(x.builder, 0, DataType.DT_FLOAT, ())]
+    """Statistics are computed in f32, whatever their type."""
+    kind = operands[0].shape.dtype
+    y, *rest = _normalised(x, *map(widened, operands), **attrs)
+    rest.append(full(x.builder, 0, DataType.DT_FLOAT, ()))
+    return [y, *(v if kind is _F32 else xla.convert(v, kind) for v in rest)]
 
 
 @lowering("_FusedBatchNormEx", attrs=(*_ATTRS, "activation_mode"))

@@ -90,14 +90,14 @@ def _strided_assign(ctx: XlaOpKernelContext) -> Any:
     ctx.assign_variable(0, dtype, strided_update(value, begin, end, strides, ctx.input("value"), masks))
 
 
-@xla_kernel("ReadVariableXlaSplitND", resource=True)
+@xla_kernel("ReadVariableXlaSplitND")
 def _split_nd(ctx: XlaOpKernelContext) -> Any:
     """A slice of the variable for each tile."""
     value = ctx.read_variable_input(0, ctx.attr("T"))
     return split_tiles(value, ctx.attr("num_splits"), ctx.attr("paddings"))
 
 
-@xla_kernel("AssignVariableXlaConcatND", resource=True)
+@xla_kernel("AssignVariableXlaConcatND")
 def _concat_nd(ctx: XlaOpKernelContext) -> Any:
     """Concatenates, one dimension after the other."""
     tiles = ctx.input_list("inputs")

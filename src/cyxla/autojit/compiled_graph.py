@@ -105,7 +105,7 @@ class CompiledGraph:
         return describe(value, self._types[i], constant=i in self._known)
 
     def _executable(self, result: CompilationResult) -> LocalExecutable | None:
-        if not result.resource_updates and all(not output.places for output in result.outputs):
+        if result.is_empty:
             return None
         if self._client is None:
             self._client = LocalClient(self.platform)

@@ -205,7 +205,7 @@ class XlaCompilationCache(ResourceBase):
 
     def build_executable(self, result: CompilationResult) -> LocalExecutable | None:
         """What runs a computation; None where it computes nothing."""
-        if not result.resource_updates and all(not output.places for output in result.outputs):
+        if result.is_empty:
             return None
         if self._client is None:
             self._client = LocalClient(self.platform)

@@ -167,3 +167,11 @@ class CompilationResult:
     input_mapping: tuple[int, ...]
     outputs: tuple[Output, ...]
     resource_updates: tuple[ResourceUpdate, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the program gives nothing and does nothing: there is no need to run it."""
+        if self.resource_updates or any(output.places for output in self.outputs):
+            return False
+        instructions = (i for c in self.computation.module().post_order() for i in c.instructions)
+        return not any(i.row.side_effect or i.attrs.get("custom_call_has_side_effect") for i in instructions)

@@ -15,7 +15,7 @@ from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph import Graph
-from cyxla.errors import InvalidArgumentError, OpError, ShapeError
+from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
 from cyxla.xla.evaluator import register_custom_call
 from cyxla.xla.hlo.proto.schema import escaped, messages
 
@@ -344,3 +344,26 @@ def test_sizes_that_are_data(platform: str) -> None:
         whole = apply_op("XlaRemoveDynamicDimensionSize", cut, graph.constant(axis))
     got = cyxla.Session(graph, jit="on", platform=platform).run(whole.name, {"x:0": x, "n:0": np.array(3, I)})
     assert got.shape == x.shape
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_packed_bytes(transposed: bool, platform: str) -> None:
+    """Four bytes in each word, the highest first."""
+    x = np.array([[0x00FF8001, 0x10203040], [0xFFFFFFFF, 0]], np.uint32)
+    attrs = {"min_range": -1.0, "max_range": 254.0, "mode": "MIN_COMBINED", "transpose_output": transposed}
+    (got,) = run("XlaDequantize", x, platform=platform, **attrs)
+    wanted = x.astype(">u4").view(np.uint8).reshape(2, 8).astype(np.float32) - 1
+    np.testing.assert_allclose(got.astype(np.float32), wanted.T if transposed else wanted, rtol=1e-2)
+
+
+def test_what_is_sent_and_received_has_a_channel() -> None:
+    """One program on one device has nobody to send to: it says so, and names the instruction."""
+    for op, operands, attrs in (
+        ("XlaSend", [np.float32(1)], {}), ("XlaRecv", [], {"dtype": F32, "shape": [2]}),
+    ):  # fmt: skip
+        graph = Graph()
+        with graph.as_default():
+            made = apply_op(op, *(graph.constant(x) for x in operands), tensor_name="t", **attrs)
+        for platform in PLATFORMS:
+            with pytest.raises(UnimplementedError, match=op[3:].lower()):
+                cyxla.Session(graph, jit="on", platform=platform).run(made.name)

@@ -6,21 +6,23 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.tensor_shape import SCALAR, TensorShape
 from cyxla.core.framework.types import FLOATING, DataType, as_data_type
-from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.errors import InvalidArgumentError, NotFoundError, ShapeError
 from cyxla.tf2xla.argument import Argument, ArgumentKind
 from cyxla.tf2xla.dynamic import cut_to, without_sizes
 from cyxla.tf2xla.einsum import contracted
 from cyxla.tf2xla.kernels import linalg_ops
 from cyxla.tf2xla.kernels.functional_ops import choose_branch, run_loop
-from cyxla.tf2xla.lib import is_complex, rank_of, scalar, sizes_of
+from cyxla.tf2xla.lib import iota_along, is_complex, rank_of, scalar, sizes_of
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_compiler import CompileOptions
+from cyxla.tf2xla.xla_expression import ExpressionKind
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import ConvDims
@@ -546,3 +548,64 @@ def _remove_size(ctx: XlaOpKernelContext) -> Any:
     for dimension, size in sizes.items():
         whole = whole if dimension == axis else cut_to(whole, size, dimension)
     return whole
+
+
+# ---------------------------------------------------------------------------------- handles, the host, packed numbers
+
+
+@xla_kernel("_XlaAotOnlyVarHandleOp")
+def _variable_handle(ctx: XlaOpKernelContext) -> Any:
+    """The argument of the program that is the variable of this name."""
+    name = ctx.attr("shared_name") or ctx.kernel.name
+    for arg in ctx.xla.args:
+        if arg.kind is ExpressionKind.RESOURCE and arg.value.name == name:
+            ctx.set_output_expression(0, arg)
+            return
+    raise NotFoundError(f"no argument of the program is the variable {name!r}")
+
+
+def _channel(ctx: XlaOpKernelContext) -> int:
+    """The number of a name by which values are sent and received: the same in every program."""
+    return crc32(str(ctx.attr("tensor_name")).encode("utf-8", "surrogateescape")) + 1
+
+
+@xla_kernel("XlaSend")
+def _send(ctx: XlaOpKernelContext) -> Any:
+    """A send, and a send-done."""
+    token = xla.after_all(ctx.builder)
+    channel = _channel(ctx)
+    xla.send_done(xla.send(ctx.input("tensor"), token, channel), channel)
+
+
+@xla_kernel("XlaRecv")
+def _recv(ctx: XlaOpKernelContext) -> Any:
+    """A recv, and a recv-done."""
+    shape = Shape.array(element_type(ctx.attr("dtype")), tuple(ctx.attr("shape").as_list()))
+    channel = _channel(ctx)
+    done = xla.recv_done(xla.recv(xla.after_all(ctx.builder), shape, channel), channel)
+    return xla.get_tuple_element(done, 0)
+
+
+_PACKED = 4  # bytes in a word
+
+
+@lowering("XlaDequantize", attrs=("min_range", "max_range", "mode", "transpose_output"))
+def _dequantize(x: XlaOp, *, min_range: float, max_range: float, mode: str, transpose_output: bool) -> XlaOp:
+    """The bytes of words, the highest first, spread over a range; by shifts, then in bf16.
+
+    They take the place of the last dimension, or, transposed, stand first with all dimensions in opposite order.
+    """
+    if mode != "MIN_COMBINED":
+        raise InvalidArgumentError(f"XlaDequantize knows no mode {mode!r}", hint="MIN_COMBINED is the one there is")
+    if not rank_of(x):
+        raise ShapeError("XlaDequantize needs at least one dimension; its input is a scalar")
+    wide = (*sizes_of(x), _PACKED)
+    places = iota_along(x.builder, ElementType.U32, wide, len(wide) - 1)
+    shifts = (xla.broadcast(scalar(places, _PACKED - 1), wide) - places) * xla.broadcast(scalar(places, 8), wide)
+    words = xla.broadcast_in_dim(x, wide, range(rank_of(x)))
+    bytes_ = xla.shift_right_logical(words, shifts) & xla.broadcast(scalar(x, 255), wide)
+    narrow = xla.convert(bytes_, ElementType.BF16)
+    factor, least = (xla.broadcast(scalar(narrow, v), wide) for v in ((max_range - min_range) / 255, min_range))
+    found = narrow * factor + least
+    flat = xla.reshape(found, (*sizes_of(x)[:-1], sizes_of(x)[-1] * _PACKED))
+    return xla.transpose(flat, list(reversed(range(rank_of(x))))) if transpose_output else flat

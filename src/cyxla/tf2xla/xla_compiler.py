@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
@@ -26,7 +27,7 @@ from cyxla.tf2xla.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernel
+from cyxla.tf2xla.xla_op_kernel import Lowering, XlaOpKernel
 from cyxla.tf2xla.xla_op_registry import XLA_CPU_JIT, XlaOpRegistry
 from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
 from cyxla.types import ElementType, Shape
@@ -93,6 +94,8 @@ class XlaCompiler:
         self.device = DeviceBase(f"/job:localhost/replica:0/task:0/device:{options.device_type}:0", options.device_type)
         self.analysis = BackwardsConstAnalysis(options.library, options.registry)
         self._functions: dict[Any, CompilationResult] = {}
+        self._kernels: dict[Any, XlaOpKernel] = {}
+        self._valid: set[Any] = set()
         self._bodies: dict[Any, FunctionBody] = {}
 
     # Functions
@@ -144,12 +147,13 @@ class XlaCompiler:
         InternalError
             A node that is never inside of compiled code.
         """
-        self.validate(name, graph)
-        builder = XlaBuilder(_identifier(name))
-        context = XlaContext(self, builder)
-        mapping = self._build_arguments(context, args)
-        GraphCompiler(self, context, graph).compile()
-        return self._build_computation(name, context, mapping, options)
+        with without_collections():
+            self.validate(name, graph)
+            builder = XlaBuilder(_identifier(name))
+            context = XlaContext(self, builder)
+            mapping = self._build_arguments(context, args)
+            GraphCompiler(self, context, graph).compile()
+            return self._build_computation(name, context, mapping, options)
 
     def validate(self, name: str, graph: Graph) -> None:
         """Refuse a graph before anything of it is built: one error names every node that cannot be compiled, and why.
@@ -180,8 +184,15 @@ class XlaCompiler:
         return ""
 
     def kernel(self, node: Node) -> XlaOpKernel:
-        """The XLA kernel of a node."""
-        return kernel_on(node, self.device, self.options.kernels)
+        """The XLA kernel of a node; nodes of one kind share theirs where it is no more than a function."""
+        key = _kind(node)
+        known = self._kernels.get(key)
+        if known is None:
+            known = kernel_on(node, self.device, self.options.kernels)
+            if isinstance(known, Lowering):
+                self._kernels[key] = known
+        known.name = node.name
+        return known
 
     def eager_function(self, node: Node) -> Any:
         """The function of arrays that the node's eager kernel is, if it is one."""
@@ -304,6 +315,13 @@ def _refused(name: str, device: str, refused: Sequence[tuple[Node, str]]) -> Inv
         op=first.op,
         hint='leave these nodes outside of the compiled region; jit="auto" does',
     )
+
+
+def _kind(node: Node) -> Any:
+    """What tells nodes apart that may have other kernels; constants are told by their types alone."""
+    if node.op == "Const":
+        return (node.op, node.output_types[0])
+    return (node.op, frozenset(node.attrs.items()), node.graph.versions.producer)
 
 
 def _identifier(name: str) -> str:

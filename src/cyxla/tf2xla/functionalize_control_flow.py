@@ -44,7 +44,7 @@ def functionalize_control_flow(graph: Graph) -> None:
     if not has_control_flow(graph):
         return
     frames = frames_of(graph)
-    for frame in sorted(set(frames.values()), key=len, reverse=True):
+    for frame in sorted(dict.fromkeys(frames.values()), key=len, reverse=True):
         if frame:
             _Loop(graph, frame, frames).replace()
     functionalize_conditionals(graph)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from compiled import PLATFORMS, close, drawn
+from symbolic import compiled, graph_of, variable
+from symbolic import run as evaluated
 
 import cyxla
 from cyxla.core.framework.apply import apply_op
@@ -15,7 +18,7 @@ from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph import Graph
-from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
+from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, ShapeError, UnimplementedError
 from cyxla.xla.evaluator import register_custom_call
 from cyxla.xla.hlo.proto.schema import escaped, messages
 
@@ -367,3 +370,31 @@ def test_what_is_sent_and_received_has_a_channel() -> None:
         for platform in PLATFORMS:
             with pytest.raises(UnimplementedError, match=op[3:].lower()):
                 cyxla.Session(graph, jit="on", platform=platform).run(made.name)
+
+
+def test_tiles_of_a_variable(platform: str) -> None:
+    graph, x = Graph(), drawn((4, 6))
+    with graph.as_default():
+        handle = apply_op("VarHandleOp", dtype=F32, shape=[4, 6], shared_name="v")
+        tiles = [graph.constant(x[i : i + 2, j : j + 3]) for i in (0, 2) for j in (0, 3)]
+        done = apply_op("AssignVariableXlaConcatND", handle, tiles, num_concats=[2, 2])
+        read = apply_op("ReadVariableXlaSplitND", handle, T=F32, N=3, num_splits=[1, 3])
+        whole = apply_op("ReadVariableOp", handle, dtype=F32)
+    session = cyxla.Session(graph, jit="on", platform=platform)
+    session.run(done.name)
+    close([session.run(whole.name)], [x])
+    close([np.asarray(v) for v in session.run([t.name for t in read])], [x[:, i : i + 2] for i in (0, 2, 4)])
+
+
+def test_a_handle_of_a_program_compiled_ahead_of_time() -> None:
+    """It is the argument that has its name."""
+
+    def build(_: Any) -> Any:
+        handle = apply_op("_XlaAotOnlyVarHandleOp", dtype=F32, shape=[2], shared_name="v")
+        return apply_op("ReadVariableOp", handle, dtype=F32)
+
+    graph = graph_of(build, "resource")
+    with pytest.raises(NotFoundError, match="the variable 'v'"):
+        compiled(graph, variable("float", 2))
+    result = compiled(graph, replace(variable("float", 2), name="v"))
+    close([*evaluated(result, [np.float32([1, 2])])], [np.float32([1, 2])])

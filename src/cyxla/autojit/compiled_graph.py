@@ -10,6 +10,7 @@ import numpy as np
 
 from cyxla.autojit.fused_graph import specialize
 from cyxla.autojit.launch import Held, Program, Variables, describe, describe_variable, value_key
+from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.step import StepContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
@@ -90,7 +91,7 @@ class CompiledGraph:
         return self._compile(key, values, variables) if found is None else found
 
     def _compile(self, key: Any, values: Sequence[Array | None], variables: Mapping[int, Var]) -> Program:
-        with self._lock:
+        with self._lock, without_collections():
             if key not in self._programs:
                 args = [self._describe(i, value, variables.get(i)) for i, value in enumerate(values)]
                 result = self.compiler.compile_graph(self.name, self.graph, args)

@@ -26,6 +26,7 @@ from cyxla.autojit.fused_graph import specialize
 from cyxla.autojit.launch import Program
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
+from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.resource_mgr import ResourceBase, ResourceMgr
 from cyxla.errors import OpError
 from cyxla.tf2xla.argument import Argument, CompilationResult
@@ -176,7 +177,7 @@ class XlaCompilationCache(ResourceBase):
     def _compile(self, entry: Entry, stats: ClusterStats, build: Callable[[], Program]) -> None:
         began = perf_counter()
         try:
-            with self._compiling:
+            with self._compiling, without_collections():
                 entry.program = build()
         except OpError as error:
             entry.error = error

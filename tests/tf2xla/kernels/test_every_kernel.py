@@ -165,6 +165,19 @@ def test_compiled_is_eager_at_each_type(op: str) -> None:
             compare(one, got, types)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, len(COMPILED), 30))
+def test_code_for_cpus_is_eager(start: int) -> None:
+    """One sample of each op, of floats where it takes them, thirty ops in a program."""
+    runs = []
+    for op in COMPILED[start : start + 30]:
+        found, _ = runs_of(op)
+        floats = [one for one in found if DataType.DT_FLOAT in one.types.values()]
+        runs += [*floats, *found][:1]
+    for one, got in zip(runs, compiled(runs, "cpu"), strict=True):
+        compare(one, got, one.types)
+
+
 # ------------------------------------------------------------------------------- what kernels take, as it is declared
 
 

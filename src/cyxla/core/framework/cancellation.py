@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from threading import Condition, get_ident
+from threading import Condition, Lock, get_ident
+
+_MAKING = Lock()
 
 
 class CancellationManager:
@@ -20,13 +22,21 @@ class CancellationManager:
         self._tokens = count()
         self._callbacks: dict[int, Callable[[], object]] = {}
         self._children: list[CancellationManager] = []
-        self._state = Condition()
+        self._condition: Condition | None = None  # most steps end without anybody waiting
         self._runner = 0  # the thread that runs the callbacks
         self.is_cancelling = False
         self.is_cancelled = False
         self._parent = parent
         if parent is not None and not parent._adopt(self):
             self.start_cancel()
+
+    @property
+    def _state(self) -> Condition:
+        state = self._condition
+        if state is None:
+            with _MAKING:
+                state = self._condition = self._condition or Condition()
+        return state
 
     def get_cancellation_token(self) -> int:
         """A fresh token to register a callback with."""

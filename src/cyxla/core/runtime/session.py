@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from threading import RLock
 from time import monotonic
@@ -179,7 +179,7 @@ class Session:
         single = isinstance(fetches, (str, Tensor, Node))
         feeds = feeds or {}
         program = self._program((fetches,) if single else tuple(fetches), tuple(feeds))
-        given = [fed_value(t, v) for t, v in zip(program.feeds, feeds.values(), strict=True)]
+        given = program.take(feeds.values())
         values = self._execute(program.runner, [given[k] for k in program.order], options or _DEFAULT, metadata)
         results = program.collect(values, given)
         return results[0] if single else results
@@ -239,7 +239,7 @@ class Session:
             None if isinstance(w, Node) else (True, given[w.name]) if w.name in given else (False, place[w.name])
             for w in wanted
         ]
-        return _Program(runner, fed, sorted(range(len(fed)), key=lambda k: fed[k].name), sources)
+        return _Program(runner, fed, sorted(range(len(fed)), key=lambda k: fed[k].name), sources, [()] * len(fed))
 
     def _runner(self, feeds: tuple[str, ...], fetches: tuple[str, ...], targets: tuple[str, ...]) -> Runner:
         """The executor for names that are sorted, so that their order in a call does not matter."""
@@ -298,6 +298,17 @@ class _Program:
     feeds: list[Tensor]
     order: list[int]  # of the feeds in the executor
     sources: list[tuple[bool, int] | None]  # of each result: whether it is fed, and its place there or in the results
+    kinds: list[tuple[Any, ...]]  # of each feed: type and shape of the last array that was checked
+
+    def take(self, values: Collection[Any]) -> list[Array]:
+        """Fed values as arrays; those like the ones before are not checked again."""
+        given: list[Array] = []
+        for k, value in enumerate(values):
+            if value.__class__ is not np.ndarray or (value.dtype, value.shape) != self.kinds[k]:
+                value = fed_value(self.feeds[k], value)
+                self.kinds[k] = () if value.dtype.hasobject else (value.dtype, value.shape)
+            given.append(value)
+        return given
 
     def collect(self, values: list[Any], given: list[Array]) -> list[Array | None]:
         """The results; arrays that anybody else may hold or change are copied."""

@@ -18,12 +18,14 @@ PLATFORMS = ("interpreter", "cpu")
 TOLERANCE = {"e": 4e-3, "E": 3e-2, "f": 2e-5, "d": 1e-10, "F": 2e-5, "D": 1e-10}  # by the character of a dtype
 
 
-def run(op: str, *operands: Any, jit: str = "on", platform: str = "interpreter", **attrs: Any) -> list[Array]:
-    """The outputs of an op on arrays (or lists of them) that are fed."""
+def run(
+    op: str, *operands: Any, jit: str = "on", platform: str = "interpreter", known: bool = True, **attrs: Any
+) -> list[Array]:
+    """The outputs of an op on arrays (or lists of them) that are fed; their shapes are `known` in the graph, or not."""
     graph, feeds = Graph(), {}
 
     def placeholder(array: Array) -> Any:
-        made = graph.placeholder(as_data_type(array.dtype), array.shape)
+        made = graph.placeholder(as_data_type(array.dtype), array.shape if known else None)
         feeds[made.name] = array
         return made
 

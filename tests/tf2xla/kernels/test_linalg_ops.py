@@ -202,10 +202,10 @@ REFUSED: list[tuple[str, tuple[tuple[int, ...], ...], dict[str, Any]]] = [
 def test_wrong_shapes(op: str, shapes: tuple[tuple[int, ...], ...], attrs: dict[str, Any]) -> None:
     """Refused while a graph is compiled, or before."""
     with pytest.raises(InvalidArgumentError):
-        run(op, *(drawn(s) for s in shapes), **attrs)
+        run(op, *(drawn(s) for s in shapes), known=False, **attrs)
 
 
 @pytest.mark.parametrize("equation, shapes", [("ij,jk->ik", ((2, 3), (4, 5))), ("ij->k", ((2, 3),)), ("ij", ((2, 3),))])
 def test_wrong_equations(equation: str, shapes: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(InvalidArgumentError):
-        run("Einsum", [drawn(s) for s in shapes], equation=equation)
+        run("Einsum", [drawn(s) for s in shapes], known=False, equation=equation)

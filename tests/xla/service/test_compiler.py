@@ -15,6 +15,7 @@ from cyxla.xla.service import (
     Executable,
     LocalService,
     compiler_for,
+    load_announced,
     platforms,
     register_compiler,
 )
@@ -162,6 +163,17 @@ def package(tmp_path, monkeypatch):
 
             class Announced(InterpreterCompiler):
                 platform = "announced"
+
+            calls = []
+
+            def register():
+                from cyxla.xla.service import register_compiler
+
+                calls.append(1)
+                register_compiler("registered", Announced)
+
+            def forgets():
+                pass
         """)
     )
     info = tmp_path / "announced-1.0.dist-info"
@@ -169,6 +181,7 @@ def package(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[cyxla.backends]\nannounced = announced_backend:Announced\nbroken = no_such_module:Nothing\n"
+        "registered = announced_backend:register\nforgotten = announced_backend:forgets\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     yield
@@ -182,6 +195,20 @@ def test_installed_packages_announce_platforms():
     np.testing.assert_array_equal(run(X, Y), WANT)
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         cyxla.compile(PROGRAM, platform="broken")
+
+
+@pytest.mark.usefixtures("package")
+def test_installed_packages_may_register_by_a_function(caplog):
+    """Row 17.2: called once, whoever asks first; what cannot be loaded is told, and keeps nothing else from loading."""
+    load_announced()
+    told = " ".join(record.getMessage() for record in caplog.records)
+    assert "broken" in told
+    assert "registered no compiler for platform 'forgotten'" in told
+    np.testing.assert_array_equal(cyxla.compile(PROGRAM, platform="registered")(X, Y), WANT)
+    load_announced()
+    assert sys.modules["announced_backend"].calls == [1]
+    with pytest.raises(NotFoundError, match="forgotten"):
+        cyxla.compile(PROGRAM, platform="forgotten")
 
 
 def test_the_service_verifies_before_it_compiles():

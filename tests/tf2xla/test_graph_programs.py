@@ -1,0 +1,42 @@
+"""Random graphs give as one program, and as clusters, what they give node by node."""
+
+import numpy as np
+import pytest
+from graph_programs import random_graph
+
+import cyxla
+
+GRAPHS, TOGETHER, QUICK = 500, 25, 4
+STARTS = [
+    pytest.param(start, marks=[pytest.mark.slow] if start >= QUICK * TOGETHER else [])
+    for start in range(0, GRAPHS, TOGETHER)
+]
+
+
+def results(program, **options):
+    """What two steps give; the variables are among the fetches."""
+    session = cyxla.Session(program.graph, **options)
+    session.run(program.ready)
+    steps = [session.run(program.fetches, program.feeds) for _ in range(2)]
+    return [value for step in steps for value in step if value is not None]
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_compiled_graphs_give_the_same(start):
+    """Rows 9.16, 13.4 and 13.7: branches and loops of both kinds, calls, variables."""
+    for seed in range(start, start + TOGETHER):
+        program = random_graph(seed)
+        wanted = results(program, jit="off")
+        modes = ["on"] * program.compiles + ["auto"] * (seed % 5 == 0)
+        for mode in modes:
+            found = results(program, jit=mode, platform="interpreter")
+            for a, b in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=f"seed {seed}, jit={mode}")
+
+
+def test_what_only_computes_is_named():
+    """Row 13.10."""
+    seed = next(s for s in range(0, 100, 3) if any(n.op == "BesselI0" for n in random_graph(s).graph.nodes.values()))
+    program = random_graph(seed)
+    with pytest.raises(cyxla.errors.InvalidArgumentError, match=r"\(BesselI0\)"):
+        results(program, jit="on", platform="interpreter")

@@ -157,7 +157,7 @@ class Writer:
 
 
 def random_graph(seed: int) -> Program:
-    """A graph of a seed: every other one has the older kinds of control flow, every third one nodes that only compute."""
+    """A graph of a seed: every other one has older kinds of control flow, every third one nodes that only compute."""
     rng, graph = np.random.default_rng(seed), Graph()
     with graph.as_default():
         writer = Writer(rng, graph, host=seed % 3 == 0, older=seed % 2 == 1)

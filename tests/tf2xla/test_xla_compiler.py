@@ -57,7 +57,7 @@ def test_a_function_is_compiled_once_for_each_kind_of_arguments():
 
 
 def test_a_call_is_a_call():
-    """Row 13.4: one nested computation for both calls of one kind."""
+    """Rows 13.4 and 13.6: functions are instantiated once for each kind of call."""
     graph = with_double(lambda x, y: (call_double(x), call_double(x + x), call_double(y)), "float", "float")
     result = compiled(graph, parameter("float", 2), parameter("float", 3))
     assert opcodes(result).count("call") == 3

@@ -10,6 +10,7 @@ import numpy as np
 from cyxla.autojit.options import ALREADY, CLUSTER, JitOptions
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.types import DataType
+from cyxla.core.graph.algorithm import reachable_backward
 from cyxla.core.graph.graph import Node, Tensor
 from cyxla.core.runtime.subgraph import insert_node
 from cyxla.tf2xla.const_analysis import OVERRIDE
@@ -24,11 +25,18 @@ def increase_dynamism(jit: JitOptions) -> int:
 
 
 def _is_worth_it(node: Node) -> bool:
-    """A slice in a cluster, of constant sizes that are not all given, beginning at a place that is not constant."""
+    """A slice in a cluster, of constant sizes that are not all given, beginning at a place that is not constant.
+
+    Neither that place nor what is cut may come from the cluster itself, which would wait for itself.
+    """
     if node.op != "Slice" or not node.has_attr(CLUSTER):
         return False
-    _, begin, size = (t.node for t in node.inputs)
-    return begin.op != "Const" and size.op == "Const" and bool((size.attr("value").array == -1).any())
+    x, begin, size = (t.node for t in node.inputs)
+    if begin.op == "Const" or size.op != "Const" or not (size.attr("value").array == -1).any():
+        return False
+    own = node.attr(CLUSTER)
+    before = reachable_backward([x, begin])
+    return not any(other.has_attr(CLUSTER) and other.attr(CLUSTER) == own for other in before)
 
 
 class _Rewriting:
@@ -43,7 +51,8 @@ class _Rewriting:
         shape = self._add("shape", "Shape", [x], T=self.node.attrs["T"], out_type=self.index)
         rest = self._add("rest", "Sub", [shape, begin], T=self.index)
         mask = self._constant("is_open", given == -1, DataType.DT_BOOL)
-        sizes = self._add("sizes", "SelectV2", [mask, rest, size], T=self.index)
+        closed = self._constant("given", given, size.dtype)
+        sizes = self._add("sizes", "SelectV2", [mask, rest, closed], T=self.index)
         self.node.inputs[2] = sizes
         self.node.attrs[OVERRIDE] = AttrValue("list(string)", ("size",))
 

@@ -14,8 +14,9 @@ from cyxla.autojit.report import ClusterReport, record
 from cyxla.core.framework.kernel_def import MemoryType
 from cyxla.core.framework.kernel_registry import KernelRegistry, memory_types_for_node
 from cyxla.core.framework.node_def import name_ranges
-from cyxla.core.graph.algorithm import LOOP_EDGES, topological_order
+from cyxla.core.graph.algorithm import LOOP_EDGES, reachable_backward, topological_order
 from cyxla.core.graph.graph import Graph, Node
+from cyxla.core.runtime.subgraph import insert_node
 from cyxla.errors import OpError
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 
@@ -74,6 +75,7 @@ class _Declustering:
         found = BackwardsConstAnalysis(self.graph.library).run(self.graph).nodes
         for node in topological_order(self.graph):
             if node in found and node.has_attr(CLUSTER) and self._depends_on_outside(node) and not self._closes(node):
+                self._take_constants(node)
                 self._leave(node, "its result must be known while compiling, and depends on data from outside")
 
     def _depends_on_outside(self, node: Node) -> bool:
@@ -90,10 +92,21 @@ class _Declustering:
             return False
 
     def _closes(self, node: Node) -> bool:
-        """Whether the cluster would wait for the node and the node for the cluster."""
+        """Whether the cluster would wait for the node and the node for the cluster; constants can be copied."""
         own = node.attr(CLUSTER)
-        before = [node, *_outside_paths(self.graph, node)]
-        return any(n is not node and n.attrs.get(CLUSTER) == node.attrs[CLUSTER] for n in before) and bool(own)
+        constants = {t.node for t in node.inputs if _is_constant(t.node)}
+        starts = [s for s in [*(t.node for t in node.inputs), *node.control_inputs] if s not in constants]
+        before = reachable_backward(starts)
+        return any(other.has_attr(CLUSTER) and other.attr(CLUSTER) == own for other in before)
+
+    def _take_constants(self, node: Node) -> None:
+        """Give a node that leaves copies of the constants that stay."""
+        for i, tensor in enumerate(node.inputs):
+            if _is_constant(tensor.node) and tensor.node.has_attr(CLUSTER):
+                attrs = {key: value for key, value in tensor.node.attrs.items() if key != CLUSTER}
+                copy = insert_node(self.graph, f"{tensor.node.name}/outside", "Const", attrs)
+                copy.assigned_device, copy.device = tensor.node.assigned_device, tensor.node.device
+                node.inputs[i] = copy.outputs[0]
 
     # 3
 
@@ -116,16 +129,8 @@ def _users(graph: Graph) -> dict[Node, dict[Node, None]]:
     return users
 
 
-def _outside_paths(graph: Graph, node: Node) -> list[Node]:
-    """Everything that a node depends on."""
-    seen: dict[Node, None] = {}
-    stack = [node]
-    while stack:
-        for source in [*(t.node for t in stack[-1].inputs), *stack.pop().control_inputs]:
-            if source not in seen and source.op not in LOOP_EDGES:
-                seen[source] = None
-                stack.append(source)
-    return list(seen)
+def _is_constant(node: Node) -> bool:
+    return node.op == "Const" and not node.control_inputs
 
 
 def is_acyclic(graph: Graph) -> bool:

@@ -184,3 +184,54 @@ def test_a_long_loop_can_be_cancelled():
     with pytest.raises(CancelledError):
         executable(np.float32(1))
     timer.join()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_products_round_as_in_a_kernel(dtype):
+    """A power of a matrix that nearly annihilates itself: what remains is rounding."""
+    product = f"c = {dtype}[2,2] dot(%s, %s), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+    head = f"a = {dtype}[2,2] parameter(0)"
+    kind = f"{dtype}[2,2]"
+    looped = loop(f"{kind} {kind}", "a, a", product % ("s0", "s1"), "c, s1", head=head, turns="n = s32[] constant(3)")
+    steps = [f"ENTRY e {{ {head}", *(product.replace("c", f"c{k}", 1) % (f"c{k - 1}", "a") for k in range(1, 4))]
+    steps[1] = steps[1].replace("c0", "a")
+    x = np.array([[-0.25575233, -0.13207754], [1.1303879, 0.51078486]], dtype.replace("f", "float"))
+    straight = cyxla.compile("\n".join([*steps, f"ROOT r = {kind} copy(c3) }}"]))(x)
+    np.testing.assert_array_equal(cyxla.compile(looped)(x)[1], straight)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_products_of_matrices_are_rounded_as_outside_of_loops(dtype):
+    loop = f"""HloModule m
+body {{
+  p = (s32[], {dtype}[2,2]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  x = {dtype}[2,2] get-tuple-element(p), index=1
+  d = {dtype}[2,2] dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT t = (s32[], {dtype}[2,2]) tuple(next, d)
+}}
+cond {{
+  p = (s32[], {dtype}[2,2]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(2)
+  ROOT c = pred[] compare(i, n), direction=LT
+}}
+ENTRY e {{
+  x = {dtype}[2,2] parameter(0)
+  zero = s32[] constant(0)
+  t = (s32[], {dtype}[2,2]) tuple(zero, x)
+  w = (s32[], {dtype}[2,2]) while(t), condition=cond, body=body
+  ROOT r = {dtype}[2,2] get-tuple-element(w), index=1
+}}"""
+    line = f"""HloModule m
+ENTRY e {{
+  x = {dtype}[2,2] parameter(0)
+  a = {dtype}[2,2] dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  ROOT b = {dtype}[2,2] dot(a, a), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}"""
+    x = np.array([[-0.25575233, -0.13207754], [1.1303879, 0.51078486]], dtype.replace("f", "float"))
+    run = cyxla.compile(loop, platform="cpu")
+    assert "small loop" in run.explain()
+    np.testing.assert_array_equal(run(x), cyxla.compile(line, platform="cpu")(x))

@@ -377,18 +377,25 @@ def _dot(scope: Scope, ins: Instruction) -> list[Held]:
     a, b = scope.elements(resolve(lhs)), scope.elements(resolve(rhs))
     left = _matrices(ins, lhs, "lhs", outer_last=False)
     right = _matrices(ins, rhs, "rhs", outer_last=True)
-    c, types = scope.c, [dtype, dtype]
-    c_type, found = scalar.register_type(dtype), []
+    c, c_type, found = scope.c, scalar.register_type(dtype), []
     for batch in range(left.shape[0]):
         for row in left[batch]:
             for column in right[batch].T:
                 total = scalar.literal(dtype, dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
                 for i, j in zip(row, column, strict=True):
-                    product = c.local(c_type, scalar.expression("multiply", dtype, types, {}, [a[i], b[j]]))
-                    total = c.local(c_type, scalar.expression("add", dtype, types, {}, [total, product]))
+                    total = c.local(c_type, _added(c, dtype, a[i], b[j], total))
                 found.append(total)
     scope.cost += left.size * right.shape[2] * TURN_NS
     return [found]
+
+
+def _added(c: CWriter, dtype: ElementType, x: str, y: str, total: str) -> str:
+    """A total and a product; of floats in one rounding, as the tiles of larger ones do it."""
+    if dtype.is_float:
+        return f"CYX_FMA_{str(dtype).upper()}({x}, {y}, {total})"
+    types = [dtype, dtype]
+    product = c.local(scalar.register_type(dtype), scalar.expression("multiply", dtype, types, {}, [x, y]))
+    return scalar.expression("add", dtype, types, {}, [total, product])
 
 
 def _matrices(ins: Instruction, operand: Instruction, side: str, *, outer_last: bool) -> np.ndarray:

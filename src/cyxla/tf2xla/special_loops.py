@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from cyxla.tf2xla import special_tables as tables
-from cyxla.tf2xla.lib import rank_of, reduced, scalar, select
+from cyxla.tf2xla.lib import rank_of, reduced, scalar, select, sizes_of
 from cyxla.tf2xla.special import digamma, is_whole, lgamma, of
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
@@ -273,12 +273,24 @@ def zeta(x: XlaOp, q: XlaOp) -> XlaOp:
     below, whole_x, whole_q = xla.le(q, zero), is_whole(x), is_whole(q)
     even = xla.and_(whole_x, is_whole(x * of(x, 0.5)))
     part = select(below, q - xla.floor(q), q)
-    found = _zeta_above(x, part)
-    mirrored = _zeta_above(x, select(below, one - part, one)) - _zeta_above(x, select(below, one - q, one))
+    starts = [part, select(below, one - part, one), select(below, one - q, one)]
+    found, above, beyond = _apart(_zeta_above(_together([x, x, x]), _together(starts)))
+    mirrored = above - beyond
     found = select(below, found + select(even, mirrored, -mirrored), found)
     nan, inf = of(x, np.nan), of(x, np.inf)
     found = select(below, select(whole_q, select(even, inf, nan), select(whole_x, found, nan)), found)
     return select(xla.eq(x, one), inf, select(xla.gt(x, one), found, nan))
+
+
+def _together(parts: Sequence[XlaOp]) -> XlaOp:
+    """Arrays of one shape as one, so that the same code is for all of them."""
+    return xla.concatenate([xla.reshape(x, (1, *sizes_of(x))) for x in parts], 0)
+
+
+def _apart(x: XlaOp) -> list[XlaOp]:
+    """What `_together` made one."""
+    count, *rest = sizes_of(x)
+    return [xla.reshape(xla.slice_in_dim(x, k, k + 1), rest) for k in range(count)]
 
 
 def _zeta_above(x: XlaOp, q: XlaOp) -> XlaOp:

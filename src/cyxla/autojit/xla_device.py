@@ -31,7 +31,7 @@ HOST_OPS = frozenset(
     "_Arg", "_Retval", "_DeviceArg", "_DeviceRetval", "_Send", "_Recv", "_HostSend", "_HostRecv", "Const", "NoOp",
     "ControlTrigger", "LoopCond", "IdentityN", "VarHandleOp", "_VarHandlesOp", "VarIsInitializedOp", "ReadVariableOp",
     "AssignVariableOp", "DestroyResourceOp", "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "Case",
-    "StatelessCase", "While", "StatelessWhile", "_XlaMerge", "Placeholder", "PlaceholderWithDefault", "Assert",
+    "StatelessCase", "While", "StatelessWhile", "Placeholder", "PlaceholderWithDefault", "Assert",
 }  # fmt: skip
 _LOCK = Lock()
 _filled: set[tuple[str, int]] = set()

@@ -257,6 +257,14 @@ class XlaLaunchOp(_Compiling):
         return list(ctx.call_function(self._handle, inputs))
 
 
+class XlaMergeOp(OpKernel):
+    """Hands on the result of whichever way a cluster was run."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Give the input that is there."""
+        ctx.set_output(0, ctx.input(0 if ctx.has_input(0) else 1))
+
+
 def _check_numerics(name: str, values: Sequence[Array]) -> None:
     for i, value in enumerate(values):
         if value.dtype.kind in "fc" and not np.isfinite(value).all():
@@ -274,3 +282,4 @@ def register_kernels(*devices: str) -> None:
             kernel("_XlaCompile", device=device)(XlaCompileOp)
             kernel("_XlaRun", device=device)(XlaRunOp)
             kernel("XlaLaunch", device=device)(XlaLaunchOp)
+            kernel("_XlaMerge", device=device)(XlaMergeOp)

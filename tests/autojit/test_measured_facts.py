@@ -1,0 +1,100 @@
+"""What TensorFlow 2.21 was seen to do: names of nodes, signatures, sizes, codes."""
+
+import pytest
+from jitting import chain, nodes_that_run, ones
+
+import cyxla
+from cyxla.autojit.flags import flags
+from cyxla.autojit.regions import jit_scope
+from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.op import OpRegistry
+from cyxla.core.graph.graph import Graph
+from cyxla.errors import InvalidArgumentError
+
+GLOBAL = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"
+LAZY = {
+    "cluster_0_1/xla_compile": "_XlaCompile", "cluster_0_1/predicated_compilation_key": "Switch",
+    "cluster_0_1/xla_run": "_XlaRun", "cluster_0_1/data_as_ctrl": "Identity",
+    "cluster_0_1/stateful_partitioned_call": "StatefulPartitionedCall", "cluster_0_1/merge_oidx_0": "_XlaMerge",
+}  # fmt: skip
+STRICT = {name: op for name, op in LAZY.items() if name.endswith(("xla_compile", "xla_run"))}
+
+
+def inside(found):
+    return {name: op for name, op in found.items() if op not in ("_Arg", "_Retval")}
+
+
+@pytest.mark.parametrize("text, expected", [
+    (GLOBAL, LAZY), (f"{GLOBAL} --tf_xla_enable_lazy_compilation=false", STRICT), ("--tf_xla_auto_jit=1", None),
+])  # fmt: skip
+def test_nodes_of_a_cluster(text, expected):
+    """Rows 12.1i, 12.4, 12.7, 12.8, 12.13: four unary ops."""
+    graph, x, y = chain(4)
+    with flags(text):
+        found = nodes_that_run(cyxla.Session(graph, platform="interpreter"), y, {x: ones(2)})
+    assert sorted(op for op in found.values() if op in ("_Arg", "_Retval")) == ["_Arg", "_Retval"]
+    assert inside(found) == (expected or {"Exp": "Exp", "Neg": "Neg", "Tanh": "Tanh", "Sin": "Sin"})
+
+
+def test_three_ops_stay():
+    """Rows 12.7, 12.10."""
+    graph, x, y = chain(3)
+    with flags(GLOBAL):
+        found = nodes_that_run(cyxla.Session(graph, platform="interpreter"), y, {x: ones(2)})
+    assert set(inside(found).values()) == {"Exp", "Neg", "Tanh"}
+
+
+def test_a_scope_of_one_op():
+    """Rows 12.10, 12.20."""
+    graph = Graph()
+    x = graph.placeholder("float", name="x")
+    with graph.as_default(), jit_scope(graph):
+        y = apply_op("Exp", x)
+    assert inside(nodes_that_run(cyxla.Session(graph, platform="interpreter"), y, {x: ones(2)})) == LAZY
+
+
+SIGNATURES = {
+    "_XlaCompile": (
+        ["constants", "args", "resources"],
+        ["key", "compilation_successful"],
+        {"must_compile", "function"},
+    ),
+    "_XlaRun": (["args", "key"], ["results"], {"Targs", "Tresults"}),
+    "XlaLaunch": (["constants", "args", "resources"], ["results"], {"function"}),
+    "_XlaMerge": (["partitioned_call", "xla_run"], ["output"], {"T"}),
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures(name):
+    """Row 12.3."""
+    inputs, outputs, attrs = SIGNATURES[name]
+    op_def = OpRegistry.global_().look_up_op_def(name)
+    assert [a.name for a in op_def.input_arg] == inputs
+    assert [a.name for a in op_def.output_arg] == outputs
+    assert attrs <= {a.name for a in op_def.attr}
+
+
+def test_text_as_an_argument():
+    """Appendix B: compiling a graph with a string argument is code 3."""
+    graph = Graph()
+    x = graph.placeholder("string", name="x")
+    with graph.as_default():
+        y = apply_op("Identity", x)
+    with pytest.raises(InvalidArgumentError) as caught:
+        cyxla.Session(graph, jit="on").run(y, {x: b"a"})
+    assert caught.value.code == "INVALID_ARGUMENT"
+
+
+@pytest.mark.parametrize("soft", [True, False])
+def test_a_missing_device(soft):
+    """Appendix B: code 3, which names the devices there are; with soft placement it runs."""
+    graph = Graph()
+    with graph.as_default(), graph.device("/device:XLA_CPU:0"):
+        y = apply_op("Neg", graph.constant(1.0))
+    session = cyxla.Session(graph, soft_placement=soft)
+    if soft:
+        assert session.run(y) == -1
+    else:
+        with pytest.raises(InvalidArgumentError, match="CPU:0"):
+            session.run(y)

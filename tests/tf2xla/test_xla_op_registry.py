@@ -1,6 +1,9 @@
 """XLA kernels by op, backends, and the kernels of compilation devices that are made of both."""
 
 import gc
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import symbolic
@@ -251,6 +254,28 @@ def test_the_decorators_are_the_chain(registry):
 
 
 # What comes with cyxla
+
+THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+sys.path.insert(0, sys.argv[1])
+from symbolic import *
+graph = graph_of(lambda x: apply_op("Softmax", x), "float")
+start = Barrier(8)
+def make(_):
+    start.wait()
+    return compiled(graph, parameter("float", 2, 3)).computation.to_text()
+with ThreadPoolExecutor(8) as pool:
+    print(len(set(pool.map(make, range(8)))))
+"""
+
+
+def test_threads_may_be_the_first_to_ask():
+    """Row 10.5: the kernels are loaded and made once."""
+    words = [sys.executable, "-c", THREADS, str(Path(__file__).parents[1])]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_what_comes_with_cyxla():

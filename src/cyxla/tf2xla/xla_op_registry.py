@@ -38,7 +38,7 @@ CLASS_NAME = "XlaJitOp"
 
 _QUANTIZED = (DataType.DT_QINT8, DataType.DT_QUINT8, DataType.DT_QINT32)  # of 16 bits: nothing compiles them
 CPU_ALL_TYPES = (*FLOATING, *COMPLEX, *INTEGRAL, *_QUANTIZED, DataType.DT_BOOL, *FLOAT8, *INT4)
-EXEC_ALL_TYPES = CPU_ALL_TYPES  # what programs can be executed on one op at a time
+EXEC_ALL_TYPES = CPU_ALL_TYPES  # what the interpreter holds
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class XlaOpRegistry:
         with cls._global_lock:
             if cls._global is None:
                 cls._global = XlaOpRegistry(_load_kernels)
-                for name in (XLA_CPU_JIT, XLA_INTERPRETER_JIT):
-                    cls._global.register_backend(name, CPU_ALL_TYPES)
+                cls._global.register_backend(XLA_CPU_JIT, CPU_ALL_TYPES)
+                cls._global.register_backend(XLA_INTERPRETER_JIT, EXEC_ALL_TYPES)
             return cls._global
 
     # Backends

@@ -95,7 +95,7 @@ class XlaCompiler:
         self.analysis = BackwardsConstAnalysis(options.library, options.registry)
         self._functions: dict[Any, CompilationResult] = {}
         self._kernels: dict[Any, XlaOpKernel] = {}
-        self._valid: set[Any] = set()
+        self._refusals: dict[Any, str] = {}
         self._bodies: dict[Any, FunctionBody] = {}
 
     # Functions
@@ -176,12 +176,15 @@ class XlaCompiler:
             raise _refused(name, self.options.device_type, refused)
 
     def _refusal(self, node: Node) -> str:
-        """Why a node cannot be compiled; nothing if it can."""
-        try:
-            self.options.kernels.find(self.options.device_type, node.node_def)
-        except NotFoundError as error:
-            return error.message.splitlines()[0]
-        return ""
+        """Why a node cannot be compiled; nothing if it can. Nodes of one kind have one answer."""
+        key = _kind(node)
+        if key not in self._refusals:
+            try:
+                self.options.kernels.find(self.options.device_type, node.node_def)
+                self._refusals[key] = ""
+            except NotFoundError as error:
+                self._refusals[key] = error.message.splitlines()[0]
+        return self._refusals[key]
 
     def kernel(self, node: Node) -> XlaOpKernel:
         """The XLA kernel of a node; nodes of one kind share theirs where it is no more than a function."""

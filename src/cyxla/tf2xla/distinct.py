@@ -50,12 +50,14 @@ def first_equal_row(x: XlaOp) -> XlaOp:
     """For each row of a matrix the place (s32) of the first one equal to it: every row against every other."""
     rows, columns = sizes_of(x)
     every = (rows, rows, columns)
-    same = xla.eq(xla.broadcast_in_dim(x, every, (0, 2)), xla.broadcast_in_dim(x, every, (1, 2)))
+    parts = []
+    for key in _keys(x):
+        compare = xla.eq_total_order if is_float(key) else xla.eq
+        parts.append(compare(*(xla.broadcast_in_dim(key, every, (d, 2)) for d in (0, 1))))
+    same = _all(parts)
     equal = reduced(same, "and", scalar(same, True), [2])
     place = iota_along(x.builder, _S32, (rows, rows), 1)
-    own = iota(x.builder, _S32, rows)
-    found = reduced(select(equal, place, full_like(place, rows)), "minimum", scalar(own, rows), [1])
-    return xla.minimum(found, own)  # nan is unlike even itself
+    return reduced(select(equal, place, full_like(place, rows)), "minimum", scalar(place, rows), [1])
 
 
 def numbered(first: XlaOp) -> tuple[XlaOp, XlaOp]:

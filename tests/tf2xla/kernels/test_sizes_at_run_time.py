@@ -45,6 +45,18 @@ def test_unique_slices(axis: int) -> None:
     check("UniqueV2", _sparse((2, 4, 2), np.float32), np.array([axis]))
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_unique_rows_of_all_types(dtype: Any) -> None:
+    check("UniqueV2", _sparse((9, 2), dtype), np.array([0]), platforms=PLATFORMS[:1])
+
+
+def test_unique_nan() -> None:
+    """Nan is like itself, in rows as in vectors."""
+    x = np.array([[np.nan, 1], [0.0, 1], [np.nan, 1], [-0.0, 1]], np.float32)
+    check("UniqueV2", x, np.array([0]))
+    check("Unique", x[:, 0])
+
+
 def test_unique_without_an_axis() -> None:
     check("UniqueV2", _sparse((6,), np.int32), np.zeros(0, np.int64))
     with pytest.raises(InvalidArgumentError):

@@ -6,6 +6,8 @@ from math import pi, sqrt
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from running import Extension, constant_like, while_loop
 
 from cyxla.autojit import front
@@ -440,6 +442,55 @@ def test_many_compositions_in_a_row():
     got, nodes = run(m.graph, y, m.feeds)
     assert ops(nodes) == ["_FusedGelu"] * 50 + ["_FusedSoftmax"] * 50
     np.testing.assert_allclose(got, run(m.graph, y, m.feeds, kind="CPU")[0], rtol=1e-4)
+
+
+BLOCKS = [
+    lambda m, x, other: apply("Tanh", x),
+    lambda m, x, other: x + other,
+    lambda m, x, other: apply("Identity", x),
+    lambda m, x, other: soft(m, x, -1),
+    lambda m, x, other: soft(m, x, 0),
+    lambda m, x, other: apply("Exp", x) / apply("Sum", apply("Exp", other), np.int32([-1]), keep_dims=True),
+    lambda m, x, other: x * m.number(0.5) * (m.number(1.0) + apply("Erf", x * m.number(HALF_ROOT))),
+    lambda m, x, other: x * m.number(0.5) * (m.number(1.0) + apply("Erf", other * m.number(HALF_ROOT))),
+    lambda m, x, other: normal(m, x, *moments(m, x), scale_of(m), scale_of(m), "keras"),
+    lambda m, x, other: normal(m, x, *moments(m, x), None, scale_of(m), "sqrt"),
+    lambda m, x, other: normal(m, x, *moments(m, other), scale_of(m), scale_of(m), "factor"),
+    lambda m, x, other: apply("Relu", apply("AddV2", apply("MatMul", x, m.graph.constant(SQUARE)), scale_of(m))),
+    lambda m, x, other: apply("BiasAdd", apply("MatMul", x, other, transpose_b=True), scale_of(m, 4)),
+]
+SQUARE = (np.eye(6) / 2 + 0.1).astype(np.float32)
+
+
+def soft(m, x, axis):
+    e = apply("Exp", x)
+    return e / apply("Sum", e, np.int32([axis]), keep_dims=True)
+
+
+def scale_of(m, size=6):
+    return m.graph.constant(np.linspace(0.5, 1, size).astype(np.float32))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_random_graphs(data):
+    """Whatever stands around compositions, half compositions and what others read of them: results are the same."""
+    m = Maker()
+    with m.graph.as_default():
+        values = [m.feed(A, "a"), m.feed(A[::-1], "b")]
+        for _ in range(data.draw(st.integers(1, 8), label="length")):
+            block = data.draw(st.sampled_from(BLOCKS))
+            x, other = (data.draw(st.sampled_from(values)) for _ in range(2))
+            y = block(m, x, other)
+            if y.shape.as_list() == [4, 6]:
+                values.append(y)
+            inner = [t for node in m.graph.nodes.values() for t in node.outputs if t.shape.dims == (4, 6)]
+            values.append(data.draw(st.sampled_from(inner)))
+    fetches = [values[-1], data.draw(st.sampled_from(values))]
+    plain, _ = run(m.graph, fetches, m.feeds, kind="CPU")
+    got, _ = run(m.graph, fetches, m.feeds)
+    for one, two in zip(got, plain, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-4)
 
 
 # --- writing out -----------------------------------------------------------------------------------------------------

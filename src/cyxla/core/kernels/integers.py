@@ -25,8 +25,10 @@ def check_divisor(y: Array, error: type[OpError] = InvalidArgumentError) -> None
 
 
 def truncated(x: Array, y: Array) -> Array:
-    """The quotient of integers cut off towards zero."""
+    """The quotient cut off towards zero; of floats too."""
     check_divisor(y)
+    if not is_integer(x.dtype):
+        return np.asarray(np.trunc(x / y))
     floor = np.floor_divide(x, y)
     if x.dtype.kind == "u":
         return np.asarray(floor)

@@ -10,6 +10,7 @@ from cyxla.errors import ShapeError
 from cyxla.tf2xla.lib import (
     cast,
     full_like,
+    in_f32,
     is_complex,
     is_float,
     is_integer,
@@ -129,11 +130,11 @@ _register("LessEqual",         xla.le)
 _register("LogicalAnd",        xla.and_)
 _register("LogicalOr",         xla.or_)
 # Gradients by the result y and the gradient dy of it.
-_register("ReciprocalGrad", lambda y, dy: -_conj(y) * _conj(y) * dy,                            _INEXACT)
-_register("SqrtGrad",       lambda y, dy: dy * scalar(y, 0.5) / _conj(y),                       _INEXACT)
-_register("RsqrtGrad",      lambda y, dy: scalar(y, -0.5) * dy * _conj(y) * _conj(y) * _conj(y), _INEXACT)
-_register("SigmoidGrad",    lambda y, dy: dy * _conj(y) * (scalar(y, 1) - _conj(y)),            _INEXACT)
-_register("TanhGrad",       lambda y, dy: dy * (scalar(y, 1) - _conj(y) * _conj(y)),            _INEXACT)
+_register("ReciprocalGrad",    in_f32(lambda y, dy: -_conj(y) * _conj(y) * dy),                             _INEXACT)
+_register("SqrtGrad",          in_f32(lambda y, dy: dy * scalar(y, 0.5) / _conj(y)),                        _INEXACT)
+_register("RsqrtGrad",         in_f32(lambda y, dy: scalar(y, -0.5) * dy * _conj(y) * _conj(y) * _conj(y)), _INEXACT)
+_register("SigmoidGrad",       in_f32(lambda y, dy: dy * _conj(y) * (scalar(y, 1) - _conj(y))),             _INEXACT)
+_register("TanhGrad",          in_f32(lambda y, dy: dy * (scalar(y, 1) - _conj(y) * _conj(y))),             _INEXACT)
 # fmt: on
 
 

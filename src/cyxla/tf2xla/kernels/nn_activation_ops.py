@@ -83,19 +83,20 @@ def _selu_grad(dy: XlaOp, y: XlaOp) -> XlaOp:
 # fmt: off
 lowering("Relu",         _relu)
 lowering("Relu6",        _relu6)
-lowering("Elu",          _elu,                                                              types=_FLOATS)
-lowering("Selu",         _selu,                                                             types=_FLOATS)
+lowering("Elu",          in_f32(_elu),                                                      types=_FLOATS)
+lowering("Selu",         in_f32(_selu),                                                     types=_FLOATS)
 lowering("Softplus",     in_f32(_softplus),                                                 types=_FLOATS)
-lowering("Softsign",     lambda x: x / (scalar(x, 1) + xla.abs_(x)),                        types=_FLOATS)
+lowering("Softsign",     in_f32(lambda x: x / (scalar(x, 1) + xla.abs_(x))),                types=_FLOATS)
 lowering("ReluGrad",     _relu_grad)
 lowering("Relu6Grad",    _relu6_grad)
-lowering("EluGrad",      _elu_grad,                                                         types=_FLOATS)
-lowering("SeluGrad",     _selu_grad,                                                        types=_FLOATS)
-lowering("SoftplusGrad", lambda dy, x: dy / (xla.exponential(-x) + scalar(x, 1)),           types=_FLOATS)
+lowering("EluGrad",      in_f32(_elu_grad),                                                 types=_FLOATS)
+lowering("SeluGrad",     in_f32(_selu_grad),                                                types=_FLOATS)
+lowering("SoftplusGrad", in_f32(lambda dy, x: dy / (xla.exponential(-x) + scalar(x, 1))),   types=_FLOATS)
 # fmt: on
 
 
 @lowering("SoftsignGrad", types=_FLOATS)
+@in_f32
 def _softsign_grad(dy: XlaOp, x: XlaOp) -> XlaOp:
     size = scalar(x, 1) + xla.abs_(x)
     return dy / (size * size)

@@ -11,6 +11,7 @@ import numpy as np
 
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
+from cyxla.tf2xla.tensor_list import ListKind
 from cyxla.tf2xla.xla_resource import ResourceKind
 from cyxla.xla.hlo.builder import XlaComputation
 
@@ -49,6 +50,8 @@ class Argument:
         Sources of a tensor array's gradients.
     name : str
         For messages.
+    inner_size : int
+        Capacity of the lists in a list of lists; -1 for others.
     """
 
     kind: ArgumentKind
@@ -60,6 +63,7 @@ class Argument:
     size: int = -1
     gradients: tuple[str, ...] = ()
     name: str = field(default="", compare=False)
+    inner_size: int = -1
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -73,6 +77,7 @@ class Argument:
             self.resource_kind,
             self.initialized,
             self.size,
+            self.inner_size,
             self.gradients,
         )
 
@@ -97,7 +102,7 @@ class Output:
     input_index : int
         Of a resource that is handed through: the argument it came with.
     tensor_list : tuple, optional
-        Element type and capacity of a tensor list.
+        Kind of a tensor list.
     dynamic : tuple of int
         Dimensions whose sizes are known only at run time: after the whole array, `places` tells where the size of each
         is.
@@ -108,7 +113,7 @@ class Output:
     value: Array | None = None
     places: tuple[int, ...] = ()
     input_index: int = -1
-    tensor_list: tuple[DataType, int] | None = None
+    tensor_list: ListKind | None = None
     dynamic: tuple[int, ...] = ()
 
     def cut(self, parts: Sequence[Array]) -> Array:

@@ -50,7 +50,8 @@ def argument_of(context: XlaContext, expression: XlaExpression, *, must_be_const
         held: XlaTensorList = expression.value
         shape = UNKNOWN if held.element_shape is None else TensorShape(held.element_shape)
         known = held.buffer is not None
-        return Argument(ArgumentKind.TENSOR_LIST, held.element_dtype, shape, size=held.capacity, initialized=known)
+        dtype, size, inner = held.kind
+        return Argument(ArgumentKind.TENSOR_LIST, dtype, shape, size=size, initialized=known, inner_size=inner)
     value = context.constant_value(expression) if must_be_constant or (keep and expression.is_constant) else None
     if value is None and must_be_constant:
         raise InvalidArgumentError("an argument of a function must be known while compiling, but depends on data")
@@ -115,9 +116,7 @@ def expression_of(output: Output, inputs: Sequence[XlaExpression], parts: Sequen
     if output.value is not None:
         return XlaExpression.constant(output.value, output.dtype)
     if output.tensor_list is not None:
-        dtype, capacity = output.tensor_list
-        buffer, pushed = (parts[k] for k in output.places)
-        return XlaExpression.tensor_list(XlaTensorList(dtype, capacity, buffer, pushed))
+        return XlaExpression.tensor_list(XlaTensorList.of(output.tensor_list, [parts[k] for k in output.places]))
     whole, *sizes = (parts[k] for k in output.places)
     for dimension, size in zip(output.dynamic, sizes, strict=True):
         whole = cut_to(whole, size, dimension)

@@ -232,7 +232,10 @@ class XlaCompiler:
         if not arg.initialized:
             return XlaTensorList.empty(context.builder, arg.dtype, arg.size, None)
         buffer = parameter(i, Shape.array(element_type(arg.dtype), (arg.size, *arg.shape.as_list())))
-        return XlaTensorList(arg.dtype, arg.size, buffer, parameter(i, Shape.array(ElementType.S32)))
+        parts = [buffer, parameter(i, Shape.array(ElementType.S32))]
+        if arg.inner_size >= 0:
+            parts.append(parameter(i, Shape.array(ElementType.S32, (arg.size,))))
+        return XlaTensorList.of((arg.dtype, arg.size, arg.inner_size), parts)
 
     @staticmethod
     def _resource_argument(i: int, arg: Argument, parameter: Any) -> XlaResource:
@@ -288,7 +291,7 @@ class XlaCompiler:
             held: XlaTensorList = value.value
             if held.buffer is None:
                 raise InvalidArgumentError("a tensor list whose elements have no known shape cannot be returned")
-            return Output(value.dtype, places=place(held.parts()), tensor_list=(held.element_dtype, held.capacity))
+            return Output(value.dtype, places=place(held.parts()), tensor_list=held.kind)
         if options.resolve_constants:
             known = value.value if value.is_constant else None
             if known is not None:

@@ -11,7 +11,9 @@ from compiled import PLATFORMS, check, close, drawn, run
 
 import cyxla
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.types import DataType, as_data_type
+from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
 
@@ -132,6 +134,68 @@ def test_a_place_beyond_the_end() -> None:
 
     x = drawn((3,))
     close(results("on", "interpreter", outside, x, np.array(9, I)), [np.asarray(x[2])])
+
+
+V = DataType.DT_VARIANT
+
+
+def pushed(held: Any, *items: Any) -> Any:
+    for item in items:
+        held = apply_op("TensorListPushBack", held, item)
+    return held
+
+
+def test_a_list_of_lists() -> None:
+    """Each inner list keeps how much was pushed onto it."""
+
+    def build(x: Any, y: Any) -> Any:
+        inner = apply_op("EmptyTensorList", ANY, I(3), element_dtype=DataType.DT_FLOAT)
+        outer = apply_op("EmptyTensorList", SCALAR, I(4), element_dtype=V)
+        outer = pushed(outer, pushed(inner, x), pushed(inner, y, x))
+        outer, second = apply_op("TensorListPopBack", outer, SCALAR, element_dtype=V)
+        outer, first = apply_op("TensorListPopBack", outer, SCALAR, element_dtype=V)
+        lasts = [apply_op("TensorListPopBack", v, ANY, element_dtype="float")[1] for v in (first, second)]
+        return [*lasts, apply_op("TensorListPopBack", pushed(second, y), ANY, element_dtype="float")[1]]
+
+    agree(build, drawn((2,)), drawn((2,), seed=1))
+
+
+def test_a_loop_fills_a_list_of_lists() -> None:
+    """Its kind is known once the loop's body was seen."""
+
+    def build(x: Any) -> Any:
+        graph = x.graph
+        for name in ("turn_cond", "turn_body"):
+            inside = Graph(graph.library.default_registry)
+            inside.library = graph.library
+            with inside.as_default():
+                i, y, held = (inside.placeholder(t, name=n) for t, n in (("int32", "i"), ("float", "y"), (V, "held")))
+                inner = apply_op("EmptyTensorList", ANY, I(2), element_dtype=DataType.DT_FLOAT)
+                after = [i + I(1), y * np.float32(2), pushed(held, pushed(inner, y, -y))]
+                made = after if name == "turn_body" else [apply_op("Less", i, I(3))]
+            graph.library.add(graph_to_function(name, [i, y, held], made))
+        start = apply_op("EmptyTensorList", SCALAR, I(3), element_dtype=V)
+        calls = {"cond": NameAttrList("turn_cond"), "body": NameAttrList("turn_body")}
+        _, y, held = apply_op("While", [graph.constant(I(0)), x, start], **calls)
+        found = [y]
+        for _ in range(3):
+            held, inner = apply_op("TensorListPopBack", held, SCALAR, element_dtype=V)
+            found.append(apply_op("TensorListStack", inner, ANY, element_dtype=DataType.DT_FLOAT))
+        return found
+
+    agree(build, drawn((2,)))
+
+
+def test_lists_of_lists_of_lists() -> None:
+    def build(x: Any) -> Any:
+        inner = pushed(apply_op("EmptyTensorList", ANY, I(1), element_dtype=DataType.DT_FLOAT), x)
+        for _ in range(2):
+            inner = pushed(apply_op("EmptyTensorList", SCALAR, I(1), element_dtype=V), inner)
+        with x.graph.control_dependencies([inner]):
+            return apply_op("Identity", x)
+
+    with pytest.raises(UnimplementedError, match="lists of lists of lists"):
+        results("on", "interpreter", build, drawn((2,)))
 
 
 @pytest.mark.parametrize(

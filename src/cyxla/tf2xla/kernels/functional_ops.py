@@ -188,8 +188,9 @@ def _with_shape(ctx: XlaOpKernelContext, i: int, x: XlaExpression, result: Compi
     shapes = result.computation.program_shape.result.elements
     if x.kind is ExpressionKind.TENSOR_LIST:
         output = result.outputs[i]
-        held: XlaTensorList = x.value
-        return XlaExpression.tensor_list(held.with_shape(ctx.builder, tuple(shapes[output.places[0]].dims[1:])))
+        assert output.tensor_list is not None  # what goes in as a list comes out as one
+        zeros = XlaTensorList.zeros(ctx.builder, output.tensor_list, shapes[output.places[0]].dims)
+        return XlaExpression.tensor_list(replace(zeros, pushed=x.value.pushed))
     for update in result.resource_updates:
         if update.input_index == i:
             _initialize(ctx, x.value, update, tuple(shapes[update.places[0]].dims))

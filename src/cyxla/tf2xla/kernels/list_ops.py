@@ -52,25 +52,12 @@ def _fixed(shape: TensorShape) -> tuple[int, ...] | None:
     return tuple(shape.as_list()) if shape.is_fully_defined else None
 
 
-def _single_dtype(ctx: XlaOpKernelContext) -> DataType:
-    """The type of the elements.
-
-    Raises
-    ------
-    UnimplementedError
-        They are lists themselves.
-    """
-    dtype: DataType = ctx.attr("element_dtype")
-    if dtype == DataType.DT_VARIANT:
-        raise UnimplementedError(f"{ctx.kernel.type_string}: lists of lists are not compiled")
-    return dtype
-
-
 def _list(ctx: XlaOpKernelContext) -> XlaTensorList:
     """The list that comes in first, whose elements must be of the attribute's type."""
-    held, dtype = ctx.input_tensor_list(0), _single_dtype(ctx)
-    if held.element_dtype != dtype:
-        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {held.element_dtype}")
+    held, dtype = ctx.input_tensor_list(0), ctx.attr("element_dtype")
+    own = DataType.DT_VARIANT if held.is_nested else held.element_dtype
+    if own != dtype:
+        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {own}")
     return held
 
 
@@ -107,7 +94,9 @@ def _empty(ctx: XlaOpKernelContext) -> Any:
         raise InvalidArgumentError(
             "a compiled list needs a capacity, but max_num_elements is -1", hint="say how many elements it may hold"
         )
-    return XlaTensorList.empty(ctx.builder, _single_dtype(ctx), most, _fixed(_known_shape(ctx)))
+    dtype: DataType = ctx.attr("element_dtype")
+    shape = None if dtype is DataType.DT_VARIANT else _fixed(_known_shape(ctx))
+    return XlaTensorList.empty(ctx.builder, dtype, most, shape)
 
 
 @xla_kernel("TensorListReserve", const=("num_elements",))
@@ -117,7 +106,7 @@ def _reserve(ctx: XlaOpKernelContext) -> Any:
     ctx.require(value.size == 1, f"num_elements must be one number; its shape is {list(value.shape)}")
     count = int(value.reshape(())[()])
     ctx.require(count >= 0, f"num_elements must not be negative; it is {count}")
-    made = XlaTensorList.empty(ctx.builder, _single_dtype(ctx), count, _fixed(_known_shape(ctx)))
+    made = XlaTensorList.empty(ctx.builder, ctx.attr("element_dtype"), count, _fixed(_known_shape(ctx)))
     return _full(made)
 
 
@@ -127,7 +116,7 @@ def _full(held: XlaTensorList) -> XlaTensorList:
 
 def _of_buffer(ctx: XlaOpKernelContext, buffer: XlaOp) -> XlaTensorList:
     count = sizes_of(buffer)[0]
-    return XlaTensorList(_single_dtype(ctx), count, buffer, xla.constant(ctx.builder, np.int32(count)))
+    return XlaTensorList(ctx.attr("element_dtype"), count, buffer, xla.constant(ctx.builder, np.int32(count)))
 
 
 @xla_kernel("TensorListFromTensor")
@@ -160,20 +149,62 @@ def _split(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("TensorListPushBack", variant=True)
 def _push_back(ctx: XlaOpKernelContext) -> Any:
     """The element goes to where the next one belongs; past the capacity onto the last place."""
-    held, item = _list(ctx), ctx.input("tensor")
+    held = _list(ctx)
+    if ctx.attr("element_dtype") is DataType.DT_VARIANT:
+        return _push_list(ctx, held, ctx.input_tensor_list("tensor"))
+    item = ctx.input("tensor")
     held = held.with_shape(ctx.builder, sizes_of(item))
     assert held.buffer is not None  # its shape is known
     return replace(held, buffer=with_row(held.buffer, held.pushed, item), pushed=held.pushed + 1)
 
 
+def _push_list(ctx: XlaOpKernelContext, held: XlaTensorList, item: XlaTensorList) -> XlaTensorList:
+    """Buffer and count of a list go to where the next one belongs.
+
+    Raises
+    ------
+    UnimplementedError
+        It is a list of lists itself.
+    InvalidArgumentError
+        The shape of its elements is not known, or it is of another kind than those that were pushed.
+    """
+    if item.is_nested or item.element_dtype is DataType.DT_VARIANT:
+        raise UnimplementedError(f"{ctx.kernel.type_string}: lists of lists of lists are not compiled")
+    ctx.require(item.buffer is not None, "a list whose elements have no known shape cannot be pushed onto a list")
+    assert item.buffer is not None  # that is what was required
+    if held.buffer is None:
+        kind = (item.element_dtype, held.capacity, item.capacity)
+        held = replace(
+            XlaTensorList.zeros(ctx.builder, kind, (held.capacity, *sizes_of(item.buffer))), pushed=held.pushed
+        )
+    assert held.buffer is not None
+    assert held.inner_pushed is not None  # it is nested
+    alike = (held.element_dtype, held.element_shape) == (item.element_dtype, sizes_of(item.buffer))
+    ctx.require(alike, f"a list of lists of {held.element_shape} cannot hold a list of {list(sizes_of(item.buffer))}")
+    return replace(
+        held,
+        buffer=with_row(held.buffer, held.pushed, item.buffer),
+        inner_pushed=with_row(held.inner_pushed, held.pushed, item.pushed),
+        pushed=held.pushed + 1,
+    )
+
+
 @xla_kernel("TensorListPopBack", variant=True)
 def _pop_back(ctx: XlaOpKernelContext) -> Any:
     """The element that was pushed last, and one less."""
-    held = _shaped(ctx, _list(ctx))
+    held = _list(ctx)
+    if ctx.attr("element_dtype") is DataType.DT_VARIANT:
+        ctx.require(held.buffer is not None, "TensorListPopBack: nothing was pushed onto the list of lists")
+    else:
+        held = _shaped(ctx, held)
     assert held.buffer is not None  # its shape is known
     _require_place(ctx, held)
     pushed = held.pushed - 1
-    return replace(held, pushed=pushed), at(held.buffer, pushed)
+    item = at(held.buffer, pushed)
+    if held.inner_pushed is None:
+        return replace(held, pushed=pushed), item
+    kind = (held.element_dtype, held.inner_capacity, -1)
+    return replace(held, pushed=pushed), XlaTensorList.of(kind, [item, at(held.inner_pushed, pushed)])
 
 
 def _require_place(ctx: XlaOpKernelContext, held: XlaTensorList) -> None:

@@ -335,6 +335,8 @@ class MarkForCompilation:
         least = self.flags.tf_xla_min_cluster_size
         if cluster.size >= least or cluster.has_control_flow or cluster.asked:
             return ""
+        if not cluster.size:
+            return "it computes nothing, and nothing next to it is compiled"
         return f"its cluster would have {cluster.size} of at least {least} nodes: {self._border(cluster)}"
 
     def _border(self, cluster: Cluster) -> str:

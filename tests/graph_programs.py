@@ -89,7 +89,9 @@ class Writer:
         return apply_op("PartitionedCall", [self.pick(), self.pick()], Tout=[F], f=f)[0]
 
     def predicate(self) -> Tensor:
-        return apply_op("Less", apply_op("Sum", self.pick(), np.int32([0, 1])), np.float32(0))
+        return apply_op(
+            "Less", apply_op("Sum", self.pick(), np.int32([0, 1])), np.float32(0.123)
+        )  # no sum that rounding decides
 
     def branch(self) -> Tensor:
         sides = [self.function(self.body(), "float", "float") for _ in range(2)]
@@ -146,9 +148,43 @@ class Writer:
         self.done.append(node)
         return found
 
+    def changing(self) -> Any:
+        """A function that changes a variable, and gives its new value."""
+        inner = self.body()
+
+        def made(v: Tensor, x: Tensor) -> Tensor:
+            changed = apply_op("AssignVariableOp", v, inner(apply_op("ReadVariableOp", v, dtype=F), x))
+            read = apply_op("ReadVariableOp", v, dtype=F)
+            read.node.control_inputs.append(changed)
+            return read
+
+        return made
+
+    def stateful(self) -> Tensor:
+        """A variable that changes inside of a function, a branch or a loop."""
+        handles, x = list(self.last), self.pick()
+        handle = handles[int(self.rng.integers(len(handles)))]
+        changing, plain = self.changing(), self.body()
+        types = ("resource", "float")
+        f = self.function(changing, *types)
+        kind = int(self.rng.integers(3))
+        if kind == 0:
+            (found,) = apply_op("StatefulPartitionedCall", [handle, x], Tout=[F], f=f)
+        elif kind == 1:
+            other = self.function(lambda v, x: plain(x, x), *types)
+            (found,) = apply_op("If", self.predicate(), [handle, x], Tout=[F], then_branch=f, else_branch=other)
+        else:
+            types = ("int32", *types)
+            cond = self.function(lambda i, v, x: apply_op("Less", i, np.int32(3)), *types)
+            body = self.function(lambda i, v, x: (i + np.int32(1), v, apply_op("Tanh", changing(v, x))), *types)
+            found = apply_op("While", [np.int32(0), handle, x], cond=cond, body=body)[2]
+        found.node.control_inputs.append(self.last[handle])
+        self.last[handle] = found.node
+        return found
+
     def write(self) -> None:
         makers = [self.unary, self.binary, self.binary, self.product, self.reduction, self.reshaped, self.call]
-        makers += [self.branch, self.loop, self.variable, self.variable]
+        makers += [self.branch, self.loop, self.variable, self.variable, self.stateful]
         makers += [self.switch, self.frame] if self.older else []
         makers += [self.outside] if self.host else []
         made = makers[int(self.rng.integers(len(makers)))]()

@@ -28,7 +28,7 @@ def says(node, value):
 
 @pytest.mark.parametrize("length, count", [(1, 0), (3, 0), (4, 1), (9, 1)])
 def test_four_nodes_make_a_cluster(length, count):
-    """Rows 12.7, 12.10."""
+    """Rows 12.1c, 12.7, 12.10."""
     graph, x, y = chain(length)
     for session in (auto(graph), cyxla.Session(graph, platform="interpreter")):
         with flags(GLOBAL):
@@ -247,3 +247,28 @@ def test_graphs_are_written_down(tmp_path):
     assert names == ["before_mark_for_compilation", "mark_for_compilation"]
     after = next(path for path in tmp_path.iterdir() if path.name.startswith("mark"))
     assert "cluster_0/Exp" in after.read_text()
+
+
+def test_what_cannot_be_compiled_is_named():
+    """Row 12.29: the node and why, where everything must be compiled and where not."""
+    graph = Graph()
+    x = graph.placeholder("complex64", [2, 2], name="x")
+    with graph.as_default():
+        y = apply_op("Real", apply_op("MatrixLogarithm", x, name="logarithm"))
+    with pytest.raises(InvalidArgumentError, match=r"'logarithm' .*no kernel of MatrixLogarithm"):
+        cyxla.Session(graph, jit="on").run(y, {x: np.eye(2, dtype=np.complex64)})
+    session = auto(graph)
+    session.run(y, {x: np.eye(2, dtype=np.complex64)})
+    assert session.clusters()["logarithm"].reason == "MatrixLogarithm has no XLA_INTERPRETER_JIT kernel"
+
+
+def test_a_graph_compiled_as_a_whole():
+    """Row 12.4: all but handles is in it."""
+    graph = Graph()
+    with graph.as_default():
+        handle = apply_op("VarHandleOp", dtype=F, shape=[2], name="v")
+        init = apply_op("AssignVariableOp", handle, graph.constant(ones(2)), dtype=F, name="init")
+    session = cyxla.Session(graph, jit="on", platform="interpreter")
+    session.run(init)
+    assert session.clusters()["init"].cluster == "graph"
+    assert "handle" in session.clusters()["v"].reason

@@ -269,3 +269,26 @@ def test_jitter():
         found = session.run(y, {x: ones(1)})
     np.testing.assert_allclose(found, -(np.exp(ones(1)) + np.float32(0.5)), rtol=1e-6)
     assert len(clusters(session)) == 0
+
+
+def test_loops_in_functions_that_must_be_compiled():
+    """Row 12.1j: Switch and Merge become If and While on the way."""
+    body = Graph()
+    x = body.placeholder("float", [2], name="x")
+    with body.as_default():
+        enters = [apply_op("Enter", t, frame_name="f") for t in (body.constant(0), x)]
+        merges = [apply_op("Merge", [e, e])[0] for e in enters]
+        limit = apply_op("Enter", body.constant(3), frame_name="f", is_constant=True)
+        going = apply_op("LoopCond", apply_op("Less", merges[0], limit))
+        split = [apply_op("Switch", m, going) for m in merges]
+        with body.control_dependencies([split[0][1].node]):
+            one = body.constant(1)
+        turned = [apply_op("AddV2", split[0][1], one), apply_op("Tanh", split[1][1])]
+        for merge, value in zip(merges, turned, strict=True):
+            body.set_input(merge.node, 1, apply_op("NextIteration", value))
+        y = apply_op("Exit", split[1][0])
+    graph, z, _, result = calling(body, x, y, _XlaMustCompile=AttrValue("bool", True))
+    session = cyxla.Session(graph, platform="interpreter")
+    found = session.run(result, {z: ones(2)})
+    np.testing.assert_allclose(found, np.tanh(np.tanh(np.tanh(ones(2)))), rtol=1e-6)
+    assert cache(session).compile_count == 1

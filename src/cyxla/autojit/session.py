@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.autojit.compiled_graph import CompiledGraph
+from cyxla.autojit.report import ClusterReport
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.step import StepContext
@@ -19,6 +20,7 @@ from cyxla.core.runtime.engine import Engine, Runner
 Array = np.ndarray[Any, Any]
 
 _HANDLES = frozenset({"VarHandleOp", "_VarHandlesOp", "_XlaAotOnlyVarHandleOp"})  # they stay on the host
+_ON_HOST = "it gives a handle, which stays on the host"
 
 
 class CompiledRunner(Runner):
@@ -36,6 +38,9 @@ class CompiledRunner(Runner):
 def prepare_compiled(engine: Engine, graph: Graph) -> Runner:
     """One program for a placed graph: ``jit="on"``."""
     handles, cluster = split_handles(graph)
+    report = {n.name: ClusterReport(n.op, "graph", "") for n in cluster.nodes.values() if n.name in graph.nodes}
+    report |= {n.name: ClusterReport(n.op, "", _ON_HOST) for n in handles.nodes.values() if n.name in graph.nodes}
+    engine.settings.setdefault("clusters", {}).update(report)
     runner = engine.prepare(handles) if len(handles) else None
     return CompiledRunner(runner, CompiledGraph("graph", cluster, engine.settings.get("platform", "cpu")))
 

@@ -12,7 +12,7 @@ from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
 from cyxla.core.framework.node_def import NodeDef, add_defaults_to_node_def, arg_types
 from cyxla.core.framework.op_def import ArgDef, OpDef
 from cyxla.core.framework.types import DataType
-from cyxla.core.graph.algorithm import post_order
+from cyxla.core.graph.algorithm import post_order, reachable_backward
 from cyxla.core.graph.graph import Graph
 from cyxla.core.graph.graph_constructor import import_nodes
 from cyxla.errors import InvalidArgumentError, OpError
@@ -270,7 +270,8 @@ def graph_to_function(
     """
     controls = list(control_outputs)
     cut = {tensor.node for tensor in inputs}
-    nodes = [n for n in post_order([*(t.node for t in outputs), *controls]) if n not in cut]
+    reached = reachable_backward([*(t.node for t in outputs), *controls])  # the ends of loops, too
+    nodes = [n for n in post_order(reached) if n not in cut]
     taken: set[str] = {node.name for node in nodes}
     sources: dict[tuple[Node, int], str] = {}
     args = []

@@ -84,3 +84,13 @@ def check_same_shape(x: Array, y: Array) -> None:
     """
     if x.shape != y.shape:
         raise ShapeError(f"the operands must have one shape; they have {list(x.shape)} and {list(y.shape)}")
+
+
+def log_plus_one(x: Array) -> Array:
+    """The logarithm of 1 + x: where NumPy's loses small complex numbers, the error of the sum is made good again."""
+    if x.dtype.kind != "c":
+        return np.asarray(np.log1p(x))
+    moved = 1 + x
+    plain = np.log(moved)
+    mended = x * (plain / (moved - 1))
+    return np.asarray(np.where(moved == 1, x, np.where(np.isfinite(mended), mended, plain)))

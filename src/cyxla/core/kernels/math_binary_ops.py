@@ -8,7 +8,7 @@ import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, REAL, DataType, as_data_type
-from cyxla.core.kernels.elementwise import Array, Binary, binary, check_broadcast, check_same_shape
+from cyxla.core.kernels.elementwise import Array, Binary, binary, check_broadcast, check_same_shape, log_plus_one
 from cyxla.core.kernels.integers import check_divisor, floored, modulo, remainder, truncated
 from cyxla.core.kernels.limits import is_integer, wide_type
 from cyxla.errors import InternalError, InvalidArgumentError, ShapeError
@@ -68,7 +68,7 @@ binary("DivNoNan",          _divide_no_nan, _INEXACT)
 binary("MulNoNan",          lambda x, y: np.where(y == 0, 0, x * y), _INEXACT)
 binary("Xdivy",             lambda x, y: np.where(x == 0, 0, x / y), _INEXACT)
 binary("Xlogy",             _times_unless_zero(np.log),   _INEXACT)
-binary("Xlog1py",           _times_unless_zero(np.log1p), _INEXACT)
+binary("Xlog1py",           _times_unless_zero(log_plus_one), _INEXACT)
 binary("Pow",               _power,         NUMBER)
 binary("Maximum",           np.maximum,     REAL)
 binary("Minimum",           np.minimum,     REAL)

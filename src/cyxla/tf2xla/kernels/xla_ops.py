@@ -3,113 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
-from math import prod
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from cyxla.core.framework.attr_value import NameAttrList
-from cyxla.core.framework.tensor_shape import SCALAR, TensorShape
+from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import FLOATING, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, NotFoundError, ShapeError
-from cyxla.tf2xla.argument import Argument, ArgumentKind
 from cyxla.tf2xla.dynamic import cut_to, without_sizes
 from cyxla.tf2xla.einsum import contracted
+from cyxla.tf2xla.hlo_attributes import (
+    computation_of,
+    computation_of_two,
+    fields_of,
+    int_vectors,
+    message,
+    padding_pairs,
+    precision,
+    preferred_type,
+)
 from cyxla.tf2xla.kernels import linalg_ops
 from cyxla.tf2xla.kernels.functional_ops import choose_branch, run_loop
 from cyxla.tf2xla.lib import iota_along, is_complex, rank_of, scalar, sizes_of
+from cyxla.tf2xla.tiles import joined_tiles, split_tiles
 from cyxla.tf2xla.types import element_type
-from cyxla.tf2xla.xla_compiler import CompileOptions
 from cyxla.tf2xla.xla_expression import ExpressionKind
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import ConvDims
-from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.hlo.proto.schema import messages, raw
 
 Array = np.ndarray[Any, Any]
 
-_ALONE = CompileOptions(resolve_constants=False)
-_PRECISIONS = ("default", "high", "highest", "packed_nibble")
 _BITS = tuple(map(as_data_type, ("uint8", "uint32", "uint64")))
-
-# ------------------------------------------------------------------------------------------------ reading attributes
-
-
-def _message(ctx: XlaOpKernelContext, attr: str, kind: str) -> Any:
-    """An attribute that holds a serialised message.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It holds none of that kind.
-    """
-    message = messages()[kind]()
-    try:
-        message.ParseFromString(raw(ctx.attr(attr)))
-    except Exception:  # protobuf's error is of no public type that all its versions share
-        raise InvalidArgumentError(f"{attr} of {ctx.kernel.type_string} is no {kind}") from None
-    return message
-
-
-def _fields(message: Any, *names: str) -> dict[str, Any]:
-    """Fields of a message as arguments: numbers, and tuples of them."""
-    values = {name: getattr(message, name) for name in names}
-    return {name: v if isinstance(v, (int, bool)) else tuple(v) for name, v in values.items()}
-
-
-def _precision(ctx: XlaOpKernelContext) -> tuple[str, ...]:
-    numbers = _message(ctx, "precision_config", "PrecisionConfig").operand_precision
-    if any(not 0 <= n < len(_PRECISIONS) for n in numbers):
-        raise InvalidArgumentError(f"precision_config of {ctx.kernel.type_string} holds an unknown number")
-    return tuple(_PRECISIONS[n] for n in numbers)
-
-
-def _preferred(ctx: XlaOpKernelContext) -> ElementType | None:
-    known = ctx.kernel.attrs.get("preferred_element_type")
-    return None if known is None else element_type(known)
-
-
-def _computation(
-    ctx: XlaOpKernelContext, attr: str, types: Sequence[DataType], *, single: bool = True
-) -> XlaComputation:
-    """A function of scalars as a computation that gives its result, or a tuple of them unless `single`."""
-    function: NameAttrList = ctx.attr(attr)
-    args = [Argument(ArgumentKind.PARAMETER, t, SCALAR) for t in types]
-    made = ctx.xla.compiler.compile_function(function, args, _ALONE)
-    if made.resource_updates or (single and len(made.outputs) != 1):
-        raise InvalidArgumentError(f"{attr} {function.name!r} must give one value, and change nothing")
-    builder = XlaBuilder(f"{made.computation.name}_scalars")
-    given = [xla.parameter(builder, i, Shape.array(element_type(t))) for i, t in enumerate(types)]
-    called = xla.call(builder, made.computation, [given[i] for i in made.input_mapping])
-    results = [xla.get_tuple_element(called, output.places[0]) for output in made.outputs]
-    return builder.build(results[0] if single else xla.tuple_(builder, results))
-
-
-def _of_two(ctx: XlaOpKernelContext, attr: str, dtype: DataType) -> XlaComputation:
-    return _computation(ctx, attr, (dtype, dtype))
-
-
-def _ints(ctx: XlaOpKernelContext, *names: str) -> list[list[int]]:
-    return [ctx.constant_input_as_int_vector(name) for name in names]
-
-
-def _pairs(ctx: XlaOpKernelContext, name: str) -> list[tuple[int, int]]:
-    """Low and high padding of each dimension.
-
-    Raises
-    ------
-    ShapeError
-        The input is not of rows of two.
-    """
-    value = ctx.constant_input(name)
-    if value.ndim != 2 or value.shape[1] != 2:
-        raise ShapeError(f"{name} must have rows of two numbers; its shape is {list(value.shape)}")
-    return [(int(low), int(high)) for low, high in value.tolist()]
-
 
 # ------------------------------------------------------------------------------------------ products and convolutions
 
@@ -119,13 +47,13 @@ _DOT = ("lhs_contracting_dimensions", "rhs_contracting_dimensions", "lhs_batch_d
 @xla_kernel(("XlaDot", "XlaDotV2"))
 def _dot(ctx: XlaOpKernelContext) -> Any:
     """A dot."""
-    numbers = _fields(_message(ctx, "dimension_numbers", "DotDimensionNumbers"), *_DOT)
+    numbers = fields_of(message(ctx, "dimension_numbers", "DotDimensionNumbers"), *_DOT)
     return xla.dot_general(
         ctx.input("lhs"),
         ctx.input("rhs"),
         **{name.replace("dimensions", "dims"): value for name, value in numbers.items()},
-        operand_precision=_precision(ctx),
-        preferred_element_type=_preferred(ctx),
+        operand_precision=precision(ctx),
+        preferred_element_type=preferred_type(ctx),
     )
 
 
@@ -140,20 +68,20 @@ _CONV_CONSTANTS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", 
 @xla_kernel(("XlaConv", "XlaConvV2"), const=_CONV_CONSTANTS)
 def _conv(ctx: XlaOpKernelContext) -> Any:
     """A convolution."""
-    numbers = _fields(_message(ctx, "dimension_numbers", "ConvolutionDimensionNumbers"), *_CONV)
-    strides, base, holes = _ints(ctx, "window_strides", "lhs_dilation", "rhs_dilation")
+    numbers = fields_of(message(ctx, "dimension_numbers", "ConvolutionDimensionNumbers"), *_CONV)
+    strides, base, holes = int_vectors(ctx, "window_strides", "lhs_dilation", "rhs_dilation")
     return xla.conv_general_dilated(
         ctx.input("lhs"),
         ctx.input("rhs"),
         strides,
-        _pairs(ctx, "padding"),
+        padding_pairs(ctx, "padding"),
         base,
         holes,
         ConvDims(*numbers.values()),
         ctx.constant_input_as_int_scalar("feature_group_count"),
         ctx.kernel.attrs.get("batch_group_count", 1),
-        operand_precision=_precision(ctx),
-        preferred_element_type=_preferred(ctx),
+        operand_precision=precision(ctx),
+        preferred_element_type=preferred_type(ctx),
     )
 
 
@@ -169,7 +97,7 @@ def _einsum(a: XlaOp, b: XlaOp, *, equation: str) -> XlaOp:
 @xla_kernel("XlaReduce")
 def _reduce(ctx: XlaOpKernelContext) -> Any:
     """A reduce."""
-    reducer = _of_two(ctx, "reducer", ctx.attr("T"))
+    reducer = computation_of_two(ctx, "reducer", ctx.attr("T"))
     return xla.reduce(ctx.input("input"), ctx.input("init_value"), reducer, ctx.attr("dimensions_to_reduce"))
 
 
@@ -179,7 +107,7 @@ def _variadic_reduce(ctx: XlaOpKernelContext) -> Any:
     count = ctx.num_inputs // 2
     operands, inits = ([ctx.input(i) for i in part] for part in (range(count), range(count, 2 * count)))
     types = [ctx.input_type(i) for i in range(count)]
-    reducer = _computation(ctx, "reducer", (*types, *types), single=count == 1)
+    reducer = computation_of(ctx, "reducer", (*types, *types), single=count == 1)
     made = xla.reduce(operands, inits, reducer, ctx.attr("dimensions_to_reduce"))
     return made if count == 1 else [xla.get_tuple_element(made, i) for i in range(count)]
 
@@ -191,9 +119,9 @@ _DILATIONS = ("base_dilations", "window_dilations")
 @xla_kernel("XlaReduceWindow", const=(*_WINDOW, *_DILATIONS, "padding"))
 def _reduce_window(ctx: XlaOpKernelContext) -> Any:
     """A reduce-window."""
-    sizes, strides, base, holes = _ints(ctx, *_WINDOW, *_DILATIONS)
-    reducer = _of_two(ctx, "computation", ctx.attr("T"))
-    padding = _pairs(ctx, "padding")
+    sizes, strides, base, holes = int_vectors(ctx, *_WINDOW, *_DILATIONS)
+    reducer = computation_of_two(ctx, "computation", ctx.attr("T"))
+    padding = padding_pairs(ctx, "padding")
     return xla.reduce_window(ctx.input("input"), ctx.input("init_value"), reducer, sizes, strides, padding, base, holes)
 
 
@@ -201,10 +129,10 @@ def _reduce_window(ctx: XlaOpKernelContext) -> Any:
 def _select_and_scatter(ctx: XlaOpKernelContext) -> Any:
     """A select-and-scatter."""
     dtype: DataType = ctx.attr("T")
-    select, scatter = (_of_two(ctx, name, dtype) for name in ("select", "scatter"))
-    sizes, strides = _ints(ctx, *_WINDOW)
+    select, scatter = (computation_of_two(ctx, name, dtype) for name in ("select", "scatter"))
+    sizes, strides = int_vectors(ctx, *_WINDOW)
     operand, source, init = (ctx.input(name) for name in ("operand", "source", "init_value"))
-    return xla.select_and_scatter(operand, select, sizes, strides, _pairs(ctx, "padding"), source, init, scatter)
+    return xla.select_and_scatter(operand, select, sizes, strides, padding_pairs(ctx, "padding"), source, init, scatter)
 
 
 _REDUCERS = {"Add": "add", "Mul": "multiply", "Min": "minimum", "Max": "maximum", "Mean": "add"}
@@ -258,12 +186,12 @@ def _replica_id(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("XlaGather", const=("slice_sizes",))
 def _gather(ctx: XlaOpKernelContext) -> Any:
     """A gather."""
-    message = _message(ctx, "dimension_numbers", "GatherDimensionNumbers")
-    names = [field.name for field in message.DESCRIPTOR.fields]
+    numbers = message(ctx, "dimension_numbers", "GatherDimensionNumbers")
+    names = [field.name for field in numbers.DESCRIPTOR.fields]
     return xla.gather(
         ctx.input("operand"),
         ctx.input("start_indices"),
-        **_fields(message, *names),
+        **fields_of(numbers, *names),
         slice_sizes=ctx.constant_input_as_int_vector("slice_sizes"),
         indices_are_sorted=ctx.attr("indices_are_sorted"),
     )
@@ -272,14 +200,14 @@ def _gather(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("XlaScatter")
 def _scatter(ctx: XlaOpKernelContext) -> Any:
     """A scatter."""
-    message = _message(ctx, "dimension_numbers", "ScatterDimensionNumbers")
-    names = [field.name for field in message.DESCRIPTOR.fields]
+    numbers = message(ctx, "dimension_numbers", "ScatterDimensionNumbers")
+    names = [field.name for field in numbers.DESCRIPTOR.fields]
     return xla.scatter(
         ctx.input("operand"),
         ctx.input("scatter_indices"),
         ctx.input("updates"),
-        _of_two(ctx, "update_computation", ctx.attr("T")),
-        **_fields(message, *names),
+        computation_of_two(ctx, "update_computation", ctx.attr("T")),
+        **fields_of(numbers, *names),
         indices_are_sorted=ctx.attr("indices_are_sorted"),
     )
 
@@ -341,7 +269,7 @@ def _variadic_sort(ctx: XlaOpKernelContext) -> Any:
     """A sort by a function, which takes two elements of each operand."""
     operands = ctx.input_list("inputs")
     types = [t for i in range(len(operands)) for t in [ctx.input_type(i)] * 2]
-    less = _computation(ctx, "comparator", types)
+    less = computation_of(ctx, "comparator", types)
     axis, rank = ctx.constant_input_as_int_scalar("dimension"), rank_of(operands[0])
     ctx.require(-rank <= axis < rank, f"dimension {axis} is no dimension of {list(sizes_of(operands[0]))}")
     made = xla.sort(operands, less, axis, ctx.attr("is_stable"))
@@ -429,45 +357,6 @@ def _barrier(inputs: list[XlaOp]) -> list[XlaOp]:
         return []
     made = xla.opt_barrier(xla.tuple_(inputs[0].builder, inputs))
     return [xla.get_tuple_element(made, i) for i in range(len(inputs))]
-
-
-def split_tiles(x: XlaOp, counts: Sequence[int], paddings: Sequence[int]) -> list[XlaOp]:
-    """Slices of equal sizes, row by row, of a padded array.
-
-    Raises
-    ------
-    ShapeError
-        The padded sizes do not divide.
-    """
-    pads = list(paddings) or [0] * len(counts)
-    if not len(counts) == len(pads) == rank_of(x):
-        raise ShapeError(f"{len(counts)} splits and {len(pads)} paddings for {list(sizes_of(x))}")
-    padded = [n + p for n, p in zip(sizes_of(x), pads, strict=True)]
-    if any(c <= 0 or n % c for n, c in zip(padded, counts, strict=True)):
-        raise ShapeError(f"{padded} does not split into {list(counts)} equal tiles")
-    whole = xla.pad(x, scalar(x, 0), [(0, p) for p in pads]) if any(pads) else x
-    tile = [n // c for n, c in zip(padded, counts, strict=True)]
-    corners = [[i * n for i, n in zip(place, tile, strict=True)] for place in product(*map(range, counts))]
-    return [xla.slice_(whole, at, [a + n for a, n in zip(at, tile, strict=True)]) for at in corners]
-
-
-def joined_tiles(tiles: Sequence[XlaOp], counts: Sequence[int], paddings: Sequence[int]) -> XlaOp:
-    """Arrays put side by side, dimension by dimension, and what was padding cut off.
-
-    Raises
-    ------
-    ShapeError
-        The numbers do not fit.
-    """
-    pads, rank = list(paddings) or [0] * len(counts), rank_of(tiles[0])
-    if not len(counts) == len(pads) == rank or prod(counts) != len(tiles):
-        raise ShapeError(f"{len(tiles)} tiles of rank {rank} are not {list(counts)} tiles padded by {pads}")
-    parts = list(tiles)
-    for axis in reversed(range(rank)):
-        width = counts[axis]
-        parts = [xla.concatenate(parts[i : i + width], axis) for i in range(0, len(parts), width)]
-    sizes = [n - p for n, p in zip(sizes_of(parts[0]), pads, strict=True)]
-    return xla.slice_(parts[0], [0] * rank, sizes) if any(pads) else parts[0]
 
 
 @lowering("XlaSplitND", attrs=("num_splits", "paddings"))

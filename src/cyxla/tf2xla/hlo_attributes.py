@@ -1,0 +1,98 @@
+"""Attributes and operands that say how an HLO instruction is made: messages, functions of scalars, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.tensor_shape import SCALAR
+from cyxla.core.framework.types import DataType
+from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.tf2xla.argument import Argument, ArgumentKind
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_compiler import CompileOptions
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.proto.schema import messages, raw
+
+_ALONE = CompileOptions(resolve_constants=False)
+_PRECISIONS = ("default", "high", "highest", "packed_nibble")
+
+
+def message(ctx: XlaOpKernelContext, attr: str, kind: str) -> Any:
+    """An attribute that holds a serialised message.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It holds none of that kind.
+    """
+    found = messages()[kind]()
+    try:
+        found.ParseFromString(raw(ctx.attr(attr)))
+    except Exception:  # protobuf's error is of no public type that all its versions share
+        raise InvalidArgumentError(f"{attr} of {ctx.kernel.type_string} is no {kind}") from None
+    return found
+
+
+def fields_of(held: Any, *names: str) -> dict[str, Any]:
+    """Fields of a message as arguments: numbers, and tuples of them."""
+    values = {name: getattr(held, name) for name in names}
+    return {name: v if isinstance(v, (int, bool)) else tuple(v) for name, v in values.items()}
+
+
+def precision(ctx: XlaOpKernelContext) -> tuple[str, ...]:
+    """The precision of each operand of a product; raises as `message`, and for one that there is not."""
+    numbers = message(ctx, "precision_config", "PrecisionConfig").operand_precision
+    if any(not 0 <= n < len(_PRECISIONS) for n in numbers):
+        raise InvalidArgumentError(f"precision_config of {ctx.kernel.type_string} holds an unknown number")
+    return tuple(_PRECISIONS[n] for n in numbers)
+
+
+def preferred_type(ctx: XlaOpKernelContext) -> ElementType | None:
+    """The type of the result, if the op has a say in it."""
+    known = ctx.kernel.attrs.get("preferred_element_type")
+    return None if known is None else element_type(known)
+
+
+def computation_of(
+    ctx: XlaOpKernelContext, attr: str, types: Sequence[DataType], *, single: bool = True
+) -> XlaComputation:
+    """A function of scalars as a computation that gives its result, or a tuple of them unless `single`."""
+    function: NameAttrList = ctx.attr(attr)
+    args = [Argument(ArgumentKind.PARAMETER, t, SCALAR) for t in types]
+    made = ctx.xla.compiler.compile_function(function, args, _ALONE)
+    if made.resource_updates or (single and len(made.outputs) != 1):
+        raise InvalidArgumentError(f"{attr} {function.name!r} must give one value, and change nothing")
+    builder = XlaBuilder(f"{made.computation.name}_scalars")
+    given = [xla.parameter(builder, i, Shape.array(element_type(t))) for i, t in enumerate(types)]
+    called = xla.call(builder, made.computation, [given[i] for i in made.input_mapping])
+    results = [xla.get_tuple_element(called, output.places[0]) for output in made.outputs]
+    return builder.build(results[0] if single else xla.tuple_(builder, results))
+
+
+def computation_of_two(ctx: XlaOpKernelContext, attr: str, dtype: DataType) -> XlaComputation:
+    """A function of two scalars of a type as a computation."""
+    return computation_of(ctx, attr, (dtype, dtype))
+
+
+def int_vectors(ctx: XlaOpKernelContext, *names: str) -> list[list[int]]:
+    """Operands that are vectors of numbers known while compiling."""
+    return [ctx.constant_input_as_int_vector(name) for name in names]
+
+
+def padding_pairs(ctx: XlaOpKernelContext, name: str) -> list[tuple[int, int]]:
+    """Low and high padding of each dimension.
+
+    Raises
+    ------
+    ShapeError
+        The input is not of rows of two.
+    """
+    value = ctx.constant_input(name)
+    if value.ndim != 2 or value.shape[1] != 2:
+        raise ShapeError(f"{name} must have rows of two numbers; its shape is {list(value.shape)}")
+    return [(int(low), int(high)) for low, high in value.tolist()]

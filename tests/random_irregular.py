@@ -4,9 +4,11 @@ import numpy as np
 
 from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape
+from cyxla.xla.hlo import infer_shape
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
 
 HUGE = {E.F32: 1e15, E.F64: 1e100}  # squares of anything below can be summed up
+FEW = 8
 
 
 def literal(w, dtype, value):
@@ -36,6 +38,13 @@ def tame(w, x, *, finite=False):
     small = w.add("compare", [w.add("abs", [x]), limit], {"direction": "LT"})
     huge = filled(w, x.shape, 1) if finite else w.add("multiply", [x, w.add("multiply", [limit, limit])])
     return w.add("select", [small, x, huge])
+
+
+def without_signs(w, operands, results):
+    """Operands whose products do not cancel, where results are so few that the largest may be one that did."""
+    if results > FEW or not operands[0].shape.dtype.is_float:
+        return operands
+    return [w.add("abs", [o]) for o in operands]
 
 
 def dims(w, rank, most=6):
@@ -80,6 +89,7 @@ def product(w):
         sides.append(tame(w, parameter(w, dtype, [sizes[d] for d in order])))
         attrs[f"{side}_batch_dims"] = tuple(order.index(d) for d in range(len(batch)))
         attrs[f"{side}_contracting_dims"] = (order.index(len(sizes) - 1),)
+    sides = without_signs(w, sides, np.prod((*batch, *m, *n)))
     follow(w, w.add("dot", sides, attrs, exact=not dtype.is_float))
 
 
@@ -128,6 +138,8 @@ def convolution(w):
         "feature_group_count": groups if by_feature else 1,
         "batch_group_count": 1 if by_feature else groups,
     }
+    results = infer_shape("convolution", [x.ins, f.ins], attrs, (), None).size
+    x, f = without_signs(w, [x, f], results)
     follow(w, w.add("convolution", [x, f], attrs, exact=not dtype.is_float))
 
 

@@ -271,9 +271,10 @@ def reduce(w: Writer) -> None:
     dims = tuple(d for d in range(x.shape.rank) if w.rng.random() < 0.5)
     exact = name != "add" or not dtype.is_float
     if not exact and dtype in (E.F32, E.F64):
-        from random_irregular import tame
+        from random_irregular import tame, without_signs
 
-        x = tame(w, x)
+        kept = [size for d, size in enumerate(x.shape.dims) if d not in dims]
+        (x,) = without_signs(w, [tame(w, x)], np.prod(kept))
     w.add(
         "reduce",
         [x, w.constant(Shape.array(dtype))],
@@ -307,7 +308,10 @@ def rows(w: Writer) -> None:
         if w.rng.random() < 0.3:
             y = w.add("add", [y, w.partner(y)])
     if dtype in (E.F32, E.F64):
+        from random_irregular import without_signs
+
         last = w.add(w.choice(["tanh", "logistic"]), [y], exact=False)
+        (last,) = without_signs(w, [last], np.prod(x.shape.dims[:kept]))
         w.add("reduce", [last, w.constant(Shape.array(dtype))], gone, called=[w.reducer("add", dtype)], exact=False)
 
 
@@ -320,9 +324,10 @@ def dot(w: Writer) -> None:
     other = y.shape.dims.index(x.shape.dims[axis])
     attrs = {"lhs_contracting_dims": (axis,), "rhs_contracting_dims": (other,)}
     if x.shape.dtype.is_float:
-        from random_irregular import tame
+        from random_irregular import tame, without_signs
 
-        x, y = tame(w, x), tame(w, y)
+        results = x.shape.size * y.shape.size // max(x.shape.dims[axis], 1) ** 2
+        x, y = without_signs(w, [tame(w, x), tame(w, y)], results)
     w.add("dot", [x, y], attrs, exact=not x.shape.dtype.is_float)
 
 

@@ -6,7 +6,7 @@ from math import pi, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from running import Extension, constant_like, while_loop
 
@@ -471,7 +471,7 @@ def scale_of(m, size=6):
     return m.graph.constant(np.linspace(0.5, 1, size).astype(np.float32))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_random_graphs(data):
     """Whatever stands around compositions, half compositions and what others read of them: results are the same."""

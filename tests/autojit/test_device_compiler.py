@@ -9,7 +9,7 @@ import pytest
 from jitting import auto, cache, chain, nodes_that_run, ones
 
 import cyxla
-from cyxla.autojit import xla_ops
+from cyxla.autojit import device_compiler, xla_ops
 from cyxla.autojit.device_compiler import (
     ClusterStats,
     CompileMode,
@@ -257,3 +257,22 @@ def test_printed_results(capsys):
     with flags(tf_xla_print_cluster_outputs=True):
         auto(graph).run(y, {x: ones(1)})
     assert "cluster_0 output 0" in capsys.readouterr().out
+
+
+def test_signatures_that_come_once_do_not_pile_up():
+    """Row 12.21."""
+    found = XlaCompilationCache("interpreter")
+    found.compile_if_needed("f", "first", lambda: "program", CompileMode.LAZY)
+    for k in range(3 * device_compiler.MOST_WAITING):
+        assert found.compile_if_needed("f", k, lambda: "program", CompileMode.LAZY) is None
+    assert len(found) <= device_compiler.MOST_WAITING + 1
+    assert found.compile_if_needed("f", "first", lambda: "other", CompileMode.LAZY) == "program"
+
+
+def test_a_compiler_that_breaks():
+    """Row 12.26: its failure is told, and the function runs."""
+    found = XlaCompilationCache("interpreter")
+    for _ in range(2):
+        with pytest.raises(UnimplementedError, match="KeyError: 'gone'"):
+            found.compile_if_needed("f", 1, lambda: {}["gone"], CompileMode.STRICT)
+    assert found.compile_count == 1

@@ -28,12 +28,13 @@ from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.resource_mgr import ResourceBase, ResourceMgr
-from cyxla.errors import OpError
+from cyxla.errors import OpError, UnimplementedError
 from cyxla.tf2xla.argument import Argument, CompilationResult
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
 from cyxla.xla.client import LocalClient, LocalExecutable
 
 MANY_COMPILATIONS, FEW_RUNS = 10, 50
+MOST_WAITING = 4096  # signatures that were asked for, but not compiled
 CONTAINER = "xla_compilation_cache"
 
 
@@ -115,6 +116,7 @@ class XlaCompilationCache(ResourceBase):
         self._stats: dict[Hashable, ClusterStats] = {}
         self._compilers: dict[int, XlaCompiler] = {}
         self._client: LocalClient | None = None
+        self._room = MOST_WAITING
         self._lock, self._compiling = Lock(), RLock()
 
     def compile_if_needed(
@@ -149,7 +151,7 @@ class XlaCompilationCache(ResourceBase):
             stats = self._stats.get(cluster) or self._stats.setdefault(cluster, ClusterStats())
             stats.execution_count += 1
             key = (cluster, signature)
-            entry = self._entries.get(key) or self._entries.setdefault(key, Entry())
+            entry = self._entries.get(key) or self._new_entry(key)
             entry.requests += 1
             if entry.state is CompileState.COMPILED and entry.program is not None:
                 return entry.program
@@ -168,6 +170,14 @@ class XlaCompilationCache(ResourceBase):
                     self._compile(entry, stats, build)
         return self._finished(entry)
 
+    def _new_entry(self, key: Hashable) -> Entry:
+        """Note a signature; of those that were never worth a compilation, not more are kept than `MOST_WAITING`."""
+        if len(self._entries) >= self._room:
+            self._entries = {k: e for k, e in self._entries.items() if e.state is not CompileState.UNCOMPILED}
+            self._room = len(self._entries) + MOST_WAITING
+        entry = self._entries[key] = Entry()
+        return entry
+
     @staticmethod
     def _finished(entry: Entry) -> Program | None:
         if entry.state is CompileState.COMPILED and entry.error is not None:
@@ -181,6 +191,9 @@ class XlaCompilationCache(ResourceBase):
                 entry.program = build()
         except OpError as error:
             entry.error = error
+        except Exception as error:
+            entry.error = UnimplementedError(f"the compiler failed with {type(error).__name__}: {error}")
+            entry.error.__cause__ = error
         finally:
             with self._lock:
                 stats.count_compilation(perf_counter() - began)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyxla.core.framework.types import COMPLEX, FLOATING, SIGNED, DataType
 from cyxla.tf2xla import special
-from cyxla.tf2xla.lib import cast, full_like, in_f32, is_complex, is_integer, scalar
+from cyxla.tf2xla.lib import cast, full_like, in_f32, is_complex, is_integer, scalar, select, zeros_like
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -28,12 +28,74 @@ def _conj(x: XlaOp) -> XlaOp:
     return xla.complex_(xla.real(x), -xla.imag(x)) if is_complex(x) else x
 
 
+# Inverses of complex numbers, by real functions of their parts: W. Kahan, "Branch cuts for complex elementary
+# functions, or much ado about nothing's sign bit", 1987.
+
+
+def _roots(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """The square roots of 1 - x and of 1 + x, on the right sides of their cuts."""
+    re, im = xla.real(x), xla.imag(x)
+    one = full_like(re, 1)
+    return xla.sqrt(xla.complex_(one - re, -im)), xla.sqrt(xla.complex_(one + re, im))
+
+
+def _crossed(a: XlaOp, b: XlaOp) -> XlaOp:
+    """The imaginary part of conj(a) * b."""
+    return xla.real(a) * xla.imag(b) - xla.imag(a) * xla.real(b)
+
+
+def _asin(x: XlaOp) -> XlaOp:
+    if not is_complex(x):
+        return xla.asin(x)
+    below, above = _roots(x)
+    product = xla.real(below) * xla.real(above) - xla.imag(below) * xla.imag(above)
+    return xla.complex_(xla.atan2(xla.real(x), product), xla.asinh(_crossed(below, above)))
+
+
+def _acos(x: XlaOp) -> XlaOp:
+    if not is_complex(x):
+        return xla.acos(x)
+    below, above = _roots(x)
+    half = xla.atan2(xla.real(below), xla.real(above))
+    return xla.complex_(half + half, xla.asinh(_crossed(above, below)))
+
+
+def _acosh(x: XlaOp) -> XlaOp:
+    if not is_complex(x):
+        return xla.acosh(x)
+    re, im = xla.real(x), xla.imag(x)
+    one = full_like(re, 1)
+    below, above = (xla.sqrt(xla.complex_(part, im)) for part in (re - one, re + one))
+    half = xla.atan2(xla.imag(below), xla.real(above))
+    along = xla.real(below) * xla.real(above) + xla.imag(below) * xla.imag(above)
+    return xla.complex_(xla.asinh(along), half + half)
+
+
+def _asinh(x: XlaOp) -> XlaOp:
+    if not is_complex(x):
+        return xla.asinh(x)
+    turned = _asin(xla.complex_(-xla.imag(x), xla.real(x)))
+    return xla.complex_(xla.imag(turned), -xla.real(turned))
+
+
+def _atanh(x: XlaOp) -> XlaOp:
+    if not is_complex(x):
+        return xla.atanh(x)
+    re, im = xla.real(x), xla.imag(x)
+    one, quarter, half = (full_like(re, n) for n in (1, 0.25, 0.5))
+    size = xla.abs_(re)
+    apart = (one - size) * (one - size) + im * im
+    along = quarter * xla.log_plus_one(full_like(re, 4) * size / apart)
+    angle = xla.atan2(im + im, (one - re) * (one + re) - im * im)
+    return xla.complex_(select(xla.lt(re, zeros_like(re)), -along, along), half * angle)
+
+
 def _atan(x: XlaOp) -> XlaOp:
-    """Against 1; of complex numbers through the logarithm of (1 + ix) / (1 - ix)."""
+    """Against 1; of complex numbers the other function, a quarter turn before and after it."""
     if not is_complex(x):
         return xla.atan2(x, full_like(x, 1))
-    i = scalar(x, 1j)
-    return scalar(x, -1j) * xla.atanh(i * x)
+    turned = _atanh(xla.complex_(-xla.imag(x), xla.real(x)))
+    return xla.complex_(xla.imag(turned), -xla.real(turned))
 
 
 def _is_inf(x: XlaOp) -> XlaOp:
@@ -55,15 +117,15 @@ lowering("Log1p",                 xla.log_plus_one,          types=_INEXACT)
 lowering("Sin",                   xla.sine,                  types=_INEXACT)
 lowering("Cos",                   xla.cosine,                types=_INEXACT)
 lowering("Tan",                   xla.tan,                   types=_INEXACT)
-lowering("Asin",                  in_f32(xla.asin),          types=_INEXACT)
-lowering("Acos",                  in_f32(xla.acos),          types=_INEXACT)
-lowering("Atan",                  in_f32(_atan),             types=_INEXACT)
+lowering("Asin",                  in_f32(_asin),            types=_INEXACT)
+lowering("Acos",                  in_f32(_acos),            types=_INEXACT)
+lowering("Atan",                  in_f32(_atan),            types=_INEXACT)
 lowering("Sinh",                  in_f32(xla.sinh),          types=_INEXACT)
 lowering("Cosh",                  in_f32(xla.cosh),          types=_INEXACT)
 lowering("Tanh",                  xla.tanh,                  types=_INEXACT)
-lowering("Asinh",                 in_f32(xla.asinh),         types=_INEXACT)
-lowering("Acosh",                 in_f32(xla.acosh),         types=_INEXACT)
-lowering("Atanh",                 in_f32(xla.atanh),         types=_INEXACT)
+lowering("Asinh",                 in_f32(_asinh),           types=_INEXACT)
+lowering("Acosh",                 in_f32(_acosh),           types=_INEXACT)
+lowering("Atanh",                 in_f32(_atanh),           types=_INEXACT)
 lowering("Sigmoid",               xla.logistic,              types=_INEXACT)
 lowering("Ceil",                  xla.ceil,                  types=_FLOATS)
 lowering("Floor",                 xla.floor,                 types=_FLOATS)

@@ -12,7 +12,7 @@ from pathlib import Path
 # (folder beside the runner, jit, platform, least part that must pass)
 CHECKS = [
     ("cases", "off", "cpu", 0.99),
-    ("models", "off", "cpu", 1.0),
+    *(("models", jit, "cpu", 1.0) for jit in ("off", "auto", "on")),
 ]
 
 

@@ -1,5 +1,6 @@
 """What TensorFlow 2.21 was seen to do: names of nodes, signatures, sizes, codes."""
 
+import numpy as np
 import pytest
 from jitting import chain, nodes_that_run, ones
 
@@ -7,10 +8,14 @@ import cyxla
 from cyxla.autojit.flags import flags
 from cyxla.autojit.regions import jit_scope
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.attr_value import AttrValue, NameAttrList
 from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.types import DataType
+from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import InvalidArgumentError
 
+F = DataType.DT_FLOAT
 GLOBAL = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"
 LAZY = {
     "cluster_0_1/xla_compile": "_XlaCompile", "cluster_0_1/predicated_compilation_key": "Switch",
@@ -98,3 +103,25 @@ def test_a_missing_device(soft):
     else:
         with pytest.raises(InvalidArgumentError, match="CPU:0"):
             session.run(y)
+
+
+def test_launching_a_function():
+    """Row 12.3: XlaLaunch compiles and runs, with a constant, a value and a variable."""
+    body = Graph()
+    n, x = body.placeholder("int32", [1], name="n"), body.placeholder("float", name="x")
+    v = body.placeholder("resource", [], name="v")
+    with body.as_default():
+        total = apply_op("AddV2", apply_op("ReadVariableOp", v, dtype=F), apply_op("Reshape", x, n))
+        write = apply_op("AssignVariableOp", v, total, dtype=F)
+    graph = Graph()
+    graph.library.add(graph_to_function("f", [n, x, v], [total], control_outputs=[write]))
+    x = graph.placeholder("float", [1, 2], name="x")
+    with graph.as_default():
+        handle = apply_op("VarHandleOp", dtype=F, shape=[2], name="v")
+        init = apply_op("AssignVariableOp", handle, graph.constant(ones(2)), dtype=F)
+        f = AttrValue("func", NameAttrList("f"))
+        sizes = graph.constant(np.array([2], np.int32))
+        y = apply_op("XlaLaunch", [sizes], [x], [handle], Tresults=[F], function=f)[0]
+    session = cyxla.Session(graph)
+    session.run(init)
+    assert [session.run(y, {x: ones(1, 2)}).tolist() for _ in range(2)] == [[2, 2], [3, 3]]

@@ -20,6 +20,7 @@ COMPILED_KERNEL, REGION = "_XlaCompiledKernel", "_xla_compile_id"
 NUM_CONSTANTS, NUM_RESOURCES = "_XlaNumConstantArgs", "_XlaNumResourceArgs"
 LAUNCH_OF, LAZY, PLATFORM = "_XlaLaunchOf", "_XlaLazy", "_XlaPlatform"
 _ASKING = frozenset({COMPILE, MUST_COMPILE, CLUSTER, COMPILED_KERNEL, REGION, LAUNCH_OF})
+_LAUNCHES = frozenset({"XlaLaunch", "_XlaCompile", "_XlaRun", "_XlaMerge"})
 
 
 @dataclass
@@ -76,7 +77,9 @@ class JitOptions:
         nodes = self.graph.nodes.values()
         if self.is_global or self.flags.tf_introduce_floating_point_jitter_to_tensors:
             return True
-        if any(not _ASKING.isdisjoint(node.attrs) for node in nodes) or _has_compiled_functions(self.graph):
+        if any(node.op in _LAUNCHES or not _ASKING.isdisjoint(node.attrs) for node in nodes) or _has_compiled_functions(
+            self.graph
+        ):
             return True
         infos = [self.info_of_type(name) for name in {device_type(node) for node in nodes}]
         return any(info is not None and info.policy is Policy.ALWAYS for info in infos)

@@ -184,5 +184,5 @@ def flags(text: str = "", **values: Any) -> Iterator[Flags]:
 
 
 def described() -> Mapping[str, Any]:
-    """All flags with their values: for the command line."""
+    """All flags with their values."""
     return {field.name: getattr(current(), field.name) for field in fields(Flags)}

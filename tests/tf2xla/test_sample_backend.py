@@ -45,7 +45,7 @@ def test_a_network_is_fitted(installed):
 
 
 def test_the_device_comes_first(installed):
-    """Rows 17.2 and 17.4: priority 500."""
+    """Rows 11.6, 17.2 and 17.4: priority 500."""
     lines = installed("-c", "from cyxla.tools.main import main; main(['devices'])").splitlines()
     assert lines == [
         "/job:localhost/replica:0/task:0/device:XLA_TOY:0  type XLA_TOY  priority 500",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from symbolic import add_function, compiled, compiler_for, constant, graph_of, opcodes, parameter, run, variable
 
+import cyxla
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList
 from cyxla.core.framework.kernel_def import KernelDef
@@ -92,6 +93,20 @@ def test_kernels_come_from_the_common_registry():
     assert isinstance(kernel, XlaOpKernel)
     assert (kernel.name, kernel.device.device_type) == ("node", "XLA_INTERPRETER_JIT")
     assert compiler.options.kernels is KernelRegistry.global_()
+
+
+def test_the_device_of_a_program_is_none_of_a_session():
+    """Row 11.5: ops that only compile run in a compiled graph, and no device of the session has a kernel for them."""
+    graph = Graph()
+    x = graph.placeholder("float", [2, 3], name="x")
+    with graph.as_default():
+        y = apply_op("XlaEinsum", x, x, equation="ab,cb->ac")
+    feeds = {x: np.ones((2, 3), np.float32)}
+    session = cyxla.Session(graph, jit="on", platform="interpreter")
+    np.testing.assert_array_equal(session.run(y, feeds), np.full((2, 2), 3))
+    assert {name.split(":")[-2] for name in session.engine.devices.names()} == {"CPU"}
+    with pytest.raises(InvalidArgumentError, match="XlaEinsum"):
+        cyxla.Session(graph, jit="off").run(y, feeds)
 
 
 def test_a_kernel_that_computes_is_none():

@@ -77,7 +77,7 @@ def test_kernels_lists_what_compiles(cyxla):
 
 
 def test_xla_ops_lists_what_compiles(cyxla):
-    """Rows 10.1 and 10.15."""
+    """Rows 10.1, 10.15 and 23.4."""
     lines = cyxla("xla-ops")[1].splitlines()
     names = sorted({line.split()[0] for line in lines})
     assert int(cyxla("xla-ops", "--count")[1]) == len(names) >= 410
@@ -99,6 +99,7 @@ def test_xla_ops_shows_one_op(cyxla):
 
 
 def test_xla_ops_writes_a_page(cyxla):
+    """Row 19.5."""
     lines = cyxla("xla-ops", "--markdown")[1].splitlines()
     assert any(line.startswith("| Reshape | shape |") for line in lines)
     assert len({line.count("|") for line in lines if line.startswith("|")}) == 1

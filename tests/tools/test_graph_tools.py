@@ -71,9 +71,9 @@ def test_kernels_lists_registrations(cyxla):
 
 def test_kernels_lists_what_compiles(cyxla):
     """Row 23.3: the kernels of compilation devices are in the same registry."""
-    lines = cyxla("kernels", "Relu")[1].splitlines()
-    assert [line.split("'")[1] for line in lines] == ["CPU", "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"]
-    assert cyxla("kernels", "Relu", "--device", "XLA_CPU_JIT")[1] == lines[1] + "\n"
+    lines = {line.split("'")[1]: line for line in cyxla("kernels", "Relu")[1].splitlines()}
+    assert lines.keys() >= {"CPU", "XLA_CPU_JIT", "XLA_INTERPRETER_JIT"}
+    assert cyxla("kernels", "Relu", "--device", "XLA_CPU_JIT")[1] == lines["XLA_CPU_JIT"] + "\n"
 
 
 def test_xla_ops_lists_what_compiles(cyxla):

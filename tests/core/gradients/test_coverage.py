@@ -36,7 +36,8 @@ NOT_DIFFERENTIATED = {
 
 
 def test_every_op_with_a_kernel_is_spoken_of():
-    ops = {kernel.op for kernel in KernelRegistry.global_().get_all_registered_kernels()}
+    kernels = KernelRegistry.global_().get_filtered_registered_kernels(lambda kernel: kernel.device_type == "CPU")
+    ops = {kernel.op for kernel in kernels if "Xla" not in kernel.op}  # those come with the clusters
     named = [op for names in NOT_DIFFERENTIATED.values() for op in names]
     assert sorted(ops - set(GradientRegistry.global_().ops())) == sorted(named)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.autojit.devices import compilation_device_of
 from cyxla.autojit.fused_graph import specialize
 from cyxla.autojit.launch import Held, Program, Variables, describe, describe_variable, value_key
 from cyxla.core.framework.garbage import without_collections
@@ -19,12 +20,9 @@ from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.argument import Argument, CompilationResult
 from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
-from cyxla.tf2xla.xla_op_registry import XLA_CPU_JIT, XLA_INTERPRETER_JIT
 from cyxla.xla.client import LocalClient, LocalExecutable
 
 Array = np.ndarray[Any, Any]
-
-DEVICES = {"cpu": XLA_CPU_JIT, "interpreter": XLA_INTERPRETER_JIT}
 
 
 class CompiledGraph:
@@ -42,8 +40,8 @@ class CompiledGraph:
     def __init__(self, name: str, graph: Graph, platform: str) -> None:
         self.name, self.graph, self.platform = name, graph, platform
         functionalize_control_flow(graph)
-        device = DEVICES.get(platform, f"XLA_{platform.upper()}_JIT")
-        self.compiler = XlaCompiler(XlaCompilerOptions(device, graph.library, rewrite=specialize))
+        options = XlaCompilerOptions(compilation_device_of(platform), graph.library, rewrite=specialize)
+        self.compiler = XlaCompiler(options)
         specialize(graph, self.compiler.options)
         args = [node for node in graph.nodes.values() if node.op == "_Arg"]
         self._types = [n.output_types[0] for n in sorted(args, key=lambda n: n.attr("index"))]

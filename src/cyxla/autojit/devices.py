@@ -8,10 +8,8 @@ from enum import Enum
 from threading import RLock
 
 from cyxla.errors import NotFoundError
-from cyxla.tf2xla.xla_op_registry import XLA_CPU_JIT, XLA_INTERPRETER_JIT
 
 XLA_CPU, XLA_INTERPRETER = "XLA_CPU", "XLA_INTERPRETER"
-COMPILATION_DEVICES = {"cpu": XLA_CPU_JIT, "interpreter": XLA_INTERPRETER_JIT}  # by platform
 
 
 class Policy(Enum):
@@ -68,7 +66,7 @@ class DeviceInfo:
 
 def compilation_device_of(platform: str) -> str:
     """Name of the compilation device of a platform."""
-    return COMPILATION_DEVICES.get(platform, f"XLA_{platform.upper()}_JIT")
+    return f"XLA_{platform.upper()}_JIT"
 
 
 class DeviceInfoRegistry:

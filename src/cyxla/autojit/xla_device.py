@@ -9,13 +9,13 @@ from dataclasses import replace
 from threading import Lock
 
 from cyxla.autojit.devices import (
-    COMPILATION_DEVICES,
     REGISTRY,
     XLA_CPU,
     XLA_INTERPRETER,
     ClusterFilter,
     DeviceInfo,
     Policy,
+    compilation_device_of,
 )
 from cyxla.autojit.flags import current
 from cyxla.core.framework.device_base import DeviceBase
@@ -100,5 +100,5 @@ def register_devices(registry: DeviceFactoryRegistry | None = None) -> None:
     rows = ((XLA_CPU, "cpu", DEFAULT_PRIORITY), (XLA_INTERPRETER, "interpreter", INTERPRETER_PRIORITY))
     for device_type, platform, priority in rows:
         if device_type not in known:
-            factory = XlaDeviceFactory(COMPILATION_DEVICES[platform], platform, always=False)
+            factory = XlaDeviceFactory(compilation_device_of(platform), platform, always=False)
             target.register(device_type, factory, priority)

@@ -1,0 +1,145 @@
+"""Containers of arrays: nested tuples, lists, dicts, dataclasses and None, taken apart and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple
+
+
+class Kind(NamedTuple):
+    """How one kind of container is taken apart and put together.
+
+    Attributes
+    ----------
+    parts : callable
+        The children, in order.
+    key : callable
+        What is not a child but must be equal for two containers to be alike.
+    paths : callable
+        How each child is reached, as a reader would write it.
+    build : callable
+        From the key and the children.
+    """
+
+    parts: Callable[[Any], Sequence[Any]]
+    key: Callable[[Any], Any]
+    paths: Callable[[Any], Sequence[str]]
+    build: Callable[[Any, Sequence[Any]], Any]
+
+
+def _numbered(value: Sequence[Any]) -> list[str]:
+    return [f"[{k}]" for k in range(len(value))]
+
+
+def _record(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
+    """A dataclass with these fields; its __init__ is not run, since it may compute."""
+    made = object.__new__(key[0])
+    for name, part in zip(key[1], parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(value))
+
+
+_NONE = Kind(lambda v: (), lambda v: None, lambda v: (), lambda key, parts: None)
+_TUPLE = Kind(lambda v: v, len, _numbered, lambda key, parts: tuple(parts))
+_LIST = Kind(lambda v: v, len, _numbered, lambda key, parts: list(parts))
+_DICT = Kind(
+    lambda v: list(v.values()), lambda v: (type(v), tuple(v)), lambda v: [f"[{k!r}]" for k in v],
+    lambda key, parts: key[0](zip(key[1], parts, strict=True)),
+)  # fmt: skip
+_NAMED = Kind(lambda v: v, type, lambda v: [f".{n}" for n in v._fields], lambda key, parts: key(*parts))
+_DATACLASS = Kind(
+    lambda v: [getattr(v, n) for n in _names(v)], lambda v: (type(v), _names(v)),
+    lambda v: [f".{n}" for n in _names(v)], _record,
+)  # fmt: skip
+_EXACT = {type(None): _NONE, tuple: _TUPLE, list: _LIST, dict: _DICT}
+
+
+def _kind(value: Any) -> Kind | None:
+    found = _EXACT.get(type(value))
+    if found is not None:
+        return found
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return _NAMED
+    if isinstance(value, dict):
+        return _DICT
+    return _DATACLASS if is_dataclass(value) and not isinstance(value, type) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The shape of a container without its leaves; hashable, and equal for alike containers.
+
+    Attributes
+    ----------
+    kind : Kind or None
+        None for a leaf.
+    key : object
+        What its kind needs to build it.
+    children : tuple of Tree
+        The shapes of its parts.
+    """
+
+    kind: Kind | None = None
+    key: Any = None
+    children: tuple[Tree, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of leaves."""
+        return 1 if self.kind is None else sum(c.count for c in self.children)
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        """The container with these leaves."""
+        rest = iter(leaves)
+        return self._build(rest)
+
+    def _build(self, rest: Iterator[Any]) -> Any:
+        if self.kind is None:
+            return next(rest)
+        return self.kind.build(self.key, [c._build(rest) for c in self.children])
+
+
+LEAF = Tree()
+
+
+def flatten(value: Any) -> tuple[list[Any], Tree]:
+    """Take a container apart.
+
+    Returns
+    -------
+    leaves : list
+        What is no container, from left to right.
+    tree : Tree
+        Puts leaves together again.
+    """
+    leaves: list[Any] = []
+    return leaves, _flatten(value, leaves)
+
+
+def _flatten(value: Any, leaves: list[Any]) -> Tree:
+    kind = _kind(value)
+    if kind is None:
+        leaves.append(value)
+        return LEAF
+    return Tree(kind, kind.key(value), tuple([_flatten(part, leaves) for part in kind.parts(value)]))
+
+
+def paths(value: Any, prefix: str = "") -> list[str]:
+    """How each leaf of a container is reached: ``[0]['w']``."""
+    kind = _kind(value)
+    if kind is None:
+        return [prefix]
+    steps = zip(kind.paths(value), kind.parts(value), strict=True)
+    return [path for step, part in steps for path in paths(part, prefix + step)]
+
+
+def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """Apply a function to every leaf, and to the leaves of containers alike."""
+    leaves, tree = flatten(value)
+    rest = [flatten(o)[0] for o in others]
+    return tree.build([function(*parts) for parts in zip(leaves, *rest, strict=True)])

@@ -1,0 +1,1 @@
+"""Functions of indices: take, put, where."""

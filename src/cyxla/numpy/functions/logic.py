@@ -1,0 +1,1 @@
+"""Truth of arrays, comparisons of whole arrays."""

@@ -1,0 +1,1 @@
+"""Shapes, joins, splits, repeats."""

@@ -1,0 +1,1 @@
+"""Sums, extremes and the like along axes."""

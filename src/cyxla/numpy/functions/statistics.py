@@ -1,0 +1,1 @@
+"""Means, quantiles, histograms."""

@@ -1,0 +1,97 @@
+"""Which types an operation computes in and gives: NumPy's own answers, asked of NumPy.
+
+Python's numbers are weak (NEP 50): they take on the type of what they meet. NumPy writes them as the classes `int`,
+`float` and `complex`, and so does this module.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError
+
+Dtype = np.dtype[Any]
+Kind = Dtype | type  # a weak type is bool's, int's, float's or complex's class
+WEAK_DTYPES: dict[type, Dtype] = {
+    bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128),
+}  # fmt: skip
+_SAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}
+
+
+def dtype_of(kind: Kind) -> Dtype:
+    """The type that a value of this kind has when it meets nothing."""
+    return WEAK_DTYPES[kind] if isinstance(kind, type) else kind
+
+
+def kind_of(value: Any) -> Kind:
+    """The kind of a Python number, a NumPy scalar or an array."""
+    return type(value) if type(value) in (int, float, complex) else np.asarray(value).dtype
+
+
+@lru_cache(maxsize=4096)
+def loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: Dtype | None = None) -> tuple[Dtype, ...]:
+    """Types of the operands and results of the loop that NumPy would run.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        The function.
+    kinds : tuple
+        A kind for each operand.
+    dtype : dtype, optional
+        Type of the results that the caller asks for.
+
+    Raises
+    ------
+    DTypeError
+        NumPy has no such loop.
+    """
+    asked: dict[str, Any] = {} if dtype is None else {"signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
+    wanted = (*[bool_as_array(k) for k in kinds], *[None] * ufunc.nout)
+    try:
+        return tuple(ufunc.resolve_dtypes(wanted, **asked))
+    except (TypeError, ValueError) as error:
+        have = ", ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
+        raise DTypeError(f"{ufunc.__name__} takes no {have}: {_first_line(error)}") from None
+
+
+def bool_as_array(kind: Kind) -> Kind:
+    """Python's bool is no weak type of NumPy's."""
+    return np.dtype(bool) if kind is bool else kind
+
+
+@lru_cache(maxsize=4096)
+def result_type(*kinds: Kind) -> Dtype:
+    """NumPy's common type of these kinds.
+
+    Raises
+    ------
+    DTypeError
+        They have none.
+    """
+    try:
+        return np.result_type(*[_SAMPLES[k] if isinstance(k, type) else k for k in kinds])
+    except TypeError as error:
+        raise DTypeError(_first_line(error)) from None
+
+
+@lru_cache(maxsize=512)
+def common_kind(*kinds: Kind) -> Kind:
+    """Like `result_type`, but weak where all of them are."""
+    if all(isinstance(k, type) for k in kinds):
+        return max((k for k in kinds if isinstance(k, type)), key=list(WEAK_DTYPES).index)
+    return result_type(*kinds)
+
+
+@lru_cache(maxsize=512)
+def inexact(kind: Kind) -> Dtype:
+    """The type that NumPy's mean or sqrt of this kind would have: floats and complex stay, the rest becomes float64."""
+    dtype = dtype_of(kind)
+    return dtype if dtype.kind in "fcV" else np.dtype(np.float64)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]

@@ -1,0 +1,98 @@
+"""The tables that say what a NumPy function becomes: one row for each, made where the function is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, TypeVar
+
+from cyxla.errors import UnimplementedError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MODULES = (
+    "creation", "movement", "indices", "reductions", "statistics", "sorting", "sets", "contractions", "linalg", "fft",
+    "polynomials", "mathematics", "windows", "logic",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a NumPy function becomes.
+
+    Attributes
+    ----------
+    function : callable
+        NumPy's.
+    meaning : callable
+        Ours, with NumPy's signature, on traced arrays.
+    note : str
+        What is not supported, for the documentation; empty if all is.
+    """
+
+    function: Callable[..., Any]
+    meaning: Callable[..., Any]
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """Such as ``linalg.norm``."""
+        return full_name(self.function)
+
+
+_ROWS: dict[Callable[..., Any], Row] = {}
+_loaded = False
+
+
+def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], F]:
+    """Make a Python function the meaning of NumPy functions that are called on traced arrays."""
+
+    def register(meaning: F) -> F:
+        for function in functions:
+            _ROWS[function] = Row(function, meaning, note)
+        return meaning
+
+    return register
+
+
+def rows() -> dict[Callable[..., Any], Row]:
+    """Every row, by NumPy's function."""
+    global _loaded
+    if not _loaded:
+        for name in _MODULES:
+            import_module(f"cyxla.numpy.functions.{name}")
+        _loaded = True
+    return _ROWS
+
+
+def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a NumPy function means on traced arrays.
+
+    Raises
+    ------
+    UnimplementedError
+        Nothing; the message names the nearest function that means something.
+    """
+    row = _ROWS.get(function) or rows().get(function)
+    if row is None:
+        raise UnimplementedError(f"numpy.{full_name(function)} cannot be traced", hint=_nearest(full_name(function)))
+    return row.meaning
+
+
+def full_name(function: Callable[..., Any]) -> str:
+    """A NumPy function's name without ``numpy.``."""
+    module = getattr(function, "__module__", None) or ""
+    inner = module.removeprefix("numpy").lstrip(".")
+    name = getattr(function, "__name__", str(function))
+    return f"{inner}.{name}" if inner and not inner.startswith("_") else name
+
+
+INSTEAD: dict[str, str] = {}  # what to use in place of a function that is not there
+
+
+def _nearest(name: str) -> str:
+    if name in INSTEAD:
+        return INSTEAD[name]
+    near = get_close_matches(name, [r.name for r in rows().values()], n=3, cutoff=0.5)
+    return f"near it: {', '.join(near)}" if near else "call it outside of the traced function, on arrays"

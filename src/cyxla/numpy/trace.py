@@ -1,0 +1,252 @@
+"""Traces: a Python function runs once on arrays that stand for any values, and what it does becomes HLO."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError, TraceError
+from cyxla.types import Shape, from_numpy
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.instruction import Instruction
+
+if TYPE_CHECKING:
+    from cyxla.numpy.promotion import Dtype
+
+_INTERNAL = (str(Path(__file__).parent), str(Path(np.__file__).parent), "<frozen", "<__array", contextlib.__file__)
+_UNIFORM_FROM = 16  # elements from which an array of equal numbers is written as one number, repeated
+_LOCAL = threading.local()
+
+
+@dataclass(frozen=True)
+class Site:
+    """Something that a run checks, and the error if it does not hold.
+
+    Attributes
+    ----------
+    make : callable
+        From the first offending number to the exception.
+    place : str
+        File and line of the program.
+    """
+
+    make: Callable[[int], Exception]
+    place: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The derivative of several instructions as one.
+
+    Attributes
+    ----------
+    inputs : list of XlaOp
+        What they compute from.
+    outputs : list of XlaOp
+        Their results.
+    vjp : callable
+        From the cotangents of the outputs (None where nothing depends on one) to those of the inputs (None for zero).
+        It is called while the trace that the outputs are of is the current one.
+    """
+
+    inputs: list[XlaOp]
+    outputs: list[XlaOp]
+    vjp: Callable[[list[XlaOp | None]], Sequence[XlaOp | None]]
+
+
+@dataclass
+class Program:
+    """What all traces of one program share."""
+
+    sites: list[Site] = field(default_factory=list)
+    bounds: str = "raise"
+
+
+class Trace:
+    """One function being written as HLO; those of its loops and branches are traces of their own.
+
+    Parameters
+    ----------
+    name : str
+        Of the computation.
+    parent : Trace, optional
+        The trace in which this function is called; its values may be used here and become further parameters.
+
+    Attributes
+    ----------
+    builder : XlaBuilder
+        Where the instructions go.
+    captures : list of (XlaOp, XlaOp)
+        Values of the parent, and the parameters that stand for them here.
+    rules : dict of Instruction to Rule
+        Derivatives of what is not to be differentiated instruction by instruction, by result.
+    failures : list of (XlaOp, XlaOp)
+        What may go wrong: s64 numbers of sites plus one, 0 while all is well, and the first offending numbers.
+    """
+
+    def __init__(self, name: str, parent: Trace | None = None) -> None:
+        self.builder = XlaBuilder(name)
+        self.parent = parent
+        self.program: Program = parent.program if parent is not None else Program()
+        self.captures: list[tuple[XlaOp, XlaOp]] = []
+        self.rules: dict[Instruction, Rule] = {}
+        self.failures: list[tuple[XlaOp, XlaOp]] = []
+        self.parameter_count = 0
+        self._inner: dict[Instruction, XlaOp] = {}
+        self._constants: dict[Any, XlaOp] = {}
+
+    def parameter(self, shape: Shape, name: str = "") -> XlaOp:
+        """One more parameter of the computation."""
+        self.parameter_count += 1
+        return xla.parameter(self.builder, self.parameter_count - 1, shape, name)
+
+    def inner(self, op: XlaOp) -> XlaOp:
+        """A value of this trace or of one around it, as a value of this trace.
+
+        Raises
+        ------
+        TraceError
+            The value is of a function that is not being traced any more.
+        """
+        if op.builder is self.builder:
+            return op
+        assert op.instruction is not None
+        found = self._inner.get(op.instruction)
+        if found is None:
+            outer = self.parent.inner(op) if self.parent is not None else _escaped()
+            found = self.parameter(outer.shape, "captured")
+            self.captures.append((outer, found))
+            self._inner[op.instruction] = found
+        return found
+
+    def constant(self, value: Any, dtype: Dtype | None = None) -> XlaOp:
+        """A number or array as a constant of the program.
+
+        Raises
+        ------
+        DTypeError
+            Its type has no HLO element type.
+        """
+        array = np.asarray(value, dtype)
+        if array.dtype.hasobject or array.dtype.kind in "OSUMmV" and array.dtype.names is not None:
+            raise DTypeError(f"an array of dtype {array.dtype} cannot be traced")
+        if array.size >= _UNIFORM_FROM and (first := array.ravel()[:1]).tobytes() * 2 == array.ravel()[-2:].tobytes():
+            if _is_uniform(array, first):
+                return xla.broadcast(self._scalar(first[0], array.dtype), array.shape)
+        return self._scalar(array[()], array.dtype) if array.ndim == 0 else xla.constant(self.builder, array)
+
+    def _scalar(self, value: Any, dtype: Dtype) -> XlaOp:
+        key = (dtype, np.asarray(value, dtype).tobytes())
+        if key not in self._constants:
+            self._constants[key] = xla.constant(self.builder, value, from_numpy(dtype))
+        return self._constants[key]
+
+    def fail_if(self, bad: XlaOp, number: XlaOp, make: Callable[[int], Exception]) -> None:
+        """Let runs in which `bad` holds raise an error.
+
+        Parameters
+        ----------
+        bad : XlaOp
+            pred[].
+        number : XlaOp
+            s64[]: what `make` is given.
+        make : callable
+            From that number to the exception.
+        """
+        self.program.sites.append(Site(make, place()))
+        code = self.constant(len(self.program.sites), np.dtype(np.int64))
+        none = self.constant(0, np.dtype(np.int64))
+        self.failures.append((xla.select(bad, code, none), number))
+
+    def failure(self) -> XlaOp | None:
+        """The first failure of a run, s64[2] of a site's number plus one and a number; None if nothing can go wrong."""
+        if not self.failures:
+            return None
+        code, number = self.failures[0]
+        for later_code, later_number in self.failures[1:]:
+            earlier = xla.ne(code, self.constant(0, np.dtype(np.int64)))
+            code, number = xla.select(earlier, code, later_code), xla.select(earlier, number, later_number)
+        return xla.concatenate([xla.reshape(code, (1,)), xla.reshape(number, (1,))], 0)
+
+    def take_failure(self, status: XlaOp) -> None:
+        """Make the failure of a computation that was called one of this trace."""
+        parts = [xla.reshape(xla.slice_(status, (k,), (k + 1,)), ()) for k in range(2)]
+        self.failures.append((parts[0], parts[1]))
+
+    def build(self, root: XlaOp) -> XlaComputation:
+        """Finish the computation."""
+        return self.builder.build(root)
+
+
+def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> bool:
+    size = array.dtype.itemsize
+    if size in (1, 2, 4, 8):  # by bits: -0.0 is not 0.0
+        whole = np.dtype(f"u{size}")
+        return bool((np.ascontiguousarray(array).view(whole) == first.view(whole)).all())
+    return np.ascontiguousarray(array).tobytes() == first.tobytes() * array.size
+
+
+def _escaped() -> XlaOp:
+    raise TraceError(
+        "a traced value is used after the function that it belongs to has ended",
+        where=place(), hint="return it from the function instead of keeping it elsewhere",
+    )  # fmt: skip
+
+
+def current() -> Trace | None:
+    """The trace that this thread is in, if any."""
+    stack = getattr(_LOCAL, "stack", None)
+    return stack[-1] if stack else None
+
+
+def require_current() -> Trace:
+    """The trace that this thread is in.
+
+    Raises
+    ------
+    TraceError
+        It is in none.
+    """
+    found = current()
+    if found is None:
+        _escaped()
+        raise AssertionError
+    return found
+
+
+@contextlib.contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make a trace the current one."""
+    stack = _LOCAL.__dict__.setdefault("stack", [])
+    stack.append(trace)
+    try:
+        yield trace
+    finally:
+        stack.pop()
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame outside of this package and of NumPy."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def _is_internal(filename: str) -> bool:
+    return filename.startswith(_INTERNAL)
+
+
+def place() -> str:
+    """File and line of the program being traced."""
+    frame = user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""

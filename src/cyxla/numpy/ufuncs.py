@@ -1,0 +1,205 @@
+"""NumPy's universal functions on traced arrays: types by NumPy's own rules, broadcasting, ``out=``, ``where=``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError, TraceError, UnimplementedError
+from cyxla.numpy import trace as _trace
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.promotion import Dtype, Kind, loop_types
+from cyxla.numpy.registry import full_name
+from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Emit = Callable[..., Any]
+_IGNORED = ("order", "subok")
+
+
+def emitter_of(ufunc: np.ufunc) -> Emit:
+    """How a ufunc is written in HLO: a function of operands of equal sizes, of the types that its loop takes.
+
+    Raises
+    ------
+    UnimplementedError
+        It cannot be.
+    """
+    from cyxla.numpy.ufunc_table import find
+
+    found = find(ufunc)
+    if found is None:
+        raise UnimplementedError(
+            f"{full_name(ufunc)} cannot be traced", where=_trace.place(), hint="docs/numpy.md lists what can"
+        )
+    return found
+
+
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What ``ufunc.method(*inputs, **kwargs)`` is where a traced array takes part."""
+    if method != "__call__":
+        from cyxla.numpy.ufunc_methods import METHODS
+
+        return METHODS[method](ufunc, *inputs, **kwargs)
+    if ufunc.signature is not None:
+        from cyxla.numpy.registry import meaning_of
+
+        return meaning_of(ufunc)(*inputs, **kwargs)
+    return call(ufunc, inputs, **kwargs)
+
+
+def call(
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    *,
+    out: Any = None,
+    where: Any = True,
+    dtype: Any = None,
+    signature: Any = None,
+    casting: str = "same_kind",
+    **rest: Any,
+) -> Any:
+    """An elementwise function; the keywords are NumPy's."""
+    for name in rest:
+        if name not in _IGNORED:
+            raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
+    if signature is not None and dtype is None:
+        dtype = signature if not isinstance(signature, tuple) else signature[-1]
+    if len(inputs) > ufunc.nin:  # results may be given by position
+        inputs, out = inputs[: ufunc.nin], tuple(inputs[ufunc.nin :])
+    results = compute(ufunc, inputs, None if dtype is None else np.dtype(dtype))
+    return deliver(results, out, where, casting, ufunc.__name__)
+
+
+def compute(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Dtype | None = None) -> list[TracedArray]:
+    """The results of an elementwise function of anything that NumPy takes for arrays."""
+    emit = emitter_of(ufunc)
+    if found := compare_out_of_range(ufunc, inputs):
+        return [found]
+    arrays, kinds = operands(inputs)
+    types = loop_types(ufunc, tuple(kinds), dtype)
+    ops = aligned([narrowed(a, t) for a, t in zip(arrays, types, strict=False)], ufunc.__name__)
+    made = emit(*ops)
+    made = made if isinstance(made, (tuple, list)) else [made]
+    return [TracedArray(m) for m in made]
+
+
+def operands(inputs: Sequence[Any]) -> tuple[list[TracedArray], list[Kind]]:
+    """Inputs as traced arrays, and the kinds that decide about types."""
+    arrays = [as_traced(x) for x in inputs]
+    return arrays, [a.kind for a in arrays]
+
+
+def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
+    """The value in the type that a loop takes.
+
+    Raises
+    ------
+    OverflowError
+        A Python integer that the type cannot hold, as in NumPy.
+    """
+    op = value_of(array)
+    if array.weak is int and dtype.kind in "iu" and op.instruction is not None:
+        literal = op.instruction.attrs.get("literal")
+        if literal is not None:
+            info, value = np.iinfo(dtype), int(literal.array)
+            if not info.min <= value <= info.max:
+                raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+    return convert(op, dtype)
+
+
+_COMPARISONS = {
+    np.equal: (False, False), np.not_equal: (True, True), np.less: (True, False), np.less_equal: (True, False),
+    np.greater: (False, True), np.greater_equal: (False, True),
+}  # fmt: skip
+
+
+def compare_out_of_range(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray | None:
+    """The comparison of integers with a Python integer that their type cannot hold: known without looking."""
+    if ufunc not in _COMPARISONS or len(inputs) != 2 or sum(type(x) is int for x in inputs) != 1:
+        return None
+    swapped = type(inputs[0]) is int
+    number, other = (inputs[0], inputs[1]) if swapped else (inputs[1], inputs[0])
+    array = as_traced(other)
+    if array.weak or array.dtype.kind not in "iu":
+        return None
+    info = np.iinfo(array.dtype)
+    if info.min <= number <= info.max:
+        return None
+    above = (number > info.max) != swapped
+    return as_traced(np.broadcast_to(np.bool_(_COMPARISONS[ufunc][0 if above else 1]), array.shape))
+
+
+def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
+    """Operands repeated to their common sizes.
+
+    Raises
+    ------
+    ShapeError
+        They have none.
+    """
+    sizes = {op.shape.dims for op in ops}
+    if len(sizes) == 1:
+        return list(ops)
+    try:
+        common = np.broadcast_shapes(*sizes)
+    except ValueError:
+        shapes = " and ".join(str(op.shape) for op in ops)
+        raise ShapeError(f"{name}: {shapes} cannot be broadcast together", where=_trace.place()) from None
+    return [broadcast_to(op, common) for op in ops]
+
+
+def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    """An operand repeated to sizes that NumPy broadcasts it to."""
+    if op.shape.dims == tuple(sizes):
+        return op
+    first = len(sizes) - op.shape.rank
+    return xla.broadcast_in_dim(op, tuple(sizes), tuple(range(first, len(sizes))))
+
+
+def deliver(results: Sequence[TracedArray], out: Any, where: Any, casting: str, name: str) -> Any:
+    """Results as the caller wants them: as they are, in part, or written to arrays of the program."""
+    targets = out if isinstance(out, tuple) else (out,)
+    targets = (*targets, *[None] * (len(results) - len(targets)))
+    given = [_into(r, t, where, casting, name) for r, t in zip(results, targets, strict=True)]
+    return given[0] if len(given) == 1 else tuple(given)
+
+
+def _into(result: TracedArray, target: Any, where: Any, casting: str, name: str) -> Any:
+    if target is None:
+        return result if where is True else _masked(result, as_traced(0, result.dtype), where)
+    if not isinstance(target, TracedArray):
+        target = _fresh(target, name)
+    if not np.can_cast(result.kind if isinstance(result.kind, np.dtype) else result.dtype, target.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast ufunc '{name}' output from {result.dtype!r} to {target.dtype!r} with casting rule '{casting}'"
+        )
+    value = convert(value_of(result), target.dtype)
+    if value.shape.dims != target.shape:
+        if np.broadcast_shapes(value.shape.dims, target.shape) != target.shape:
+            raise ShapeError(f"{name}: a result of {result.aval} does not fit out= of {target.aval}")
+        value = broadcast_to(value, target.shape)
+    if where is not True:
+        value = value_of(_masked(TracedArray(value), target, where))
+    target.overwrite(value)
+    return target
+
+
+def _fresh(target: np.ndarray[Any, Any], name: str) -> TracedArray:
+    """An array in the place of one of NumPy's: all right where the program goes on with what we return, as += does."""
+    from cyxla.numpy.frames import is_augmented_assignment
+
+    if not is_augmented_assignment():
+        raise TraceError(
+            f"{name}: out= is a NumPy array, which traced values cannot be written to", where=_trace.place(),
+            hint="use the result, or give a traced array: np.empty_like(x)",
+        )  # fmt: skip
+    return as_traced(target.copy())
+
+
+def _masked(result: TracedArray, other: TracedArray, where: Any) -> TracedArray:
+    mask, yes, no = aligned([value_of(as_traced(where, bool)), value_of(result), value_of(other)], "where")
+    return TracedArray(xla.select(mask, yes, no))

@@ -1,0 +1,163 @@
+"""The table that NumPy's functions are tested by: what a row is, and how one is judged.
+
+A row names a function and calls of it. Each call is run twice on the same arrays: by NumPy, and traced and compiled; the
+results must be alike in dtype, shape and values. `numpy_rows/<subject>.py` hold the rows in lists called ``ROWS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import cyxla
+from cyxla.numpy import jit
+
+FLOATS = "efd"
+COMPLEX = "FD"
+SIGNED = "bhil"
+UNSIGNED = "BHIL"
+INTEGERS = SIGNED + UNSIGNED
+REALS = INTEGERS + FLOATS
+NUMBERS = REALS + COMPLEX
+ANY = "?" + NUMBERS
+INEXACT = FLOATS + COMPLEX
+SUBJECTS = (
+    "creation", "movement", "indexing", "indices", "reductions", "statistics", "sorting", "sets", "contractions",
+    "linalg", "fft", "polynomials", "mathematics", "windows", "logic", "ufuncs", "special", "random",
+)  # fmt: skip
+MATRIX, VECTOR, SCALAR, CUBE, EMPTY = (3, 4), (5,), (), (2, 3, 4), (0, 3)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A function, and calls of it that must give what NumPy gives.
+
+    Attributes
+    ----------
+    name : str
+        NumPy's function, without ``numpy.``.
+    calls : sequence of callable
+        Each takes the arrays.
+    shapes : sequence of tuples of shapes
+        One array for each shape of a tuple; every call runs on every tuple.
+    dtypes : str
+        NumPy's letters of the types that all the arrays may have, one after the other.
+    ulp : float
+        How far results may be off, in units in the last place of the greatest of the expected values (`of_largest`) or
+        of each one.
+    of_largest : bool
+        See `ulp`.
+    low, high : float
+        Range of the numbers drawn; cut to what the type holds.
+    make : callable, optional
+        From a random generator, a shape and a dtype to an array, where a range is not enough.
+    special : bool
+        Whether nan, infinities and zeros of both signs are mixed in.
+    differentiable : bool
+        Whether the gradient with respect to all inexact arrays is compared with central differences.
+    """
+
+    name: str
+    calls: Sequence[Callable[..., Any]]
+    shapes: Sequence[tuple[tuple[int, ...], ...]] = ((MATRIX,), (SCALAR,), (EMPTY,))
+    dtypes: str = NUMBERS
+    ulp: float = 4
+    of_largest: bool = False
+    low: float = -10
+    high: float = 10
+    make: Callable[[np.random.Generator, tuple[int, ...], np.dtype], np.ndarray] | None = None
+    special: bool = False
+    differentiable: bool = False
+    platforms: tuple[str, ...] = field(default=("interpreter",))
+
+    def arrays(self, rng: np.random.Generator, shapes: Sequence[tuple[int, ...]], letter: str) -> list[np.ndarray]:
+        """Random arrays of these shapes."""
+        dtype = np.dtype(ml_dtypes.bfloat16) if letter == "E" else np.dtype(letter)
+        return [(self.make or self._drawn)(rng, shape, dtype) for shape in shapes]
+
+    def _drawn(self, rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        if dtype.kind == "b":
+            return rng.integers(0, 2, shape).astype(bool)
+        if dtype.kind in "iu":
+            low = max(self.low, np.iinfo(dtype).min)
+            return rng.integers(int(low), int(min(self.high, np.iinfo(dtype).max)) + 1, shape).astype(dtype)
+        made = np.asarray(rng.uniform(self.low, self.high, shape))
+        if dtype.kind == "c":
+            made = made + 1j * rng.uniform(self.low, self.high, shape)
+        made = np.asarray(made).astype(dtype)
+        if self.special and made.size:
+            spots = rng.integers(0, made.size, min(4, made.size))
+            made.reshape(-1)[spots] = np.array([np.nan, np.inf, -np.inf, -0.0])[: spots.size].astype(dtype)
+        return made
+
+
+def rows(subject: str) -> list[Row]:
+    """The rows of a subject; none where there is no such file."""
+    try:
+        return list(import_module(f"numpy_rows.{subject}").ROWS)
+    except ModuleNotFoundError as error:
+        if error.name != f"numpy_rows.{subject}":
+            raise
+        return []
+
+
+def outcome(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[Any, BaseException | None]:
+    """What a call gives, or how it fails."""
+    try:
+        with np.errstate(all="ignore"):
+            return function(*[a.copy() for a in arrays]), None
+    except Exception as error:
+        return None, error
+
+
+def check(row: Row, call: Callable[..., Any], arrays: Sequence[np.ndarray], platform: str = "interpreter") -> None:
+    """Assert that a call gives, traced and compiled, what NumPy gives; and fails where NumPy fails."""
+    want, failure = outcome(call, arrays)
+    got, ours = outcome(jit(call, platform=platform), arrays)
+    what = f"{row.name} on {[f'{a.dtype}{a.shape}' for a in arrays]}"
+    if failure is not None:
+        assert ours is not None, f"{what}: NumPy raises {failure!r}, we give {got!r}"
+        assert not isinstance(ours, cyxla.errors.InternalError), ours
+        return
+    if ours is not None:
+        raise AssertionError(f"{what}: {ours}") from ours
+    alike(got, want, row, what)
+
+
+def alike(got: Any, want: Any, row: Row, what: str) -> None:
+    """Assert that results are of one dtype and shape, and their values as near as the row asks."""
+    if isinstance(want, (tuple, list)):
+        assert isinstance(got, (tuple, list)) and len(got) == len(want), f"{what}: {got!r} is not {want!r}"
+        for g, w in zip(got, want, strict=True):
+            alike(g, w, row, what)
+        return
+    got, want = np.asarray(got), np.asarray(want)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), (
+        f"{what}: {got.dtype}{got.shape} is not {want.dtype}{want.shape}"
+    )
+    if want.dtype.kind in "biu":
+        np.testing.assert_array_equal(got, want, err_msg=what)
+        return
+    close(got, want, row, what)
+
+
+def close(got: np.ndarray, want: np.ndarray, row: Row, what: str) -> None:
+    """Assert that floats are near each other; nan and infinities must be where they are wanted."""
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    real = np.dtype(f"f{want.dtype.itemsize // 2}") if want.dtype.kind == "c" else want.dtype
+    eps, tiny = float(ml_dtypes.finfo(real).eps), float(ml_dtypes.finfo(real).tiny)
+    g, w = got.astype(wide).reshape(-1), want.astype(wide).reshape(-1)
+    finite = np.isfinite(w)
+    np.testing.assert_array_equal(np.isnan(g), np.isnan(w), err_msg=what)
+    if want.dtype.kind != "c":
+        np.testing.assert_array_equal(g[~finite], w[~finite], err_msg=what)
+    if finite.any():
+        size = np.abs(w[finite])
+        scale = np.maximum(size.max() if row.of_largest else size, tiny)
+        off = np.abs(g[finite] - w[finite]) / scale / eps
+        assert off.max() <= row.ulp, f"{what}: {off.max():.3g} ulp off\n{got}\n{want}"

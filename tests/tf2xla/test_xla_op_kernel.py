@@ -9,7 +9,7 @@ from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op import op
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, UnimplementedError
-from cyxla.tf2xla import lib
+from cyxla.tf2xla.lib import full
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernel, xla_kernel
@@ -18,6 +18,7 @@ from cyxla.types import ElementType
 from cyxla.xla.client import LocalClient
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
 
 op("BridgeTwo", "a: T, rest: N * T -> x: T, y: N * T", "T: {float, int32}", "N: int", "k: int = 3", shape=None)
 op("BridgeWrong", "x: float -> y: float", shape=lambda c: c.set_output(0, c.vector(5)))
@@ -358,20 +359,20 @@ def test_constants_of_every_type(dtype):
     """Row 9.12: zero, one, any number; least, greatest, lowest and highest; the place along a dimension."""
 
     def kernel_values(like):
-        yield lib.scalar(like, 0), 0
-        yield lib.scalar(like, 1), 1
-        yield lib.zeros_like(like), [0, 0]
-        yield lib.full_like(like, 2), [2, 2]
+        yield values.scalar(like, 0), 0
+        yield values.scalar(like, 1), 1
+        yield values.zeros_like(like), [0, 0]
+        yield values.full_like(like, 2), [2, 2]
         if dtype in REAL:
-            info = lib._info(lib.numpy_type(like))
-            yield lib.lowest(like), info.min
-            yield lib.highest(like), info.max
-            endless = lib.is_float(like) and dtype.text not in FINITE
-            yield lib.least(like), -np.inf if endless else info.min
-            yield lib.greatest(like), np.inf if endless else info.max
+            info = values._info(values.numpy_type(like))
+            yield values.lowest(like), info.min
+            yield values.highest(like), info.max
+            endless = values.is_float(like) and dtype.text not in FINITE
+            yield values.least(like), -np.inf if endless else info.min
+            yield values.greatest(like), np.inf if endless else info.max
 
     builder = XlaBuilder("b")
-    like = lib.full(builder, 1, dtype, (2,))
+    like = full(builder, 1, dtype, (2,))
     pairs = list(kernel_values(like))
     computation = builder.build(xla.tuple_(builder, [op for op, _ in pairs]))
     found = LocalClient("interpreter").compile(computation).run([])
@@ -383,7 +384,7 @@ def test_constants_of_every_type(dtype):
 def test_places_along_a_dimension():
     """Row 9.12."""
     builder = XlaBuilder("b")
-    made = lib.iota_along(builder, ElementType.S32, (2, 3), 1)
+    made = values.iota_along(builder, ElementType.S32, (2, 3), 1)
     found = LocalClient("interpreter").compile(builder.build(made)).run([])
     np.testing.assert_array_equal(found, [[0, 1, 2], [0, 1, 2]])
-    assert lib.epsilon(xla.constant(XlaBuilder("c"), np.float32(1))) == np.finfo(np.float32).eps
+    assert values.epsilon(xla.constant(XlaBuilder("c"), np.float32(1))) == np.finfo(np.float32).eps

@@ -13,19 +13,10 @@ import numpy as np
 from cyxla.core.kernels.math_reduction_ops import axes_of
 from cyxla.tf2xla.axes import axis_of
 from cyxla.tf2xla.dynamic import cut_to, is_cut, refuse_cut, without_sizes
-from cyxla.tf2xla.lib import (
-    broadcast_to,
-    greatest,
-    iota_along,
-    least,
-    rank_of,
-    scalar,
-    select,
-    sizes_of,
-)
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import broadcast_to, greatest, iota_along, least, rank_of, scalar, select, sizes_of
 
 Kernel: TypeAlias = Callable[..., Any]  # (*operands, **attributes) -> result
 Rule: TypeAlias = Callable[[Kernel, Sequence[Any], Mapping[str, Any]], Any]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cyxla.tf2xla.lib import (
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
     full_like,
     iota,
@@ -18,9 +21,6 @@ from cyxla.tf2xla.lib import (
     sum_of,
     zeros_like,
 )
-from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 _S32 = ElementType.S32
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from cyxla.core.kernels.einsum import parse_equation
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.lib import iota_along, is_narrow, rank_of, select, sizes_of, sum_of, widened, zeros_like
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import iota_along, is_narrow, rank_of, select, sizes_of, sum_of, widened, zeros_like
 
 Label = str | int  # a letter, or for a dimension under an ellipsis its distance from the ellipsis' end
 

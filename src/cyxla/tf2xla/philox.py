@@ -14,11 +14,11 @@ import numpy as np
 
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.philox import RESERVED, ROUNDS
-from cyxla.tf2xla.lib import iota_along, scalar, select, sizes_of
 from cyxla.tf2xla.types import element_type
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import iota_along, scalar, select, sizes_of
 
 U16, U32, U64 = ElementType.U16, ElementType.U32, ElementType.U64
 

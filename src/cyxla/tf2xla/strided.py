@@ -14,10 +14,10 @@ import numpy as np
 from cyxla.core.kernels.strided import strided_index
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.dynamic import cut_to
-from cyxla.tf2xla.lib import iota, rank_of, scalar, select, sizes_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import iota, rank_of, scalar, select, sizes_of
 
 Array = np.ndarray[Any, Any]
 _WIDE = ElementType.S64

@@ -7,9 +7,9 @@ from itertools import product
 from math import prod
 
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.lib import rank_of, scalar, sizes_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import rank_of, scalar, sizes_of
 
 
 def split_tiles(x: XlaOp, counts: Sequence[int], paddings: Sequence[int]) -> list[XlaOp]:

@@ -17,10 +17,15 @@ from cyxla.tf2xla.axes import axis_of, scalar_of
 from cyxla.tf2xla.cut_rules import present_sizes
 from cyxla.tf2xla.distinct import chosen_first, first_equal, first_equal_row, numbered, rows_at
 from cyxla.tf2xla.dynamic import cut_to, is_cut
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.lib import cast, full
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_expression import ExpressionKind
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
-    cast,
-    full,
     full_like,
     iota,
     iota_along,
@@ -33,12 +38,6 @@ from cyxla.tf2xla.lib import (
     sum_of,
     zeros_like,
 )
-from cyxla.tf2xla.types import element_type
-from cyxla.tf2xla.xla_expression import ExpressionKind
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
-from cyxla.types import ElementType
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 

@@ -16,7 +16,12 @@ from cyxla.core.kernels.strided import MASKS, strided_index
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.axes import axis_of
 from cyxla.tf2xla.axes import sizes_of as read_sizes
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.strided import Places, slice_from
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
     full_like,
     iota_along,
@@ -27,11 +32,6 @@ from cyxla.tf2xla.lib import (
     sizes_of,
     zeros_like,
 )
-from cyxla.tf2xla.strided import Places, slice_from
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
-from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 
@@ -553,7 +553,7 @@ def _gather_nd(params: XlaOp, indices: XlaOp, *, bad_indices_policy: str) -> Xla
 
 def _in_range(indices: XlaOp, limits: Sequence[int], result: Sequence[int]) -> XlaOp:
     """Which rows of indices lie inside, repeated to a shape."""
-    from cyxla.tf2xla.lib import reduced
+    from cyxla.xla.lib.values import reduced
 
     bounds = broadcast_to(xla.constant(indices.builder, np.array(limits), indices.shape.dtype), sizes_of(indices))
     inside = xla.and_(xla.ge(indices, zeros_like(indices)), xla.lt(indices, bounds))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cyxla.tf2xla.lib import full_like, paired
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import full_like, paired
 
 
 def _places(x: XlaOp) -> XlaOp:

@@ -14,12 +14,13 @@ from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
 from cyxla.tf2xla.kernels.list_ops import at, with_row
 from cyxla.tf2xla.kernels.state_ops import scattered_rows
-from cyxla.tf2xla.lib import full, iota_along, scalar, sizes_of, sum_of
+from cyxla.tf2xla.lib import full
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import iota_along, scalar, sizes_of, sum_of
 
 Array = np.ndarray[Any, Any]
 

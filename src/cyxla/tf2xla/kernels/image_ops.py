@@ -9,7 +9,11 @@ import numpy as np
 from cyxla.core.kernels.image_resize import Grid, checked_size, grids
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
     full_like,
     iota_along,
@@ -25,10 +29,6 @@ from cyxla.tf2xla.lib import (
     widened,
     zeros_like,
 )
-from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.types import ElementType
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 _GRID = ("align_corners", "half_pixel_centers")

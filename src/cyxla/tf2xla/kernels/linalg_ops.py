@@ -13,7 +13,11 @@ from cyxla.errors import ShapeError
 from cyxla.tf2xla.distinct import rows_at
 from cyxla.tf2xla.einsum import contracted
 from cyxla.tf2xla.kernels.math_ops import turned
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_shape,
     broadcast_to,
     full_like,
@@ -27,10 +31,6 @@ from cyxla.tf2xla.lib import (
     widened,
     zeros_like,
 )
-from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 

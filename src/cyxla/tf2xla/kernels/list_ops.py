@@ -12,11 +12,11 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.tensor_list import shape_from, shape_to
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
-from cyxla.tf2xla.lib import sizes_of
 from cyxla.tf2xla.tensor_list import XlaTensorList
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import sizes_of
 
 _SHAPE = "element_shape"
 

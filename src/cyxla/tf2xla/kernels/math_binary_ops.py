@@ -7,8 +7,12 @@ from typing import Any
 
 from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, DataType
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.lib import (
-    cast,
+from cyxla.tf2xla.lib import cast
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     full_like,
     in_f32,
     is_complex,
@@ -20,10 +24,6 @@ from cyxla.tf2xla.lib import (
     sizes_of,
     zeros_like,
 )
-from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.types import ElementType
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 Binary = Callable[[XlaOp, XlaOp], XlaOp]
 _INEXACT = {"T": FLOATING + COMPLEX}

@@ -10,10 +10,14 @@ import numpy as np
 from cyxla.core.framework.types import COMPLEX, FLOATING, INDEX, DataType
 from cyxla.core.kernels.math_ops import _range as eager_range
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.lib import cast, full
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
-    cast,
-    full,
     iota,
     is_complex,
     is_narrow,
@@ -25,11 +29,6 @@ from cyxla.tf2xla.lib import (
     widened,
     zeros_like,
 )
-from cyxla.tf2xla.types import element_type
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
-from cyxla.types import ElementType
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 
@@ -207,7 +206,7 @@ def _counted(values: XlaOp, size: int, weights: XlaOp, dtype: DataType, binary: 
     sizes = (rows, count, size)
     hit = xla.eq(xla.broadcast_in_dim(values, sizes, (0, 1)), xla.broadcast_in_dim(places, sizes, (2,)))
     if binary:
-        from cyxla.tf2xla.lib import reduced
+        from cyxla.xla.lib.values import reduced
 
         seen = reduced(hit, "or", scalar(hit, False), [1])
         return xla.convert(seen, element_type(dtype))

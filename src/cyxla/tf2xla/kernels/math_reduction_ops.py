@@ -11,9 +11,13 @@ from cyxla.core.framework.types import FLOATING, INDEX, DataType
 from cyxla.core.kernels.math_reduction_ops import axes_of
 from cyxla.errors import InvalidArgumentError
 from cyxla.tf2xla.axes import axis_of
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.lib import cast
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
-    cast,
     greatest,
     iota_along,
     is_complex,
@@ -33,10 +37,6 @@ from cyxla.tf2xla.lib import (
     sum_of,
     widened,
 )
-from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.types import ElementType
-from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, scalar_computation
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 Reduce = Callable[[XlaOp, list[int], bool], XlaOp]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from cyxla.core.framework.types import COMPLEX, FLOATING, SIGNED, DataType
-from cyxla.tf2xla import special
-from cyxla.tf2xla.lib import cast, full_like, in_f32, is_complex, is_integer, scalar, select, zeros_like
+from cyxla.tf2xla.lib import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import special
+from cyxla.xla.lib.values import full_like, in_f32, is_complex, is_integer, scalar, select, zeros_like
 
 _INEXACT = {"T": FLOATING + COMPLEX}
 _FLOATS = {"T": FLOATING}

@@ -6,7 +6,10 @@ import numpy as np
 
 from cyxla.core.framework.types import FLOATING
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
     epsilon,
     full_like,
@@ -19,9 +22,6 @@ from cyxla.tf2xla.lib import (
     sum_of,
     zeros_like,
 )
-from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 # Klambauer et al., "Self-normalizing neural networks", NIPS 2017
 _SCALE, _SCALE_ALPHA = 1.0507009873554804934193349852946, 1.7580993408473768599402175208123

@@ -10,12 +10,12 @@ import numpy as np
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.windows import Windows, check_explicit, check_steps, is_channels_first, spatial
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
-from cyxla.tf2xla.lib import is_narrow, rank_of, scalar, sizes_of, widened, zeros_like
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType
 from cyxla.xla.hlo.attributes import ConvDims
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import is_narrow, rank_of, scalar, sizes_of, widened, zeros_like
 
 Array = np.ndarray[Any, Any]
 Numbers = Sequence[int]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.kernels.nn_activation_ops import shifted
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
     full_like,
     iota_along,
@@ -17,9 +20,6 @@ from cyxla.tf2xla.lib import (
     widened,
     zeros_like,
 )
-from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 
 def _losses(features: XlaOp, labels: XlaOp) -> list[XlaOp]:

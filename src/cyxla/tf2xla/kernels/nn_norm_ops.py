@@ -8,11 +8,12 @@ from typing import Any
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.windows import is_channels_first
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib import full, full_like, rank_of, scalar, sizes_of, sum_of, widened, zeros_like
+from cyxla.tf2xla.lib import full
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import full_like, rank_of, scalar, sizes_of, sum_of, widened, zeros_like
 
 _F32 = ElementType.F32
 

@@ -11,9 +11,13 @@ from cyxla.core.kernels.nn_ops import _check_formats
 from cyxla.core.kernels.windows import is_channels_first
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.dynamic import cut_to
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.lib import cast
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
-    cast,
     full_like,
     iota_along,
     is_float,
@@ -25,10 +29,6 @@ from cyxla.tf2xla.lib import (
     sum_of,
     zeros_like,
 )
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
-from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo.builder import XlaBuilder, XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 

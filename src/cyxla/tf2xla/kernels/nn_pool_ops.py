@@ -10,7 +10,11 @@ import numpy as np
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.windows import Windows, check_explicit, check_steps, is_channels_first, others, spatial
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.xla_op_kernel import lowering
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
     is_narrow,
     least,
@@ -22,10 +26,6 @@ from cyxla.tf2xla.lib import (
     widened,
     zeros_like,
 )
-from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.types import ElementType, Shape
-from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 Numbers = Sequence[int]

@@ -8,7 +8,12 @@ import numpy as np
 
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib import (
+from cyxla.tf2xla.types import element_type
+from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import (
     broadcast_to,
     full_like,
     is_narrow,
@@ -22,11 +27,6 @@ from cyxla.tf2xla.lib import (
     widened,
     zeros_like,
 )
-from cyxla.tf2xla.types import element_type
-from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
-from cyxla.types import ElementType
-from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
 _BYTES = (DataType.DT_QINT8, DataType.DT_QUINT8)

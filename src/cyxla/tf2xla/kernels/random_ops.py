@@ -17,22 +17,8 @@ from cyxla.core.kernels.random_shapes import shape_of
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
-from cyxla.tf2xla.lib import (
-    broadcast_to,
-    cast,
-    count_of,
-    full,
-    iota_along,
-    max_of,
-    paired,
-    scalar,
-    select,
-    sizes_of,
-    sum_of,
-)
+from cyxla.tf2xla.lib import cast, full
 from cyxla.tf2xla.philox import Generator
-from cyxla.tf2xla.special import in_f64
-from cyxla.tf2xla.special_loops import gamma_sample_grad
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
@@ -40,6 +26,9 @@ from cyxla.xla.evaluator.custom_call import register_custom_call
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.lib.special import in_f64
+from cyxla.xla.lib.special_loops import gamma_sample_grad
+from cyxla.xla.lib.values import broadcast_to, count_of, iota_along, max_of, paired, scalar, select, sizes_of, sum_of
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]

@@ -10,10 +10,10 @@ from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.core.kernels.strided import MASKS
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered, strided_update
-from cyxla.tf2xla.lib import sizes_of
 from cyxla.tf2xla.tiles import joined_tiles, split_tiles
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.lib.values import sizes_of
 
 
 @xla_kernel("ReadVariableOp")

@@ -11,10 +11,10 @@ import numpy as np
 from cyxla.core.framework.types import NUMBER, REAL, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.kernels.state_ops import scattered_rows
-from cyxla.tf2xla.lib import highest, is_narrow, lowest, rank_of, scalar, sizes_of, widened
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import highest, is_narrow, lowest, rank_of, scalar, sizes_of, widened
 
 Array = np.ndarray[Any, Any]
 

@@ -10,10 +10,10 @@ import numpy as np
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.axes import sizes_of as read_sizes
 from cyxla.tf2xla.kernels.array_slice_ops import scattered_nd
-from cyxla.tf2xla.lib import broadcast_to, rank_of, sizes_of
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import broadcast_to, rank_of, sizes_of
 
 Array = np.ndarray[Any, Any]
 

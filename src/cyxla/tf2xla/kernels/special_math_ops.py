@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from cyxla.core.framework.types import FLOATING
 from cyxla.errors import ShapeError
-from cyxla.tf2xla import special, special_loops
-from cyxla.tf2xla.lib import broadcast_to, in_f32, paired, sizes_of
-from cyxla.tf2xla.special import in_f64
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.lib import special, special_loops
+from cyxla.xla.lib.special import in_f64
+from cyxla.xla.lib.values import broadcast_to, in_f32, paired, sizes_of
 
 _FLOATS = {"T": FLOATING}
 _WIDE = {"T": FLOATING[2:]}

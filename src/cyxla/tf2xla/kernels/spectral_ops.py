@@ -9,11 +9,11 @@ import numpy as np
 
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib import rank_of, scalar, sizes_of
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import rank_of, scalar, sizes_of
 
 Array = np.ndarray[Any, Any]
 

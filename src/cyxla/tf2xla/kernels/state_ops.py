@@ -8,10 +8,10 @@ from typing import Any
 from cyxla.core.framework.types import DataType
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.kernels.array_slice_ops import joining, scattered_nd
-from cyxla.tf2xla.lib import broadcast_to, sizes_of
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import broadcast_to, sizes_of
 
 
 def scattered_rows(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> XlaOp:

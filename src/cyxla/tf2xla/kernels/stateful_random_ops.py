@@ -13,12 +13,12 @@ from cyxla.core.kernels.stateless_random_ops import check_algorithm
 from cyxla.errors import ShapeError
 from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.stateless_random_ops import element, scalars
-from cyxla.tf2xla.lib import sizes_of
 from cyxla.tf2xla.philox import U64, Generator, number, unsigned64
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import sizes_of
 
 _STATE = 3
 Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]

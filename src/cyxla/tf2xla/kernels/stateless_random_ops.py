@@ -13,11 +13,11 @@ from cyxla.core.kernels.stateless_random_ops import PHILOX, check_algorithm
 from cyxla.errors import ShapeError
 from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.random_ops import categorical, parameterized_truncated_normal
-from cyxla.tf2xla.lib import sizes_of
 from cyxla.tf2xla.philox import Generator
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import sizes_of
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[Generator, tuple[int, ...], DataType], XlaOp]

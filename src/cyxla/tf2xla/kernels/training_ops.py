@@ -7,10 +7,10 @@ from typing import Any
 
 from cyxla.core.framework.types import COMPLEX, FLOATING, DataType
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.lib import is_narrow, scalar, select, sizes_of, widened, zeros_like
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import is_narrow, scalar, select, sizes_of, widened, zeros_like
 
 Update = Callable[..., tuple[XlaOp, ...]]
 _OF_COMPLEX = frozenset(

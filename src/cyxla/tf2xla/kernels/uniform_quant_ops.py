@@ -8,7 +8,6 @@ from typing import Any
 from cyxla.core.framework.proto import message
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib import broadcast_shape, broadcast_to, full_like, rank_of, scalar, select, sizes_of
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.types import ElementType
@@ -16,6 +15,7 @@ from cyxla.xla.hlo.attributes import ConvDims
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.proto.schema import raw
+from cyxla.xla.lib.values import broadcast_shape, broadcast_to, full_like, rank_of, scalar, select, sizes_of
 
 _WORD, _LONG, _DOUBLE = ElementType.S32, ElementType.S64, ElementType.F64
 

@@ -25,7 +25,6 @@ from cyxla.tf2xla.hlo_attributes import (
 )
 from cyxla.tf2xla.kernels import linalg_ops
 from cyxla.tf2xla.kernels.functional_ops import choose_branch, run_loop
-from cyxla.tf2xla.lib import iota_along, is_complex, rank_of, scalar, sizes_of
 from cyxla.tf2xla.tiles import joined_tiles, split_tiles
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind
@@ -34,6 +33,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import ConvDims
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import iota_along, is_complex, rank_of, scalar, sizes_of
 
 Array = np.ndarray[Any, Any]
 

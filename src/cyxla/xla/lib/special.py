@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.tf2xla import special_tables as tables
-from cyxla.tf2xla.lib import epsilon, full_like, select
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import special_tables as tables
+from cyxla.xla.lib.values import epsilon, full_like, select
 
 
 def in_f64(function: Callable[..., XlaOp]) -> Callable[..., XlaOp]:

@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from cyxla.tf2xla import special_tables as tables
-from cyxla.tf2xla.lib import rank_of, reduced, scalar, select, sizes_of
-from cyxla.tf2xla.special import digamma, is_whole, lgamma, of
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import special_tables as tables
+from cyxla.xla.lib.special import digamma, is_whole, lgamma, of
+from cyxla.xla.lib.values import rank_of, reduced, scalar, select, sizes_of
 
 State: TypeAlias = Sequence[XlaOp]
 

@@ -1,0 +1,1 @@
+"""StableHLO: the text form that other programs write, read into HLO."""

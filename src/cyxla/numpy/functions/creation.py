@@ -1,1 +1,119 @@
 """Arrays from nothing or like others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.functions.movement import array_of
+from cyxla.numpy.registry import implements
+from cyxla.numpy.trace import require_current
+from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs import broadcast_to, narrowed
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = TracedArray
+
+
+def sizes_of(shape: Any) -> tuple[int, ...]:
+    """Sizes as NumPy takes them: a number or a sequence of numbers.
+
+    Raises
+    ------
+    ValueError
+        One of them is negative.
+    """
+    sizes = tuple(n.__index__() for n in shape) if hasattr(shape, "__iter__") else (shape.__index__(),)
+    if any(n < 0 for n in sizes):
+        raise ValueError("negative dimensions are not allowed")
+    return sizes
+
+
+def filled(value: Any, dtype: Any, sizes: tuple[int, ...]) -> Array:
+    """An array of one number."""
+    number = require_current().constant(value, np.dtype(dtype))
+    return TracedArray(xla.broadcast(number, sizes) if sizes else number)
+
+
+def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
+    array = as_traced(a)
+    return filled(value, array.dtype if dtype is None else dtype, array.shape if shape is None else sizes_of(shape))
+
+
+@implements(np.zeros_like)
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Zeros."""
+    return _like(a, 0, dtype, shape)
+
+
+@implements(np.ones_like)
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Array:
+    """Ones."""
+    return _like(a, 1, dtype, shape)
+
+
+@implements(np.empty_like)
+def empty_like(
+    prototype: Any, /, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Array:  # fmt: skip
+    """Zeros: there is no array without values here."""
+    return _like(prototype, 0, dtype, shape)
+
+
+@implements(np.full_like)
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Array:  # fmt: skip
+    """One value, or one repeated to the sizes."""
+    made = _like(a, 0, dtype, shape)
+    copyto(made, fill_value, casting="unsafe")
+    return made
+
+
+@implements(np.copy)
+def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
+    """The same elements, in memory of their own."""
+    return TracedArray(value_of(array_of(a)))
+
+
+def require_castable(source: Array, dtype: Any, casting: str) -> None:
+    """Raise what NumPy raises if a value may not be written to an array of a dtype; Python's integers fit all numbers.
+
+    Raises
+    ------
+    TypeError
+        It may not.
+    """
+    if source.weak is int and dtype.kind in "iufcV" and casting != "no":
+        return
+    if not np.can_cast(source.dtype, dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(f"Cannot cast array data from {source.dtype!r} to {dtype!r} according to the rule '{casting}'")
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write all elements of one array to another."""
+    if not isinstance(dst, TracedArray):
+        from cyxla.errors import TraceError
+        from cyxla.numpy.trace import place
+
+        raise TraceError(
+            "copyto: traced values cannot be written to a NumPy array from outside", where=place(),
+            hint="write to np.zeros_like(x), or to a copy",
+        )  # fmt: skip
+    source = as_traced(src)
+    require_castable(source, dst.dtype, casting)
+    if np.broadcast_shapes(source.shape, dst.shape) != dst.shape:
+        raise ValueError(f"could not broadcast input array from shape {source.shape} into shape {dst.shape}")
+    value = broadcast_to(narrowed(source, dst.dtype), dst.shape)
+    if where is not True:
+        mask = broadcast_to(value_of(as_traced(where, bool)), dst.shape)
+        value = xla.select(mask, value, value_of(dst))
+    dst.overwrite(value)

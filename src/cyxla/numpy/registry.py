@@ -12,8 +12,8 @@ from cyxla.errors import UnimplementedError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MODULES = (
-    "creation", "movement", "indices", "reductions", "statistics", "sorting", "sets", "contractions", "linalg", "fft",
-    "polynomials", "mathematics", "windows", "logic",
+    "creation", "movement", "indices", "reductions", "statistics", "sorting", "sets", "contractions", "einsum",
+    "linalg", "fft", "polynomials", "mathematics", "windows", "logic",
 )  # fmt: skip
 
 

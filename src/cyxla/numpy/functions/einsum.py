@@ -1,0 +1,122 @@
+"""Einstein's sums: one product for each pair of operands, in the order that NumPy finds cheapest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.labelled import Label, Labelled, fitted, order_of, product
+from cyxla.numpy.promotion import result_type
+from cyxla.numpy.registry import implements
+from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.ufuncs import deliver
+from cyxla.xla.hlo.builder import functions as xla
+
+_PATH: Any = np.einsum_path
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """NumPy's own answer, which depends on sizes alone."""
+    return _PATH(*map(_standing_in, operands), optimize=optimize, einsum_call=einsum_call)
+
+
+def _standing_in(value: Any) -> Any:
+    """An array of the sizes of a traced one that takes no memory."""
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape) if isinstance(value, TracedArray) else value
+
+
+@implements(np.einsum)
+def einsum(
+    *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, casting: Any = "safe", order: Any = "K"
+) -> Any:
+    """Sums of products over the labels that the result does not have."""
+    subscripts, values = _split(operands)
+    arrays = [as_traced(v) for v in values]
+    path = _path(subscripts, arrays, optimize)
+    wanted = result_type(*[a.dtype for a in arrays]) if dtype is None else np.dtype(dtype)
+    for a in arrays:
+        if not np.can_cast(a.dtype, wanted, casting):
+            raise DTypeError(f"einsum: cannot cast an operand from {a.dtype} to {wanted} with casting={casting!r}")
+    inputs, result = _labels(subscripts, [a.ndim for a in arrays])
+    terms = [_once(TracedArray(convert(value_of(a), wanted)), own) for a, own in zip(arrays, inputs, strict=True)]
+    made = _contracted(terms, result, path)
+    return deliver([traced(made.op)], out, True, "unsafe" if dtype is not None else "same_kind", "einsum")
+
+
+def _split(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """The subscripts as text, and the arrays; subscripts may also stand behind their arrays as lists of numbers."""
+    if not operands:
+        raise ValueError("must specify the einstein sum subscripts string and at least one operand")
+    if isinstance(operands[0], str):
+        return operands[0].replace(" ", ""), operands[1:]
+    texts = [_written(part) for part in operands[1::2]]
+    text = ",".join(texts[: len(operands) // 2])
+    if len(operands) % 2:
+        text += "->" + _written(operands[-1])
+        return text, operands[:-1:2]
+    return text, operands[::2]
+
+
+def _written(part: Iterable[Any]) -> str:
+    return "".join("..." if p is Ellipsis else _LETTERS[int(p)] for p in part)
+
+
+def _path(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> list[tuple[int, ...]]:
+    """Which operands to contract, one after the other; NumPy also finds what is wrong with the subscripts."""
+    how = "greedy" if isinstance(optimize, bool) else optimize
+    found = _PATH(subscripts, *map(_standing_in, arrays), optimize=how)[0]
+    return [tuple(step) for step in found[1:]]
+
+
+def _labels(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]]:
+    """The labels of operands and result; a dimension under an ellipsis is called by its distance from the end of it."""
+    given, arrow, result = subscripts.partition("->")
+    inputs = [_term(text, rank) for text, rank in zip(given.split(","), ranks, strict=True)]
+    hidden = sorted({n for own in inputs for n in own if isinstance(n, int)}, reverse=True)
+    if not arrow:
+        counts = Counter(n for own in inputs for n in own if isinstance(n, str))
+        return inputs, (*hidden, *sorted(n for n, count in counts.items() if count == 1))
+    head, dots, tail = result.partition("...")
+    return inputs, (*head, *(hidden if dots else ()), *tail)
+
+
+def _term(text: str, rank: int) -> tuple[Label, ...]:
+    head, _, tail = text.partition("...")
+    return (*head, *range(rank - len(head) - len(tail), 0, -1), *tail)
+
+
+def _once(array: TracedArray, labels: tuple[Label, ...]) -> Labelled:
+    """Diagonals in place of dimensions of one name."""
+    op = value_of(array)
+    while repeated := [n for n, count in Counter(labels).items() if count > 1]:
+        first, second = [k for k, n in enumerate(labels) if n == repeated[0]][:2]
+        size, other = op.shape.dims[first], op.shape.dims[second]
+        if size != other:
+            raise ValueError(f"einsum: the dimensions of the label {repeated[0]!r} are {size} and {other}")
+        rest = [k for k in range(len(labels)) if k not in (first, second)]
+        sizes = [op.shape.dims[k] for k in rest]
+        flat = xla.reshape(xla.transpose(op, [*rest, first, second]), (*sizes, size * size))
+        op = xla.slice_in_dim(flat, 0, size * size, size + 1, len(rest))
+        labels = (*[labels[k] for k in rest], repeated[0])
+    return Labelled(op, labels)
+
+
+def _contracted(terms: Sequence[Labelled], wanted: tuple[Label, ...], path: Sequence[tuple[int, ...]]) -> Labelled:
+    left, sizes = fitted(terms)
+    for step in path:
+        parts = [left.pop(k) for k in sorted(step, reverse=True)][::-1]
+        made = parts[0]
+        for k, part in enumerate(parts[1:], 1):
+            rest = [*parts[k + 1 :], *left]
+            needed = dict.fromkeys((*wanted, *(n for t in rest for n in t.labels)))
+            made = product(made, part, order_of(made, part, needed) if rest else wanted)
+        left.append(made)
+    done = left[0].without([n for n in left[0].labels if n not in wanted])
+    return done.ordered([n for n in wanted if n in done.labels]).spread(wanted, sizes)

@@ -1,11 +1,12 @@
 """The table that NumPy's functions are tested by: what a row is, and how one is judged.
 
-A row names a function and calls of it. Each call is run twice on the same arrays: by NumPy, and traced and compiled; the
-results must be alike in dtype, shape and values. `numpy_rows/<subject>.py` hold the rows in lists called ``ROWS``.
+A row names a function and calls of it. Each call is run twice on the same arrays: by NumPy, and traced and compiled;
+the results must be alike in dtype, shape and values. `numpy_rows/<subject>.py` hold the rows in lists called ``ROWS``.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -109,7 +110,8 @@ def rows(subject: str) -> list[Row]:
 def outcome(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> tuple[Any, BaseException | None]:
     """What a call gives, or how it fails."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy's have no twin in compiled code
             return function(*[a.copy() for a in arrays]), None
     except Exception as error:
         return None, error
@@ -132,7 +134,8 @@ def check(row: Row, call: Callable[..., Any], arrays: Sequence[np.ndarray], plat
 def alike(got: Any, want: Any, row: Row, what: str) -> None:
     """Assert that results are of one dtype and shape, and their values as near as the row asks."""
     if isinstance(want, (tuple, list)):
-        assert isinstance(got, (tuple, list)) and len(got) == len(want), f"{what}: {got!r} is not {want!r}"
+        assert isinstance(got, (tuple, list)), f"{what}: {got!r} is not {want!r}"
+        assert len(got) == len(want), f"{what}: {got!r} is not {want!r}"
         for g, w in zip(got, want, strict=True):
             alike(g, w, row, what)
         return

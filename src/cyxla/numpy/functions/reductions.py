@@ -1,1 +1,322 @@
-"""Sums, extremes and the like along axes."""
+"""NumPy's reductions and running totals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.cumulative import cumulative
+from cyxla.numpy.reducing import (
+    NOT_GIVEN,
+    REDUCTIONS,
+    accumulator,
+    axes_of,
+    axis_of,
+    flag,
+    kept_sizes,
+    not_less,
+    reduce,
+    reduce_op,
+)  # fmt: skip
+from cyxla.numpy.registry import implements
+from cyxla.numpy.trace import require_current
+from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs import broadcast_to, deliver
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+# -- joining elements
+
+
+@implements(np.sum)
+def sum_(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """Sums along axes."""
+    return reduce(np.add, a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.prod)
+def prod_(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """Products along axes."""
+    return reduce(np.multiply, a, axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.max, np.amax)
+def max_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """The greatest along axes."""
+    return reduce(np.maximum, a, axis, None, out, keepdims, initial, where)
+
+
+@implements(np.min, np.amin)
+def min_(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """The least along axes."""
+    return reduce(np.minimum, a, axis, None, out, keepdims, initial, where)
+
+
+@implements(np.any)
+def any_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *, where: Any = NOT_GIVEN) -> Any:
+    """Whether any element along axes is not zero."""
+    return reduce(np.logical_or, a, axis, None, out, keepdims, NOT_GIVEN, where)
+
+
+@implements(np.all)
+def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *, where: Any = NOT_GIVEN) -> Any:
+    """Whether all elements along axes are not zero."""
+    return reduce(np.logical_and, a, axis, None, out, keepdims, NOT_GIVEN, where)
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) -> Any:
+    """The greatest minus the least."""
+    given = as_traced(a)
+    if given.dtype.kind == "b":
+        raise TypeError("numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, the `^`")
+    most, least = max_(given, axis, None, keepdims), min_(given, axis, None, keepdims)
+    return deliver([TracedArray(xla.subtract(value_of(most), value_of(least)))], out, True, "unsafe", "ptp")
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """How many elements are not zero."""
+    return sum_(as_traced(a, bool), axis, np.int64, None, keepdims)
+
+
+# -- where extremes are
+
+
+@implements(np.argmax)
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
+    """Where the first of the greatest is; nan is the greatest."""
+    return _place(as_traced(a), axis, out, flag(keepdims), "argmax")
+
+
+@implements(np.argmin)
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
+    """Where the first of the least is; nan is the least."""
+    return _place(as_traced(a), axis, out, flag(keepdims), "argmin")
+
+
+def _place(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: str) -> Any:
+    op, sizes = value_of(array), array.shape
+    if axis is None or not sizes:
+        axes_of(axis, len(sizes))
+        op, along = xla.reshape(op, (prod(sizes),)), 0
+    else:
+        along = axis_of(axis, len(sizes))
+    if op.shape.dims[along] == 0 and all(_others(op.shape.dims, along)):
+        raise ShapeError(f"attempt to get {name} of an empty sequence")
+    made = place_of(op, along, name)
+    if keepdims:
+        made = xla.reshape(made, kept_sizes(sizes, range(len(sizes)) if axis is None else [along]))
+    return deliver([TracedArray(made)], out, True, "same_kind", name)
+
+
+def _others(sizes: Sequence[int], axis: int) -> tuple[int, ...]:
+    return tuple(n for d, n in enumerate(sizes) if d != axis)
+
+
+def place_of(op: XlaOp, axis: int, name: str) -> XlaOp:
+    """Where along a dimension the first extreme is, as s64; `name` is argmax or argmin."""
+    if op.shape.dtype is ElementType.PRED:
+        op = xla.convert(op, ElementType.U8)
+    if not all(op.shape.dims):
+        return xla.broadcast(xla.constant(op.builder, 0, ElementType.S64), _others(op.shape.dims, axis))
+    least = REDUCTIONS[np.maximum if name == "argmax" else np.minimum].start(op)
+    places = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
+    zero = values.scalar(places, 0)
+    both = xla.reduce([op, places], [least, zero], _first_extreme(name, op.shape.dtype), [axis])
+    return xla.get_tuple_element(both, 1)
+
+
+@lru_cache(maxsize=64)
+def _first_extreme(name: str, dtype: ElementType) -> XlaComputation:
+    """Joins two elements and their places to the greater, of equal ones the first."""
+    builder = XlaBuilder(f"{name}_{dtype}")
+    shapes = [Shape.array(dtype), Shape.array(ElementType.S64)] * 2
+    x, i, y, j = (xla.parameter(builder, k, s, n) for k, (s, n) in enumerate(zip(shapes, "xiyj", strict=True)))
+    greater = _greater(x, y, name)
+    before = xla.or_(greater, xla.and_(xla.eq(x, y), xla.lt(i, j)))
+    return builder.build(xla.tuple_(builder, [xla.select(greater, x, y), xla.select(before, i, j)]))
+
+
+def _greater(x: XlaOp, y: XlaOp, name: str) -> XlaOp:
+    dtype = x.shape.dtype
+    if dtype.is_complex:
+        wins = xla.not_(not_less(y, x) if name == "argmax" else not_less(x, y))
+        return xla.or_(xla.and_(wins, xla.eq(y, y)), xla.ne(x, x))
+    wins = (xla.gt if name == "argmax" else xla.lt)(x, y)
+    return xla.or_(wins, xla.ne(x, x)) if dtype.is_float else wins
+
+
+# -- running totals
+
+
+@implements(np.cumsum)
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Sums of all elements up to each one."""
+    return _cumulative(np.add, as_traced(a), axis, dtype, out)
+
+
+@implements(np.cumprod)
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Products of all elements up to each one."""
+    return _cumulative(np.multiply, as_traced(a), axis, dtype, out)
+
+
+def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out: Any) -> Any:
+    op = value_of(array)
+    if axis is None or not array.ndim:
+        axes_of(axis, array.ndim)
+        op, axis = xla.reshape(op, (array.size,)), 0
+    op = convert(op, accumulator(ufunc, array.dtype) if dtype is None else np.dtype(dtype))
+    row = REDUCTIONS[ufunc]
+    opcode = row.boolean if op.shape.dtype is ElementType.PRED else row.opcode
+    made = cumulative(op, opcode, axis_of(axis, len(op.shape.dims)))
+    return deliver([TracedArray(made)], out, True, "unsafe", ufunc.__name__)
+
+
+@implements(np.cumulative_sum)
+def cumulative_sum(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> Any:
+    """Sums of all elements up to each one, and of none if asked for."""
+    return _array_api_cumulative(np.add, as_traced(x), axis, dtype, out, include_initial)
+
+
+@implements(np.cumulative_prod)
+def cumulative_prod(
+    x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> Any:
+    """Products of all elements up to each one, and of none if asked for."""
+    return _array_api_cumulative(np.multiply, as_traced(x), axis, dtype, out, include_initial)
+
+
+def _array_api_cumulative(
+    ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out: Any, include_initial: bool
+) -> Any:
+    if array.ndim == 0:
+        array = TracedArray(xla.reshape(value_of(array), (1,)))
+    if axis is None and array.ndim > 1:
+        raise ShapeError("axis= must be given for more than one dimension")
+    axis = 0 if axis is None else axis_of(axis, array.ndim)
+    made = value_of(_cumulative(ufunc, array, axis, dtype, None))
+    if include_initial:
+        first = REDUCTIONS[ufunc].start(made)
+        made = xla.pad_in_dim(made, first, axis, 1, 0)
+    return deliver([TracedArray(made)], out, True, "unsafe", ufunc.__name__)
+
+
+# -- nan left out
+
+
+def without_nan(array: TracedArray, number: Any) -> tuple[TracedArray, XlaOp | None]:
+    """An array with a number in place of nan, and where nan was; None where there is none by its type."""
+    if array.dtype.kind not in "fcV":
+        return array, None
+    op = value_of(array)
+    bad = xla.ne(op, op)
+    filler = number(op) if callable(number) else values.scalar(op, number)
+    return TracedArray(xla.select(bad, broadcast_to(filler, op.shape.dims), op)), bad
+
+
+@implements(np.nansum)
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """Sums of what is not nan."""
+    return reduce(np.add, without_nan(as_traced(a), 0)[0], axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.nanprod)
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """Products of what is not nan."""
+    return reduce(np.multiply, without_nan(as_traced(a), 1)[0], axis, dtype, out, keepdims, initial, where)
+
+
+@implements(np.nanmax)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """The greatest of what is not nan; nan where all is."""
+    return _nan_extreme(np.maximum, as_traced(a), axis, out, keepdims, initial, where)
+
+
+@implements(np.nanmin)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, initial: Any = NOT_GIVEN,
+    where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """The least of what is not nan; nan where all is."""
+    return _nan_extreme(np.minimum, as_traced(a), axis, out, keepdims, initial, where)
+
+
+def _nan_extreme(
+    ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any
+) -> Any:
+    filled, bad = without_nan(array, REDUCTIONS[ufunc].start)
+    made = reduce(ufunc, filled, axis, None, None, keepdims, initial, where)
+    if bad is not None and initial is NOT_GIVEN:
+        nothing = reduce_op(np.logical_and, bad, axes_of(axis, array.ndim), flag(keepdims))
+        op = value_of(made)
+        made = TracedArray(xla.select(nothing, values.full_like(op, np.nan), op))
+    return deliver([made], out, True, "unsafe", ufunc.__name__)
+
+
+@implements(np.nanargmax)
+def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
+    """Where the first of the greatest is, nan left out."""
+    return _nan_place(np.maximum, as_traced(a), axis, out, keepdims, "argmax")
+
+
+@implements(np.nanargmin)
+def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIVEN) -> Any:
+    """Where the first of the least is, nan left out."""
+    return _nan_place(np.minimum, as_traced(a), axis, out, keepdims, "argmin")
+
+
+def _nan_place(ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdims: Any, name: str) -> Any:
+    filled, bad = without_nan(array, REDUCTIONS[ufunc].start)
+    if bad is not None:
+        along = axes_of(axis if axis is None else index(axis), array.ndim)
+        nothing = reduce_op(np.logical_and, bad, along)
+        some = reduce_op(np.logical_or, nothing, range(len(nothing.shape.dims)))
+        zero = require_current().constant(0, np.dtype(np.int64))
+        require_current().fail_if(some, zero, lambda number: ValueError("All-NaN slice encountered"))
+    return _place(filled, axis, out, flag(keepdims), name)
+
+
+@implements(np.nancumsum)
+def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Sums of all elements up to each one, nan taken for 0."""
+    return _cumulative(np.add, without_nan(as_traced(a), 0)[0], axis, dtype, out)
+
+
+@implements(np.nancumprod)
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    """Products of all elements up to each one, nan taken for 1."""
+    return _cumulative(np.multiply, without_nan(as_traced(a), 1)[0], axis, dtype, out)

@@ -1,0 +1,42 @@
+"""Running totals of a value along one of its dimensions."""
+
+from __future__ import annotations
+
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+_START = {"add": 0, "multiply": 1, "or": 0, "and": 1}
+
+
+def cumulative(op: XlaOp, opcode: str, axis: int) -> XlaOp:
+    """Each element joined with all before it along a dimension; 16-bit floats meanwhile as 32-bit.
+
+    Parameters
+    ----------
+    op : XlaOp
+        Elements.
+    opcode : str
+        add, multiply, maximum, minimum, and, or.
+    axis : int
+        The dimension, not negative.
+    """
+    sizes = op.shape.dims
+    if not all(sizes) or sizes[axis] == 1:
+        return op
+    wide = values.widened(op) if opcode in ("add", "multiply") else op
+    window = [n if d == axis else 1 for d, n in enumerate(sizes)]
+    before = [(n - 1 if d == axis else 0, 0) for d, n in enumerate(sizes)]
+    joined = xla.reduce_window(
+        wide, _start(wide, opcode), scalar_computation(opcode, wide.shape.dtype), window, [1] * len(sizes), before
+    )
+    return joined if wide is op else xla.convert(joined, op.shape.dtype)
+
+
+def _start(op: XlaOp, opcode: str) -> XlaOp:
+    if opcode in _START:
+        return values.scalar(op, _START[opcode])
+    if op.shape.dtype is ElementType.PRED:
+        return values.scalar(op, opcode == "minimum")
+    return values.least(op) if opcode == "maximum" else values.greatest(op)

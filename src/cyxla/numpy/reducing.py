@@ -1,0 +1,274 @@
+"""Reductions of traced arrays as ``ufunc.reduce`` defines them: axes, types, identities, masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import index
+from typing import Any, Final
+
+import numpy as np
+from numpy.exceptions import AxisError
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from cyxla.errors import ShapeError, UnimplementedError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.promotion import Dtype
+from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs import broadcast_to, deliver, narrowed
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+NOT_GIVEN: Final[Any] = np._NoValue  # NumPy's own default of keywords
+_PROMOTED = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How the elements along axes become one.
+
+    Attributes
+    ----------
+    opcode : str
+        Of the HLO instruction that joins two.
+    boolean : str
+        The same for bools.
+    start : callable
+        From a value to the number, in its type, that changes nothing.
+    promotes : bool
+        Whether small integers are joined as 64-bit ones.
+    empty : bool
+        Whether nothing at all has a result.
+    """
+
+    opcode: str
+    boolean: str
+    start: Callable[[XlaOp], XlaOp]
+    promotes: bool = False
+    empty: bool = True
+
+
+def _least(op: XlaOp) -> XlaOp:
+    return _extreme(op, False, complex(-np.inf, -np.inf), values.least)
+
+
+def _greatest(op: XlaOp) -> XlaOp:
+    return _extreme(op, True, complex(np.inf, np.inf), values.greatest)
+
+
+def _extreme(op: XlaOp, boolean: bool, number: complex, other: Callable[[XlaOp], XlaOp]) -> XlaOp:
+    if op.shape.dtype is ElementType.PRED:
+        return values.scalar(op, boolean)
+    return values.scalar(op, number) if values.is_complex(op) else other(op)
+
+
+def _constant(number: int) -> Callable[[XlaOp], XlaOp]:
+    return lambda op: values.scalar(op, number)
+
+
+def _all_bits(op: XlaOp) -> XlaOp:
+    return values.scalar(op, -1 if op.shape.dtype.is_signed or op.shape.dtype is ElementType.PRED else _top(op))
+
+
+def _top(op: XlaOp) -> int:
+    return int(np.iinfo(values.numpy_type(op)).max)
+
+
+REDUCTIONS: Final[dict[np.ufunc, Reduction]] = {
+    np.add: Reduction("add", "or", _constant(0), promotes=True),
+    np.multiply: Reduction("multiply", "and", _constant(1), promotes=True),
+    np.maximum: Reduction("maximum", "or", _least, empty=False),
+    np.minimum: Reduction("minimum", "and", _greatest, empty=False),
+    np.logical_or: Reduction("or", "or", _constant(0)),
+    np.logical_and: Reduction("and", "and", _constant(1)),
+    np.bitwise_or: Reduction("or", "or", _constant(0)),
+    np.bitwise_and: Reduction("and", "and", _all_bits),
+    np.bitwise_xor: Reduction("xor", "xor", _constant(0)),
+    np.logical_xor: Reduction("xor", "xor", _constant(0)),
+}  # fmt: skip
+_LOGICAL = (np.logical_or, np.logical_and, np.logical_xor)
+_BITWISE = (np.bitwise_or, np.bitwise_and, np.bitwise_xor)
+
+
+# -- axes
+
+
+def axes_of(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]:
+    """The dimensions that an ``axis=`` of a reduction names; all for None.
+
+    Parameters
+    ----------
+    axis : int, tuple of int or None
+        What the caller gave.
+    rank : int
+        Of the array.
+    of_scalars : bool, optional
+        Whether an array without dimensions lets itself be reduced along the axes 0 and -1, as ufuncs do.
+
+    Raises
+    ------
+    AxisError
+        There is no such dimension.
+    ValueError
+        One is named twice.
+    """
+    if axis is None:
+        return tuple(range(rank))
+    if rank == 0 and of_scalars and not isinstance(axis, (tuple, list)):
+        if index(axis) in (0, -1):  # a scalar has this one axis
+            return ()
+        raise AxisError(index(axis), 0)
+    if isinstance(axis, list):
+        raise TypeError("'list' object cannot be interpreted as an integer")
+    return tuple(sorted(normalize_axis_tuple(axis, rank)))
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """The one dimension that an ``axis=`` names."""
+    return int(normalize_axis_index(index(axis), rank))
+
+
+def kept_sizes(sizes: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """What ``keepdims`` makes of sizes."""
+    return tuple(1 if d in axes else n for d, n in enumerate(sizes))
+
+
+def flag(value: Any) -> bool:
+    """A keyword such as ``keepdims=`` that may have been left out."""
+    return False if value is NOT_GIVEN else bool(value)
+
+
+# -- reductions
+
+
+def reduce_op(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool = False) -> XlaOp:
+    """The elements of a value along dimensions joined, in the value's own type; 16-bit floats meanwhile as 32-bit."""
+    row = REDUCTIONS[ufunc]
+    wide = values.widened(op) if row.promotes else op
+    if not axes:
+        return op
+    made = xla.reduce(wide, row.start(wide), computation_of(ufunc, wide.shape.dtype), tuple(axes))
+    if keepdims:
+        made = xla.reshape(made, kept_sizes(op.shape.dims, axes))
+    return made if wide is op else xla.convert(made, op.shape.dtype)
+
+
+@lru_cache(maxsize=256)
+def computation_of(ufunc: np.ufunc, dtype: ElementType) -> XlaComputation:
+    """What joins two elements of a type."""
+    row = REDUCTIONS[ufunc]
+    if not _by_parts(row, dtype):
+        return scalar_computation(_opcode(row, dtype), dtype)
+    builder = XlaBuilder(f"{row.opcode}_{dtype}")
+    x, y = (xla.parameter(builder, k, Shape.array(dtype), name) for k, name in enumerate("xy"))
+    return builder.build(joined(ufunc, x, y))
+
+
+def joined(ufunc: np.ufunc, x: XlaOp, y: XlaOp) -> XlaOp:
+    """Two values of one type and equal sizes joined, element by element."""
+    row, dtype = REDUCTIONS[ufunc], x.shape.dtype
+    if not _by_parts(row, dtype):
+        return xla.function_of(_opcode(row, dtype))(x, y)
+    first = not_less(x, y) if row.opcode == "maximum" else not_less(y, x)
+    return xla.select(xla.or_(first, xla.ne(x, x)), x, y)
+
+
+def _opcode(row: Reduction, dtype: ElementType) -> str:
+    return row.boolean if dtype is ElementType.PRED else row.opcode
+
+
+def _by_parts(row: Reduction, dtype: ElementType) -> bool:
+    return dtype.is_complex and row.opcode in ("maximum", "minimum")
+
+
+def not_less(x: XlaOp, y: XlaOp) -> XlaOp:
+    """``x >= y`` of complex numbers: by real parts first; never of nan."""
+    (a, b), (c, d) = ((xla.real(v), xla.imag(v)) for v in (x, y))
+    whole = xla.and_(xla.eq(b, b), xla.eq(d, d))
+    return xla.or_(xla.and_(xla.gt(a, c), whole), xla.and_(xla.eq(a, c), xla.ge(b, d)))
+
+
+def reduce(
+    ufunc: np.ufunc, array: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN,
+    initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """What ``ufunc.reduce`` gives, with its keywords.
+
+    Raises
+    ------
+    UnimplementedError
+        The ufunc is not one of `REDUCTIONS`.
+    """
+    row = REDUCTIONS.get(ufunc)
+    if row is None:
+        raise UnimplementedError(f"{ufunc.__name__}.reduce cannot be traced", hint="np.add, np.maximum and others can")
+    given = as_traced(array)
+    axes = axes_of(axis, given.ndim)
+    target = out[0] if isinstance(out, tuple) else out
+    op = _prepared(ufunc, given, dtype if dtype is not None or target is None else _target_type(ufunc, given, target))
+    op = masked(op, where, row, initial, ufunc)
+    _refuse_nothing(row, op, axes, initial, ufunc)
+    made = reduce_op(ufunc, op, axes, flag(keepdims))
+    if initial is not NOT_GIVEN and initial is not None:
+        made = _with_initial(ufunc, made, initial)
+    return deliver([TracedArray(made)], target, True, "unsafe", ufunc.__name__)
+
+
+def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Any) -> XlaOp:
+    """The elements in the type that they are joined in."""
+    if ufunc in _LOGICAL:
+        return convert(value_of(array), np.dtype(bool))
+    if ufunc in _BITWISE and array.dtype.kind not in "biu":
+        raise TypeError(f"ufunc '{ufunc.__name__}' not supported for the input type {array.dtype}")
+    wanted = np.dtype(dtype) if dtype is not None else accumulator(ufunc, array.dtype)
+    return convert(value_of(array), wanted)
+
+
+def accumulator(ufunc: np.ufunc, dtype: Dtype) -> Dtype:
+    """The type that NumPy joins elements of a type in."""
+    promoted = _PROMOTED.get(dtype.kind) if REDUCTIONS[ufunc].promotes else None
+    return dtype if promoted is None or dtype.itemsize > promoted.itemsize else promoted
+
+
+def _target_type(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:
+    return accumulator(ufunc, array.dtype) if ufunc in _LOGICAL else np.result_type(array.dtype, out.dtype)
+
+
+def masked(op: XlaOp, where: Any, row: Reduction, initial: Any, ufunc: np.ufunc) -> XlaOp:
+    """The elements, with what changes nothing in place of those that ``where=`` leaves out."""
+    if where is NOT_GIVEN or where is True:
+        return op
+    if not row.empty and (initial is NOT_GIVEN or initial is None):
+        raise ShapeError(f"{_no_identity(ufunc)}, so where= needs initial=")
+    mask = mask_of(where, op.shape.dims)
+    return xla.select(mask, op, broadcast_to(row.start(op), op.shape.dims))
+
+
+def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
+    """A ``where=`` as bools of the sizes of the array."""
+    mask = value_of(as_traced(where, bool))
+    if len(mask.shape.dims) > len(sizes) or np.broadcast_shapes(mask.shape.dims, sizes) != tuple(sizes):
+        raise ShapeError(f"where= of {mask.shape} does not fit an array of sizes {list(sizes)}")
+    return broadcast_to(mask, sizes)
+
+
+def _refuse_nothing(row: Reduction, op: XlaOp, axes: Sequence[int], initial: Any, ufunc: np.ufunc) -> None:
+    sizes = op.shape.dims
+    if row.empty or initial not in (NOT_GIVEN, None) or all(sizes[d] for d in axes):
+        return
+    if all(n for d, n in enumerate(sizes) if d not in axes):
+        raise ShapeError(f"zero-size array to {_no_identity(ufunc)}")
+
+
+def _no_identity(ufunc: np.ufunc) -> str:
+    return f"reduction operation {ufunc.__name__} which has no identity"
+
+
+def _with_initial(ufunc: np.ufunc, made: XlaOp, initial: Any) -> XlaOp:
+    start = as_traced(initial)
+    if start.ndim:
+        raise ValueError("setting an array element with a sequence.")
+    return joined(ufunc, broadcast_to(narrowed(start, values.numpy_type(made)), made.shape.dims), made)

@@ -1,0 +1,64 @@
+"""Rows of reductions."""
+
+import numpy as np
+from function_rows import ANY, CUBE, EMPTY, MATRIX, NUMBERS, SCALAR, Row
+
+SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
+FULL = ((CUBE,), (MATRIX,))
+MASK = np.array([[True, False, True, True]])
+
+
+def _joins(function, **more):
+    return [
+        lambda x: function(x),
+        lambda x: function(x, axis=-1, keepdims=True) if x.ndim else function(x, axis=0),
+        lambda x: function(x, axis=(0, -1)) if x.ndim > 1 else function(x, axis=-1),
+        lambda x: function(x, keepdims=True, axis=0),
+    ]
+
+
+def _masked(function, initial):
+    return [
+        lambda x: function(x, axis=1, where=MASK, initial=initial),
+        lambda x: function(x, initial=initial),
+        lambda x: function(x, axis=0, out=np.zeros_like(x, shape=x.shape[1:])),
+    ]
+
+
+def _places(function):
+    return [
+        lambda x: function(x),
+        lambda x: function(x, axis=-1, keepdims=True),
+        lambda x: function(x, 0),
+        lambda x: function(x, keepdims=True),
+    ]
+
+
+POSITIVE = {"low": 1, "high": 10, "ulp": 4}
+ROWS = [
+    Row("sum", _joins(np.sum), SHAPES, ANY + "E", differentiable=True, **POSITIVE),
+    Row("sum", _masked(np.sum, 2), ((MATRIX,),), NUMBERS, **POSITIVE),
+    Row("sum", [lambda x: x.sum(dtype=np.float64), lambda x: x.sum(0, np.int16)], SHAPES, "bdifL", **POSITIVE),
+    Row("prod", _joins(np.prod), SHAPES, ANY, low=1, high=2, ulp=32, differentiable=True),
+    Row("prod", _masked(np.prod, 2), ((MATRIX,),), NUMBERS, ulp=16, low=1, high=3),
+    Row("max", _joins(np.max), SHAPES, ANY + "E", special=True, ulp=0),
+    Row("max", _masked(np.max, 2), ((MATRIX,),), NUMBERS, special=True, ulp=0),
+    Row("amax", [lambda x: np.amax(x)], SHAPES, ANY, differentiable=True, ulp=0),
+    Row("min", _joins(np.min), SHAPES, ANY + "E", special=True, ulp=0),
+    Row("min", _masked(np.min, 2), ((MATRIX,),), NUMBERS, special=True, ulp=0),
+    Row("amin", [lambda x: np.amin(x)], SHAPES, ANY, differentiable=True, ulp=0),
+    Row("any", [*_joins(np.any), lambda x: np.any(x, where=x)], SHAPES, ANY, low=0, high=2, special=True),
+    Row("all", [*_joins(np.all), lambda x: np.all(x, where=x)], SHAPES, ANY, low=0, high=2, special=True),
+    Row("argmax", _places(np.argmax), SHAPES, ANY + "E", special=True),
+    Row("argmin", _places(np.argmin), SHAPES, ANY + "E", special=True),
+    Row("ptp", _joins(np.ptp), SHAPES, NUMBERS, ulp=1, differentiable=True),
+    Row(
+        "count_nonzero",
+        [
+            lambda x: np.count_nonzero(x),
+            lambda x: np.count_nonzero(x, axis=0),
+            lambda x: np.count_nonzero(x, keepdims=True),
+        ],
+        SHAPES, ANY, low=-2, high=2, special=True,
+    ),
+]  # fmt: skip

@@ -91,6 +91,8 @@ class Trace:
         Derivatives of what is not to be differentiated instruction by instruction, by result.
     failures : list of (XlaOp, XlaOp)
         What may go wrong: s64 numbers of sites plus one, 0 while all is well, and the first offending numbers.
+    ranges : dict of Instruction to (int, int)
+        Integers of which more is known than their instructions tell: the least and the greatest number.
     """
 
     def __init__(self, name: str, parent: Trace | None = None) -> None:
@@ -100,6 +102,7 @@ class Trace:
         self.captures: list[tuple[XlaOp, XlaOp]] = []
         self.rules: dict[Instruction, Rule] = {}
         self.failures: list[tuple[XlaOp, XlaOp]] = []
+        self.ranges: dict[Instruction, tuple[int, int]] = {}
         self.parameter_count = 0
         self._inner: dict[Instruction, XlaOp] = {}
         self._constants: dict[Any, XlaOp] = {}

@@ -29,7 +29,7 @@ FUNCTION_ATTRS = {
 STRUCTURED = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"})
 
 # Why an op that could be compiled is not, by the field of `ClusterFilter` that would allow it.
-_FILTERED: dict[str, tuple[str, frozenset[str]]] = {
+FILTERED: dict[str, tuple[str, frozenset[str]]] = {
     "stateful_rng": ("random numbers with a hidden state", frozenset({
         "RandomUniform", "RandomShuffle", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "Multinomial",
     })),
@@ -49,7 +49,7 @@ _FILTERED: dict[str, tuple[str, frozenset[str]]] = {
     })),
     "inaccurate": ("it is less accurate when compiled", frozenset({"SelfAdjointEigV2", "Svd"})),
 }  # fmt: skip
-_BY_OP = [(op, name, why) for name, (why, ops) in _FILTERED.items() for op in sorted(ops)]
+_BY_OP = [(op, name, why) for name, (why, ops) in FILTERED.items() for op in sorted(ops)]
 _REASONS: dict[str, list[tuple[str, str]]] = {}
 for _op, _name, _why in _BY_OP:
     _REASONS.setdefault(_op, []).append((_name, _why))

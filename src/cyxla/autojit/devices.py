@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from threading import RLock
 
@@ -42,6 +42,13 @@ class ClusterFilter:
     def all(cls) -> ClusterFilter:
         """Everything that can be compiled as it is, but for what makes handles."""
         return cls(*(True,) * 8)
+
+    def __or__(self, other: ClusterFilter) -> ClusterFilter:
+        return ClusterFilter(*(getattr(self, f.name) or getattr(other, f.name) for f in fields(self)))
+
+
+ENCLOSING = ClusterFilter(stacks=True, tensor_arrays=True, variants=True, resource_producers=True)
+"""What may be clustered besides where one cluster has all that touches it; see `enclosed`."""
 
 
 @dataclass(frozen=True)

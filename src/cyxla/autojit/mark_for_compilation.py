@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-from cyxla.autojit.candidates import STRUCTURED, RecursiveCompilabilityChecker
+from cyxla.autojit.candidates import FILTERED, STRUCTURED, RecursiveCompilabilityChecker
 from cyxla.autojit.deadness import DeadnessAnalysis
-from cyxla.autojit.devices import ClusterFilter, DeviceInfo, Policy
+from cyxla.autojit.devices import ENCLOSING, ClusterFilter, DeviceInfo, Policy
 from cyxla.autojit.dump import dump
+from cyxla.autojit.enclosed import enclosed_groups
 from cyxla.autojit.frames import ENTERS, EXITS, frames_of
 from cyxla.autojit.graph_cycles import GraphCycles
 from cyxla.autojit.op_groups import expand
@@ -47,6 +48,7 @@ _FREE = frozenset({"Const", "Identity", "IdentityN"})  # do not count towards a 
 _SHAPE_CONSUMERS = frozenset({"Shape", "ShapeN", "Rank", "Size"})
 _NEXT = frozenset({"NextIteration", "RefNextIteration"})
 _ENDS = frozenset({"_Arg", "_Retval"})
+_ARRAY_OPS = FILTERED["tensor_arrays"][1] | FILTERED["stacks"][1]
 
 
 @dataclass(eq=False)
@@ -87,22 +89,39 @@ class MarkForCompilation:
         self.report: dict[str, ClusterReport] = {}
         self.checkers: dict[str, RecursiveCompilabilityChecker | None] = {}
         self.clusters: dict[Node, Cluster] = {}
+        self.enclosed: dict[Node, frozenset[Node]] = {}  # nodes of lists that a cluster is to hold whole
 
     def run(self) -> list[Cluster]:
         """Mark the nodes of clusters; gives the clusters in order."""
         if any(node.has_attr(ALREADY) for node in self.graph.nodes.values()):
             return []
         self.deadness = DeadnessAnalysis(self.graph)
-        candidates = self._candidates()
         self.regions = _regions(self.graph)
-        found: list[Cluster] = []
-        if candidates or self.regions:
-            self._start(candidates)
-            self._contract()
-            found = self._chosen()
-            self._name(found)
+        found = self._attempt(enclosed_groups(self.graph))
+        self._name(found)
         record(self.jit.options, self.report)
         return found
+
+    def _attempt(self, groups: list[frozenset[Node]]) -> list[Cluster]:
+        """Clusters, some of which enclose groups; where one cannot be enclosed, again without it."""
+        while True:
+            self.report, self.clusters, self.enclosed = {}, {}, {}
+            groups = [g for g in groups if not any(self._reason(node, enclosed=True) for node in g)]
+            self.enclosed = {node: group for group in groups for node in group}
+            candidates = self._candidates()
+            found: list[Cluster] = []
+            if candidates or self.regions:
+                self._start(candidates)
+                self._contract()
+                found = self._chosen()
+            kept = [g for g in groups if self._encloses(found, g)]
+            if len(kept) == len(groups):
+                return found
+            groups = kept
+
+    def _encloses(self, clusters: list[Cluster], group: frozenset[Node]) -> bool:
+        around = {id(self.clusters.get(node)) for node in group}
+        return len(around) == 1 and any(id(c) in around for c in clusters)
 
     # Candidates
 
@@ -116,7 +135,7 @@ class MarkForCompilation:
         for node in sorted(self.graph.nodes.values(), key=lambda n: n.id):
             if node.has_attr(REGION) or node.has_attr(COMPILED_KERNEL):
                 continue
-            why = self._reason(node, wanted, excluded)
+            why = self._reason(node, wanted, excluded, enclosed=node in self.enclosed)
             if not why and node.is_stateful:
                 if constants is None:
                     constants = set(BackwardsConstAnalysis(self.graph.library).run(self.graph).nodes)
@@ -130,7 +149,14 @@ class MarkForCompilation:
                 found.append(node)
         return found
 
-    def _reason(self, node: Node, wanted: frozenset[str] | None, excluded: frozenset[str]) -> str:
+    def _reason(
+        self,
+        node: Node,
+        wanted: frozenset[str] | None = None,
+        excluded: frozenset[str] = frozenset(),
+        *,
+        enclosed: bool = False,
+    ) -> str:
         if node.op in _ENDS:
             return "it is an argument or a result"
         info = self.jit.info(node)
@@ -141,8 +167,7 @@ class MarkForCompilation:
             return why
         if (wanted is not None and node.op not in wanted) or node.op in excluded:
             return "--tf_xla_ops_to_cluster or --tf_xla_cluster_exclude_ops leaves its op out"
-        checker = self._checker(node, info)
-        return checker.reason(node)
+        return self._checker(node, info, enclosed).reason(node)
 
     def _not_allowed(self, node: Node, info: DeviceInfo) -> str:
         """Why a node is not compiled although it could be: neither the device nor the node asks for it."""
@@ -161,11 +186,13 @@ class MarkForCompilation:
     def _asked(node: Node) -> bool:
         return node.has_attr(COMPILE) and node.attr(COMPILE) is True
 
-    def _checker(self, node: Node, info: DeviceInfo) -> RecursiveCompilabilityChecker:
+    def _checker(self, node: Node, info: DeviceInfo, enclosed: bool) -> RecursiveCompilabilityChecker:
         """One for each device, and one for nodes that were marked by hand: for those no op is too slow."""
-        key = device_type(node) + "!" * self._asked(node)
+        key = device_type(node) + "!" * self._asked(node) + "()" * enclosed
         if key not in self.checkers:
             chosen = replace(ClusterFilter.all(), control_trigger=False) if self._asked(node) else info.filter
+            if enclosed:
+                chosen |= ENCLOSING
             self.checkers[key] = RecursiveCompilabilityChecker(
                 info, self.jit.options.engine.kernels, self.graph.library, chosen
             )
@@ -202,7 +229,7 @@ class MarkForCompilation:
             self._contract_region(name, nodes)
         self.unsafe: dict[Node, set[Node]] = {}
         if not self.flags.tf_xla_disable_resource_variable_safety_checks_for_debugging:
-            for first, second in incompatible_pairs(self.graph):
+            for first, second in incompatible_pairs(self.graph, self._access):
                 self.unsafe.setdefault(first, set()).add(second)
                 self.unsafe.setdefault(second, set()).add(first)
 
@@ -234,8 +261,12 @@ class MarkForCompilation:
             self._scope(node),
             self._asked(node),
             node.op in STRUCTURED,
-            [node] if access_of(node) is not Access.NONE else [],
+            [node] if self._access(node) is not Access.NONE else [],
         )
+
+    def _access(self, node: Node) -> Access:
+        """What a node does to variables; arrays and stacks that a cluster encloses are none."""
+        return Access.NONE if node in self.enclosed and node.op in _ARRAY_OPS else access_of(node)
 
     def _scope(self, node: Node) -> str | None:
         """The scope that a node must not leave: the user's where clustering is off, else that of the passes."""

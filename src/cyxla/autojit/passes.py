@@ -15,6 +15,7 @@ _REWRITE = Grouping.POST_REWRITE_FOR_EXEC
 _PASSES = [
     (Grouping.PRE_PLACEMENT,    35, "IntroduceFloatingPointJitterPass", "jitter:introduce_floating_point_jitter"),
     (Grouping.PRE_PLACEMENT,    36, "EncapsulateXlaComputationsPass",   "regions:encapsulate_xla_computations"),
+    (_REWRITE,                   3, "FunctionalizeControlFlowForXlaPass", "functionalize_loops:functionalize_loops"),
     (_REWRITE,                   5, "CloneConstantsForBetterClusteringPass",
      "clone_constants:clone_constants_for_better_clustering"),
     (_REWRITE,                   9, "ClusterScopingPass",               "cluster_scoping:cluster_scoping"),

@@ -1,0 +1,41 @@
+"""Turns loops of frames into While nodes where all loops of a graph can be compiled, so that clusters hold them."""
+
+from __future__ import annotations
+
+from cyxla.autojit.candidates import STRUCTURED, RecursiveCompilabilityChecker
+from cyxla.autojit.devices import ENCLOSING, DeviceInfo, Policy
+from cyxla.autojit.frames import ENTERS
+from cyxla.autojit.options import JitOptions
+from cyxla.core.graph.algorithm import copy_graph
+from cyxla.core.graph.graph import Graph, Node
+from cyxla.errors import OpError
+from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow
+
+
+def functionalize_loops(jit: JitOptions) -> None:
+    """Replace the frames and branches of a clustered graph, or leave it as it is: all or nothing."""
+    graph = jit.graph
+    if not jit.is_global or not any(node.op in ENTERS for node in graph.nodes.values()):
+        return
+    devices = {node.assigned_device or node.device for node in graph.nodes.values()}
+    info = jit.info(next(iter(graph.nodes.values())))
+    if len(devices) == 1 and info is not None and info.policy is not Policy.IF_REQUESTED and _can_be(jit, info):
+        functionalize_control_flow(graph)
+        (device,) = devices
+        for node in graph.nodes.values():
+            node.assigned_device = node.assigned_device or device
+
+
+def _can_be(jit: JitOptions, info: DeviceInfo) -> bool:
+    """Whether the graph has While and If nodes for its frames and branches, and each of them can be compiled."""
+    trial = copy_graph(jit.graph)
+    try:
+        functionalize_control_flow(trial)
+    except OpError:
+        return False
+    checker = RecursiveCompilabilityChecker(info, jit.options.engine.kernels, trial.library, info.filter | ENCLOSING)
+    return not any(checker.reason(node) for node in _new(trial, jit.graph))
+
+
+def _new(changed: Graph, before: Graph) -> list[Node]:
+    return [n for n in changed.nodes.values() if n.op in STRUCTURED and n.name not in before.nodes]

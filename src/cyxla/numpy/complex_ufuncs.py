@@ -1,0 +1,187 @@
+"""Loops of complex numbers: by their parts where HLO has no such instruction, or another opinion than NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import e, log, log2, log10
+
+import numpy as np
+
+from cyxla.numpy.emitting import Cotangents, Emit, Ops, full, with_derivative
+from cyxla.numpy.float_ufuncs import is_inf, is_nan
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def parts(z: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Real and imaginary part."""
+    return xla.real(z), xla.imag(z)
+
+
+def conjugate(z: XlaOp) -> XlaOp:
+    """The imaginary part with the other sign."""
+    re, im = parts(z)
+    return xla.complex_(re, xla.negate(im))
+
+
+def either(test: Callable[[XlaOp], XlaOp]) -> Emit:
+    """Whether something holds of one of the parts."""
+    return lambda z: xla.or_(test(xla.real(z)), test(xla.imag(z)))
+
+
+def is_finite(z: XlaOp) -> XlaOp:
+    """Whether both parts are."""
+    return xla.and_(xla.is_finite(xla.real(z)), xla.is_finite(xla.imag(z)))
+
+
+def absolute(z: XlaOp) -> XlaOp:
+    """The modulus; infinite where a part is, even beside nan."""
+    size = xla.abs_(z)
+    return xla.select(either(is_inf)(z), full(size, np.inf), size)
+
+
+def rint(z: XlaOp) -> XlaOp:
+    """Both parts rounded to even."""
+    return xla.complex_(*map(xla.round_nearest_even, parts(z)))
+
+
+def sign(z: XlaOp) -> XlaOp:
+    """The number of size 1 in the same direction; 0 of zero."""
+    re, im = parts(z)
+    size = absolute(z)
+    zero, one = full(re, 0), full(re, 1)
+    safe = xla.select(xla.eq(size, zero), one, size)
+    inside = xla.complex_(xla.divide(re, safe), xla.divide(im, safe))
+    infinite_re, infinite_im = is_inf(re), is_inf(im)
+    nan = full(re, np.nan)
+    both = xla.and_(infinite_re, infinite_im)
+    unit_re = xla.select(both, nan, xla.select(infinite_re, xla.sign(re), zero))
+    unit_im = xla.select(both, nan, xla.select(infinite_im, xla.sign(im), zero))
+    far = xla.complex_(unit_re, unit_im)
+    found = xla.select(xla.or_(infinite_re, infinite_im), far, inside)
+    return xla.select(xla.eq(size, zero), xla.complex_(zero, zero), found)
+
+
+# -- order: by real parts, then by imaginary ones
+
+
+def _ordered(strict: Callable[[XlaOp, XlaOp], XlaOp], last: Callable[[XlaOp, XlaOp], XlaOp]) -> Emit:
+    def emit(x: XlaOp, y: XlaOp) -> XlaOp:
+        (a, b), (c, d) = parts(x), parts(y)
+        known = xla.and_(xla.eq(b, b), xla.eq(d, d))
+        return xla.or_(xla.and_(strict(a, c), known), xla.and_(xla.eq(a, c), last(b, d)))
+
+    return emit
+
+
+less, less_equal = _ordered(xla.lt, xla.lt), _ordered(xla.lt, xla.le)
+greater, greater_equal = _ordered(xla.gt, xla.gt), _ordered(xla.gt, xla.ge)
+_has_nan = either(is_nan)
+
+
+def _extreme(first_wins: Emit) -> Emit:
+    return lambda x, y: xla.select(xla.or_(_has_nan(x), first_wins(x, y)), x, y)
+
+
+def _number_rather(first_wins: Emit) -> Emit:
+    return lambda x, y: xla.select(xla.or_(_has_nan(y), first_wins(x, y)), x, y)
+
+
+maximum, minimum = _extreme(greater_equal), _extreme(less_equal)
+fmax, fmin = _number_rather(greater_equal), _number_rather(less_equal)
+
+
+# -- functions
+
+
+def _times(z: XlaOp, factor: float) -> XlaOp:
+    re, im = parts(z)
+    return xla.complex_(xla.multiply(re, full(re, factor)), xla.multiply(im, full(im, factor)))
+
+
+def exp2(z: XlaOp) -> XlaOp:
+    """2 to the power of z."""
+    return xla.exponential(_times(z, log(2)))
+
+
+def log2_(z: XlaOp) -> XlaOp:
+    """Logarithm to base 2."""
+    return _times(xla.log(z), log2(e))
+
+
+def log10_(z: XlaOp) -> XlaOp:
+    """Logarithm to base 10."""
+    return _times(xla.log(z), log10(e))
+
+
+def arctan(z: XlaOp) -> XlaOp:
+    """The inverse hyperbolic function, a quarter turn before and after it."""
+    re, im = parts(z)
+    turned = xla.atanh(xla.complex_(xla.negate(im), re))
+    return xla.complex_(xla.imag(turned), xla.negate(xla.real(turned)))
+
+
+def square(z: XlaOp) -> XlaOp:
+    """The square."""
+    return xla.multiply(z, z)
+
+
+def _along(w: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
+    """Whether the real part of a divisor is the longer one; the ratio of the parts; the divisor over the longer one.
+
+    R. L. Smith, "Algorithm 116: complex division", 1962: the ratio keeps squares away.
+    """
+    c, d = parts(w)
+    wide = xla.ge(xla.abs_(c), xla.abs_(d))
+    long, short = xla.select(wide, c, d), xla.select(wide, d, c)
+    ratio = xla.divide(short, long)
+    return wide, ratio, xla.add(long, xla.multiply(short, ratio))
+
+
+def _smith(z: XlaOp, w: XlaOp) -> XlaOp:
+    a, b = parts(z)
+    wide, ratio, whole = _along(w)
+    scale = xla.divide(full(a, 1), whole)
+    first, second = xla.select(wide, a, b), xla.select(wide, b, a)
+    real = xla.multiply(xla.add(first, xla.multiply(second, ratio)), scale)
+    turned = xla.multiply(first, ratio)
+    imag = xla.subtract(xla.select(wide, second, turned), xla.select(wide, turned, second))
+    return xla.complex_(real, xla.multiply(imag, scale))
+
+
+def _reciprocal(z: XlaOp) -> XlaOp:
+    wide, ratio, whole = _along(z)
+    one = full(ratio, 1)
+    imag = xla.divide(xla.select(wide, ratio, one), whole)
+    return xla.complex_(xla.divide(xla.select(wide, one, ratio), whole), xla.negate(imag))
+
+
+def _divide(z: XlaOp, w: XlaOp) -> XlaOp:
+    size = xla.abs_(xla.real(w))
+    by_zero = xla.complex_(*(xla.divide(part, size) for part in parts(z)))
+    return xla.select(xla.eq(w, full(w, 0)), by_zero, _smith(z, w))
+
+
+def _divide_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+    if cts[0] is None:
+        return [None, None]
+    share = xla.divide(cts[0], ops[1])
+    return [share, xla.negate(xla.multiply(share, outs[0]))]
+
+
+divide = with_derivative(_divide, _divide_vjp)
+reciprocal = with_derivative(
+    _reciprocal,
+    lambda ops, outs, cts: [None if cts[0] is None else xla.negate(cts[0] * outs[0] * outs[0])],
+)
+
+
+def power(z: XlaOp, w: XlaOp) -> XlaOp:
+    """A power; 1 for exponent 0, 0 of zero to exponents whose real part is positive."""
+    zero = full(z, 0)
+    none, base = xla.eq(w, zero), xla.eq(z, zero)
+    positive = xla.gt(xla.real(w), full(xla.real(w), 0))
+    nan = full(xla.real(z), np.nan)
+    of_zero = xla.select(positive, zero, xla.complex_(nan, nan))
+    found = xla.power(xla.select(base, full(z, 1), z), w)
+    return xla.select(none, full(z, 1), xla.select(base, of_zero, found))

@@ -1,10 +1,10 @@
 """Rows of reductions."""
 
 import numpy as np
-from function_rows import ANY, CUBE, EMPTY, MATRIX, NUMBERS, SCALAR, Row
+from function_rows import ANY, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
-FULL = ((CUBE,), (MATRIX,))
+LINES = ((VECTOR,), (MATRIX,), (EMPTY,), (SCALAR,))
 MASK = np.array([[True, False, True, True]])
 
 
@@ -34,6 +34,25 @@ def _places(function):
     ]
 
 
+def _running(function):
+    return [
+        lambda x: function(x),
+        lambda x: function(x, axis=-1),
+        lambda x: function(x, 0, np.float64),
+        lambda x: function(x, axis=0, out=np.zeros_like(x, dtype=np.float32)) if x.ndim else function(x, 0),
+    ]
+
+
+def _running_in_array_api(function):
+    return [
+        lambda x: function(x),
+        lambda x: function(x, axis=0, include_initial=True),
+        lambda x: function(x, axis=-1, dtype=np.float64),
+    ]
+
+
+ALL_NAN = np.array([np.nan, np.nan])
+
 POSITIVE = {"low": 1, "high": 10, "ulp": 4}
 ROWS = [
     Row("sum", _joins(np.sum), SHAPES, ANY + "E", differentiable=True, **POSITIVE),
@@ -47,8 +66,8 @@ ROWS = [
     Row("min", _joins(np.min), SHAPES, ANY + "E", special=True, ulp=0),
     Row("min", _masked(np.min, 2), ((MATRIX,),), NUMBERS, special=True, ulp=0),
     Row("amin", [lambda x: np.amin(x)], SHAPES, ANY, differentiable=True, ulp=0),
-    Row("any", [*_joins(np.any), lambda x: np.any(x, where=x)], SHAPES, ANY, low=0, high=2, special=True),
-    Row("all", [*_joins(np.all), lambda x: np.all(x, where=x)], SHAPES, ANY, low=0, high=2, special=True),
+    Row("any", [*_joins(np.any), lambda x: np.any(x, where=x > 1)], SHAPES, ANY, low=0, high=2, special=True),
+    Row("all", [*_joins(np.all), lambda x: np.all(x, where=x > 1)], SHAPES, ANY, low=0, high=2, special=True),
     Row("argmax", _places(np.argmax), SHAPES, ANY + "E", special=True),
     Row("argmin", _places(np.argmin), SHAPES, ANY + "E", special=True),
     Row("ptp", _joins(np.ptp), SHAPES, NUMBERS, ulp=1, differentiable=True),
@@ -61,4 +80,21 @@ ROWS = [
         ],
         SHAPES, ANY, low=-2, high=2, special=True,
     ),
+    Row("cumsum", _running(np.cumsum), SHAPES, ANY, differentiable=True, **POSITIVE),
+    Row("cumprod", _running(np.cumprod), SHAPES, ANY, low=1, high=2, ulp=32, differentiable=True),
+    Row("cumulative_sum", _running_in_array_api(np.cumulative_sum), LINES, ANY, differentiable=True, **POSITIVE),
+    Row("cumulative_prod", _running_in_array_api(np.cumulative_prod), LINES, NUMBERS, low=1, high=2, ulp=32),
+    Row("nansum", _joins(np.nansum), SHAPES, ANY, special=True, **POSITIVE),
+    Row("nansum", _masked(np.nansum, 2), ((MATRIX,),), NUMBERS, special=True, **POSITIVE),
+    Row("nanprod", _joins(np.nanprod), SHAPES, REALS, low=1, high=2, ulp=32, special=True),
+    Row("nanmax", _joins(np.nanmax), SHAPES, ANY, special=True, ulp=0),
+    Row("nanmax", _masked(np.nanmax, 2), ((MATRIX,),), NUMBERS, special=True, ulp=0),
+    Row("nanmax", [lambda x: np.nanmax(x * ALL_NAN, axis=-1)], (((3, 2),),), FLOATS, ulp=0),
+    Row("nanmin", _joins(np.nanmin), SHAPES, ANY, special=True, ulp=0),
+    Row("nanmin", _masked(np.nanmin, 2), ((MATRIX,),), NUMBERS, special=True, ulp=0),
+    Row("nanargmax", _places(np.nanargmax), SHAPES, ANY, special=True),
+    Row("nanargmax", [lambda x: np.nanargmax(x * ALL_NAN, axis=-1)], (((3, 2),),), FLOATS),
+    Row("nanargmin", _places(np.nanargmin), SHAPES, ANY, special=True),
+    Row("nancumsum", _running(np.nancumsum), SHAPES, ANY, special=True, **POSITIVE),
+    Row("nancumprod", _running(np.nancumprod), SHAPES, REALS, low=1, high=2, ulp=32, special=True),
 ]  # fmt: skip

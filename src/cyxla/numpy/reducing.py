@@ -249,7 +249,10 @@ def masked(op: XlaOp, where: Any, row: Reduction, initial: Any, ufunc: np.ufunc)
 
 def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
     """A ``where=`` as bools of the sizes of the array."""
-    mask = value_of(as_traced(where, bool))
+    given = as_traced(where)
+    if given.dtype.kind != "b":
+        raise TypeError(f"Cannot cast array data from {given.dtype!r} to dtype('bool') according to the rule 'safe'")
+    mask = value_of(given)
     if len(mask.shape.dims) > len(sizes) or np.broadcast_shapes(mask.shape.dims, sizes) != tuple(sizes):
         raise ShapeError(f"where= of {mask.shape} does not fit an array of sizes {list(sizes)}")
     return broadcast_to(mask, sizes)

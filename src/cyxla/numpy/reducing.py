@@ -23,7 +23,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 NOT_GIVEN: Final[Any] = np._NoValue  # NumPy's own default of keywords
-_PROMOTED = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+_PROMOTED: dict[str, Dtype] = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def reduce(
     given = as_traced(array)
     axes = axes_of(axis, given.ndim)
     target = out[0] if isinstance(out, tuple) else out
-    op = _prepared(ufunc, given, dtype if dtype is not None or target is None else _target_type(ufunc, given, target))
+    op = _prepared(ufunc, given, type_of(ufunc, given, dtype, target))
     op = masked(op, where, row, initial, ufunc)
     _refuse_nothing(row, op, axes, initial, ufunc)
     made = reduce_op(ufunc, op, axes, flag(keepdims))
@@ -217,24 +217,23 @@ def reduce(
     return deliver([TracedArray(made)], target, True, "unsafe", ufunc.__name__)
 
 
-def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Any) -> XlaOp:
+def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype) -> XlaOp:
     """The elements in the type that they are joined in."""
     if ufunc in _LOGICAL:
         return convert(value_of(array), np.dtype(bool))
     if ufunc in _BITWISE and array.dtype.kind not in "biu":
         raise TypeError(f"ufunc '{ufunc.__name__}' not supported for the input type {array.dtype}")
-    wanted = np.dtype(dtype) if dtype is not None else accumulator(ufunc, array.dtype)
-    return convert(value_of(array), wanted)
+    return convert(value_of(array), dtype)
 
 
-def accumulator(ufunc: np.ufunc, dtype: Dtype) -> Dtype:
-    """The type that NumPy joins elements of a type in."""
-    promoted = _PROMOTED.get(dtype.kind) if REDUCTIONS[ufunc].promotes else None
-    return dtype if promoted is None or dtype.itemsize > promoted.itemsize else promoted
-
-
-def _target_type(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:
-    return accumulator(ufunc, array.dtype) if ufunc in _LOGICAL else np.result_type(array.dtype, out.dtype)
+def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
+    """The type that NumPy joins elements in: the one asked for, that of ``out=``, or that of the array made wide."""
+    if dtype is not None:
+        return np.dtype(dtype)
+    if out is not None:
+        return np.result_type(array.dtype, out.dtype)
+    promoted = _PROMOTED.get(array.dtype.kind) if REDUCTIONS[ufunc].promotes else None
+    return array.dtype if promoted is None or array.itemsize > promoted.itemsize else promoted
 
 
 def masked(op: XlaOp, where: Any, row: Reduction, initial: Any, ufunc: np.ufunc) -> XlaOp:

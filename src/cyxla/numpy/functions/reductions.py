@@ -16,7 +16,6 @@ from cyxla.numpy.cumulative import cumulative
 from cyxla.numpy.reducing import (
     NOT_GIVEN,
     REDUCTIONS,
-    accumulator,
     axes_of,
     axis_of,
     flag,
@@ -188,7 +187,7 @@ def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out:
     if axis is None or not array.ndim:
         axes_of(axis, array.ndim)
         op, axis = xla.reshape(op, (array.size,)), 0
-    op = convert(op, accumulator(ufunc, array.dtype) if dtype is None else np.dtype(dtype))
+    op = convert(op, type_of(ufunc, array, dtype, out))
     row = REDUCTIONS[ufunc]
     opcode = row.boolean if op.shape.dtype is ElementType.PRED else row.opcode
     made = cumulative(op, opcode, axis_of(axis, len(op.shape.dims)))

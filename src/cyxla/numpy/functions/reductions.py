@@ -23,6 +23,7 @@ from cyxla.numpy.reducing import (
     not_less,
     reduce,
     reduce_op,
+    type_of,
 )  # fmt: skip
 from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import require_current

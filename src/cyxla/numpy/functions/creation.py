@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.functions.movement import array_of
+from cyxla.numpy.functions.movement import array_of, moveaxis, resized
+from cyxla.numpy.promotion import common_kind, inexact
 from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
@@ -117,3 +118,73 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         mask = broadcast_to(value_of(as_traced(where, bool)), dst.shape)
         value = xla.select(mask, value, value_of(dst))
     dst.overwrite(value)
+
+
+# -- ranges
+
+
+def _kinds(*values: Array) -> list[Any]:
+    return [v.kind for v in values]
+
+
+@implements(np.linspace)
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """Numbers at equal distances."""
+    count = num.__index__()
+    if count < 0:
+        raise ValueError(f"Number of samples, {count}, must be non-negative.")
+    first, last = as_traced(start), as_traced(stop)
+    exact = inexact(common_kind(*_kinds(first, last)))
+    wanted = exact if dtype is None else np.dtype(dtype)
+    low, high = as_traced(first, exact), as_traced(last, exact)
+    delta: Any = np.subtract(high, low)
+    steps = np.arange(count).astype(exact).reshape(-1, *[1] * delta.ndim)
+    between = count - 1 if endpoint else count
+    step: Any = delta / between if between > 0 else array_of(np.asarray(np.nan))
+    made: Any = steps * (step if between > 0 else delta) + low
+    if endpoint and count > 1:
+        made[-1, ...] = high
+    if wanted.kind in "iu":
+        made = np.floor(made)
+    made = moveaxis(as_traced(made, wanted), 0, axis)
+    return (made, step) if retstep else made
+
+
+@implements(np.logspace)
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Powers at equal distances of their exponents."""
+    if np.ndim(base):
+        rank = max(np.ndim(v) for v in (start, stop, base))
+        start, stop, base = (_of_rank(array_of(v), rank) for v in (start, stop, base))
+        base = np.expand_dims(base, axis)
+    made: Any = np.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return made if dtype is None else as_traced(made, dtype)
+
+
+def _of_rank(array: Array, rank: int) -> Array:
+    return resized(array, (*[1] * (rank - array.ndim), *array.shape))
+
+
+@implements(np.geomspace)
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """Numbers at equal ratios."""
+    first, last = as_traced(start), as_traced(stop)
+    exact = inexact(common_kind(*_kinds(first, last)))
+    if dtype is not None:
+        exact = np.result_type(exact, np.dtype(dtype))
+    low: Any = as_traced(first, exact)
+    high: Any = as_traced(last, exact)
+    sign = np.sign(low)
+    low, high = low / sign, high / sign
+    made: Any = as_traced(logspace(np.log10(low), np.log10(high), num, endpoint), exact)
+    if num > 0:
+        made[0] = low
+        if num > 1 and endpoint:
+            made[-1] = high
+    made = moveaxis(made * sign, 0, axis)
+    return as_traced(made, exact if dtype is None else dtype)

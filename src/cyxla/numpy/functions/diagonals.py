@@ -1,0 +1,215 @@
+"""Diagonals, triangles and grids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from cyxla.numpy.functions.joining import known
+from cyxla.numpy.functions.movement import array_of, model, moveaxis, ravel, resized
+from cyxla.numpy.functions.movement import broadcast_to as numpy_broadcast_to
+from cyxla.numpy.registry import implements
+from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = TracedArray
+
+
+def _span(rows: int, columns: int, offset: int) -> tuple[int, int]:
+    """Where a diagonal starts in the elements of a matrix in row-major order, and how long it is."""
+    first = offset if offset >= 0 else -offset * columns
+    length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
+    return first, max(length, 0)
+
+
+def diagonal_of(op: XlaOp, offset: int) -> XlaOp:
+    """The diagonals of the last two dimensions: in row-major order they are elements at equal distances."""
+    *outer, rows, columns = op.shape.dims
+    first, length = _span(rows, columns, offset)
+    flat = xla.reshape(op, (*outer, rows * columns))
+    if not length:
+        return xla.slice_in_dim(flat, 0, 0, 1, len(outer))
+    return xla.slice_in_dim(flat, first, first + (length - 1) * (columns + 1) + 1, columns + 1, len(outer))
+
+
+def on_diagonal(op: XlaOp, offset: int) -> XlaOp:
+    """The matrix that has these elements on a diagonal, and zeros."""
+    n = op.shape.dims[0]
+    side = n + abs(offset)
+    if not n:
+        return xla.broadcast(xla.constant(op.builder, 0, op.shape.dtype), (side, side))
+    first, _ = _span(side, side, offset)
+    rest = side * side - first - ((n - 1) * (side + 1) + 1)
+    return xla.reshape(xla.pad(op, xla.constant(op.builder, 0, op.shape.dtype), [(first, rest, side)]), (side, side))
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> Array:
+    """The diagonal of a matrix, or the matrix with a diagonal."""
+    array = array_of(v)
+    if array.ndim == 1:
+        return TracedArray(on_diagonal(value_of(array), k.__index__()))
+    if array.ndim == 2:
+        return diagonal(array, k)
+    raise ValueError("Input must be 1- or 2-d.")
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> Array:
+    """The matrix that has all elements on a diagonal."""
+    return TracedArray(on_diagonal(value_of(ravel(v)), k.__index__()))
+
+
+@implements(np.diagonal)
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """Diagonals of matrices; read-only."""
+    array = array_of(a)
+    if array.ndim < 2:
+        raise ValueError("diag requires an array of at least two dimensions")
+    first, second = normalize_axis_index(axis1, array.ndim), normalize_axis_index(axis2, array.ndim)
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    order = tuple([d for d in range(array.ndim) if d not in (first, second)] + [first, second])
+    return array.part(lambda v: diagonal_of(xla.transpose(v, order), offset.__index__()), None)
+
+
+@implements(np.linalg.diagonal)
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Array:
+    """Diagonals of the last two dimensions; read-only."""
+    return diagonal(x, offset, -2, -1)
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
+    """Write to the main diagonal."""
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
+    end = a.size if a.ndim > 2 or wrap else a.shape[1] * a.shape[1]
+    places = np.zeros(a.size, bool)
+    places[:end:step] = True
+    count = int(places.sum())
+    values = ravel(as_traced(array_of(val), a.dtype))
+    if not count or not values.size:
+        return
+    if values.size > 1:
+        spread = np.zeros(a.size, np.int64)
+        spread[places] = np.arange(count) % values.size
+        new = values[spread.reshape(a.shape)]
+    else:
+        new = resized(values, ())
+    np.copyto(a, new, where=places.reshape(a.shape), casting="unsafe")  # type: ignore[arg-type]
+
+
+# -- triangles
+
+
+def _coordinate(builder: Any, sizes: tuple[int, ...], dimension: int) -> XlaOp:
+    return xla.iota(builder, Shape.array(ElementType.S64, sizes), dimension)
+
+
+def _lower(op: XlaOp, k: int) -> XlaOp:
+    """Which elements of the last two dimensions are on or below a diagonal."""
+    sizes = op.shape.dims
+    row, column = (_coordinate(op.builder, sizes, len(sizes) - d) for d in (2, 1))
+    return xla.le(column, xla.add(row, xla.broadcast(xla.constant(op.builder, k, "s64"), sizes)))
+
+
+def _masked(m: Any, k: int, *, lower: bool) -> Array:
+    array = array_of(m)
+    if array.ndim == 1:  # NumPy repeats a vector to a square
+        array = numpy_broadcast_to(array, (array.size, array.size))
+    elif array.ndim == 0:
+        np.tril(model(array))
+    op = value_of(array)
+    zero = xla.broadcast(xla.constant(op.builder, 0, op.shape.dtype), op.shape.dims)
+    mask = _lower(op, int(k) if lower else int(k) - 1)
+    return TracedArray(xla.select(mask, *((op, zero) if lower else (zero, op))))
+
+
+@implements(np.tril)
+def tril(m: Any, k: int = 0) -> Array:
+    """Zeros above a diagonal."""
+    return _masked(m, k, lower=True)
+
+
+@implements(np.triu)
+def triu(m: Any, k: int = 0) -> Array:
+    """Zeros below a diagonal."""
+    return _masked(m, k, lower=False)
+
+
+@implements(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> Any:
+    """Places of the lower triangle, plain numbers."""
+    return np.tril_indices_from(model(array_of(arr)), k)
+
+
+@implements(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> Any:
+    """Places of the upper triangle, plain numbers."""
+    return np.triu_indices_from(model(array_of(arr)), k)
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> Any:
+    """Places of the diagonal, plain numbers."""
+    return np.diag_indices_from(model(array_of(arr)))
+
+
+# -- grids
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Array, ...]:
+    """Coordinates of a grid."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    rank = len(xi)
+    order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
+    arrays = [array_of(x) for x in xi]
+    thin = [resized(a, [a.size if d == order[k] else 1 for d in range(rank)]) for k, a in enumerate(arrays)]
+    if sparse:
+        return tuple([a.copy() for a in thin]) if copy else tuple(thin)
+    sizes = np.broadcast_shapes(*[a.shape for a in thin])
+    full = [numpy_broadcast_to(a, sizes) for a in thin]
+    return tuple([TracedArray(value_of(a)) for a in full]) if copy else tuple(full)
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """Vectors of indices along dimensions of their own."""
+    made = []
+    for k, x in enumerate(args):
+        array = array_of(x)
+        if array.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if array.dtype.kind == "b":
+            array = array_of(np.nonzero(known(x, "ix_", "masks"))[0])
+        made.append(resized(array, [array.size if d == k else 1 for d in range(len(args))]))
+    return tuple(made)
+
+
+@implements(np.vander)
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803 - NumPy's name
+    """Powers of the elements of a vector as columns."""
+    array = array_of(x)
+    if array.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    count = array.size if N is None else N.__index__()
+    dtype = np.promote_types(array.dtype, int)
+    base = as_traced(array, dtype)
+    columns: list[Any] = [np.ones_like(base)]
+    for _ in range(1, count):
+        columns.append(columns[-1] * base)
+    chosen = columns[:count] if increasing else columns[:count][::-1]
+    if not chosen:
+        return moveaxis(as_traced(np.zeros((0, array.size), dtype)), 0, 1)
+    made: Any = np.stack(chosen, 1)
+    return made  # type: ignore[no-any-return]

@@ -1,0 +1,105 @@
+"""Rows of arrays made from nothing or like others."""
+
+import numpy as np
+from function_rows import ANY, EMPTY, MATRIX, REALS, SCALAR, Row
+
+ALL = ((MATRIX,), (SCALAR,), (EMPTY,))
+PAIRS = ((SCALAR, SCALAR), ((3,), (3,)), (SCALAR, (2, 2)))
+
+
+def _filled(x):
+    y = np.empty_like(x)
+    y[...] = x
+    return y
+
+
+def _copied(x):
+    y = np.zeros_like(x)
+    np.copyto(y, x)
+    np.copyto(y, 1, where=x > 2)
+    return y
+
+
+ROWS = [
+    Row(
+        "zeros_like",
+        [
+            lambda x: np.zeros_like(x),
+            lambda x: np.zeros_like(x, dtype=np.int8),
+            lambda x: np.zeros_like(x, shape=(2, 2)),
+        ],
+        ALL,
+        ANY,
+        platforms=("interpreter", "cpu"),
+    ),
+    Row("ones_like", [lambda x: np.ones_like(x), lambda x: np.ones_like(x, dtype=float, shape=3)], ALL, ANY),
+    Row("empty_like", [lambda x: _filled(x)], ALL, ANY),
+    Row(
+        "full_like",
+        [
+            lambda x: np.full_like(x, 3),
+            lambda x: np.full_like(x, 2.5, dtype=np.float32),
+            lambda x: np.full_like(x, x.sum(), shape=(4,)),
+            lambda x: np.full_like(x, 300),
+            lambda x: np.full_like(x, -1),
+            lambda x: np.full_like(x, np.pi, dtype=complex),
+        ],
+        ((MATRIX,),),
+        ANY,
+    ),
+    Row(
+        "copy",
+        [lambda x: np.copy(x), lambda x: x.copy(), lambda x: np.copy(x.T, order="F")],
+        ALL,
+        ANY,
+        differentiable=True,
+    ),
+    Row("copyto", [lambda x: _copied(x)], ALL, REALS),
+    Row(
+        "linspace",
+        [
+            lambda x, y: np.linspace(x, y, 5),
+            lambda x, y: np.linspace(x, y, 4, endpoint=False),
+            lambda x, y: np.linspace(x, 10, 3, retstep=True),
+            lambda x, y: np.linspace(0, y, 6, axis=-1),
+            lambda x, y: np.linspace(x, y, 1),
+            lambda x, y: np.linspace(x, y, 7, dtype=int),
+            lambda x, y: np.linspace(x, y, 0),
+            lambda x, y: np.linspace(x, y, 1, retstep=True),
+        ],
+        PAIRS,
+        "fdilFD",
+        of_largest=True,
+        differentiable=True,
+    ),
+    Row(
+        "logspace",
+        [
+            lambda x, y: np.logspace(x, y, 5),
+            lambda x, y: np.logspace(x, 3, 4, base=2, endpoint=False),
+            lambda x, y: np.logspace(x, y, 3, base=[2, 3, 4], axis=-1),
+            lambda x, y: np.logspace(x, y, 3, dtype=np.float32),
+        ],
+        PAIRS,
+        "dil",
+        low=-2,
+        high=3,
+        ulp=32,
+        differentiable=True,
+    ),
+    Row(
+        "geomspace",
+        [
+            lambda x, y: np.geomspace(x, y, 5),
+            lambda x, y: np.geomspace(x, y, 4, endpoint=False, axis=-1),
+            lambda x, y: np.geomspace(-x, -y, 3),
+            lambda x, y: np.geomspace(x, y, 3, dtype=np.float32),
+        ],
+        PAIRS,
+        "dil",
+        low=1,
+        high=20,
+        ulp=64,
+        differentiable=True,
+    ),
+]

@@ -2,47 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError, UnimplementedError
+from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.numpy import trace as _trace
+from cyxla.numpy.indexing_arrays import Lookup
 from cyxla.numpy.indexing_basic import Box, contiguous
-from cyxla.numpy.indexing_parse import Selection, parse
+from cyxla.numpy.indexing_masks import MaskPlan, Picked
+from cyxla.numpy.indexing_parse import Mask, Selection, parse
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs import broadcast_to, narrowed
-from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 
-
-def get(array: TracedArray, key: Any) -> Any:
-    """What ``array[key]`` is: for integers, slices and new axes a part that shares memory, else a copy."""
-    selection = parse(key, array.shape)
-    _basic_only(selection)
-    return _part(array, selection)
+Plan = Box | Lookup | MaskPlan
 
 
-def _basic_only(selection: Selection) -> None:
-    if selection.advanced:
-        raise UnimplementedError("indexing by arrays cannot be traced", where=_trace.place())
+def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
+    """What ``array[key]`` is: for integers, slices and new axes a part that shares memory, else a copy.
 
+    Parameters
+    ----------
+    array : TracedArray
+        The array.
+    key : object
+        What stands between the brackets.
+    mode : str, optional
+        What traced indices out of range do: "raise", "clamp", "wrap" or "unchecked"; by default what the program says.
 
-def _part(array: TracedArray, selection: Selection) -> TracedArray:
-    box = Box.of(selection.entries)
-    if selection.copies:
-        return TracedArray(box.read(value_of(array)))
+    Returns
+    -------
+    TracedArray or Picked
+        The latter where a mask is traced.
+    """
+    selection = parse(key, array.shape, mode)
+    plan = plan_of(selection, array)
+    if isinstance(plan, MaskPlan):
+        return Picked(plan, TracedArray(plan.box.read(value_of(array))))
+    if isinstance(plan, Lookup) or selection.copies:
+        return TracedArray(plan.read(value_of(array)))
     whole = array.contiguous and contiguous(array.shape, selection.entries)
-    return array.part(box.read, box.write, contiguous=whole)
+    return array.part(plan.read, plan.write, contiguous=whole)
+
+
+def plan_of(selection: Selection, array: TracedArray) -> Plan:
+    """How what an index expression names is read and written."""
+    if any(isinstance(e, Mask) for e in selection.entries):
+        return MaskPlan.of(selection, array.shape)
+    return Lookup.of(selection, array.shape) if selection.advanced else Box.of(selection.entries)
 
 
 def assign(array: TracedArray, key: Any, value: Any) -> None:
     """``array[key] = value``: the value is brought to the array's type and to the sizes of the part."""
-    selection = parse(key, array.shape)
-    _basic_only(selection)
+    array.overwrite(_assigned(array, key, value))
+
+
+def _assigned(array: TracedArray, key: Any, value: Any, mode: str | None = None) -> XlaOp:
+    plan = plan_of(parse(key, array.shape, mode), array)
     op = value_of(array)
-    box = Box.of(selection.entries)
-    array.overwrite(box.write(op, fitted(value, array, box.result)))
+    if isinstance(plan, MaskPlan):
+        return plan.write(op, _spread(value, plan, array))
+    made: XlaOp = plan.write(op, fitted(value, array, plan.result))
+    return made
+
+
+def _spread(value: Any, plan: MaskPlan, array: TracedArray) -> XlaOp:
+    if isinstance(value, Picked):
+        if not plan.like(value.plan):
+            raise ShapeError(
+                "elements that one traced mask picks are written where another one picks", where=_trace.place(),
+                hint="np.where(mask, y, x)",
+            )  # fmt: skip
+        return as_type_of(value.whole, array)
+    return plan.spread(as_type_of(value, array))
 
 
 def fitted(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
@@ -67,6 +103,131 @@ def fitted(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
 
 def as_type_of(value: Any, array: TracedArray) -> XlaOp:
     """A value in the type of an array, converted as NumPy does when it writes."""
-    if type(value) in (int, float, complex):
-        value = np.full((), value, array.dtype)[()] if array.dtype.kind != "V" else value
+    if isinstance(value, Picked):
+        value.__array__()
+    if type(value) in (int, float, complex) and array.dtype.kind != "V":
+        value = np.full((), value, array.dtype)[()]  # raises what NumPy raises
     return narrowed(as_traced(value), array.dtype)
+
+
+def scatter_at(array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation) -> None:
+    """Combine a value into elements of an array, one after the other, so that a place named twice counts twice.
+
+    Parameters
+    ----------
+    array : TracedArray
+        Is written to.
+    key : object
+        An index expression.
+    value : array_like
+        Brought to the array's type and to the sizes of the part.
+    opcode : str or XlaComputation
+        Of an HLO instruction, or a computation, of an element and a value.
+    """
+    array.overwrite(_combined(array, key, value, opcode))
+
+
+def _combined(array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation, mode: str | None = None) -> XlaOp:
+    dtype = array.aval.dtype
+    combine = scalar_computation(opcode, dtype) if isinstance(opcode, str) else opcode
+    plan = plan_of(parse(key, array.shape, mode), array)
+    op = value_of(array)
+    if isinstance(plan, Lookup):
+        return plan.write(op, fitted(value, array, plan.result), combine)
+    part = plan.read(op) if isinstance(plan, Box) else plan.box.read(op)
+    values = fitted(value, array, plan.result) if isinstance(plan, Box) else _spread(value, plan, array)
+    made = xla.function_of(opcode)(part, values) if isinstance(opcode, str) else xla.map_([part, values], opcode)
+    return plan.write(op, made)
+
+
+_MODES = {
+    None: None, "raise": "raise", "clamp": "clamp", "clip": "clamp", "wrap": "wrap", "unchecked": "unchecked",
+    "promise_in_bounds": "unchecked",
+}  # fmt: skip
+
+
+def _mode(name: str | None) -> str | None:
+    if name in ("fill", "drop"):
+        raise UnimplementedError(f'indexing with mode="{name}"', where=_trace.place(), hint="np.where, mode='clip'")
+    if name not in _MODES:
+        raise InvalidArgumentError(f"mode={name!r} is none of {', '.join(map(repr, _MODES))}")
+    return _MODES[name]
+
+
+class At:
+    """``x.at``: to be indexed with what the methods of `Spot` then work on."""
+
+    def __init__(self, array: TracedArray) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Spot:
+        return Spot(self._array, key)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Elements of an array that new arrays differ in; a place that is named twice is changed twice.
+
+    Attributes
+    ----------
+    array : TracedArray
+        The array, which stays as it is.
+    key : object
+        What stands between the brackets.
+    """
+
+    array: TracedArray
+    key: Any
+
+    def get(self, *, mode: str | None = None) -> TracedArray:
+        """The elements, copied; mode is "raise", "clip", "wrap" or "unchecked"."""
+        found = get(self.array, self.key, _mode(mode))
+        return found.copy() if isinstance(found, Picked) else TracedArray(value_of(found))  # type: ignore[return-value]
+
+    def set(self, value: Any, *, mode: str | None = None) -> TracedArray:
+        """With the elements replaced."""
+        return TracedArray(_assigned(self.array, self.key, value, _mode(mode)))
+
+    def apply(self, function: Callable[[Any], Any], *, mode: str | None = None) -> TracedArray:
+        """With the elements replaced by a function of them."""
+        return self.set(function(get(self.array, self.key, _mode(mode))), mode=mode)
+
+    def add(self, value: Any, *, mode: str | None = None) -> TracedArray:
+        """With a value added."""
+        return self._combined("or" if self._is_bool else "add", value, mode)
+
+    def subtract(self, value: Any, *, mode: str | None = None) -> TracedArray:
+        """With a value subtracted."""
+        return self._combined("subtract", value, mode, "iufcV")
+
+    def multiply(self, value: Any, *, mode: str | None = None) -> TracedArray:
+        """Multiplied by a value."""
+        return self._combined("and" if self._is_bool else "multiply", value, mode)
+
+    def divide(self, value: Any, *, mode: str | None = None) -> TracedArray:
+        """Divided by a value."""
+        return self._combined("divide", value, mode, "fcV")
+
+    def power(self, value: Any, *, mode: str | None = None) -> TracedArray:
+        """Raised to a power."""
+        return self._combined("power", value, mode, "iufcV")
+
+    def min(self, value: Any, *, mode: str | None = None) -> TracedArray:
+        """The lesser of the elements and a value."""
+        return self._combined("and" if self._is_bool else "minimum", value, mode, "biufV")
+
+    def max(self, value: Any, *, mode: str | None = None) -> TracedArray:
+        """The greater of the elements and a value."""
+        return self._combined("or" if self._is_bool else "maximum", value, mode, "biufV")
+
+    @property
+    def _is_bool(self) -> bool:
+        return self.array.dtype.kind == "b"
+
+    def _combined(self, opcode: str, value: Any, mode: str | None, kinds: str = "biufcV") -> TracedArray:
+        if self.array.dtype.kind not in kinds:
+            raise DTypeError(f"x.at[..]: {opcode} of an array of {self.array.dtype}", where=_trace.place())
+        return TracedArray(_combined(self.array, self.key, value, opcode, _mode(mode)))
+
+
+__all__ = ["At", "Spot", "assign", "fitted", "get", "plan_of", "scatter_at"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,33 +206,49 @@ def _entries(item: Any, sizes: Sequence[int], axis: int, left: int, mode: str | 
     if isinstance(item, TracedArray):
         return [_traced_entry(item, sizes, axis, mode)]
     if isinstance(item, np.ndarray):
-        return _array_entries(item, sizes, axis)
-    return [Point(_wrapped(item, sizes[axis], axis))]
+        return _array_entries(item, sizes, axis, mode)
+    return [Point(_wrapped(item, sizes[axis], axis, mode))]
 
 
-def _wrapped(index: int, size: int, axis: int) -> int:
-    if not -size <= index < size:
-        raise _error(f"index {index} is out of bounds for axis {axis} with size {size}")
-    return index % size
+def _wrapped(index: int, size: int, axis: int, mode: str | None) -> int:
+    if -size <= index < size:
+        return index % size
+    if mode in _STATIC_MODES and size:
+        return int(_STATIC_MODES[mode](np.asarray(index), size))
+    raise _error(f"index {index} is out of bounds for axis {axis} with size {size}")
 
 
-def _array_entries(array: np.ndarray[Any, Any], sizes: Sequence[int], axis: int) -> list[Entry]:
+def _array_entries(
+    array: np.ndarray[Any, Any], sizes: Sequence[int], axis: int, mode: str | None = None
+) -> list[Entry]:
     if array.dtype.kind != "b":
         if array.ndim == 0:
-            return [Point(_wrapped(int(array), sizes[axis], axis))]
-        return [Places(_wrapped_all(array, sizes[axis], axis), axis)]
+            return [Point(_wrapped(int(array), sizes[axis], axis, mode))]
+        return [Places(wrapped(array, sizes[axis], axis, mode), axis)]
     _match_mask(array.shape, sizes, axis)
     if array.ndim == 0:
         return [Places(np.zeros(int(array), np.int64), None)]
     return [Places(where, axis + k) for k, where in enumerate(array.nonzero())]
 
 
-def _wrapped_all(array: np.ndarray[Any, Any], size: int, axis: int) -> IntArray:
-    bad = (array < -size) | (array >= size) if array.dtype.kind == "i" else array >= size
-    if bad.any():
+def wrapped(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None = None) -> IntArray:
+    """Indices that are known, counted from the beginning of an axis.
+
+    Raises
+    ------
+    IndexError
+        One is out of range, and the mode does not bring it back.
+    """
+    bad = array >= size if array.dtype.kind == "u" else (array < -size) | (array >= size)
+    if bad.any() and (size == 0 or mode not in _STATIC_MODES):
         raise _error(f"index {array[bad][0]} is out of bounds for axis {axis} with size {size}")
-    wide = array.astype(np.int64)
-    return np.where(wide < 0, wide + size, wide)
+    wide = np.where(array < 0, array.astype(np.int64) + size, array.astype(np.int64))
+    return _STATIC_MODES[mode](wide, size) if bad.any() else wide
+
+
+_STATIC_MODES: dict[str | None, Callable[[Any, int], Any]] = {
+    "clamp": lambda indices, size: np.clip(indices, 0, size - 1), "wrap": np.remainder,
+}  # fmt: skip
 
 
 def _match_mask(shape: Sequence[int], sizes: Sequence[int], axis: int) -> None:

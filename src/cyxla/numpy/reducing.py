@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.promotion import Dtype
+from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs import broadcast_to, deliver, narrowed
 from cyxla.types import ElementType, Shape
@@ -231,7 +231,7 @@ def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
     if dtype is not None:
         return np.dtype(dtype)
     if out is not None:
-        return np.result_type(array.dtype, out.dtype)
+        return result_type(array.dtype, out.dtype)
     promoted = _PROMOTED.get(array.dtype.kind) if REDUCTIONS[ufunc].promotes else None
     return array.dtype if promoted is None or array.itemsize > promoted.itemsize else promoted
 

@@ -1,0 +1,84 @@
+"""NumPy's order of elements: nan last, zeros of both signs alike, complex numbers by their real parts first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+
+def _keys(op: XlaOp) -> list[XlaOp]:
+    """Values in total order that decide, the first of them first."""
+    if values.is_complex(op):
+        real, imag = xla.real(op), xla.imag(op)
+        return [xla.or_(xla.ne(real, real), xla.ne(imag, imag)), _canonical(real), _canonical(imag)]
+    return [_canonical(op)]
+
+
+def _canonical(op: XlaOp) -> XlaOp:
+    """One nan and one zero for all."""
+    if not values.is_float(op):
+        return op
+    zero = values.scalar(op, 0)
+    plain = xla.select(xla.eq(op, zero), zero, op)
+    return xla.select(xla.ne(op, op), values.scalar(op, np.nan), plain)
+
+
+def _less(x: XlaOp, y: XlaOp) -> XlaOp:
+    return xla.lt_total_order(x, y) if values.is_float(x) else xla.lt(x, y)
+
+
+def _equal(x: XlaOp, y: XlaOp) -> XlaOp:
+    return xla.eq_total_order(x, y) if values.is_float(x) else xla.eq(x, y)
+
+
+def _first(pairs: Sequence[tuple[XlaOp, XlaOp]]) -> XlaOp:
+    x, y = pairs[0]
+    less = _less(x, y)
+    return xla.or_(less, xla.and_(_equal(x, y), _first(pairs[1:]))) if len(pairs) > 1 else less
+
+
+@lru_cache(maxsize=128)
+def comparator(types: tuple[ElementType, ...], keys: int) -> XlaComputation:
+    """What sorts arrays of some types by the first of them, where these are equal by the next, and so on."""
+    builder = XlaBuilder("before")
+    shapes = [Shape.array(t) for t in types for _ in range(2)]
+    given = [xla.parameter(builder, k, shape) for k, shape in enumerate(shapes)]
+    sides = [(_keys(given[2 * k]), _keys(given[2 * k + 1])) for k in range(keys)]
+    return builder.build(_first([pair for x, y in sides for pair in zip(x, y, strict=True)]))
+
+
+def sort_together(ops: Sequence[XlaOp], axis: int, keys: int = 1) -> list[XlaOp]:
+    """Arrays sorted along a dimension, equal elements in their first order.
+
+    Parameters
+    ----------
+    ops : sequence of XlaOp
+        Of equal sizes.
+    axis : int
+        The dimension, not negative.
+    keys : int, optional
+        How many of them decide; the rest go along.
+    """
+    made = xla.sort(list(ops), comparator(tuple(o.shape.dtype for o in ops), keys), axis, is_stable=True)
+    return [made] if len(ops) == 1 else [xla.get_tuple_element(made, k) for k in range(len(ops))]
+
+
+def sort_places(ops: Sequence[XlaOp], axis: int) -> XlaOp:
+    """Where the elements of a sorted dimension come from, as s64; the first of the arrays decides first."""
+    places = values.iota_along(ops[0].builder, ElementType.S64, ops[0].shape.dims, axis)
+    return sort_together([*ops, places], axis, len(ops))[-1]
+
+
+def before(x: XlaOp, y: XlaOp) -> XlaOp:
+    """Whether elements come before others."""
+    if values.is_complex(x):
+        return _first(list(zip(_keys(x), _keys(y), strict=True)))
+    less = xla.lt(x, y)
+    return xla.or_(less, xla.and_(xla.ne(y, y), xla.eq(x, x))) if values.is_float(x) else less

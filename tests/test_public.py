@@ -19,8 +19,8 @@ def test_public_names_are_pinned():
     assert cyxla.__all__ == [
         "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
         "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__",
-        "compile", "errors", "get_include", "gradients", "hlo", "load_graph", "load_saved_model", "raw_ops",
-        "register_custom_call", "threads",
+        "checkpoint", "compile", "custom_vjp", "errors", "get_include", "grad", "gradients", "hlo", "load_graph",
+        "load_saved_model", "raw_ops", "register_custom_call", "stop_gradient", "threads", "value_and_grad", "vjp",
     ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.step_stats import RunMetadata
     from cyxla.errors import Error, OpError
     from cyxla.include_dir import get_include
+    from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
     from cyxla.types import ElementType, Literal, Shape
     from cyxla.xla import hlo
     from cyxla.xla.client import LocalClient, LocalExecutable
@@ -32,9 +33,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
-    "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__", "compile",
-    "errors", "get_include", "gradients", "hlo", "load_graph", "load_saved_model", "raw_ops", "register_custom_call",
-    "threads",
+    "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__",
+    "checkpoint", "compile", "custom_vjp", "errors", "get_include", "grad", "gradients", "hlo", "load_graph",
+    "load_saved_model", "raw_ops", "register_custom_call", "stop_gradient", "threads", "value_and_grad", "vjp",
 ]  # fmt: skip
 
 _HOME = {
@@ -44,7 +45,10 @@ _HOME = {
     "RunMetadata": "cyxla.core.runtime.step_stats", "RunOptions": "cyxla.core.runtime.session",
     "Session": "cyxla.autojit.front",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
-    "compile": "cyxla.api", "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
+    "checkpoint": "cyxla.numpy.gradient", "compile": "cyxla.api", "custom_vjp": "cyxla.numpy.gradient",
+    "grad": "cyxla.numpy.gradient", "stop_gradient": "cyxla.numpy.gradient",
+    "value_and_grad": "cyxla.numpy.gradient", "vjp": "cyxla.numpy.gradient",
+    "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
     "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.autojit.front",
     "register_custom_call": "cyxla.xla.evaluator",
     "threads": "cyxla.xla.cpu.native",

@@ -43,9 +43,15 @@ class Site:
     place: str
 
 
-@dataclass(frozen=True)
+Pullback = Callable[[Sequence[XlaOp | None]], Sequence[XlaOp | None]]
+
+
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """The derivative of several instructions as one.
+    """The derivative of several instructions as one; `cyxla.numpy.gradient.composite` makes one.
+
+    The functions take all values that they use as arguments, since instructions are written again elsewhere together
+    with their rules: they must not hold values of the trace that they were made in.
 
     Attributes
     ----------
@@ -53,22 +59,37 @@ class Rule:
         What they compute from.
     outputs : list of XlaOp
         Their results.
-    vjp : callable
-        From the cotangents of the outputs (None where nothing depends on one) to those of the inputs (None for zero).
-        It is called while the trace that the outputs are of is the current one.
+    vjp : callable, optional
+        From the inputs, the outputs and the cotangents of these (None where nothing depends on one) to the cotangents
+        of the inputs (None for zero).
+    again : callable, optional
+        Instead of `vjp`: from inputs, and which of them are differentiated by, to the outputs, written once more in the
+        current trace with all that the way back needs, and the way back.
     """
 
     inputs: list[XlaOp]
     outputs: list[XlaOp]
-    vjp: Callable[[list[XlaOp | None]], Sequence[XlaOp | None]]
+    vjp: Callable[[list[XlaOp], list[XlaOp], Sequence[XlaOp | None]], Sequence[XlaOp | None]] | None = None
+    again: Callable[[list[XlaOp], list[bool]], tuple[list[XlaOp], Pullback]] | None = None
 
 
 @dataclass
 class Program:
-    """What all traces of one program share."""
+    """What all traces of one program share.
+
+    Attributes
+    ----------
+    sites : list of Site
+        What a run checks.
+    bounds : str
+        What indices out of range do.
+    gradients : int
+        How many functions that are being traced are to be differentiated, one inside the other.
+    """
 
     sites: list[Site] = field(default_factory=list)
     bounds: str = "raise"
+    gradients: int = 0
 
 
 class Trace:
@@ -140,11 +161,12 @@ class Trace:
             Its type has no HLO element type.
         """
         array = np.asarray(value, dtype)
-        if array.dtype.hasobject or array.dtype.kind in "OSUMmV" and array.dtype.names is not None:
+        if array.dtype.hasobject or (array.dtype.kind in "OSUMmV" and array.dtype.names is not None):
             raise DTypeError(f"an array of dtype {array.dtype} cannot be traced")
-        if array.size >= _UNIFORM_FROM and (first := array.ravel()[:1]).tobytes() * 2 == array.ravel()[-2:].tobytes():
-            if _is_uniform(array, first):
-                return xla.broadcast(self._scalar(first[0], array.dtype), array.shape)
+        first = array.ravel()[:1]
+        ends_alike = array.size >= _UNIFORM_FROM and first.tobytes() * 2 == array.ravel()[-2:].tobytes()
+        if ends_alike and _is_uniform(array, first):
+            return xla.broadcast(self._scalar(first[0], array.dtype), array.shape)
         return self._scalar(array[()], array.dtype) if array.ndim == 0 else xla.constant(self.builder, array)
 
     def _scalar(self, value: Any, dtype: Dtype) -> XlaOp:
@@ -229,12 +251,15 @@ def require_current() -> Trace:
 @contextlib.contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
     """Make a trace the current one."""
+    from cyxla.numpy.substitutes import substituted
+
     stack = _LOCAL.__dict__.setdefault("stack", [])
-    stack.append(trace)
-    try:
-        yield trace
-    finally:
-        stack.pop()
+    with substituted() if not stack else contextlib.nullcontext():
+        stack.append(trace)
+        try:
+            yield trace
+        finally:
+            stack.pop()
 
 
 def user_frame() -> FrameType | None:

@@ -19,7 +19,7 @@ import numpy as np
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from cyxla.types import Shape
 from cyxla.xla.hlo.attributes import Metadata
-from cyxla.xla.hlo.builder.computation import ProgramShape, XlaComputation
+from cyxla.xla.hlo.builder.computation import ProgramShape, XlaComputation, copy_computations
 from cyxla.xla.hlo.builder.operators import Operators
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.infer import infer_shape
@@ -97,6 +97,7 @@ class XlaBuilder:
         self._computation = self._module.new_computation(name)
         self._module.entry = self._computation
         self._copies: dict[XlaComputation, Computation] = {}
+        self._repeated: dict[Computation, Computation] = {}
         self._error: OpError | None = None
         self._last: XlaOp | None = None
         self._metadata: Metadata = ()
@@ -169,6 +170,33 @@ class XlaBuilder:
             extras={**self._extras, **(extras or {})},
         ))  # fmt: skip
         return self._last
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """All of them so far, in order."""
+        return list(self._computation.instructions)
+
+    def repeat(self, instruction: Instruction, operands: Sequence[XlaOp]) -> XlaOp:
+        """Append an instruction like one of another builder.
+
+        Parameters
+        ----------
+        instruction : Instruction
+            The other.
+        operands : sequence of XlaOp
+            Of this builder, of the shapes of the other's operands; they are not checked.
+        """
+        inputs = [o.instruction for o in operands if o.instruction is not None]
+        called = [self._copied(c) for c in instruction.called]
+        return XlaOp(self, self._computation.add(
+            instruction.opcode, inputs, instruction.attrs, shape=instruction.shape, called=called,
+            name=instruction.name, metadata=instruction.metadata, extras=instruction.extras,
+        ))  # fmt: skip
+
+    def _copied(self, computation: Computation) -> Computation:
+        if computation not in self._repeated:
+            self._repeated[computation] = copy_computations(computation, self._module)
+        return self._repeated[computation]
 
     def _import(self, computation: XlaComputation) -> Computation:
         if computation not in self._copies:

@@ -1,0 +1,7 @@
+"""Reverse-mode gradients of functions written with NumPy; the way back is HLO in the same program."""
+
+from cyxla.numpy.gradient.api import grad, value_and_grad, vjp
+from cyxla.numpy.gradient.composites import composite
+from cyxla.numpy.gradient.custom import checkpoint, custom_vjp, stop_gradient
+
+__all__ = ["checkpoint", "composite", "custom_vjp", "grad", "stop_gradient", "value_and_grad", "vjp"]

@@ -1,0 +1,185 @@
+"""Reverse mode: a body is written once more, and then what leads back from cotangents of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.gradient.table import Cotangents, Node, find, zeros
+from cyxla.numpy.nested import Body, Values, replay, results_of
+from cyxla.numpy.trace import Pullback, Rule, place, require_current
+from cyxla.types import Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.instruction import Instruction
+
+
+def is_inexact(shape: Shape) -> bool:
+    """Whether values of a shape can be differentiated by."""
+    return shape.is_array and (shape.dtype.is_float or shape.dtype.is_complex)
+
+
+class Linear:
+    """A body, written in the current trace in such a way that its results can be differentiated.
+
+    Parameters
+    ----------
+    body : Body
+        The function.
+    operands : sequence of XlaOp
+        Values of its parameters.
+    active : sequence of bool
+        Which of them to differentiate by.
+    known : mapping, optional
+        Instructions of the body whose values are there already.
+
+    Attributes
+    ----------
+    values : dict of Instruction to XlaOp
+        The values of the body's instructions.
+    """
+
+    def __init__(
+        self, body: Body, operands: Sequence[XlaOp], active: Sequence[bool],
+        known: Mapping[Instruction, XlaOp] | None = None,
+    ) -> None:  # fmt: skip
+        self.body = body
+        self.active = activity(body, active)
+        self.wanted = list(active)
+        self._pullbacks: dict[Rule, Pullback] = {}
+        self.values: Values = replay(body, operands, known, self._rewritten())
+
+    def _rewritten(self) -> dict[Rule, Callable[[list[XlaOp]], list[XlaOp]]]:
+        found = dict.fromkeys(r for r in self.body.trace.rules.values() if r.again is not None)
+        return {r: self._forward(r) for r in found if any(_made(x) in self.active for x in r.inputs)}
+
+    def _forward(self, rule: Rule) -> Callable[[list[XlaOp]], list[XlaOp]]:
+        assert rule.again is not None
+        again, flags = rule.again, [_made(x) in self.active for x in rule.inputs]
+
+        def write(inputs: list[XlaOp]) -> list[XlaOp]:
+            outputs, self._pullbacks[rule] = again(inputs, flags)
+            return outputs
+
+        return write
+
+    def results(self) -> list[XlaOp]:
+        """Of the body; its failures become those of the current trace."""
+        return results_of(self.body, self.values)
+
+    def pull(self, cotangents: Cotangents) -> list[XlaOp | None]:
+        """From cotangents of the results to those of the parameters, None where they are zero or not asked for."""
+        return _Walk(self, cotangents).run()
+
+
+def activity(body: Body, active: Sequence[bool]) -> set[Instruction]:
+    """The instructions that depend on parameters that are differentiated by."""
+    found = {_made(p) for p, a in zip(body.parameters, active, strict=True) if a}
+    rules = body.trace.rules
+    for ins in body.instructions:
+        if not (is_inexact(ins.shape) or ins.shape.is_tuple):
+            continue
+        rule = rules.get(ins)
+        sources = ins.operands if rule is None else map(_made, rule.inputs)
+        if any(o in found for o in sources):
+            found.add(ins)
+    return found
+
+
+class _Walk:
+    """One way back through a body."""
+
+    def __init__(self, linear: Linear, cotangents: Cotangents) -> None:
+        self.linear = linear
+        self.rules = linear.body.trace.rules
+        self.trace = require_current()
+        self.found: dict[Instruction, list[XlaOp | None]] = {}
+        self.passed: dict[Rule, int] = {}
+        for result, c in zip(linear.body.results, cotangents, strict=True):
+            self.add(_made(result), c)
+
+    def run(self) -> list[XlaOp | None]:
+        """Visit everything that a cotangent reaches."""
+        for ins in reversed(self.linear.body.instructions):
+            rule = self.rules.get(ins)
+            if rule is not None:
+                self.pass_output(rule)
+            elif ins in self.found and ins.opcode != "parameter":
+                self.visit(ins)
+        parameters = zip(self.linear.body.parameters, self.linear.wanted, strict=True)
+        return [self.found.get(_made(p), [None])[0] if w else None for p, w in parameters]
+
+    def visit(self, ins: Instruction) -> None:
+        """Hand the cotangent of an instruction on to what it was computed from."""
+        if ins.opcode == "get-tuple-element":
+            self.add(ins.operands[0], self.found[ins][0], int(ins.attrs["index"]))
+        elif ins.opcode == "tuple":
+            for operand, c in zip(ins.operands, self.found[ins], strict=True):
+                self.add(operand, c)
+        elif ins.opcode == "opt-barrier":
+            for k, c in enumerate(self.found[ins]):
+                self.add(ins.operands[0], c, k)
+        else:
+            self.visit_node(ins)
+
+    def visit_node(self, ins: Instruction) -> None:
+        """The same, by the table."""
+        pull = find(ins.opcode)
+        if pull is None:
+            raise no_rule(ins)
+        node = Node(ins, self.value, self.found[ins], tuple(o in self.linear.active for o in ins.operands))
+        for operand, c in zip(ins.operands, pull(node), strict=True):
+            self.add(operand, c)
+
+    def pass_output(self, rule: Rule) -> None:
+        """Visit a rule when the first of its outputs is reached: all that depends on any of them is behind."""
+        self.passed[rule] = self.passed.get(rule, 0) + 1
+        if self.passed[rule] == len(rule.outputs) and any(_made(o) in self.found for o in rule.outputs):
+            self.visit_rule(rule)
+
+    def visit_rule(self, rule: Rule) -> None:
+        """Hand the cotangents of all outputs of a rule on to its inputs."""
+        given = [self.found.get(_made(o), [None])[0] for o in rule.outputs]
+        if rule in self.linear._pullbacks:
+            made = self.linear._pullbacks[rule](given)
+        else:
+            assert rule.vjp is not None
+            inputs, outputs = ([self.value(_made(v)) for v in side] for side in (rule.inputs, rule.outputs))
+            made = rule.vjp(inputs, outputs, given)
+        for x, c in zip(rule.inputs, made, strict=True):
+            self.add(_made(x), c)
+
+    def value(self, ins: Instruction) -> XlaOp:
+        """Of an instruction, in the current trace."""
+        return self.trace.inner(self.linear.values[ins])
+
+    def add(self, ins: Instruction, cotangent: XlaOp | None, index: int = 0) -> None:
+        """One more way in which results depend on an instruction."""
+        if cotangent is None or ins not in self.linear.active:
+            return
+        parts = self.found.get(ins)
+        if parts is None:
+            parts = self.found[ins] = [None] * (len(ins.shape.elements) if ins.shape.is_tuple else 1)
+        before = parts[index]
+        parts[index] = cotangent if before is None else xla.add(before, cotangent)
+
+
+def no_rule(ins: Instruction, why: str = "") -> UnimplementedError:
+    """The error for an instruction that has no derivative."""
+    known = dict(ins.metadata)
+    at = f"{known['source_file']}:{known.get('source_line', '')}" if "source_file" in known else place()
+    what = f"{ins.opcode} {ins.attrs['custom_call_target']}" if ins.opcode == "custom-call" else ins.opcode
+    return UnimplementedError(
+        f"the derivative of {what}{why} is not known", where=at,
+        hint="give the function one by cyxla.custom_vjp, or leave it out by cyxla.stop_gradient",
+    )  # fmt: skip
+
+
+def or_zeros(cotangents: Cotangents, shapes: Sequence[Shape]) -> list[XlaOp]:
+    """Cotangents with zeros in the place of None."""
+    return [zeros(s) if c is None else c for c, s in zip(cotangents, shapes, strict=True)]
+
+
+def _made(op: XlaOp) -> Instruction:
+    assert op.instruction is not None
+    return op.instruction

@@ -1,0 +1,209 @@
+"""Derivatives of what works element by element.
+
+A cotangent is that of ``sum(real(g * f(x)))``: for complex values it is carried on without conjugation, so that the
+gradient by ``z = x + iy`` is ``df/dx - i df/dy``; its conjugate leads uphill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi, sqrt
+
+from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule
+from cyxla.types import Shape
+from cyxla.xla.hlo.builder import XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+
+Partial = Callable[..., XlaOp | None]
+
+
+def nothing(node: Node) -> Cotangents:
+    """Constant almost everywhere, or no numbers to differentiate."""
+    return [None] * len(node.needs)
+
+
+def partials(opcode: str, *functions: Partial) -> None:
+    """Let functions of the cotangent, the result and the operands be the rule of an opcode: one for each operand."""
+
+    def pull(node: Node) -> Cotangents:
+        pairs = zip(functions, node.needs, strict=True)
+        return [f(node.g, node.out, *node.operands) if n else None for f, n in pairs]
+
+    rule(opcode)(pull)
+
+
+def number(like: XlaOp, value: float) -> XlaOp:
+    """A number repeated to the type and sizes of a value."""
+    return filled(like.shape, value)
+
+
+def where(mask: XlaOp, value: XlaOp, other: float = 0) -> XlaOp:
+    """The value where the mask holds, elsewhere a number."""
+    return xla.select(mask, value, number(value, other))
+
+
+def is_zero(x: XlaOp) -> XlaOp:
+    """Where a value is zero."""
+    return xla.eq(x, number(x, 0))
+
+
+def as_complex(x: XlaOp) -> XlaOp:
+    """A real value as a complex one."""
+    return xla.complex_(x, number(x, 0))
+
+
+def conjugate(x: XlaOp) -> XlaOp:
+    """The complex conjugate; of a real value the value."""
+    return xla.complex_(xla.real(x), -xla.imag(x)) if x.shape.dtype.is_complex else x
+
+
+def summed(x: XlaOp, dims: tuple[int, ...] | None = None) -> XlaOp:
+    """The sum along dimensions, by default all of them."""
+    axes = tuple(range(x.shape.rank)) if dims is None else dims
+    return xla.reduce(x, [zero(x)], scalar_computation("add", x.shape.dtype), axes) if axes else x
+
+
+def zero(x: XlaOp) -> XlaOp:
+    """The scalar 0 of a value's type."""
+    return filled(Shape.array(x.shape.dtype), 0)
+
+
+def _power_base(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
+    flat = is_zero(y)  # x ** 0 is 1 everywhere, at x = 0, too
+    return where(~flat, g * y * xla.power(x, xla.select(flat, number(y, 1), y - number(y, 1))))
+
+
+def _power_exponent(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
+    return g * out * xla.log(where(~is_zero(x), x, 1))
+
+
+def _larger(greater: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp, XlaOp], XlaOp]:
+    """The share of an operand that was chosen by comparison: one half where both are equal."""
+
+    def share(g: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
+        half = xla.select(xla.eq(x, y), g * number(g, 0.5), number(g, 0))
+        return xla.select(greater(x, y), g, half)
+
+    return share
+
+
+_above, _below = _larger(xla.gt), _larger(xla.lt)
+
+
+def _absolute(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
+    if not x.shape.dtype.is_complex:
+        return g * xla.sign(x)
+    flat = is_zero(out)
+    slope = conjugate(x) * as_complex(xla.divide(number(out, 1), where(~flat, out, 1)))
+    return as_complex(g) * slope
+
+
+def _sign(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp | None:
+    """Of complex numbers: x / |x|, which turns with x."""
+    if not x.shape.dtype.is_complex:
+        return None
+    size = xla.abs_(x)
+    flat = is_zero(size)
+    turned = (g - conjugate(g * out * out)) * number(g, 0.5)
+    return xla.select(flat, number(g, 0), turned / as_complex(where(~flat, size, 1)))
+
+
+def _one_less_square(x: XlaOp) -> XlaOp:
+    return number(x, 1) - x * x
+
+
+def _acosh(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
+    low, high = x - number(x, 1), x + number(x, 1)
+    return g / (xla.sqrt(low) * xla.sqrt(high))
+
+
+def _convert(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
+    have, wanted = g.shape.dtype, x.shape.dtype
+    if have.is_complex and not wanted.is_complex:
+        return xla.convert(xla.real(g), wanted)
+    return xla.convert(g, wanted)
+
+
+def _real(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
+    return as_complex(g) if x.shape.dtype.is_complex else g
+
+
+def _imag(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp | None:
+    return xla.complex_(number(g, 0), -g) if x.shape.dtype.is_complex else None
+
+
+def _circle(g: XlaOp, y: XlaOp, x: XlaOp) -> XlaOp:
+    return g / (x * x + y * y)
+
+
+# fmt: off
+partials("add",      lambda g, out, x, y: g,     lambda g, out, x, y: g)
+partials("subtract", lambda g, out, x, y: g,     lambda g, out, x, y: -g)
+partials("multiply", lambda g, out, x, y: g * y, lambda g, out, x, y: g * x)
+partials("divide",   lambda g, out, x, y: g / y, lambda g, out, x, y: -(g / y) * out)
+partials("power",    _power_base,                _power_exponent)
+partials("maximum",  lambda g, out, x, y: _above(g, x, y), lambda g, out, x, y: _above(g, y, x))
+partials("minimum",  lambda g, out, x, y: _below(g, x, y), lambda g, out, x, y: _below(g, y, x))
+partials("atan2",    lambda g, out, y, x: _circle(g, y, x) * x, lambda g, out, y, x: -_circle(g, y, x) * y)
+partials("complex",  lambda g, out, x, y: xla.real(g), lambda g, out, x, y: -xla.imag(g))
+partials("remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * xla.sign(x / y) * xla.floor(xla.abs_(x / y)))
+
+partials("negate",                lambda g, out, x: -g)
+partials("abs",                   _absolute)
+partials("sign",                  _sign)
+partials("exponential",           lambda g, out, x: g * out)
+partials("exponential-minus-one", lambda g, out, x: g * (out + number(out, 1)))
+partials("log",                   lambda g, out, x: g / x)
+partials("log-plus-one",          lambda g, out, x: g / (x + number(x, 1)))
+partials("logistic",              lambda g, out, x: g * out * (number(out, 1) - out))
+partials("tanh",                  lambda g, out, x: g * _one_less_square(out))
+partials("tan",                   lambda g, out, x: g * (out * out + number(out, 1)))
+partials("sine",                  lambda g, out, x: g * xla.cosine(x))
+partials("cosine",                lambda g, out, x: -g * xla.sine(x))
+partials("sinh",                  lambda g, out, x: g * xla.cosh(x))
+partials("cosh",                  lambda g, out, x: g * xla.sinh(x))
+partials("asin",                  lambda g, out, x: g / xla.sqrt(_one_less_square(x)))
+partials("acos",                  lambda g, out, x: -g / xla.sqrt(_one_less_square(x)))
+partials("asinh",                 lambda g, out, x: g / xla.sqrt(x * x + number(x, 1)))
+partials("acosh",                 _acosh)
+partials("atanh",                 lambda g, out, x: g / _one_less_square(x))
+partials("sqrt",                  lambda g, out, x: g * number(g, 0.5) / out)
+partials("rsqrt",                 lambda g, out, x: g * number(g, -0.5) * out / x)
+partials("cbrt",                  lambda g, out, x: g * number(g, 1 / 3) / (out * out))
+partials("erf",                   lambda g, out, x: g * number(g, 2 / sqrt(pi)) * xla.exponential(-x * x))
+partials("real",                  _real)
+partials("imag",                  _imag)
+partials("convert",               _convert)
+partials("copy",                  lambda g, out, x: g)
+# fmt: on
+
+rule("ceil", "floor", "round-nearest-afz", "round-nearest-even", "is-finite", "compare", "stochastic-convert")(nothing)
+rule("bitcast-convert")(nothing)
+
+
+@rule("reduce-precision")
+def reduce_precision(node: Node) -> Cotangents:
+    """As coarse as the result."""
+    return [xla.reduce_precision(node.g, node.attrs["exponent_bits"], node.attrs["mantissa_bits"])]
+
+
+@rule("select")
+def select(node: Node) -> Cotangents:
+    """Whoever was chosen."""
+    pred, nil = node.operands[0], filled(node.instruction.shape, 0)
+    on_true = xla.select(pred, node.g, nil) if node.needs[1] else None
+    return [None, on_true, xla.select(pred, nil, node.g) if node.needs[2] else None]
+
+
+@rule("clamp")
+def clamp(node: Node) -> Cotangents:
+    """The value inside of the limits, which count as outside; else the limit."""
+    low, x, high = (_repeated(o, node.instruction.shape) for o in node.operands)
+    inside, below = xla.and_(xla.gt(x, low), xla.lt(x, high)), xla.and_(xla.le(x, low), xla.lt(low, high))
+    masks = (below, inside, xla.ge(xla.maximum(x, low), high))
+    made = [where(m, node.g) if n else None for m, n in zip(masks, node.needs, strict=True)]
+    return [m if m is None or s.rank else summed(m) for m, s in zip(made, node.shapes, strict=True)]
+
+
+def _repeated(x: XlaOp, shape: Shape) -> XlaOp:
+    return x if x.shape.rank == shape.rank else xla.broadcast(x, shape.dims)

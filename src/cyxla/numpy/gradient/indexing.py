@@ -1,0 +1,1 @@
+"""Derivatives, to be."""

@@ -1,0 +1,96 @@
+"""Derivatives of what moves elements about: they are moved back."""
+
+from __future__ import annotations
+
+from cyxla.numpy.gradient.elementwise import summed
+from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.types import Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+@rule("reshape", "bitcast")
+def reshape(node: Node) -> Cotangents:
+    """The sizes that they had."""
+    return [xla.reshape(node.g, node.shapes[0].dims)]
+
+
+@rule("broadcast")
+def broadcast(node: Node) -> Cotangents:
+    """What was repeated is added up."""
+    places = node.attrs["dimensions"]
+    total = summed(node.g, tuple(d for d in range(node.g.shape.rank) if d not in places))
+    order = sorted(places)
+    return [total if tuple(order) == tuple(places) else xla.transpose(total, [order.index(p) for p in places])]
+
+
+@rule("transpose")
+def transpose(node: Node) -> Cotangents:
+    """The dimensions put back."""
+    order = node.attrs["dimensions"]
+    return [xla.transpose(node.g, [order.index(d) for d in range(len(order))])]
+
+
+@rule("reverse")
+def reverse(node: Node) -> Cotangents:
+    """Turned round once more."""
+    return [xla.reverse(node.g, node.attrs["dimensions"])]
+
+
+@rule("slice")
+def slice_(node: Node) -> Cotangents:
+    """Zeros around and between."""
+    if not node.g.shape.size:
+        return [zeros(node.shapes[0])]
+    config = []
+    for r, size, kept in zip(node.attrs["slice"], node.shapes[0].dims, node.g.shape.dims, strict=True):
+        end = r.start + (kept - 1) * r.stride + 1
+        config.append((r.start, size - end, r.stride - 1))
+    return [xla.pad(node.g, 0, config)]
+
+
+@rule("pad")
+def pad(node: Node) -> Cotangents:
+    """The elements without what was put around and between, which goes to the value that was put there."""
+    inner = _without(node.g, node.attrs["padding"], node.shapes[0])
+    value = summed(node.g) - summed(inner) if node.needs[1] else None
+    return [inner if node.needs[0] else None, value]
+
+
+def _without(g: XlaOp, config: tuple[tuple[int, int, int], ...], shape: Shape) -> XlaOp:
+    if not shape.size or not g.shape.size:
+        return zeros(shape)
+    if any(low or high for low, high, _ in config):
+        g = xla.pad(g, 0, [(-low, -high, 0) for low, high, _ in config])
+    if not any(between for _, _, between in config):
+        return g
+    return xla.slice_(g, [0] * shape.rank, g.shape.dims, [between + 1 for _, _, between in config])
+
+
+@rule("concatenate")
+def concatenate(node: Node) -> Cotangents:
+    """A part each."""
+    (axis,) = node.attrs["dimensions"]
+    made: list[XlaOp | None] = []
+    at = 0
+    for shape, needed in zip(node.shapes, node.needs, strict=True):
+        end = at + shape.dims[axis]
+        made.append(xla.slice_in_dim(node.g, at, end, 1, axis) if needed else None)
+        at = end
+    return made
+
+
+@rule("dynamic-slice")
+def dynamic_slice(node: Node) -> Cotangents:
+    """Zeros around."""
+    back = xla.dynamic_update_slice(zeros(node.shapes[0]), node.g, node.operands[1:])
+    return [back, *[None] * (len(node.needs) - 1)]
+
+
+@rule("dynamic-update-slice")
+def dynamic_update_slice(node: Node) -> Cotangents:
+    """The part to the update, the rest to the array."""
+    update, starts = node.shapes[1], node.operands[2:]
+    rest = xla.dynamic_update_slice(node.g, filled(update, 0), starts) if node.needs[0] else None
+    part = xla.dynamic_slice(node.g, starts, update.dims) if node.needs[1] else None
+    return [rest, part, *[None] * len(starts)]

@@ -80,6 +80,11 @@ class TracedArray:
         return self._op
 
     @property
+    def known(self) -> np.ndarray[Any, Any] | None:
+        """Its values where it has some already, as `KnownArray` does."""
+        return None
+
+    @property
     def kind(self) -> Kind:
         """Its dtype, or the Python class of a weak number."""
         return self.weak or self.dtype

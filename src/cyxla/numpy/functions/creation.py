@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.functions.movement import array_of, moveaxis, resized
+from cyxla.numpy.known_array import KnownArray
 from cyxla.numpy.promotion import common_kind, inexact
 from cyxla.numpy.registry import implements
-from cyxla.numpy.trace import require_current
+from cyxla.numpy.trace import place
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs import broadcast_to, narrowed
 from cyxla.xla.hlo.builder import functions as xla
@@ -33,8 +35,7 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
 
 def filled(value: Any, dtype: Any, sizes: tuple[int, ...]) -> Array:
     """An array of one number."""
-    number = require_current().constant(value, np.dtype(dtype))
-    return TracedArray(xla.broadcast(number, sizes) if sizes else number)
+    return KnownArray(np.full(sizes, value, dtype))
 
 
 def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
@@ -102,9 +103,6 @@ def require_castable(source: Array, dtype: Any, casting: str) -> None:
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Write all elements of one array to another."""
     if not isinstance(dst, TracedArray):
-        from cyxla.errors import TraceError
-        from cyxla.numpy.trace import place
-
         raise TraceError(
             "copyto: traced values cannot be written to a NumPy array from outside", where=place(),
             hint="write to np.zeros_like(x), or to a copy",
@@ -188,3 +186,76 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
             made[-1] = high
     made = moveaxis(made * sign, 0, axis)
     return as_traced(made, exact if dtype is None else dtype)
+
+
+# -- arrays of what may be arrays already
+
+
+def _as_array(a: Any, dtype: Any) -> Array:
+    array = array_of(a)
+    made: Array = array if dtype is None else array.astype(dtype, copy=False)
+    return made
+
+
+@implements(np.asarray, np.asanyarray)
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None
+) -> Array:
+    """The array itself, unless its type is to be another."""
+    return array(a, dtype, copy=copy)
+
+
+@implements(np.array)
+def array(
+    object: Any, dtype: Any = None, *, copy: bool | None = True, order: Any = "K", subok: bool = False,
+    ndmin: int = 0, ndmax: int = 0, like: Any = None,
+) -> Array:  # fmt: skip
+    """A copy of an array, or an array of nested lists."""
+    made = _as_array(object, dtype)
+    if copy is False and made is not object:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    if copy and made is object:
+        made = made.copy()
+    return made if made.ndim >= ndmin else resized(made, (*[1] * (ndmin - made.ndim), *made.shape))
+
+
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
+    """The array itself where its elements follow each other, else a copy; one dimension at least."""
+    made = _as_array(a, dtype)
+    if not made.contiguous:
+        made = made.copy()
+    return made if made.ndim else resized(made, (1,))
+
+
+@implements(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
+    """The array; how elements lie in memory is up to the compiler."""
+    made = _as_array(a, dtype)
+    if made.ndim > 1:
+        return TracedArray(value_of(made), contiguous=False)
+    return ascontiguousarray(made)
+
+
+@implements(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Array:
+    """The array, writable and contiguous if asked for."""
+    asked = {str(r).upper()[0] for r in requirements or ()}
+    if {"C", "F"} <= asked:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    made = _as_array(a, dtype)
+    return made.copy() if "O" in asked or ("C" in asked and not made.contiguous) else made
+
+
+@implements(np.asarray_chkfinite)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
+    """Whether values are finite is known in a run only.
+
+    Raises
+    ------
+    UnimplementedError
+        Always.
+    """
+    raise UnimplementedError(
+        "asarray_chkfinite of a traced array", where=place(), hint="np.isfinite(x).all() is a result to return"
+    )

@@ -1,0 +1,122 @@
+"""NumPy's functions that dispatch on nothing, such as ``np.zeros`` and ``np.asarray``, while a function is traced.
+
+NumPy offers no protocol for them: ``np.asarray(x)`` wants values of `x`, and what ``np.zeros(3)`` gives could not take
+a traced value. So for as long as any function is being traced, these attributes of the module `numpy` are substitutes
+that do what they are there for only in the thread that traces; for all others they call NumPy's own.
+docs/adr/0007-substitutes-while-tracing.md weighs the other ways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.known_array import KnownArray
+from cyxla.numpy.registry import rows
+from cyxla.numpy.trace import current
+from cyxla.numpy.traced_array import TracedArray
+
+_TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
+_MAKING = (
+    "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
+    "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
+)  # fmt: skip
+_LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
+_lock = threading.Lock()
+_active = 0
+_originals: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in (*_TAKING, *_MAKING)}
+
+
+def _is_traced(value: Any) -> bool:
+    """Whether NumPy cannot make an array of a value because of traced arrays in it."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_traced, value))
+    return isinstance(value, TracedArray) and value.known is None
+
+
+def _of_user() -> bool:
+    """Whether the caller of a substitute is no library that knows nothing of traced arrays."""
+    name = sys._getframe(2).f_globals.get("__name__", "")
+    return name.partition(".")[0] not in _LIBRARIES
+
+
+def _owned(result: Any, arguments: tuple[Any, ...]) -> Any:
+    """A new array of NumPy's as one that may be written traced values; one that shares memory stays what it is."""
+    if type(result) is not np.ndarray or result.dtype.hasobject or result.dtype.kind in "SUMm":
+        return result
+    for a in arguments:
+        if isinstance(a, np.ndarray) and np.may_share_memory(a, result):
+            return result
+    return KnownArray(result)
+
+
+def _without_like(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keywords, but ``like=`` a traced array: that is what all arrays here are like."""
+    if not isinstance(kwargs.get("like"), TracedArray):
+        return kwargs
+    return {k: v for k, v in kwargs.items() if k != "like"}
+
+
+def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return original(*args, **kwargs)
+        kwargs = _without_like(kwargs)
+        given = args[0] if args else kwargs.get("a", kwargs.get("object"))
+        if isinstance(given, TracedArray) or _is_traced(given):
+            return rows()[original].meaning(*args, **kwargs)
+        made = original(*args, **kwargs)
+        return _owned(made, args[:1]) if _of_user() else made
+
+    return substitute
+
+
+def _making(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return original(*args, **kwargs)
+        made = original(*args, **_without_like(kwargs))
+        return _owned(made, args) if _of_user() else made
+
+    return substitute
+
+
+_SUBSTITUTES = {name: _taking(_originals[name]) for name in _TAKING} | {
+    name: _making(_originals[name]) for name in _MAKING
+}
+
+
+@contextlib.contextmanager
+def substituted() -> Iterator[None]:
+    """Have the substitutes in place; nested and parallel uses count, the last to end takes them away."""
+    global _active
+    rows()  # our modules name NumPy's own functions
+    with _lock:
+        _active += 1
+        if _active == 1:
+            _put(_SUBSTITUTES)
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error.__cause__, TraceError):  # NumPy says only that it cannot make an element of something
+            raise error.__cause__ from None
+        raise
+    finally:
+        with _lock:
+            _active -= 1
+            if _active == 0:
+                _put(_originals)
+
+
+def _put(functions: dict[str, Callable[..., Any]]) -> None:
+    for name, function in functions.items():
+        setattr(np, name, function)

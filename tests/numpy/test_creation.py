@@ -1,0 +1,227 @@
+"""Arrays that a traced function makes itself, and NumPy's functions that dispatch on nothing."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.numpy import jit
+
+OUTSIDE = np.arange(3.0)
+
+
+def alike(function, *arrays):
+    """Assert that a function gives, compiled, what it gives as it is."""
+    want = function(*[np.array(a) for a in arrays])
+    got = jit(function, platform="interpreter")(*arrays)
+    want, got = (w if isinstance(w, tuple) else (w,) for w in (want, got))
+    assert len(want) == len(got)
+    for g, w in zip(got, want, strict=True):
+        assert (np.asarray(g).dtype, np.shape(g)) == (np.asarray(w).dtype, np.shape(w))
+        np.testing.assert_array_equal(g, w)
+
+
+def filled_by_parts(x):
+    out = np.zeros(4)
+    out[0] = x.sum()
+    out[1:3] += x[:2]
+    out[-1] = 7
+    return out
+
+
+def filled_through_views(x):
+    out = np.zeros((3, 4))
+    out[0][1] = x[0]
+    out[:, 2] = x
+    out.T[3] = x * 2
+    row = out[1]
+    row += 1
+    flat = out.reshape(-1)
+    flat[-1] = x[1]
+    return out, row, flat
+
+
+def views_made_before_the_first_write(x):
+    out = np.ones((2, 3))
+    low, turned = out[1:], out.T
+    deep = turned[0]
+    out[1] = x
+    low[0, 0] = 5
+    deep[0] = x[2]
+    return out, low, turned, deep
+
+
+def concrete_use(x):
+    n = np.zeros(3, int)
+    n[1] = 2
+    total = x * 0
+    for k in np.arange(3):
+        total = total + x[k] * int(n[k])
+    mask = np.ones(3, bool)
+    mask[0] = False
+    if n.sum() > 1 and (n == 2).any() and not np.all(mask):
+        total = total + 1
+    return total, x[mask], x[np.array([2, 0])], x[: n[1]], np.asarray(n), np.array([1.5, n[1]])
+
+
+def in_place(x):
+    out = np.full(3, 2)
+    out += 1
+    out *= out
+    both = out + x
+    fine = np.zeros(3, np.float32)
+    fine += x
+    np.add(x, 1, out=fine, casting="same_kind")
+    other = np.empty_like(x)
+    np.multiply(x, 3, out=other)
+    return out, both, fine, other
+
+
+def stacked(x):
+    parts = np.array([x[0], 1, x[2]])
+    square = np.array([[x[0], x[1]], [0.0, 1.0]])
+    grid = np.eye(3)
+    grid[0, 1] = x[1]
+    ramp = np.linspace(0, 1, 3)
+    ramp[1] = x[1]
+    letters = np.asarray([x, x])
+    return parts, square, grid, ramp, letters, np.array(x, ndmin=3), np.array([1, 2])
+
+
+def passed_through(x):
+    same = np.asarray(x)
+    copied = np.array(x)
+    same[0] = 9
+    more = np.ascontiguousarray(x[::-1])
+    more[1] = 4
+    return x, same, copied, more, np.asanyarray(x, dtype=np.float32), np.asfortranarray(x), np.require(x, float, "C")
+
+
+def copied_from_outside(x):
+    own = np.array(OUTSIDE)
+    own[1] = x[1]
+    like = np.zeros_like(OUTSIDE)
+    like[0] = x[0]
+    again = np.copy(OUTSIDE)
+    again[2] = x[2]
+    return own, like, again
+
+
+def by_like(x):
+    return np.zeros(3, like=x) + x, np.array([1.0, 2.0, x[0]], like=x), np.arange(3, like=x)
+
+
+def scalars_and_text(x):
+    n = np.array(3)
+    assert f"{n}" == "3"
+    assert n.item() == 3
+    assert [0, 1, 2, 3][n] == 3
+    assert np.arange(3).tolist() == [0, 1, 2]
+    assert len(np.zeros(4)) == 4
+    assert 2 in np.arange(3)
+    return x + float(n)
+
+
+def nested(x):
+    parts = [np.zeros(2) for _ in range(3)]
+    for k, p in enumerate(parts):
+        p[k % 2] = x[k]
+    return np.stack(parts), np.concatenate(parts), np.split(np.zeros(4), 2)[0] + x[0]
+
+
+FUNCTIONS = [
+    filled_by_parts, filled_through_views, views_made_before_the_first_write, concrete_use, in_place, stacked,
+    passed_through, copied_from_outside, by_like, scalars_and_text, nested,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_traced_gives_what_numpy_gives(function):
+    alike(function, np.array([1.0, 2.0, 3.0]))
+
+
+def test_the_benchmarks_way_of_copying():
+    alike(lambda x: np.ascontiguousarray(x.T), np.arange(6.0).reshape(2, 3))
+
+
+@pytest.mark.parametrize("write", [
+    lambda a, x: a.__setitem__(0, x[0]), lambda a, x: a.__setitem__(slice(1), x[:1]), lambda a, x: np.copyto(a, x),
+    lambda a, x: np.add(x, 1, out=a),
+])  # fmt: skip
+def test_arrays_from_outside_are_not_written_traced_values(write):
+    def function(x):
+        write(OUTSIDE, x)
+        return x
+
+    with pytest.raises(cyxla.errors.TraceError):
+        jit(function, platform="interpreter")(np.ones(3))
+    np.testing.assert_array_equal(OUTSIDE, [0, 1, 2])
+
+
+def test_an_array_from_outside_stays_itself():
+    assert jit(lambda x: x + (np.asarray(OUTSIDE) is OUTSIDE), platform="interpreter")(1.0) == 2
+
+
+def test_numpy_is_itself_outside_of_traces():
+    before = np.zeros, np.asarray, np.array
+    jit(lambda x: np.zeros(3) + x, platform="interpreter")(1.0)
+    assert (np.zeros, np.asarray, np.array) == before
+
+    def broken(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        jit(broken, platform="interpreter")(1.0)
+    assert (np.zeros, np.asarray, np.array) == before
+
+
+def test_other_threads_see_numpys_own_arrays_meanwhile():
+    seen = []
+
+    def other():
+        seen.extend([type(np.zeros(2)), type(np.array([1, 2])), type(np.asarray([1.0]))])
+
+    def function(x):
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return x + np.zeros(2)
+
+    jit(function, platform="interpreter")(1.0)
+    assert seen == [np.ndarray] * 3
+
+
+def test_traces_in_many_threads():
+    def work(k):
+        def function(x):
+            out = np.zeros(5)
+            out[k] = x
+            return out
+
+        np.testing.assert_array_equal(jit(function, platform="interpreter")(2.0), 2 * np.eye(5)[k])
+
+    failures = []
+
+    def guarded(k):
+        try:
+            work(k)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(k % 5,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+    assert type(np.zeros(3)) is np.ndarray
+
+
+def test_values_are_ndarrays_for_what_asks_for_them():
+    def function(x):
+        weights = np.array([1.0, 2.0])
+        assert isinstance(np.asarray(weights).sum(), np.floating)
+        return x * sum(memoryview(weights.__array__()).tolist())
+
+    assert jit(function, platform="interpreter")(2.0) == 6

@@ -7,10 +7,11 @@ from math import e, log, log2, log10
 
 import numpy as np
 
-from cyxla.numpy.emitting import Cotangents, Emit, Ops, full, with_derivative
+from cyxla.numpy.emitting import Cotangents, Emit, Ops, Vjp, full, with_derivative
 from cyxla.numpy.float_ufuncs import is_inf, is_nan
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import complex_inverse as inverse
 
 
 def parts(z: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -114,11 +115,50 @@ def log10_(z: XlaOp) -> XlaOp:
     return _times(xla.log(z), log10(e))
 
 
-def arctan(z: XlaOp) -> XlaOp:
-    """The inverse hyperbolic function, a quarter turn before and after it."""
+def sinh(z: XlaOp) -> XlaOp:
+    """Hyperbolic sine; real where z is."""
+    made, im = xla.sinh(z), xla.imag(z)
+    return xla.complex_(xla.real(made), xla.select(xla.eq(im, full(im, 0)), im, xla.imag(made)))
+
+
+def cosh(z: XlaOp) -> XlaOp:
+    """Hyperbolic cosine; real where z is."""
+    made, (re, im) = xla.cosh(z), parts(z)
+    zero = full(im, 0)
+    nothing = xla.select(xla.lt(re, zero), xla.negate(im), im)
+    return xla.complex_(xla.real(made), xla.select(xla.eq(im, zero), nothing, xla.imag(made)))
+
+
+def expm1(z: XlaOp) -> XlaOp:
+    """exp(z) - 1 by parts, so that digits near 0 stay."""
     re, im = parts(z)
-    turned = xla.atanh(xla.complex_(xla.negate(im), re))
-    return xla.complex_(xla.imag(turned), xla.negate(xla.real(turned)))
+    half = xla.sine(xla.multiply(im, full(im, 0.5)))
+    twice = xla.multiply(xla.multiply(full(im, 2), half), half)
+    real = xla.subtract(xla.multiply(xla.exponential_minus_one(re), xla.cosine(im)), twice)
+    return xla.complex_(real, xla.multiply(xla.exponential(re), xla.sine(im)))
+
+
+def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
+    """The derivative, as a divisor."""
+    return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
+
+
+def _beside(low: float, high: float, sign: float = 1) -> Callable[[XlaOp], XlaOp]:
+    """The product of the roots of ``low + sign * z`` and ``high + z``."""
+
+    def slope(z: XlaOp) -> XlaOp:
+        first = xla.add(full(z, low), z if sign > 0 else xla.negate(z))
+        return xla.multiply(xla.sqrt(first), xla.sqrt(xla.add(full(z, high), z)))
+
+    return slope
+
+
+arcsin = with_derivative(inverse.asin, _by(_beside(1, 1, -1)))
+arccos = with_derivative(inverse.acos, _by(lambda z: xla.negate(_beside(1, 1, -1)(z))))
+arcsinh = with_derivative(inverse.asinh, _by(lambda z: xla.sqrt(xla.add(full(z, 1), xla.multiply(z, z)))))
+arccosh = with_derivative(inverse.acosh, _by(_beside(-1, 1)))
+arctanh = with_derivative(inverse.atanh, _by(lambda z: xla.subtract(full(z, 1), xla.multiply(z, z))))
+arctan = with_derivative(inverse.atan, _by(lambda z: xla.add(full(z, 1), xla.multiply(z, z))))
 
 
 def square(z: XlaOp) -> XlaOp:

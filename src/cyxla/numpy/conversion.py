@@ -21,9 +21,31 @@ def convert(op: XlaOp, dtype: np.dtype[Any]) -> XlaOp:
         return xla.ne(op, xla.constant(op.builder, 0, have))
     if have.is_complex and not wanted.is_complex:
         return convert(xla.real(op), dtype)
-    if have.kind is Kind.FLOAT and wanted.is_unsigned and wanted.bits < 64:
-        # Negative floats wrap round in C by way of a signed integer; HLO would clamp them.
-        return xla.convert(xla.convert(op, ElementType.S64), wanted)
-    if have.kind is Kind.FLOAT and wanted.is_signed and wanted.bits < 32:
-        return xla.convert(xla.convert(op, ElementType.S32), wanted)
+    if have.kind is Kind.FLOAT and wanted.is_integer:
+        return _whole(op, wanted)
     return xla.convert(op, wanted)
+
+
+def _whole(op: XlaOp, wanted: ElementType) -> XlaOp:
+    """Floats as integers: C's conversion as processors do it, by way of signed integers; HLO's own stops at the ends."""
+    if op.shape.dtype.bits < 32:
+        op = xla.convert(op, ElementType.F32)
+    if wanted is ElementType.U64:
+        negative = xla.lt(op, _full(op, 0.0))
+        return xla.select(negative, xla.convert(_signed(op, ElementType.S64), wanted), xla.convert(op, wanted))
+    if wanted.is_unsigned:
+        return xla.convert(_signed(op, ElementType.S64), wanted)
+    if wanted.bits < 32:
+        return xla.convert(_signed(op, ElementType.S32), wanted)
+    return _signed(op, wanted)
+
+
+def _signed(op: XlaOp, wanted: ElementType) -> XlaOp:
+    """What is too large, and nan, becomes the least number."""
+    made = xla.convert(op, wanted)
+    least = -(1 << (wanted.bits - 1))
+    return xla.select(xla.lt(op, _full(op, -float(least))), made, _full(made, least))
+
+
+def _full(like: XlaOp, value: float) -> XlaOp:
+    return xla.broadcast(xla.constant(like.builder, value, like.shape.dtype), like.shape.dims)

@@ -86,7 +86,7 @@ def with_derivative(function: Emit, vjp: Vjp) -> Emit:
     function : callable
         From operands to a result or a tuple of them.
     vjp : callable
-        From operands, results, and the cotangents of these to the cotangents of the operands; None is zero.
+        From operands, results, and the cotangents of these to the cotangents of the operands, as `Rule` says.
     """
 
     def emit(*ops: XlaOp) -> Any:

@@ -31,8 +31,13 @@ def kind_of(value: Any) -> Kind:
     return type(value) if type(value) in (int, float, complex) else np.asarray(value).dtype
 
 
+Signature = tuple[Dtype | None, ...]
+
+
 @lru_cache(maxsize=4096)
-def loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: Dtype | None = None) -> tuple[Dtype, ...]:
+def loop_types(
+    ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: Dtype | Signature | None = None, casting: str = "same_kind"
+) -> tuple[Dtype, ...]:
     """Types of the operands and results of the loop that NumPy would run.
 
     Parameters
@@ -41,18 +46,22 @@ def loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: Dtype | None = N
         The function.
     kinds : tuple
         A kind for each operand.
-    dtype : dtype, optional
-        Type of the results that the caller asks for.
+    dtype : dtype or tuple, optional
+        Type of the results that the caller asks for, or a type (or None) for each operand and result.
+    casting : str
+        Which conversions of operands are allowed.
 
     Raises
     ------
     DTypeError
         NumPy has no such loop.
     """
-    asked: dict[str, Any] = {} if dtype is None else {"signature": (*[None] * ufunc.nin, *[dtype] * ufunc.nout)}
+    asked: dict[str, Any] = {}
+    if dtype is not None:
+        asked["signature"] = dtype if isinstance(dtype, tuple) else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
     wanted = (*[bool_as_array(k) for k in kinds], *[None] * ufunc.nout)
     try:
-        return tuple(ufunc.resolve_dtypes(wanted, **asked))
+        return tuple(ufunc.resolve_dtypes(wanted, casting=casting, **asked))  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         have = ", ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
         raise DTypeError(f"{ufunc.__name__} takes no {have}: {_first_line(error)}") from None

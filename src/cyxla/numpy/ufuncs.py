@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
 from cyxla.numpy import trace as _trace
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.promotion import Dtype, Kind, loop_types
+from cyxla.numpy.promotion import Dtype, Kind, Signature, loop_types
 from cyxla.numpy.registry import full_name
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
@@ -18,6 +18,7 @@ from cyxla.xla.hlo.builder import functions as xla
 
 Emit = Callable[..., Any]
 _IGNORED = ("order", "subok")
+_WEAK = (int, float, complex)
 
 
 def emitter_of(ufunc: np.ufunc) -> Emit:
@@ -66,31 +67,78 @@ def call(
     for name in rest:
         if name not in _IGNORED:
             raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
-    if signature is not None and dtype is None:
-        dtype = signature if not isinstance(signature, tuple) else signature[-1]
     if len(inputs) > ufunc.nin:  # results may be given by position
         inputs, out = inputs[: ufunc.nin], tuple(inputs[ufunc.nin :])
-    results = compute(ufunc, inputs, None if dtype is None else np.dtype(dtype))
+    asked = None if dtype is None and signature is None else asked_types(ufunc, dtype, signature)
+    results = compute(ufunc, inputs, asked, casting)
+    if out is None and where is True:
+        return results[0] if len(results) == 1 else tuple(results)
     return deliver(results, out, where, casting, ufunc.__name__)
 
 
-def compute(ufunc: np.ufunc, inputs: Sequence[Any], dtype: Dtype | None = None) -> list[TracedArray]:
+def asked_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signature:
+    """The ``dtype=`` or ``signature=`` of a call.
+
+    Raises
+    ------
+    TypeError
+        Both are given.
+    ValueError
+        The signature does not have one type for each operand and result.
+    """
+    if signature is None:
+        return np.dtype(dtype)
+    if dtype is not None:
+        raise TypeError("cannot specify both 'signature' and 'dtype'")
+    if isinstance(signature, str) and "->" in signature:
+        signature = tuple(signature.replace("->", ""))
+    elif not isinstance(signature, tuple):
+        return np.dtype(signature)
+    if len(signature) == 1:
+        return np.dtype(signature[0])
+    if len(signature) != ufunc.nargs:
+        raise ValueError(f"a type-tuple must have {ufunc.nargs} items for {ufunc.__name__}, got {len(signature)}")
+    return tuple(None if t is None else np.dtype(t) for t in signature)
+
+
+def compute(
+    ufunc: np.ufunc, inputs: Sequence[Any], dtype: Dtype | Signature | None = None, casting: str = "same_kind"
+) -> list[TracedArray]:
     """The results of an elementwise function of anything that NumPy takes for arrays."""
     emit = emitter_of(ufunc)
-    if found := compare_out_of_range(ufunc, inputs):
+    if ufunc in _COMPARISONS and (found := compare_out_of_range(ufunc, inputs)):
         return [found]
-    arrays, kinds = operands(inputs)
-    types = loop_types(ufunc, tuple(kinds), dtype)
-    ops = aligned([narrowed(a, t) for a, t in zip(arrays, types, strict=False)], ufunc.__name__)
-    made = emit(*ops)
-    made = made if isinstance(made, (tuple, list)) else [made]
-    return [TracedArray(m) for m in made]
+    given = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
+    types = loop_types(ufunc, tuple([type(x) if type(x) in _WEAK else x.kind for x in given]), dtype, casting)
+    ops = [number(x, t) if type(x) in _WEAK else narrowed(x, t) for x, t in zip(given, types, strict=False)]
+    made = emit(*(aligned(ops, ufunc.__name__) if len(ops) > 1 else ops))
+    return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
 
 
 def operands(inputs: Sequence[Any]) -> tuple[list[TracedArray], list[Kind]]:
     """Inputs as traced arrays, and the kinds that decide about types."""
     arrays = [as_traced(x) for x in inputs]
     return arrays, [a.kind for a in arrays]
+
+
+def number(value: int | float | complex, dtype: Dtype) -> XlaOp:
+    """A Python number in the type that a loop takes.
+
+    Raises
+    ------
+    OverflowError
+        An integer that the type cannot hold, as in NumPy.
+    """
+    if type(value) is int and dtype.kind in "iu":
+        _refuse_overflow(value, dtype)
+    with np.errstate(over="ignore"):
+        return _trace.require_current().constant(value, dtype)
+
+
+def _refuse_overflow(value: int, dtype: Dtype) -> None:
+    info = np.iinfo(dtype)
+    if not info.min <= value <= info.max:
+        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
 
 
 def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
@@ -105,9 +153,7 @@ def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
     if array.weak is int and dtype.kind in "iu" and op.instruction is not None:
         literal = op.instruction.attrs.get("literal")
         if literal is not None:
-            info, value = np.iinfo(dtype), int(literal.array)
-            if not info.min <= value <= info.max:
-                raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+            _refuse_overflow(int(literal.array), dtype)
     return convert(op, dtype)
 
 
@@ -119,7 +165,7 @@ _COMPARISONS = {
 
 def compare_out_of_range(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray | None:
     """The comparison of integers with a Python integer that their type cannot hold: known without looking."""
-    if ufunc not in _COMPARISONS or len(inputs) != 2 or sum(type(x) is int for x in inputs) != 1:
+    if sum(type(x) is int for x in inputs) != 1:
         return None
     swapped = type(inputs[0]) is int
     number, other = (inputs[0], inputs[1]) if swapped else (inputs[1], inputs[0])

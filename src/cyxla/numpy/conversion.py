@@ -27,17 +27,15 @@ def convert(op: XlaOp, dtype: np.dtype[Any]) -> XlaOp:
 
 
 def _whole(op: XlaOp, wanted: ElementType) -> XlaOp:
-    """Floats as integers: C's conversion as processors do it, by way of signed integers; HLO's own stops at the ends."""
+    """Floats as integers, as processors convert them, by way of signed integers; HLO's own stops at the ends."""
     if op.shape.dtype.bits < 32:
         op = xla.convert(op, ElementType.F32)
     if wanted is ElementType.U64:
         negative = xla.lt(op, _full(op, 0.0))
         return xla.select(negative, xla.convert(_signed(op, ElementType.S64), wanted), xla.convert(op, wanted))
-    if wanted.is_unsigned:
-        return xla.convert(_signed(op, ElementType.S64), wanted)
     if wanted.bits < 32:
         return xla.convert(_signed(op, ElementType.S32), wanted)
-    return _signed(op, wanted)
+    return xla.convert(_signed(op, ElementType.S64), wanted) if wanted.is_unsigned else _signed(op, wanted)
 
 
 def _signed(op: XlaOp, wanted: ElementType) -> XlaOp:

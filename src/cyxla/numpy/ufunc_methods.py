@@ -28,7 +28,7 @@ from cyxla.xla.hlo.builder import functions as xla
 
 # Joined in any order, by halves: there is no HLO opcode for them.
 _IN_ANY_ORDER = (np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.lcm, np.fmax, np.fmin)
-_PREFIXES = {
+_PREFIXES: dict[np.ufunc, str] = {
     np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum", np.logical_or: "or",
     np.logical_and: "and",
 }  # fmt: skip
@@ -59,7 +59,7 @@ def _element_type(ufunc: np.ufunc, array: TracedArray, dtype: Any) -> Dtype:
     """
     asked: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
     try:
-        types = ufunc.resolve_dtypes((None, array.dtype, None), reduction=True, casting="unsafe", **asked)  # type: ignore[arg-type]
+        types = ufunc.resolve_dtypes((None, array.dtype, None), reduction=True, casting="unsafe", **asked)
     except TypeError as error:
         raise DTypeError(str(error)) from None
     if types[0] != types[1] or types[1] != types[2]:

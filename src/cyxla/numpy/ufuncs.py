@@ -86,16 +86,19 @@ def asked_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signatur
     ValueError
         The signature does not have one type for each operand and result.
     """
+    one: Dtype
     if signature is None:
-        return np.dtype(dtype)
+        one = np.dtype(dtype)
+        return one
     if dtype is not None:
         raise TypeError("cannot specify both 'signature' and 'dtype'")
     if isinstance(signature, str) and "->" in signature:
         signature = tuple(signature.replace("->", ""))
     elif not isinstance(signature, tuple):
-        return np.dtype(signature)
+        signature = (signature,)
     if len(signature) == 1:
-        return np.dtype(signature[0])
+        one = np.dtype(signature[0])
+        return one
     if len(signature) != ufunc.nargs:
         raise ValueError(f"a type-tuple must have {ufunc.nargs} items for {ufunc.__name__}, got {len(signature)}")
     return tuple(None if t is None else np.dtype(t) for t in signature)
@@ -108,7 +111,7 @@ def compute(
     emit = emitter_of(ufunc)
     if ufunc in _COMPARISONS and (found := compare_out_of_range(ufunc, inputs)):
         return [found]
-    given = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
+    given: list[Any] = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
     types = loop_types(ufunc, tuple([type(x) if type(x) in _WEAK else x.kind for x in given]), dtype, casting)
     ops = [number(x, t) if type(x) in _WEAK else narrowed(x, t) for x, t in zip(given, types, strict=False)]
     made = emit(*(aligned(ops, ufunc.__name__) if len(ops) > 1 else ops))
@@ -157,7 +160,7 @@ def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
     return convert(op, dtype)
 
 
-_COMPARISONS = {
+_COMPARISONS: dict[np.ufunc, tuple[bool, bool]] = {
     np.equal: (False, False), np.not_equal: (True, True), np.less: (True, False), np.less_equal: (True, False),
     np.greater: (False, True), np.greater_equal: (False, True),
 }  # fmt: skip

@@ -62,12 +62,28 @@ def assign(array: TracedArray, key: Any, value: Any) -> None:
 
 
 def _assigned(array: TracedArray, key: Any, value: Any, mode: str | None = None) -> XlaOp:
-    plan = plan_of(parse(key, array.shape, mode), array)
+    selection = parse(key, array.shape, mode)
+    plan = plan_of(selection, array)
     op = value_of(array)
+    _refuse_sequence(selection, value)
     if isinstance(plan, MaskPlan):
         return plan.write(op, _spread(value, plan, array))
     made: XlaOp = plan.write(op, fitted(value, array, plan.result))
     return made
+
+
+def _refuse_sequence(selection: Selection, value: Any) -> None:
+    """What NumPy does not write although it would fit."""
+    if isinstance(value, Picked):
+        return
+    dimensions = np.ndim(value)
+    if selection.scalar and dimensions:
+        raise ShapeError("setting an array element with a sequence.", where=_trace.place())
+    if selection.masked and dimensions > 1:
+        raise DTypeError(
+            f"what is written where a mask holds must have at most one dimension, not {dimensions}",
+            where=_trace.place(),
+        )
 
 
 def _spread(value: Any, plan: MaskPlan, array: TracedArray) -> XlaOp:

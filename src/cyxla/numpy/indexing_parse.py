@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,17 @@ from cyxla.errors import OutOfRangeError, TraceError
 from cyxla.numpy import trace as _trace
 from cyxla.numpy.indexing_bounds import checked, checked_range
 from cyxla.numpy.indexing_ranges import difference
+from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 _KINDS = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
     "indices"
 )
+_UNSEEN = "unseen"  # the mode in which no index matters
 _NO_LENGTH = "x[i:i + 4] has a length that is known; np.where(np.arange(len(x)) < n, x, 0) keeps all of x"
 
 
@@ -88,11 +91,17 @@ class Selection:
         Whether something stands between the parts that are arrays or, beside arrays, integers.
     copies : bool
         Whether the result is a copy although it could share memory.
+    scalar : bool
+        Whether it is one element, by integers alone.
+    masked : bool
+        Whether it is a mask over all axes and nothing else.
     """
 
     entries: list[Entry]
     parted: bool = False
     copies: bool = False
+    scalar: bool = False
+    masked: bool = False
 
     @property
     def advanced(self) -> bool:
@@ -128,6 +137,8 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
         raise _error(f"too many indices for array: array is {len(sizes)}-dimensional, but {used} were indexed")
     if not ellipses:
         items.append(Ellipsis)
+    if any(_takes_nothing(item) for item in items):
+        mode = _UNSEEN
     entries: list[Entry] = []
     blocks: list[bool] = []  # for each item, whether it is an array
     axis = 0
@@ -136,9 +147,10 @@ def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
         entries += made
         blocks += [not isinstance(item, slice) and item is not None and item is not Ellipsis]
         axis += len(sizes) - used if item is Ellipsis else _axes_used(item)
-    shared = ellipses or not all(isinstance(e, Point) for e in entries)
-    zero_dim = any(isinstance(i, np.ndarray) and i.ndim == 0 for i in items)
-    return _simpler(Selection(entries, _is_parted(blocks), not shared or zero_dim))
+    scalar = not ellipses and all(isinstance(e, Point) for e in entries)
+    copies = scalar or any(isinstance(i, np.ndarray) and i.ndim == 0 for i in items)
+    masked = len(items) == 2 and not ellipses and _is_mask(items[0]) and used == len(sizes)
+    return _simpler(Selection(entries, _is_parted(blocks), copies, scalar, masked))
 
 
 def _error(message: str) -> OutOfRangeError:
@@ -159,7 +171,7 @@ def _plain(item: Any) -> Any:
     if isinstance(item, (bool, np.bool_)):
         return np.asarray(item)
     if isinstance(item, TracedArray):
-        return _of_index_type(item)
+        return _of_index_type(item if item.known is None else item.known)
     if isinstance(item, np.ndarray):
         return _of_index_type(item)
     try:
@@ -191,9 +203,18 @@ def _from_list(item: Any) -> Any:
 def _axes_used(item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
-    if isinstance(item, (np.ndarray, TracedArray)) and item.dtype.kind == "b":
-        return item.ndim
-    return 1
+    return item.ndim if _is_mask(item) else 1
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, (np.ndarray, TracedArray)) and item.dtype.kind == "b"
+
+
+def _takes_nothing(item: Any) -> bool:
+    """Whether NumPy, since the result is empty, does not look at any array of indices."""
+    if isinstance(item, TracedArray):
+        return item.dtype.kind != "b" and item.size == 0
+    return isinstance(item, np.ndarray) and (not item.any() if item.dtype.kind == "b" else item.size == 0)
 
 
 def _entries(item: Any, sizes: Sequence[int], axis: int, left: int, mode: str | None) -> list[Entry]:
@@ -239,6 +260,8 @@ def wrapped(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None 
     IndexError
         One is out of range, and the mode does not bring it back.
     """
+    if mode == _UNSEEN:
+        return np.zeros(array.shape, np.int64)
     bad = array >= size if array.dtype.kind == "u" else (array < -size) | (array >= size)
     if bad.any() and (size == 0 or mode not in _STATIC_MODES):
         raise _error(f"index {array[bad][0]} is out of bounds for axis {axis} with size {size}")
@@ -249,6 +272,10 @@ def wrapped(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None 
 _STATIC_MODES: dict[str | None, Callable[[Any, int], Any]] = {
     "clamp": lambda indices, size: np.clip(indices, 0, size - 1), "wrap": np.remainder,
 }  # fmt: skip
+
+
+def _zeros(shape: Sequence[int]) -> XlaOp:
+    return xla.broadcast(require_current().constant(0, np.dtype(np.int64)), shape)
 
 
 def _match_mask(shape: Sequence[int], sizes: Sequence[int], axis: int) -> None:
@@ -265,8 +292,9 @@ def _traced_entry(array: TracedArray, sizes: Sequence[int], axis: int, mode: str
     if array.dtype.kind == "b":
         _match_mask(array.shape, sizes, axis)
         return Mask(op)
-    index = checked(op, sizes[axis], axis, mode)
-    return Point(index) if array.ndim == 0 else Places(index, axis)
+    if array.ndim == 0:
+        return Point(checked(op, sizes[axis], axis, None if mode == _UNSEEN else mode))
+    return Places(_zeros(array.shape) if mode == _UNSEEN else checked(op, sizes[axis], axis, mode), axis)
 
 
 # ------------------------------------------------------------------------------------------------------------ slices
@@ -314,7 +342,7 @@ def _simpler(selection: Selection) -> Selection:
     cut = _as_cut(lone.indices)
     if cut is None:
         return selection
-    return Selection([cut if e is lone else e for e in selection.entries], False, True)
+    return replace(selection, entries=[cut if e is lone else e for e in selection.entries], parted=False, copies=True)
 
 
 def _as_cut(indices: IntArray) -> Cut | None:

@@ -1,7 +1,7 @@
 """Rows of statistics."""
 
 import numpy as np
-from function_rows import ANY, CUBE, EMPTY, MATRIX, SCALAR, Row
+from function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, REALS, SCALAR, Row
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
 MASK = np.array([[True, False, True, True]])
@@ -26,6 +26,12 @@ def _degrees(function):
     ]
 
 
+def with_nan(rng, shape, dtype):
+    """Numbers, in every third line or so one that is nan."""
+    made = rng.uniform(1, 10, shape).astype(dtype)
+    return np.where(rng.random(shape) < 0.2, dtype.type(np.nan), made) if dtype.kind in "fc" else made
+
+
 POSITIVE = {"low": 1, "high": 10, "ulp": 8}
 ROWS = [
     Row("mean", _along(np.mean), SHAPES, ANY + "E", differentiable=True, **POSITIVE),
@@ -33,4 +39,27 @@ ROWS = [
     Row("var", _degrees(np.var), ((MATRIX,), (CUBE,)), ANY, differentiable=True, of_largest=True, ulp=16),
     Row("std", _along(np.std), SHAPES, ANY, differentiable=True, of_largest=True, ulp=16),
     Row("std", _degrees(np.std), ((MATRIX,), (CUBE,)), ANY, differentiable=True, of_largest=True, ulp=16),
-]
+    Row("nanmean", _along(np.nanmean), SHAPES, REALS, special=True, **POSITIVE),
+    Row("nanmean", _along(np.nanmean), SHAPES, COMPLEX, make=with_nan, ulp=8),
+    Row("nanvar", _along(np.nanvar), SHAPES, ANY, make=with_nan, of_largest=True, ulp=16),
+    Row("nanvar", _degrees(np.nanvar), ((MATRIX,), (CUBE,)), ANY, make=with_nan, of_largest=True, ulp=16),
+    Row("nanstd", _along(np.nanstd), SHAPES, ANY, make=with_nan, of_largest=True, ulp=16),
+    Row("nanstd", _degrees(np.nanstd), ((MATRIX,), (CUBE,)), ANY, make=with_nan, of_largest=True, ulp=16),
+    Row("average", [
+        lambda x: np.average(x), lambda x: np.average(x, 0, returned=True), lambda x: np.average(x, -1, keepdims=True),
+        lambda x: np.average(x, 1, weights=np.array([1, 2, 3, 4.0], np.float32)),
+        lambda x: np.average(x, weights=np.abs(x), returned=True),
+        lambda x: np.average(x, axis=0, weights=np.zeros(x.shape, int)),
+    ], ((MATRIX,), (SCALAR,)), ANY, differentiable=True, **POSITIVE),
+    Row("average", [lambda x, w: np.average(x, axis=(2, 0), weights=w)], ((CUBE, (4, 2)),), NUMBERS, **POSITIVE),
+    Row("cov", [
+        lambda x: np.cov(x), lambda x: np.cov(x, bias=True), lambda x: np.cov(x, rowvar=False, ddof=0),
+        lambda x: np.cov(x, x[::-1] * 2), lambda x: np.cov(x, dtype=np.float32 if x.dtype.kind != "c" else None),
+        lambda x: np.cov(x, fweights=np.array([1, 2, 1, 3])), lambda x: np.cov(x, fweights=np.array([1, -2, 1, 3])),
+        lambda x: np.cov(x, fweights=np.array([1, 2, 1, 3]), aweights=np.array([0.5, 1, 2, 3])),
+    ], ((MATRIX,), ((4,),)), NUMBERS, of_largest=True, ulp=32, differentiable=True),
+    Row("corrcoef", [
+        lambda x: np.corrcoef(x), lambda x: np.corrcoef(x, rowvar=False),
+        lambda x: np.corrcoef(x, np.exp(-np.arange(x.shape[-1]))),
+    ], ((MATRIX,), ((6,),)), FLOATS + COMPLEX, of_largest=True, ulp=32, differentiable=True),
+]  # fmt: skip

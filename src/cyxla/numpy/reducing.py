@@ -229,7 +229,8 @@ def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype) -> XlaOp:
 def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
     """The type that NumPy joins elements in: the one asked for, that of ``out=``, or that of the array made wide."""
     if dtype is not None:
-        return np.dtype(dtype)
+        asked: Dtype = np.dtype(dtype)
+        return asked
     if out is not None:
         return result_type(array.dtype, out.dtype)
     promoted = _PROMOTED.get(array.dtype.kind) if REDUCTIONS[ufunc].promotes else None

@@ -28,7 +28,8 @@ NUMBERS = REALS + COMPLEX
 ANY = "?" + NUMBERS
 INEXACT = FLOATS + COMPLEX
 SUBJECTS = (
-    "creation", "movement", "indexing", "indices", "reductions", "statistics", "sorting", "sets", "contractions",
+    "creation", "movement", "indexing", "indices", "reductions", "statistics", "quantiles", "histograms",
+    "sorting", "sets", "contractions",
     "linalg", "fft", "polynomials", "mathematics", "windows", "logic", "ufuncs", "special", "random",
 )  # fmt: skip
 MATRIX, VECTOR, SCALAR, CUBE, EMPTY = (3, 4), (5,), (), (2, 3, 4), (0, 3)

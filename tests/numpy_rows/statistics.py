@@ -1,7 +1,7 @@
 """Rows of statistics."""
 
 import numpy as np
-from function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, REALS, SCALAR, Row
+from function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, SCALAR, Row
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
 MASK = np.array([[True, False, True, True]])
@@ -39,8 +39,7 @@ ROWS = [
     Row("var", _degrees(np.var), ((MATRIX,), (CUBE,)), ANY, differentiable=True, of_largest=True, ulp=16),
     Row("std", _along(np.std), SHAPES, ANY, differentiable=True, of_largest=True, ulp=16),
     Row("std", _degrees(np.std), ((MATRIX,), (CUBE,)), ANY, differentiable=True, of_largest=True, ulp=16),
-    Row("nanmean", _along(np.nanmean), SHAPES, REALS, special=True, **POSITIVE),
-    Row("nanmean", _along(np.nanmean), SHAPES, COMPLEX, make=with_nan, ulp=8),
+    Row("nanmean", _along(np.nanmean), SHAPES, ANY, special=True, **POSITIVE),
     Row("nanvar", _along(np.nanvar), SHAPES, ANY, make=with_nan, of_largest=True, ulp=16),
     Row("nanvar", _degrees(np.nanvar), ((MATRIX,), (CUBE,)), ANY, make=with_nan, of_largest=True, ulp=16),
     Row("nanstd", _along(np.nanstd), SHAPES, ANY, make=with_nan, of_largest=True, ulp=16),

@@ -12,8 +12,8 @@ from cyxla.errors import UnimplementedError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MODULES = (
-    "creation", "movement", "joining", "padding", "diagonals", "indices", "reductions", "statistics", "sorting", "sets",
-    "contractions", "einsum",
+    "creation", "movement", "joining", "padding", "diagonals", "indices", "reductions", "statistics",
+    "quantiles", "histograms", "sorting", "sets", "contractions", "einsum",
     "linalg", "fft", "polynomials", "mathematics", "windows", "logic",
 )  # fmt: skip
 

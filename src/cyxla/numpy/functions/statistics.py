@@ -51,9 +51,12 @@ def _chosen(op: XlaOp, where: Any) -> XlaOp:
 def divided(op: XlaOp, count: XlaOp) -> XlaOp:
     """Elements divided by counts of the same sizes, or by one."""
     count = broadcast_to(count, op.shape.dims)
-    if values.is_complex(op):
-        return xla.complex_(xla.divide(xla.real(op), count), xla.divide(xla.imag(op), count))
-    return xla.divide(op, count)
+    if not values.is_complex(op):
+        return xla.divide(op, count)
+    real, imag = xla.real(op), xla.imag(op)
+    none = values.zeros_like(real)  # a complex count has 0 for a part, which makes nan of infinities
+    real, imag = xla.add(real, xla.multiply(imag, none)), xla.subtract(imag, xla.multiply(real, none))
+    return xla.complex_(xla.divide(real, count), xla.divide(imag, count))
 
 
 def _mean(op: XlaOp, axes: Sequence[int], keepdims: bool, where: Any) -> XlaOp:

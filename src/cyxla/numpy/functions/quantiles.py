@@ -1,0 +1,366 @@
+"""NumPy's medians, quantiles and percentiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import OutOfRangeError, UnimplementedError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.functions.sorting import take_each
+from cyxla.numpy.functions.statistics import mean, nanmean
+from cyxla.numpy.ordering import sort_together
+from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, kept_sizes, reduce_op
+from cyxla.numpy.registry import implements
+from cyxla.numpy.trace import place, require_current
+from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.ufuncs import aligned, broadcast_to, deliver
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+Number = Any  # what can be known while tracing is an array of NumPy's, the rest is a traced one
+
+
+# -- lines
+
+
+@dataclass(frozen=True)
+class Lines:
+    """An array as sorted lines.
+
+    Attributes
+    ----------
+    op : XlaOp
+        One line after the other, each in order: [count, size].
+    rest : tuple of int
+        Sizes of the axes that are left.
+    kept : tuple of int
+        Sizes of the array with 1 for those that are not.
+    """
+
+    op: XlaOp
+    rest: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    @staticmethod
+    def of(array: TracedArray, axis: Any) -> Lines:
+        """The lines along axes."""
+        axes = axes_of(axis, array.ndim, of_scalars=False)
+        others = [d for d in range(array.ndim) if d not in axes]
+        rest = tuple(array.shape[d] for d in others)
+        size = prod(array.shape[d] for d in axes)
+        op = xla.transpose(value_of(array), (*others, *axes))
+        (made,) = sort_together([xla.reshape(op, (prod(rest), size))], 1)
+        return Lines(made, rest, kept_sizes(array.shape, axes))
+
+    @property
+    def count(self) -> int:
+        """How many lines there are."""
+        return self.op.shape.dims[0]
+
+    @property
+    def size(self) -> int:
+        """Elements of a line."""
+        return self.op.shape.dims[1]
+
+    def column(self, place: int) -> XlaOp:
+        """One element of each line."""
+        return xla.reshape(xla.slice_in_dim(self.op, place, place + 1, 1, 1), (self.count,))
+
+    def at(self, places: Number) -> TracedArray:
+        """Elements at places: of NumPy's, the same in every line; or traced, [..., count]."""
+        if not isinstance(places, TracedArray):
+            columns = [xla.reshape(self.column(int(p)), (1, self.count)) for p in places.ravel()]
+            whole = columns[0] if len(columns) == 1 else xla.concatenate(columns, 0)
+            return TracedArray(xla.reshape(whole, (*places.shape, self.count)))
+        op = convert(value_of(places), np.dtype(np.int64))
+        starts = values.iota_along(op.builder, ElementType.S64, op.shape.dims, len(op.shape.dims) - 1)
+        flat = xla.reshape(self.op, (self.count * self.size,))
+        return TracedArray(take_each(flat, xla.add(xla.multiply(starts, values.full_like(starts, self.size)), op)))
+
+    def with_nan(self, made: XlaOp) -> XlaOp:
+        """Results [..., count], nan where the line has any."""
+        if not (values.is_float(self.op) or values.is_complex(self.op)) or not self.size:
+            return made
+        last = self.column(self.size - 1)
+        bad = broadcast_to(xla.ne(last, last), made.shape.dims)
+        return xla.select(bad, broadcast_to(convert(last, values.numpy_type(made)), made.shape.dims), made)
+
+    def present(self) -> XlaOp:
+        """How many elements of each line are not nan, s64[count]."""
+        there = xla.convert(xla.eq(self.op, self.op), ElementType.S64)
+        return reduce_op(np.add, there, [1])
+
+    def sizes(self, keepdims: bool, before: Sequence[int] = ()) -> tuple[int, ...]:
+        """Sizes of results."""
+        return (*before, *(self.kept if keepdims else self.rest))
+
+
+# -- medians
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
+    """The middle of sorted elements, or the mean of the two in the middle."""
+    lines = Lines.of(as_traced(a), axis)
+    first, last = max((lines.size - 1) // 2, 0), lines.size // 2 + 1
+    middle = TracedArray(xla.slice_in_dim(lines.op, first, min(last, lines.size), 1, 1))
+    made = lines.with_nan(value_of(mean(middle, 1)))
+    return _delivered(TracedArray(made), lines, flag(keepdims), (), out, "median")
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = NOT_GIVEN
+) -> Any:
+    """The middle of what is not nan."""
+    array = as_traced(a)
+    if array.dtype.kind not in "fcV" or not array.size:
+        return (median if array.size else _empty_mean)(array, axis, out=out, keepdims=keepdims)
+    lines = Lines.of(array, axis)
+    count = TracedArray(lines.present())
+    low, high = _within(count - 1, lines) // 2, _within(count, lines) // 2
+    pair = [xla.reshape(value_of(lines.at(p)), (1, lines.count)) for p in (low, high)]
+    return _delivered(mean(TracedArray(xla.concatenate(pair, 0)), 0), lines, flag(keepdims), (), out, "nanmedian")
+
+
+def _empty_mean(array: TracedArray, axis: Any, out: Any, keepdims: Any) -> Any:
+    return nanmean(array, axis, out=out, keepdims=keepdims)
+
+
+def _within(places: TracedArray, lines: Lines) -> TracedArray:
+    op = value_of(places)
+    return TracedArray(xla.clamp(values.scalar(op, 0), op, values.scalar(op, max(2 * lines.size - 1, 0))))
+
+
+def _delivered(
+    made: TracedArray, lines: Lines, keepdims: bool, before: Sequence[int], out: Any, name: str
+) -> Any:  # fmt: skip
+    shaped = TracedArray(xla.reshape(value_of(made), lines.sizes(keepdims, before)))
+    return deliver([shaped], out, True, "unsafe", name)
+
+
+# -- places between elements
+
+
+def _where(test: Number, yes: Any, no: Any) -> Number:
+    if not any(isinstance(x, TracedArray) for x in (test, yes, no)):
+        return np.where(test, yes, no)
+    like = next((x for x in (yes, no) if isinstance(x, TracedArray)), None)
+    dtype = like.dtype if like is not None else np.asarray(yes).dtype
+    ops = [value_of(as_traced(test)), value_of(as_traced(yes, dtype)), value_of(as_traced(no, dtype))]
+    return TracedArray(xla.select(*aligned(ops, "where")))
+
+
+def _whole(x: Number) -> Number:
+    return x.astype(np.int64)
+
+
+def _stepwise(place: Number, down: Callable[[Number, Number], Number]) -> Number:
+    """The element before a place where `down` holds of the distance to it, else the one behind it."""
+    floor = np.floor(place)
+    found = _whole(_where(down(place - floor, floor), floor, floor + 1))
+    return np.maximum(found, 0)
+
+
+def _between(low: float, high: float) -> Callable[[Number, Number], Number]:
+    return lambda n, q: n * q + (low + q * (1 - low - high)) - 1
+
+
+def _last(n: Number, q: Number) -> Number:
+    return (n - 1) * q
+
+
+def _as_it_is(gamma: Number, place: Number) -> Number:
+    return gamma
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a quantile is found.
+
+    Attributes
+    ----------
+    place : callable
+        From the number of elements and a quantile to where it is among the sorted elements.
+    weight : callable or None
+        From the distance to the element before it, and the place, to the weight of the one behind it; None where the
+        place is that of an element.
+    """
+
+    place: Callable[[Number, Number], Number]
+    weight: Callable[[Number, Number], Number] | None = _as_it_is
+
+
+METHODS: dict[str, Method] = {
+    "inverted_cdf": Method(lambda n, q: _stepwise(n * q - 1, lambda g, f: g == 0), None),
+    "averaged_inverted_cdf": Method(lambda n, q: n * q - 1, lambda g, place: _where(g == 0, 0.5 + 0 * g, 1 + 0 * g)),
+    "closest_observation": Method(
+        lambda n, q: _stepwise(n * q - 1 - 0.5, lambda g, f: (g == 0) & (f % 2 == 1)), None
+    ),
+    "interpolated_inverted_cdf": Method(_between(0, 1)),
+    "hazen": Method(_between(0.5, 0.5)),
+    "weibull": Method(_between(0, 0)),
+    "linear": Method(_last),
+    "median_unbiased": Method(_between(1 / 3, 1 / 3)),
+    "normal_unbiased": Method(_between(3 / 8, 3 / 8)),
+    "lower": Method(lambda n, q: _whole(np.floor(_last(n, q))), None),
+    "higher": Method(lambda n, q: _whole(np.ceil(_last(n, q))), None),
+    "midpoint": Method(
+        lambda n, q: 0.5 * (np.floor(_last(n, q)) + np.ceil(_last(n, q))),
+        lambda g, place: _where(place % 1 == 0, 0 * g, 0.5 + 0 * g),
+    ),
+    "nearest": Method(lambda n, q: _whole(np.rint(_last(n, q))), None),
+}  # fmt: skip
+
+
+# -- quantiles
+
+
+@implements(np.quantile, note="no weights=")
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """Where a part q of the elements is below."""
+    return _quantile(as_traced(a), _exact(q), _weak(q), axis, out, method, keepdims, weights, "quantile")
+
+
+@implements(np.percentile, note="no weights=")
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """Where q of a hundred elements are below."""
+    return _quantile(as_traced(a), _hundredth(q), _weak(q), axis, out, method, keepdims, weights, "percentile")
+
+
+@implements(np.nanquantile, note="no weights=")
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = NOT_GIVEN, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """Where a part q of what is not nan is below."""
+    return _quantile(as_traced(a), _exact(q), _weak(q), axis, out, method, keepdims, weights, "nanquantile")
+
+
+@implements(np.nanpercentile, note="no weights=")
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = NOT_GIVEN, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """Where q of a hundred elements that are not nan are below."""
+    return _quantile(as_traced(a), _hundredth(q), _weak(q), axis, out, method, keepdims, weights, "nanpercentile")
+
+
+def _exact(q: Any) -> Number:
+    return q if isinstance(q, TracedArray) else np.asarray(q)
+
+
+def _hundredth(q: Any) -> Number:
+    return np.true_divide(q, 100) if isinstance(q, TracedArray) else np.asarray(np.true_divide(q, 100))
+
+
+def _weak(q: Any) -> bool:
+    return q.weak in (int, float) if isinstance(q, TracedArray) else type(q) in (int, float)
+
+
+def _check(array: TracedArray, q: Number, method: str, weights: Any, name: str) -> None:
+    if array.dtype.kind == "c":
+        raise TypeError("a must be an array of real numbers")
+    _check_range(q, name)
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+        raise UnimplementedError(
+            f"{name} with weights= cannot be traced", where=place(), hint="sort with np.argsort, np.cumsum the weights"
+        )
+    if method not in METHODS:
+        raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
+    if q.ndim > 2:
+        raise ValueError("q must be a scalar or 1d")
+
+
+def _check_range(q: Number, name: str) -> None:
+    """Quantiles that are known are looked at now, others by the run."""
+    what = "Percentiles must be in the range [0, 100]" if "perc" in name else "Quantiles must be in the range [0, 1]"
+    if not isinstance(q, TracedArray):
+        if not ((q >= 0) & (q <= 1)).all():
+            raise ValueError(what)
+        return
+    good = reduce_op(np.logical_and, value_of((q >= 0) & (q <= 1)), range(q.ndim))
+    nothing = require_current().constant(0, np.dtype(np.int64))
+    require_current().fail_if(xla.not_(good), nothing, lambda number: ValueError(what))
+
+
+def _quantile(
+    array: TracedArray, q: Number, weak: bool, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, name: str
+) -> Any:
+    _check(array, q, method, weights, name)
+    if name.startswith("nan") and not array.size:
+        return nanmean(array, axis, out=out, keepdims=keepdims)
+    lines = Lines.of(array, axis)
+    if not lines.size and lines.count:
+        raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
+    skips = name.startswith("nan") and array.dtype.kind in "fV"
+    made = _of_present(lines, q, weak, METHODS[method]) if skips else _of_all(lines, q, weak, METHODS[method])
+    return _delivered(made, lines, flag(keepdims), q.shape, out, name)
+
+
+def _of_all(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
+    """Quantiles [..., count] of all elements; nan where there is any."""
+    spot = method.place(lines.size, q)
+    if isinstance(spot, TracedArray):
+        spot = _under(spot, lines)
+    made = _found(lines, spot, lines.size, weak, method)
+    return TracedArray(lines.with_nan(value_of(made)))
+
+
+def _of_present(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
+    """Quantiles [..., count] of what is not nan."""
+    count = TracedArray(lines.present())
+    parts = _under(as_traced(q), lines)
+    size = cast(count, parts.dtype) if parts.dtype.kind == "f" else count
+    made = _found(lines, method.place(size, parts), size, weak, method)
+    op, nothing = value_of(made), value_of(count == 0)
+    return TracedArray(xla.select(broadcast_to(nothing, op.shape.dims), values.full_like(op, np.nan), op))
+
+
+def _under(parts: TracedArray, lines: Lines) -> TracedArray:
+    """Numbers for each line: [..., count]."""
+    sizes = parts.shape
+    return TracedArray(xla.broadcast_in_dim(value_of(parts), (*sizes, lines.count), tuple(range(len(sizes)))))
+
+
+def _found(lines: Lines, spot: Number, size: Number, weak: bool, method: Method) -> TracedArray:
+    if method.weight is None or np.dtype(spot.dtype).kind in "iu":
+        return lines.at(_clipped(spot, lines))
+    floor = np.floor(spot)
+    last = size - 1 + 0 * floor
+    above, below = spot >= last, spot < 0
+    one, other = (_where(above, last, _where(below, 0 * floor, f)) for f in (floor, floor + 1))
+    gamma = method.weight(spot - one, spot).astype(spot.dtype)
+    before, behind = lines.at(_clipped(_whole(one), lines)), lines.at(_clipped(_whole(other), lines))
+    return _mixed(before, behind, gamma, weak)
+
+
+def _clipped(places: Number, lines: Lines) -> Number:
+    return np.minimum(np.maximum(places, 0), lines.size - 1)
+
+
+def _mixed(before: TracedArray, behind: TracedArray, gamma: Number, weak: bool) -> TracedArray:
+    """Elements mixed by the weight of the one behind, from the nearer of them."""
+    if not isinstance(gamma, TracedArray):
+        weight = float(gamma) if weak else gamma.reshape((*gamma.shape, 1))
+    else:
+        weight = cast(gamma, before.dtype) if weak and before.dtype.kind in "fV" else gamma
+    apart = behind - before
+    low, high = before + apart * weight, behind - apart * (1 - weight)
+    near = value_of(as_traced(np.asarray(weight) >= 0.5 if not isinstance(weight, TracedArray) else weight >= 0.5))
+    return TracedArray(xla.select(broadcast_to(near, high.shape), convert(value_of(high), low.dtype), value_of(low)))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
+from cyxla.numpy.functions.joining import is_traced
 from cyxla.numpy.known_array import KnownArray
 from cyxla.numpy.registry import rows
 from cyxla.numpy.trace import current
@@ -32,13 +33,6 @@ _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _lock = threading.Lock()
 _active = 0
 _originals: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in (*_TAKING, *_MAKING)}
-
-
-def _is_traced(value: Any) -> bool:
-    """Whether NumPy cannot make an array of a value because of traced arrays in it."""
-    if isinstance(value, (list, tuple)):
-        return any(map(_is_traced, value))
-    return isinstance(value, TracedArray) and value.known is None
 
 
 def _of_user() -> bool:
@@ -71,7 +65,7 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         kwargs = _without_like(kwargs)
         given = args[0] if args else kwargs.get("a", kwargs.get("object"))
-        if isinstance(given, TracedArray) or _is_traced(given):
+        if isinstance(given, TracedArray) or is_traced(given):
             return rows()[original].meaning(*args, **kwargs)
         made = original(*args, **kwargs)
         return _owned(made, args[:1]) if _of_user() else made

@@ -381,7 +381,7 @@ def known(value: Any, name: str, what: str) -> np.ndarray[Any, Any]:
     UnimplementedError
         They are traced.
     """
-    if any(isinstance(v, TracedArray) for v in np.atleast_1d(np.asarray(_boxed(value), object)).reshape(-1)):
+    if is_traced(value):
         raise UnimplementedError(
             f"{name}: the {what} are traced, and the size of the result would depend on them",
             where=_trace.place(), hint="mark the argument static",
@@ -389,13 +389,11 @@ def known(value: Any, name: str, what: str) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
-def _boxed(value: Any) -> Any:
-    """A traced array as one object, which NumPy does not look into."""
-    if isinstance(value, TracedArray):
-        box = np.empty((), object)
-        box[()] = value
-        return box
-    return [_boxed(v) for v in value] if isinstance(value, (list, tuple)) else value
+def is_traced(value: Any) -> bool:
+    """Whether there are no values of an argument yet."""
+    if isinstance(value, (list, tuple)):
+        return any(map(is_traced, value))
+    return isinstance(value, TracedArray) and value.known is None
 
 
 @implements(np.append)

@@ -1,1 +1,272 @@
-"""numpy.fft."""
+"""numpy.fft: HLO transforms the last dimensions, up to three at once; others are moved there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod, sqrt
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from cyxla.errors import DTypeError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.functions.transforms import transform
+from cyxla.numpy.promotion import Dtype, result_type
+from cyxla.numpy.registry import implements
+from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.ufuncs import deliver
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import scalar
+
+_SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+_MOST = 3  # dimensions that one HLO transform takes
+
+
+def _complex_type(array: TracedArray) -> Dtype:
+    return result_type(array.dtype, complex)
+
+
+def _real_type(array: TracedArray) -> Dtype:
+    return result_type(np.zeros((), array.dtype).real.dtype, float)
+
+
+def _check_norm(norm: Any) -> None:
+    if norm not in _SWAPPED:
+        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+
+
+def _factor(kind: str, norm: Any, count: int, real: Dtype) -> float:
+    """What the result of HLO's transform, which divides on the way back, is to be multiplied by.
+
+    For half precision NumPy rounds its factor to that before it goes on in single precision.
+    """
+    back = kind in ("IFFT", "IRFFT")
+    power = 0.5 if norm == "ortho" else float(back == (norm != "forward"))
+    wanted: float = count**-power
+    if real == np.float16:
+        wanted = float(np.float16(wanted))
+        return wanted * count if back else wanted
+    return {"ortho": sqrt(count), "forward": float(count)}.get(norm, 1.0) if back else wanted
+
+
+def _fitted(op: XlaOp, axis: int, size: int) -> XlaOp:
+    """Cut or filled up with zeros at the end of a dimension."""
+    have = op.shape.dims[axis]
+    if size < have:
+        return xla.slice_in_dim(op, 0, size, 1, axis)
+    return xla.pad_in_dim(op, scalar(op, 0), axis, 0, size - have) if size > have else op
+
+
+def _transformed(array: TracedArray, kind: str, sizes: Sequence[int], axes: Sequence[int], norm: Any) -> TracedArray:
+    """The transform of distinct dimensions, all at once; the last one is the halved one."""
+    _check_norm(norm)
+    for n in sizes:
+        if n < 1:
+            raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
+    rank, real = array.ndim, _real_type(array)
+    if kind == "RFFT" and array.dtype.kind == "c":
+        raise DTypeError("rfft takes no complex numbers", hint="numpy.fft.fft")
+    wide = np.dtype(np.float32) if real.itemsize < 4 else real
+    op = convert(value_of(array), wide if kind == "RFFT" else result_type(wide, complex))
+    order = [*(d for d in range(rank) if d not in axes), *axes]
+    if order != list(range(rank)):
+        op = xla.transpose(op, order)
+    first = rank - len(axes)
+    given = [*sizes[:-1], sizes[-1] // 2 + 1] if kind == "IRFFT" else sizes
+    for k, n in enumerate(given):
+        op = _fitted(op, first + k, n)
+    op = transform(op, kind, tuple(sizes))
+    factor = (
+        prod([_factor(kind, norm, n, real) for n in sizes])
+        if real == np.float16
+        else _factor(kind, norm, prod(sizes), real)
+    )
+    op = op if factor == 1 else xla.multiply(op, scalar(op, factor))
+    if order != list(range(rank)):
+        op = xla.transpose(op, [order.index(d) for d in range(rank)])
+    return TracedArray(convert(op, real if kind == "IRFFT" else result_type(wide, complex)))
+
+
+def _given(result: TracedArray, out: Any, name: str) -> Any:
+    return deliver([result], out, True, "same_kind", name)
+
+
+def _operand(a: Any, out: Any) -> TracedArray:
+    """An array in the precision of the result or of what it is written to, if that is more."""
+    array = as_traced(a)
+    if not isinstance(out, TracedArray) or out.dtype.kind not in "fc":
+        return array
+    real = np.zeros((), out.dtype).real.dtype
+    return TracedArray(convert(value_of(array), result_type(array.dtype, real)))
+
+
+def _along(a: Any, n: Any, axis: Any, kind: str, norm: Any) -> TracedArray:
+    array = as_traced(a)
+    place = normalize_axis_index(index(axis), array.ndim)
+    size = array.shape[place] if n is None else index(n)
+    if n is None and kind == "IRFFT":
+        size = 2 * (size - 1)
+    return _transformed(array, kind, [size], [place], norm)
+
+
+@implements(np.fft.fft)
+def fft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+    """Of one dimension."""
+    return _given(_along(_operand(a, out), n, axis, "FFT", norm), out, "fft")
+
+
+@implements(np.fft.ifft)
+def ifft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+    """What `fft` gives this."""
+    return _given(_along(_operand(a, out), n, axis, "IFFT", norm), out, "ifft")
+
+
+@implements(np.fft.rfft)
+def rfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+    """Of real numbers; half of the result, which has the rest in it."""
+    return _given(_along(_operand(a, out), n, axis, "RFFT", norm), out, "rfft")
+
+
+@implements(np.fft.irfft)
+def irfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+    """The real numbers that `rfft` gives this."""
+    return _given(_along(_operand(a, out), n, axis, "IRFFT", norm), out, "irfft")
+
+
+@implements(np.fft.hfft)
+def hfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+    """Of the half of an array whose other half is its conjugate."""
+    _check_norm(norm)
+    array: Any = _operand(a, out)
+    return _given(_along(np.conjugate(array), n, axis, "IRFFT", _SWAPPED[norm]), out, "hfft")
+
+
+@implements(np.fft.ihfft)
+def ihfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Any:
+    """What `hfft` gives this."""
+    _check_norm(norm)
+    made: Any = _along(_operand(a, out), n, axis, "RFFT", _SWAPPED[norm])
+    return _given(np.conjugate(made), out, "ihfft")
+
+
+def _places(array: TracedArray, s: Any, axes: Any, inverse_real: bool = False) -> tuple[list[int], list[int]]:
+    """The sizes and dimensions of a transform of several."""
+    if axes is None:
+        axes = range(array.ndim) if s is None else range(-len(s), 0)
+    places = [normalize_axis_index(index(d), array.ndim) for d in axes]
+    if s is None:
+        sizes = [array.shape[d] for d in places]
+        if inverse_real and sizes:
+            sizes[-1] = 2 * (sizes[-1] - 1)
+        return sizes, places
+    if len(s) != len(places):
+        raise ValueError("Shape and axes have different lengths.")
+    return [array.shape[d] if n == -1 else index(n) for n, d in zip(s, places, strict=True)], places
+
+
+def _of_several(a: Any, s: Any, axes: Any, norm: Any, kind: str) -> TracedArray:
+    array = as_traced(a)
+    sizes, places = _places(array, s, axes, kind == "IRFFT")
+    if not places:
+        if kind in ("RFFT", "IRFFT"):
+            raise IndexError("list index out of range")
+        return array
+    if len(places) <= _MOST and len(set(places)) == len(places):
+        return _transformed(array, kind, sizes, places, norm)
+    steps = [("IFFT" if kind in ("IFFT", "IRFFT") else "FFT", n, d) for n, d in zip(sizes, places, strict=True)]
+    if kind in ("RFFT", "IRFFT"):
+        steps[-1] = (kind, *steps[-1][1:])
+    for step, n, d in steps if kind == "IRFFT" else steps[::-1]:
+        array = _transformed(array, step, [n], [d], norm)
+    return array
+
+
+@implements(np.fft.fftn)
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    """Of several dimensions, by default all."""
+    return _given(_of_several(_operand(a, out), s, axes, norm, "FFT"), out, "fftn")
+
+
+@implements(np.fft.ifftn)
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    """What `fftn` gives this."""
+    return _given(_of_several(_operand(a, out), s, axes, norm, "IFFT"), out, "ifftn")
+
+
+@implements(np.fft.rfftn)
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    """Of several dimensions of real numbers; half of the result, along the last of them."""
+    return _given(_of_several(_operand(a, out), s, axes, norm, "RFFT"), out, "rfftn")
+
+
+@implements(np.fft.irfftn)
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
+    """The real numbers that `rfftn` gives this."""
+    return _given(_of_several(_operand(a, out), s, axes, norm, "IRFFT"), out, "irfftn")
+
+
+@implements(np.fft.fft2)
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
+    """Of two dimensions."""
+    return fftn(a, s, axes, norm, out)
+
+
+@implements(np.fft.ifft2)
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
+    """What `fft2` gives this."""
+    return ifftn(a, s, axes, norm, out)
+
+
+@implements(np.fft.rfft2)
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
+    """Of two dimensions of real numbers."""
+    return rfftn(a, s, axes, norm, out)
+
+
+@implements(np.fft.irfft2)
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
+    """The real numbers that `rfft2` gives this."""
+    return irfftn(a, s, axes, norm, out)
+
+
+def _rotated(x: Any, axes: Any, sign: int) -> TracedArray:
+    array = as_traced(x)
+    places = range(array.ndim) if axes is None else normalize_axis_tuple(axes, array.ndim, allow_duplicate=True)
+    op = value_of(array)
+    for d in places:
+        size = array.shape[d]
+        by = sign * (size // 2) % size if size else 0
+        if by:
+            op = xla.concatenate(
+                [xla.slice_in_dim(op, size - by, size, 1, d), xla.slice_in_dim(op, 0, size - by, 1, d)], d
+            )
+    return traced(op)
+
+
+@implements(np.fft.fftshift)
+def fftshift(x: Any, axes: Any = None) -> TracedArray:
+    """The zero frequency in the middle."""
+    return _rotated(x, axes, 1)
+
+
+@implements(np.fft.ifftshift)
+def ifftshift(x: Any, axes: Any = None) -> TracedArray:
+    """What `fftshift` gives this."""
+    return _rotated(x, axes, -1)
+
+
+@implements(np.fft.fftfreq)
+def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
+    """Frequencies of the elements of `fft`, of samples at a traced distance."""
+    spacing: Any = as_traced(d)
+    return np.fft.fftfreq(n) / spacing
+
+
+@implements(np.fft.rfftfreq)
+def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
+    """Frequencies of the elements of `rfft`, of samples at a traced distance."""
+    spacing: Any = as_traced(d)
+    return np.fft.rfftfreq(n) / spacing

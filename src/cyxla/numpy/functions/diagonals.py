@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.numpy.functions.joining import known
-from cyxla.numpy.functions.movement import array_of, model, moveaxis, ravel, resized
+from cyxla.numpy.functions.movement import array_of, broadcast_arrays, model, moveaxis, ravel, resized
 from cyxla.numpy.functions.movement import broadcast_to as numpy_broadcast_to
 from cyxla.numpy.registry import implements
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
@@ -177,9 +177,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     thin = [resized(a, [a.size if d == order[k] else 1 for d in range(rank)]) for k, a in enumerate(arrays)]
     if sparse:
         return tuple([a.copy() for a in thin]) if copy else tuple(thin)
-    sizes = np.broadcast_shapes(*[a.shape for a in thin])
-    full = [numpy_broadcast_to(a, sizes) for a in thin]
-    return tuple([TracedArray(value_of(a)) for a in full]) if copy else tuple(full)
+    full = broadcast_arrays(*thin)
+    return tuple([TracedArray(value_of(a)) for a in full]) if copy else full
 
 
 @implements(np.ix_)

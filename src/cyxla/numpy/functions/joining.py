@@ -353,9 +353,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Array:
         array, axis = ravel(array), 0
     along = normalize_axis_index(axis, array.ndim)
     n = array.shape[along]
-    counts = known(repeats, "repeat", "counts")
-    if counts.size and not np.can_cast(counts.dtype, np.int64, "safe"):
-        raise TypeError(f"Cannot cast array data from {counts.dtype!r} to dtype('int64') according to the rule 'safe'")
+    counts = known(repeats, "repeat", "counts").astype(np.intp)
     if counts.ndim > 1 or counts.size not in (1, n):
         raise ValueError(f"operands could not be broadcast together with shape ({n},) {counts.shape}")
     if (counts < 0).any():

@@ -1,0 +1,231 @@
+"""Parts that share memory, errors, and what is not supported: what rows of the table cannot say."""
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import UnimplementedError
+from cyxla.numpy import jit
+
+
+def run(function, *arrays):
+    return jit(function, platform="interpreter")(*arrays)
+
+
+X = np.arange(24.0).reshape(2, 3, 4)
+VIEWS = {
+    "reshape": lambda x: x.reshape(6, 4),
+    "reshape of a part": lambda x: x[:, 1].reshape(2, 2, 2),
+    "reshape, more ones": lambda x: x[:, ::2].reshape(2, 1, 2, 4, 1),
+    "ravel": lambda x: np.ravel(x),
+    "transpose": lambda x: x.T,
+    "transpose, axes": lambda x: np.transpose(x, (1, 0, 2)),
+    "swapaxes": lambda x: np.swapaxes(x, 0, 1),
+    "moveaxis": lambda x: np.moveaxis(x, 0, -1),
+    "rollaxis": lambda x: np.rollaxis(x, 2),
+    "matrix_transpose": lambda x: x.mT,
+    "squeeze": lambda x: np.squeeze(x[:1]),
+    "expand_dims": lambda x: np.expand_dims(x, (0, 2)),
+    "flip": lambda x: np.flip(x, 1),
+    "flipud": lambda x: np.flipud(x),
+    "fliplr": lambda x: np.fliplr(x),
+    "rot90": lambda x: np.rot90(x, 3),
+    "split": lambda x: np.split(x, 3, axis=1)[1],
+    "array_split": lambda x: np.array_split(x, 3, axis=-1)[0],
+    "dsplit": lambda x: np.dsplit(x, 2)[1],
+    "unstack": lambda x: np.unstack(x, axis=1)[2],
+    "atleast_3d": lambda x: np.atleast_3d(x[0, 0]),
+    "atleast_2d": lambda x: np.atleast_2d(x[0, 0]),
+    "broadcast_arrays, alike": lambda x: np.broadcast_arrays(x, x)[0],
+    "of a view of a view": lambda x: x.T[1:].swapaxes(0, 1)[::-1].reshape(3, 3, 2),
+    "meshgrid without copies": lambda x: np.meshgrid(x[0, 0], copy=False)[0],
+    "asarray": lambda x: np.asarray(x),
+    "real": lambda x: np.real(x),
+}
+COPIES = {
+    "reshape of turned": lambda x: x.T.reshape(-1),
+    "ravel of turned": lambda x: np.ravel(x.T),
+    "ravel of a part": lambda x: np.ravel(x[:, 1]),
+    "column-major": lambda x: x.reshape(-1, order="F"),
+    "flatten": lambda x: x.flatten(),
+    "copy": lambda x: x.copy(),
+    "array": lambda x: np.array(x),
+    "concatenate": lambda x: np.concatenate([x]),
+    "roll": lambda x: np.roll(x, 0),
+    "repeat": lambda x: np.repeat(x, 1, 0),
+    "tile": lambda x: np.tile(x, 1),
+    "ascontiguousarray of turned": lambda x: np.ascontiguousarray(x.T),
+}
+
+
+def written(part):
+    def function(x):
+        y = x.copy()
+        p = part(y)
+        p[...] = p * 2 + 1
+        p[-1] += 5
+        y[0] += 1
+        return y, p
+
+    return function
+
+
+@pytest.mark.parametrize("name", [*VIEWS, *COPIES])
+def test_memory_is_shared_as_numpy_shares_it(name):
+    function = written((VIEWS | COPIES)[name])
+    want = function(X)
+    assert np.may_share_memory((VIEWS | COPIES)[name](X), X) == (name in VIEWS)
+    for got, expected in zip(run(function, X), want, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    "part", [lambda x: np.broadcast_to(x, (2, 2, 3, 4)), lambda x: x.diagonal(), lambda x: np.diag(x[0])]
+)
+def test_parts_that_numpy_makes_read_only(part):
+    def function(x):
+        part(x)[...] = 1
+        return x
+
+    with pytest.raises(ValueError, match="read-only"):
+        function(X.copy())
+    with pytest.raises(ValueError, match="read-only"):
+        run(function, X)
+
+
+def test_written_after_the_view_was_made():
+    def function(x):
+        y = x.copy()
+        t = y.T
+        y[0, 0, 0] = 50
+        t[1, 1, 1] = 70
+        return y, t, t.sum()
+
+    for got, want in zip(run(function, X), function(X), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+ERRORS = [
+    lambda x: x.reshape(5, 5),
+    lambda x: x.reshape(-1, -1),
+    lambda x: x.reshape(7, -1),
+    lambda x: np.transpose(x, (0, 1)),
+    lambda x: np.transpose(x, (0, 0, 1)),
+    lambda x: np.swapaxes(x, 0, 3),
+    lambda x: np.moveaxis(x, 0, 5),
+    lambda x: np.moveaxis(x, [0, 1], [0]),
+    lambda x: np.rollaxis(x, 0, 9),
+    lambda x: np.squeeze(x, 0),
+    lambda x: np.expand_dims(x, 9),
+    lambda x: np.expand_dims(x, (0, 0)),
+    lambda x: np.broadcast_to(x, (3, 4)),
+    lambda x: np.broadcast_arrays(x, np.ones(7)),
+    lambda x: np.concatenate([x, x[0]]),
+    lambda x: np.concatenate([]),
+    lambda x: np.concatenate([x, x[:, :2]]),
+    lambda x: np.concatenate([x, x], 3),
+    lambda x: np.concatenate([x[0, 0, 0]]),
+    lambda x: np.stack([x, x[0]]),
+    lambda x: np.stack([x, x], 5),
+    lambda x: np.split(x, 5),
+    lambda x: np.split(x, 0),
+    lambda x: np.hsplit(x[0, 0, 0], 1),
+    lambda x: np.dsplit(x[0], 1),
+    lambda x: np.flip(x, 3),
+    lambda x: np.rot90(x[0, 0]),
+    lambda x: np.rot90(x, 1, (0, 0)),
+    lambda x: np.diag(x),
+    lambda x: np.diagonal(x[0, 0]),
+    lambda x: np.diagonal(x, 0, 1, 1),
+    lambda x: np.repeat(x, -1),
+    lambda x: np.repeat(x, [1, 2], 2),
+    lambda x: np.repeat(x, [[1]]),
+    lambda x: np.tile(x, -1),
+    lambda x: np.delete(x, 99, 0),
+    lambda x: np.insert(x, 99, 0, 1),
+    lambda x: np.pad(x, -1),
+    lambda x: np.pad(x, 1.5),
+    lambda x: np.pad(x, 1, mode="other"),
+    lambda x: np.pad(x, 1, mode="edge", constant_values=1),
+    lambda x: np.pad(x, (1, 2, 3)),
+    lambda x: np.pad(x[:0], 1, mode="edge"),
+    lambda x: np.tril(x[0, 0, 0]),
+    lambda x: np.block([[x], x]),
+    lambda x: np.block([]),
+    lambda x: np.block((x, x)),
+    lambda x: np.vander(x),
+    lambda x: np.meshgrid(x, indexing="no"),
+    lambda x: np.ravel(x, "Q"),
+    lambda x: np.full_like(x, 3, dtype=np.uint8, shape=-2),
+    lambda x: np.linspace(x, 1, -3),
+    lambda x: np.atleast_1d(x).reshape("a"),
+    lambda x: np.concatenate([x, x], dtype=int, casting="safe"),
+    lambda x: np.copyto(np.zeros_like(x, dtype=int), x),
+    lambda x: np.roll(x, 1, 7),
+    lambda x: np.roll(x, (1, 2, 3), (0, 1)),
+    lambda x: np.column_stack(x[0, 0, 0]),
+    lambda x: np.matrix_transpose(x[0, 0]),
+    lambda x: np.array(x, copy=False, dtype=np.float32),
+    lambda x: x.reshape(3, -1, order="Z"),
+]
+
+
+@pytest.mark.parametrize("call", ERRORS, ids=range(len(ERRORS)))
+def test_errors_are_numpys(call):
+    with pytest.raises(Exception) as expected:  # noqa: PT011 - whatever NumPy raises
+        call(X.copy())
+    with pytest.raises(Exception) as found:  # noqa: PT011
+        run(call, X)
+    assert not isinstance(found.value, cyxla.errors.InternalError)
+    theirs = next(
+        c
+        for c in (np.exceptions.AxisError, IndexError, TypeError, ArithmeticError, ValueError)
+        if isinstance(expected.value, c)
+    )
+    assert isinstance(found.value, theirs), repr(found.value)
+
+
+UNSUPPORTED = {
+    "unique": lambda x: np.unique(x),
+    "trim_zeros": lambda x: np.trim_zeros(x[0, 0]),
+    "union1d": lambda x: np.union1d(x, x),
+    "intersect1d": lambda x: np.intersect1d(x, x),
+    "repeat": lambda x: np.repeat(x, x.astype(int).ravel()),
+    "insert": lambda x: np.insert(x, [x.astype(int)[0, 0, 0]], 1),
+    "pad": lambda x: np.pad(x, 1, mode=print),
+    "reshape": lambda x: x.T.reshape(-1, order="A"),
+    "unique_counts": lambda x: np.unique_counts(x),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_is_not_supported_names_itself_and_what_to_use(name):
+    with pytest.raises(UnimplementedError, match=name) as found:
+        run(UNSUPPORTED[name], X)
+    assert "mend:" in str(found.value)
+
+
+def test_out_of_joins():
+    def function(x):
+        out = np.empty((4, 3, 4))
+        same = np.concatenate([x, x], out=out)
+        np.stack([x, x + 1], out=out.reshape(2, 2, 3, 4))
+        return same, out
+
+    for got, want in zip(run(function, X), function(X), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_shift_by_a_traced_number():
+    for k in (-30, -1, 0, 3, 24, 99):
+        np.testing.assert_array_equal(run(lambda x, k: np.roll(x, k), X, np.int32(k)), np.roll(X, k))
+        np.testing.assert_array_equal(run(lambda x, k: np.roll(x, (k, 1), (1, 2)), X, k), np.roll(X, (k, 1), (1, 2)))
+
+
+def test_sizes_are_plain_numbers():
+    def function(x):
+        assert np.shape(x) == x.shape == (2, 3, 4)
+        assert (np.size(x), np.size(x, 1), np.ndim(x), len(x)) == (24, 3, 3, 2)
+        return x.reshape(np.size(x) // 2, -1)
+
+    assert run(function, X).shape == (12, 2)

@@ -11,6 +11,14 @@ TEXT = "HloModule m\n\nENTRY e {\n  x = f32[3] parameter(0)\n  ROOT y = f32[3] a
 MODULE = cyxla.hlo.parse_module(TEXT)
 
 
+STABLEHLO = """module @jit_f {
+  func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<3xf32>
+    return %0 : tensor<3xf32>
+  }
+}"""
+
+
 def computation():
     b = XlaBuilder("e")
     x = builder.functions.parameter(b, 0, cyxla.Shape.array("f32", (3,)), "x")
@@ -20,22 +28,15 @@ def computation():
 @pytest.mark.parametrize("make", [
     lambda: TEXT, lambda: MODULE, computation, MODULE.to_proto, lambda: bytearray(MODULE.to_proto()),
     lambda: memoryview(MODULE.to_proto()), lambda: TEXT.replace("HloModule m\n", ""),
+    lambda: STABLEHLO, lambda: f"  // exported\n{STABLEHLO}", lambda: STABLEHLO.partition("{")[2].rpartition("}")[0],
     lambda: TEXT.replace("add(x, x)", 'add(x, x), metadata={op_name="stablehlo.add"}').replace("HloModule m\n", ""),
 ])  # fmt: skip
 def test_forms(make):
     assert read_program(make()).fingerprint() == MODULE.fingerprint()
 
 
-STABLEHLO = """module @jit_f {
-  func.func public @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {
-    %0 = stablehlo.add %arg0, %arg0 : tensor<3xf32>
-    return %0 : tensor<3xf32>
-  }
-}"""
-
-
 @pytest.mark.parametrize("program, match", [
-    (STABLEHLO, "StableHLO text"), (b"ML\xefR\x01StableHLO_v1", "MLIR bytecode"), (lambda x: x + x, "Python functions"),
+    (b"ML\xefR\x01StableHLO_v1", "MLIR bytecode"), (lambda x: x + x, "Python functions"),
 ])  # fmt: skip
 def test_what_is_not_read_yet_says_so(program, match):
     with pytest.raises(UnimplementedError, match=match) as caught:

@@ -9,9 +9,9 @@ from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, DataType
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.lib import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
-from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import special
 from cyxla.xla.lib.values import (
     full_like,
     in_f32,
@@ -83,19 +83,6 @@ def _squared_difference(x: XlaOp, y: XlaOp) -> XlaOp:
     return difference * _conj(difference)
 
 
-def _next_after(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The neighbour of x towards y: one step in the integer that its bits are."""
-    bits = ElementType.S32 if x.shape.dtype is ElementType.F32 else ElementType.S64
-    as_bits = xla.bitcast_convert(x, bits)
-    up = xla.eq(xla.gt(y, x), xla.gt(x, zeros_like(x)))
-    stepped = xla.bitcast_convert(select(up, as_bits + scalar(as_bits, 1), as_bits - scalar(as_bits, 1)), x.shape.dtype)
-    smallest = xla.bitcast_convert(full_like(as_bits, 1), x.shape.dtype)
-    from_zero = select(xla.gt(y, x), smallest, -smallest)
-    moved = select(_zero(x), from_zero, stepped)
-    nan = xla.or_(xla.ne(x, x), xla.ne(y, y))
-    return select(nan, x + y, select(xla.eq(x, y), y, moved))
-
-
 def _register(name: str, function: Binary, types: Any = None) -> None:
     lowering(name, lambda x, y: function(*paired(x, y)), types=types)
 
@@ -122,7 +109,7 @@ _register("Maximum",           xla.maximum)
 _register("Minimum",           xla.minimum)
 _register("SquaredDifference", _squared_difference)
 _register("Atan2",             xla.atan2)
-_register("NextAfter",         _next_after)
+_register("NextAfter",         special.next_after)
 _register("Greater",           xla.gt)
 _register("GreaterEqual",      xla.ge)
 _register("Less",              xla.lt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cyxla.errors import HloParseError, InvalidArgumentError, UnimplementedError
+from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla.client import platforms as _platforms  # registers what comes with cyxla
 from cyxla.xla.service import CompileOptions, Executable, LocalService
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_program", "read_program"]
 _ = _platforms
-_STABLEHLO = ("stablehlo.", "mhlo.", "func.func", "vhlo.")
 _MLIR_BYTECODE = b"ML\xefR"
 
 
@@ -23,16 +22,16 @@ def read_program(program: Any) -> HloModule:
     Parameters
     ----------
     program : str, bytes, HloModule or XlaComputation
-        HLO text, a serialised HloModuleProto or HloProto, a module, or what `XlaBuilder.build` gave.
+        HLO or StableHLO text, a serialised HloModuleProto or HloProto, a module, or what `XlaBuilder.build` gave.
 
     Raises
     ------
     InvalidArgumentError
-        It is none of these, or text that is not HLO.
+        It is none of these, or text that is neither HLO nor StableHLO.
     DataLossError
         It is bytes that are no proto.
     UnimplementedError
-        It is StableHLO or a Python function, which this release does not read.
+        It is a Python function or uses an operation that this release does not read.
     """
     from cyxla.xla.hlo import HloModule
 
@@ -57,21 +56,20 @@ def read_program(program: Any) -> HloModule:
 
 def _read_bytes(data: bytes) -> HloModule:
     if data.startswith(_MLIR_BYTECODE):
-        raise UnimplementedError("MLIR bytecode is not read by this release", hint="lower to HLO first")
+        raise UnimplementedError("MLIR bytecode is not read by this release", hint="print the module as text")
     from cyxla.xla.hlo import HloModule
 
     return HloModule.from_proto(data)
 
 
 def _read_text(text: str) -> HloModule:
+    from cyxla.xla.stablehlo import is_stablehlo, read_stablehlo
+
+    if is_stablehlo(text):
+        return read_stablehlo(text)
     from cyxla.xla.hlo import parse_module
 
-    try:
-        return parse_module(text)
-    except HloParseError:
-        if "HloModule" in text or not any(mark in text for mark in _STABLEHLO):
-            raise
-    raise UnimplementedError("StableHLO text is not read by this release", hint="lower to HLO text first")
+    return parse_module(text)
 
 
 def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:

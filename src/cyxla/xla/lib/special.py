@@ -64,6 +64,19 @@ def is_whole(x: XlaOp) -> XlaOp:
     return xla.eq(x, xla.floor(x))
 
 
+def next_after(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The neighbour of x towards y: one step in the integer that its bits are."""
+    dtype = x.shape.dtype
+    as_bits = xla.bitcast_convert(x, ElementType[f"S{dtype.bits}"])
+    up = xla.eq(xla.gt(y, x), xla.gt(x, of(x, 0)))
+    stepped = xla.bitcast_convert(select(up, as_bits + full_like(as_bits, 1), as_bits - full_like(as_bits, 1)), dtype)
+    smallest = xla.bitcast_convert(full_like(as_bits, 1), dtype)
+    from_zero = select(xla.gt(y, x), smallest, -smallest)
+    moved = select(xla.eq(x, of(x, 0)), from_zero, stepped)
+    nan = xla.or_(xla.ne(x, x), xla.ne(y, y))
+    return select(nan, x + y, select(xla.eq(x, y), y, moved))
+
+
 # --------------------------------------------------------------------------------------------------- error functions
 
 

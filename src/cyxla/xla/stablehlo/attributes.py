@@ -1,0 +1,424 @@
+"""MLIR's attributes and locations as plain Python values.
+
+Numbers, strings, booleans, lists and dictionaries are Python's own; ``array<...>`` is a tuple, ``dense<...>`` a
+`Dense`, a type a `Shape`, an enumeration's value or another bare word a `Keyword`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cyxla.types import Literal, Shape
+from cyxla.xla.stablehlo.dense import DenseError, elements_of, from_bytes
+from cyxla.xla.stablehlo.lexer import Lexer, symbol, unquote
+from cyxla.xla.stablehlo.types import TypeReader, unsupported
+
+_DENSE = re.compile(r'dense\s*+<(\s*+"[^"]*+"\s*+|[^">]*+)>', re.DOTALL)
+_RESOURCE = re.compile(r'(?m)^\s*([\w.\-"]+)\s*:\s*"0x([0-9A-Fa-f]*)"')
+_HEX = re.compile(r"-?0x")
+
+
+class Symbol(str):
+    """The name of a function, such as ``@main``."""
+
+
+class Keyword(str):
+    """A bare word, such as ``LT`` in ``#stablehlo<comparison_direction LT>``."""
+
+
+class Opaque(str):
+    """An attribute that is kept as its text."""
+
+
+class Dictionary(dict[str, Any]):
+    """A dictionary that knows how it was written."""
+
+    text: str = ""
+
+
+class Dense(NamedTuple):
+    """An array; the literal is a scalar where all elements are one."""
+
+    shape: Shape
+    literal: Literal
+
+    @property
+    def array(self) -> np.ndarray[Any, Any]:
+        """All elements."""
+        return np.broadcast_to(self.literal.array, self.shape.dims)
+
+
+class Record(NamedTuple):
+    """An attribute of a dialect that has fields, such as ``#stablehlo.gather<...>``."""
+
+    name: str
+    fields: dict[str, Any]
+
+
+class Location(NamedTuple):
+    """Where an operation comes from; `inner` is another one, or the alias of one."""
+
+    name: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    inner: Location | str | None = None
+
+
+class AttributeReader:
+    """Reads attributes.
+
+    Parameters
+    ----------
+    lexer : Lexer
+        Where to read.
+    types : TypeReader
+        Reads types from there.
+    """
+
+    def __init__(self, lexer: Lexer, types: TypeReader) -> None:
+        self.lexer = lexer
+        self.types = types
+        self.aliases: dict[str, Any] = {}
+        self._resources: dict[str, bytes] | None = None
+
+    def attribute(self) -> Any:
+        """Read an attribute."""
+        self.lexer.enter()
+        found = self._attribute()
+        self.lexer.leave()
+        return found
+
+    def _attribute(self) -> Any:
+        lexer, token = self.lexer, self.lexer.token
+        first = token[:1]
+        if first == '"':
+            return self._typed(unquote(lexer.next()))
+        if first.isdigit() or (first == "-" and len(token) > 1 and token != "->"):
+            return self._number()
+        if first == "@":
+            return Symbol(symbol(lexer.next()))
+        if first == "[":
+            return self.list()
+        if first == "{":
+            return self.dictionary()
+        if first == "#":
+            return self._dialect()
+        if first == "(":
+            return self.types.function_type()
+        if token in _WORDS:
+            return _WORDS[token](self)
+        return self.types.type()
+
+    def _typed(self, value: Any) -> Any:
+        if self.lexer.accept(":"):
+            self.types.type()
+        return value
+
+    def _number(self) -> int | float:
+        lexer, start, token = self.lexer, self.lexer.start, self.lexer.next()
+        if len(token) > 400:
+            raise lexer.error("a number of too many digits", start)
+        whole = not token.count(".")
+        value: int | float = int(token, 0) if _HEX.match(token) else int(token) if whole else float(token)
+        if not lexer.accept(":"):
+            return value
+        kind = self.types.type().dtype
+        if kind.is_float and kind.numpy_dtype is not None and _HEX.match(token):
+            bits = int(value) & ((1 << 8 * kind.itemsize) - 1)
+            return float(np.frombuffer(bits.to_bytes(kind.itemsize, "little"), kind.numpy_dtype)[0])
+        return float(value) if kind.is_float and abs(value) < 1 << 1000 else value
+
+    def list(self) -> list[Any]:
+        """Read ``[...]``."""
+        lexer = self.lexer
+        lexer.expect("[", "before a list")
+        found: list[Any] = []
+        while lexer.token != "]":
+            found.append(self.attribute())
+            if not lexer.accept(","):
+                break
+        lexer.expect("]", "after a list")
+        return found
+
+    def dictionary(self) -> Dictionary:
+        """Read ``{...}``."""
+        lexer, start = self.lexer, self.lexer.start
+        lexer.expect("{", "before a dictionary")
+        found = Dictionary()
+        while lexer.token != "}":
+            at, key = lexer.start, self._key()
+            if key in found:
+                raise lexer.error(f"{key[:40]!r} stands twice", at)
+            found[key] = self.attribute() if lexer.accept("=") else True
+            if not lexer.accept(","):
+                break
+        found.text = lexer.text[start : lexer.end]
+        lexer.expect("}", "after a dictionary")
+        return found
+
+    def _key(self) -> str:
+        if self.lexer.token[:1] == '"':
+            return unquote(self.lexer.next())
+        return self.lexer.word("the name of an attribute")
+
+    # Words
+
+    def _true(self) -> bool:
+        self.lexer.next()
+        return self._typed(True) is True
+
+    def _false(self) -> bool:
+        self.lexer.next()
+        return self._typed(False) is True
+
+    def _array(self) -> tuple[Any, ...]:
+        lexer = self.lexer
+        lexer.next()
+        lexer.expect("<", "after array")
+        self.types.type()
+        found: list[Any] = []
+        if lexer.accept(":"):
+            found.append(self._element())
+            while lexer.accept(","):
+                found.append(self._element())
+        lexer.expect(">", "at the end of an array")
+        return tuple(found)
+
+    def _element(self) -> Any:
+        lexer = self.lexer
+        if lexer.token in ("true", "false"):
+            return lexer.next() == "true"
+        if lexer.token.lstrip("-").isdecimal():
+            return lexer.integer("a number")
+        if lexer.token[:1] in "-0123456789" and lexer.token[1:]:
+            return float(lexer.next())
+        raise lexer.error(f"expected a number, found {lexer.seen()}")
+
+    def dense(self) -> Dense:
+        """Read ``dense<...> : type``."""
+        lexer, start = self.lexer, self.lexer.start
+        m = _DENSE.match(lexer.text, start)
+        if m is None:
+            raise lexer.error("expected the elements of a dense attribute", start)
+        lexer.jump(m.end())
+        lexer.expect(":", "before the type of a dense attribute")
+        return self._literal(lambda shape: elements_of(m[1], shape), start)
+
+    def _resource(self) -> Dense:
+        lexer, start = self.lexer, self.lexer.start
+        lexer.next()
+        key = lexer.balanced("a resource")[1:-1].strip()
+        lexer.expect(":", "before the type of a resource")
+        if self._resources is None:
+            found = _RESOURCE.findall(lexer.text, max(lexer.text.rfind("{-#"), 0))
+            self._resources = {k: bytes.fromhex(v[: len(v) & ~1])[4:] for k, v in found}
+        data = self._resources.get(key)
+        if data is None:
+            raise lexer.error(f"resource {key[:40]!r} is not in the text", start)
+        return self._literal(lambda shape: from_bytes(data, shape), start)
+
+    def _literal(self, make: Callable[[Shape], np.ndarray[Any, Any]], start: int) -> Dense:
+        lexer, at = self.lexer, self.lexer.start
+        shape = self.types.type()
+        if not shape.is_array:
+            raise lexer.error(f"a dense attribute is an array, not a {shape}", at)
+        try:
+            array = make(shape)
+            return Dense(shape, Literal(array, shape.with_dims(array.shape)))
+        except DenseError as e:
+            raise lexer.error(str(e), start) from None
+
+    def _opaque_word(self) -> Opaque:
+        word = self.lexer.next()
+        return Opaque(word + (self.lexer.balanced(word) if self.lexer.token == "<" else ""))
+
+    def _unread(self) -> Any:
+        raise unsupported(self.lexer, f"an attribute {self.lexer.token}<...>", self.lexer.start)
+
+    # Dialects
+
+    def _dialect(self) -> Any:
+        lexer, start, name = self.lexer, self.lexer.start, self.lexer.next()[1:]
+        if lexer.token != "<" or name in self.aliases:
+            if name not in self.aliases:
+                raise lexer.error(f"#{name[:40]} is not defined", start)
+            return self.aliases[name]
+        if not name.startswith(("stablehlo", "mhlo", "chlo")):
+            return Opaque(f"#{name}{lexer.balanced(name)}")
+        return self.record(name.rpartition(".")[2])
+
+    def record(self, name: str) -> Any:
+        """Read ``<key = value, ..>``, ``<kind WORD>`` or ``<WORD>``."""
+        lexer, begin = self.lexer, self.lexer.start
+        if lexer.peek() == ">" or name == "conv":
+            return Record(name, {}) if lexer.balanced(name) == "<>" else self._conv(begin)
+        lexer.next()
+        if not (lexer.token[:1].isalpha() or lexer.token[:1] == "_"):
+            lexer.jump(begin)
+            return Opaque(f"#{name}{lexer.balanced(name)}")
+        after = lexer.peek()
+        if after == "=":
+            return Record(name, self._fields())
+        word = lexer.next()
+        if after != ">" and lexer.peek() == ">":
+            word = lexer.next()
+        if lexer.token != ">":
+            lexer.jump(begin)
+            return Opaque(f"#{name}{lexer.balanced(name)}")
+        lexer.next()
+        return Keyword(word)
+
+    def _conv(self, begin: int) -> Any:
+        lexer = self.lexer
+        lexer.jump(begin)
+        lexer.next()
+        if lexer.token == "raw":
+            lexer.next()
+            return Record("conv", self._fields())
+        found = self.conv_dims()
+        lexer.expect(">", "after dimension numbers")
+        return found
+
+    def _fields(self) -> dict[str, Any]:
+        lexer = self.lexer
+        found: dict[str, Any] = {}
+        while lexer.token != ">":
+            key = lexer.word("the name of a field")
+            lexer.expect("=", f"after {key[:40]}")
+            found[key] = self.value()
+            if not lexer.accept(","):
+                break
+        lexer.expect(">", "after the last field")
+        return found
+
+    def value(self) -> Any:
+        """Read an attribute, or a bare word where one may stand."""
+        token = self.lexer.token
+        if (token[:1].isalpha() or token[:1] == "_") and token not in _WORDS and token not in ("tensor", "tuple"):
+            return Keyword(self.lexer.next())
+        if token == "<":
+            return self.record("")
+        return self.attribute()
+
+    def untyped(self) -> Any:
+        """Read a value of a short form: the types of the operation follow, not one of a number."""
+        lexer, token = self.lexer, self.lexer.token
+        if token[:1] == '"':
+            return unquote(lexer.next())
+        if token in ("true", "false"):
+            return lexer.next() == "true"
+        if token.lstrip("-").isdecimal():
+            return lexer.integer("a number")
+        return self.value()
+
+    def conv_dims(self) -> Record:
+        """Read ``[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]``."""
+        parts = [self._labels()]
+        for mark in ("x", "->"):
+            self.lexer.expect(mark, "in dimension numbers")
+            parts.append(self._labels())
+        return Record("conv", dict(zip(("input", "kernel", "output"), parts, strict=True)))
+
+    def _labels(self) -> tuple[str, ...]:
+        lexer = self.lexer
+        lexer.expect("[", "before dimension numbers")
+        found = []
+        while lexer.token != "]":
+            if not lexer.token.isalnum() and lexer.token != "?":
+                raise lexer.error(f"expected a dimension, found {lexer.seen()}")
+            found.append(lexer.next())
+            if not lexer.accept(","):
+                break
+        lexer.expect("]", "after dimension numbers")
+        return tuple(found)
+
+    # Locations
+
+    def location(self) -> Location | str:
+        """Read ``loc(...)``; what an alias stands for may come later, so it stays a name."""
+        lexer = self.lexer
+        lexer.expect("loc", "before a location")
+        lexer.expect("(", "after loc")
+        found = self._location()
+        lexer.expect(")", "after a location")
+        return found
+
+    def _location(self) -> Location | str:
+        lexer, token = self.lexer, self.lexer.token
+        if token[:1] == "#":
+            return lexer.next()[1:]
+        lexer.enter()
+        found = self._named() if token[:1] == '"' else self._structured()
+        lexer.leave()
+        return found
+
+    def _named(self) -> Location:
+        lexer, text = self.lexer, unquote(self.lexer.next())
+        if lexer.accept(":"):
+            line = lexer.integer("a line")
+            column = lexer.integer("a column") if lexer.accept(":") else 0
+            if lexer.accept("to"):
+                if lexer.token != ":":
+                    lexer.integer("a line")
+                lexer.expect(":", "before a column")
+                lexer.integer("a column")
+            return Location(file=text, line=line, column=column)
+        if not lexer.accept("("):
+            return Location(name=text)
+        inner = self._location()
+        lexer.expect(")", "after a location")
+        return Location(name=text, inner=inner)
+
+    def _structured(self) -> Location | str:
+        lexer = self.lexer
+        word = lexer.word("a location")
+        if word == "unknown":
+            return Location()
+        if word == "callsite":
+            lexer.expect("(", "after callsite")
+            found = self._location()
+            lexer.expect("at", "between two locations")
+            self._location()
+            lexer.expect(")", "after a call site")
+            return found
+        if word != "fused":
+            raise lexer.error(f"{word[:40]!r} is no location")
+        if lexer.token == "<":
+            lexer.balanced("a fused location")
+        lexer.expect("[", "after fused")
+        parts = [self._location()]
+        while lexer.accept(","):
+            parts.append(self._location())
+        lexer.expect("]", "after fused locations")
+        return parts[0]
+
+
+_WORDS: dict[str, Any] = {
+    "true": AttributeReader._true, "false": AttributeReader._false, "unit": AttributeReader._true,
+    "array": AttributeReader._array, "dense": AttributeReader.dense, "dense_resource": AttributeReader._resource,
+    "loc": AttributeReader.location, "affine_map": AttributeReader._opaque_word,
+    "affine_set": AttributeReader._opaque_word, "strided": AttributeReader._opaque_word,
+    "sparse": AttributeReader._unread, "distinct": AttributeReader._unread,
+}  # fmt: skip
+
+
+def resolve(location: Location | str | None, aliases: dict[str, Any]) -> Location:
+    """A location's name, and the file and line of the innermost place that has them."""
+    name, seen = "", 0
+    while location is not None and seen < 64:
+        seen += 1
+        if isinstance(location, str):
+            location = aliases.get(location)
+        elif isinstance(location, Location):
+            name = name or location.name
+            if location.file or location.inner is None:
+                return Location(name, location.file, location.line, location.column)
+            location = location.inner
+        else:
+            break
+    return Location(name)

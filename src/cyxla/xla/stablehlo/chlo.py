@@ -1,0 +1,175 @@
+"""CHLO: functions above StableHLO, as HLO's own opcodes where it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.types import Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import complex_inverse, special, special_loops
+from cyxla.xla.lib.special import in_f64
+from cyxla.xla.lib.values import broadcast_shape, full_like, in_f32
+from cyxla.xla.stablehlo.context import Context
+from cyxla.xla.stablehlo.elementwise import BINARY, arity
+from cyxla.xla.stablehlo.functional import only_region
+from cyxla.xla.stablehlo.registry import (
+    HANDLERS,
+    Results,
+    flag,
+    handles,
+    int_list,
+    integer,
+    required,
+)
+from cyxla.xla.stablehlo.syntax import Operation
+
+
+def _atan(x: XlaOp) -> XlaOp:
+    return complex_inverse.atan(x) if x.shape.dtype.is_complex else xla.atan2(x, full_like(x, 1))
+
+
+def _inverse(name: str) -> Callable[[XlaOp], XlaOp]:
+    """HLO's opcode; of complex numbers by their parts."""
+    native, by_parts = getattr(xla, name), getattr(complex_inverse, name)
+    return lambda x: by_parts(x) if x.shape.dtype.is_complex else native(x)
+
+
+def _conj(x: XlaOp) -> XlaOp:
+    return xla.complex_(xla.real(x), -xla.imag(x)) if x.shape.dtype.is_complex else x
+
+
+def _is(value: float) -> Callable[[XlaOp], XlaOp]:
+    return lambda x: xla.eq(x, full_like(x, value))
+
+
+_UNARY: dict[str, Callable[[XlaOp], XlaOp]] = {
+    "atan": _atan,
+    **{name: _inverse(name) for name in ("acos", "acosh", "asin", "asinh", "atanh")},
+    "bessel_i1e": in_f32(special.bessel_i1e),
+    "conj": _conj,
+    "digamma": in_f64(special.digamma),
+    "erf_inv": in_f32(special.erfinv),
+    "erfc": in_f32(special.erfc),
+    "is_inf": lambda x: xla.eq(xla.abs_(x), full_like(x, np.inf)),
+    "is_neg_inf": _is(-np.inf),
+    "is_pos_inf": _is(np.inf),
+    "lgamma": in_f64(special.lgamma),
+    "square": lambda x: x * x,
+}
+_FLOAT = frozenset({"bessel_i1e", "digamma", "erf_inv", "erfc", "lgamma"})
+_BINARY: dict[str, Callable[[XlaOp, XlaOp], XlaOp]] = {
+    "next_after": special.next_after,
+    "polygamma": in_f64(special_loops.polygamma),
+    "zeta": in_f64(special_loops.zeta),
+}
+
+
+@handles(*_UNARY)
+def _unary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    _check_floats(op, xs, op.kind in _FLOAT)
+    return _UNARY[op.kind](xs[0])
+
+
+@handles(*_BINARY)
+def _binary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    _check_floats(op, xs, True)
+    return _BINARY[op.kind](*xs)
+
+
+def _check_floats(op: Operation, xs: Sequence[XlaOp], wanted: bool) -> None:
+    for x in xs:
+        if wanted and not x.shape.dtype.is_float:
+            raise UnimplementedError(f"{op.name} of {x.shape.dtype}")
+        if x.shape is not xs[0].shape and not x.shape.compatible(xs[0].shape):
+            raise ShapeError(f"{op.name} of {xs[0].shape} and {x.shape}")
+
+
+@handles("constant_like")
+def _constant_like(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    value = required(op, "value")
+    if not isinstance(value, (bool, int, float)):
+        raise InvalidArgumentError(f"the value of {op.name} is to be a number")
+    return full_like(xs[0], value)
+
+
+@handles("top_k")
+def _top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    return c.parts(xla.topk(xs[0], integer(op, "k")), 2)
+
+
+@handles("scan")
+def _scan(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    count, carries = int_list(op, "operandSegmentSizes", (len(xs), 0))
+    if count + carries != len(xs):
+        raise InvalidArgumentError(f"{op.name} has {len(xs)} operands, not {count} and {carries}")
+    dimension = integer(op, "dimension")
+    dropped = [x.shape.with_dims([n for d, n in enumerate(x.shape.dims) if d != dimension]) for x in xs[:count]]
+    body = c.embed(only_region(op), [*dropped, *(x.shape for x in xs[count:])], "scan")
+    stated = Shape.tuple([v.type for v in op.results])
+    attrs = {
+        "dimensions": (dimension,), "num_carries": carries, "is_reverse": flag(op, "is_reverse"),
+        "is_associative": flag(op, "is_associative") if "is_associative" in op.attributes else None,
+    }  # fmt: skip
+    return c.parts(c.builder.call("scan", xs, [body], attrs, stated), len(op.results))
+
+
+# Broadcasting forms
+
+
+def _together(op: Operation, xs: list[XlaOp]) -> list[XlaOp]:
+    """Operands repeated to one shape; without `broadcast_dimensions` their last dimensions go together."""
+    sizes: tuple[int, ...] = ()
+    for x in xs:
+        sizes = broadcast_shape(sizes, x.shape.dims)
+    found = []
+    for x in xs:
+        offset = range(len(sizes) - x.shape.rank, len(sizes))
+        low = x.shape.rank < len(sizes)
+        places = int_list(op, "broadcast_dimensions", offset) if low else offset
+        found.append(x if x.shape.dims == sizes else xla.broadcast_in_dim(x, sizes, places))
+    return found
+
+
+def _broadcasting(name: str) -> None:
+    @handles(f"broadcast_{name}")
+    def _of(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+        arity(op, xs, 2)
+        if "broadcast_dimensions" in op.attributes and xs[0].shape.rank != xs[1].shape.rank:
+            xs = _placed(op, xs)
+        pair = _together(op, xs)
+        if name == "compare":
+            return HANDLERS["compare"](c, op, pair)
+        return c.builder.add(BINARY[name], pair) if name in BINARY else _BINARY[name](*pair)
+
+
+def _placed(op: Operation, xs: list[XlaOp]) -> list[XlaOp]:
+    """The operand of lower rank with sizes of 1 where `broadcast_dimensions` leave gaps."""
+    small = min((0, 1), key=lambda k: xs[k].shape.rank)
+    places, rank = int_list(op, "broadcast_dimensions"), xs[1 - small].shape.rank
+    x = xs[small]
+    if len(places) != x.shape.rank or any(not 0 <= p < rank for p in places):
+        raise ShapeError(f"{op.name}: broadcast_dimensions {list(places)} do not place {x.shape}")
+    dims = [1] * rank
+    for n, place in zip(x.shape.dims, places, strict=True):
+        dims[place] = n
+    found = list(xs)
+    found[small] = xla.broadcast_in_dim(x, dims, places)
+    return found
+
+
+for _name in (*BINARY, *_BINARY, "compare"):
+    _broadcasting(_name)
+
+
+@handles("broadcast_select")
+def _broadcast_select(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 3)
+    return xla.select(*_together(op, xs))

@@ -1,0 +1,237 @@
+"""Operations that contract, transform or factorise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.xla.hlo.attributes import ConvDims, WindowDim
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.stablehlo.attributes import Record
+from cyxla.xla.stablehlo.context import Context
+from cyxla.xla.stablehlo.elementwise import arity
+from cyxla.xla.stablehlo.movement import numbers_of
+from cyxla.xla.stablehlo.registry import (
+    Results,
+    flag,
+    handles,
+    int_list,
+    integer,
+    ints,
+    keyword,
+    number,
+    pairs,
+    required,
+    word,
+)
+from cyxla.xla.stablehlo.syntax import Operation
+
+_SIDES = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
+
+
+def _precision(op: Operation) -> tuple[str, ...]:
+    """Empty where all operands have the default."""
+    given = op.attributes.get("precision_config", ())
+    if not isinstance(given, (list, tuple)):
+        raise InvalidArgumentError(f"precision_config of {op.name} is to be a list")
+    words = tuple(word(w, "a precision").lower() for w in given)
+    return () if all(w == "default" for w in words) else words
+
+
+_COUNTS = ("lhs_component_count", "rhs_component_count", "num_primitive_operations")
+
+
+def _algorithm(op: Operation) -> str | None:
+    """The name of a dot algorithm that is written as a record."""
+    record = op.attributes.get("algorithm")
+    if not isinstance(record, Record):
+        return None
+    fields = record.fields
+    lhs, rhs, total = (
+        _type_name(fields.get(k)) for k in ("lhs_precision_type", "rhs_precision_type", "accumulation_type")
+    )
+    counts = [fields.get(k, 1) for k in _COUNTS]
+    if "f8" in lhs:
+        fast = "_fast_accum" if fields.get("allow_imprecise_accumulation") else ""
+        return f"dot_any_f8_any_f8_{total}{fast}"
+    times = f"_x{counts[2]}" if isinstance(counts[2], int) and counts[2] > 1 else ""
+    return f"dot_{lhs}_{rhs}_{total}{times}"
+
+
+def _type_name(value: Any) -> str:
+    return str(value).lower()
+
+
+@handles("dot")
+def _dot(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    last = max(xs[0].shape.rank - 1, 0)
+    if xs[0].shape.rank not in (1, 2) or xs[1].shape.rank not in (1, 2):
+        raise ShapeError(f"{op.name} of {xs[0].shape} and {xs[1].shape}: operands are vectors or matrices")
+    return xla.dot_general(
+        xs[0], xs[1], lhs_contracting_dims=(last,), rhs_contracting_dims=(0,), operand_precision=_precision(op),
+        algorithm=_algorithm(op), preferred_element_type=c.stated(op).dtype,
+    )  # fmt: skip
+
+
+@handles("dot_general")
+def _dot_general(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    fields = numbers_of(op, "dot_dimension_numbers").copy() if "dot_dimension_numbers" in op.attributes else {}
+    dims = [ints(fields.get(f"{s}_dimensions", op.attributes.get(f"{s}_dimensions", ())), s) for s in _SIDES]
+    return xla.dot_general(
+        xs[0], xs[1], lhs_batch_dims=dims[0], rhs_batch_dims=dims[1], lhs_contracting_dims=dims[2],
+        rhs_contracting_dims=dims[3], operand_precision=_precision(op), algorithm=_algorithm(op),
+        preferred_element_type=c.stated(op).dtype,
+    )  # fmt: skip
+
+
+_RAGGED = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting", "lhs_ragged", "rhs_group")
+
+
+@handles("ragged_dot")
+def _ragged_dot(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 3)
+    fields = numbers_of(op, "ragged_dot_dimension_numbers")
+    dims = [ints(fields.get(f"{name}_dimensions", ()), name) for name in _RAGGED]
+    return xla.ragged_dot(
+        *xs, lhs_batch_dims=dims[0], rhs_batch_dims=dims[1], lhs_contracting_dims=dims[2],
+        rhs_contracting_dims=dims[3], lhs_ragged_dims=dims[4], rhs_group_dims=dims[5],
+        operand_precision=_precision(op), preferred_element_type=c.stated(op).dtype,
+    )  # fmt: skip
+
+
+# Einsum
+
+
+@handles("einsum", "unary_einsum")
+def _einsum(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2 if op.kind == "einsum" else 1)
+    given, arrow, wanted = keyword(op, "einsum_config").replace(" ", "").partition("->")
+    names = given.split(",")
+    if not arrow or len(names) != len(xs) or "." in given:
+        raise UnimplementedError(f"{op.name} of {keyword(op, 'einsum_config')[:60]!r}")
+    for x, labels in zip(xs, names, strict=True):
+        if x.shape.rank != len(labels) or len(set(labels)) != len(labels):
+            raise UnimplementedError(f"{op.name} of {x.shape} with the labels {labels[:60]!r}")
+    if len(xs) == 1:
+        return _traced(xs[0], names[0], wanted)
+    return _contracted(c, op, xs, names, wanted)
+
+
+def _traced(x: XlaOp, labels: str, wanted: str) -> XlaOp:
+    from cyxla.xla.lib.values import sum_of
+
+    left = [a for a in labels if a in wanted]
+    summed = sum_of(x, [i for i, a in enumerate(labels) if a not in wanted])
+    return xla.transpose(summed, [left.index(a) for a in wanted])
+
+
+def _contracted(c: Context, op: Operation, xs: list[XlaOp], names: list[str], wanted: str) -> XlaOp:
+    a, b = names
+    xs = [
+        _traced(x, own, "".join(k for k in own if k in other + wanted))
+        for x, own, other in zip(xs, names, (b, a), strict=True)
+    ]
+    a, b = ("".join(k for k in own if k in other + wanted) for own, other in ((a, b), (b, a)))
+    both = [k for k in a if k in b]
+    batch, summed = [k for k in both if k in wanted], [k for k in both if k not in wanted]
+    product = xla.dot_general(
+        *xs, lhs_batch_dims=[a.index(k) for k in batch], rhs_batch_dims=[b.index(k) for k in batch],
+        lhs_contracting_dims=[a.index(k) for k in summed], rhs_contracting_dims=[b.index(k) for k in summed],
+        operand_precision=_precision(op), preferred_element_type=c.stated(op).dtype,
+    )  # fmt: skip
+    order = [*batch, *(k for k in a if k not in both), *(k for k in b if k not in both)]
+    return xla.transpose(product, [order.index(k) for k in wanted])
+
+
+# Convolution
+
+_ROLES = (("b", "f"), ("i", "o"), ("b", "f"))
+_RAW = (
+    ("input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions"),
+    ("kernel_input_feature_dimension", "kernel_output_feature_dimension", "kernel_spatial_dimensions"),
+    ("output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions"),
+)  # fmt: skip
+
+
+def _conv_dims(op: Operation) -> ConvDims:
+    fields = numbers_of(op, "dimension_numbers")
+    found: list[Any] = []
+    for part, roles, raw in zip(("input", "kernel", "output"), _ROLES, _RAW, strict=True):
+        if part in fields:
+            labels = list(fields[part])
+            wanted = [*roles, *map(str, range(len(labels) - 2))]
+            if sorted(labels) != sorted(wanted):
+                raise InvalidArgumentError(f"dimension numbers {labels} of {op.name} are not {wanted} in some order")
+            places = [labels.index(w) for w in wanted]
+            found += [places[0], places[1], tuple(places[2:])]
+        else:
+            found += [int(fields.get(raw[0], 0)), int(fields.get(raw[1], 0)), ints(fields.get(raw[2], ()))]
+    return ConvDims(*found)
+
+
+@handles("convolution", "dynamic_conv")
+def _convolution(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    dynamic = op.kind == "dynamic_conv"
+    arity(op, xs, 3 if dynamic else 2)
+    labels = _conv_dims(op)
+    n = len(labels.input_spatial)
+    if xs[1].shape.rank != n + 2:
+        raise ShapeError(f"{op.name}: a kernel {xs[1].shape} does not have {n} spatial dimensions")
+    padding = pairs(op, "padding", n)
+    if dynamic:
+        flat = c.numbers(xs[2], f"the padding of {op.name}")
+        padding = list(zip(flat[::2], flat[1::2], strict=True))
+    ones = [1] * n
+    lists = [int_list(op, k, ones) for k in ("window_strides", "rhs_dilation", "lhs_dilation")]
+    reverse = op.attributes.get("window_reversal", [False] * n)
+    turned = [bool(v) for v in (reverse.array.ravel() if hasattr(reverse, "array") else reverse)]
+    if {len(v) for v in (*lists, padding, turned)} != {n}:
+        raise ShapeError(f"the window of {op.name} does not have {n} dimensions")
+    sizes = [xs[1].shape.dims[d] for d in labels.kernel_spatial]
+    window = tuple(
+        WindowDim(size, stride, low, high, holes, base, turn)
+        for size, stride, (low, high), holes, base, turn in zip(
+            sizes, lists[0], padding, *lists[1:], turned, strict=True
+        )
+    )
+    return xla.convolution(
+        xs[0], xs[1], window=window, dim_labels=labels, feature_group_count=integer(op, "feature_group_count", 1),
+        batch_group_count=integer(op, "batch_group_count", 1), operand_precision=_precision(op),
+        preferred_element_type=c.stated(op).dtype,
+    )  # fmt: skip
+
+
+# Transforms and factors
+
+
+@handles("fft")
+def _fft(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    return xla.fft(xs[0], keyword(op, "fft_type"), int_list(op, "fft_length"))
+
+
+@handles("cholesky")
+def _cholesky(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    return xla.cholesky(xs[0], flag(op, "lower"))
+
+
+@handles("triangular_solve")
+def _triangular_solve(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    transpose = keyword(op, "transpose_a", "NO_TRANSPOSE")
+    return xla.triangular_solve(
+        xs[0], xs[1], left_side=bool(required(op, "left_side")), lower=bool(required(op, "lower")),
+        unit_diagonal=flag(op, "unit_diagonal"),
+        transpose_a="NO_TRANSPOSE" if transpose == "TRANSPOSE_INVALID" else transpose,
+    )  # fmt: skip
+
+
+@handles("batch_norm_training", "batch_norm_inference", "batch_norm_grad")
+def _batch_norm(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    attrs = {"epsilon": number(op, "epsilon"), "feature_index": integer(op, "feature_index")}
+    made = c.builder.add(op.kind.replace("_", "-"), xs, attrs)
+    return made if op.kind == "batch_norm_inference" else c.parts(made, 3)

@@ -1,0 +1,277 @@
+"""Operations that run regions or functions as programs, and those that reach outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.types import Layout, Shape
+from cyxla.xla.hlo import Computation
+from cyxla.xla.hlo.attributes import Alias
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.stablehlo.attributes import Dense, Dictionary, Record, Symbol
+from cyxla.xla.stablehlo.context import Context, fits
+from cyxla.xla.stablehlo.functional import only_region
+from cyxla.xla.stablehlo.registry import Handler, Results, channel_of, flag, handles, integer, ints, keyword, required
+from cyxla.xla.stablehlo.syntax import Operation, Region
+
+
+@handles("while")
+def _while(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """The state is what the loop is given, then what its regions use from around them."""
+    condition, body = only_region(op, 0), only_region(op, 1)
+    captured = c.captures(op.regions)
+    state = [*xs, *(c.value(v) for v in captured)]
+    shapes = [x.shape for x in state]
+
+    def region(region: Region, name: str, carry: bool) -> Computation:
+        if len(region.arguments) != len(xs):
+            raise InvalidArgumentError(f"{op.name}: a region takes {len(region.arguments)} values, not {len(xs)}")
+        inside = c.on_tuple(name, [*region.arguments, *captured], shapes)
+        made = inside.run(region)
+        if carry:
+            made += [inside.value(v) for v in captured]
+        elif len(made) != 1:
+            raise InvalidArgumentError(f"{op.name}: its condition returns {len(made)} values")
+        return inside.builder.finish(inside.bundle(made))
+
+    called = [region(body, "body", True), region(condition, "condition", False)]
+    made = c.builder.call("while", [c.bundle(state)], called)
+    return c.parts(made, len(xs)) if len(state) != 1 else [made]
+
+
+@handles("if", "case")
+def _branches(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    if len(xs) != 1 or not op.regions:
+        raise InvalidArgumentError(f"{op.name} takes one operand and branches")
+    if len(op.regions) == 1 and op.kind == "case":
+        return c.run(op.regions[0])
+    operands, called = [], []
+    for region in op.regions:
+        captured = c.captures([region])
+        given = [c.value(v) for v in captured]
+        inside = c.on_tuple("branch", captured, [x.shape for x in given])
+        made = inside.run(region)
+        called.append(inside.builder.finish(inside.bundle(made)))
+        operands.append(c.bundle(given))
+    made_op = c.builder.call("conditional", [xs[0], *operands], called)
+    return [made_op] if len(op.results) == 1 else c.parts(made_op, len(op.results))
+
+
+# Functions
+
+
+@handles("call")
+def _call(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    return c.function(str(required(op, "callee")), xs)
+
+
+@handles("composite")
+def _composite(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    return c.function(str(required(op, "decomposition")), xs)
+
+
+@handles("custom_call")
+def _custom_call(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    target = str(required(op, "call_target_name"))
+    special = _TARGETS.get(target)
+    return special(c, op, xs) if special is not None else _foreign(c, op, xs, target)
+
+
+def _foreign(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Results:
+    config, results = _config(op), [v.type for v in op.results]
+    layouts = op.attributes.get("result_layouts")
+    if isinstance(layouts, list):
+        results = _laid_out(op, results, layouts)
+    shape = results[0] if len(results) == 1 else Shape.tuple(results)
+    layouts = op.attributes.get("operand_layouts")
+    constraints = tuple(_laid_out(op, [x.shape for x in xs], layouts)) if isinstance(layouts, list) else None
+    attrs: dict[str, Any] = {
+        "custom_call_target": target, "custom_call_has_side_effect": flag(op, "has_side_effect"),
+        "api_version": _VERSIONS[integer(op, "api_version", 1)], "operand_layout_constraints": constraints,
+        "output_to_operand_aliasing": _aliases(op),
+    }  # fmt: skip
+    if integer(op, "custom_call_schedule", 0):
+        attrs["schedule"] = _SCHEDULES.get(integer(op, "custom_call_schedule"), "SCHEDULE_NONE")
+    extras = {"backend_config": config} if config else {}
+    called = [_callee(c, name) for name in op.attributes.get("called_computations", ())]
+    with c.builder.attributes(**extras):
+        made = c.builder.call("custom-call", xs, called, attrs, shape)
+    return [made] if len(results) == 1 else c.parts(made, len(results))
+
+
+def _callee(c: Context, name: Any) -> Computation:
+    found = c.converter.computations.get(str(name)) if isinstance(name, Symbol) else None
+    if found is None:
+        raise UnimplementedError(f"a custom call of {str(name)[:60]}, which is no function of known sizes")
+    return found
+
+
+class _Versions(dict[int, str]):
+    def __missing__(self, number: int) -> str:
+        raise InvalidArgumentError(f"custom calls have no api_version {number}")
+
+
+_VERSIONS = _Versions({
+    0: "API_VERSION_UNSPECIFIED", 1: "API_VERSION_ORIGINAL", 2: "API_VERSION_STATUS_RETURNING",
+    3: "API_VERSION_STATUS_RETURNING_UNIFIED", 4: "API_VERSION_TYPED_FFI",
+})  # fmt: skip
+_SCHEDULES = {1: "SCHEDULE_LATEST", 2: "SCHEDULE_EARLIEST"}
+
+
+def _config(op: Operation) -> str:
+    """Text of the options, as it was written."""
+    for name in ("mhlo.backend_config", "backend_config"):
+        value = op.attributes.get(name)
+        if isinstance(value, Dictionary):
+            return value.text
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _laid_out(op: Operation, shapes: list[Shape], layouts: list[Any]) -> list[Shape]:
+    """Shapes in layouts that are written with the fastest dimension first."""
+    flat = shapes[0].elements if len(shapes) == 1 and shapes[0].is_tuple else tuple(shapes)
+    if len(flat) != len(layouts):
+        raise InvalidArgumentError(f"{op.name} has {len(layouts)} layouts for {len(flat)} values")
+    found = []
+    for shape, layout in zip(flat, layouts, strict=True):
+        order = ints(layout, "a layout") if isinstance(layout, (Dense, tuple, list)) else ()
+        if not shape.is_array or not shape.rank:
+            found.append(shape)
+            continue
+        if sorted(order) != list(range(shape.rank)):
+            raise InvalidArgumentError(f"{op.name}: {list(order)} is no layout of {shape}")
+        found.append(shape.with_layout(Layout(order)))
+    return [Shape.tuple(found)] if len(shapes) == 1 and shapes[0].is_tuple else found
+
+
+def _aliases(op: Operation) -> tuple[Alias, ...]:
+    found = []
+    for record in op.attributes.get("output_operand_aliases", ()):
+        if not isinstance(record, Record):
+            raise InvalidArgumentError(f"{op.name}: an alias is to be an output_operand_alias")
+        parts = [ints(record.fields.get(k, ()), k) for k in ("output_tuple_indices", "operand_tuple_indices")]
+        found.append(Alias(parts[0], int(record.fields.get("operand_index", 0)), parts[1]))
+    return tuple(found)
+
+
+def _identity(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """Of one device, all shardings are the same."""
+    if len(xs) != len(op.results) or not all(fits(x.shape, r.type) for x, r in zip(xs, op.results, strict=True)):
+        raise UnimplementedError(
+            f"{op.attributes.get('call_target_name', op.name)} to another shape needs more devices"
+        )
+    return xs
+
+
+def _approximate_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """Exactly: all sorted by the comparator, the first ones taken."""
+    names = op.attributes.get("called_computations", ())
+    config = op.attributes.get("mhlo.backend_config", op.attributes.get("backend_config"))
+    n = len(xs) // 2
+    if len(names) != 1 or not isinstance(config, Dictionary) or not n:
+        raise UnimplementedError("ApproxTopK without a comparator or options")
+    axis = int(config.get("reduction_dim", -1)) % max(xs[0].shape.rank, 1)
+    attrs = {"dimensions": (axis,), "is_stable": True}
+    found = c.parts(c.builder.call("sort", xs[:n], [_callee(c, names[0])], attrs), n)
+    size = op.results[0].type.dims[axis]
+    return [xla.slice_in_dim(x, 0, size, 1, axis) for x in found]
+
+
+def _top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    config = op.attributes.get("mhlo.attributes", {})
+    k, largest = config.get("k"), config.get("largest", True)
+    if len(xs) != 1 or not isinstance(k, int):
+        raise UnimplementedError("mhlo.topk without its k")
+    return c.parts(c.builder.add("topk", xs, {"k": k, "largest": bool(largest)}), 2)
+
+
+def _elementwise(opcode: str) -> Handler:
+    def run(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+        return c.builder.add(opcode, xs)
+
+    return run
+
+
+_TARGETS: dict[str, Handler] = {
+    "Sharding": _identity, "SPMDFullToShardShape": _identity, "SPMDShardToFullShape": _identity,
+    "ApproxTopK": _approximate_top_k, "mhlo.topk": _top_k,
+    **{f"mhlo.{name}": _elementwise(name) for name in (
+        "erf", "tan", "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "mulhi",
+    )},
+}  # fmt: skip
+
+
+# Order and tokens
+
+
+@handles("optimization_barrier")
+def _barrier(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    if not xs:
+        return []
+    made = xla.opt_barrier(c.bundle(xs))
+    return [made] if len(xs) == 1 else c.parts(made, len(xs))
+
+
+@handles("after_all", "create_token")
+def _after_all(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    return xla.after_all(c.builder, xs)
+
+
+@handles("infeed")
+def _infeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    data = [v.type for v in op.results[:-1]]
+    shape = Shape.tuple(data)
+    made = xla.infeed(xs[-1], shape, keyword(op, "infeed_config", ""))
+    both = c.parts(made, 2)
+    return [*c.parts(both[0], len(data)), both[1]]
+
+
+@handles("outfeed")
+def _outfeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    data = xla.tuple_(c.builder, xs[:-1])
+    return xla.outfeed(data, xs[-1], config=keyword(op, "outfeed_config", ""))
+
+
+@handles("send")
+def _send(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    host = flag(op, "is_host_transfer")
+    data = c.bundle(xs[:-1])
+    return xla.send_done(xla.send(data, xs[-1], channel_of(op), host), channel_of(op), host)
+
+
+@handles("recv")
+def _recv(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    host = flag(op, "is_host_transfer")
+    data = [v.type for v in op.results[:-1]]
+    shape = data[0] if len(data) == 1 else Shape.tuple(data)
+    both = c.parts(xla.recv_done(xla.recv(xs[-1], shape, channel_of(op), host), channel_of(op), host), 2)
+    return [*([both[0]] if len(data) == 1 else c.parts(both[0], len(data))), both[1]]
+
+
+@handles("trace")
+def _trace(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    return []
+
+
+# Shardings of one device
+
+
+@handles("sharding_constraint", "reshard")
+def _sharding_constraint(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    return xs
+
+
+@handles("manual_computation")
+def _manual_computation(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """On one device each part is the whole."""
+    region = only_region(op)
+    if len(region.arguments) != len(xs) or any(
+        a.type is not x.shape for a, x in zip(region.arguments, xs, strict=True)
+    ):
+        raise UnimplementedError(f"{op.name} over more than one device")
+    c.values.update(zip(region.arguments, xs, strict=True))
+    return c.run(region)

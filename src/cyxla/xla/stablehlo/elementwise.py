@@ -1,0 +1,124 @@
+"""Operations that work element by element."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from cyxla.errors import InvalidArgumentError
+from cyxla.xla.hlo.attributes import ResultAccuracy
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.stablehlo.attributes import Record
+from cyxla.xla.stablehlo.context import Context
+from cyxla.xla.stablehlo.registry import Results, handles, integer, keyword, required, word
+from cyxla.xla.stablehlo.syntax import Operation
+
+# fmt: off
+#: operations of one array whose opcode has another name, or the same one.
+UNARY: Final = {
+    "abs": "abs", "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atanh": "atanh", "cbrt": "cbrt",
+    "ceil": "ceil", "cosh": "cosh", "cosine": "cosine", "count_leading_zeros": "count-leading-zeros", "erf": "erf",
+    "exponential": "exponential", "exponential_minus_one": "exponential-minus-one", "floor": "floor", "imag": "imag",
+    "is_finite": "is-finite", "log": "log", "log_plus_one": "log-plus-one", "logistic": "logistic",
+    "negate": "negate", "not": "not", "popcnt": "popcnt", "real": "real", "round_nearest_afz": "round-nearest-afz",
+    "round_nearest_even": "round-nearest-even", "rsqrt": "rsqrt", "sign": "sign", "sine": "sine", "sinh": "sinh",
+    "sqrt": "sqrt", "tan": "tan", "tanh": "tanh", "copy": "copy",
+}
+#: operations of two arrays.
+BINARY: Final = {
+    "add": "add", "and": "and", "atan2": "atan2", "complex": "complex", "divide": "divide", "maximum": "maximum",
+    "minimum": "minimum", "multiply": "multiply", "or": "or", "power": "power", "remainder": "remainder",
+    "shift_left": "shift-left", "shift_right_arithmetic": "shift-right-arithmetic",
+    "shift_right_logical": "shift-right-logical", "subtract": "subtract", "xor": "xor", "mulhi": "mulhi",
+    "stochastic_convert": "stochastic-convert",
+}
+# fmt: on
+
+
+def arity(op: Operation, xs: list[XlaOp], *counts: int) -> None:
+    """Refuse another number of operands."""
+    if len(xs) not in counts:
+        raise InvalidArgumentError(f"{op.name} takes {' or '.join(map(str, counts))} operands, not {len(xs)}")
+
+
+@handles(*UNARY)
+def _unary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    accuracy = op.attributes.get("result_accuracy")
+    attrs = {"result_accuracy": _accuracy(accuracy)} if isinstance(accuracy, Record) else None
+    return c.builder.add(UNARY[op.kind], xs, attrs)
+
+
+def _accuracy(record: Record) -> ResultAccuracy:
+    fields: dict[str, Any] = record.fields
+    mode = word(fields.get("mode", "DEFAULT"), "the mode of an accuracy").lower()
+    atol, rtol = (float(fields.get(k, 0)) for k in ("atol", "rtol"))
+    return ResultAccuracy(mode, atol, rtol, int(fields.get("ulps", 0)))
+
+
+@handles(*(name for name in BINARY if name != "stochastic_convert"))
+def _binary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    return c.builder.add(BINARY[op.kind], xs)
+
+
+@handles("compare")
+def _compare(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    kind = keyword(op, "compare_type", "NOTYPE")
+    attrs = {"direction": keyword(op, "comparison_direction"), "type": None if kind == "NOTYPE" else kind}
+    return c.builder.add("compare", xs, attrs)
+
+
+@handles("select", "clamp")
+def _ternary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 3)
+    return c.builder.add(op.kind, xs)
+
+
+@handles("convert")
+def _convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    wanted = c.stated(op).dtype
+    return xs[0] if xs[0].shape.dtype is wanted else xla.convert(xs[0], wanted)
+
+
+@handles("bitcast_convert")
+def _bitcast_convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    stated = c.stated(op)
+    return xla.bitcast_convert(xs[0], stated.dtype)
+
+
+@handles("stochastic_convert")
+def _stochastic_convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    return xla.stochastic_convert(xs[0], xs[1], c.stated(op).dtype)
+
+
+@handles("reduce_precision")
+def _reduce_precision(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    if "format" not in op.attributes:
+        return xla.reduce_precision(xs[0], integer(op, "exponent_bits"), integer(op, "mantissa_bits"))
+    exponent, mark, mantissa = keyword(op, "format").removeprefix("e").partition("m")
+    if not (mark and exponent.isdecimal() and mantissa.isdecimal()):
+        raise InvalidArgumentError(f"format {keyword(op, 'format')[:40]!r} is not like e5m10")
+    return xla.reduce_precision(xs[0], int(exponent[:9]), int(mantissa[:9]))
+
+
+@handles("constant")
+def _constant(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    value = required(op, "value")
+    if isinstance(value, (bool, int, float)) and op.results:  # arith.constant
+        return xla.constant(c.builder, value, op.results[0].type.dtype)
+    shape, literal = getattr(value, "shape", None), getattr(value, "literal", None)
+    if shape is None or literal is None:
+        raise InvalidArgumentError(f"{op.name} needs an array")
+    made = xla.constant(c.builder, literal)
+    return made if literal.shape is shape else xla.broadcast(made, shape.dims)
+
+
+@handles("iota")
+def _iota(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    return xla.iota(c.builder, c.stated(op), integer(op, "iota_dimension"))

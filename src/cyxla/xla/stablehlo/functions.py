@@ -1,0 +1,164 @@
+"""The functions of a module, in the order in which they can be built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from cyxla.errors import HloParseError, InvalidArgumentError, UnimplementedError
+from cyxla.types import UNBOUNDED, Shape
+from cyxla.xla.stablehlo.attributes import Symbol
+from cyxla.xla.stablehlo.lexer import Lexer
+from cyxla.xla.stablehlo.syntax import Operation, Region
+from cyxla.xla.stablehlo.types import FunctionType
+
+_CALLS = ("callee", "decomposition", "called_computations")
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """A function of the module.
+
+    Attributes
+    ----------
+    name : str
+        Without ``@``.
+    op : Operation
+        ``func.func``.
+    type : FunctionType
+        What it takes and gives.
+    calls : list of str
+        Functions that it names.
+    is_dynamic : bool
+        Some size in it depends on its arguments.
+    """
+
+    name: str
+    op: Operation
+    type: FunctionType
+    calls: list[str] = field(default_factory=list)
+    is_dynamic: bool = False
+
+    @property
+    def body(self) -> Region:
+        """The operations.
+
+        Raises
+        ------
+        UnimplementedError
+            The function is only declared.
+        """
+        if not self.op.regions:
+            raise UnimplementedError(f"function @{self.name} has no body", hint="export the module as a whole")
+        return self.op.regions[0]
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only other functions may call it."""
+        return self.op.attributes.get("sym_visibility") in ("private", "nested")
+
+
+class Functions:
+    """The functions of one module.
+
+    Parameters
+    ----------
+    lexer : Lexer
+        For the line of an error.
+    """
+
+    def __init__(self, lexer: Lexer) -> None:
+        self._lexer = lexer
+        self._all: dict[str, Function] = {}
+
+    def add(self, op: Operation) -> None:
+        """Take in a ``func.func``."""
+        name, type_ = op.attributes.get("sym_name"), op.attributes.get("function_type")
+        if not isinstance(name, str) or not isinstance(type_, FunctionType):
+            raise self._lexer.error("a function needs a name and a type", op.at)
+        if name in self._all:
+            raise self._lexer.error(f"a second function called @{name[:60]}", op.at)
+        function = Function(name, op, type_)
+        if op.regions:
+            given = [a.type for a in op.regions[0].arguments]
+            if tuple(given) != type_.inputs:
+                raise self._lexer.error(f"the body of @{name[:60]} does not take what its type says", op.at)
+        for inner in _walk(op):
+            function.calls += (s for key in _CALLS for s in _symbols(inner.attributes.get(key)))
+            function.is_dynamic = function.is_dynamic or any(_is_open(v.type) for v in inner.results)
+        function.is_dynamic = function.is_dynamic or any(map(_is_open, type_.inputs + type_.results))
+        self._all[name] = function
+
+    def find(self, name: str) -> Function:
+        """The function of a name.
+
+        Raises
+        ------
+        InvalidArgumentError
+            There is none.
+        """
+        found = self._all.get(name)
+        if found is None:
+            raise InvalidArgumentError(f"there is no function @{name[:60]}")
+        return found
+
+    def entry(self) -> Function:
+        """``@main``, or the only function that others may call."""
+        if "main" in self._all:
+            return self._all["main"]
+        public = [f for f in self._all.values() if not f.is_private]
+        if len(public) == 1:
+            return public[0]
+        if len(self._all) == 1:
+            return next(iter(self._all.values()))
+        raise self._no_entry()
+
+    def _no_entry(self) -> HloParseError:
+        if not self._all:
+            return self._lexer.error("expected a function, found the end")
+        return self._lexer.error(f"none of the {len(self._all)} functions is @main")
+
+    def in_order(self, entry: Function) -> list[Function]:
+        """The functions that the entry needs, callees first, the entry last.
+
+        Raises
+        ------
+        InvalidArgumentError
+            A function calls itself.
+        """
+        order: dict[str, Function] = {}
+        open_: set[str] = set()
+        stack = [entry]
+        while stack:
+            function = stack[-1]
+            if function.name in order:
+                stack.pop()
+                continue
+            before = [n for n in dict.fromkeys(function.calls) if n in self._all and n not in order]
+            if not before:
+                order[function.name] = stack.pop()
+                continue
+            if function.name in open_:
+                raise InvalidArgumentError(f"function @{function.name[:60]} calls itself, directly or through others")
+            open_.add(function.name)
+            stack.extend(self._all[n] for n in reversed(before))
+        return list(order.values())
+
+
+def _walk(op: Operation) -> Iterator[Operation]:
+    stack = [*op.regions]
+    while stack:
+        for inner in stack.pop().operations:
+            yield inner
+            stack += inner.regions
+
+
+def _symbols(value: Any) -> list[str]:
+    if isinstance(value, Symbol):
+        return [str(value)]
+    return [str(v) for v in value if isinstance(v, Symbol)] if isinstance(value, list) else []
+
+
+def _is_open(shape: Shape) -> bool:
+    return UNBOUNDED in shape.dims or (shape.is_tuple and any(map(_is_open, shape.elements)))

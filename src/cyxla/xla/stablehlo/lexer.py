@@ -1,0 +1,164 @@
+"""A cursor over MLIR text, one token ahead; errors carry line and column."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cyxla.errors import HloParseError
+
+MAX_NESTING: Final = 64  # of regions and attributes; every level takes several frames of Python's stack
+_BLANKS: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+_TOKEN = re.compile(
+    _BLANKS
+    + r"""(
+      %[\w$.\-]++(?:\#[0-9]++)?+
+    | @(?:[\w$.\-]++|"(?:[^"\\\n]|\\.)*+")(?:::@(?:[\w$.\-]++|"(?:[^"\\\n]|\\.)*+"))*+
+    | "(?:[^"\\\n]|\\.)*+"
+    | [A-Za-z_][\w$.]*+
+    | -?+(?:0x[0-9A-Fa-f]++|[0-9]++(?:\.[0-9]*+(?:[eE][-+]?+[0-9]++)?+)?+)
+    | [#!^][\w$.\-]++
+    | -> | :: | \{-\# | .
+    | \Z)""",
+    re.ASCII | re.VERBOSE | re.DOTALL,
+)
+_SHUT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|->|[<>(){}\[\]]', re.DOTALL)
+_PARTNER = {")": "(", "]": "[", "}": "{", ">": "<"}
+
+
+class Lexer:
+    """A place in a text.
+
+    Attributes
+    ----------
+    text : str
+        All of it.
+    token : str
+        What stands next; empty at the end.
+    start, end : int
+        Where the token begins and ends.
+    """
+
+    __slots__ = ("depth", "end", "start", "text", "token")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.depth = 0
+        self.jump(0)
+
+    def jump(self, position: int) -> None:
+        """Go on reading at a position."""
+        m = _TOKEN.match(self.text, position)
+        assert m is not None  # any character is a token, and so is the end
+        self.start, self.end = m.span(1)
+        self.token = m.group(1)
+
+    def next(self) -> str:
+        """Move past a token, and return it."""
+        found = self.token
+        m = _TOKEN.match(self.text, self.end)
+        assert m is not None
+        self.start, self.end = m.span(1)
+        self.token = m.group(1)
+        return found
+
+    def peek(self) -> str:
+        """The token after the next one."""
+        m = _TOKEN.match(self.text, self.end)
+        assert m is not None
+        return m.group(1)
+
+    def error(self, message: str, at: int | None = None, hint: str = "") -> HloParseError:
+        """An error at a position, by default at the next token."""
+        return HloParseError(message, *self.place(self.start if at is None else at), hint=hint)
+
+    def place(self, position: int) -> tuple[int, int]:
+        """Line and column, both from 1."""
+        return self.text.count("\n", 0, position) + 1, position - self.text.rfind("\n", 0, position)
+
+    def seen(self) -> str:
+        """What stands next, for messages."""
+        return repr(self.token[:40]) if self.token else "the end"
+
+    def accept(self, mark: str) -> bool:
+        """Move past a mark if it stands next."""
+        if self.token != mark:
+            return False
+        self.next()
+        return True
+
+    def expect(self, mark: str, where: str) -> None:
+        """Move past a mark, which must stand next."""
+        if self.token != mark:
+            raise self.error(f"expected {mark!r} {where}, found {self.seen()}")
+        self.next()
+
+    def wanted(self, first: str, what: str) -> str:
+        """Move past a token that begins with one of some characters, and return it."""
+        if self.token[:1] not in first or not self.token:
+            raise self.error(f"expected {what}, found {self.seen()}")
+        return self.next()
+
+    def word(self, what: str) -> str:
+        """Move past a bare word, and return it."""
+        if not (self.token[:1].isalpha() or self.token[:1] == "_"):
+            raise self.error(f"expected {what}, found {self.seen()}")
+        return self.next()
+
+    def integer(self, what: str) -> int:
+        """Read a decimal integer of 64 bits."""
+        token = self.token
+        if not token.lstrip("-").isdecimal() or len(token) > 20:
+            raise self.error(f"expected {what}, found {self.seen()}")
+        self.next()
+        return int(token)
+
+    def enter(self) -> None:
+        """Count one more level of nesting."""
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise self.error("nested too deep")
+
+    def leave(self) -> None:
+        """Undo one `enter`."""
+        self.depth -= 1
+
+    def balanced(self, what: str) -> str:
+        """Move past brackets and all that they hold; returns their text."""
+        begin, open_ = self.start, []
+        for m in _SHUT.finditer(self.text, begin):
+            mark = m.group()
+            if mark in "(<[{":
+                open_.append(mark)
+            elif mark in ")>]}":
+                if not open_ or open_.pop() != _PARTNER[mark]:
+                    raise self.error(f"brackets of {what} do not match", m.start())
+                if not open_:
+                    self.jump(m.end())
+                    return self.text[begin : m.end()]
+        raise self.error(f"brackets of {what} do not close", begin)
+
+
+_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_LETTERS = {"n": "\n", "t": "\t"}
+
+
+def unquote(token: str) -> str:
+    """The text that a quoted string stands for; escapes are a letter, or two hex digits of UTF-8."""
+    inner = token[1:-1]
+    if "\\" not in inner:
+        return inner
+    parts, last = [], 0
+    for m in _ESCAPE.finditer(inner):
+        digits, letter = m.groups()
+        parts.append(inner[last : m.start()].encode("utf-8", "surrogateescape"))
+        parts.append(bytes.fromhex(digits) if digits else _LETTERS.get(letter, letter).encode())
+        last = m.end()
+    parts.append(inner[last:].encode("utf-8", "surrogateescape"))
+    return b"".join(parts).decode("utf-8", "surrogateescape")
+
+
+def symbol(token: str) -> str:
+    """The name in a symbol reference such as ``@main`` or ``@"a b"``."""
+    name = token.rsplit("::", 1)[-1][1:]
+    return unquote(name) if name.startswith('"') else name

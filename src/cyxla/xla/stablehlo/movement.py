@@ -1,0 +1,255 @@
+"""Operations that move elements, also to sizes that operands say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.types import UNBOUNDED, ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.stablehlo.attributes import Record
+from cyxla.xla.stablehlo.context import Context
+from cyxla.xla.stablehlo.elementwise import arity
+from cyxla.xla.stablehlo.registry import Results, flag, handles, int_list, integer, ints, required
+from cyxla.xla.stablehlo.syntax import Operation
+
+
+def result_dims(c: Context, op: Operation, sizes: XlaOp) -> tuple[int, ...]:
+    """Sizes of a result: those that the text states, else what an operand says."""
+    stated = c.stated(op)
+    return stated.dims if not stated.is_dynamic else c.numbers(sizes, f"the result of {op.name}")
+
+
+@handles("broadcast")
+def _broadcast(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    return xla.broadcast(xs[0], int_list(op, "broadcast_sizes"))
+
+
+@handles("broadcast_in_dim")
+def _broadcast_in_dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    stated, places = c.stated(op), int_list(op, "broadcast_dimensions")
+    dims = stated.dims
+    if UNBOUNDED in dims:
+        raise UnimplementedError(f"{op.name} to sizes that nothing states")
+    return broadcast(xs[0], dims, places)
+
+
+def broadcast(x: XlaOp, dims: Sequence[int], places: Sequence[int]) -> XlaOp:
+    """Repeat an array; scalars, and sizes of 1, along the dimensions that are missing."""
+    if x.shape.dims == tuple(dims) and list(places) == list(range(len(dims))):
+        return x
+    return xla.broadcast_in_dim(x, dims, places)
+
+
+@handles("dynamic_broadcast_in_dim")
+def _dynamic_broadcast_in_dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    return broadcast(xs[0], result_dims(c, op, xs[1]), int_list(op, "broadcast_dimensions"))
+
+
+@handles("reshape")
+def _reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    stated = c.stated(op)
+    if UNBOUNDED in stated.dims:
+        raise UnimplementedError(f"{op.name} to sizes that nothing states")
+    return c.builder.add("reshape", xs, shape=stated)
+
+
+@handles("dynamic_reshape")
+def _dynamic_reshape(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    stated = c.stated(op)
+    if not stated.is_dynamic or c.array(xs[1]) is not None:
+        return xla.reshape(xs[0], result_dims(c, op, xs[1]))
+    if UNBOUNDED in stated.dims:
+        raise UnimplementedError(f"the result of {op.name} has no bounds")
+    sizes = [xla.convert(xla.slice_in_dim(xs[1], k, k + 1), ElementType.S32) for k in range(stated.rank)]
+    return xla.dynamic_reshape(xs[0], [xla.reshape(s, ()) for s in sizes], stated.dims, stated.dynamic)
+
+
+@handles("dynamic_iota")
+def _dynamic_iota(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    shape = Shape.array(c.stated(op).dtype, result_dims(c, op, xs[0]))
+    return xla.iota(c.builder, shape, integer(op, "iota_dimension"))
+
+
+@handles("transpose")
+def _transpose(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    return xla.transpose(xs[0], int_list(op, "permutation"))
+
+
+@handles("reverse")
+def _reverse(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    return xla.reverse(xs[0], int_list(op, "dimensions"))
+
+
+@handles("concatenate")
+def _concatenate(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    if not xs:
+        raise InvalidArgumentError(f"{op.name} needs an operand")
+    return xla.concatenate(xs, integer(op, "dimension"))
+
+
+# Slices
+
+
+@handles("slice")
+def _slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    starts = int_list(op, "start_indices")
+    strides = int_list(op, "strides", [1] * len(starts))
+    return xla.slice_(xs[0], starts, int_list(op, "limit_indices"), strides)
+
+
+@handles("real_dynamic_slice")
+def _real_dynamic_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 4)
+    stated = c.stated(op)
+    known = [c.array(x) for x in xs[1:]]
+    if all(k is not None for k in known):
+        starts, limits, strides = (c.numbers(x, op.name) for x in xs[1:])
+        return xla.slice_(xs[0], starts, limits, strides)
+    if stated.is_dynamic or known[2] is None or any(s != 1 for s in known[2].ravel()):
+        raise UnimplementedError(f"the sizes of {op.name} depend on the arguments of the program")
+    return xla.dynamic_slice(xs[0], _scalars(xs[1], stated.rank), stated.dims)
+
+
+def _scalars(x: XlaOp, count: int) -> list[XlaOp]:
+    """The elements of a vector."""
+    return [xla.reshape(xla.slice_in_dim(x, k, k + 1), ()) for k in range(count)]
+
+
+@handles("dynamic_slice")
+def _dynamic_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    return xla.dynamic_slice(xs[0], xs[1:], int_list(op, "slice_sizes"))
+
+
+@handles("dynamic_update_slice")
+def _dynamic_update_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    if len(xs) < 2:
+        raise InvalidArgumentError(f"{op.name} needs an array and an update")
+    return xla.dynamic_update_slice(xs[0], xs[1], xs[2:])
+
+
+@handles("pad")
+def _pad(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    low, high = int_list(op, "edge_padding_low"), int_list(op, "edge_padding_high")
+    return _padded(xs, low, high, int_list(op, "interior_padding", [0] * len(low)))
+
+
+@handles("dynamic_pad")
+def _dynamic_pad(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 5)
+    low, high, interior = (c.numbers(x, f"the padding of {op.name}") for x in xs[2:])
+    return _padded(xs[:2], low, high, interior)
+
+
+def _padded(xs: list[XlaOp], *parts: Sequence[int]) -> XlaOp:
+    if len({len(p) for p in parts}) != 1:
+        raise ShapeError(f"padding has {', '.join(str(len(p)) for p in parts)} numbers")
+    return xla.pad(xs[0], xs[1], list(zip(*parts, strict=True)))
+
+
+# Gather and scatter
+
+
+def numbers_of(op: Operation, name: str) -> dict[str, Any]:
+    """The fields of dimension numbers."""
+    value = required(op, name)
+    if not isinstance(value, Record):
+        raise InvalidArgumentError(f"attribute {name} of {op.name} is to be dimension numbers")
+    return value.fields
+
+
+def gather_dims(fields: dict[str, Any], names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Lists of dimensions, none where a field is missing."""
+    return {name: ints(fields.get(name, ()), name) for name in names}
+
+
+_GATHER = (
+    "offset_dims", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims", "start_index_map",
+)  # fmt: skip
+
+
+@handles("gather", "dynamic_gather")
+def _gather(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    dynamic = op.kind == "dynamic_gather"
+    arity(op, xs, 3 if dynamic else 2)
+    sizes = c.numbers(xs[2], f"the slices of {op.name}") if dynamic else int_list(op, "slice_sizes")
+    fields = numbers_of(op, "dimension_numbers")
+    return xla.gather(
+        xs[0], xs[1], **gather_dims(fields, _GATHER), index_vector_dim=int(fields.get("index_vector_dim", 0)),
+        slice_sizes=sizes, indices_are_sorted=flag(op, "indices_are_sorted"),
+    )  # fmt: skip
+
+
+@handles("torch_index_select")
+def _torch_index_select(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """Slices of dimension `dim` at indices, whose leading dimensions walk along with those of the array."""
+    arity(op, xs, 2)
+    x, indices = xs[0].shape, xs[1].shape
+    dim, batch = integer(op, "dim"), integer(op, "batch_dims", 0)
+    dim, batch = dim + x.rank * (dim < 0), batch + indices.rank * (batch < 0)
+    if not 0 <= batch <= min(indices.rank, dim) or dim >= x.rank:
+        raise ShapeError(f"{op.name} of {x} along dimension {dim} with {batch} batch dimensions")
+    taken = indices.rank - batch
+    shared = tuple(range(batch))
+    offsets = [*range(batch, dim), *range(dim + taken, x.rank - 1 + taken)]
+    return xla.gather(
+        xs[0], xs[1], offset_dims=offsets, collapsed_slice_dims=(dim,), start_index_map=(dim,),
+        operand_batching_dims=shared, start_indices_batching_dims=shared, index_vector_dim=indices.rank,
+        slice_sizes=[1 if d == dim or d < batch else n for d, n in enumerate(x.dims)],
+    )  # fmt: skip
+
+
+# Tuples and sizes
+
+
+@handles("tuple")
+def _tuple(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    return xla.tuple_(c.builder, xs)
+
+
+@handles("get_tuple_element")
+def _get_tuple_element(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    return xla.get_tuple_element(xs[0], integer(op, "index"))
+
+
+@handles("get_dimension_size")
+def _get_dimension_size(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 1)
+    dimension, shape = integer(op, "dimension"), xs[0].shape
+    if 0 <= dimension < shape.rank and not shape.dynamic[dimension]:
+        return xla.constant(c.builder, shape.dims[dimension], ElementType.S32)
+    return xla.get_dimension_size(xs[0], dimension)
+
+
+@handles("set_dimension_size")
+def _set_dimension_size(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    arity(op, xs, 2)
+    dimension, stated = integer(op, "dimension"), c.stated(op)
+    if 0 <= dimension < stated.rank and not stated.dynamic[dimension]:
+        known = c.array(xs[1])
+        if known is not None and int(known) == xs[0].shape.dims[dimension]:
+            return xs[0]
+    return xla.set_dimension_size(xs[0], xs[1], dimension)
+
+
+@handles("dim")
+def _dim(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """``tensor.dim`` of a size that is known."""
+    arity(op, xs, 2)
+    (dimension,) = c.numbers(xs[1], f"the dimension of {op.name}")
+    if not 0 <= dimension < xs[0].shape.rank or xs[0].shape.dynamic[dimension]:
+        raise UnimplementedError(f"{op.name} of a size that is not known")
+    return xla.constant(c.builder, xs[0].shape.dims[dimension], ElementType.S64)

@@ -1,0 +1,171 @@
+"""StableHLO text to HLO modules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cyxla.errors import InvalidArgumentError, OpError, UnimplementedError
+from cyxla.types import UNBOUNDED, Shape
+from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo.attributes import BufferDonor, InputOutputAlias
+from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
+from cyxla.xla.stablehlo import chlo, collective, contraction, control, elementwise, functional, movement
+from cyxla.xla.stablehlo.context import Context, Converter
+from cyxla.xla.stablehlo.extras import extras_of
+from cyxla.xla.stablehlo.functions import Function, Functions
+from cyxla.xla.stablehlo.parser import Parser
+from cyxla.xla.stablehlo.syntax import Operation, Region
+from cyxla.xla.stablehlo.types import unsupported
+
+_ = (chlo, collective, contraction, control, elementwise, functional, movement)  # importing one registers its handlers
+_START: Final = re.compile(
+    r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+    r'(?:(?:builtin\.)?module(?=\s*+(?:[@{]|attributes\b))|func\.func\b|"(?:builtin\.module|func\.func)"|#[\w$.\-]++\s*+=|![\w$.\-]++\s*+=)'
+)
+
+
+def is_stablehlo(text: str) -> bool:
+    """Whether a text begins as MLIR does, after blanks and comments."""
+    return _START.match(text) is not None
+
+
+def read_stablehlo(text: str) -> HloModule:
+    """Read StableHLO (or MHLO, or CHLO) in MLIR's text form, pretty or generic.
+
+    Parameters
+    ----------
+    text : str
+        A module, or functions alone. `@main` is what runs, or the only function that is not private.
+
+    Returns
+    -------
+    HloModule
+        Of one result the value, of several a tuple.
+
+    Raises
+    ------
+    HloParseError
+        The text is not MLIR; the error has line and column.
+    InvalidArgumentError
+        It breaks a rule of StableHLO; `where` names the operation and its line.
+    UnimplementedError
+        It uses what this release does not read; the message names it.
+
+    Examples
+    --------
+    >>> text = "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {"
+    >>> text += " %0 = stablehlo.negate %x : tensor<3xf32> return %0 : tensor<3xf32> }"
+    >>> read_stablehlo(text).entry.root.opcode
+    'negate'
+    """
+    parser = Parser(text)
+    try:
+        top = parser.read()
+        return _converted(parser, top)
+    except RecursionError:  # the caller had used up most of the stack
+        raise parser.lexer.error("nested too deep") from None
+
+
+def _converted(parser: Parser, top: Region) -> HloModule:
+    module, body = _module_of(parser, top)
+    functions = Functions(parser.lexer)
+    for op in _functions(parser, body):
+        functions.add(op)
+    entry = functions.entry()
+    name = module.attributes.get("sym_name") if module is not None else None
+    converter = Converter(parser.lexer, functions, parser.attributes.aliases, str(name or entry.name))
+    try:
+        for function in functions.in_order(entry):
+            _compute(converter, function, function is entry)
+    except OpError as e:
+        raise converter.located(e, entry.op)  # noqa: B904 - the same error
+    made = converter.shared.module
+    made.entry = converter.computations[entry.name]
+    made.computations = {c.name: c for c in made.post_order()}
+    _configure(made, module.attributes if module is not None else {}, entry)
+    return made
+
+
+def _module_of(parser: Parser, top: Region) -> tuple[Operation | None, Region]:
+    modules = [op for op in top.operations if op.name == "builtin.module"]
+    if not modules:
+        return None, top
+    if len(modules) > 1 or len(top.operations) > 1:
+        other = next(op for op in top.operations if op is not modules[0])
+        raise parser.lexer.error(f"expected the end after a module, found {other.name[:40]}", other.at)
+    if len(modules[0].regions) != 1:
+        raise parser.lexer.error("a module has one region", modules[0].at)
+    return modules[0], modules[0].regions[0]
+
+
+_BESIDE = frozenset({"sdy.mesh", "ml_program.global"})
+
+
+def _functions(parser: Parser, body: Region) -> Iterator[Operation]:
+    for op in body.operations:
+        if op.name == "func.func":
+            yield op
+        elif op.name == "builtin.module":
+            raise unsupported(parser.lexer, "a module inside a module", op.at)
+        elif op.name.startswith("vhlo."):
+            raise unsupported(parser.lexer, f"operation {op.name[:40]}", op.at, "print the module as StableHLO")
+        elif op.name not in _BESIDE:
+            raise parser.lexer.error(f"expected a function, found {op.name[:40]}", op.at)
+
+
+def _compute(converter: Converter, function: Function, is_entry: bool) -> None:
+    if not function.op.regions and not is_entry:
+        return  # an error only where it is called
+    if is_entry:
+        _check_sizes(function)
+    elif function.is_dynamic:
+        return  # repeated where it is called
+    context, body = Context(converter, function.name), function.body
+    given = function.op.attributes.get("arg_attrs") or [{}] * len(body.arguments)
+    for k, argument in enumerate(body.arguments):
+        context.builder.describe((), extras_of(given[k] if isinstance(given[k], dict) else {}) if is_entry else {})
+        context.values[argument] = context.parameter(k, argument.type)
+    context.builder.describe((), {})
+    results = context.run(body)
+    _check_results(function, [r.shape for r in results])
+    context.builder.describe((), {})
+    converter.computations[function.name] = context.builder.finish(context.bundle(results))
+
+
+def _check_results(function: Function, shapes: list[Shape]) -> None:
+    from cyxla.xla.stablehlo.context import fits
+
+    stated = function.type.results
+    if len(stated) != len(shapes) or not all(map(fits, shapes, stated)):
+        spelled = [", ".join(map(str, s)) for s in (shapes, stated)]
+        raise InvalidArgumentError(f"@{function.name[:60]} returns ({spelled[0]}), but its type is ({spelled[1]})")
+
+
+def _check_sizes(function: Function) -> None:
+    for k, shape in enumerate(function.type.inputs):
+        if UNBOUNDED in shape.dims:
+            raise UnimplementedError(
+                f"argument {k} of @{function.name[:60]} is {shape}, which has no bounds",
+                hint="export the program for fixed sizes, or for sizes with bounds",
+            )
+
+
+def _configure(module: HloModule, attributes: dict[str, Any], entry: Function) -> None:
+    """What the attributes of the module and of the entry's arguments say besides the operations."""
+    config = module.config
+    for name, field in (("mhlo.num_replicas", "replica_count"), ("mhlo.num_partitions", "num_partitions")):
+        count = attributes.get(name)
+        if isinstance(count, int) and not isinstance(count, bool) and 0 < count < MAX_INSTRUCTIONS:
+            setattr(config, field, count)
+    given = entry.op.attributes.get("arg_attrs") or []
+    several = len(entry.type.results) != 1
+    aliases, donors = [], []
+    for k, attrs in enumerate(given):
+        target = attrs.get("tf.aliasing_output") if isinstance(attrs, dict) else None
+        if isinstance(target, int) and 0 <= target < len(entry.type.results):
+            aliases.append(InputOutputAlias((target,) if several else (), k, ()))
+        elif isinstance(attrs, dict) and attrs.get("jax.buffer_donor") is True:
+            donors.append(BufferDonor(k, ()))
+    config.input_output_alias, config.buffer_donor = tuple(aliases), tuple(donors)

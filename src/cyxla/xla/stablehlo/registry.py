@@ -1,0 +1,131 @@
+"""Which function makes HLO of which operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cyxla.errors import InvalidArgumentError
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.stablehlo.attributes import Dense, Keyword, Record
+from cyxla.xla.stablehlo.syntax import Operation
+
+if TYPE_CHECKING:
+    from cyxla.xla.stablehlo.context import Context
+
+Results = XlaOp | Sequence[XlaOp]
+Handler = Callable[["Context", Operation, list[XlaOp]], Results]
+
+HANDLERS: Final[dict[str, Handler]] = {}
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Register a function for operations."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            HANDLERS[name] = handler
+        return handler
+
+    return register
+
+
+# Attributes
+
+
+def required(op: Operation, name: str) -> Any:
+    """An attribute that must be there."""
+    if name not in op.attributes:
+        raise InvalidArgumentError(f"{op.name} needs an attribute {name!r}")
+    return op.attributes[name]
+
+
+def ints(value: Any, what: str = "a list") -> tuple[int, ...]:
+    """Integers of ``array<i64: ..>``, ``dense<..>`` or ``[..]``."""
+    if isinstance(value, Dense):
+        value = value.array.ravel().tolist()
+    if not isinstance(value, (tuple, list)) or not all(isinstance(v, int) for v in value):
+        raise InvalidArgumentError(f"{what} is to be of integers, not {value!r}"[:200])
+    return tuple(int(v) for v in value)
+
+
+def int_list(op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+    """An attribute of integers."""
+    if default is not None and name not in op.attributes:
+        return tuple(default)
+    return ints(required(op, name), f"attribute {name}")
+
+
+def integer(op: Operation, name: str, default: int | None = None) -> int:
+    """An attribute that is an integer."""
+    if default is not None and name not in op.attributes:
+        return default
+    value = required(op, name)
+    if isinstance(value, Dense) and value.shape.size == 1:
+        value = value.array.ravel()[0].item()
+    if not isinstance(value, int):
+        raise InvalidArgumentError(f"attribute {name} of {op.name} is to be an integer")
+    return int(value)
+
+
+def number(op: Operation, name: str) -> float:
+    """An attribute that is a number."""
+    value = required(op, name)
+    if not isinstance(value, (int, float)):
+        raise InvalidArgumentError(f"attribute {name} of {op.name} is to be a number")
+    return float(value)
+
+
+def flag(op: Operation, name: str, default: bool = False) -> bool:
+    """An attribute that is true or false."""
+    value = op.attributes.get(name, default)
+    if isinstance(value, Dense) and value.shape.size == 1:
+        value = bool(value.array.ravel()[0])
+    if not isinstance(value, (bool, int)):
+        raise InvalidArgumentError(f"attribute {name} of {op.name} is to be true or false")
+    return bool(value)
+
+
+def keyword(op: Operation, name: str, default: str | None = None) -> str:
+    """An attribute that is one word of several."""
+    if default is not None and name not in op.attributes:
+        return default
+    return word(required(op, name), f"attribute {name} of {op.name}")
+
+
+def word(value: Any, what: str) -> str:
+    """One word, also in quotes as old texts have it."""
+    if not isinstance(value, (Keyword, str)):
+        raise InvalidArgumentError(f"{what} is to be a word")
+    return str(value)
+
+
+def pairs(op: Operation, name: str, count: int) -> list[tuple[int, int]]:
+    """Two integers for each dimension, none of them by default."""
+    if name not in op.attributes:
+        return [(0, 0)] * count
+    value = op.attributes[name]
+    if isinstance(value, list):
+        flat = [x for row in value for x in ints(row, f"attribute {name}")]
+    else:
+        flat = list(ints(value, f"attribute {name}"))
+    if len(flat) != 2 * count:
+        raise InvalidArgumentError(f"attribute {name} of {op.name} has {len(flat)} numbers for {count} dimensions")
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def matrix(op: Operation, name: str) -> tuple[tuple[int, ...], ...]:
+    """Rows of integers."""
+    value = required(op, name)
+    if isinstance(value, list):
+        return tuple(ints(row, f"attribute {name}") for row in value)
+    if not isinstance(value, Dense) or value.shape.rank != 2:
+        raise InvalidArgumentError(f"attribute {name} of {op.name} is to have rows of integers")
+    return tuple(tuple(row) for row in value.array.tolist())
+
+
+def channel_of(op: Operation) -> int | None:
+    """The number of a channel, if there is one."""
+    handle = op.attributes.get("channel_handle")
+    found = handle.fields.get("handle") if isinstance(handle, Record) else op.attributes.get("channel_id")
+    return found if isinstance(found, int) and found > 0 else None

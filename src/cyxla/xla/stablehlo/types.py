@@ -1,0 +1,173 @@
+"""MLIR's types as shapes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from cyxla.errors import OpError, UnimplementedError
+from cyxla.types import OPAQUE, TOKEN, ElementType, Shape, element_type, is_element_type
+from cyxla.types.shape import UNBOUNDED
+from cyxla.xla.stablehlo.lexer import Lexer
+
+MAX_RANK: Final = 256
+_TENSOR = re.compile(
+    r"tensor\s*+<\s*+((?:(?:[0-9]++|\?)\s*+x\s*+)*+)(complex\s*+<\s*+\w++\s*+>|[A-Za-z]\w*+)\s*+([,>])", re.ASCII
+)
+_BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds\s*<([^<>]*)>|type_extensions\s*<\s*bounds\s*=\s*\[([^\]]*)\])")
+_COMPLEX = re.compile(r"complex\s*+<\s*+(\w++)\s*+>")
+_INTEGER = re.compile(r"(s|u|)i([0-9]++)")
+_SCALARS = {"index": ElementType.S64, "i1": ElementType.PRED}
+_TOKENS = ("!stablehlo.token", "!mhlo.token", "!chlo.token")
+
+
+class FunctionType(NamedTuple):
+    """What a function takes and returns."""
+
+    inputs: tuple[Shape, ...]
+    results: tuple[Shape, ...]
+
+
+def element(name: str) -> ElementType | None:
+    """The element type that MLIR spells this way; signless integers are signed."""
+    if name in _SCALARS:
+        return _SCALARS[name]
+    m = _INTEGER.fullmatch(name)
+    text = f"{'u' if m[1] == 'u' else 's'}{m[2]}" if m else name.lower()
+    if m is None and not name.startswith(("f", "bf")):
+        return None
+    return element_type(text) if is_element_type(text) else None
+
+
+def element_of(lexer: Lexer, text: str, at: int) -> ElementType:
+    """An element type that must be known."""
+    m = _COMPLEX.fullmatch(text)
+    found = element(m[1] if m else text)
+    if m:
+        found = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}.get(found or ElementType.S8)
+    if found is None:
+        raise unsupported(lexer, f"element type {text[:40]}", at)
+    return found
+
+
+def unsupported(lexer: Lexer, what: str, at: int, hint: str = "") -> UnimplementedError:
+    """The error for something that MLIR knows and cyxla does not."""
+    line, column = lexer.place(at)
+    return UnimplementedError(f"{line}:{column}: {what} is not read by this release", where=f"line {line}", hint=hint)
+
+
+class TypeReader:
+    """Reads types, each spelling of a tensor once.
+
+    Parameters
+    ----------
+    lexer : Lexer
+        Where to read.
+    """
+
+    def __init__(self, lexer: Lexer) -> None:
+        self.lexer = lexer
+        self._tensors: dict[str, Shape] = {}
+
+    def type(self) -> Shape:
+        """Read a type of a value."""
+        lexer, token = self.lexer, self.lexer.token
+        if token == "tensor":
+            return self._tensor()
+        if token == "tuple":
+            return self._tuple()
+        if token in _TOKENS:
+            lexer.next()
+            return TOKEN
+        if token == "none":
+            lexer.next()
+            return OPAQUE
+        if token == "complex":
+            start = lexer.start
+            lexer.next()
+            return Shape.array(element_of(lexer, "complex" + lexer.balanced("complex"), start))
+        if token.isalnum() and (found := element(token)) is not None:
+            lexer.next()
+            return Shape.array(found)
+        if token[:1] == "!" or token in ("memref", "vector"):
+            raise unsupported(lexer, f"type {token[:40]}", lexer.start)
+        raise lexer.error(f"expected a type, found {lexer.seen()}")
+
+    def _tensor(self) -> Shape:
+        lexer, start = self.lexer, self.lexer.start
+        m = _TENSOR.match(lexer.text, start)
+        if m is None:
+            raise self._not_a_tensor(start)
+        if m[3] == ">":
+            found = self._tensors.get(m[0])
+            if found is None:
+                found = self._tensors[m[0]] = self._array(m, start)
+            lexer.jump(m.end())
+            return found
+        lexer.next()
+        return self._array(m, start, lexer.balanced("a tensor type"))
+
+    def _not_a_tensor(self, start: int) -> OpError:
+        lexer = self.lexer
+        lexer.next()
+        inside = lexer.balanced("a tensor type")
+        if inside.startswith("<*"):
+            return unsupported(lexer, "an unranked tensor", start)
+        if "!quant" in inside:
+            return unsupported(lexer, "a quantised element type", start, "dequantise before exporting")
+        return lexer.error(f"expected a tensor type such as tensor<2x3xf32>, found {inside[:40]!r}", start)
+
+    def _array(self, m: re.Match[str], start: int, whole: str = "") -> Shape:
+        dtype = element_of(self.lexer, m[2], start)
+        sizes = [s.strip() for s in m[1].split("x")[:-1]]
+        if len(sizes) > MAX_RANK or any(len(s) > 19 for s in sizes):
+            raise self.lexer.error("a tensor of too many dimensions or elements", start)
+        dims = [UNBOUNDED if s == "?" else int(s) for s in sizes]
+        moving = [s == "?" for s in sizes]
+        bounds = _BOUNDS.search(whole)
+        if bounds is not None:
+            dims = self._bounded(dims, bounds[1] if bounds[1] is not None else bounds[2], start)
+        try:
+            return Shape.array(dtype, dims, dynamic=moving)
+        except OpError as e:
+            raise self.lexer.error(e.message, start) from None
+
+    def _bounded(self, dims: list[int], text: str, start: int) -> list[int]:
+        bounds = [b.strip() for b in text.split(",")]
+        if len(bounds) != len(dims) or not all(b == "?" or (b.isdecimal() and len(b) < 19) for b in bounds):
+            raise self.lexer.error(f"bounds {text.strip()[:40]!r} do not fit the {len(dims)} dimensions", start)
+        return [d if b == "?" or d != UNBOUNDED or int(b) < 0 else int(b) for d, b in zip(dims, bounds, strict=True)]
+
+    def _tuple(self) -> Shape:
+        lexer = self.lexer
+        lexer.next()
+        lexer.expect("<", "after tuple")
+        lexer.enter()
+        parts = [] if lexer.token == ">" else self.types()
+        lexer.leave()
+        lexer.expect(">", "at the end of a tuple type")
+        return Shape.tuple(parts)
+
+    def types(self) -> list[Shape]:
+        """Read types between commas."""
+        found = [self.type()]
+        while self.lexer.accept(","):
+            found.append(self.type())
+        return found
+
+    def type_list(self) -> list[Shape]:
+        """Read types in parentheses."""
+        self.lexer.expect("(", "before types")
+        found = [] if self.lexer.token == ")" else self.types()
+        self.lexer.expect(")", "after types")
+        return found
+
+    def results(self) -> list[Shape]:
+        """Read a type, or several in parentheses."""
+        return self.type_list() if self.lexer.token == "(" else [self.type()]
+
+    def function_type(self) -> FunctionType:
+        """Read ``(types) -> types``."""
+        inputs = self.type_list()
+        self.lexer.expect("->", "in a function's type")
+        return FunctionType(tuple(inputs), tuple(self.results()))

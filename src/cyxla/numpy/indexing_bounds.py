@@ -29,7 +29,8 @@ def checked(op: XlaOp, size: int, axis: int, mode: str | None = None) -> XlaOp:
     size, axis : int
         Of the array.
     mode : str, optional
-        "raise", "clamp", "wrap" or "unchecked"; by default what the program says.
+        "raise", "clamp", "clip", which takes negative ones for 0, "wrap" or "unchecked"; by default what the program
+        says.
 
     Raises
     ------
@@ -47,10 +48,10 @@ def checked(op: XlaOp, size: int, axis: int, mode: str | None = None) -> XlaOp:
     wide = _widened(trace, op, size)
     if mode == "wrap":
         return wide if low >= 0 and high < size else _modulo(trace, wide, size)
-    if low < 0:
+    if low < 0 and mode != "clip":
         negative = xla.lt(wide, _number(trace, 0, wide))
         wide = xla.select(negative, xla.add(wide, _number(trace, size, wide)), wide)
-    if mode == "clamp" and not inside:
+    if (mode == "clamp" and not inside) or (mode == "clip" and not (low >= 0 and high < size)):
         scalars = [trace.constant(n, wide.shape.dtype.numpy_dtype) for n in (0, max(size - 1, 0))]
         wide = xla.clamp(scalars[0], wide, scalars[1])
     return wide

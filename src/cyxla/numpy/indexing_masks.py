@@ -137,8 +137,8 @@ class MaskPlan:
         values: Any = TracedArray(xla.reshape(op, dims))
         if count == 0:
             values, count = np.zeros([1 if d == self.at else n for d, n in enumerate(dims)], values.dtype), 1
-        places = np.reshape(np.clip(order - 1, 0, count - 1), mask.shape)
-        spread = np.take(values, places, axis=self.at)  # in bounds, as the range of the clip tells
+        places = np.reshape(order - 1, mask.shape)
+        spread = np.take(values, places, axis=self.at, mode="clip")
         rank = mask.ndim
         spread = np.moveaxis(spread, range(self.at, self.at + rank), range(self.first, self.first + rank))
         return value_of(np.broadcast_to(spread, self.box.result))  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from cyxla.errors import OutOfRangeError, TraceError
 from cyxla.numpy import trace as _trace
 from cyxla.numpy.indexing_bounds import checked, checked_range
 from cyxla.numpy.indexing_ranges import difference
+from cyxla.numpy.known_array import values_of
 from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
@@ -232,6 +233,8 @@ def _entries(item: Any, sizes: Sequence[int], axis: int, left: int, mode: str | 
 
 
 def _wrapped(index: int, size: int, axis: int, mode: str | None) -> int:
+    if mode == "clip" and size:
+        return min(max(index, 0), size - 1)
     if -size <= index < size:
         return index % size
     if mode in _STATIC_MODES and size:
@@ -262,6 +265,8 @@ def wrapped(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None 
     """
     if mode == _UNSEEN:
         return np.zeros(array.shape, np.int64)
+    if mode == "clip" and size:
+        return np.asarray(np.clip(array, 0, size - 1), np.int64)
     bad = array >= size if array.dtype.kind == "u" else (array < -size) | (array >= size)
     if bad.any() and (size == 0 or mode not in _STATIC_MODES):
         raise _error(f"index {array[bad][0]} is out of bounds for axis {axis} with size {size}")
@@ -299,11 +304,17 @@ def _traced_entry(array: TracedArray, sizes: Sequence[int], axis: int, mode: str
 
 # ------------------------------------------------------------------------------------------------------------ slices
 def _cut(key: slice, size: int, axis: int, mode: str | None) -> Cut:
+    key = slice(*(_bound(b) for b in (key.start, key.stop, key.step)))
     if any(isinstance(bound, TracedArray) for bound in (key.start, key.stop, key.step)):
         return _moving_cut(key, size, axis, mode)
     start, stop, step = key.indices(size)
     count = len(range(start, stop, step))
     return Cut(start if count else 0, count, step if count > 1 else 1)
+
+
+def _bound(value: Any) -> Any:
+    known = values_of(value) if isinstance(value, TracedArray) else None
+    return value if known is None else known
 
 
 def _moving_cut(key: slice, size: int, axis: int, mode: str | None) -> Cut:

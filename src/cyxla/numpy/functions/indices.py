@@ -1,1 +1,381 @@
 """Functions of indices: take, put, where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from cyxla.errors import InvalidArgumentError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
+from cyxla.numpy import trace as _trace
+from cyxla.numpy.functions.movement import array_of, model, ravel
+from cyxla.numpy.indexing import as_type_of, assign, get, plan_of
+from cyxla.numpy.indexing_bounds import fail_where
+from cyxla.numpy.indexing_parse import parse
+from cyxla.numpy.indexing_ranges import range_of
+from cyxla.numpy.known_array import values_of
+from cyxla.numpy.promotion import result_type
+from cyxla.numpy.registry import INSTEAD, implements
+from cyxla.numpy.trace import require_current
+from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs import aligned, narrowed
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = TracedArray
+_MODES = {"raise": None, "wrap": "wrap", "clip": "clip"}
+_SELECTS = 8  # choices up to which they are all computed and selected from one by one
+_WHERE = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask].sum() and np.count_nonzero can be traced"
+INSTEAD["ndenumerate"] = "np.ndindex(x.shape) goes through the places, x[place] is the element"
+
+
+def _mode(name: Any) -> str | None:
+    if name not in _MODES:
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {name!r})")
+    return _MODES[name]
+
+
+def _indices(value: Any) -> Any:
+    """Indices of take and put: integers that an index of the machine holds, or bools."""
+    known = values_of(value) if isinstance(value, (np.ndarray, TracedArray)) else None
+    made = known if known is not None else value if isinstance(value, TracedArray) else _listed(value)
+    if not np.can_cast(made.dtype, np.int64, "safe"):
+        raise TypeError(f"Cannot cast array data from {made.dtype!r} to dtype('int64') according to the rule 'safe'")
+    return made.astype(np.int64) if made.dtype.kind == "b" else made
+
+
+def _listed(value: Any) -> Any:
+    try:
+        array = np.asarray(value)
+    except TraceError:
+        return as_traced(value)
+    return array if array.size else array.astype(np.int64)
+
+
+def _target(value: Any, name: str) -> Array:
+    if not isinstance(value, TracedArray):
+        raise TraceError(
+            f"{name}: traced values cannot be written to a {type(value).__name__}", where=_trace.place(),
+            hint="write to np.zeros_like(x), or to a copy",
+        )  # fmt: skip
+    return value
+
+
+# -- looking up
+
+
+@implements(np.take)
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
+    """Elements, rows or the like by number."""
+    array = array_of(a)
+    array = ravel(array) if axis is None else array
+    along = 0 if axis is None else normalize_axis_index(axis, array.ndim)
+    wanted = _indices(indices)
+    if array.shape[along] == 0 and wanted.size:
+        raise OutOfRangeError("cannot do a non-empty take from an empty axes.", where=_trace.place())
+    found = get(array, (*[slice(None)] * along, wanted), _mode(mode))
+    made = TracedArray(value_of(found))
+    return made if out is None else _into(made, out, "take")
+
+
+def _into(made: Array, out: Any, name: str) -> Array:
+    target = _target(out, name)
+    if target.shape != made.shape:
+        raise ValueError(f"output array does not match result of ndarray.{name}")
+    assign(target, ..., made)
+    return target
+
+
+def _along(array: Array, indices: Array, axis: Any) -> tuple[Any, ...]:
+    """The index expression of take_along_axis: along all other axes every element stays where it is."""
+    if indices.dtype.kind not in "iu":
+        raise IndexError("`indices` must be an integer array")
+    if array.ndim != indices.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    along = normalize_axis_index(axis, array.ndim)
+    sides = [[-1 if d == k else 1 for k in range(array.ndim)] for d in range(array.ndim)]
+    places = [np.arange(n).reshape(side) for n, side in zip(array.shape, sides, strict=True)]
+    return tuple(indices if d == along else place for d, place in enumerate(places))
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Array:
+    """Elements by number along one axis, a number for each place of the others."""
+    array, wanted = array_of(arr), array_of(indices)
+    if axis is None:
+        if wanted.ndim != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        array, axis = ravel(array), 0
+    return get(array, _along(array, wanted, axis))  # type: ignore[no-any-return]
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """Write to where `take_along_axis` reads."""
+    array, wanted = _target(arr, "put_along_axis"), array_of(indices)
+    if axis is None:
+        if wanted.ndim != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        _write_flat(array, _along(ravel(array), wanted, 0), values, None)
+        return
+    assign(array, _along(array, wanted, axis), values)
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
+    """For each place the element of the array that a number there names."""
+    number = array_of(_indices(a))
+    listed = [as_traced(c) for c in choices]
+    dtype = result_type(*[c.kind for c in listed])
+    ops = aligned([value_of(number), *[narrowed(c, dtype) for c in listed]], "choose")
+    which = _chosen(ops[0], len(listed), _mode(mode))
+    made = TracedArray(_pick(which, ops[1:]))
+    return made if out is None else _into(made, out, "choose")
+
+
+def _chosen(op: XlaOp, count: int, mode: str | None) -> XlaOp:
+    trace = require_current()
+    like = np.dtype(op.shape.dtype.numpy_dtype)
+    wide = op if like == np.int64 else xla.convert(op, "s64")
+    first, last = (trace.constant(n, np.dtype(np.int64)) for n in (0, count - 1))
+    if mode == "wrap":
+        rest: Any = np.remainder(TracedArray(wide), count)
+        return value_of(rest)
+    if mode is None:
+        _require_inside(wide, count, "invalid entry in choice array")
+    return xla.clamp(first, wide, last)
+
+
+def _pick(which: XlaOp, choices: Sequence[XlaOp]) -> XlaOp:
+    if len(choices) > _SELECTS:
+        sizes = which.shape.dims
+        stacked = xla.concatenate([xla.reshape(c, (1, *sizes)) for c in choices], 0)
+        found = take_along_axis(TracedArray(stacked), TracedArray(xla.reshape(which, (1, *sizes))), 0)
+        return xla.reshape(value_of(found), sizes)
+    made = choices[-1]
+    for k in range(len(choices) - 2, -1, -1):
+        number = xla.broadcast(require_current().constant(k, np.dtype(np.int64)), which.shape.dims)
+        made = xla.select(xla.eq(which, number), choices[k], made)
+    return made
+
+
+def _require_inside(op: XlaOp, size: int, message: str) -> None:
+    """Let runs fail in which an integer is not of 0 to size - 1; the message may show it as {}."""
+    trace = require_current()
+    low, high = range_of(op)
+    if (low >= 0 and high < size) or not op.shape.size or trace.program.bounds != "raise":
+        return
+    numbers = [xla.broadcast(trace.constant(n, np.dtype(np.int64)), op.shape.dims) for n in (0, size)]
+    bad = xla.or_(xla.lt(op, numbers[0]), xla.ge(op, numbers[1]))
+    where = _trace.place()
+    fail_where(trace, bad, op, lambda number: InvalidArgumentError(message.format(number), where=where))
+
+
+# -- writing
+
+
+def _write_flat(array: Array, key: Any, values: Any, mode: str | None) -> None:
+    """Write to elements that are named by their number in row-major order."""
+    flat = TracedArray(xla.reshape(value_of(array), (array.size,)))
+    plan: Any = plan_of(parse(key, flat.shape, mode), flat)
+    op = as_type_of(values, array)
+    op = xla.reshape(op, plan.result) if op.shape.size == np.prod(plan.result) else xla.broadcast(op, plan.result)
+    array.overwrite(xla.reshape(plan.write(value_of(flat), op), array.shape))
+
+
+@implements(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write to elements by their number in row-major order; values begin again where there are too few."""
+    array, places = _target(a, "put"), _indices(ind)
+    values = _flat(v, array)
+    if places.size == 0 or values.size == 0:
+        return
+    if array.size == 0:
+        raise OutOfRangeError("cannot replace elements of an empty array", where=_trace.place())
+    _write_flat(array, places.reshape(-1), _repeated(values, places.size), _mode(mode))
+
+
+def _flat(values: Any, array: Array) -> Array:
+    op = as_type_of(values, array)
+    return TracedArray(xla.reshape(op, (op.shape.size,)))
+
+
+def _flat_safely(values: Any, array: Array) -> Array:
+    """Values of an array must be of a type that the array's holds; lists are made of its type."""
+    if isinstance(values, (np.ndarray, TracedArray)):
+        have = as_traced(values)
+        if have.ndim and not np.can_cast(have.dtype, array.dtype, "safe"):
+            raise TypeError(
+                f"Cannot cast array data from {have.dtype!r} to {array.dtype!r} according to the rule 'safe'"
+            )
+    return _flat(values, array)
+
+
+def _repeated(values: Array, count: int) -> Array:
+    """The first elements, from the beginning again where they end."""
+    if values.size == count:
+        return values
+    return get(values, np.arange(count) % values.size) if values.size > 1 else values.reshape(())  # type: ignore[no-any-return]
+
+
+def _flat_mask(mask: Any, array: Array, name: str) -> XlaOp:
+    op = value_of(as_traced(mask, bool))
+    if op.shape.size != array.size:
+        raise ShapeError(f"{name}: mask and data must be the same size", where=_trace.place())
+    return xla.reshape(op, array.shape)
+
+
+@implements(np.putmask)
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    """Write where a mask holds, the value that has the number of the place."""
+    array = _target(a, "putmask")
+    chosen = _flat_mask(mask, array, "putmask")
+    new = _flat_safely(values, array)
+    if new.size == 0 or array.size == 0:
+        return
+    op = value_of(_repeated(new, array.size))
+    op = xla.reshape(op, array.shape) if op.shape.size == array.size else xla.broadcast(op, array.shape)
+    array.overwrite(xla.select(chosen, op, value_of(array)))
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write where a mask holds, one value after the other."""
+    if not isinstance(arr, TracedArray):
+        raise TypeError(f"argument 1 must be numpy.ndarray, not {type(arr).__name__}")
+    chosen = _flat_mask(mask, arr, "place")
+    new = _flat_safely(vals, arr)
+    if new.size == 0:
+        _require_none(chosen)
+        return
+    if new.size == 1:
+        spread = xla.broadcast(xla.reshape(value_of(new), ()), arr.shape)
+    else:
+        order = np.cumsum(np.ravel(TracedArray(chosen)), dtype=np.int64) - 1
+        spread = xla.reshape(value_of(get(new, np.remainder(order, new.size))), arr.shape)
+    arr.overwrite(xla.select(chosen, spread, value_of(arr)))
+
+
+def _require_none(chosen: XlaOp) -> None:
+    where = _trace.place()
+    if chosen.shape.size:
+        fail_where(require_current(), chosen, xla.convert(chosen, "s64"), lambda _: InvalidArgumentError(
+            "Cannot insert from an empty array!", where=where
+        ))  # fmt: skip
+
+
+# -- masks
+
+
+@implements(np.where, note="of one argument not: the size of the result would depend on values")
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Array:
+    """Elements of one array where a condition holds, and else of another."""
+    if x is None and y is None:
+        return nonzero(condition)
+    if x is None or y is None:
+        raise ValueError("either both or neither of x and y should be given")
+    arrays = [as_traced(v) for v in (x, y)]
+    dtype = result_type(*[a.kind for a in arrays])
+    mask = value_of(as_traced(condition, bool))
+    return TracedArray(xla.select(*aligned([mask, *[narrowed(a, dtype) for a in arrays]], "where")))
+
+
+def _refuse(name: str, hint: str = _WHERE) -> NoReturn:
+    raise UnimplementedError(
+        f"numpy.{name} cannot be traced: the size of its result depends on values", where=_trace.place(), hint=hint
+    )
+
+
+@implements(np.nonzero, note="sizes that depend on values cannot be traced")
+def nonzero(a: Any) -> NoReturn:
+    """Not while tracing, for the size of the result."""
+    _refuse("nonzero")
+
+
+@implements(np.argwhere, note="sizes that depend on values cannot be traced")
+def argwhere(a: Any) -> NoReturn:
+    """Not while tracing, for the size of the result."""
+    _refuse("argwhere")
+
+
+@implements(np.flatnonzero, note="sizes that depend on values cannot be traced")
+def flatnonzero(a: Any) -> NoReturn:
+    """Not while tracing, for the size of the result."""
+    _refuse("flatnonzero")
+
+
+@implements(np.compress, note="of a condition that is not traced")
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Array:
+    """What a list of truth values picks along an axis."""
+    known = values_of(np.asarray(condition) if not isinstance(condition, TracedArray) else condition)
+    if known is None:
+        _refuse("compress")
+    if known.ndim != 1:
+        raise ValueError("condition must be a 1-d array")
+    return take(a, np.nonzero(known)[0], axis, out)
+
+
+@implements(np.extract, note="of a condition that is not traced, or where its result could be traced as x[mask]")
+def extract(condition: Any, arr: Any) -> Any:
+    """The elements where a condition holds."""
+    flat = ravel(array_of(arr))
+    if isinstance(condition, TracedArray) and values_of(condition) is None:
+        return get(flat, ravel(as_traced(condition, bool)))
+    return take(flat, np.nonzero(np.ravel(np.asarray(condition)))[0])
+
+
+# -- numbers of places
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
+    """The number of a place, from its indices."""
+    sizes = tuple(np.atleast_1d(dims).tolist())
+    parts = [array_of(p) for p in multi_index]
+    if len(parts) != len(sizes):
+        raise ValueError(f"parameter multi_index must be a sequence of length {len(sizes)}")
+    if any(p.dtype.kind not in "iu" for p in parts):
+        raise TypeError("only int indices permitted")
+    modes = mode if isinstance(mode, tuple) else (mode,) * len(sizes)
+    ops = aligned([value_of(p) for p in parts], "ravel_multi_index")
+    placed = [_coordinate(op, n, m) for op, n, m in zip(ops, sizes, modes, strict=True)]
+    total: Any = 0
+    for part, step in zip(placed, _steps(sizes, order), strict=True):
+        total = total + part * step
+    return total  # type: ignore[no-any-return]
+
+
+def _steps(sizes: Sequence[int], order: str) -> list[int]:
+    if order not in ("C", "F"):
+        raise ValueError("only 'C' or 'F' order is permitted")
+    sides = list(sizes) if order == "F" else list(sizes)[::-1]
+    steps = [int(np.prod(sides[:k], dtype=np.int64)) for k in range(len(sides))]
+    return steps if order == "F" else steps[::-1]
+
+
+def _coordinate(op: XlaOp, size: int, mode: Any) -> Any:
+    wide = op if op.shape.dtype.numpy_dtype == np.int64 else xla.convert(op, "s64")
+    name = _mode(mode)
+    if name == "wrap":
+        return np.remainder(TracedArray(wide), size)
+    if name == "clip":
+        limits = [require_current().constant(n, np.dtype(np.int64)) for n in (0, size - 1)]
+        return TracedArray(xla.clamp(limits[0], wide, limits[1]))
+    _require_inside(wide, size, "invalid entry in coordinates array")
+    return TracedArray(wide)
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
+    """The indices of a place, from its number."""
+    sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
+    number = array_of(indices)
+    np.unravel_index(model(number)[:0] if number.ndim else np.zeros(0, number.dtype), sizes, order=order)  # type: ignore[call-overload]
+    op = value_of(number)
+    wide = op if number.dtype == np.int64 else xla.convert(op, "s64")
+    total = int(np.prod(sizes, dtype=np.int64))
+    _require_inside(wide, total, f"index {{}} is out of bounds for array with size {total}")
+    value: Any = TracedArray(wide)
+    return tuple(value // step % n for step, n in zip(_steps(sizes, order), sizes, strict=True))

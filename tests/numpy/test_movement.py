@@ -39,6 +39,8 @@ VIEWS = {
     "broadcast_arrays, alike": lambda x: np.broadcast_arrays(x, x)[0],
     "of a view of a view": lambda x: x.T[1:].swapaxes(0, 1)[::-1].reshape(3, 3, 2),
     "meshgrid without copies": lambda x: np.meshgrid(x[0, 0], copy=False)[0],
+    "view as other bits": lambda x: x.view(np.float32).view(complex).view(float),
+    "flat": lambda x: x.reshape(6, 4)[1:].reshape(-1),
     "asarray": lambda x: np.asarray(x),
     "real": lambda x: np.real(x),
 }
@@ -229,3 +231,24 @@ def test_sizes_are_plain_numbers():
         return x.reshape(np.size(x) // 2, -1)
 
     assert run(function, X).shape == (12, 2)
+
+
+def test_flat_writes_to_the_array():
+    def function(x):
+        y = x.copy()
+        y.T.flat[3] = 50
+        y[0].flat = [1, 2]
+        return y, y.flat[5]
+
+    want = X.copy()
+    want.T.flat[3] = 50
+    want[0].flat = [1, 2]
+    got, one = run(function, X)
+    np.testing.assert_array_equal(got, want)
+    assert one == want.flat[5]
+
+
+def test_bytes_swapped_in_place():
+    np.testing.assert_array_equal(run(lambda x: x.copy().byteswap(inplace=True), X), X.byteswap())
+    with pytest.raises(UnimplementedError, match=r"ndarray\.resize"):
+        run(lambda x: x.resize(3), X)

@@ -1,7 +1,7 @@
 """Rows of shapes, joins, splits, repeats and padding."""
 
 import numpy as np
-from function_rows import ANY, CUBE, EMPTY, FLOATS, INEXACT, INTEGERS, MATRIX, NUMBERS, SCALAR, VECTOR, Row
+from function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, SCALAR, VECTOR, Row
 
 ONE = ((MATRIX,), (CUBE,))
 ALL = ((MATRIX,), (SCALAR,), (EMPTY,))
@@ -331,5 +331,24 @@ ROWS = [
         high=2,
         differentiable=True,
     ),
+    # bits
+    Row(
+        "ndarray.view",
+        [
+            lambda x: x.view(np.uint8),
+            lambda x: x.view(),
+            lambda x: x.view(x.dtype),
+            lambda x: x.view(np.int16),
+            lambda x: x.view(np.float64),
+            lambda x: x.view(complex),
+            lambda x: x.view(np.complex64),
+            lambda x: x.view("i4"),
+        ],
+        (((2, 8),), (SCALAR,), (VECTOR,)),
+        ANY,
+        ulp=0,
+        platforms=BOTH,
+    ),
+    Row("ndarray.view", [lambda x: x.view(bool)], ((MATRIX,),), "bB?", ulp=0, low=0, high=1),
+    Row("ndarray.byteswap", [lambda x: x.byteswap().view(np.uint8)], ((MATRIX,),), NUMBERS, ulp=0),
 ]
-_ = FLOATS, INEXACT

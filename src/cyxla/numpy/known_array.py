@@ -263,13 +263,14 @@ def _wrapped(result: Any, arrays: Sequence[KnownArray], again: Callable[[], Any]
 
 
 def _method(name: str) -> Callable[..., Any]:
-    plain, traced = getattr(np.ndarray, name), getattr(TracedArray, name, None)
+    plain = getattr(np.ndarray, name)
 
     def method(self: KnownArray, *args: Any, **kwargs: Any) -> Any:
         found = _all_known(((self, *args), kwargs))
         if found is not None:
             given, named = found
             return _run(plain, given, named, ((self, *args), kwargs), lambda: getattr(self, name)(*args, **kwargs))
+        traced = getattr(TracedArray, name, None)
         return traced(self, *args, **kwargs) if traced else TracedArray.__getattr__(self, name)(*args, **kwargs)
 
     method.__name__, method.__doc__ = name, f"What ``ndarray.{name}`` does."

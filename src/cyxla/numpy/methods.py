@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy import bits
 from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.traced_array import TracedArray
 from cyxla.numpy.ufuncs import call
@@ -136,14 +137,15 @@ def _attach() -> None:
     for name, function in _METHODS.items():
         setattr(TracedArray, name, _method(name, function))
     own = {"reshape": _reshape, "transpose": _transpose, "astype": _astype, "fill": _fill, "sort": _sort,
-           "partition": _partition, "flatten": _flatten}  # fmt: skip
+           "partition": _partition, "flatten": _flatten, "view": bits.view, "byteswap": bits.byteswap,
+           "resize": bits.resize}  # fmt: skip
     for name, made in own.items():
         setattr(TracedArray, name, made)
     TracedArray.T = property(lambda self: np.transpose(self))  # type: ignore[attr-defined]
     TracedArray.mT = property(lambda self: np.swapaxes(self, -1, -2))  # type: ignore[attr-defined]
     TracedArray.real = property(lambda self: np.real(self), lambda self, v: _set_part(self, "real", v))  # type: ignore[attr-defined]
     TracedArray.imag = property(lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v))  # type: ignore[attr-defined]
-    TracedArray.flat = property(lambda self: np.ravel(self))  # type: ignore[attr-defined]
+    TracedArray.flat = property(bits.flat, bits.set_flat)  # type: ignore[attr-defined]
 
 
 def _set_part(self: TracedArray, name: str, value: Any) -> None:

@@ -93,6 +93,16 @@ _LOGICAL = (np.logical_or, np.logical_and, np.logical_xor)
 _BITWISE = (np.bitwise_or, np.bitwise_and, np.bitwise_xor)
 
 
+def known_values(value: Any) -> Any:
+    """The values of what has some while tracing; None for traced arrays and lists of them."""
+    if isinstance(value, TracedArray):
+        return value.known
+    if not isinstance(value, (list, tuple)):
+        return np.asarray(value)
+    parts = [known_values(v) for v in value]
+    return None if any(p is None for p in parts) else np.asarray(parts)
+
+
 # -- axes
 
 

@@ -1,1 +1,317 @@
 """NumPy's histograms and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError, UnimplementedError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.functions.sorting import place_in
+from cyxla.numpy.promotion import result_type
+from cyxla.numpy.reducing import known_values, reduce_op
+from cyxla.numpy.registry import implements
+from cyxla.numpy.trace import place, require_current
+from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs import broadcast_to
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+_S64 = np.dtype(np.int64)
+
+
+def _check_run(bad: XlaOp, error: Exception) -> None:
+    """Let runs fail in which any of these holds."""
+    some = reduce_op(np.logical_or, bad, range(len(bad.shape.dims)))
+    require_current().fail_if(some, require_current().constant(0, _S64), lambda number: error)
+
+
+# -- counting
+
+
+def counts(places: XlaOp, size: int, weights: XlaOp | None = None) -> XlaOp:
+    """How often each place up to a size comes in a vector, as s64; or the sums of weights. Others do not count."""
+    given = xla.broadcast(values.scalar(places, 1), places.shape.dims) if weights is None else weights
+    start = xla.broadcast(values.scalar(given, 0), (size,))
+    if not size or not places.shape.dims[0]:
+        return start
+    return xla.scatter(
+        start, xla.reshape(places, (*places.shape.dims, 1)), given, scalar_computation("add", given.shape.dtype),
+        update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), index_vector_dim=1,
+    )  # fmt: skip
+
+
+@implements(np.bincount, note="of a traced array minlength= must be given, and no element may be beyond it")
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
+    """How often each number from 0 on comes."""
+    given = as_traced(x)
+    _check_counted(given, minlength)
+    summed = None if weights is None else _weights(weights, given)
+    if not given.size:
+        summed = None  # as NumPy does it
+    size = _known_length(x, given, minlength)
+    places = convert(value_of(given), _S64)
+    if known_values(x) is None and given.size:
+        beyond = xla.ge(places, values.full_like(places, size))
+        negative = xla.lt(places, values.zeros_like(places))
+        _check_run(negative, ValueError("'list' argument must have no negative elements"))
+        text = f"bincount: an element is beyond minlength={size}, and the length of the result must be known"
+        _check_run(beyond, UnimplementedError(text, hint="give a greater minlength="))
+    return TracedArray(counts(places, size, summed))
+
+
+def _check_counted(array: TracedArray, minlength: Any) -> None:
+    if array.ndim != 1:
+        raise ShapeError("object of too small depth for desired array" if not array.ndim else "object too deep")
+    if not np.can_cast(array.dtype, _S64, "safe"):
+        raise TypeError(f"Cannot cast array data from {array.dtype!r} to dtype('int64') according to the rule 'safe'")
+    if minlength is None:
+        raise TypeError("'NoneType' object cannot be interpreted as an integer")
+    if int(minlength) < 0:
+        raise ValueError("'minlength' must not be negative")
+
+
+def _weights(weights: Any, array: TracedArray) -> XlaOp:
+    given = as_traced(weights)
+    if given.shape != array.shape:
+        raise ShapeError("The weights and list don't have the same length.")
+    if given.dtype.kind not in "biuf":
+        raise TypeError(f"Cannot cast array data from {given.dtype!r} to dtype('float64') according to the rule 'safe'")
+    return convert(value_of(given), np.dtype(np.float64))
+
+
+def _known_length(x: Any, array: TracedArray, minlength: Any) -> int:
+    known = known_values(x)
+    if known is not None:
+        if known.size and known.min() < 0:
+            raise ValueError("'list' argument must have no negative elements")
+        return max(int(minlength), int(known.max()) + 1 if known.size else 0)
+    if not minlength and array.size:
+        raise UnimplementedError(
+            "bincount of a traced array without minlength= cannot be traced: the length of the result is not known",
+            where=place(), hint="give minlength=, one more than the greatest element",
+        )  # fmt: skip
+    return int(minlength)
+
+
+# -- edges
+
+
+def _bin_count(bins: Any) -> int | None:
+    """How many bins are asked for; None where their edges are given."""
+    if isinstance(bins, str):
+        raise UnimplementedError(
+            f"histogram with bins={bins!r} cannot be traced: how many there are depends on values", where=place(),
+            hint="give their number or their edges",
+        )  # fmt: skip
+    if _is_sequence(bins):
+        return None
+    try:
+        count: int = bins.__index__()
+    except (TypeError, AttributeError):
+        raise TypeError("`bins` must be an integer, a string, or an array") from None
+    if count < 1:
+        raise ValueError("`bins` must be positive, when an integer")
+    return count
+
+
+def _edges(array: TracedArray, bins: Any, range: Any) -> TracedArray:
+    """The edges of bins, in NumPy's type."""
+    count = _bin_count(bins)
+    if count is not None:
+        first, last = _outer(array, range)
+        common = result_type(first.kind, last.kind, array.dtype)
+        wanted = common if common.kind not in "biu" else np.result_type(common, float)
+        return as_traced(np.linspace(first, last, count + 1, endpoint=True, dtype=wanted))
+    edges = as_traced(bins)
+    if edges.ndim != 1:
+        raise ValueError("`bins` must be 1d, when an array")
+    _check_rising(bins, edges)
+    return edges
+
+
+def _check_rising(bins: Any, edges: TracedArray) -> None:
+    wrong = ValueError("`bins` must increase monotonically, when an array")
+    known = known_values(bins)
+    if known is not None:
+        if (known[:-1] > known[1:]).any():
+            raise wrong
+    elif edges.size > 1:
+        op = value_of(edges)
+        _check_run(xla.gt(xla.slice_(op, (0,), (edges.size - 1,)), xla.slice_(op, (1,), (edges.size,))), wrong)
+
+
+def _outer(array: TracedArray, range: Any) -> tuple[TracedArray, TracedArray]:
+    """The first and the last edge: those given, or the least and the greatest element."""
+    if range is not None:
+        low, high = range
+        known = known_values((low, high)) is not None
+        if known and low > high:
+            raise ValueError("max must be larger than min in range parameter.")
+        if known and not np.isfinite(known_values((low, high))).all():
+            raise ValueError(f"supplied range of [{low}, {high}] is not finite")
+        first, last = as_traced(low), as_traced(high)
+        if not known:
+            _check_run(xla.gt(*_alike(first, last)), ValueError("max must be larger than min in range parameter."))
+    elif not array.size:
+        first, last = as_traced(np.int64(0)), as_traced(np.int64(1))
+    else:
+        first, last = as_traced(np.min(array)), as_traced(np.max(array))
+        known = False
+    if range is None or not known:
+        _check_finite(first, last)
+    return _apart(first, last)
+
+
+def _alike(first: TracedArray, last: TracedArray) -> tuple[XlaOp, XlaOp]:
+    common = result_type(first.dtype, last.dtype)
+    return convert(value_of(first), common), convert(value_of(last), common)
+
+
+def _check_finite(first: TracedArray, last: TracedArray) -> None:
+    for op in _alike(first, last):
+        if values.is_float(op):
+            _check_run(xla.not_(xla.is_finite(op)), ValueError("the range of the histogram is not finite"))
+
+
+def _apart(first: TracedArray, last: TracedArray) -> tuple[TracedArray, TracedArray]:
+    """Edges that are equal moved apart by one; integers stay as they are where that is known not to be needed."""
+    low, high = _alike(first, last)
+    known = [op.instruction.attrs.get("literal") if op.instruction is not None else None for op in (low, high)]
+    if known[0] is not None and known[1] is not None:
+        if known[0].array != known[1].array:
+            return first, last
+        half: Any = 0.5
+        return as_traced(first - half), as_traced(last + half)
+    if not values.is_float(low):
+        low, high = xla.convert(low, ElementType.F64), xla.convert(high, ElementType.F64)
+    half_op, equal = values.scalar(low, 0.5), xla.eq(low, high)
+    moved = xla.select(equal, xla.subtract(low, half_op), low), xla.select(equal, xla.add(high, half_op), high)
+    return TracedArray(moved[0]), TracedArray(moved[1])
+
+
+# -- histograms
+
+
+def _flat(a: Any, weights: Any) -> tuple[TracedArray, TracedArray | None]:
+    array = as_traced(a)
+    given = None if weights is None else as_traced(weights)
+    if given is not None and given.shape != array.shape:
+        raise ValueError("weights should have the same shape as a.")
+    if array.dtype.kind == "b":
+        array = as_traced(array, np.uint8)
+    line = TracedArray(xla.reshape(value_of(array), (array.size,)))
+    return line, None if given is None else TracedArray(xla.reshape(value_of(given), (array.size,)))
+
+
+@implements(np.histogram_bin_edges, note="no bins= by name")
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> TracedArray:
+    """The edges of the bins of a histogram."""
+    return _edges(_flat(a, weights)[0], bins, range)
+
+
+@implements(np.histogram, note="no bins= by name")
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[TracedArray, TracedArray]:
+    """How many elements, or what weights, are in each bin."""
+    array, given = _flat(a, weights)
+    edges = _edges(array, bins, range)
+    placed = _bin_of(array, edges)
+    found: Any = TracedArray(counts(placed, edges.size - 1, None if given is None else value_of(given)))
+    if density:
+        widths = np.diff(edges).astype(float)
+        found = found / widths / found.sum()
+    return found, edges
+
+
+def _bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:
+    """The bin that each element is in, as s64; one beyond the last where it is in none."""
+    common = result_type(array.dtype, edges.dtype)
+    op, line = convert(value_of(array), common), convert(value_of(edges), common)
+    passed = place_in(line, op, behind=True)
+    last = xla.eq(op, broadcast_to(xla.reshape(xla.slice_(line, (edges.size - 1,), (edges.size,)), ()), op.shape.dims))
+    one = values.full_like(passed, 1)
+    inside = xla.subtract(xla.select(last, values.full_like(passed, edges.size - 1), passed), one)
+    outside = xla.lt(inside, values.zeros_like(inside))
+    return xla.select(outside, values.full_like(inside, edges.size), inside)
+
+
+@implements(np.histogramdd, note="no bins= by name")
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[TracedArray, tuple[TracedArray, ...]]:
+    """How many points, or what weights, are in each bin of several dimensions."""
+    columns = _columns(sample)
+    each = _for_each(bins, len(columns), "bins")
+    ranges = [None] * len(columns) if range is None else _for_each(range, len(columns), "range")
+    edges = [_edges_of_column(*parts) for parts in zip(columns, each, ranges, strict=True)]
+    sizes = [e.size - 1 for e in edges]
+    given = None if weights is None else _weights(weights, columns[0])
+    found = counts(_joint([_bin_of(c, e) for c, e in zip(columns, edges, strict=True)], sizes), prod(sizes), given)
+    made: Any = TracedArray(convert(xla.reshape(found, sizes), np.dtype(float)))
+    if density:
+        total = made.sum()
+        for axis, e in enumerate(edges):
+            made = made / np.diff(e).reshape([1] * axis + [-1] + [1] * (len(edges) - axis - 1))
+        made = made / total
+    return made, tuple(edges)
+
+
+def _columns(sample: Any) -> list[TracedArray]:
+    """One vector for each dimension."""
+    array: Any = as_traced(sample)
+    if array.ndim == 1:
+        return [array]
+    return list(np.transpose(array) if isinstance(sample, (TracedArray, np.ndarray)) else array)
+
+
+def _for_each(given: Any, dims: int, what: str) -> list[Any]:
+    if what == "bins" and not _is_sequence(given):
+        return [given] * dims
+    if len(given) != dims:
+        text = "The dimension of bins must be equal to the dimension of the sample x."
+        raise ValueError(text if what == "bins" else "range argument must have one entry per dimension")
+    return list(given)
+
+
+def _is_sequence(given: Any) -> bool:
+    if isinstance(given, (np.ndarray, TracedArray)):
+        return given.ndim > 0
+    return isinstance(given, (list, tuple))
+
+
+def _edges_of_column(column: TracedArray, bins: Any, range: Any) -> TracedArray:
+    if _bin_count(bins) is None:
+        return _edges(column, bins, range)
+    first, last = _outer(column, range)
+    return as_traced(np.linspace(first, last, int(bins) + 1))
+
+
+def _joint(places: Sequence[XlaOp], sizes: Sequence[int]) -> XlaOp:
+    """The place in all bins, in rows; beyond the last where any is."""
+    made = values.zeros_like(places[0])
+    beyond = xla.ne(made, made)
+    for op, size in zip(places, sizes, strict=True):
+        made = xla.add(xla.multiply(made, values.full_like(made, size)), op)
+        beyond = xla.or_(beyond, xla.ge(op, values.full_like(op, size)))
+    return xla.select(beyond, values.full_like(made, prod(sizes)), made)
+
+
+@implements(np.histogram2d, note="no bins= by name")
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[TracedArray, TracedArray, TracedArray]:
+    """How many pairs, or what weights, are in each bin of two dimensions."""
+    one, other = as_traced(x), as_traced(y)
+    if len(one) != len(other):
+        raise ValueError("x and y must have same length.")
+    if _is_sequence(bins) and len(bins) not in (1, 2):
+        bins = [bins, bins]
+    found, edges = histogramdd([one, other], bins, range, density, weights)
+    return found, edges[0], edges[1]

@@ -14,7 +14,7 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.sorting import take_each
 from cyxla.numpy.functions.statistics import mean, nanmean
 from cyxla.numpy.ordering import sort_together
-from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, kept_sizes, reduce_op
+from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, kept_sizes, known_values, reduce_op
 from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import place, require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
@@ -124,7 +124,7 @@ def nanmedian(
     if array.dtype.kind not in "fcV" or not array.size:
         return (median if array.size else _empty_mean)(array, axis, out=out, keepdims=keepdims)
     lines = Lines.of(array, axis)
-    count = TracedArray(lines.present())
+    count: Number = TracedArray(lines.present())
     low, high = _within(count - 1, lines) // 2, _within(count, lines) // 2
     pair = [xla.reshape(value_of(lines.at(p)), (1, lines.count)) for p in (low, high)]
     return _delivered(mean(TracedArray(xla.concatenate(pair, 0)), 0), lines, flag(keepdims), (), out, "nanmedian")
@@ -134,7 +134,7 @@ def _empty_mean(array: TracedArray, axis: Any, out: Any, keepdims: Any) -> Any:
     return nanmean(array, axis, out=out, keepdims=keepdims)
 
 
-def _within(places: TracedArray, lines: Lines) -> TracedArray:
+def _within(places: Number, lines: Lines) -> Number:
     op = value_of(places)
     return TracedArray(xla.clamp(values.scalar(op, 0), op, values.scalar(op, max(2 * lines.size - 1, 0))))
 
@@ -260,11 +260,13 @@ def nanpercentile(
 
 
 def _exact(q: Any) -> Number:
-    return q if isinstance(q, TracedArray) else np.asarray(q)
+    known = known_values(q)
+    return as_traced(q) if known is None else known
 
 
 def _hundredth(q: Any) -> Number:
-    return np.true_divide(q, 100) if isinstance(q, TracedArray) else np.asarray(np.true_divide(q, 100))
+    made = np.true_divide(_exact(q), 100)
+    return made if isinstance(made, TracedArray) else np.asarray(made)
 
 
 def _weak(q: Any) -> bool:
@@ -294,7 +296,8 @@ def _check_range(q: Number, name: str) -> None:
         if not ((q >= 0) & (q <= 1)).all():
             raise ValueError(what)
         return
-    good = reduce_op(np.logical_and, value_of((q >= 0) & (q <= 1)), range(q.ndim))
+    given: Number = q
+    good = reduce_op(np.logical_and, value_of((given >= 0) & (given <= 1)), range(q.ndim))
     nothing = require_current().constant(0, np.dtype(np.int64))
     require_current().fail_if(xla.not_(good), nothing, lambda number: ValueError(what))
 
@@ -324,7 +327,7 @@ def _of_all(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
 
 def _of_present(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
     """Quantiles [..., count] of what is not nan."""
-    count = TracedArray(lines.present())
+    count: Number = TracedArray(lines.present())
     parts = _under(as_traced(q), lines)
     size = cast(count, parts.dtype) if parts.dtype.kind == "f" else count
     made = _found(lines, method.place(size, parts), size, weak, method)
@@ -354,7 +357,7 @@ def _clipped(places: Number, lines: Lines) -> Number:
     return np.minimum(np.maximum(places, 0), lines.size - 1)
 
 
-def _mixed(before: TracedArray, behind: TracedArray, gamma: Number, weak: bool) -> TracedArray:
+def _mixed(before: Number, behind: Number, gamma: Number, weak: bool) -> TracedArray:
     """Elements mixed by the weight of the one behind, from the nearer of them."""
     if not isinstance(gamma, TracedArray):
         weight = float(gamma) if weak else gamma.reshape((*gamma.shape, 1))
@@ -362,5 +365,5 @@ def _mixed(before: TracedArray, behind: TracedArray, gamma: Number, weak: bool) 
         weight = cast(gamma, before.dtype) if weak and before.dtype.kind in "fV" else gamma
     apart = behind - before
     low, high = before + apart * weight, behind - apart * (1 - weight)
-    near = value_of(as_traced(np.asarray(weight) >= 0.5 if not isinstance(weight, TracedArray) else weight >= 0.5))
+    near = value_of(as_traced(weight >= 0.5))
     return TracedArray(xla.select(broadcast_to(near, high.shape), convert(value_of(high), low.dtype), value_of(low)))

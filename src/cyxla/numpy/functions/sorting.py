@@ -12,7 +12,7 @@ from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.ordering import before, sort_places, sort_together
 from cyxla.numpy.promotion import result_type
-from cyxla.numpy.reducing import axis_of, reduce_op
+from cyxla.numpy.reducing import axis_of, known_values, reduce_op
 from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
@@ -203,8 +203,9 @@ def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
     rising = searchsorted(edges, given, side)
     turned = TracedArray(xla.reverse(value_of(edges), [0]))
     falling = searchsorted(turned, given, side)
-    if not isinstance(bins, TracedArray):
-        return rising if _direction(np.asarray(bins)) else _from_the_end(falling, edges.size)
+    known = known_values(bins)
+    if known is not None:
+        return rising if _direction(known) else _from_the_end(falling, edges.size)
     return _by_direction(edges, rising, _from_the_end(falling, edges.size))
 
 

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from cyxla.errors import ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, result_type
-from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, mask_of, reduce_op
+from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, known_values, mask_of, reduce_op
 from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
@@ -271,7 +271,8 @@ def _spread(weights: XlaOp, array: TracedArray, axis: Any) -> XlaOp:
 def _refuse_zero(total: XlaOp, weights: Any) -> None:
     """Weights that are known are looked at now; what a run finds is checked by the run."""
     zero = xla.eq(total, values.zeros_like(total))
-    if not isinstance(weights, TracedArray) and np.all(np.asarray(weights) > 0):
+    known = known_values(weights)
+    if known is not None and known.dtype.kind in "iuf" and (known > 0).all():
         return
     some = reduce_op(np.logical_or, zero, range(len(zero.shape.dims)))
     nothing = require_current().constant(0, np.dtype(np.int64))

@@ -19,8 +19,9 @@ def test_public_names_are_pinned():
     assert cyxla.__all__ == [
         "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
         "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__",
-        "checkpoint", "compile", "custom_vjp", "errors", "get_include", "grad", "gradients", "hlo", "load_graph",
-        "load_saved_model", "raw_ops", "register_custom_call", "stop_gradient", "threads", "value_and_grad", "vjp",
+        "associative_scan", "checkpoint", "compile", "cond", "custom_vjp", "errors", "fori_loop", "get_include",
+        "grad", "gradients", "hlo", "load_graph", "load_saved_model", "map", "raw_ops", "register_custom_call", "scan",
+        "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
     ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.step_stats import RunMetadata
     from cyxla.errors import Error, OpError
     from cyxla.include_dir import get_include
+    from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
     from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
     from cyxla.types import ElementType, Literal, Shape
     from cyxla.xla import hlo
@@ -34,8 +35,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
     "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__",
-    "checkpoint", "compile", "custom_vjp", "errors", "get_include", "grad", "gradients", "hlo", "load_graph",
-    "load_saved_model", "raw_ops", "register_custom_call", "stop_gradient", "threads", "value_and_grad", "vjp",
+    "associative_scan", "checkpoint", "compile", "cond", "custom_vjp", "errors", "fori_loop", "get_include", "grad",
+    "gradients", "hlo", "load_graph", "load_saved_model", "map", "raw_ops", "register_custom_call", "scan",
+    "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 _HOME = {
@@ -45,6 +47,9 @@ _HOME = {
     "RunMetadata": "cyxla.core.runtime.step_stats", "RunOptions": "cyxla.core.runtime.session",
     "Session": "cyxla.autojit.front",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
+    **dict.fromkeys(
+        ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"), "cyxla.numpy.control"
+    ),
     "checkpoint": "cyxla.numpy.gradient", "compile": "cyxla.api", "custom_vjp": "cyxla.numpy.gradient",
     "grad": "cyxla.numpy.gradient", "stop_gradient": "cyxla.numpy.gradient",
     "value_and_grad": "cyxla.numpy.gradient", "vjp": "cyxla.numpy.gradient",

@@ -121,7 +121,7 @@ def record_values(name: str, shapes: Sequence[Shape], write: Callable[..., Seque
 
 def replay(
     body: Body,
-    operands: Sequence[XlaOp],
+    operands: Sequence[XlaOp | None],
     known: Mapping[Instruction, XlaOp] | None = None,
     rewrite: Mapping[Rule, Callable[[list[XlaOp]], list[XlaOp]]] | None = None,
     extra: Iterable[XlaOp] = (),
@@ -133,7 +133,7 @@ def replay(
     body : Body
         What to write.
     operands : sequence of XlaOp
-        Values for all of its parameters.
+        Values for its parameters; None for one that nothing depends on.
     known : mapping, optional
         Instructions whose values are there already.
     rewrite : mapping, optional
@@ -147,9 +147,10 @@ def replay(
         The new values.
     """
     trace = require_current()
-    values: Values = {_made(p): trace.inner(o) for p, o in zip(body.parameters, operands, strict=True)}
+    given = zip(body.parameters, operands, strict=True)
+    values: Values = {made(p): trace.inner(o) for p, o in given if o is not None}
     values.update(known or {})
-    roots = [_made(v) for v in (*body.results, *extra, *[v for f in body.trace.failures for v in f])]
+    roots = [made(v) for v in (*body.results, *extra, *[v for f in body.trace.failures for v in f])]
     rules, otherwise = body.trace.rules, rewrite or {}
     wanted = reached(roots, values, rules, otherwise)
     for ins in body.instructions:
@@ -157,20 +158,20 @@ def replay(
             continue
         rule = rules.get(ins)
         if rule is not None and rule in otherwise:
-            made = otherwise[rule]([values[_made(x)] for x in rule.inputs])
-            values.update(zip(map(_made, rule.outputs), made, strict=True))
+            outputs = otherwise[rule]([values[made(x)] for x in rule.inputs])
+            values.update(zip(map(made, rule.outputs), outputs, strict=True))
             continue
         values[ins] = trace.builder.repeat(ins, [values[o] for o in ins.operands])
-        if rule is not None and all(_made(o) in values for o in rule.outputs):
+        if rule is not None and all(made(o) in values for o in rule.outputs):
             repeat_rule(trace, rule, values)
     return values
 
 
 def repeat_rule(trace: Trace, rule: Rule, values: Values) -> None:
     """Let a rule hold for the values that its instructions have become."""
-    inputs, outputs = ([values[_made(v)] for v in side] for side in (rule.inputs, rule.outputs))
+    inputs, outputs = ([values[made(v)] for v in side] for side in (rule.inputs, rule.outputs))
     again = Rule(inputs, outputs, rule.vjp, rule.again)
-    trace.rules.update((_made(o), again) for o in outputs)
+    trace.rules.update((made(o), again) for o in outputs)
 
 
 def reached(
@@ -191,11 +192,11 @@ def reached(
         if rule is None or rule not in closed:
             stack.extend(ins.operands)
         if rule is not None:
-            stack.extend(map(_made, (*rule.inputs, *rule.outputs)))
+            stack.extend(map(made, (*rule.inputs, *rule.outputs)))
     return found
 
 
-def write(body: Body, operands: Sequence[XlaOp]) -> list[XlaOp]:
+def write(body: Body, operands: Sequence[XlaOp | None]) -> list[XlaOp]:
     """The results of a body for these values of its parameters; its failures are those of the current trace."""
     return results_of(body, replay(body, operands))
 
@@ -203,14 +204,15 @@ def write(body: Body, operands: Sequence[XlaOp]) -> list[XlaOp]:
 def results_of(body: Body, values: Values) -> list[XlaOp]:
     """The results of a body that has been written; its failures become those of the current trace."""
     keep_failures(body, values)
-    return [values[_made(r)] for r in body.results]
+    return [values[made(r)] for r in body.results]
 
 
 def keep_failures(body: Body, values: Values) -> None:
     """Make the failures of a body that has been written those of the current trace."""
-    require_current().failures.extend((values[_made(c)], values[_made(n)]) for c, n in body.trace.failures)
+    require_current().failures.extend((values[made(c)], values[made(n)]) for c, n in body.trace.failures)
 
 
-def _made(op: XlaOp) -> Instruction:
+def made(op: XlaOp) -> Instruction:
+    """The instruction of a value that exists."""
     assert op.instruction is not None
     return op.instruction

@@ -192,20 +192,20 @@ class Trace:
         none = self.constant(0, np.dtype(np.int64))
         self.failures.append((xla.select(bad, code, none), number))
 
-    def failure(self) -> XlaOp | None:
-        """The first failure of a run, s64[2] of a site's number plus one and a number; None if nothing can go wrong."""
+    def first_failure(self) -> tuple[XlaOp, XlaOp] | None:
+        """The first failure of a run, s64 numbers of a site plus one and of what offended; None if nothing can fail."""
         if not self.failures:
             return None
         code, number = self.failures[0]
         for later_code, later_number in self.failures[1:]:
             earlier = xla.ne(code, self.constant(0, np.dtype(np.int64)))
             code, number = xla.select(earlier, code, later_code), xla.select(earlier, number, later_number)
-        return xla.concatenate([xla.reshape(code, (1,)), xla.reshape(number, (1,))], 0)
+        return code, number
 
-    def take_failure(self, status: XlaOp) -> None:
-        """Make the failure of a computation that was called one of this trace."""
-        parts = [xla.reshape(xla.slice_(status, (k,), (k + 1,)), ()) for k in range(2)]
-        self.failures.append((parts[0], parts[1]))
+    def failure(self) -> XlaOp | None:
+        """The same as s64[2]."""
+        first = self.first_failure()
+        return None if first is None else xla.concatenate([xla.reshape(part, (1,)) for part in first], 0)
 
     def build(self, root: XlaOp) -> XlaComputation:
         """Finish the computation."""

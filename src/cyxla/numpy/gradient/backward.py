@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.gradient.table import Cotangents, Node, find, zeros
-from cyxla.numpy.nested import Body, Values, replay, results_of
+from cyxla.numpy.nested import Body, Values, made, replay, results_of
 from cyxla.numpy.trace import Pullback, Rule, place, require_current
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -47,15 +47,16 @@ class Linear:
         self.active = activity(body, active)
         self.wanted = list(active)
         self._pullbacks: dict[Rule, Pullback] = {}
-        self.values: Values = replay(body, operands, known, self._rewritten())
+        behind = [XlaOp(body.trace.builder, o) for ins in known or () if ins in self.active for o in ins.operands]
+        self.values: Values = replay(body, operands, known, self._rewritten(), behind)
 
     def _rewritten(self) -> dict[Rule, Callable[[list[XlaOp]], list[XlaOp]]]:
         found = dict.fromkeys(r for r in self.body.trace.rules.values() if r.again is not None)
-        return {r: self._forward(r) for r in found if any(_made(x) in self.active for x in r.inputs)}
+        return {r: self._forward(r) for r in found if any(made(x) in self.active for x in r.inputs)}
 
     def _forward(self, rule: Rule) -> Callable[[list[XlaOp]], list[XlaOp]]:
         assert rule.again is not None
-        again, flags = rule.again, [_made(x) in self.active for x in rule.inputs]
+        again, flags = rule.again, [made(x) in self.active for x in rule.inputs]
 
         def write(inputs: list[XlaOp]) -> list[XlaOp]:
             outputs, self._pullbacks[rule] = again(inputs, flags)
@@ -74,13 +75,13 @@ class Linear:
 
 def activity(body: Body, active: Sequence[bool]) -> set[Instruction]:
     """The instructions that depend on parameters that are differentiated by."""
-    found = {_made(p) for p, a in zip(body.parameters, active, strict=True) if a}
+    found = {made(p) for p, a in zip(body.parameters, active, strict=True) if a}
     rules = body.trace.rules
     for ins in body.instructions:
         if not (is_inexact(ins.shape) or ins.shape.is_tuple):
             continue
         rule = rules.get(ins)
-        sources = ins.operands if rule is None else map(_made, rule.inputs)
+        sources = ins.operands if rule is None else map(made, rule.inputs)
         if any(o in found for o in sources):
             found.add(ins)
     return found
@@ -96,7 +97,7 @@ class _Walk:
         self.found: dict[Instruction, list[XlaOp | None]] = {}
         self.passed: dict[Rule, int] = {}
         for result, c in zip(linear.body.results, cotangents, strict=True):
-            self.add(_made(result), c)
+            self.add(made(result), c)
 
     def run(self) -> list[XlaOp | None]:
         """Visit everything that a cotangent reaches."""
@@ -107,7 +108,7 @@ class _Walk:
             elif ins in self.found and ins.opcode != "parameter":
                 self.visit(ins)
         parameters = zip(self.linear.body.parameters, self.linear.wanted, strict=True)
-        return [self.found.get(_made(p), [None])[0] if w else None for p, w in parameters]
+        return [self.found.get(made(p), [None])[0] if w else None for p, w in parameters]
 
     def visit(self, ins: Instruction) -> None:
         """Hand the cotangent of an instruction on to what it was computed from."""
@@ -134,20 +135,20 @@ class _Walk:
     def pass_output(self, rule: Rule) -> None:
         """Visit a rule when the first of its outputs is reached: all that depends on any of them is behind."""
         self.passed[rule] = self.passed.get(rule, 0) + 1
-        if self.passed[rule] == len(rule.outputs) and any(_made(o) in self.found for o in rule.outputs):
+        if self.passed[rule] == len(rule.outputs) and any(made(o) in self.found for o in rule.outputs):
             self.visit_rule(rule)
 
     def visit_rule(self, rule: Rule) -> None:
         """Hand the cotangents of all outputs of a rule on to its inputs."""
-        given = [self.found.get(_made(o), [None])[0] for o in rule.outputs]
+        given = [self.found.get(made(o), [None])[0] for o in rule.outputs]
         if rule in self.linear._pullbacks:
-            made = self.linear._pullbacks[rule](given)
+            back = self.linear._pullbacks[rule](given)
         else:
             assert rule.vjp is not None
-            inputs, outputs = ([self.value(_made(v)) for v in side] for side in (rule.inputs, rule.outputs))
-            made = rule.vjp(inputs, outputs, given)
-        for x, c in zip(rule.inputs, made, strict=True):
-            self.add(_made(x), c)
+            inputs, outputs = ([self.value(made(v)) for v in side] for side in (rule.inputs, rule.outputs))
+            back = rule.vjp(inputs, outputs, given)
+        for x, c in zip(rule.inputs, back, strict=True):
+            self.add(made(x), c)
 
     def value(self, ins: Instruction) -> XlaOp:
         """Of an instruction, in the current trace."""
@@ -178,8 +179,3 @@ def no_rule(ins: Instruction, why: str = "") -> UnimplementedError:
 def or_zeros(cotangents: Cotangents, shapes: Sequence[Shape]) -> list[XlaOp]:
     """Cotangents with zeros in the place of None."""
     return [zeros(s) if c is None else c for c, s in zip(cotangents, shapes, strict=True)]
-
-
-def _made(op: XlaOp) -> Instruction:
-    assert op.instruction is not None
-    return op.instruction

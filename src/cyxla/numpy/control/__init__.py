@@ -1,0 +1,10 @@
+"""Branches and loops for traced functions: `cond`, `switch`, `while_loop`, `fori_loop`, `scan`, `map`.
+
+Outside of a traced function they are Python's own branches and loops on NumPy arrays.
+"""
+
+from cyxla.numpy.control.branching import cond, switch
+from cyxla.numpy.control.looping import fori_loop, scan, while_loop
+from cyxla.numpy.control.mapping import associative_scan, map
+
+__all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"]

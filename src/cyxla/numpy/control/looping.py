@@ -1,0 +1,324 @@
+"""`while_loop`, `fori_loop` and `scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
+from cyxla.numpy.containers import Tree, flatten, map_leaves
+from cyxla.numpy.control.loops import Scan, write_scan
+from cyxla.numpy.control.state import (
+    alike,
+    as_arrays,
+    check_trees,
+    described,
+    fresh,
+    joined,
+    leaf_paths,
+    plain,
+    retyped,
+)
+from cyxla.numpy.control.whiles import INDEX, write_while
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.nested import Traced, record, record_values, write
+from cyxla.numpy.promotion import Kind, dtype_of
+from cyxla.numpy.trace import current, place
+from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.types import Shape
+from cyxla.xla.hlo.builder import XlaOp
+
+_ROUNDS = 5  # how often a Python number among what is carried may change its type before we give up
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
+    """Call a function on its own result as long as a condition holds of it.
+
+    Parameters
+    ----------
+    cond_fun : callable
+        From the state to a bool.
+    body_fun : callable
+        From the state to the next one: a container alike, with arrays of the same dtypes and shapes.
+    init : object
+        The first state.
+
+    Examples
+    --------
+    >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
+    np.int64(192)
+    """
+    if current() is None:
+        state = fresh(init)
+        while cond_fun(state):
+            state = alike(body_fun(state), init)
+        return plain(state)
+    state_ = _State("while_loop", "init", init)
+    recorded = state_.settle(lambda values: body_fun(values[0]), [], "body_fun")
+    body = retyped(recorded.body, state_.kinds)
+    test = record("condition", _one_bool(cond_fun), state_.arrays, lambda given: [state_.tree.build(given)])
+    count = len(state_.arrays)
+    constants = [*recorded.body.captures, *test.body.captures]
+    split = count + len(recorded.body.captures)
+    shapes = [*[a.aval.static for a in state_.arrays], *[c.shape for c in constants]]
+    condition = record_values("condition", shapes, lambda *v: write(test.body, [*v[:count], *v[split:]]))
+    step = record_values("body", shapes, lambda *v: write(body, v[:split]))
+    return state_.result(write_while(condition, step, constants, [*map(value_of, state_.arrays)]))
+
+
+def _one_bool(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def run(state: Any) -> Any:
+        found = as_traced(function(state))
+        if found.shape != ():
+            raise TraceError(f"while_loop: cond_fun returns {described(found)}, not one bool", where=place())
+        return as_traced(found, bool)
+
+    return run
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
+    """Call a function for each number from `lower` up to `upper`, each time on the result before.
+
+    Parameters
+    ----------
+    lower, upper : int or array of rank 0
+        Plain numbers are better: only then is there a gradient.
+    body_fun : callable
+        From a number and the state to the next state: a container alike, with arrays of the same dtypes and shapes.
+    init : object
+        The first state.
+
+    Examples
+    --------
+    >>> fori_loop(1, 5, lambda i, product: product * i, 1)
+    np.int64(24)
+    """
+    if current() is None:
+        state = fresh(init)
+        for i in range(_bound(lower), _bound(upper)):
+            state = alike(body_fun(i, state), init)
+        return plain(state)
+    if not isinstance(lower, TracedArray) and not isinstance(upper, TracedArray):
+        return _counted(_bound(lower), _bound(upper), body_fun, init)
+    first, last = (_traced_bound(b) for b in (lower, upper))
+    found = while_loop(
+        lambda s: s["at"] < last, lambda s: {"at": s["at"] + 1, "state": body_fun(s["at"], s["state"])},
+        {"at": first, "state": init},
+    )  # fmt: skip
+    return found["state"]
+
+
+def _bound(value: Any) -> int:
+    found = np.asarray(value)
+    if found.shape != () or found.dtype.kind not in "biu":
+        raise DTypeError(f"fori_loop counts between integers, not to {value!r}", where=place())
+    return int(found)
+
+
+def _traced_bound(value: Any) -> TracedArray:
+    array = as_traced(value)
+    if array.shape != () or array.dtype.kind not in "biu":
+        raise DTypeError(f"fori_loop counts between integers, not to {array!r}", where=place())
+    return traced(convert(value_of(array), np.dtype(np.int64)), int)
+
+
+def _counted(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
+    def round_(number: Any, state: Any, _: Any) -> tuple[Any, None]:
+        return body_fun(number + lower if lower else number, state), None
+
+    return _scan("fori_loop", "body_fun", round_, init, None, max(upper - lower, 0), False, 1)[0]
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+    reverse: bool = False, unroll: int = 1,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Call a function for each slice of arrays, carrying a state along, and stack what it gives.
+
+    Parameters
+    ----------
+    f : callable
+        From the state and a slice to the next state and a result: ``carry, y = f(carry, x)``.
+    init : object
+        The first state, a container.
+    xs : object
+        A container of arrays, sliced along their first dimension; None if there is nothing to slice.
+    length : int, optional
+        How many rounds, where there is nothing to slice.
+    reverse : bool
+        Whether to begin with the last slice; the results are stacked in the order of the slices all the same.
+    unroll : int
+        How many rounds to write one behind the other in compiled code.
+
+    Returns
+    -------
+    carry, ys : tuple
+        The last state, and the results stacked along a new first dimension.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scan(lambda total, x: (total + x, total), 0.0, np.arange(4.0))
+    (np.float64(6.0), array([0., 0., 1., 3.]))
+    """
+    count = length_of("scan", xs, length)
+    if unroll < 1:
+        raise InvalidArgumentError(f"scan: unroll is {unroll}", where=place())
+    if current() is None and count:
+        return _scan_plainly(f, init, xs, count, reverse)
+    if current() is None:  # only tracing tells what the results would look like
+        from cyxla.numpy.gradient.api import compiled
+
+        found: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), "scan")(init, xs)
+        return found
+    return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, count, reverse, unroll)
+
+
+def length_of(what: str, xs: Any, length: int | None) -> int:
+    """How many slices arrays have.
+
+    Raises
+    ------
+    ShapeError
+        They disagree, or none says so.
+    """
+    sizes = {_first_size(what, x) for x in flatten(xs)[0]}
+    if length is not None:
+        sizes.add(int(length))
+    if len(sizes) != 1:
+        have = f"arrays of {sorted(sizes)} slices" if sizes else "neither slices nor length="
+        raise ShapeError(f"{what}: how many rounds? there are {have}", where=place())
+    return sizes.pop()
+
+
+def _first_size(what: str, x: Any) -> int:
+    shape = x.shape if isinstance(x, TracedArray) else np.shape(x)
+    if not shape:
+        raise ShapeError(f"{what}: an array of rank 0 has no slices", where=place())
+    return int(shape[0])
+
+
+def _scan_plainly(f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool) -> tuple[Any, Any]:
+    state, made, arrays = fresh(init), [], map_leaves(np.asarray, xs)
+    for k in range(count - 1, -1, -1) if reverse else range(count):
+        following, y = _pair("scan", f(state, map_leaves(lambda x, k=k: x[k], arrays)))
+        state = alike(following, init)
+        made.append(plain(y))
+    if reverse:
+        made.reverse()
+    made = [alike(y, made[0]) for y in made]
+    return plain(state), map_leaves(lambda *ys: np.stack(ys), *made)
+
+
+def _pair(what: str, made: Any) -> tuple[Any, Any]:
+    if not isinstance(made, (tuple, list)) or len(made) != 2:
+        raise TraceError(f"{what}: the function must return a pair, the next state and a result", where=place())
+    return made[0], made[1]
+
+
+def _scan(
+    what: str, name: str, function: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool,
+    unroll: int,
+) -> tuple[Any, Any]:  # fmt: skip
+    state = _State(what, "init", init)
+    leaves, tree = flatten(xs)
+    arrays = [as_traced(x) for x in leaves]
+    slices = [a.aval.static.with_dims(a.shape[1:]) for a in arrays]
+    samples = [_Sample(s) for s in slices]
+    ys_tree: list[Tree] = []
+
+    def run(values: Sequence[Any]) -> Any:
+        carried, number, *parts = values
+        carried, y = _pair(what, function(number, carried, tree.build(parts)))
+        return (alike(carried, state.pattern), y)
+
+    recorded = state.settle(run, [_Sample(INDEX, int), *samples], name, pairs=True)
+    ys_tree.append(recorded.tree.children[1])
+    body = retyped(recorded.body, state.kinds)
+    constants = recorded.body.captures
+    carried, held = len(state.arrays), len(constants)
+    shapes = [INDEX, *[c.shape for c in constants], *[a.aval.static for a in state.arrays], *slices]
+
+    def step(number: XlaOp, *values: XlaOp) -> list[XlaOp]:
+        return write(body, [*values[held : held + carried], number, *values[held + carried :], *values[:held]])
+
+    loop = Scan(record_values("round", shapes, step), count, held, carried, reverse, unroll)
+    inputs = [*constants, *map(value_of, state.arrays), *map(value_of, arrays)]
+    results = write_scan(loop, inputs)
+    return state.result(results[:carried]), ys_tree[0].build([traced(y) for y in results[carried:]])
+
+
+class _Sample:
+    """What stands for an argument that is made for each round."""
+
+    def __init__(self, shape: Shape, weak: type | None = None) -> None:
+        self.aval, self.weak, self.origin = shape, weak, ""
+
+
+class _State:
+    """What a loop carries.
+
+    Parameters
+    ----------
+    what, name : str
+        The loop, and the first state, for errors.
+    init : object
+        The first state.
+    """
+
+    def __init__(self, what: str, name: str, init: Any) -> None:
+        self.what, self.name = what, name
+        leaves, self.tree = flatten(init)
+        self.arrays = [as_traced(leaf) for leaf in leaves]
+        self.pattern = self.tree.build(range(len(leaves)))
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Of the leaves."""
+        return [a.kind for a in self.arrays]
+
+    def result(self, values: Sequence[XlaOp]) -> Any:
+        """The container with the last values."""
+        return self.tree.build(as_arrays(values, self.kinds))
+
+    def settle(
+        self, function: Callable[[Sequence[Any]], Any], others: Sequence[Any], name: str, pairs: bool = False
+    ) -> Traced:
+        """Trace a round, once more where Python numbers in the first state take on a type."""
+        count = len(self.arrays)
+
+        def run(values: list[Any]) -> Any:
+            made = function([self.tree.build(values[:count]), *values[count:]])
+            return made if pairs else alike(made, self.pattern)
+
+        for _ in range(_ROUNDS):
+            found = record(self.what, run, [*self.arrays, *others], lambda given: [given])
+            tree = found.tree.children[0] if pairs else found.tree
+            check_trees(self.what, (f"{self.name} is", self.tree), (f"{name} returns", tree))
+            if not self._changed(found.results[:count], name):
+                return found
+        raise TraceError(f"{self.what}: the types of {self.name} do not settle", where=place())
+
+    def _changed(self, results: Sequence[TracedArray], name: str) -> bool:
+        """Let the first state take on the types of the second; whether it had to."""
+        changed = False
+        for k, (path, before, after) in enumerate(
+            zip(leaf_paths(self.tree, self.name), self.arrays, results, strict=True)
+        ):
+            kind = self._kind(before, after)
+            if kind is None or before.shape != after.shape:
+                raise TraceError(
+                    f"{self.what}: {path} is {described(before)}, but {name} returns {described(after)} for it",
+                    where=place(), hint="what is carried must keep its dtype and shape: convert one of the two",
+                )  # fmt: skip
+            if kind != before.kind:
+                self.arrays[k] = as_arrays([convert(value_of(before), dtype_of(kind))], [kind])[0]
+                changed = True
+        return changed
+
+    @staticmethod
+    def _kind(before: TracedArray, after: TracedArray) -> Kind | None:
+        kind = joined([before.kind, after.kind])
+        return kind if before.weak or kind == before.kind else None

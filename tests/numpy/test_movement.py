@@ -252,3 +252,13 @@ def test_bytes_swapped_in_place():
     np.testing.assert_array_equal(run(lambda x: x.copy().byteswap(inplace=True), X), X.byteswap())
     with pytest.raises(UnimplementedError, match=r"ndarray\.resize"):
         run(lambda x: x.resize(3), X)
+
+
+def test_what_may_share_memory():
+    def function(x):
+        assert np.may_share_memory(x.T[1:], x)
+        assert not np.may_share_memory(x.copy(), x)
+        assert "TracedArray" in np.array_repr(x) + str(x)
+        return x
+
+    run(function, X)

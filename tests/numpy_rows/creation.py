@@ -102,4 +102,34 @@ ROWS = [
         ulp=64,
         differentiable=True,
     ),
+    Row(
+        "astype",
+        [lambda x: np.astype(x, np.float32), lambda x: x.astype(complex), lambda x: x.astype(bool)],
+        ALL,
+        REALS,
+    ),
+    Row(
+        "array",
+        [
+            lambda x: np.array(x),
+            lambda x: np.array([x, x]),
+            lambda x: np.array(x, ndmin=3),
+            lambda x: np.array(x, np.int16),
+        ],
+        ALL,
+        REALS,
+    ),
+    Row(
+        "asarray",
+        [lambda x: np.asarray(x), lambda x: np.asarray(x, dtype=complex), lambda x: np.asanyarray([[x], [x]])],
+        ALL,
+        REALS,
+    ),
+    Row(
+        "ascontiguousarray",
+        [lambda x: np.ascontiguousarray(x.T), lambda x: np.ascontiguousarray(x, np.float32)],
+        ALL,
+        REALS,
+    ),
+    Row("asfortranarray", [lambda x: np.asfortranarray(x.T), lambda x: np.require(x, requirements="C")], ALL, REALS),
 ]

@@ -142,6 +142,17 @@ ROWS = [
         [lambda x, y: np.append(x, y), lambda x, y: np.append(x, y, axis=0), lambda x, y: np.append(x, [1, 2])],
         TWO,
     ),
+    _shape_row(
+        "r_",
+        [
+            lambda x, y: np.r_[x, y],
+            lambda x, y: np.r_[0, x, 1.5, y],
+            lambda x, y: np.r_[1:3, x],
+            lambda x, y: np.c_[x, y],
+        ],
+        ((VECTOR, VECTOR), (SCALAR, SCALAR)),
+    ),
+    _shape_row("c_", [lambda x, y: np.c_[x, y, x], lambda x, y: np.c_[x[:, 0], [1, 2, 3]]], ((MATRIX, MATRIX),)),
     # taken apart
     _shape_row(
         "split",

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
+from cyxla.numpy.concatenators import Concatenator
 from cyxla.numpy.functions.joining import is_traced
 from cyxla.numpy.known_array import KnownArray
 from cyxla.numpy.registry import rows
@@ -32,7 +33,7 @@ _MAKING = (
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _lock = threading.Lock()
 _active = 0
-_originals: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name in (*_TAKING, *_MAKING)}
+_originals: dict[str, Any] = {name: getattr(np, name) for name in (*_TAKING, *_MAKING)}
 
 
 def _of_user() -> bool:
@@ -84,9 +85,12 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     return substitute
 
 
-_SUBSTITUTES = {name: _taking(_originals[name]) for name in _TAKING} | {
+_SUBSTITUTES: dict[str, Any] = {name: _taking(_originals[name]) for name in _TAKING} | {
     name: _making(_originals[name]) for name in _MAKING
 }
+for _name in ("r_", "c_"):
+    _originals[_name] = getattr(np, _name)
+    _SUBSTITUTES[_name] = Concatenator(_originals[_name], columns=_name == "c_")
 
 
 @contextlib.contextmanager
@@ -111,6 +115,6 @@ def substituted() -> Iterator[None]:
                 _put(_originals)
 
 
-def _put(functions: dict[str, Callable[..., Any]]) -> None:
+def _put(functions: dict[str, Any]) -> None:
     for name, function in functions.items():
         setattr(np, name, function)

@@ -10,7 +10,7 @@ from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.functions.movement import array_of, moveaxis, resized
 from cyxla.numpy.known_array import KnownArray
 from cyxla.numpy.promotion import common_kind, inexact
-from cyxla.numpy.registry import implements
+from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.trace import place
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs import broadcast_to, narrowed
@@ -259,3 +259,33 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
     raise UnimplementedError(
         "asarray_chkfinite of a traced array", where=place(), hint="np.isfinite(x).all() is a result to return"
     )
+
+
+@implements(np.astype)
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """The array in another dtype."""
+    if not isinstance(x, TracedArray):
+        raise TypeError(f"Input should be a NumPy array. It is a {type(x)} instead.")
+    return x.astype(dtype, copy=copy)
+
+
+@implements(np.array2string, np.array_repr, np.array_str, note="no values while tracing")
+def array2string(a: Any, *args: Any, **kwargs: Any) -> str:
+    """What stands for the array: it has no values to be written."""
+    return repr(a)
+
+
+@implements(np.may_share_memory)
+def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
+    """Whether both are parts of one array."""
+    return _whole(a) is _whole(b)
+
+
+def _whole(array: Any) -> Any:
+    base = getattr(array, "base", None)
+    return array if base is None else _whole(base)
+
+
+INSTEAD["shares_memory"] = "np.may_share_memory(a, b) says whether both are parts of one array"
+for _name in ("save", "savetxt", "savez", "savez_compressed"):
+    INSTEAD[_name] = "return the array from the function, then save it"

@@ -59,6 +59,8 @@ def loop_types(
     asked: dict[str, Any] = {}
     if dtype is not None:
         asked["signature"] = dtype if isinstance(dtype, tuple) else (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
+    if all(k is int for k in kinds):  # NumPy compares Python's integers as objects
+        kinds = (WEAK_DTYPES[int],) * len(kinds)
     wanted = (*[bool_as_array(k) for k in kinds], *[None] * ufunc.nout)
     try:
         return tuple(ufunc.resolve_dtypes(wanted, casting=casting, **asked))  # type: ignore[arg-type]

@@ -21,10 +21,18 @@ _COMPARING = {
     "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+
+
+def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    """Unlike the function, it may be given one bound alone."""
+    return np.clip(self, min, max, out=out, **kwargs)
+
+
 _METHODS = {
     "all": np.all, "any": np.any, "argmax": np.argmax, "argmin": np.argmin, "argpartition": np.argpartition,
-    "argsort": np.argsort, "choose": np.choose, "clip": np.clip, "compress": lambda a, c, axis=None: np.compress(c, a, axis),
-    "copy": np.copy, "cumprod": np.cumprod, "cumsum": np.cumsum, "diagonal": np.diagonal, "dot": np.dot, "max": np.max,
+    "argsort": np.argsort, "choose": np.choose, "clip": _clip,
+    "compress": lambda a, c, axis=None: np.compress(c, a, axis), "copy": np.copy,
+    "cumprod": np.cumprod, "cumsum": np.cumsum, "diagonal": np.diagonal, "dot": np.dot, "max": np.max,
     "mean": np.mean, "min": np.min, "nonzero": np.nonzero, "prod": np.prod, "ravel": np.ravel, "repeat": np.repeat,
     "round": np.round, "searchsorted": np.searchsorted, "squeeze": np.squeeze, "std": np.std, "sum": np.sum,
     "swapaxes": np.swapaxes, "take": np.take, "trace": np.trace, "var": np.var, "conj": np.conjugate,

@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MODULES = (
     "creation", "movement", "joining", "padding", "diagonals", "indices", "reductions", "statistics",
     "quantiles", "histograms", "sorting", "sets", "contractions", "einsum",
-    "linalg", "fft", "polynomials", "mathematics", "windows", "logic",
+    "linalg", "fft", "polynomials", "mathematics", "differences", "bits", "windows", "logic",
 )  # fmt: skip
 
 

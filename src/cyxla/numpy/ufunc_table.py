@@ -60,6 +60,13 @@ _absolute = by_kind(same, xla.abs_, same, xla.abs_, cplx.absolute)
 _max = by_kind(xla.or_, integer=xla.maximum, real=xla.maximum, complex_=cplx.maximum)
 _min = by_kind(xla.and_, integer=xla.minimum, real=xla.minimum, complex_=cplx.minimum)
 
+
+def _clip(x: XlaOp, low: XlaOp, high: XlaOp) -> XlaOp:
+    held: XlaOp = _max(x, low)
+    made: XlaOp = _min(held, high)
+    return made
+
+
 # fmt: off
 _TABLE: dict[np.ufunc, Emit] = {
     np.absolute:       _absolute,
@@ -77,6 +84,7 @@ _TABLE: dict[np.ufunc, Emit] = {
     np.bitwise_xor:    _bitwise(xla.xor),
     np.cbrt:           widely(xla.cbrt),
     np.ceil:           _rounded(xla.ceil),
+    np._core.umath.clip: _clip,  # type: ignore[attr-defined]
     np.conjugate:      by_kind(integer=same, real=same, complex_=cplx.conjugate),
     np.copysign:       flt.copysign,
     np.cos:            _smooth(xla.cosine),

@@ -1,1 +1,162 @@
-"""Truth of arrays, comparisons of whole arrays."""
+"""Comparisons of whole arrays, what kind of numbers elements are, and the types of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy import trace as _trace
+from cyxla.numpy.functions.mathematics import strong
+from cyxla.numpy.promotion import kind_of
+from cyxla.numpy.promotion import result_type as common_type_of
+from cyxla.numpy.registry import implements
+from cyxla.numpy.traced_array import TracedArray, as_traced, cast
+
+Array = Any  # a traced array, worked on with NumPy's functions
+_PRECISIONS = {np.dtype(np.float16): 0, np.dtype(np.float32): 1, np.dtype(np.float64): 2}
+_REAL, _COMPLEX = (np.float16, np.float32, np.float64), (np.complex64, np.complex64, np.complex128)
+
+
+# -- comparisons
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Where elements differ by no more than a part of the second one."""
+    x, y = (v if type(v) in (int, float, complex) else strong(v) for v in (a, b))
+    if isinstance(y, TracedArray):
+        y = cast(y, common_type_of(y.dtype, float))
+    elif type(y) is int:
+        y = float(y)
+    near = np.less_equal(np.abs(x - y), atol + rtol * np.abs(y))
+    same: Array = np.logical_or(np.logical_and(near, np.isfinite(y)), np.equal(x, y))
+    return np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y))) if equal_nan else same
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether all elements are close."""
+    return np.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have the same sizes and elements."""
+    x, y = strong(a1), strong(a2)
+    if x.shape != y.shape:
+        return False
+    same = np.equal(x, y)
+    if equal_nan:
+        same = np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y)))
+    return np.all(same)
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays have the same elements once they are broadcast."""
+    x, y = strong(a1), strong(a2)
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return False
+    return np.all(np.equal(x, y))
+
+
+# -- elements
+
+
+def _of_sign(x: Any, out: Any, negative: bool) -> Any:
+    array = strong(x)
+    if array.dtype.kind == "c":
+        raise TypeError(f"This operation is not supported for {array.dtype} values because it would be ambiguous.")
+    sign = np.signbit(array)
+    return np.logical_and(np.isinf(array), sign if negative else np.logical_not(sign), out=out)
+
+
+@implements(np.isposinf)
+def isposinf(x: Any, out: Any = None) -> Any:
+    """Where elements are plus infinity."""
+    return _of_sign(x, out, False)
+
+
+@implements(np.isneginf)
+def isneginf(x: Any, out: Any = None) -> Any:
+    """Where elements are minus infinity."""
+    return _of_sign(x, out, True)
+
+
+@implements(np.iscomplex)
+def iscomplex(x: Any) -> Any:
+    """Where imaginary parts are not zero."""
+    return np.not_equal(np.imag(strong(x)), 0)
+
+
+@implements(np.isreal)
+def isreal(x: Any) -> Any:
+    """Where imaginary parts are zero."""
+    return np.equal(np.imag(strong(x)), 0)
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    """Whether the type is complex."""
+    return as_traced(x).dtype.kind == "c"
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    """Whether the type is not complex."""
+    return not iscomplexobj(x)
+
+
+# -- types
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """The type that arrays and types have in common."""
+    return common_type_of(*map(_kind, arrays_and_dtypes))
+
+
+def _kind(value: Any) -> Any:
+    """The kind of an array, a number or a type."""
+    if isinstance(value, TracedArray):
+        return value.kind
+    if isinstance(value, (np.dtype, type, str)):
+        return np.dtype(value)
+    return kind_of(value)
+
+
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether elements of an array or type can be converted."""
+    if isinstance(from_, TracedArray) and from_.weak:
+        raise TypeError("can_cast() does not support Python ints, floats, and complex")
+    return np.can_cast(from_.dtype if isinstance(from_, TracedArray) else from_, to, casting)
+
+
+@implements(np.min_scalar_type, note="not of a scalar, whose value is not known")
+def min_scalar_type(a: Any, /) -> Any:
+    """The type of an array."""
+    array = as_traced(a)
+    if array.ndim == 0:
+        raise TraceError(
+            "min_scalar_type depends on the value of a scalar, which is not known while tracing", where=_trace.place(),
+            hint="x.dtype is the type",
+        )  # fmt: skip
+    return array.dtype
+
+
+@implements(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    """The inexact type that arrays have in common."""
+    found = [as_traced(a).dtype for a in arrays]
+    precision = 0
+    for dtype in found:
+        real = np.empty(0, dtype).real.dtype
+        if dtype.kind not in "iu" and real not in _PRECISIONS:
+            raise TypeError("can't get common type for non-numeric array")
+        precision = max(precision, 2 if dtype.kind in "iu" else _PRECISIONS[real])
+    return (_COMPLEX if any(d.kind == "c" for d in found) else _REAL)[precision]

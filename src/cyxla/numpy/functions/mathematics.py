@@ -1,1 +1,352 @@
 """Functions of numbers that are no ufuncs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.indexing import as_type_of
+from cyxla.numpy.promotion import result_type
+from cyxla.numpy.reducing import NOT_GIVEN
+from cyxla.numpy.registry import INSTEAD, implements
+from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.ufuncs import call, deliver
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import special, values
+
+Array = Any  # a traced array, worked on with NumPy's functions
+_CLIP = np._core.umath.clip  # type: ignore[attr-defined]
+INSTEAD.update({
+    "real_if_close": "whether the imaginary parts are small is not known while tracing: np.real(x)",
+    "vectorize": "functions of arrays need no np.vectorize; cyxla.map runs one for each row",
+})  # fmt: skip
+
+
+def strong(value: Any, dtype: Any = None) -> Array:
+    """What ``np.asarray`` gives: a traced array whose type is its own, also that of a Python number."""
+    made = as_traced(value, dtype)
+    return TracedArray(value_of(made)) if made.weak else made
+
+
+def weak_or_strong(value: Any) -> Any:
+    """A Python number as it is, anything else as an array."""
+    return value if type(value) in (int, float, complex) else as_traced(value)
+
+
+# -- rounding and limits
+
+
+@implements(np.round, np.around)
+def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    """To so many decimals, halves to the even neighbour."""
+    array = strong(a)
+    if array.dtype.kind == "c":
+        return _delivered(_complex_of(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
+    if array.dtype.kind in "iu":
+        return _delivered(np.copy(array) if decimals >= 0 else _rounded_whole(array, -decimals), out)
+    if decimals == 0:
+        return _delivered(np.rint(array), out)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return _delivered(np.rint(array * scale) / scale, out)
+    return _delivered(np.rint(array / scale) * scale, out)
+
+
+def _rounded_whole(array: Array, digits: int) -> Array:
+    scale = 10.0**digits
+    return cast(np.rint(array / scale) * scale, array.dtype)
+
+
+def _delivered(made: Any, out: Any, name: str = "round") -> Any:
+    return made if out is None else deliver([made], out, True, "unsafe", name)
+
+
+def _complex_of(real: Array, imag: Array) -> TracedArray:
+    return TracedArray(xla.complex_(value_of(real), value_of(imag)))
+
+
+@implements(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    """Cut off towards zero."""
+    return np.trunc(strong(x), out=out)
+
+
+@implements(np.clip)
+def clip(
+    a: Any, a_min: Any = NOT_GIVEN, a_max: Any = NOT_GIVEN, out: Any = None, *, min: Any = NOT_GIVEN,
+    max: Any = NOT_GIVEN, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Not less than one bound, not more than the other; None is no bound."""
+    low, high = _bounds(a_min, a_max, min, max)
+    array = as_traced(a)
+    if array.dtype.kind in "iu":  # Python's integers may be beyond what the type holds
+        info = np.iinfo(array.dtype)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
+    if low is None and high is None:
+        return call(np.positive, (array,), out=out, **kwargs)
+    if low is None:
+        return call(np.minimum, (array, high), out=out, **kwargs)
+    if high is None:
+        return call(np.maximum, (array, low), out=out, **kwargs)
+    return call(_CLIP, (array, low, high), out=out, **kwargs)
+
+
+def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    nothing = NOT_GIVEN
+    if a_min is nothing and a_max is nothing:
+        return (None if low is nothing else low), (None if high is nothing else high)
+    if a_min is nothing:
+        raise TypeError("clip() missing 1 required positional argument: 'a_min'")
+    if a_max is nothing:
+        raise TypeError("clip() missing 1 required positional argument: 'a_max'")
+    if low is not nothing or high is not nothing:
+        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+    return a_min, a_max
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Numbers in the place of nan and the infinities."""
+    array = strong(x)
+    if array.dtype.kind not in "fcV":
+        return np.copy(array) if copy else array
+    if array.dtype.kind == "c":
+        parts = [_finite(p, nan, posinf, neginf) for p in (np.real(array), np.imag(array))]
+        made = _complex_of(parts[0], parts[1])
+    else:
+        made = _finite(array, nan, posinf, neginf)
+    if copy:
+        return made
+    array.overwrite(value_of(made))
+    return array
+
+
+def _finite(array: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
+    op = value_of(array)
+    most, least = (TracedArray(f(op)) for f in (values.highest, values.lowest))
+    made = np.where(np.isnan(array), cast(strong(nan), array.dtype), array)
+    for sign, given, end in ((1, posinf, most), (-1, neginf, least)):
+        number = end if given is None else cast(strong(given), array.dtype)
+        found = np.logical_and(np.isinf(array), array > 0 if sign > 0 else array < 0)
+        made = np.where(found, number, made)
+    return made
+
+
+# -- parts of complex numbers
+
+
+@implements(np.real)
+def real(val: Any) -> Any:
+    """The real parts, which share memory with the numbers; a real array itself."""
+    array = as_traced(val)
+    if array.dtype.kind != "c":
+        return array
+    return array.part(xla.real, lambda base, new: xla.complex_(new, xla.imag(base)))
+
+
+@implements(np.imag)
+def imag(val: Any) -> Any:
+    """The imaginary parts, which share memory with the numbers; of real numbers zeros that cannot be written to."""
+    array = as_traced(val)
+    if array.dtype.kind != "c":
+        return array.part(values.zeros_like, None)
+    return array.part(xla.imag, lambda base, new: xla.complex_(xla.real(base), new))
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """The angle in the complex plane."""
+    array = strong(z)
+    parts = (np.imag(array), np.real(array)) if array.dtype.kind == "c" else (0, array)
+    made = np.arctan2(*parts)
+    return made * (180 / pi) if deg else made
+
+
+# -- functions
+
+
+@implements(np.sinc)
+def sinc(x: Any) -> Any:
+    """sin(pi x) / (pi x); 1 at 0."""
+    turned: Array = pi * strong(x)
+    small = np.finfo(turned.dtype).eps if turned.dtype.kind == "f" else 1e-20
+    held = np.where(turned != 0, turned, np.asarray(small, turned.dtype))
+    return np.sin(held) / held
+
+
+@implements(np.i0)
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0."""
+    array = strong(x)
+    if array.dtype.kind == "c":
+        raise TypeError("i0 not supported for complex values")
+    if array.dtype.kind not in "fV":
+        array = cast(array, np.float64)
+    op = value_of(array)
+    wide = values.widened(op)
+    return TracedArray(convert(xla.exponential(xla.abs_(wide)) * special.bessel_i0e(wide), array.dtype))
+
+
+# -- vectors
+
+
+@implements(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """The vector that is at right angles to two others; of vectors in a plane the one number that is not zero."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = strong(a), strong(b)
+    if x.ndim < 1 or y.ndim < 1:
+        raise ShapeError("At least one array has zero dimension")
+    x, y = np.moveaxis(x, axisa, -1), np.moveaxis(y, axisb, -1)
+    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
+        raise ShapeError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
+    dtype = result_type(x.dtype, y.dtype)
+    x, y = (cast(v, dtype) for v in (x, y))
+    flat = x.shape[-1] == 2 and y.shape[-1] == 2
+    a0, a1, a2 = _components(x)
+    b0, b1, b2 = _components(y)
+    turned = _minus(a0, b1, a1, b0)
+    if flat:
+        return turned
+    rest = [_minus(a1, b2, a2, b1), _minus(a2, b0, a0, b2)]
+    made = np.stack([*(np.broadcast_to(v, turned.shape) for v in rest), turned], -1)
+    return np.moveaxis(made, -1, axisc)
+
+
+def _components(x: Array) -> list[Array | None]:
+    return [x[..., k] if k < x.shape[-1] else None for k in range(3)]
+
+
+def _minus(a: Array | None, b: Array | None, c: Array | None, d: Array | None) -> Array:
+    """A product less another one; of what is missing it is nothing."""
+    first = None if a is None or b is None else a * b
+    second = None if c is None or d is None else c * d
+    return -second if first is None else first if second is None else first - second  # type: ignore[operator]
+
+
+@implements(np.linalg.cross)
+def linalg_cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The vector that is at right angles to two others."""
+    x, y = strong(x1), strong(x2)
+    if x.shape[axis] != 3 or y.shape[axis] != 3:
+        raise ShapeError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, "
+            f"but they are {x.shape[axis]} and {y.shape[axis]} dimensional instead."
+        )
+    return cross(x, y, axis=axis)
+
+
+# -- choices
+
+
+@implements(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Of several choices the first one whose condition holds."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if len(condlist) == 0:
+        raise ValueError("select with an empty condition list is not possible")
+    choices = [weak_or_strong(c) for c in (*choicelist, default)]
+    kinds: list[Any] = [type(c) if type(c) in (int, float, complex) else c.kind for c in choices]
+    dtype = result_type(*kinds)
+    conditions = [as_traced(c) for c in condlist]
+    for k, condition in enumerate(conditions):
+        if condition.dtype.kind != "b":
+            raise TypeError(f"invalid entry {k} in condlist: should be boolean ndarray")
+    arrays = [*[_choice(as_traced(c), dtype) for c in choices[:-1]], cast(as_traced(choices[-1]), dtype)]
+    shape = np.broadcast_shapes(*[a.shape for a in (*conditions, *arrays)])
+    made: Array = np.broadcast_to(arrays[-1], shape)
+    for condition, choice in zip(conditions[::-1], arrays[-2::-1], strict=True):
+        made = np.where(condition, choice, made)
+    return made
+
+
+def _choice(array: Array, dtype: Any) -> Array:
+    if not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise TypeError(f"Cannot cast array data from {array.dtype!r} to {dtype!r} according to the rule 'same_kind'")
+    return cast(array, dtype)
+
+
+@implements(np.piecewise, note="functions are called on the whole array, so they must work element by element")
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """Functions that hold where conditions do."""
+    array = strong(x)
+    conditions = _conditions(condlist, array)
+    if len(conditions) == len(funclist) - 1:
+        some = conditions[0]
+        for condition in conditions[1:]:
+            some = np.logical_or(some, condition)
+        conditions.append(np.logical_not(some))
+    elif len(conditions) != len(funclist):
+        n = len(conditions)
+        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+    made: Array = np.zeros_like(array)
+    for condition, function in zip(conditions, funclist, strict=True):
+        value = function(array, *args, **kw) if isinstance(function, Callable) else function  # type: ignore[arg-type]
+        made = np.where(condition, TracedArray(as_type_of(value, array)), made)
+    return made
+
+
+def _conditions(given: Any, array: Array) -> list[Array]:
+    """A list of conditions, also of a lone one."""
+    if not isinstance(given, (list, tuple)) and np.ndim(given) == 0:
+        return [cast(as_traced(given), bool)]
+    if len(given) == 0:
+        raise IndexError("index 0 is out of bounds for axis 0 with size 0")
+    if array.ndim and not isinstance(given[0], list) and np.ndim(given[0]) == 0:
+        return [cast(as_traced(given), bool)]
+    return [cast(as_traced(c), bool) for c in given]
+
+
+# -- functions of lines
+
+
+@implements(np.apply_along_axis)
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """A function of every line along an axis."""
+    array = strong(arr)
+    axis = np.lib.array_utils.normalize_axis_index(axis, array.ndim)
+    lines = np.moveaxis(array, axis, -1)
+    if 0 in lines.shape[:-1]:
+        raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
+    made = _of_lines(lambda line: strong(func1d(line, *args, **kwargs)), lines)
+    kept, own = lines.ndim - 1, made.ndim - lines.ndim + 1
+    order = [*range(axis), *range(kept, kept + own), *range(axis, kept)]
+    return np.transpose(made, order)
+
+
+_WRITTEN_OUT = 32  # lines that a function is traced for one after the other
+
+
+def _of_lines(function: Callable[[Array], Array], lines: Array) -> Array:
+    from cyxla.numpy.control import map as map_
+
+    outer = lines.shape[:-1]
+    rows = np.reshape(lines, (-1, lines.shape[-1]))
+    if len(rows) <= _WRITTEN_OUT:
+        made = np.stack([function(rows[k]) for k in range(len(rows))])
+    else:
+        made = map_(function, rows)
+    return np.reshape(made, (*outer, *made.shape[1:]))
+
+
+@implements(np.apply_over_axes)
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    """A function of an array and an axis, for one axis after the other."""
+    array = strong(a)
+    for axis in [axes] if np.ndim(axes) == 0 else axes:
+        along = axis + array.ndim if axis < 0 else axis
+        made = strong(func(array, along))
+        if made.ndim != array.ndim:
+            made = np.expand_dims(made, along)
+        if made.ndim != array.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        array = made
+    return array

@@ -1,1 +1,192 @@
-"""Polynomials."""
+"""Polynomials by their coefficients, the highest power first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError, TraceError, UnimplementedError
+from cyxla.numpy import trace as _trace
+from cyxla.numpy.functions.mathematics import strong
+from cyxla.numpy.integer_ufuncs import any_of
+from cyxla.numpy.registry import INSTEAD, implements
+from cyxla.numpy.traced_array import as_traced, cast, value_of
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = Any  # a traced array, worked on with NumPy's functions
+INSTEAD.update({
+    "polydiv": "how long the rest is depends on values: call it outside of the traced function",
+})  # fmt: skip
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """A polynomial at places, by Horner's rule."""
+    terms = p if isinstance(p, np.ndarray) else strong(p)
+    places = strong(x)
+    made: Array = np.zeros_like(places)
+    for k in range(len(terms)):
+        made = made * places + terms[k]
+    return made
+
+
+@implements(np.polyadd)
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials."""
+    return _together(np.add, a1, a2)
+
+
+@implements(np.polysub)
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials."""
+    return _together(np.subtract, a1, a2)
+
+
+def _together(function: np.ufunc, a1: Any, a2: Any) -> Any:
+    x, y = np.atleast_1d(strong(a1)), np.atleast_1d(strong(a2))
+    count = max(len(x), len(y))
+    return function(*(_longer(v, count) for v in (x, y)))
+
+
+def _longer(terms: Array, count: int) -> Array:
+    return np.pad(terms, (count - len(terms), 0)) if len(terms) < count else terms
+
+
+@implements(np.polymul, note="the first coefficients must not be zero")
+def polymul(a1: Any, a2: Any) -> Any:
+    """The product of two polynomials."""
+    x, y = np.atleast_1d(strong(a1)), np.atleast_1d(strong(a2))
+    for terms in (x, y):
+        if len(terms) > 1:
+            _refuse_zeros(terms[:1], "polymul of traced polynomials needs first coefficients that are not zero")
+    return np.convolve(x, y)
+
+
+@implements(np.polyder)
+def polyder(p: Any, m: int = 1) -> Any:
+    """The derivative of a polynomial, taken so many times."""
+    if int(m) < 0:
+        raise ValueError("Order of derivative must be positive (see polyint)")
+    terms = strong(p)
+    for _ in range(int(m)):
+        terms = terms[:-1] * np.arange(len(terms) - 1, 0, -1)
+    return terms
+
+
+@implements(np.polyint)
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """An integral of a polynomial, taken so many times, with constants."""
+    count = int(m)
+    if count < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    constants: Array = np.atleast_1d(strong(np.zeros(count) if k is None else k))
+    if len(constants) == 1 and count > 1:
+        constants = constants[0] * np.ones(count)
+    if len(constants) < count:
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+    terms = strong(p)
+    for n in range(count):
+        terms = np.concatenate([terms / np.arange(len(terms), 0, -1), constants[n : n + 1]])
+    return terms
+
+
+@implements(np.polyfit)
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: bool | str = False
+) -> Any:
+    """The polynomial that is nearest to points, by squares of differences."""
+    places, numbers = strong(x) + 0.0, strong(y) + 0.0
+    weights = None if w is None else strong(w) + 0.0
+    order = int(deg) + 1
+    _check_points(places, numbers, weights, deg)
+    limit = len(places) * float(np.finfo(places.dtype).eps) if rcond is None else rcond
+    lhs, rhs = np.vander(places, order), numbers
+    if weights is not None:
+        lhs = lhs * weights[:, None]
+        rhs = rhs * (weights[:, None] if rhs.ndim == 2 else weights)
+    scale = np.sqrt(np.sum(lhs * lhs, axis=0))
+    lhs = lhs / scale
+    found, left, rank, singular = np.linalg.lstsq(lhs, rhs, limit)
+    found = np.transpose(np.transpose(found) / scale)
+    if full:
+        return found, left, rank, singular, limit
+    if not cov:
+        return found
+    base = np.linalg.inv(np.dot(np.transpose(lhs), lhs)) / np.outer(scale, scale)
+    if cov != "unscaled":
+        if len(places) <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = left / (len(places) - order)
+        base = base[:, :, None] * factor if numbers.ndim == 2 else base * factor
+    elif numbers.ndim == 2:
+        base = base[:, :, None] * 1
+    return found, base
+
+
+def _check_points(x: Array, y: Array, w: Array | None, deg: int) -> None:
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if x.size == 0:
+        raise TypeError("expected non-empty vector for x")
+    if not 1 <= y.ndim <= 2:
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if w is not None and w.ndim != 1:
+        raise TypeError("expected a 1-d array for weights")
+    if w is not None and w.shape[0] != y.shape[0]:
+        raise TypeError("expected w and y to have the same length")
+
+
+@implements(np.poly, note="of real zeros; those of a matrix or of complex numbers may give either type")
+def poly(seq_of_zeros: Any) -> Any:
+    """The polynomial with these zeros."""
+    zeros: Array = np.atleast_1d(strong(seq_of_zeros))
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
+        raise UnimplementedError(
+            "poly of a matrix cannot be traced", where=_trace.place(), hint="np.linalg.eigvals gives its zeros"
+        )
+    if zeros.ndim != 1:
+        raise ShapeError("input must be 1d or non-empty square 2d array.")
+    if zeros.dtype.kind == "c":
+        raise UnimplementedError(
+            "poly of complex zeros cannot be traced: its type depends on their values", where=_trace.place(),
+            hint="np.convolve of the factors [1, -z]",
+        )  # fmt: skip
+    if len(zeros) == 0:
+        return 1.0
+    dtype = zeros.dtype if zeros.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    zeros = cast(zeros, dtype)
+    made: Array = cast(as_traced([1.0]), dtype)
+    for k in range(len(zeros)):
+        made = np.pad(made, (0, 1)) - np.pad(made * zeros[k], (1, 0))
+    return made
+
+
+@implements(np.roots, note="the first and the last coefficient must not be zero; the result is complex")
+def roots(p: Any) -> Any:
+    """The zeros of a polynomial: the eigenvalues of its companion matrix."""
+    terms: Array = np.atleast_1d(strong(p))
+    if terms.ndim != 1:
+        raise ShapeError("Input must be a rank-1 array.")
+    if terms.dtype.kind not in "fc":
+        terms = cast(terms, np.float64)
+    if len(terms) < 2:
+        return np.zeros(0)
+    ends = np.concatenate([terms[:1], terms[-1:]])
+    _refuse_zeros(ends, "roots of a traced polynomial needs first and last coefficients that are not zero")
+    count = len(terms)
+    first = np.reshape(-terms[1:] / terms[0], (1, -1))
+    below: Array = np.eye(count - 2, count - 1, dtype=terms.dtype)
+    return np.linalg.eigvals(np.concatenate([first, below]))
+
+
+def _refuse_zeros(terms: Array, message: str) -> None:
+    """Let runs fail in which NumPy would give fewer coefficients."""
+    op = any_of(value_of(np.equal(terms, 0)))
+    nothing = xla.constant(op.builder, 0, ElementType.S64)
+    _trace.require_current().fail_if(op, nothing, lambda _: TraceError(message))

@@ -1,0 +1,45 @@
+"""Rows of convolutions, and of windows, whose sizes are plain numbers."""
+
+import numpy as np
+from function_rows import ANY, Row
+
+SERIES = (((7,), (3,)), ((3,), (7,)), ((6,), (4,)), ((30,), (12,)), ((1,), (1,)))
+EACH = "full", "same", "valid"
+
+ROWS = [
+    Row(
+        "convolve",
+        [lambda x, y, m=m: np.convolve(x, y, m) for m in EACH],
+        SERIES,
+        ANY,
+        ulp=64,
+        of_largest=True,
+        differentiable=True,
+        low=-5,
+        high=5,
+    ),
+    Row(
+        "convolve",
+        [lambda x, y: np.convolve(x, 2), lambda x, y: np.convolve(x, [1.0, 2])],
+        SERIES[:1],
+        ANY,
+        ulp=64,
+        of_largest=True,
+    ),
+    Row(
+        "correlate",
+        [lambda x, y, m=m: np.correlate(x, y, m) for m in EACH],
+        SERIES,
+        ANY,
+        ulp=64,
+        of_largest=True,
+        differentiable=True,
+        low=-5,
+        high=5,
+    ),
+    *(
+        Row(name, [lambda x, name=name: x * getattr(np, name)(x.shape[0])], (((7,),),), "fd")
+        for name in ("bartlett", "blackman", "hamming", "hanning")
+    ),
+    Row("kaiser", [lambda x: x * np.kaiser(x.shape[0], 3.0)], (((7,),),), "fd"),
+]

@@ -33,42 +33,46 @@ def index_arrays(draw, size, shape, beyond):
 
 
 @st.composite
+def masks(draw, sizes):
+    n = int(np.prod(sizes))
+    return np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool).reshape(sizes)
+
+
+def axes_taken(item):
+    return 0 if item is None or item is Ellipsis or isinstance(item, bool) else item.ndim if _is_mask(item) else 1
+
+
+@st.composite
+def items_for(draw, sizes, shape, beyond, masked):
+    """What may index the first of these axes."""
+    size = sizes[0]
+    if not size:
+        return draw(slices(size) | st.none())
+    rank = draw(st.integers(1, min(2, len(sizes))))
+    kinds = [
+        st.integers(-size, size - 1 + beyond), slices(size), slices(size), index_arrays(size, shape, beyond), st.none(),
+        index_arrays(size, shape, beyond),
+    ]  # fmt: skip
+    if masked:
+        kinds += [masks(sizes[:rank]), st.booleans()]
+    return draw(draw(st.sampled_from(kinds)))
+
+
+@st.composite
 def keys(draw):
     """An array's sizes and an index expression for it."""
     sizes = tuple(draw(st.lists(st.integers(1, 4) | st.integers(0, 1), max_size=4)))
-    shapes = list(draw(blocks()))
-    beyond = draw(st.sampled_from([0, 0, 0, 0, 0, 0, 1]))
-    items, axis = [], 0
-    dots = draw(st.integers(0, len(sizes) + 2))
-    while axis < len(sizes):
-        if dots == axis and not any(i is Ellipsis for i in items):
+    shapes = draw(blocks())
+    beyond = draw(st.sampled_from([0] * 7 + [1]))
+    items, axis, end = [], 0, draw(st.integers(0, len(sizes)))
+    while axis < end:
+        if draw(st.integers(0, 4)) == 0 and not any(i is Ellipsis for i in items):
             items.append(Ellipsis)
-            axis += draw(st.integers(0, len(sizes) - axis))
+            axis, end = axis + len(sizes) - end, len(sizes)  # the last axes come after it
             continue
-        kind = draw(st.sampled_from(["int", "slice", "slice", "array", "array", "new", "mask", "end", "truth"]))
-        size = sizes[axis]
-        if kind == "int" and size:
-            items.append(draw(st.integers(-size, size - 1 + beyond)))
-            axis += 1
-        elif kind == "slice":
-            items.append(draw(slices(size)))
-            axis += 1
-        elif kind == "array" and size:
-            items.append(draw(index_arrays(size, shapes[len(items) % 2], beyond)))
-            axis += 1
-        elif kind == "new":
-            items.append(None)
-        elif kind == "mask" and 0 not in sizes and not any(isinstance(i, np.ndarray) for i in items):
-            rank = draw(st.integers(1, min(2, len(sizes) - axis)))
-            n = int(np.prod(sizes[axis : axis + rank]))
-            items.append(
-                np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)), bool).reshape(sizes[axis : axis + rank])
-            )
-            axis += rank
-        elif kind == "truth" and draw(st.integers(0, 4)) == 0:
-            items.append(draw(st.booleans()))
-        elif kind == "end":
-            break
+        free = 0 not in sizes and not any(isinstance(i, np.ndarray) for i in items)
+        items.append(draw(items_for(sizes[axis:end], shapes[len(items) % 2], beyond, free)))
+        axis += axes_taken(items[-1])
     if draw(st.integers(0, 20)) == 0:
         items.append(0)
     key = items[0] if len(items) == 1 and draw(st.booleans()) else tuple(items)

@@ -115,8 +115,7 @@ def fail_where(trace: Trace, bad: XlaOp, numbers: XlaOp, make: Callable[[int], E
     """
     count = bad.shape.size
     if bad.shape.rank == 0 or count == 1:
-        number = xla.convert(xla.reshape(numbers, ()), ElementType.S64)
-        trace.fail_if(xla.reshape(bad, ()), number, make)
+        trace.fail_if(_scalar(bad), _as_s64(_scalar(numbers)), make)
         return
     dtype = _S32 if count < 2**31 - 1 else _S64
     flat = xla.reshape(bad, (count,))
@@ -126,7 +125,15 @@ def fail_where(trace: Trace, bad: XlaOp, numbers: XlaOp, make: Callable[[int], E
     found = xla.select(flat, places, xla.broadcast(none, (count,)))
     first = xla.reduce(found, none, scalar_computation("minimum", element), (0,))
     number = xla.dynamic_slice(xla.reshape(numbers, (count,)), [first], (1,))
-    trace.fail_if(xla.lt(first, none), xla.convert(xla.reshape(number, ()), ElementType.S64), make)
+    trace.fail_if(xla.lt(first, none), _as_s64(_scalar(number)), make)
+
+
+def _scalar(op: XlaOp) -> XlaOp:
+    return op if op.shape.rank == 0 else xla.reshape(op, ())
+
+
+def _as_s64(op: XlaOp) -> XlaOp:
+    return op if op.shape.dtype is ElementType.S64 else xla.convert(op, ElementType.S64)
 
 
 def checked_range(start: XlaOp, length: int, step: int, size: int, axis: int, mode: str | None = None) -> XlaOp:
@@ -169,7 +176,7 @@ def checked_range(start: XlaOp, length: int, step: int, size: int, axis: int, mo
                 f"slice {text} of traced bounds is not within axis {axis} with size {size}", where=where
             )
 
-        trace.fail_if(reduce(xla.or_, bad), xla.convert(first, ElementType.S64), make)
+        trace.fail_if(reduce(xla.or_, bad), _as_s64(first), make)
     return low
 
 

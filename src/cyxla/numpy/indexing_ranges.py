@@ -19,6 +19,7 @@ _DEPTH = 24  # instructions one behind the other that are looked at
 _SMALL = 4096  # elements of a constant that are looked at
 _SAME = ("broadcast", "reshape", "slice", "transpose", "reverse", "copy", "bitcast", "opt-barrier")
 _FIRST = ("gather", "dynamic-slice")
+_WHOLE = (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
 _JOINED = ("concatenate", "pad", "dynamic-update-slice")
 
 
@@ -48,17 +49,26 @@ def _type_limits(dtype: ElementType) -> Range:
     return (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1) if dtype.is_signed else (0, 2**dtype.bits - 1)
 
 
-def _range(ins: Instruction, trace: Trace | None, depth: int) -> Range:
-    whole = _limits(ins.shape.dtype) if ins.shape.is_array else (-(2**64), 2**64)
-    if trace is not None and (found := trace.ranges.get(ins)) is not None:
-        return found
+def _range(ins: Instruction, trace: Trace | None, depth: int, known: dict[Instruction, Range] | None = None) -> Range:
+    """The range of a value of a trace; `known` holds those that have been found on the way."""
+    known = {} if known is None else known
+    if ins not in known:
+        whole = _limits(ins.shape.dtype) if ins.shape.is_array else (-(2**64), 2**64)
+        made = _found(ins, trace, depth, known) if depth and ins.shape.is_array else None
+        outside = made is None or made[0] < whole[0] or made[1] > whole[1]  # it may have wrapped round
+        known[ins] = whole if outside or made is None else made
+    return known[ins]
+
+
+def _found(ins: Instruction, trace: Trace | None, depth: int, known: dict[Instruction, Range]) -> Range | None:
+    if trace is not None:
+        if ins in trace.ranges:
+            return trace.ranges[ins]
+        if ins.opcode == "parameter" and trace.parent is not None:
+            outer = next((o.instruction for o, i in trace.captures if i.instruction is ins), None)
+            return None if outer is None else _range(outer, trace.parent, depth)
     rule = _RULES.get(ins.opcode)
-    if rule is None or depth == 0 or not ins.shape.is_array:
-        return whole
-    made = rule(ins, lambda k: _range(ins.operands[k], trace, depth - 1))
-    if made is None or made[0] < whole[0] or made[1] > whole[1]:  # it may have wrapped round
-        return whole
-    return made
+    return None if rule is None else rule(ins, lambda k: _range(ins.operands[k], trace, depth - 1, known))
 
 
 _Of = Callable[[int], Range]
@@ -113,21 +123,49 @@ def _and(ins: Instruction, of: _Of) -> Range | None:
     return (0, min(known)) if known else None
 
 
+def _compare(ins: Instruction, of: _Of) -> Range | None:
+    """Whether two integers of known ranges can compare in one way only."""
+    if ins.operands[0].shape.dtype.kind not in _WHOLE:
+        return None
+    (a, b), (c, d) = of(0), of(1)
+    always, never = {
+        "LT": (b < c, a >= d), "LE": (b <= c, a > d), "GT": (a > d, b <= c), "GE": (a >= d, b < c),
+        "EQ": (a == b == c == d, b < c or a > d), "NE": (b < c or a > d, a == b == c == d),
+    }[str(ins.attrs["direction"])]  # fmt: skip
+    return (1, 1) if always else (0, 0) if never else None
+
+
 def _select(ins: Instruction, of: _Of) -> Range:
-    rest = _floor_remainder(ins, of)
-    return rest if rest is not None else _union(of(1), of(2))
+    chosen = of(0)
+    if chosen[0] == chosen[1]:
+        return of(2 - chosen[0])
+    return _floor_remainder(ins, of) or _union(of(1), of(2))
 
 
 def _floor_remainder(ins: Instruction, of: _Of) -> Range | None:
-    """Python's remainder: that of HLO, plus the divisor where the signs differ."""
-    _, moved, rest = ins.operands
-    if rest.opcode != "remainder" or moved.opcode != "add" or rest not in moved.operands:
+    """Python's remainder by a positive number: that of HLO, plus the divisor where it is negative."""
+    wrong, moved, rest = ins.operands
+    if rest.opcode != "remainder" or moved.opcode != "add" or set(moved.operands) != {rest, rest.operands[1]}:
         return None
-    divisor = rest.operands[1]
-    if divisor not in moved.operands or divisor.opcode not in ("constant", "broadcast"):
-        return None
-    low, high = _range(divisor, None, _DEPTH)
-    return (0, high - 1) if low > 0 else None
+    low, high = _range(rest.operands[1], current(), _DEPTH // 2)
+    return (0, high - 1) if low > 0 and _is_sign(wrong, rest) else None
+
+
+def _is_sign(wrong: Instruction, rest: Instruction) -> bool:
+    """Whether a truth value is that of rest < 0, or the same and rest != 0, or their being unlike a false one."""
+    if wrong.opcode == "and":
+        first, second = wrong.operands
+        return _is_against_zero(first, rest, "NE") and _is_sign(second, rest)
+    if wrong.opcode == "compare" and str(wrong.attrs["direction"]) == "NE":
+        first, second = wrong.operands
+        return _is_sign(first, rest) and _range(second, current(), _DEPTH // 2) == (0, 0)
+    return _is_against_zero(wrong, rest, "LT")
+
+
+def _is_against_zero(ins: Instruction, rest: Instruction, direction: str) -> bool:
+    if ins.opcode != "compare" or str(ins.attrs["direction"]) != direction or ins.operands[0] is not rest:
+        return False
+    return _range(ins.operands[1], None, 4) == (0, 0)
 
 
 def _clamp(ins: Instruction, of: _Of) -> Range:
@@ -137,7 +175,7 @@ def _clamp(ins: Instruction, of: _Of) -> Range:
 
 
 def _convert(ins: Instruction, of: _Of) -> Range | None:
-    if ins.operands[0].shape.dtype.kind not in (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED):
+    if ins.operands[0].shape.dtype.kind not in _WHOLE:
         return None
     return of(0)
 
@@ -164,8 +202,8 @@ _CHOOSING = frozenset({"parameter", "compare", "select", "and", "or", "not", "xo
 _RULES: Mapping[str, Callable[[Instruction, _Of], Range | None]] = {
     "constant": _constant, "iota": _iota, "add": _corners(int.__add__), "multiply": _corners(int.__mul__),
     "minimum": _corners(min), "maximum": _corners(max), "subtract": _subtract, "remainder": _remainder,
-    "divide": _divide, "and": _and, "select": _select, "clamp": _clamp, "convert": _convert, "abs": _abs,
-    "negate": lambda ins, of: (-of(0)[1], -of(0)[0]), "get-tuple-element": _element,
+    "divide": _divide, "and": _and, "select": _select, "clamp": _clamp, "compare": _compare, "convert": _convert,
+    "abs": _abs, "negate": lambda ins, of: (-of(0)[1], -of(0)[0]), "get-tuple-element": _element,
     "sort": lambda ins, of: of(0),
     **{name: lambda ins, of: of(0) for name in (*_SAME, *_FIRST)},
     **{name: lambda ins, of: _union(of(0), *(of(k) for k in range(1, _data(ins)))) for name in _JOINED},
@@ -185,7 +223,8 @@ def difference(low: XlaOp, high: XlaOp) -> int | None:
     """How much two traced integers are apart, if that does not depend on the program's values."""
     assert low.instruction is not None
     assert high.instruction is not None
-    terms, offset = _minus(_linear(high.instruction, _DEPTH), _linear(low.instruction, _DEPTH))
+    known: dict[Instruction, Linear] = {}
+    terms, offset = _minus(_linear(high.instruction, _DEPTH, known), _linear(low.instruction, _DEPTH, known))
     return None if terms else offset
 
 
@@ -196,13 +235,13 @@ def _minus(one: Linear, other: Linear, factor: int = -1) -> Linear:
     return {ins: count for ins, count in terms.items() if count}, one[1] + factor * other[1]
 
 
-def _linear(ins: Instruction, depth: int) -> Linear:
+def _linear(ins: Instruction, depth: int, known: dict[Instruction, Linear]) -> Linear:
     """A scalar integer as a sum of multiples of values that are no sums."""
-    if depth and (rule := _LINEAR.get(ins.opcode)) is not None:
-        made = rule(ins, lambda k: _linear(ins.operands[k], depth - 1))
-        if made is not None:
-            return made
-    return {ins: 1}, 0
+    if ins not in known:
+        rule = _LINEAR.get(ins.opcode) if depth else None
+        made = None if rule is None else rule(ins, lambda k: _linear(ins.operands[k], depth - 1, known))
+        known[ins] = ({ins: 1}, 0) if made is None else made
+    return known[ins]
 
 
 def _scaled(ins: Instruction, of: Callable[[int], Linear]) -> Linear | None:

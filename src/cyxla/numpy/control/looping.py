@@ -23,6 +23,7 @@ from cyxla.numpy.control.state import (
 )
 from cyxla.numpy.control.whiles import INDEX, write_while
 from cyxla.numpy.conversion import convert
+from cyxla.numpy.indexing_ranges import declare
 from cyxla.numpy.nested import Traced, record, record_values, write
 from cyxla.numpy.promotion import Kind, dtype_of
 from cyxla.numpy.trace import current, place
@@ -231,6 +232,7 @@ def _scan(
 
     def run(values: Sequence[Any]) -> Any:
         carried, number, *parts = values
+        declare(number.op, 0, max(count - 1, 0))
         carried, y = _pair(what, function(number, carried, tree.build(parts)))
         return (alike(carried, state.pattern), y)
 

@@ -1,0 +1,163 @@
+"""Parts of arrays share memory with them: random programs of views, writes and reads, compared with NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cyxla.errors import TraceError
+from cyxla.numpy import jit
+from cyxla.numpy.control import fori_loop
+
+SIZES = (3, 4)
+KEYS = [
+    0, -1, slice(None, None, 2), slice(1, None), slice(None, None, -1), (..., 0), (slice(None), slice(1, 3)), None,
+    (slice(None, None, -2), None), (..., slice(0, 0)), (), (slice(1, 2), ...), (..., slice(None, None, -3)),
+]  # fmt: skip
+NOTHING = st.none()
+STEPS = [
+    ("part", st.sampled_from(KEYS)), ("write", st.sampled_from(KEYS)), ("add", st.sampled_from(KEYS)),
+    ("turn", NOTHING), ("double", NOTHING), ("read", NOTHING), ("swap", NOTHING), ("total", st.integers(0, 9)),
+    ("pick", st.sampled_from([[0], [0, 0], [-1]])), ("at", st.integers(-2, 0)),
+]  # fmt: skip
+PROGRAMS = st.lists(
+    st.sampled_from(STEPS).flatmap(lambda s: st.tuples(st.just(s[0]), st.integers(0, 9), s[1])), max_size=14
+)
+
+
+class Program:
+    """Each step works on one of the arrays that there are, and may make one more."""
+
+    def __init__(self, x, place):
+        self.arrays, self.seen, self.place = [x], [], place
+
+    def run(self, steps):
+        for k, (name, number, detail) in enumerate(steps):
+            a = self.arrays[number % len(self.arrays)]
+            if a.ndim and a.shape[0]:
+                getattr(self, name)(a, detail, k + 10)
+        return (*self.arrays, *self.seen)
+
+    def part(self, a, key, _):
+        if _fits(a, key):
+            self.arrays.append(a[key])
+
+    def write(self, a, key, value):
+        if _fits(a, key):
+            a[key] = value
+
+    def add(self, a, key, value):
+        if _fits(a, key):
+            a[key] += value
+
+    def turn(self, a, *_):
+        self.arrays.append(a.T)
+
+    def double(self, a, *_):
+        a *= 2
+
+    def read(self, a, *_):
+        self.seen.append(a + 1)
+
+    def swap(self, a, _, value):
+        a[...] = a[::-1].copy() if value % 2 else a[::-1]
+
+    def pick(self, a, key, value):
+        self.arrays.append(a[key])
+        a[key] = value
+
+    def at(self, a, detail, value):
+        if a.shape[0] > 1:
+            a[self.place + detail] = value  # place is an argument
+            if a.ndim > 1:
+                self.arrays.append(a[self.place])
+
+    def total(self, a, number, _):
+        a[...] = self.arrays[number % len(self.arrays)].sum()
+
+
+def _fits(a, key):
+    try:
+        np.empty(a.shape)[key]
+    except IndexError:
+        return False
+    return True
+
+
+def same(x, steps, platform="interpreter"):
+    """Assert that a program leaves and reads what it does in NumPy."""
+    want = Program(x.copy(), 1).run(steps)
+    got = jit(lambda x, place: Program(x, place).run(steps), platform=platform)(x, np.int64(1))
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_array_equal(g, w)
+        assert np.shape(g) == np.shape(w)
+
+
+@settings(max_examples=150)
+@given(PROGRAMS)
+def test_programs_of_views(steps):
+    same(np.arange(12).reshape(SIZES), steps)
+
+
+def test_a_program_of_views_on_the_cpu():
+    parts = [("part", k, KEYS[k]) for k in range(6)]
+    writes = [("add", k, KEYS[k % 5]) for k in range(7)] + [("write", k, KEYS[k % 7]) for k in range(1, 7)]
+    rest = [("turn", 2, None), ("at", 0, 0), ("swap", 3, None), ("pick", 2, [0, 0]), ("read", 4, None)]
+    same(np.arange(12.0).reshape(SIZES), parts + writes + rest + writes, "cpu")
+
+
+def instructions(function, *arrays):
+    """How many instructions a traced function has."""
+    jitted = jit(function, platform="interpreter")
+    jitted(*arrays)
+    (entry,) = jitted._entries.values()
+    return len(entry.lowered.module.entry.instructions)
+
+
+def test_a_view_is_read_again_only_when_its_base_changed():
+    def many(x):
+        row = x[1:]
+        total = row
+        for _ in range(50):
+            total = total + row
+        return total
+
+    assert instructions(many, np.ones((3, 4))) <= 55
+
+
+def test_a_loop_of_writes_through_views_stays_linear():
+    def writes(count):
+        def function(x):
+            first, last = x[0], x[-1]
+            for _ in range(count):
+                first += 1
+                last -= 1
+            return x
+
+        return function
+
+    short, long = (instructions(writes(n), np.ones((3, 4))) for n in (10, 40))
+    assert long - short <= 30 * 14
+
+
+def test_a_view_of_another_function_is_not_written_to():
+    def function(x):
+        row = x[0]
+
+        def body(_, total):
+            row[0] = 1
+            return total
+
+        return fori_loop(0, 3, body, x)
+
+    with pytest.raises(TraceError, match="from outside"):
+        jit(function, platform="interpreter")(np.ones((2, 2)))
+
+
+def test_a_view_may_be_read_in_a_loop():
+    def function(x):
+        row, column = x[0], x[:, 1]
+        x[0, 1] = 5
+        return fori_loop(0, 3, lambda i, total: total + row + column[i % 2], np.zeros(2))
+
+    np.testing.assert_array_equal(jit(function, platform="interpreter")(np.ones((2, 2))), [3 + 11, 15 + 11])

@@ -14,9 +14,10 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
     Parameters
     ----------
     program : str, bytes, HloModule or XlaComputation
-        HLO text, a serialised HloModuleProto or HloProto, a module, or a built computation.
+        HLO or StableHLO text, a serialised HloModuleProto or HloProto, a module, or a built computation.
     *specs
-        Shapes of the arguments of a Python function; other programs state their own.
+        Shapes (or arrays) like the arguments, of a Python function or of StableHLO that leaves sizes open; other
+        programs state their own.
     platform : str
         ``"cpu"`` generates C, ``"interpreter"`` evaluates on NumPy; a plugin's name is its own.
     **options
@@ -30,7 +31,7 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
     Raises
     ------
     HloParseError
-        The text is not HLO.
+        The text is neither HLO nor StableHLO.
     InvalidArgumentError
         The program breaks a rule of HLO.
     UnimplementedError

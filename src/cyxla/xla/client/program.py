@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.types import Shape
 from cyxla.xla.client import platforms as _platforms  # registers what comes with cyxla
 from cyxla.xla.service import CompileOptions, Executable, LocalService
 
@@ -72,8 +73,23 @@ def _read_text(text: str) -> HloModule:
     return parse_module(text)
 
 
+def _with_open_sizes(program: Any) -> bool:
+    from cyxla.xla.stablehlo import is_stablehlo
+
+    return isinstance(program, str) and is_stablehlo(program)
+
+
+def _shape_of(spec: Any) -> Shape:
+    return spec if isinstance(spec, Shape) else Shape.of(spec)
+
+
 def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:
     """Compile a program; see `cyxla.compile`."""
+    if specs and _with_open_sizes(program):
+        from cyxla.xla.stablehlo import read_stablehlo
+
+        module = read_stablehlo(program, [_shape_of(s) for s in specs])
+        return LocalService(platform).build_executable(module, CompileOptions.of(options))
     if specs and not callable(program):
         raise InvalidArgumentError("argument specs belong to Python functions; this program states its own shapes")
     service, how = LocalService(platform), CompileOptions.of(options)

@@ -117,16 +117,16 @@ def _rng(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return xla.rng(xs[0], xs[1], stated, f"rng_{keyword(op, 'rng_distribution').lower()}")
 
 
-_ALGORITHMS = {"DEFAULT": "rng_default", "THREE_FRY": "rng_three_fry", "PHILOX": "rng_philox"}
+ALGORITHMS = {"DEFAULT": "rng_default", "THREE_FRY": "rng_three_fry", "PHILOX": "rng_philox"}
 
 
 @handles("rng_bit_generator")
 def _rng_bit_generator(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
     name = keyword(op, "rng_algorithm")
-    if name not in _ALGORITHMS:
+    if name not in ALGORITHMS:
         raise InvalidArgumentError(f"{op.name} knows no algorithm {name[:40]!r}")
-    return c.parts(xla.rng_bit_generator(xs[0], c.stated(op, 1), _ALGORITHMS[name]), 2)
+    return c.parts(xla.rng_bit_generator(xs[0], c.stated(op, 1), ALGORITHMS[name]), 2)
 
 
 @handles("uniform_quantize", "uniform_dequantize")

@@ -48,6 +48,8 @@ class Converter:
         The module being built.
     computations : dict of str to Computation
         Functions that are computations already.
+    is_open : bool
+        The text leaves sizes open.
     """
 
     def __init__(self, lexer: Lexer, functions: Functions, aliases: dict[str, Any], name: str) -> None:
@@ -56,6 +58,7 @@ class Converter:
         self.aliases = aliases
         self.shared = SharedModule(name)
         self.computations: dict[str, Computation] = {}
+        self.is_open = False
         self.depth = 0
         self._metadata: dict[Any, Metadata] = {}
 
@@ -229,10 +232,14 @@ class Context:
         if len(operands) != len(function.body.arguments):
             raise InvalidArgumentError(f"@{name} takes {len(function.body.arguments)} values, not {len(operands)}")
         done = converter.computations.get(name)
-        if done is not None:
+        if done is not None and not self._settles(operands):
             made = self.builder.call("call", operands, [done], attrs)
             return self.parts(made, len(function.type.results)) if len(function.type.results) != 1 else [made]
         return self._inlined(function.body, operands)
+
+    def _settles(self, operands: Sequence[XlaOp]) -> bool:
+        """Whether a function of sizes is called with sizes that are known."""
+        return self.converter.is_open and all(x.shape.size < 2 and self.array(x) is not None for x in operands)
 
     def _inlined(self, body: Region, operands: Sequence[XlaOp]) -> list[XlaOp]:
         converter = self.converter

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.types import Layout, Shape
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.types import UNBOUNDED, Layout, Shape
 from cyxla.xla.hlo import Computation
-from cyxla.xla.hlo.attributes import Alias
+from cyxla.xla.hlo.attributes import Alias, WindowDim
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.stablehlo.attributes import Dense, Dictionary, Record, Symbol
+from cyxla.xla.stablehlo.collective import ALGORITHMS
 from cyxla.xla.stablehlo.context import Context, fits
 from cyxla.xla.stablehlo.functional import only_region
 from cyxla.xla.stablehlo.registry import Handler, Results, channel_of, flag, handles, integer, ints, keyword, required
@@ -80,13 +81,18 @@ def _custom_call(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 
 def _foreign(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Results:
-    config, results = _config(op), [v.type for v in op.results]
+    config, (xs, results) = _config(op), _sized(c, op, xs)
     layouts = op.attributes.get("result_layouts")
     if isinstance(layouts, list):
         results = _laid_out(op, results, layouts)
     shape = results[0] if len(results) == 1 else Shape.tuple(results)
     layouts = op.attributes.get("operand_layouts")
-    constraints = tuple(_laid_out(op, [x.shape for x in xs], layouts)) if isinstance(layouts, list) else None
+    constraints = None
+    if isinstance(layouts, list):
+        dropped = ints(op.attributes.get("indices_of_shape_operands", ()))
+        constraints = tuple(
+            _laid_out(op, [x.shape for x in xs], [v for k, v in enumerate(layouts) if k not in dropped])
+        )
     attrs: dict[str, Any] = {
         "custom_call_target": target, "custom_call_has_side_effect": flag(op, "has_side_effect"),
         "api_version": _VERSIONS[integer(op, "api_version", 1)], "operand_layout_constraints": constraints,
@@ -99,6 +105,22 @@ def _foreign(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Results
     with c.builder.attributes(**extras):
         made = c.builder.call("custom-call", xs, called, attrs, shape)
     return [made] if len(results) == 1 else c.parts(made, len(results))
+
+
+def _sized(c: Context, op: Operation, xs: list[XlaOp]) -> tuple[list[XlaOp], list[Shape]]:
+    """Operands, and types of results; some operands may be nothing but the sizes of results."""
+    results = [v.type for v in op.results]
+    given = op.attributes.get("indices_of_shape_operands")
+    if given is not None:
+        places = ints(given, "indices_of_shape_operands")
+        if len(places) != len(results) or any(not 0 <= p < len(xs) for p in places):
+            raise InvalidArgumentError(f"{op.name}: {list(places)} do not say the sizes of {len(results)} results")
+        sizes = [c.numbers(xs[p], f"a result of {op.name}") for p in places]
+        results = [r if not r.is_dynamic else r.with_dims(s) for r, s in zip(results, sizes, strict=True)]
+        xs = [x for k, x in enumerate(xs) if k not in places]
+    if any(UNBOUNDED in r.dims for r in results):
+        raise UnimplementedError(f"{op.name} with a result of open sizes")
+    return xs, results
 
 
 def _callee(c: Context, name: Any) -> Computation:
@@ -189,6 +211,42 @@ def _top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return c.parts(c.builder.add("topk", xs, {"k": k, "largest": bool(largest)}), 2)
 
 
+def _dynamic_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    (k,) = c.numbers(xs[1], "k of a top-k")
+    return c.parts(xla.topk(xs[0], k), 2)
+
+
+def _dynamic_reduce_window(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """Arrays, initial values, then window, strides, dilations of both sides and padding."""
+    n = (len(xs) - 5) // 2
+    names = op.attributes.get("called_computations", ())
+    if n < 1 or len(xs) != 2 * n + 5 or len(names) != 1:
+        raise InvalidArgumentError(f"{op.attributes['call_target_name']} has {len(xs)} operands")
+    sizes, strides, base, holes, padding = (c.numbers(x, "a window") for x in xs[2 * n :])
+    parts = zip(sizes, strides, padding[::2], padding[1::2], holes, base, strict=True)
+    window = tuple(WindowDim(*part) for part in parts)
+    return c.parts(c.builder.call("reduce-window", xs[: 2 * n], [_callee(c, names[0])], {"window": window}), n)
+
+
+def _dynamic_rng_bit_generator(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    stated = c.stated(op, 1)
+    shape = Shape.array(stated.dtype, c.numbers(xs[1], "the number of random bits"))
+    return c.parts(xla.rng_bit_generator(xs[0], shape, ALGORITHMS[keyword(op, "rng_algorithm", "DEFAULT")]), 2)
+
+
+def _shape_assertion(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """What an exporter states about open sizes, which are known here."""
+    values = [c.array(x) for x in xs]
+    if not values or any(v is None for v in values):
+        raise UnimplementedError("an assertion about shapes depends on values of the arguments")
+    if not bool(values[0]):
+        message = str(op.attributes.get("error_message", "an assertion about shapes does not hold"))
+        for k, value in enumerate(values[1:]):
+            message = message.replace(f"{{{k}}}", str(value))
+        raise ShapeError(message[:2000])
+    return []
+
+
 def _elementwise(opcode: str) -> Handler:
     def run(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
         return c.builder.add(opcode, xs)
@@ -198,7 +256,9 @@ def _elementwise(opcode: str) -> Handler:
 
 _TARGETS: dict[str, Handler] = {
     "Sharding": _identity, "SPMDFullToShardShape": _identity, "SPMDShardToFullShape": _identity,
-    "ApproxTopK": _approximate_top_k, "mhlo.topk": _top_k,
+    "ApproxTopK": _approximate_top_k, "mhlo.topk": _top_k, "shape_assertion": _shape_assertion,
+    "stablehlo.dynamic_top_k": _dynamic_top_k, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
+    "stablehlo.dynamic_rng_bit_generator": _dynamic_rng_bit_generator,
     **{f"mhlo.{name}": _elementwise(name) for name in (
         "erf", "tan", "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "mulhi",
     )},

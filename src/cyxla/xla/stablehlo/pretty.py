@@ -360,6 +360,8 @@ def _mesh(parser: Parser, op: Operation) -> list[Shape]:
     op.attributes["sym_name"] = symbol(lexer.wanted("@", "the name of a mesh"))
     lexer.expect("=", "after the name of a mesh")
     lexer.balanced("a mesh")
+    if lexer.token == "{":
+        _dictionary(parser, op)
     return []
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from cyxla.errors import InvalidArgumentError, OpError, UnimplementedError
+from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
 from cyxla.types import UNBOUNDED, Shape
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.hlo.attributes import BufferDonor, InputOutputAlias
 from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
 from cyxla.xla.stablehlo import chlo, collective, contraction, control, elementwise, functional, movement
-from cyxla.xla.stablehlo.context import Context, Converter
+from cyxla.xla.stablehlo.context import Context, Converter, fits
 from cyxla.xla.stablehlo.extras import extras_of
 from cyxla.xla.stablehlo.functions import Function, Functions
 from cyxla.xla.stablehlo.parser import Parser
@@ -31,13 +31,15 @@ def is_stablehlo(text: str) -> bool:
     return _START.match(text) is not None
 
 
-def read_stablehlo(text: str) -> HloModule:
+def read_stablehlo(text: str, arguments: Sequence[Shape] | None = None) -> HloModule:
     """Read StableHLO (or MHLO, or CHLO) in MLIR's text form, pretty or generic.
 
     Parameters
     ----------
     text : str
         A module, or functions alone. `@main` is what runs, or the only function that is not private.
+    arguments : sequence of Shape, optional
+        Shapes of the arguments, for a program that leaves sizes open.
 
     Returns
     -------
@@ -63,12 +65,12 @@ def read_stablehlo(text: str) -> HloModule:
     parser = Parser(text)
     try:
         top = parser.read()
-        return _converted(parser, top)
+        return _converted(parser, top, arguments)
     except RecursionError:  # the caller had used up most of the stack
         raise parser.lexer.error("nested too deep") from None
 
 
-def _converted(parser: Parser, top: Region) -> HloModule:
+def _converted(parser: Parser, top: Region, arguments: Sequence[Shape] | None) -> HloModule:
     module, body = _module_of(parser, top)
     functions = Functions(parser.lexer)
     for op in _functions(parser, body):
@@ -76,9 +78,12 @@ def _converted(parser: Parser, top: Region) -> HloModule:
     entry = functions.entry()
     name = module.attributes.get("sym_name") if module is not None else None
     converter = Converter(parser.lexer, functions, parser.attributes.aliases, str(name or entry.name))
+    converter.is_open = entry.is_dynamic
     try:
-        for function in functions.in_order(entry):
-            _compute(converter, function, function is entry)
+        for function in functions.in_order(entry)[:-1]:
+            if function.op.regions and not function.is_dynamic:  # others are repeated where they are called
+                _compute(converter, function, function.type.inputs, [])
+        _compute(converter, entry, _settled(entry, arguments), entry.op.attributes.get("arg_attrs") or [])
     except OpError as e:
         raise converter.located(e, entry.op)  # noqa: B904 - the same error
     made = converter.shared.module
@@ -115,18 +120,13 @@ def _functions(parser: Parser, body: Region) -> Iterator[Operation]:
             raise parser.lexer.error(f"expected a function, found {op.name[:40]}", op.at)
 
 
-def _compute(converter: Converter, function: Function, is_entry: bool) -> None:
-    if not function.op.regions and not is_entry:
-        return  # an error only where it is called
-    if is_entry:
-        _check_sizes(function)
-    elif function.is_dynamic:
-        return  # repeated where it is called
+def _compute(converter: Converter, function: Function, shapes: Sequence[Shape], attributes: Sequence[Any]) -> None:
+    """Make a function a computation; the attributes are those of its arguments."""
     context, body = Context(converter, function.name), function.body
-    given = function.op.attributes.get("arg_attrs") or [{}] * len(body.arguments)
-    for k, argument in enumerate(body.arguments):
-        context.builder.describe((), extras_of(given[k] if isinstance(given[k], dict) else {}) if is_entry else {})
-        context.values[argument] = context.parameter(k, argument.type)
+    for k, (argument, shape) in enumerate(zip(body.arguments, shapes, strict=True)):
+        given = attributes[k] if k < len(attributes) else None
+        context.builder.describe((), extras_of(given) if isinstance(given, dict) else {})
+        context.values[argument] = context.parameter(k, shape)
     context.builder.describe((), {})
     results = context.run(body)
     _check_results(function, [r.shape for r in results])
@@ -135,21 +135,27 @@ def _compute(converter: Converter, function: Function, is_entry: bool) -> None:
 
 
 def _check_results(function: Function, shapes: list[Shape]) -> None:
-    from cyxla.xla.stablehlo.context import fits
-
     stated = function.type.results
     if len(stated) != len(shapes) or not all(map(fits, shapes, stated)):
         spelled = [", ".join(map(str, s)) for s in (shapes, stated)]
         raise InvalidArgumentError(f"@{function.name[:60]} returns ({spelled[0]}), but its type is ({spelled[1]})")
 
 
-def _check_sizes(function: Function) -> None:
-    for k, shape in enumerate(function.type.inputs):
+def _settled(entry: Function, arguments: Sequence[Shape] | None) -> Sequence[Shape]:
+    """The shapes of the entry's arguments, none of them open."""
+    stated = entry.type.inputs
+    given = stated if arguments is None else arguments
+    if len(given) != len(stated):
+        raise InvalidArgumentError(f"@{entry.name[:60]} takes {len(stated)} arguments, not {len(given)}")
+    for k, (shape, type_) in enumerate(zip(given, stated, strict=True)):
+        if not fits(shape, type_):
+            raise ShapeError(f"argument {k} of @{entry.name[:60]} is {type_}, not {shape}")
         if UNBOUNDED in shape.dims:
             raise UnimplementedError(
-                f"argument {k} of @{function.name[:60]} is {shape}, which has no bounds",
-                hint="export the program for fixed sizes, or for sizes with bounds",
+                f"argument {k} of @{entry.name[:60]} is {shape}, which has no bounds",
+                hint="give the shapes of the arguments: cyxla.compile(text, *arrays)",
             )
+    return [shape.logical for shape in given]
 
 
 def _configure(module: HloModule, attributes: dict[str, Any], entry: Function) -> None:

@@ -1,1 +1,251 @@
-"""Derivatives, to be."""
+"""Derivatives of what applies a computation: windows, sorting, maps and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyxla.numpy.gradient.backward import Linear, no_rule
+from cyxla.numpy.gradient.composites import composite
+from cyxla.numpy.gradient.elementwise import summed
+from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.numpy.nested import Body, record_values
+from cyxla.numpy.trace import require_current
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.attributes import Window, WindowDim
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.combiners import combiner
+from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.instruction import Instruction
+
+# -- windows
+
+
+@rule("reduce-window")
+def reduce_window(node: Node) -> Cotangents:
+    """Sums hand the cotangent to all that a window saw, extremes to the first that attained it."""
+    how = combiner(node.called[0]) if len(node.needs) == 2 else None
+    if how not in ("add", "multiply", "maximum", "minimum"):
+        raise no_rule(node.instruction, f" by {how or 'a function of its own'}")
+    if node.needs[1]:
+        raise no_rule(node.instruction, " by its initial value")
+    if not node.g.shape.size or not node.shapes[0].size:
+        return [zeros(node.shapes[0]), None]
+    window = node.attrs["window"]
+    if how == "add":
+        return [_window_sum(node.g, window, node.shapes[0]), None]
+    if how == "multiply":
+        return [_window_product(node), None]
+    return [_window_extreme(node, how), None]
+
+
+def _window_sum(g: XlaOp, window: Window, shape: Shape) -> XlaOp:
+    """The sum of the windows that see an element: strides of windows become holes between them, and back."""
+    config, turned = [], []
+    for w, n, m in zip(window, shape.dims, g.shape.dims, strict=True):
+        reach = (w.size - 1) * w.window_dilation
+        low = reach - w.padding_low
+        high = (n - 1) * w.base_dilation + reach - low - (m - 1) * w.stride
+        config.append((min(low, 0), min(high, 0)))
+        turned.append((max(low, 0), max(high, 0)))
+    dilated = [w.stride for w in window]
+    if any(low or high for low, high in config):  # windows that saw padding only
+        between = [(0, 0, s - 1) for s in dilated]
+        g, dilated = xla.pad(g, 0, between), [1] * len(window)
+        g = xla.pad(g, 0, [(low, high, 0) for low, high in config])
+    return xla.reduce_window(
+        g, filled(Shape.array(shape.dtype), 0), scalar_computation("add", shape.dtype), [w.size for w in window],
+        [w.base_dilation for w in window], turned, dilated, [w.window_dilation for w in window],
+    )  # fmt: skip
+
+
+def _window_extreme(node: Node, how: str) -> XlaOp:
+    window = node.attrs["window"]
+    if any(w.window_dilation != 1 or w.base_dilation != 1 for w in window):
+        raise no_rule(node.instruction, f" by {how} with dilation")
+    by = _comparison("GE" if how == "maximum" else "LE", node.shapes[0].dtype)
+    return _handed_out(node.operands[0], node.g, window, by)
+
+
+def _handed_out(x: XlaOp, source: XlaOp, window: Window, select: XlaComputation) -> XlaOp:
+    """Elements of the source, each added where its window's choice is."""
+    return xla.select_and_scatter(
+        x, select, [w.size for w in window], [w.stride for w in window],
+        [(w.padding_low, w.padding_high) for w in window], source, 0, scalar_computation("add", x.shape.dtype),
+    )  # fmt: skip
+
+
+def _comparison(direction: str, dtype: ElementType) -> XlaComputation:
+    builder = XlaBuilder(direction.lower())
+    pair = [xla.parameter(builder, k, Shape.array(dtype), n) for k, n in enumerate("xy")]
+    return builder.build(xla.compare(*pair, direction))
+
+
+def _window_product(node: Node) -> XlaOp:
+    """Of products from the beginning or the end up to each element, by steps of doubled lengths."""
+    window, shape = node.attrs["window"], node.shapes[0]
+    axes = [d for d, w in enumerate(window) if w != WindowDim(1)]
+    if len(axes) > 1:
+        raise no_rule(node.instruction, " by multiply in several dimensions")
+    if not axes:
+        return node.g
+    (axis,), n = axes, shape.dims[axes[0]]
+    below = window[axis] == WindowDim(n, 1, n - 1, 0)
+    if not below and window[axis] != WindowDim(n, 1, 0, n - 1):
+        raise no_rule(node.instruction, " by multiply in windows of some elements")
+    body = record_values("products", [shape], lambda x: [_products(x, axis, below)])
+    found = Linear(body, node.operands[:1], [True]).pull([node.g])[0]
+    assert found is not None
+    return found
+
+
+def _products(x: XlaOp, axis: int, below: bool) -> XlaOp:
+    n, step = x.shape.dims[axis], 1
+    while step < n:
+        low, high = xla.slice_in_dim(x, 0, n - step, 1, axis), xla.slice_in_dim(x, step, n, 1, axis)
+        rest = xla.slice_in_dim(x, 0, step, 1, axis) if below else xla.slice_in_dim(x, n - step, n, 1, axis)
+        x = xla.concatenate([rest, low * high] if below else [low * high, rest], axis)
+        step *= 2
+    return x
+
+
+@rule("select-and-scatter")
+def select_and_scatter(node: Node) -> Cotangents:
+    """The cotangent of the source is what arrived at the place that was chosen."""
+    if combiner(node.called[1]) != "add":
+        raise no_rule(node.instruction, " by another function than add")
+    if not node.shapes[1].size:
+        return [None, zeros(node.shapes[1]) if node.needs[1] else None, summed(node.g) if node.needs[2] else None]
+    to_source = _chosen(node) if node.needs[1] else None
+    return [None, to_source, summed(node.g) if node.needs[2] else None]
+
+
+def _chosen(node: Node) -> XlaOp:
+    """From each window the cotangent where the operand was chosen: a reduction of pairs."""
+    window, dtype = node.attrs["window"], node.shapes[0].dtype
+    least = _least(node.called[0])
+
+    def pick(x: XlaOp, g: XlaOp) -> XlaOp:
+        start = [filled(Shape.array(dtype), least), filled(Shape.array(dtype), 0)]
+        both = xla.reduce_window(
+            [x, g], start, _in_pairs(select, dtype), [w.size for w in window], [w.stride for w in window],
+            [(w.padding_low, w.padding_high) for w in window],
+        )  # fmt: skip
+        return xla.get_tuple_element(both, 1)
+
+    select = _copied(node.called[0])
+    return composite([node.operands[0], node.g], pick, lambda i, o, c: [
+        None, None if c[0] is None else _handed_out(i[0], c[0], window, select)
+    ])[0]  # fmt: skip
+
+
+def _least(select: Computation) -> float:
+    """What no comparison chooses."""
+    return float("-inf") if select.root.attrs.get("direction") in ("GE", "GT") else float("inf")
+
+
+def _in_pairs(select: XlaComputation, dtype: ElementType) -> XlaComputation:
+    """From (x, g) and (y, h) to the pair whose first was chosen."""
+    builder = XlaBuilder("chosen")
+    x, g, y, h = (xla.parameter(builder, k, Shape.array(dtype), n) for k, n in enumerate("xgyh"))
+    keep = repeated(builder, select.module().entry, [x, y])
+    return builder.build(xla.tuple_(builder, [xla.select(keep, x, y), xla.select(keep, g, h)]))
+
+
+# -- computations written into others
+
+
+def _copied(computation: Computation) -> XlaComputation:
+    """A computation by itself."""
+    builder = XlaBuilder(computation.name)
+    given = [xla.parameter(builder, k, p.shape) for k, p in enumerate(computation.parameters)]
+    return builder.build(repeated(builder, computation, given))
+
+
+def repeated(builder: XlaBuilder, computation: Computation, operands: Sequence[XlaOp]) -> XlaOp:
+    """The result of a computation, its instructions written into a builder."""
+    values = dict(zip(computation.parameters, operands, strict=True))
+    for ins in computation.post_order():
+        if ins not in values:
+            values[ins] = builder.repeat(ins, [values[o] for o in ins.operands])
+    return values[computation.root]
+
+
+def body_of(computation: Computation) -> Body:
+    """A computation as a body."""
+    shapes = [p.shape for p in computation.parameters]
+    return record_values(
+        computation.name, shapes, lambda *given: [repeated(require_current().builder, computation, given)]
+    )
+
+
+@rule("call")
+def call(node: Node) -> Cotangents:
+    """As if the computation stood there."""
+    if not node.instruction.shape.is_tuple:
+        return Linear(body_of(node.called[0]), node.operands, node.needs).pull([node.g])
+    shapes = [p.shape for p in node.called[0].parameters]
+    count = len(node.instruction.shape.elements)
+
+    def parts(*given: XlaOp) -> list[XlaOp]:
+        made = repeated(require_current().builder, node.called[0], given)
+        return [xla.get_tuple_element(made, k) for k in range(count)]
+
+    return Linear(record_values("called", shapes, parts), node.operands, node.needs).pull(node.cotangents)
+
+
+@rule("map")
+def map_(node: Node) -> Cotangents:
+    """The derivative of the computation, by whole arrays."""
+    sizes = node.instruction.shape.dims
+    body = record_values("mapped", node.shapes, lambda *given: [_by_arrays(node.called[0], given, sizes)])
+    return Linear(body, node.operands, node.needs).pull([node.g])
+
+
+def _by_arrays(computation: Computation, operands: Sequence[XlaOp], sizes: tuple[int, ...]) -> XlaOp:
+    """A computation of scalars on arrays, element by element."""
+    builder = require_current().builder
+    values: dict[Instruction, XlaOp] = dict(zip(computation.parameters, operands, strict=True))
+    for ins in computation.post_order():
+        if ins in values:
+            continue
+        if ins.called or not ins.shape.is_scalar:
+            raise no_rule(ins, " inside of map")
+        if ins.opcode == "constant":
+            values[ins] = xla.broadcast(builder.repeat(ins, []), sizes)
+        else:
+            shape = ins.shape.with_dims(sizes) if ins.opcode in ("convert", "bitcast-convert") else None
+            values[ins] = builder.add(ins.opcode, [values[o] for o in ins.operands], ins.attrs, shape=shape)
+    return values[computation.root]
+
+
+# -- sorting
+
+
+@rule("sort")
+def sort(node: Node) -> Cotangents:
+    """Sorted back by the places that the elements came from."""
+    (axis,) = node.attrs["dimensions"]
+    shape = node.shapes[0]
+    builder = require_current().builder
+    places = xla.iota(builder, shape.with_dtype(ElementType.S64), axis)
+    by = _with_another(node.called[0], ElementType.S64)
+    order = xla.get_tuple_element(
+        xla.sort([*node.operands, places], by, axis, node.attrs["is_stable"]), len(node.needs)
+    )
+    wanted = [k for k, (c, n) in enumerate(zip(node.cotangents, node.needs, strict=True)) if c is not None and n]
+    found: list[XlaOp | None] = [None] * len(node.needs)
+    if wanted:
+        back = xla.sort([order, *[c for k in wanted if (c := node.cotangents[k]) is not None]], None, axis)
+        for n, k in enumerate(wanted):
+            found[k] = xla.get_tuple_element(back, 1 + n)
+    return found
+
+
+def _with_another(comparator: Computation, dtype: ElementType) -> XlaComputation:
+    """A comparator that is given one more pair, and does not look at it."""
+    builder = XlaBuilder(comparator.name)
+    given = [xla.parameter(builder, k, p.shape) for k, p in enumerate(comparator.parameters)]
+    for _ in range(2):
+        xla.parameter(builder, len(builder.instructions), Shape.array(dtype))
+    return builder.build(repeated(builder, comparator, given))

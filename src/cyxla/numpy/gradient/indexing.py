@@ -1,1 +1,199 @@
-"""Derivatives, to be."""
+"""Derivatives of `gather` and `scatter`: each is the way back of the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.numpy.gradient.backward import no_rule
+from cyxla.numpy.gradient.elementwise import number
+from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.combiners import combiner
+from cyxla.xla.hlo.computation import Computation
+
+Dims = dict[str, Any]
+
+
+@rule("gather")
+def gather(node: Node) -> Cotangents:
+    """What was taken is added where it came from; indices outside were moved inside."""
+    a, operand = node.attrs, node.shapes[0]
+    if not node.g.shape.size:
+        return [zeros(operand), None]
+    limits = [operand.dims[d] - a["slice_sizes"][d] for d in a["start_index_map"]]
+    held = _clamped(node.operands[1], limits, a["index_vector_dim"])
+    dims = {
+        "update_window_dims": a["offset_dims"], "inserted_window_dims": a["collapsed_slice_dims"],
+        "scatter_dims_to_operand_dims": a["start_index_map"], "index_vector_dim": a["index_vector_dim"],
+        "input_batching_dims": a["operand_batching_dims"],
+        "scatter_indices_batching_dims": a["start_indices_batching_dims"],
+        "indices_are_sorted": a["indices_are_sorted"],
+    }  # fmt: skip
+    return [xla.scatter(zeros(operand), held, node.g, scalar_computation("add", operand.dtype), **dims), None]
+
+
+def _clamped(indices: XlaOp, limits: list[int], vector_dim: int) -> XlaOp:
+    """Start indices moved inside, as `gather` does."""
+    low, high = number(indices, 0), _bounds(indices, limits, vector_dim)
+    return xla.minimum(xla.maximum(indices, low), high)
+
+
+def _bounds(indices: XlaOp, limits: list[int], vector_dim: int) -> XlaOp:
+    """The greatest start for each component of the indices; as much as their type can say."""
+    shape, most = indices.shape, _greatest(indices.shape.dtype)
+    scalars = [filled(Shape.array(shape.dtype), min(limit, most)) for limit in limits]
+    if vector_dim == shape.rank:
+        return xla.broadcast(scalars[0], shape.dims) if shape.rank else scalars[0]
+    row = xla.concatenate([xla.reshape(s, (1,)) for s in scalars], 0)
+    return xla.broadcast_in_dim(row, shape.dims, (vector_dim,))
+
+
+def _greatest(dtype: ElementType) -> int:
+    return int((1 << (dtype.bits - (1 if dtype.is_signed else 0))) - 1)
+
+
+@rule("scatter")
+def scatter(node: Node) -> Cotangents:
+    """By what the updates are combined with."""
+    if len(node.shapes) != 3:
+        raise no_rule(node.instruction, " of several arrays")
+    how = _replaces(node.called[0]) or combiner(node.called[0])
+    if how not in _BY_COMBINER:
+        raise no_rule(node.instruction, f" by {how or 'a function of its own'}")
+    if not node.shapes[2].size:
+        return [node.g, None, zeros(node.shapes[2]) if node.needs[2] else None]
+    to_operand, to_updates = _BY_COMBINER[how](node)
+    return [to_operand, None, to_updates]
+
+
+def _replaces(computation: Computation) -> str | None:
+    return "replace" if computation.root is computation.parameters[1] else None
+
+
+class _Places:
+    """The places that a scatter writes to."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.attrs = node.attrs
+        self.operand, self.updates = node.shapes[0], node.shapes[2]
+        self.dims = {k: v for k, v in node.attrs.items() if k != "unique_indices"}
+
+    @property
+    def windows(self) -> list[int]:
+        """The sizes of a window, along the dimensions of the operand."""
+        a = self.attrs
+        inside = [d for d in range(self.operand.rank) if d not in _left_out(a)]
+        sizes = [1] * self.operand.rank
+        for d, u in zip(inside, a["update_window_dims"], strict=True):
+            sizes[d] = self.updates.dims[u]
+        return sizes
+
+    def taken(self, array: XlaOp) -> XlaOp:
+        """The elements of an array at the places, and zero for those outside."""
+        a = self.attrs
+        found = xla.gather(
+            array, self.node.operands[1], offset_dims=a["update_window_dims"],
+            collapsed_slice_dims=a["inserted_window_dims"], start_index_map=a["scatter_dims_to_operand_dims"],
+            operand_batching_dims=a["input_batching_dims"],
+            start_indices_batching_dims=a["scatter_indices_batching_dims"], index_vector_dim=a["index_vector_dim"],
+            slice_sizes=self.windows, indices_are_sorted=a["indices_are_sorted"],
+        )  # fmt: skip
+        return xla.select(self.inside(), found, number(found, 0))
+
+    def inside(self) -> XlaOp:
+        """For each update, whether all of its window is inside of the array; else it was left out."""
+        a, indices = self.attrs, self.node.operands[1]
+        vector_dim, windows = a["index_vector_dim"], self.windows
+        limits = [self.operand.dims[d] - windows[d] for d in a["scatter_dims_to_operand_dims"]]
+        fine = xla.and_(xla.ge(indices, number(indices, 0)), xla.le(indices, _bounds(indices, limits, vector_dim)))
+        if vector_dim < indices.shape.rank:
+            fine = xla.reduce(
+                fine, [filled(Shape.array("pred"), True)], scalar_computation("and", "pred"), [vector_dim]
+            )
+        kept = [d for d in range(self.updates.rank) if d not in a["update_window_dims"]]
+        return xla.broadcast_in_dim(fine, self.updates.dims, kept)
+
+    def put(self, array: XlaOp, updates: XlaOp, how: str) -> XlaOp:
+        """The same scatter with other arrays and another combiner."""
+        by = _second(updates.shape.dtype) if how == "replace" else scalar_computation(how, updates.shape.dtype)
+        unique = self.attrs["unique_indices"]
+        return xla.scatter(array, self.node.operands[1], updates, by, unique_indices=unique, **self.dims)
+
+
+def _left_out(attrs: Dims) -> tuple[int, ...]:
+    return (*attrs["inserted_window_dims"], *attrs["input_batching_dims"])
+
+
+def _second(dtype: ElementType) -> XlaComputation:
+    builder = XlaBuilder("second")
+    pair = [xla.parameter(builder, k, Shape.array(dtype), n) for k, n in enumerate("xy")]
+    return builder.build(pair[1])
+
+
+def _add(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
+    return node.g, _Places(node).taken(node.g) if node.needs[2] else None
+
+
+def _replace(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
+    """Where several updates meet at one place, only the one that stayed counts."""
+    places = _Places(node)
+    rest = places.put(node.g, filled(node.shapes[2], 0), "replace") if node.needs[0] else None
+    if not node.needs[2]:
+        return rest, None
+    found = places.taken(node.g)
+    if node.attrs["unique_indices"] or node.shapes[2].size == 1:
+        return rest, found
+    numbers = _numbered(node.shapes[2])
+    stayed = places.taken(places.put(zeros(node.shapes[0].with_dtype(ElementType.S64)), numbers, "replace"))
+    return rest, xla.select(xla.eq(numbers, stayed), found, number(found, 0))
+
+
+def _numbered(shape: Shape) -> XlaOp:
+    """1, 2, 3 .. in the sizes of a shape."""
+    from cyxla.numpy.trace import require_current
+
+    flat = xla.iota(require_current().builder, Shape.array(ElementType.S64, (shape.size,)))
+    return xla.reshape(flat + number(flat, 1), shape.dims)
+
+
+def _multiply(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
+    places = _Places(node)
+    x, updates = node.operands[0], node.operands[2]
+    factor = places.put(number(x, 1), updates, "multiply")
+    back = node.g * factor if node.needs[0] else None
+    if not node.needs[2]:
+        return back, None
+    if not node.attrs["unique_indices"] and node.shapes[2].size > 1:
+        raise no_rule(node.instruction, " by multiply, where indices may be equal, by its updates")
+    return back, places.taken(node.g * x)
+
+
+def _extreme(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
+    """Whoever equals the result shares in it."""
+    places, out = _Places(node), node.out
+    x, updates = node.operands[0], node.operands[2]
+    one = lambda mask, like: xla.select(mask, number(like, 1), number(like, 0))  # noqa: E731
+    own = one(xla.eq(x, out), x)
+    theirs = one(xla.and_(xla.eq(updates, places.taken(out)), places.inside()), updates)
+    share = node.g / xla.maximum(places.put(own, theirs, "add"), number(x, 1))
+    return share * own if node.needs[0] else None, places.taken(share) * theirs if node.needs[2] else None
+
+
+_BY_COMBINER = {"add": _add, "replace": _replace, "multiply": _multiply, "maximum": _extreme, "minimum": _extreme}
+
+
+@rule("topk")
+def topk(node: Node) -> Cotangents:
+    """Back to where the values were."""
+    g, x = node.cotangents[0], node.shapes[0]
+    if g is None:
+        return [None]
+    last, batch = x.rank - 1, tuple(range(x.rank - 1))
+    return [xla.scatter(
+        zeros(x), xla.get_tuple_element(node.out, 1), g, scalar_computation("add", x.dtype), update_window_dims=(),
+        inserted_window_dims=(last,), scatter_dims_to_operand_dims=(last,), index_vector_dim=x.rank,
+        input_batching_dims=batch, scatter_indices_batching_dims=batch, unique_indices=True,
+    )]  # fmt: skip

@@ -1,1 +1,111 @@
-"""Derivatives, to be."""
+"""Derivatives of triangular solves, Cholesky factors and Fourier transforms."""
+
+from __future__ import annotations
+
+from math import prod
+
+from cyxla.numpy.gradient.elementwise import as_complex, conjugate, number
+from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.numpy.trace import require_current
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def turned(x: XlaOp) -> XlaOp:
+    """The last two dimensions swapped."""
+    n = x.shape.rank
+    return xla.transpose(x, [*range(n - 2), n - 1, n - 2])
+
+
+def times(a: XlaOp, b: XlaOp) -> XlaOp:
+    """The product of stacks of matrices."""
+    n = a.shape.rank
+    batch = tuple(range(n - 2))
+    return xla.dot_general(
+        a, b, lhs_contracting_dims=(n - 1,), rhs_contracting_dims=(n - 2,), lhs_batch_dims=batch, rhs_batch_dims=batch
+    )
+
+
+def triangle(x: XlaOp, lower: bool, strict: bool = False) -> XlaOp:
+    """One triangle of matrices, zeros elsewhere."""
+    rows, columns = (_places(x.shape, d) for d in (-2, -1))
+    near, far = (rows, columns) if lower else (columns, rows)
+    return xla.select(xla.gt(near, far) if strict else xla.ge(near, far), x, number(x, 0))
+
+
+def _places(shape: Shape, dimension: int) -> XlaOp:
+    return xla.iota(require_current().builder, shape.with_dtype(ElementType.S32), shape.rank + dimension)
+
+
+@rule("triangular-solve")
+def triangular_solve(node: Node) -> Cotangents:
+    """By the solution of the transposed system."""
+    a, _ = node.operands
+    left, how = node.attrs["left_side"], node.attrs["transpose_a"]
+    lower, unit = node.attrs["lower"], node.attrs["unit_diagonal"]
+    g, turn = node.g, "NO_TRANSPOSE" if how != "NO_TRANSPOSE" else "TRANSPOSE"
+    given = conjugate(g) if how == "ADJOINT" else g
+    back = xla.triangular_solve(a, given, left_side=left, lower=lower, unit_diagonal=unit, transpose_a=turn)
+    back = conjugate(back) if how == "ADJOINT" else back
+    if not node.needs[0]:
+        return [None, back]
+    slope = -times(back, turned(node.out)) if left else -times(turned(node.out), back)
+    slope = slope if how == "NO_TRANSPOSE" else turned(slope)
+    slope = conjugate(slope) if how == "ADJOINT" else slope
+    return [triangle(slope, lower, unit), back]
+
+
+@rule("cholesky")
+def cholesky(node: Node) -> Cotangents:
+    """By the triangle that was read."""
+    lower = node.attrs["lower"]
+    factor, g = (node.out, node.g) if lower else (turned(conjugate(node.out)), turned(conjugate(node.g)))
+    inner = triangle(times(turned(factor), triangle(g, True)), True)
+    half = triangle(inner, True, strict=True) + number(inner, 0.5) * (inner - triangle(inner, True, strict=True))
+    right = xla.triangular_solve(conjugate(factor), half, left_side=False, lower=True)
+    both = xla.triangular_solve(factor, right, left_side=True, lower=True, transpose_a="TRANSPOSE")
+    whole = _hermitian(both)
+    read = triangle(whole, True, strict=True)
+    diagonal = triangle(whole, True) - read
+    found = read + read + diagonal
+    return [found if lower else turned(conjugate(found))]
+
+
+def _hermitian(x: XlaOp) -> XlaOp:
+    return number(x, 0.5) * (x + turned(conjugate(x)))
+
+
+@rule("fft")
+def fft(node: Node) -> Cotangents:
+    """The transforms are symmetric matrices; those of real values see a part of them."""
+    if not node.g.shape.size or not node.shapes[0].size:
+        return [zeros(node.shapes[0])]
+    return [_BY_TYPE[node.attrs["fft_type"]](node, tuple(node.attrs["fft_length"]))]
+
+
+def _whole(node: Node, lengths: tuple[int, ...]) -> XlaOp:
+    return xla.fft(node.g, node.attrs["fft_type"], lengths)
+
+
+def _of_real(node: Node, lengths: tuple[int, ...]) -> XlaOp:
+    """Zeros in the place of the half that was not given."""
+    missing = lengths[-1] - node.g.shape.dims[-1]
+    g = xla.pad_in_dim(node.g, 0, node.g.shape.rank - 1, 0, missing) if missing else node.g
+    return xla.real(xla.fft(g, "FFT", lengths))
+
+
+def _to_real(node: Node, lengths: tuple[int, ...]) -> XlaOp:
+    """All but the first frequency, and the last of an even number, stand for two."""
+    back = conjugate(xla.fft(node.g, "RFFT", lengths))
+    places = xla.iota(require_current().builder, back.shape.with_dtype(ElementType.S32), back.shape.rank - 1)
+    single = xla.eq(places, number(places, 0))
+    if lengths[-1] % 2 == 0:
+        single = xla.or_(single, xla.eq(places, number(places, lengths[-1] // 2)))
+    real = Shape.array(node.g.shape.dtype, back.shape.dims)
+    scale = prod(lengths)
+    weights = xla.select(single, filled(real, 1 / scale), filled(real, 2 / scale))
+    return back * as_complex(weights)
+
+
+_BY_TYPE = {"FFT": _whole, "IFFT": _whole, "RFFT": _of_real, "IRFFT": _to_real}

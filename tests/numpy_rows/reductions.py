@@ -1,7 +1,7 @@
 """Rows of reductions."""
 
 import numpy as np
-from function_rows import ANY, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
+from function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
 LINES = ((VECTOR,), (MATRIX,), (EMPTY,), (SCALAR,))
@@ -51,6 +51,7 @@ def _running_in_array_api(function):
     ]
 
 
+BOTH = ("interpreter", "cpu")
 ALL_NAN = np.array([np.nan, np.nan])
 
 POSITIVE = {"low": 1, "high": 10, "ulp": 4}
@@ -82,6 +83,10 @@ ROWS = [
     ),
     Row("cumsum", _running(np.cumsum), SHAPES, ANY, differentiable=True, **POSITIVE),
     Row("cumprod", _running(np.cumprod), SHAPES, ANY, low=1, high=2, ulp=32, differentiable=True),
+    Row("cumprod", _running(np.cumprod)[:1], ((VECTOR,), (MATRIX,)), COMPLEX, low=1, high=2, ulp=64, platforms=BOTH),
+    Row("sum", _joins(np.sum)[:3], ((MATRIX,), (CUBE,)), "?he" + COMPLEX, platforms=BOTH, **POSITIVE),
+    Row("max", _joins(np.max)[:3], ((MATRIX,),), "?HeD", platforms=BOTH, special=True, ulp=0),
+    Row("argmin", _places(np.argmin)[:2], ((MATRIX,),), "?eF", platforms=BOTH, special=True),
     Row("cumulative_sum", _running_in_array_api(np.cumulative_sum), LINES, ANY, differentiable=True, **POSITIVE),
     Row("cumulative_prod", _running_in_array_api(np.cumulative_prod), LINES, NUMBERS, low=1, high=2, ulp=32),
     Row("nansum", _joins(np.nansum), SHAPES, ANY, special=True, **POSITIVE),

@@ -224,7 +224,21 @@ def reduce(
     made = reduce_op(ufunc, op, axes, flag(keepdims))
     if initial is not NOT_GIVEN and initial is not None:
         made = _with_initial(ufunc, made, initial)
-    return deliver([TracedArray(made)], target, True, "unsafe", ufunc.__name__)
+    return handed(made, target, ufunc.__name__)
+
+
+def handed(made: XlaOp, out: Any, name: str) -> Any:
+    """A result, written to ``out=`` where one is given: of the same sizes, of whatever type.
+
+    Raises
+    ------
+    ShapeError
+        Its sizes are others.
+    """
+    target = out[0] if isinstance(out, tuple) else out
+    if target is not None and tuple(target.shape) != made.shape.dims:
+        raise ShapeError(f"{name}: out= has sizes {list(target.shape)}, the result has {list(made.shape.dims)}")
+    return deliver([TracedArray(made)], target, True, "unsafe", name)
 
 
 def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype) -> XlaOp:

@@ -159,7 +159,7 @@ def _outer(array: TracedArray, range: Any) -> tuple[TracedArray, TracedArray]:
         if not known:
             _check_run(xla.gt(*_alike(first, last)), ValueError("max must be larger than min in range parameter."))
     elif not array.size:
-        first, last = as_traced(np.int64(0)), as_traced(np.int64(1))
+        first, last = as_traced(0), as_traced(1)
     else:
         first, last = as_traced(np.min(array)), as_traced(np.max(array))
         known = False

@@ -14,11 +14,11 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.sorting import take_each
 from cyxla.numpy.functions.statistics import mean, nanmean
 from cyxla.numpy.ordering import sort_together
-from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, kept_sizes, known_values, reduce_op
+from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, kept_sizes, known_values, reduce_op
 from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import place, require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
-from cyxla.numpy.ufuncs import aligned, broadcast_to, deliver
+from cyxla.numpy.ufuncs import aligned, broadcast_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -143,7 +143,7 @@ def _delivered(
     made: TracedArray, lines: Lines, keepdims: bool, before: Sequence[int], out: Any, name: str
 ) -> Any:  # fmt: skip
     shaped = TracedArray(xla.reshape(value_of(made), lines.sizes(keepdims, before)))
-    return deliver([shaped], out, True, "unsafe", name)
+    return handed(value_of(shaped), out, name)
 
 
 # -- places between elements

@@ -19,6 +19,7 @@ from cyxla.numpy.reducing import (
     axes_of,
     axis_of,
     flag,
+    handed,
     kept_sizes,
     not_less,
     reduce,
@@ -28,7 +29,7 @@ from cyxla.numpy.reducing import (
 from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs import broadcast_to, deliver
+from cyxla.numpy.ufuncs import broadcast_to
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -92,7 +93,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) ->
     if given.dtype.kind == "b":
         raise TypeError("numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, the `^`")
     most, least = max_(given, axis, None, keepdims), min_(given, axis, None, keepdims)
-    return deliver([TracedArray(xla.subtract(value_of(most), value_of(least)))], out, True, "unsafe", "ptp")
+    return handed(xla.subtract(value_of(most), value_of(least)), out, "ptp")
 
 
 @implements(np.count_nonzero)
@@ -128,7 +129,7 @@ def _place(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: str) -
     made = place_of(op, along, name)
     if keepdims:
         made = xla.reshape(made, kept_sizes(sizes, range(len(sizes)) if axis is None else [along]))
-    return deliver([TracedArray(made)], out, True, "same_kind", name)
+    return handed(made, out, name)
 
 
 def _others(sizes: Sequence[int], axis: int) -> tuple[int, ...]:
@@ -192,7 +193,7 @@ def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out:
     row = REDUCTIONS[ufunc]
     opcode = row.boolean if op.shape.dtype is ElementType.PRED else row.opcode
     made = cumulative(op, opcode, axis_of(axis, len(op.shape.dims)))
-    return deliver([TracedArray(made)], out, True, "unsafe", ufunc.__name__)
+    return handed(made, out, ufunc.__name__)
 
 
 @implements(np.cumulative_sum)
@@ -223,7 +224,7 @@ def _array_api_cumulative(
     if include_initial:
         first = REDUCTIONS[ufunc].start(made)
         made = xla.pad_in_dim(made, first, axis, 1, 0)
-    return deliver([TracedArray(made)], out, True, "unsafe", ufunc.__name__)
+    return handed(made, out, ufunc.__name__)
 
 
 # -- nan left out
@@ -284,7 +285,7 @@ def _nan_extreme(
         nothing = reduce_op(np.logical_and, bad, axes_of(axis, array.ndim), flag(keepdims))
         op = value_of(made)
         made = TracedArray(xla.select(nothing, values.full_like(op, np.nan), op))
-    return deliver([made], out, True, "unsafe", ufunc.__name__)
+    return handed(value_of(made), out, ufunc.__name__)
 
 
 @implements(np.nanargmax)

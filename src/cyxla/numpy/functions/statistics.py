@@ -12,11 +12,11 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from cyxla.errors import ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, result_type
-from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, known_values, mask_of, reduce_op
+from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, known_values, mask_of, reduce_op
 from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
-from cyxla.numpy.ufuncs import broadcast_to, deliver
+from cyxla.numpy.ufuncs import broadcast_to
 from cyxla.types import ElementType, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -72,7 +72,7 @@ def mean(
     given = as_traced(a)
     inner, outer = _types(given.dtype, dtype)
     made = _mean(convert(value_of(given), inner), axes_of(axis, given.ndim, of_scalars=False), flag(keepdims), where)
-    return deliver([TracedArray(convert(made, outer))], out, True, "unsafe", "mean")
+    return handed(convert(made, outer), out, "mean")
 
 
 def _degrees(ddof: Any, correction: Any) -> Any:
@@ -114,7 +114,7 @@ def var(
 ) -> Any:  # fmt: skip
     """Variances along axes."""
     made = _var(as_traced(a), axis, dtype, _degrees(ddof, correction), keepdims, where, mean)
-    return deliver([TracedArray(made)], out, True, "unsafe", "var")
+    return handed(made, out, "var")
 
 
 @implements(np.std)
@@ -124,7 +124,7 @@ def std(
 ) -> Any:  # fmt: skip
     """Standard deviations along axes."""
     made = _var(as_traced(a), axis, dtype, _degrees(ddof, correction), keepdims, where, mean, root=True)
-    return deliver([TracedArray(made)], out, True, "unsafe", "std")
+    return handed(made, out, "std")
 
 
 def _var(
@@ -180,7 +180,7 @@ def nanmean(
     inner, outer = _types(given.dtype, dtype)
     op = convert(value_of(given), inner)
     made = _mean_of(op, _present(op, where), axes_of(axis, given.ndim), flag(keepdims))
-    return deliver([TracedArray(convert(made, outer))], out, True, "unsafe", "nanmean")
+    return handed(convert(made, outer), out, "nanmean")
 
 
 @implements(np.nanvar)
@@ -194,7 +194,7 @@ def nanvar(
         return var(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
     made = _nan_variance(given, axis, dtype, _degrees(ddof, correction), flag(keepdims), where, mean)
-    return deliver([TracedArray(made)], out, True, "unsafe", "nanvar")
+    return handed(made, out, "nanvar")
 
 
 @implements(np.nanstd)
@@ -208,7 +208,7 @@ def nanstd(
         return std(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
     made = _nan_variance(given, axis, dtype, _degrees(ddof, correction), flag(keepdims), where, mean, root=True)
-    return deliver([TracedArray(made)], out, True, "unsafe", "nanstd")
+    return handed(made, out, "nanstd")
 
 
 def _nan_variance(

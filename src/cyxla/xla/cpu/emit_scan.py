@@ -92,7 +92,8 @@ class _Written:
 
     def __init__(self, root: Instruction, backward: bool) -> None:
         self.computation, self.dtype, self.backward = root.called[0], root.shape.dtype, backward
-        self.variables = ((scalar.register_type(self.dtype), "0"),)
+        zero = f"cyx_{self.dtype}_of(0, 0)" if self.dtype.is_complex else "0"
+        self.variables = ((scalar.register_type(self.dtype), zero),)
 
     def write(self, writer: CWriter, init: str, element: str) -> str:
         """The lines of a step; what they come to."""

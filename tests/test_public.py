@@ -20,8 +20,8 @@ def test_public_names_are_pinned():
         "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
         "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__",
         "associative_scan", "checkpoint", "compile", "cond", "custom_vjp", "errors", "fori_loop", "get_include",
-        "grad", "gradients", "hlo", "load_graph", "load_saved_model", "map", "raw_ops", "register_custom_call", "scan",
-        "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
+        "grad", "gradients", "hlo", "load_graph", "load_saved_model", "map", "random", "raw_ops",
+        "register_custom_call", "scan", "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
     ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.step_stats import RunMetadata
     from cyxla.errors import Error, OpError
     from cyxla.include_dir import get_include
+    from cyxla.numpy import random
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
     from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
     from cyxla.types import ElementType, Literal, Shape
@@ -36,7 +37,7 @@ __all__ = [
     "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
     "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__",
     "associative_scan", "checkpoint", "compile", "cond", "custom_vjp", "errors", "fori_loop", "get_include", "grad",
-    "gradients", "hlo", "load_graph", "load_saved_model", "map", "raw_ops", "register_custom_call", "scan",
+    "gradients", "hlo", "load_graph", "load_saved_model", "map", "random", "raw_ops", "register_custom_call", "scan",
     "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
@@ -58,7 +59,9 @@ _HOME = {
     "register_custom_call": "cyxla.xla.evaluator",
     "threads": "cyxla.xla.cpu.native",
 }  # fmt: skip
-_MODULES = {"errors": "cyxla.errors", "hlo": "cyxla.xla.hlo", "raw_ops": "cyxla.raw_ops"}
+_MODULES = {
+    "errors": "cyxla.errors", "hlo": "cyxla.xla.hlo", "random": "cyxla.numpy.random", "raw_ops": "cyxla.raw_ops",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
 from inspect import signature
@@ -13,6 +13,7 @@ import numpy as np
 
 from cyxla.errors import InvalidArgumentError, TraceError
 from cyxla.numpy import methods as _methods
+from cyxla.numpy.arguments import Adapter, adapter_of
 from cyxla.numpy.containers import Tree, flatten, paths
 from cyxla.numpy.promotion import WEAK_DTYPES, Kind, dtype_of
 from cyxla.numpy.trace import Program, Trace, current, tracing
@@ -36,10 +37,13 @@ class Spec:
         Sizes.
     kind : dtype or type
         Element type, or the class of a Python number.
+    adapter : Adapter, optional
+        Makes the array of the argument, which is none.
     """
 
     shape: tuple[int, ...]
     kind: Kind
+    adapter: Adapter | None = None
 
     @property
     def aval(self) -> Shape:
@@ -106,7 +110,8 @@ def _argument(trace: Trace, leaf: Any, name: str) -> Any:
     if not isinstance(leaf, Spec):
         return leaf
     weak = leaf.kind if isinstance(leaf.kind, type) else None
-    return TracedArray(trace.parameter(leaf.aval, name), weak, origin=f"argument {name}")
+    made = TracedArray(trace.parameter(leaf.aval, name), weak, origin=f"argument {name}")
+    return made if leaf.adapter is None else leaf.adapter.stand_in(made)
 
 
 def _result(value: Any, path: str) -> TracedArray:
@@ -167,7 +172,7 @@ class Jitted:
         leaves, tree = flatten((args, kwargs))
         specs = [spec_of(leaf) for leaf in leaves]
         entry = self._entry(specs, tree)
-        return entry([leaf for leaf, spec in zip(leaves, specs, strict=True) if isinstance(spec, Spec)], out)
+        return entry([_array(leaf, s) for leaf, s in zip(leaves, specs, strict=True) if isinstance(s, Spec)], out)
 
     def _entry(self, specs: Sequence[Any], tree: Tree) -> Entry:
         key = (tree, tuple(specs))
@@ -199,7 +204,12 @@ def spec_of(value: Any) -> Any:
         return Spec(value.shape, value.dtype)
     if type(value) in WEAK_DTYPES:
         return Spec((), type(value) if type(value) is not bool else np.dtype(bool))
-    return value
+    adapter = adapter_of(value)
+    return value if adapter is None else Spec(adapter.shape, adapter.dtype, adapter)
+
+
+def _array(value: Any, spec: Spec) -> Any:
+    return value if spec.adapter is None else spec.adapter.array_of(value)
 
 
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -1,0 +1,203 @@
+"""Distributions of real numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.random.source import Array, Source, delivered, float_type, real, require, sizes_of
+from cyxla.numpy.traced_array import TracedArray
+
+
+def _not_negative(value: Any, name: str) -> None:
+    require(value, lambda v: v >= 0, f"{name} < 0")
+
+
+def _above_zero(value: Any, name: str) -> None:
+    require(value, lambda v: v > 0, f"{name} <= 0")
+
+
+class Continuous(Source):
+    """Continuous distributions, by NumPy's names."""
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
+        """Mean 0, deviation 1."""
+        wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
+        return delivered(self.normals(wanted, float_type(dtype, "standard_normal")), out)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
+        """Mean `loc`, deviation `scale`."""
+        _not_negative(scale, "scale")
+        mean, deviation = real(loc), real(scale)
+        return mean + deviation * self.normals(sizes_of(size, mean, deviation))
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
+        """What has a normal logarithm."""
+        _not_negative(sigma, "sigma")
+        return np.exp(self.normal(mean, sigma, size))
+
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
+    ) -> Array:
+        """Mean 1; by the inverse of the distribution, whatever the method."""
+        if method not in ("zig", "inv"):
+            raise ValueError(f"method is 'zig' or 'inv', not {method!r}")
+        wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
+        return delivered(-np.log(self.positive(wanted, float_type(dtype, "standard_exponential"))), out)
+
+    def _exponentials(self, *sizes: int) -> Array:
+        return -np.log(self.positive(sizes))
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
+        """Mean `scale`."""
+        _not_negative(scale, "scale")
+        mean = real(scale)
+        return mean * self._exponentials(*sizes_of(size, mean))
+
+    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
+        """By a cube of a normal number that is accepted nearly always (Marsaglia and Tsang)."""
+        _not_negative(shape, "shape")
+        wanted = float_type(dtype, "standard_gamma")
+        a = real(shape)
+        sizes = out.shape if size is None and out is not None else sizes_of(size, a)
+        return delivered(self._gammas(a, sizes).astype(wanted), out)
+
+    def _gammas(self, shape: Array, sizes: tuple[int, ...]) -> Array:
+        return np.where(shape == 0, 0.0, np.exp(self._log_gammas(np.where(shape == 0, 1.0, shape), sizes)))
+
+    def _log_gammas(self, shape: Array, sizes: tuple[int, ...]) -> Array:
+        """Logarithms, which hold what is too small for a number where the shape is."""
+        small = shape < 1
+        d = np.where(small, shape + 1, shape) - 1 / 3
+        c = 1 / np.sqrt(9 * d)
+
+        def propose(source: Source) -> tuple[Array, Array]:
+            x, u = source.normals(sizes), source.positive(sizes)
+            v = 1 + c * x
+            cube = np.where(v > 0, v, 1.0) ** 3
+            good = (v > 0) & (np.log(u) < 0.5 * x * x + d - d * cube + d * np.log(cube))
+            return np.log(d * cube), good
+
+        found = self.accepted(sizes, np.float64, propose)
+        return found + np.where(small, np.log(self.positive(sizes)) / np.where(small, shape, 1.0), 0.0)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
+        """Mean ``shape * scale``."""
+        _not_negative(shape, "shape")
+        _not_negative(scale, "scale")
+        a, b = real(shape), real(scale)
+        return b * self._gammas(a, sizes_of(size, a, b))
+
+    def beta(self, a: Any, b: Any, size: Any = None) -> Array:
+        """A part of the sum of two gamma numbers."""
+        _above_zero(a, "a")
+        _above_zero(b, "b")
+        first, second = real(a), real(b)
+        sizes = sizes_of(size, first, second)
+        x, y = self._log_gammas(first, sizes), self._log_gammas(second, sizes)
+        return np.exp(x - np.logaddexp(x, y))
+
+    def chisquare(self, df: Any, size: Any = None) -> Array:
+        """The sum of `df` squares of normal numbers."""
+        _above_zero(df, "df")
+        freedom = real(df)
+        return 2 * self._gammas(freedom / 2, sizes_of(size, freedom))
+
+    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Array:
+        """The ratio of two means of squares."""
+        _above_zero(dfnum, "dfnum")
+        _above_zero(dfden, "dfden")
+        over, under = real(dfnum), real(dfden)
+        sizes = sizes_of(size, over, under)
+        return (self._gammas(over / 2, sizes) / over) / (self._gammas(under / 2, sizes) / under)
+
+    def standard_t(self, df: Any, size: Any = None) -> Array:
+        """A normal number over the deviation of `df` others."""
+        _above_zero(df, "df")
+        freedom = real(df)
+        sizes = sizes_of(size, freedom)
+        return self.normals(sizes) / np.sqrt(2 * self._gammas(freedom / 2, sizes) / freedom)
+
+    def standard_cauchy(self, size: Any = None) -> Array:
+        """The slope of a line of random direction."""
+        return np.tan(np.pi * (self.positive(sizes_of(size, np.zeros(()))) - 0.5))
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
+        """An exponential number of either sign."""
+        _not_negative(scale, "scale")
+        mean, width = real(loc), real(scale)
+        sizes = sizes_of(size, mean, width)
+        signs = np.where(self.words(sizes, np.uint8) < np.uint8(128), -1.0, 1.0)
+        return mean + width * signs * self._exponentials(*sizes)
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
+        """The logarithm of the odds of a uniform number."""
+        _not_negative(scale, "scale")
+        mean, width = real(loc), real(scale)
+        sizes = sizes_of(size, mean, width)
+        return mean + width * (np.log(self._exponentials(*sizes)) - np.log(self._exponentials(*sizes)))
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
+        """The greatest of many."""
+        _not_negative(scale, "scale")
+        mode, width = real(loc), real(scale)
+        return mode - width * np.log(_above(self._exponentials(*sizes_of(size, mode, width))))
+
+    def pareto(self, a: Any, size: Any = None) -> Array:
+        """Lomax's distribution."""
+        _above_zero(a, "a")
+        shape = real(a)
+        return np.expm1(self._exponentials(*sizes_of(size, shape)) / shape)
+
+    def power(self, a: Any, size: Any = None) -> Array:
+        """In [0, 1], with density ``a x^(a-1)``."""
+        _above_zero(a, "a")
+        shape = real(a)
+        return self.positive(sizes_of(size, shape)) ** (1 / shape)
+
+    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Array:
+        """The length of a normal vector of the plane."""
+        _not_negative(scale, "scale")
+        width = real(scale)
+        return width * np.sqrt(2 * self._exponentials(*sizes_of(size, width)))
+
+    def weibull(self, a: Any, size: Any = None) -> Array:
+        """A power of an exponential number."""
+        _not_negative(a, "a")
+        shape = real(a)
+        draws = self._exponentials(*sizes_of(size, shape))
+        return np.where(shape == 0, 0.0, draws ** (1 / np.where(shape == 0, 1.0, shape)))
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Array:
+        """Between two numbers, likeliest at a third."""
+        a, c, b = real(left), real(mode), real(right)
+        require(_unless_known(a, left, c, mode, lambda x, y: x <= y), lambda ok: ok, "left > mode")
+        require(_unless_known(c, mode, b, right, lambda x, y: x <= y), lambda ok: ok, "mode > right")
+        require(_unless_known(a, left, b, right, lambda x, y: x != y), lambda ok: ok, "left == right")
+        u = self.unit(sizes_of(size, a, c, b))
+        rising, falling = a + np.sqrt(u * (b - a) * (c - a)), b - np.sqrt((1 - u) * (b - a) * (b - c))
+        return np.where(u <= (c - a) / (b - a), rising, falling)
+
+    def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
+        """When a walk with drift first reaches a height (Michael, Schucany and Haas)."""
+        _above_zero(mean, "mean")
+        _above_zero(scale, "scale")
+        m, s = real(mean), real(scale)
+        sizes = sizes_of(size, m, s)
+        y = m * self.normals(sizes) ** 2
+        ratio = m / (2 * s)
+        least = m + ratio * (y - np.sqrt(4 * s * y + y * y))
+        return np.where(self.unit(sizes) <= m / (m + least), least, m * m / least)
+
+
+def _above(x: Array) -> Array:
+    """Positive numbers with nothing in the place of zero."""
+    return np.maximum(x, np.finfo(np.float64).tiny)
+
+
+def _unless_known(x: Array, first: Any, y: Array, second: Any, test: Any) -> Any:
+    """A comparison of parameters as one of NumPy's where both are known."""
+    if isinstance(first, TracedArray) or isinstance(second, TracedArray):
+        return test(x, y)
+    return test(np.asarray(first), np.asarray(second))

@@ -1,0 +1,68 @@
+"""Functions of keys: a part of the program inside of a traced function, compiled by themselves outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy import trace as _trace
+from cyxla.numpy.random.traced_generator import TracedGenerator, generator
+
+_ARRAYS = (np.ndarray, np.generic)
+
+
+@lru_cache
+def method(name: str) -> Callable[..., Any]:
+    """A method of a generator as a function of a key."""
+    written = getattr(TracedGenerator, name)
+
+    @wraps(written)
+    def function(key: Any, *args: Any, **kwargs: Any) -> Any:
+        return written(generator(key), *args, **kwargs)
+
+    return anywhere(function)
+
+
+@lru_cache
+def anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of traced values as one of any values.
+
+    Outside of a traced function, arrays are arguments of what is compiled, and all else is a part of it: sizes, dtypes.
+    """
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if _trace.current() is not None:
+            return function(*args, **kwargs)
+        places = [k for k, v in enumerate(args) if isinstance(v, _ARRAYS)]
+        names = [n for n, v in kwargs.items() if isinstance(v, _ARRAYS)]
+        rest = tuple(None if k in places else _hashable(v) for k, v in enumerate(args))
+        known = tuple((n, _hashable(v)) for n, v in kwargs.items() if n not in names)
+        jitted = _compiled(function, tuple(places), rest, tuple(names), known)
+        return jitted(*[args[k] for k in places], *[kwargs[n] for n in names])
+
+    return run
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=512)
+def _compiled(
+    function: Callable[..., Any], places: tuple[int, ...], rest: tuple[Any, ...], names: tuple[str, ...],
+    known: tuple[tuple[str, Any], ...],
+) -> Callable[..., Any]:  # fmt: skip
+    from cyxla.numpy.jitted import jit
+
+    def call(*arrays: Any) -> Any:
+        args = list(rest)
+        for k, array in zip(places, arrays, strict=False):
+            args[k] = array
+        return function(*args, **dict(known), **dict(zip(names, arrays[len(places) :], strict=True)))
+
+    call.__name__ = function.__name__
+    return jit(call)  # type: ignore[no-any-return]

@@ -1,0 +1,153 @@
+"""Keys: arrays of 128 bits from which random numbers are made, the same ones for the same key.
+
+A key is a plain array, uint64[2], so it can be an argument, the state of a loop, or a row of an array of keys. `split`
+and `fold_in` make others from it, which have nothing in common with it or with each other.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError, ShapeError, TraceError
+from cyxla.numpy import trace as _trace
+from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = Any
+WORDS = 2
+_U64 = ElementType.U64
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_SPLIT, _FOLDED = 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7  # which sequences of a key its children are taken from
+
+
+def key(seed: Any) -> Array:
+    """A key from a number.
+
+    Parameters
+    ----------
+    seed : int or integer array of rank 0
+        From 0 to 2**64 - 1.
+
+    Returns
+    -------
+    array of uint64[2]
+        Traced inside of a traced function.
+
+    Raises
+    ------
+    ValueError
+        The number is out of range.
+    """
+    if isinstance(seed, TracedArray):
+        if seed.shape != () or seed.dtype.kind not in "iu":
+            raise DTypeError(f"a seed is an integer, not {seed.dtype}{list(seed.shape)}")
+        start: Array = np.reshape(seed.astype(np.uint64), (1,))
+    else:
+        number = index(seed)
+        if not 0 <= number < 2**64:
+            raise ValueError(f"the seed {number} is not in 0 .. 2**64 - 1")
+        start = np.array([number], np.uint64)
+    steps = np.array([_STEP, 2 * _STEP % 2**64], np.uint64)
+    made = _mixed(start + steps)
+    return as_traced(made) if _trace.current() is not None else made
+
+
+def _mixed(x: Array) -> Array:
+    """Every bit of a word depends on every bit of what is given; different words stay different."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
+    return x ^ (x >> np.uint64(31))
+
+
+def state_of(key: Any) -> XlaOp:
+    """The state of the generator of bits that a key stands for: key, place, sequence.
+
+    Raises
+    ------
+    ShapeError
+        It is no array of two words.
+    DTypeError
+        Its elements are not uint64.
+    """
+    first, second = _halves(key)
+    return xla.concatenate([first, xla.broadcast(xla.constant(first.builder, 0, _U64), (1,)), second], 0)
+
+
+def _halves(key: Any) -> tuple[XlaOp, XlaOp]:
+    array = as_traced(key)
+    if array.dtype != np.uint64:
+        raise DTypeError(f"a key is of uint64, not {array.dtype}", hint="cyxla.random.key(seed)")
+    if array.shape != (WORDS,):
+        raise ShapeError(f"a key is an array of {WORDS} words, not of shape {array.shape}", hint="one row of split()")
+    op = value_of(array)
+    return xla.slice_(op, (0,), (1,)), xla.slice_(op, (1,), (2,))
+
+
+def _children(key: Any, branch: int, first: XlaOp | None, count: int) -> TracedArray:
+    """Keys from a sequence of bits that nothing else is taken from, from some place on."""
+    one, two = _halves(key)
+    place = xla.broadcast(xla.constant(one.builder, 0, _U64), (1,)) if first is None else first
+    other = xla.xor(two, xla.broadcast(xla.constant(one.builder, np.uint64(branch)), (1,)))
+    state = xla.concatenate([one, place, other], 0)
+    made = xla.rng_bit_generator(state, Shape.array(_U64, (count, WORDS)), "rng_philox")
+    return TracedArray(xla.get_tuple_element(made, 1))
+
+
+def split(key: Any, num: int = 2) -> Array:
+    """Several keys from one, which is not to be used any more.
+
+    Parameters
+    ----------
+    key : array of uint64[2]
+        See `key`.
+    num : int
+        How many.
+
+    Returns
+    -------
+    array of uint64[num, 2]
+        A key in each row.
+    """
+    count = index(num)
+    if count < 0:
+        raise ValueError(f"cannot make {count} keys")
+    if count == 0:
+        return as_traced(np.zeros((0, WORDS), np.uint64))
+    return _children(key, _SPLIT, None, count)
+
+
+def fold_in(key: Any, data: Any) -> Array:
+    """A key from another and a number, such as that of a round of a loop.
+
+    Parameters
+    ----------
+    key : array of uint64[2]
+        See `key`. It may be used for other numbers, but not otherwise.
+    data : int or integer array of rank 0
+        Different numbers give different keys.
+    """
+    number: Array = as_traced(data)
+    if number.shape != () or number.dtype.kind not in "iu":
+        raise DTypeError(f"fold_in takes an integer, not {number.dtype}{list(number.shape)}")
+    place: Array = np.reshape(number.astype(np.uint64), (1,))
+    made: Array = _children(key, _FOLDED, value_of(place), 1)
+    return np.reshape(made, (WORDS,))
+
+
+def require_trace(what: str) -> None:
+    """Only inside of a traced function.
+
+    Raises
+    ------
+    TraceError
+        There is none.
+    """
+    if _trace.current() is None:
+        raise TraceError(
+            f"{what} is for functions that are traced", hint=f"cyxla.random's functions take keys anywhere: {what}"
+        )

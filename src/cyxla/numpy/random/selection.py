@@ -1,0 +1,98 @@
+"""Orders and choices."""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from cyxla.numpy.random.source import Array, delivered, real, require, sizes_of
+from cyxla.numpy.random.uniform import Uniform
+from cyxla.numpy.traced_array import TracedArray, as_traced
+
+
+class Selection(Uniform):
+    """Permutations and samples: sorted by random words of 64 bits."""
+
+    def _order(self, count: int) -> Array:
+        return np.argsort(self.words((count,)), kind="stable")
+
+    def permutation(self, x: Any, axis: int = 0) -> Array:
+        """A copy in another order along an axis; of a number, its range."""
+        if not isinstance(x, TracedArray) and isinstance(x, (int, np.integer)):
+            return self._order(index(x))
+        array: Array = as_traced(x)
+        if array.ndim == 0:
+            raise np.exceptions.AxisError(axis, 0)
+        place = normalize_axis_index(axis, array.ndim)
+        return np.take(array, self._order(array.shape[place]), axis=place)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Another order along an axis, in place."""
+        if not isinstance(x, TracedArray):
+            raise TypeError(f"shuffle writes to a traced array, not to {type(x).__name__}: use permutation")
+        if x.ndim == 0:
+            raise TypeError("shuffle takes no scalars")
+        target: Array = x
+        target[...] = self.permutation(x, axis)
+
+    def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Array:
+        """Each row along an axis in an order of its own; all elements without an axis."""
+        array: Array = as_traced(x)
+        if axis is None:
+            made = np.reshape(np.ravel(array)[self._order(array.size)], array.shape)
+        else:
+            place = normalize_axis_index(axis, array.ndim)
+            made = np.take_along_axis(array, np.argsort(self.words(array.shape), axis=place, kind="stable"), axis=place)
+        if out is x and isinstance(x, TracedArray):
+            array[...] = made
+            return array
+        return delivered(made, out)
+
+    def choice(
+        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+    ) -> Array:
+        """Elements of an array, or of a range, with probabilities `p`."""
+        array: Array = None if _is_count(a) else as_traced(a)
+        if array is not None and array.ndim == 0:
+            raise ValueError("a must be a sequence or an integer, not a traced number")
+        place = 0 if array is None else normalize_axis_index(axis, array.ndim)
+        count = index(a) if array is None else array.shape[place]
+        sizes = sizes_of(size, np.zeros(()))
+        if count <= 0 and prod(sizes):
+            raise ValueError("a cannot be empty unless no samples are taken")
+        if p is not None:
+            _check_parts(p, count)
+        if replace:
+            picked = self.integers(0, count, sizes) if p is None else self._weighted(real(p), sizes)
+        else:
+            if prod(sizes) > count:
+                raise ValueError("Cannot take a larger sample than population when replace is False")
+            picked = np.reshape(self._without_return(p, count, prod(sizes)), sizes)
+        return picked if array is None else np.take(array, picked, axis=place)
+
+    def _weighted(self, p: Array, sizes: tuple[int, ...]) -> Array:
+        sums = np.cumsum(p)
+        return np.searchsorted(sums / sums[-1], self.unit(sizes), side="right")
+
+    def _without_return(self, p: Any, count: int, taken: int) -> Array:
+        """The first of those that an order makes first; with weights, the greatest of shifted Gumbel numbers."""
+        if p is None:
+            return self._order(count)[:taken]
+        require(p, lambda v: np.sum(v > 0) >= taken, "Fewer non-zero entries in p than size")
+        waits = -np.log(self.positive((count,))) / real(p)
+        return np.argsort(waits, kind="stable")[:taken]
+
+
+def _is_count(a: Any) -> bool:
+    return not isinstance(a, TracedArray) and np.ndim(a) == 0
+
+
+def _check_parts(p: Any, count: int) -> None:
+    if np.ndim(p) != 1 or np.shape(p)[0] != count:
+        raise ValueError("a and p must have same size" if np.ndim(p) == 1 else "p must be 1-dimensional")
+    require(p, lambda v: v >= 0, "Probabilities are not non-negative")
+    require(p, lambda v: abs(np.sum(v) - 1.0) <= 1.5e-8, "Probabilities do not sum to 1.")

@@ -1,0 +1,126 @@
+"""Integers and numbers of an interval, each as likely as the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.random.source import Array, Source, delivered, float_type, real, require, sizes_of
+from cyxla.numpy.traced_array import TracedArray, as_traced
+
+_WIDE = np.dtype(np.uint64)
+_ALL = 2**64 - 1
+
+
+class Uniform(Source):
+    """Uniform distributions."""
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
+        """Numbers in [0, 1)."""
+        wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
+        return delivered(self.unit(wanted, float_type(dtype, "random")), out)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Array:
+        """Numbers in [low, high)."""
+        a, b = real(low), real(high)
+        if not isinstance(low, TracedArray) and not isinstance(high, TracedArray):
+            if not np.all(np.isfinite(np.subtract(high, low, dtype=np.float64))):
+                raise OverflowError("Range exceeds valid bounds")
+            require(np.subtract(high, low, dtype=np.float64), lambda r: r >= 0, "low > high")
+        return a + (b - a) * self.unit(sizes_of(size, a, b))
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Array:
+        """Integers from `low` to below `high`, or to it where `endpoint`."""
+        if high is None:
+            low, high = 0, low
+        wanted = np.dtype(dtype)
+        if wanted.kind not in "biu":
+            raise TypeError(f"Unsupported dtype {wanted!r} for integers")
+        if not isinstance(low, TracedArray) and not isinstance(high, TracedArray):
+            return self._known(np.asarray(low), np.asarray(high), size, wanted, endpoint)
+        return self._within(as_traced(low), as_traced(high), size, wanted, endpoint)
+
+    def _known(self, low: Any, high: Any, size: Any, dtype: np.dtype[Any], endpoint: bool) -> Array:
+        least, most = _limits(dtype)
+        first, last = _whole(low), _whole(high) - (0 if endpoint else 1)
+        if np.any(first < least):
+            raise ValueError(f"low is out of bounds for {dtype.name}")
+        if np.any(last > most):
+            raise ValueError(f"high is out of bounds for {dtype.name}")
+        if np.any(first > last):
+            raise ValueError("low > high" if endpoint else "low >= high")
+        span, start = (np.asarray(v, object).astype(_WIDE) for v in (last - first, first % 2**64))
+        sizes = sizes_of(size, start, span)
+        if span.size and np.all(span == span.reshape(-1)[0]):
+            made = self._below(sizes, int(span.reshape(-1)[0]))
+        else:
+            made = self._below_any(sizes, as_traced(span))
+        return _wrapped(made + start, dtype)
+
+    def _below(self, sizes: tuple[int, ...], most: int) -> Array:
+        """From 0 to a known number: the bits that it has, or the high word of a product if that is fair (Lemire)."""
+        count = most + 1
+        if count & most == 0:
+            bits = most.bit_length()
+            word = np.dtype(np.uint32 if bits <= 32 else np.uint64)
+            return (self.words(sizes, word) & word.type(most)).astype(_WIDE)
+        if most >= 2**32:
+            return self._below_any(sizes, as_traced(np.uint64(most)))
+        unfair = np.uint64(2**32 % count)
+
+        def propose(source: Source) -> tuple[Array, Array]:
+            product = source.words(sizes, np.uint32).astype(_WIDE) * np.uint64(count)
+            return product >> np.uint64(32), (product & np.uint64(2**32 - 1)) >= unfair
+
+        return self.accepted(sizes, _WIDE, propose)
+
+    def _below_any(self, sizes: tuple[int, ...], most: Array) -> Array:
+        """From 0 to numbers of 64 bits: remainders, without the words of the last round that is not whole."""
+        count = most + np.uint64(1)  # 0 stands for 2**64
+        whole = np.where(count == 0, np.uint64(1), count)
+        surplus = (np.uint64(0) - count) % whole
+
+        def propose(source: Source) -> tuple[Array, Array]:
+            word = source.words(sizes)
+            return np.where(count == 0, word, word % whole), word <= np.uint64(_ALL) - surplus
+
+        return self.accepted(sizes, _WIDE, propose)
+
+    def _within(self, low: Array, high: Array, size: Any, dtype: np.dtype[Any], endpoint: bool) -> Array:
+        for bound in (low, high):
+            if bound.dtype.kind not in "biu":
+                raise TypeError(f"integers takes whole numbers as traced bounds, not {bound.dtype}")
+        signed = dtype.kind != "u" or dtype.itemsize < 8
+        a, b = (v.astype(np.int64 if signed else np.uint64) for v in (low, high))
+        one = b.dtype.type(1)
+        good = a <= b if endpoint else a < b
+        require(good, lambda ok: ok, "low > high" if endpoint else "low >= high")
+        last = b if endpoint else b - one
+        least, most = _limits(dtype)
+        if signed and dtype != np.int64:
+            require(a, lambda v: v >= least, f"low is out of bounds for {dtype.name}")
+            require(last, lambda v: v <= most, f"high is out of bounds for {dtype.name}")
+        span = (last - a).astype(_WIDE)
+        made = self._below_any(sizes_of(size, a, b), np.where(good, span, np.uint64(0)))
+        return _wrapped(made + a.astype(_WIDE), dtype)
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    if dtype.kind == "b":
+        return 0, 1
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def _whole(x: Any) -> Any:
+    """Bounds as Python's integers, which do not overflow; floats are cut off as NumPy does."""
+    if x.dtype.kind == "f":
+        x = np.trunc(x)
+    return np.array([int(v) for v in x.reshape(-1)], object).reshape(x.shape)
+
+
+def _wrapped(x: Array, dtype: np.dtype[Any]) -> Array:
+    return (x != 0) if dtype.kind == "b" else x.astype(dtype)

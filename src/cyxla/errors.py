@@ -8,7 +8,7 @@ One class for each of TensorFlow's canonical codes, each also the Python excepti
     ├─ InvalidArgumentError      3   ValueError
     │  ├─ ShapeError                 shapes that do not fit
     │  ├─ DTypeError                 TypeError: element types that do not fit
-    │  ├─ TraceError                 a Python function that cannot be traced
+    │  ├─ TraceError                 TypeError: a Python function that cannot be traced
     │  └─ HloParseError              text that is not HLO: line, column
     ├─ DeadlineExceededError     4   TimeoutError
     ├─ NotFoundError             5   LookupError
@@ -21,6 +21,7 @@ One class for each of TensorFlow's canonical codes, each also the Python excepti
     ├─ UnimplementedError       12   NotImplementedError
     ├─ InternalError            13   RuntimeError
     ├─ UnavailableError         14
+    │  └─ NoCompilerError            no C compiler
     ├─ DataLossError            15
     └─ UnauthenticatedError     16
 """
@@ -100,7 +101,7 @@ class DTypeError(InvalidArgumentError, TypeError):
     """Element types that do not fit each other or the operation."""
 
 
-class TraceError(InvalidArgumentError):
+class TraceError(InvalidArgumentError, TypeError):
     """A Python function that cannot be traced into a computation."""
 
 
@@ -118,6 +119,10 @@ class HloParseError(InvalidArgumentError):
     def __init__(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
         self.line, self.column = line, column
         super().__init__(f"{line}:{column}: {message}" if line else message, hint=hint)
+
+
+class RecompileWarning(UserWarning):
+    """A function is compiled again and again, since an argument keeps changing what it is."""
 
 
 class DeadlineExceededError(OpError, TimeoutError):
@@ -184,6 +189,10 @@ class UnavailableError(OpError):
     """A service that cannot be reached now."""
 
     code, number = "UNAVAILABLE", 14
+
+
+class NoCompilerError(UnavailableError):
+    """A C compiler is wanted and there is none."""
 
 
 class DataLossError(OpError):

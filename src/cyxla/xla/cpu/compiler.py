@@ -132,13 +132,18 @@ class CpuCompiler(Compiler):
         called = [f for f in planned.functions() if not isinstance(f, str)]
         constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
         with dump.timed("compile"):
-            library = target.library(source, manifest, constants, keep=not called)
+            library = target.library(source, manifest, constants, keep=not called and not _calls_c(manifest))
         for number, seconds in sorted(target.build.seconds.items()):
             dump.note(f"unit{number}.c", seconds)
         executable = _executable(module, library, manifest, constants, options, called)
         if dump.active:
             dump.text("explain.txt", executable.explain() + "\n")
         return executable
+
+
+def _calls_c(manifest: Manifest) -> bool:
+    """Whether a program needs C functions that were registered in this process."""
+    return any(name.startswith("c call ") for name in manifest.functions)
 
 
 def _needs_no_compiler(module: HloModule) -> bool:
@@ -216,7 +221,7 @@ class _Target:
     def library(
         self, source: Source, manifest: Manifest, constants: Sequence[memoryview], *, keep: bool
     ) -> native.Library:
-        """Compile, keep and load; what Python functions a program calls is nothing for the disk."""
+        """Compile, keep and load; what functions of this process a program calls is nothing for the disk."""
         if self.cache is None or not self.key or not keep:
             if source.recipe is not None:
                 return native.Library.from_bytes(source.recipe)

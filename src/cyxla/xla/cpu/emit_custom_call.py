@@ -1,14 +1,15 @@
-"""custom-call: factorisations and LAPACK natively, every other target that has a meaning by a call of Python."""
+"""custom-call: factorisations, LAPACK and registered C functions natively, all else by a call of Python."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
 from cyxla.errors import UnimplementedError
-from cyxla.xla.cpu import emit_lapack, linalg_calls
+from cyxla.xla.cpu import emit_c_call, emit_lapack, linalg_calls
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step
 from cyxla.xla.cpu.values import leaves, own_leaves
+from cyxla.xla.evaluator import c_calls
 from cyxla.xla.evaluator.custom_call import find_custom_call
 from cyxla.xla.hlo import Instruction
 
@@ -32,6 +33,8 @@ def custom_call(ins: Instruction) -> Step:
         return step
     if emit_lapack.is_lapack(ins.attrs["custom_call_target"]):
         return emit_lapack.lapack(ins)
+    if c_calls.is_registered(ins.attrs["custom_call_target"]):
+        return emit_c_call.c_call(ins)
     reads, writes = [v for o in ins.operands for v in leaves(o)], own_leaves(ins)
     text = f"""\
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
@@ -48,6 +51,8 @@ def without_meaning(ins: Instruction, own: Container[str]) -> str | None:
     if emit_lapack.is_lapack(target):
         return "native code calls LAPACK's routine, not the program's own" if target in own else None
     if target in own:
+        if c_calls.is_registered(target):
+            return "native code calls the C function of that name, not the program's own"
         return "native code computes it, not the program's own" if linalg_calls.is_blocked(ins) else None
     try:
         find_custom_call(target)

@@ -1,6 +1,6 @@
-"""Functions of this process that native code calls by number: SciPy's LAPACK and BLAS.
+"""Functions of this process that native code calls by number: SciPy's LAPACK and BLAS, and registered C functions.
 
-A compiled program keeps the names of what it calls; only names of the table below are ever looked up.
+A compiled program keeps the names of what it calls; only names of the table below, and registered ones, are looked up.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Final
 
 from cyxla.errors import UnimplementedError
+from cyxla.xla.evaluator import c_calls
 
 _REAL: Final = ("orgqr", "ormqr", "syevd", "sytrd")
 _COMPLEX: Final = ("ungqr", "unmqr", "heevd", "hetrd")
@@ -22,8 +23,22 @@ LAPACK: Final = frozenset(
 BLAS: Final = frozenset({letter + "trsm" for letter in "sdcz"})
 
 
-@cache
+C_CALL: Final = "c call "  # before the name of a registered function
+
+
 def address(name: str) -> int:
+    """Where a function lies.
+
+    Raises
+    ------
+    UnimplementedError
+        It is not in the table, nor registered, or SciPy's function counts with integers of another size.
+    """
+    return c_calls.address(name.removeprefix(C_CALL)) if name.startswith(C_CALL) else _of_scipy(name)
+
+
+@cache
+def _of_scipy(name: str) -> int:
     """Where a function of the table lies; this imports SciPy.
 
     Raises

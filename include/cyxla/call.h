@@ -1,0 +1,60 @@
+/* The contract between compiled programs and C functions of your own that they call: cyxla.register_c_call.
+ *
+ *   void f(void **out, const void **in, const cyxla_call_info *info);
+ *
+ * in[k] and out[k] are the elements of an array in row-major order; info says how many there are, and of what. Nothing
+ * that is pointed to may be used after the function has returned, and in[k] is not to be written to. The function is
+ * called without Python's lock and may be called by several threads at once. To fail, write a text to info->message.
+ *
+ * Fields of cyxla_call_info are only ever appended.
+ */
+#ifndef CYXLA_CALL_H
+#define CYXLA_CALL_H
+
+#ifndef CYXLA_ABI_H
+#include <stdint.h>
+#endif
+
+#define CYXLA_CALL_VERSION 1
+#define CYXLA_MESSAGE_BYTES 256
+
+enum cyxla_dtype {
+  CYXLA_BOOL = 1, /* a byte, 0 or 1 */
+  CYXLA_I8 = 2,
+  CYXLA_I16 = 3,
+  CYXLA_I32 = 4,
+  CYXLA_I64 = 5,
+  CYXLA_U8 = 6,
+  CYXLA_U16 = 7,
+  CYXLA_U32 = 8,
+  CYXLA_U64 = 9,
+  CYXLA_F16 = 10,
+  CYXLA_F32 = 11,
+  CYXLA_F64 = 12,
+  CYXLA_C64 = 15, /* two floats */
+  CYXLA_BF16 = 16,
+  CYXLA_C128 = 18 /* two doubles */
+};
+
+typedef struct {
+  int32_t dtype;       /* one of cyxla_dtype, or a number that is none of them for rarer types */
+  int32_t rank;        /* number of dimensions */
+  const int64_t *dims; /* their sizes */
+  int64_t size;        /* number of elements */
+} cyxla_array;
+
+typedef struct {
+  uint32_t version; /* CYXLA_CALL_VERSION of the caller */
+  uint32_t bytes;   /* sizeof(cyxla_call_info) of the caller */
+  int32_t inputs;   /* number of arrays in `in` */
+  int32_t outputs;  /* number of arrays in `out` */
+  const cyxla_array *input;
+  const cyxla_array *output;
+  const char *opaque; /* the text that the call came with, ended by a zero */
+  int64_t opaque_bytes;
+  char *message; /* CYXLA_MESSAGE_BYTES of zeros: a text that is written here becomes the error of the run */
+} cyxla_call_info;
+
+typedef void (*cyxla_call)(void **out, const void **in, const cyxla_call_info *info);
+
+#endif

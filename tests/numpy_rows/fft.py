@@ -14,7 +14,7 @@ ROWS = [
             f"fft.{f.__name__}",
             [lambda x, f=f: f(x), lambda x, f=f: f(x, 5), lambda x, f=f: f(x, n=9, axis=0),
              *[lambda x, f=f, norm=norm: f(x, norm=norm) for norm in NORMS]],
-            ((V,), (M,), (ODD,), ((),), ((3, 1),)), ANY if f not in (fft.rfft, fft.ihfft) else REALS + "?",
+            ((V,), (M,)), ANY if f not in (fft.rfft, fft.ihfft) else REALS + "?",
             differentiable=True, **NEAR,
         )
         for f in (fft.fft, fft.ifft, fft.rfft, fft.irfft, fft.hfft, fft.ihfft)
@@ -30,6 +30,10 @@ ROWS = [
         )
         for f in (fft.fft2, fft.ifft2, fft.rfft2, fft.irfft2, fft.fftn, fft.ifftn, fft.rfftn, fft.irfftn)
     ],
+    *[Row(f"fft.{f.__name__}", [lambda x, f=f: f(x), lambda x, f=f: f(x, 0), lambda x, f=f: f(x, norm="best"),
+                                 lambda x, f=f: f(x, axis=2),
+                                 lambda x, f=f: f(x, 2.5)], ((ODD,), ((),), ((3, 1),)), "fd", **NEAR)
+      for f in (fft.fft, fft.ifft, fft.rfft, fft.irfft, fft.hfft, fft.ihfft)],
     *[Row(f"fft.{f.__name__}", [lambda x, f=f: f(x)], ((HOLLOW,),), "fD", **NEAR)
       for f in (fft.fft, fft.ifft, fft.irfft)],
     *[

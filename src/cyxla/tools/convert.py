@@ -1,0 +1,89 @@
+"""``cyxla convert``: programs from one form into another."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from cyxla.core.graph.graph import Graph
+from cyxla.core.graph.graph_constructor import load_graph
+from cyxla.core.runtime.subgraph import executable_graph
+from cyxla.errors import InvalidArgumentError
+from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions, argument_for
+from cyxla.tools.programs import read_module
+from cyxla.tools.run_graph import is_graph, read_feeds, results
+from cyxla.xla.hlo import HloModule
+
+_SUFFIXES = {
+    ".hlo": "hlo", ".txt": "hlo", ".mlir": "stablehlo", ".stablehlo": "stablehlo", ".pb": "proto", ".pbtxt": "graphdef",
+}  # fmt: skip
+FORMS = ("hlo", "stablehlo", "proto", "graphdef")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("file", help="HLO or StableHLO text, a proto (.pb), a graph (.pb, .pbtxt), or - for HLO text")
+    parser.add_argument("output", help="where to write it, - for standard output; its name says the form")
+    parser.add_argument("--to", choices=FORMS, help="the form, if the name does not say it")
+    parser.add_argument("--feed", action="append", default=[], help="NAME=FILE.npy or NAME=VALUE: an input of a graph")
+    parser.add_argument("--fetch", action="append", default=[], help="what to compute of a graph (default: its ends)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the verb."""
+    form = args.to or _SUFFIXES.get(Path(args.output).suffix)
+    if form is None:
+        raise InvalidArgumentError(f"{args.output}: its name says no form", hint=f"--to {', '.join(FORMS)}")
+    graph = load_graph(args.file) if is_graph(args) else None
+    if form == "graphdef":
+        if graph is None:
+            raise InvalidArgumentError(f"{args.file} is no graph, and programs do not become one")
+        _write(args.output, str(graph.to_graph_def()))
+        return 0
+    module = read_module(args.file) if graph is None else lowered(graph, args.feed, args.fetch)
+    _write(args.output, _FORMS[form](module))
+    return 0
+
+
+def _stablehlo(module: HloModule) -> str:
+    from cyxla.xla.stablehlo import write_stablehlo
+
+    module.verify()
+    return write_stablehlo(module)
+
+
+_FORMS: dict[str, Callable[[HloModule], str | bytes]] = {
+    "hlo": HloModule.to_text, "stablehlo": _stablehlo, "proto": HloModule.to_proto,
+}  # fmt: skip
+
+
+def lowered(graph: Graph, feeds: list[str], fetches: list[str]) -> HloModule:
+    """A graph as a program: placeholders become parameters of the sizes that they have or were given.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An op cannot be compiled; the message names it.
+    """
+    names = fetches or [tensor.name for tensor in results(graph)]
+    values = read_feeds(graph, feeds, names, 0)
+    part = executable_graph(graph, [graph.tensor(n) for n in values], [graph.tensor(n) for n in names], [])
+    compiler = XlaCompiler(XlaCompilerOptions("XLA_CPU_JIT", part.library))
+    known = compiler.analysis.run(part).args
+    args = [
+        argument_for(np.asarray(value), graph.tensor(name).dtype, constant=k in known)
+        for k, (name, value) in enumerate(values.items())
+    ]
+    return compiler.compile_graph("graph", part, args).computation.module()
+
+
+def _write(path: str, content: str | bytes) -> None:
+    data = content.encode() if isinstance(content, str) else content
+    if path == "-":
+        sys.stdout.buffer.write(data)
+    else:
+        Path(path).write_bytes(data)

@@ -1,0 +1,253 @@
+"""HLO as StableHLO text: functions of operations, mostly in MLIR's generic form, which every reader of it takes.
+
+Tuples disappear: a value of a tuple is a list of values, loops carry several of them, functions return several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import Shape
+from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.stablehlo.write_values import type_of
+
+Value: TypeAlias = "str | list[Value]"
+Attributes: TypeAlias = dict[str, str]
+
+
+def write_stablehlo(module: HloModule) -> str:
+    """A module as StableHLO text.
+
+    Parameters
+    ----------
+    module : HloModule
+        Verified.
+
+    Returns
+    -------
+    str
+        A function ``@main`` with one result for each array of a tuple root, and one function for each computation that
+        is called.
+
+    Raises
+    ------
+    UnimplementedError
+        An operation has no form in StableHLO; the message names it.
+    """
+    writer = Writer()
+    entry = writer.function(module.entry, "main", public=True)
+    functions = [entry]
+    while writer.pending:
+        computation = writer.pending.pop()
+        functions.append(writer.function(computation, writer.functions[computation], public=False))
+    name = _symbol(module.name) or "module"
+    return "\n".join([f"module @{name} {{", *functions, "}", ""])
+
+
+def _symbol(text: str) -> str:
+    kept = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text)
+    return f"_{kept}" if kept[:1].isdigit() else kept
+
+
+def leaves(value: Value) -> list[str]:
+    """The values in a nested list."""
+    return [value] if isinstance(value, str) else [leaf for part in value for leaf in leaves(part)]
+
+
+def shapes_of(shape: Shape) -> list[Shape]:
+    """The shapes of the values in a tuple, however nested."""
+    return [s for e in shape.elements for s in shapes_of(e)] if shape.is_tuple else [shape]
+
+
+def nested(shape: Shape, names: Iterable[str]) -> Value:
+    """Names as the parts of a tuple."""
+    rest = iter(names)
+
+    def build(part: Shape) -> Value:
+        return [build(e) for e in part.elements] if part.is_tuple else next(rest)
+
+    return build(shape)
+
+
+def listed(types: Sequence[str]) -> str:
+    """Result types of a function type."""
+    return types[0] if len(types) == 1 else f"({', '.join(types)})"
+
+
+@dataclass
+class Writer:
+    """Names functions, and writes them one by one.
+
+    Attributes
+    ----------
+    functions : dict of Computation to str
+        Those that are called, by name.
+    pending : list of Computation
+        Those not written yet.
+    """
+
+    functions: dict[Computation, str] = field(default_factory=dict)
+    pending: list[Computation] = field(default_factory=list)
+
+    def callee(self, computation: Computation) -> str:
+        """Name of a function, which will be written."""
+        if computation not in self.functions:
+            name = _symbol(computation.name) or "function"
+            taken = {"main", *self.functions.values()}
+            unique = next(n for n in [name, *(f"{name}_{k}" for k in range(len(taken) + 1))] if n not in taken)
+            self.functions[computation] = unique
+            self.pending.append(computation)
+        return self.functions[computation]
+
+    def function(self, computation: Computation, name: str, *, public: bool) -> str:
+        """The text of a function."""
+        block = Block(self, "    ")
+        parameters, given = [], []
+        for p in computation.parameters:
+            names = [f"%arg{len(parameters) + k}" for k in range(len(shapes_of(p.shape)))]
+            parameters += [f"{n}: {type_of(s)}" for n, s in zip(names, shapes_of(p.shape), strict=True)]
+            given.append(nested(p.shape, names))
+        root = leaves(block.run(computation, given))
+        types = [type_of(s) for s in shapes_of(computation.root.shape)]
+        block.lines.append(f"    func.return {', '.join(root)} : {', '.join(types)}" if root else "    func.return")
+        kind = "public" if public else "private"
+        head = f"  func.func {kind} @{name}({', '.join(parameters)}) -> ({', '.join(types)}) {{"
+        return "\n".join([head, *block.lines, "  }"])
+
+
+class Block:
+    """The operations of one region.
+
+    Parameters
+    ----------
+    writer : Writer
+        Where functions are named.
+    indent : str
+        Blanks before each line.
+    around : Block, optional
+        The block that the region stands in, whose names are taken.
+    """
+
+    def __init__(self, writer: Writer, indent: str, around: Block | None = None) -> None:
+        self.writer, self.indent = writer, indent
+        self.lines: list[str] = []
+        self.values: dict[Instruction, Value] = {}
+        self.counter: list[int] = around.counter if around is not None else [0]
+
+    def fresh(self) -> str:
+        """A name that nothing has."""
+        self.counter[0] += 1
+        return f"%{self.counter[0] - 1}"
+
+    def run(self, computation: Computation, parameters: Sequence[Value]) -> Value:
+        """Write the operations of a computation; gives its result."""
+        for ins in computation.post_order():
+            if ins.opcode == "parameter":
+                self.values[ins] = parameters[ins.attrs["parameter_number"]]
+            else:
+                self.values[ins] = self._write(ins)
+        return self.values[computation.root]
+
+    def _write(self, ins: Instruction) -> Value:
+        from cyxla.xla.stablehlo.write_ops import WRITERS
+
+        write = WRITERS.get(ins.opcode)
+        if write is None:
+            raise UnimplementedError(f"{ins.opcode} has no form in StableHLO", where=repr(ins))
+        return write(self, ins)
+
+    def operands(self, ins: Instruction) -> list[str]:
+        """Names of what an instruction takes, tuples taken apart."""
+        return [leaf for o in ins.operands for leaf in leaves(self.values[o])]
+
+    def emit(
+        self, name: str, ins: Instruction, attributes: Attributes | None = None, regions: Sequence[Region] = (),
+        operands: Sequence[tuple[str, Shape]] | None = None, result: Shape | None = None,
+    ) -> Value:  # fmt: skip
+        """Write an operation in the generic form.
+
+        Parameters
+        ----------
+        name : str
+            With its dialect.
+        ins : Instruction
+            What it stands for: operands and results are its own where they are not given.
+        attributes : dict, optional
+            Texts by name.
+        regions : sequence of Region
+            Computations that it holds.
+        operands : sequence of (str, Shape), optional
+            Names and shapes.
+        result : Shape, optional
+            A tuple for several results.
+        """
+        given = operands if operands is not None else [
+            (n, s) for o in ins.operands for n, s in zip(leaves(self.values[o]), shapes_of(o.shape), strict=True)
+        ]  # fmt: skip
+        shape = result if result is not None else ins.shape
+        types = [type_of(s) for s in shapes_of(shape)]
+        written = ", ".join(f"{k} = {v}" if v else k for k, v in (attributes or {}).items())
+        parts = [
+            f'"{name}"({", ".join(n for n, _ in given)})', f" <{{{written}}}>" if written else "",
+            self._regions(regions), f" : ({', '.join(type_of(s) for _, s in given)}) -> {listed(types)}",
+        ]  # fmt: skip
+        return self.assign("".join(parts), shape)
+
+    def assign(self, text: str, shape: Shape) -> Value:
+        """Write a line that defines the values of a shape."""
+        count = len(shapes_of(shape))
+        if not count:
+            self.lines.append(f"{self.indent}{text}")
+            return nested(shape, ())
+        name = self.fresh()
+        self.lines.append(f"{self.indent}{name}{f':{count}' if count > 1 else ''} = {text}")
+        return nested(shape, [name] if count == 1 else [f"{name}#{k}" for k in range(count)])
+
+    def _regions(self, regions: Sequence[Region]) -> str:
+        if not regions:
+            return ""
+        return f" ({', '.join(self._region(r) for r in regions)})"
+
+    def _region(self, region: Region) -> str:
+        inner = Block(self.writer, self.indent + "  ", self)
+        names = [inner.fresh() for _ in region.arguments]
+        head = ", ".join(f"{n}: {type_of(s)}" for n, s in zip(names, region.arguments, strict=True))
+        root = leaves(inner.run(region.computation, region.parameters(names)))
+        types = ", ".join(type_of(s) for s in shapes_of(region.computation.root.shape))
+        lines = [f"{self.indent}^bb0({head}):"] if names else []
+        lines += [*inner.lines, f'{inner.indent}"stablehlo.return"({", ".join(root)}) : ({types}) -> ()']
+        return "\n".join(["{", *lines, f"{self.indent}}}"])
+
+
+@dataclass(frozen=True)
+class Region:
+    """A computation inside of an operation.
+
+    Attributes
+    ----------
+    computation : Computation
+        Its operations.
+    arguments : sequence of Shape
+        What the region takes.
+    parameters : callable
+        From the names of those to the parameters of the computation.
+    """
+
+    computation: Computation
+    arguments: Sequence[Shape]
+    parameters: Callable[[list[str]], Sequence[Any]]
+
+    @staticmethod
+    def of(computation: Computation) -> Region:
+        """Takes what the computation takes, tuples taken apart."""
+        shapes = [p.shape for p in computation.parameters]
+        flat = [s for shape in shapes for s in shapes_of(shape)]
+
+        def parameters(names: list[str]) -> list[Value]:
+            rest = iter(names)
+            return [nested(shape, rest) for shape in shapes]
+
+        return Region(computation, flat, parameters)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from function_rows import alike, outcome, rows
 
 import cyxla
 from cyxla.errors import UnimplementedError
@@ -262,3 +263,17 @@ def test_what_may_share_memory():
         return x
 
     run(function, X)
+
+
+@pytest.mark.parametrize(
+    "shapes, letter", [(((3, 4),), "d"), (((2, 3, 4),), "h"), (((3, 4), (3, 4)), "F"), (((5,),), "?")]
+)
+def test_native_code_agrees_on_all_of_the_table(shapes, letter):
+    rng = np.random.default_rng(0)
+    chosen = [row for row in rows("movement") + rows("creation") if shapes in row.shapes and letter in row.dtypes]
+    arrays = chosen[0].arrays(rng, shapes, letter)
+    pairs = [(row, call) for row in chosen for call in row.calls if outcome(call, arrays)[1] is None]
+    assert len(pairs) > 9
+    made = jit(lambda *given: [call(*given) for _, call in pairs])(*arrays)
+    for got, (row, call) in zip(made, pairs, strict=True):
+        alike(got, call(*[a.copy() for a in arrays]), row, row.name)

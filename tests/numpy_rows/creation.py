@@ -30,7 +30,6 @@ ROWS = [
         ],
         ALL,
         ANY,
-        platforms=("interpreter", "cpu"),
     ),
     Row("ones_like", [lambda x: np.ones_like(x), lambda x: np.ones_like(x, dtype=float, shape=3)], ALL, ANY),
     Row("empty_like", [lambda x: _filled(x)], ALL, ANY),

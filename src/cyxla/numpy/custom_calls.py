@@ -71,7 +71,7 @@ def _shape_of(spec: Any) -> Shape:
     if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
         raise InvalidArgumentError(
             f"result= gives {spec!r}, which has no shape and dtype",
-            hint="cyxla.ArraySpec(shape, dtype), or one of its arguments",
+            hint="cyxla.spec(shape, dtype), or one of its arguments",
         )
     return Shape.array(from_numpy(np.dtype(spec.dtype)), tuple(spec.shape))
 

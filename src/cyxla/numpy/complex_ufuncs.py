@@ -115,13 +115,13 @@ def log10_(z: XlaOp) -> XlaOp:
     return _times(xla.log(z), log10(e))
 
 
-def sinh(z: XlaOp) -> XlaOp:
+def _sinh(z: XlaOp) -> XlaOp:
     """Hyperbolic sine; real where z is."""
     made, im = xla.sinh(z), xla.imag(z)
     return xla.complex_(xla.real(made), xla.select(xla.eq(im, full(im, 0)), im, xla.imag(made)))
 
 
-def cosh(z: XlaOp) -> XlaOp:
+def _cosh(z: XlaOp) -> XlaOp:
     """Hyperbolic cosine; real where z is."""
     made, (re, im) = xla.cosh(z), parts(z)
     zero = full(im, 0)
@@ -136,6 +136,14 @@ def expm1(z: XlaOp) -> XlaOp:
     twice = xla.multiply(xla.multiply(full(im, 2), half), half)
     real = xla.subtract(xla.multiply(xla.exponential_minus_one(re), xla.cosine(im)), twice)
     return xla.complex_(real, xla.multiply(xla.exponential(re), xla.sine(im)))
+
+
+def _times_slope(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
+    """The derivative, as a factor."""
+    return lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], slope(ops[0]))]
+
+
+sinh, cosh = with_derivative(_sinh, _times_slope(xla.cosh)), with_derivative(_cosh, _times_slope(xla.sinh))
 
 
 def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:

@@ -78,7 +78,7 @@ def _handed_out(x: XlaOp, source: XlaOp, window: Window, select: XlaComputation)
 def _comparison(direction: str, dtype: ElementType) -> XlaComputation:
     builder = XlaBuilder(direction.lower())
     pair = [xla.parameter(builder, k, Shape.array(dtype), n) for k, n in enumerate("xy")]
-    return builder.build(xla.compare(*pair, direction))
+    return builder.build(xla.compare(pair[0], pair[1], direction))
 
 
 def _window_product(node: Node) -> XlaOp:

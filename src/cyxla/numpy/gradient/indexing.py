@@ -175,11 +175,14 @@ def _extreme(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
     """Whoever equals the result shares in it."""
     places, out = _Places(node), node.out
     x, updates = node.operands[0], node.operands[2]
-    one = lambda mask, like: xla.select(mask, number(like, 1), number(like, 0))  # noqa: E731
-    own = one(xla.eq(x, out), x)
-    theirs = one(xla.and_(xla.eq(updates, places.taken(out)), places.inside()), updates)
+    own = _ones_where(xla.eq(x, out), x)
+    theirs = _ones_where(xla.and_(xla.eq(updates, places.taken(out)), places.inside()), updates)
     share = node.g / xla.maximum(places.put(own, theirs, "add"), number(x, 1))
     return share * own if node.needs[0] else None, places.taken(share) * theirs if node.needs[2] else None
+
+
+def _ones_where(mask: XlaOp, like: XlaOp) -> XlaOp:
+    return xla.select(mask, number(like, 1), number(like, 0))
 
 
 _BY_COMBINER = {"add": _add, "replace": _replace, "multiply": _multiply, "maximum": _extreme, "minimum": _extreme}

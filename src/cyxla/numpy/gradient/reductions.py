@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cyxla.numpy.gradient.backward import Linear, no_rule
-from cyxla.numpy.gradient.elementwise import number, summed
+from cyxla.numpy.gradient.elementwise import is_zero, number, summed
 from cyxla.numpy.gradient.table import Cotangents, Node, rule
 from cyxla.numpy.nested import record_values
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.combiners import combiner
+from cyxla.xla.hlo.computation import Computation
 
 
 def spread(x: XlaOp, shape: Shape, dims: Sequence[int]) -> XlaOp:
@@ -24,10 +25,16 @@ def reduce(node: Node) -> Cotangents:
     """Sums hand the cotangent to everyone, extremes to those that attained them in equal parts."""
     if len(node.needs) > 2:
         return _paired(node)
-    found = combiner(node.called[0])
+    found = "maximum" if _chooses(node.called[0]) else combiner(node.called[0])
     if found not in _BY_COMBINER:
         raise no_rule(node.instruction, f" by {found or 'a function of its own'}")
     return _BY_COMBINER[found](node)
+
+
+def _chooses(computation: Computation) -> bool:
+    """Whether a combiner gives one of the two that it is given, as the extremes of complex numbers do."""
+    root, parameters = computation.root, computation.parameters
+    return root.opcode == "select" and set(root.operands[1:]) == set(parameters)
 
 
 def _sum(node: Node) -> Cotangents:
@@ -43,7 +50,7 @@ def _extreme(node: Node) -> Cotangents:
     floor = xla.eq(node.out, xla.broadcast(init, node.out.shape.dims)) if node.needs[1] else None
     if floor is not None:
         count = count + xla.select(floor, number(count, 1), number(count, 0))
-    share = node.g / xla.maximum(count, number(count, 1))
+    share = node.g / xla.select(is_zero(count), number(count, 1), count)
     start = None if floor is None else summed(xla.select(floor, share, number(share, 0)))
     return [xla.select(hits, spread(share, x.shape, dims), nil) if node.needs[0] else None, start]
 

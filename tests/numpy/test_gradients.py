@@ -1,0 +1,86 @@
+"""The gradient of every row of the table that has one, against central differences in float64."""
+
+import zlib
+
+import numpy as np
+import pytest
+from function_rows import SUBJECTS, outcome, rows
+
+from cyxla.numpy import jit
+from cyxla.numpy.containers import flatten
+from cyxla.numpy.gradient import value_and_grad
+
+CASES = [
+    pytest.param(row, call, shapes, id=f"{subject}-{row.name}-{k}-{'x'.join(map(str, shapes)).replace(' ', '')}")
+    for subject in SUBJECTS
+    for row in rows(subject)
+    if row.differentiable
+    for k, call in enumerate(row.calls)
+    for shapes in row.shapes
+]
+
+
+STEEP = {"std", "nanstd"}  # the root of a variance of nothing but zeros
+
+
+def weighed(call):
+    """The sum of the real parts of all results, each element times a weight."""
+
+    def total(*arrays):
+        found = 0.0
+        for leaf in flatten(call(*arrays))[0]:
+            if leaf.dtype.kind in "fcV":
+                weights = np.sin(np.arange(leaf.size) + 1.0).reshape(leaf.shape)
+                found = found + np.sum(np.real(leaf * weights) + (0.4 * np.imag(leaf * weights)))
+        return found
+
+    return total
+
+
+@pytest.mark.parametrize("row, call, shapes", CASES)
+def test_gradient(row, call, shapes, request):
+    rng = np.random.default_rng(zlib.crc32(request.node.name.encode()))
+    for letter in "dD" if shapes is row.shapes[0] else "d":
+        if letter in row.dtypes:
+            check(call, [smooth(rng, a) for a in row.arrays(rng, shapes, letter)], rng, row.name)
+
+
+def smooth(rng, array):
+    """Numbers in the place of zeros and what is not finite: many functions have a kink there."""
+    if array.dtype.kind not in "fc":
+        return array
+    return np.where(np.isfinite(array) & (array != 0), array, rng.uniform(0.3, 0.9, array.shape))
+
+
+def check(call, arrays, rng, what):
+    """Compare the slope along a direction that all elements are part of; where NumPy refuses, so must we."""
+    results, failure = outcome(call, arrays)
+    numbers = tuple(k for k, a in enumerate(arrays) if a.dtype.kind in "fc")
+    run = jit(value_and_grad(weighed(call), argnums=numbers), platform="interpreter")
+    if failure is not None:
+        with pytest.raises(Exception):  # noqa: B017, PT011 - the other table says which
+            run(*arrays)
+        return
+    value, slopes = run(*arrays)
+    if not np.isfinite(value) or (what in STEEP and all(a.ndim == 0 for a in arrays)):
+        return
+    ways = {k: way(rng, arrays[k]) for k in numbers}
+    step = stride(results)
+    above, below = (run(*[a + s * ways[k] if k in ways else a for k, a in enumerate(arrays)])[0] for s in (step, -step))
+    got = sum(np.real(np.sum(g * ways[k])) for k, g in zip(numbers, slopes, strict=True))
+    scale = max(1.0, abs(value), *[float(np.abs(g).max(initial=0)) for g in slopes])
+    assert abs(got - (above - below) / (2 * step)) <= step * scale, (
+        f"{what}: slope {got}, but {(above - below) / (2 * step)} by differences of {arrays}"
+    )
+
+
+def stride(results):
+    """How far to go for a difference: the coarsest result decides."""
+    kinds = [np.asarray(leaf).dtype for leaf in flatten(results)[0]]
+    eps = max([float(np.finfo(k).eps) for k in kinds if k.kind in "fc"], default=1e-16)
+    return 1e-6 if eps < 1e-15 else eps ** (1 / 3)
+
+
+def way(rng, array):
+    made = rng.uniform(0.5, 1, array.shape) * rng.choice([-1, 1], array.shape)
+    return made + 1j * rng.uniform(0.5, 1, array.shape) if array.dtype.kind == "c" else made

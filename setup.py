@@ -21,6 +21,7 @@ INCLUDES = ["include", "src/native"]
 # Module -> its C++ sources beside the .pyx file that stands at its import path under pyx/.
 CYTHON: dict[str, list[str]] = {
     "cyxla._native.launch": [],
+    "cyxla._native.dispatch": [],
     "cyxla._native.kernels": [],
 }
 KERNELS = "cyxla._native.kernels"  # the module that holds the prebuilt functions

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.saved_model import load_saved_model
     from cyxla.core.runtime.session import RunOptions, Session
     from cyxla.core.runtime.step_stats import RunMetadata
-    from cyxla.errors import Error, OpError
+    from cyxla.errors import Error, OpError, RecompileWarning
     from cyxla.include_dir import get_include
-    from cyxla.numpy import random
+    from cyxla.numpy import Jitted, TracedArray, jit, random, spec
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
     from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
     from cyxla.types import ElementType, Literal, Shape
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ElementType", "Error", "Executable", "Graph", "Literal", "LocalClient", "LocalExecutable", "OpError",
-    "RunMetadata", "RunOptions", "Session", "Shape", "XlaBuilder", "XlaComputation", "XlaOp", "__version__",
-    "associative_scan", "checkpoint", "compile", "cond", "custom_vjp", "errors", "fori_loop", "get_include", "grad",
-    "gradients", "hlo", "load_graph", "load_saved_model", "map", "random", "raw_ops", "register_custom_call", "scan",
-    "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
+    "ElementType", "Error", "Executable", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable", "OpError",
+    "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder", "XlaComputation",
+    "XlaOp", "__version__", "associative_scan", "checkpoint", "compile", "cond", "custom_vjp", "errors", "fori_loop",
+    "get_include", "grad", "gradients", "hlo", "jit", "load_graph", "load_saved_model", "map", "random", "raw_ops",
+    "register_custom_call", "scan", "spec", "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 _HOME = {
@@ -48,6 +48,8 @@ _HOME = {
     "RunMetadata": "cyxla.core.runtime.step_stats", "RunOptions": "cyxla.core.runtime.session",
     "Session": "cyxla.autojit.front",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
+    **dict.fromkeys(("Jitted", "TracedArray", "jit", "spec"), "cyxla.numpy"),
+    "RecompileWarning": "cyxla.errors",
     **dict.fromkeys(
         ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"), "cyxla.numpy.control"
     ),

@@ -13,15 +13,16 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
 
     Parameters
     ----------
-    program : str, bytes, HloModule or XlaComputation
-        HLO or StableHLO text, a serialised HloModuleProto or HloProto, a module, or a built computation.
+    program : str, bytes, HloModule, XlaComputation or callable
+        HLO or StableHLO text, a serialised HloModuleProto or HloProto, a module, a built computation, or a function
+        written with NumPy.
     *specs
-        Shapes (or arrays) like the arguments, of a Python function or of StableHLO that leaves sizes open; other
-        programs state their own.
+        Arrays, `cyxla.spec`, or pairs of sizes and a dtype, like the arguments, of a Python function or of StableHLO
+        that leaves sizes open; other programs state their own.
     platform : str
         ``"cpu"`` generates C, ``"interpreter"`` evaluates on NumPy; a plugin's name is its own.
     **options
-        Fields of `cyxla.xla.service.CompileOptions`.
+        Fields of `cyxla.xla.service.CompileOptions`; for functions also what `cyxla.jit` takes.
 
     Returns
     -------
@@ -44,4 +45,8 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
     >>> double(np.arange(3, dtype=np.float32))
     array([0., 2., 4.], dtype=float32)
     """
+    if callable(program):
+        from cyxla.numpy.jitted import compile_function
+
+        return compile_function(program, specs, platform, options)
     return compile_program(program, *specs, platform=platform, **options)

@@ -61,6 +61,12 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _trimming(text: str) -> str:
+    if text not in ("full", "short"):
+        raise ValueError("want full or short")
+    return text
+
+
 def _folders(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(os.pathsep) if part)
 
@@ -83,6 +89,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
         _sanitizers, (), "sanitizers that generated code is built with, separated by commas; the process must have them"
     ),
     "THREADS": Flag(_positive, 0, "threads of a call; 0 is as many as the process may use"),
+    "TRACEBACK": Flag(_trimming, "short", "`full` keeps the frames of this package in tracebacks of traced functions"),
     "VERIFY": Flag(_switch, False, "verify the program after every pass, and compiled shapes against the declared"),
 }
 

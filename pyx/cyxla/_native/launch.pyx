@@ -6,15 +6,15 @@ It decides nothing: shapes, buffers and the order of work were all planned when 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_Occurred
-from cpython.object cimport PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF, PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from cyxla._native.abi cimport *
+from cyxla._native.arrays cimport *
 
 import os
 
@@ -30,30 +30,6 @@ cdef extern from "dlfcn.h" nogil:
     const char *dlerror()
     int RTLD_NOW, RTLD_LOCAL
 
-cdef extern from "numpy/arrayobject.h":
-    ctypedef Py_ssize_t npy_intp
-    ctypedef struct PyArrayObject
-    ctypedef struct PyArray_Descr
-    PyTypeObject PyArray_Type
-    int _import_array() except -1
-    bint PyArray_CheckExact(PyObject *)
-    bint PyArray_Check(PyObject *)
-    PyArray_Descr *PyArray_DESCR(PyArrayObject *) nogil
-    int PyArray_TYPE(PyArrayObject *) nogil
-    int PyArray_NDIM(PyArrayObject *) nogil
-    npy_intp *PyArray_DIMS(PyArrayObject *) nogil
-    void *PyArray_DATA(PyArrayObject *) nogil
-    npy_intp PyArray_NBYTES(PyArrayObject *) nogil
-    bint PyArray_IS_C_CONTIGUOUS(PyArrayObject *) nogil
-    bint PyArray_ISNOTSWAPPED(PyArrayObject *) nogil
-    bint PyArray_ISWRITEABLE(PyArrayObject *) nogil
-    bint PyArray_ISALIGNED(PyArrayObject *) nogil
-    object PyArray_NewFromDescr(PyTypeObject *, PyArray_Descr *, int, npy_intp *, npy_intp *, void *, int, PyObject *)
-    int PyArray_SetBaseObject(PyArrayObject *, PyObject *) except -1
-    int PyArray_CopyInto(PyArrayObject *, PyArrayObject *) except -1
-    void PyArray_UpdateFlags(PyArrayObject *, int)
-    int NPY_ARRAY_CARRAY, NPY_ARRAY_ALIGNED
-
 _import_array()
 
 cdef cyx_runtime *rt = <cyx_runtime *> PyCapsule_GetPointer(_rt.runtime, CYX_RUNTIME_CAPSULE)
@@ -62,15 +38,6 @@ if rt.size != sizeof(cyx_runtime):
 
 cdef enum:
     INLINE_BUFFERS = 64  # programs with more keep their pointers in the pool
-
-
-cdef struct Spec:
-    # One array of the signature; what it points to belongs to the Program.
-    PyArray_Descr *descr
-    int type_num
-    int ndim
-    npy_intp *dims
-    size_t bytes
 
 
 @cython.final
@@ -167,7 +134,7 @@ RECIPE_MAGIC = kernels.head[0].to_bytes(8, "little")
 RECIPE_START = 32  # bytes that say what it is, and how long
 
 
-cdef inline bint matches(PyObject *value, const Spec *spec) noexcept:
+cdef bint matches(PyObject *value, const Spec *spec) noexcept:
     """Tell whether an argument can be lent to the program as it is. Misaligned data is all right."""
     if not PyArray_CheckExact(value):
         return False
@@ -186,7 +153,7 @@ cdef inline bint matches(PyObject *value, const Spec *spec) noexcept:
     return True
 
 
-cdef inline object new_array(const Spec *spec):
+cdef object new_array(const Spec *spec):
     """Make an array over memory of the pool; what stands in it is undefined."""
     cdef Block block = Block.__new__(Block)
     block.data = rt.acquire(spec.bytes)
@@ -230,23 +197,6 @@ cdef class Program:
     donations : mapping of int to int, optional
         Inputs whose memory becomes that of an output, and of which: the entry finds these two in one place.
     """
-
-    cdef cyx_entry entry
-    cdef Py_ssize_t n_inputs, n_outputs, n_buffers, n_leaves
-    cdef Spec *specs  # inputs, then outputs
-    cdef npy_intp *dims
-    cdef void **template  # constants and bound inputs in their places
-    cdef void **functions
-    cdef int *slots  # leaf of a call, in order -> input
-    cdef bint nested, single, flat, release_gil, complete
-    cdef size_t arena_bytes
-    cdef uint32_t cancel_epoch
-    cdef cyx_call call
-    cdef readonly object library
-    cdef readonly tuple inputs, outputs, parameters
-    cdef readonly object results
-    cdef object kept, output_range
-    cdef dict donations  # None unless there are some
 
     def __init__(
         self, library, str entry, inputs, outputs, results, *, parameters=None, constants=(), bound=None,

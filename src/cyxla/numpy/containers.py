@@ -34,40 +34,51 @@ def _numbered(value: Sequence[Any]) -> list[str]:
 
 def _record(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
     """A dataclass with these fields; its __init__ is not run, since it may compute."""
-    made = object.__new__(key[0])
+    made: Any = object.__new__(key[0])
     for name, part in zip(key[1], parts, strict=True):
         object.__setattr__(made, name, part)
     return made
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _mapping(key: tuple[type, Any, tuple[Any, ...]], parts: Sequence[Any]) -> Any:
+    pairs = zip(key[2], parts, strict=True)
+    return key[0](pairs) if key[1] is None else key[0](key[1], pairs)
+
+
+def field_names(value: Any) -> tuple[str, ...]:
+    """Names of the fields of a dataclass."""
     return tuple(f.name for f in fields(value))
 
 
-_NONE = Kind(lambda v: (), lambda v: None, lambda v: (), lambda key, parts: None)
-_TUPLE = Kind(lambda v: v, len, _numbered, lambda key, parts: tuple(parts))
-_LIST = Kind(lambda v: v, len, _numbered, lambda key, parts: list(parts))
-_DICT = Kind(
-    lambda v: list(v.values()), lambda v: (type(v), tuple(v)), lambda v: [f"[{k!r}]" for k in v],
-    lambda key, parts: key[0](zip(key[1], parts, strict=True)),
+NONE = Kind(lambda v: (), lambda v: None, lambda v: (), lambda key, parts: None)
+TUPLE = Kind(lambda v: v, len, _numbered, lambda key, parts: tuple(parts))
+LIST = Kind(lambda v: v, len, _numbered, lambda key, parts: list(parts))
+DICT = Kind(
+    lambda v: list(v.values()), tuple, lambda v: [f"[{k!r}]" for k in v],
+    lambda key, parts: dict(zip(key, parts, strict=True)),
 )  # fmt: skip
-_NAMED = Kind(lambda v: v, type, lambda v: [f".{n}" for n in v._fields], lambda key, parts: key(*parts))
-_DATACLASS = Kind(
-    lambda v: [getattr(v, n) for n in _names(v)], lambda v: (type(v), _names(v)),
-    lambda v: [f".{n}" for n in _names(v)], _record,
+MAPPING = Kind(  # a class made from dict
+    lambda v: list(v.values()), lambda v: (type(v), getattr(v, "default_factory", None), tuple(v)),
+    lambda v: [f"[{k!r}]" for k in v], _mapping,
 )  # fmt: skip
-_EXACT = {type(None): _NONE, tuple: _TUPLE, list: _LIST, dict: _DICT}
+NAMED = Kind(lambda v: v, type, lambda v: [f".{n}" for n in v._fields], lambda key, parts: key(*parts))
+DATACLASS = Kind(
+    lambda v: [getattr(v, n) for n in field_names(v)], lambda v: (type(v), field_names(v)),
+    lambda v: [f".{n}" for n in field_names(v)], _record,
+)  # fmt: skip
+_EXACT = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
 
 
-def _kind(value: Any) -> Kind | None:
+def kind_of(value: Any) -> Kind | None:
+    """What kind of container a value is; None for a leaf."""
     found = _EXACT.get(type(value))
     if found is not None:
         return found
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return _NAMED
+        return NAMED
     if isinstance(value, dict):
-        return _DICT
-    return _DATACLASS if is_dataclass(value) and not isinstance(value, type) else None
+        return MAPPING
+    return DATACLASS if is_dataclass(value) and not isinstance(value, type) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +106,13 @@ class Tree:
 
     def build(self, leaves: Sequence[Any]) -> Any:
         """The container with these leaves."""
-        rest = iter(leaves)
-        return self._build(rest)
+        return self.take(iter(leaves))
 
-    def _build(self, rest: Iterator[Any]) -> Any:
+    def take(self, leaves: Iterator[Any]) -> Any:
+        """The container with the next leaves."""
         if self.kind is None:
-            return next(rest)
-        return self.kind.build(self.key, [c._build(rest) for c in self.children])
+            return next(leaves)
+        return self.kind.build(self.key, [c.take(leaves) for c in self.children])
 
 
 LEAF = Tree()
@@ -122,7 +133,7 @@ def flatten(value: Any) -> tuple[list[Any], Tree]:
 
 
 def _flatten(value: Any, leaves: list[Any]) -> Tree:
-    kind = _kind(value)
+    kind = kind_of(value)
     if kind is None:
         leaves.append(value)
         return LEAF
@@ -131,7 +142,7 @@ def _flatten(value: Any, leaves: list[Any]) -> Tree:
 
 def paths(value: Any, prefix: str = "") -> list[str]:
     """How each leaf of a container is reached: ``[0]['w']``."""
-    kind = _kind(value)
+    kind = kind_of(value)
     if kind is None:
         return [prefix]
     steps = zip(kind.paths(value), kind.parts(value), strict=True)

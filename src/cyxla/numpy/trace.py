@@ -8,13 +8,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cyxla._native.dispatch import begin_trace, end_trace
 from cyxla.errors import DTypeError, TraceError
 from cyxla.types import Shape, from_numpy
+from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.instruction import Instruction
@@ -22,9 +24,12 @@ from cyxla.xla.hlo.instruction import Instruction
 if TYPE_CHECKING:
     from cyxla.numpy.promotion import Dtype
 
-_INTERNAL = (str(Path(__file__).parent), str(Path(np.__file__).parent), "<frozen", "<__array", contextlib.__file__)
+_INTERNAL = (str(Path(__file__).parents[1]), str(Path(np.__file__).parent), "<frozen", "<__array", contextlib.__file__)
 _UNIFORM_FROM = 16  # elements from which an array of equal numbers is written as one number, repeated
 _LOCAL = threading.local()
+_LINES: dict[tuple[CodeType, int], Metadata] = {}  # where instructions of bytecode are in the source
+_MOST_LINES = 1 << 16
+_INSIDE: dict[str, bool] = {}  # files, and whether they are of this package or of NumPy
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,27 @@ class Program:
     gradients: int = 0
 
 
+class _Builder(XlaBuilder):
+    """Notes with every instruction the line of the program that it is of."""
+
+    def add(self, *args: Any, **kwargs: Any) -> XlaOp:
+        """Append an instruction; see `XlaBuilder.add`."""
+        self._metadata = _line(user_frame())
+        return super().add(*args, **kwargs)
+
+
+def _line(frame: FrameType | None) -> Metadata:
+    if frame is None:
+        return ()
+    at = (frame.f_code, frame.f_lasti)
+    found = _LINES.get(at)
+    if found is None:
+        if len(_LINES) > _MOST_LINES:
+            _LINES.clear()
+        found = _LINES[at] = (("source_file", frame.f_code.co_filename), ("source_line", frame.f_lineno))
+    return found
+
+
 class Trace:
     """One function being written as HLO; those of its loops and branches are traces of their own.
 
@@ -117,7 +143,7 @@ class Trace:
     """
 
     def __init__(self, name: str, parent: Trace | None = None) -> None:
-        self.builder = XlaBuilder(name)
+        self.builder = _Builder(name)
         self.parent = parent
         self.program: Program = parent.program if parent is not None else Program()
         self.captures: list[tuple[XlaOp, XlaOp]] = []
@@ -256,22 +282,28 @@ def tracing(trace: Trace) -> Iterator[Trace]:
     stack = _LOCAL.__dict__.setdefault("stack", [])
     with substituted() if not stack else contextlib.nullcontext():
         stack.append(trace)
+        begin_trace()
         try:
             yield trace
         finally:
+            end_trace()
             stack.pop()
 
 
 def user_frame() -> FrameType | None:
     """The innermost frame outside of this package and of NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_internal(frame.f_code.co_filename):
+    while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
 
-def _is_internal(filename: str) -> bool:
-    return filename.startswith(_INTERNAL)
+def is_internal(filename: str) -> bool:
+    """Whether a file is of this package or of NumPy."""
+    found = _INSIDE.get(filename)
+    if found is None:
+        found = _INSIDE[filename] = filename.startswith(_INTERNAL)
+    return found
 
 
 def place() -> str:

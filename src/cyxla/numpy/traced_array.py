@@ -200,7 +200,8 @@ class TracedArray:
         raise TraceError(f"{self._describe()} cannot {what}: it has no value while tracing", where=where, hint=hint)
 
     def _describe(self) -> str:
-        return f"traced {self.dtype}[{','.join(map(str, self.shape))}]" + (f" ({self.origin})" if self.origin else "")
+        origin = self.origin or _made_at(self._op)
+        return f"traced {self.dtype}[{','.join(map(str, self.shape))}]" + (f" ({origin})" if origin else "")
 
     def __bool__(self) -> NoReturn:
         self._refuse("decide a branch", "np.where, or cyxla.cond, while_loop or fori_loop; all sizes are plain numbers")
@@ -280,6 +281,12 @@ class TracedArray:
         if hasattr(np.ndarray, name):
             raise UnimplementedError(f"ndarray.{name} cannot be traced", where=_trace.place())
         raise AttributeError(f"'TracedArray' object has no attribute {name!r}")
+
+
+def _made_at(op: XlaOp) -> str:
+    """The line of the program that an operation is of."""
+    known = dict(op.instruction.metadata) if op.instruction is not None else {}
+    return f"made at {known['source_file']}:{known['source_line']}" if "source_line" in known else ""
 
 
 def _here(op: XlaOp) -> XlaOp:

@@ -1,0 +1,55 @@
+"""Compiled programs, for the modules that call them from C."""
+
+from cpython.ref cimport PyObject
+from libc.stdint cimport uint32_t
+
+from cyxla._native.abi cimport *
+from cyxla._native.arrays cimport *
+
+
+cdef struct Spec:
+    # One array of the signature; what it points to belongs to the Program.
+    PyArray_Descr *descr
+    int type_num
+    int ndim
+    npy_intp *dims
+    size_t bytes
+
+
+cdef bint matches(PyObject *value, const Spec *spec) noexcept
+cdef object new_array(const Spec *spec)
+
+
+cdef class Program:
+    cdef cyx_entry entry
+    cdef Py_ssize_t n_inputs, n_outputs, n_buffers, n_leaves
+    cdef Spec *specs  # inputs, then outputs
+    cdef npy_intp *dims
+    cdef void **template  # constants and bound inputs in their places
+    cdef void **functions
+    cdef int *slots  # leaf of a call, in order -> input
+    cdef bint nested, single, flat, release_gil, complete
+    cdef size_t arena_bytes
+    cdef uint32_t cancel_epoch
+    cdef cyx_call call
+    cdef readonly object library
+    cdef readonly tuple inputs, outputs, parameters
+    cdef readonly object results
+    cdef object kept, output_range
+    cdef dict donations  # None unless there are some
+
+    cdef int set_parameters(self, parameters, dict bound) except -1
+    cdef int set_specs(self) except -1
+    cdef int set_buffers(self, list constants, dict bound) except -1
+    cdef int set_functions(self, list addresses) except -1
+    cdef int set_donations(self, dict donations, dict bound) except -1
+    cdef object run_inline(self, tuple args, object out)
+    cdef object run(self, void **bufs, tuple args, object out)
+    cdef object lend_arguments(self, void **bufs, tuple args)
+    cdef tuple new_results(self, void **bufs)
+    cdef object run_into(self, void **bufs, object out)
+    cdef object run_donating(self, void **bufs, tuple args, object out)
+    cdef int check_apart(self, void **bufs) except -1
+    cdef object result_over(self, object donor, Py_ssize_t index)
+    cdef bint direct(self, void **bufs, object out, Py_ssize_t index)
+    cdef int execute(self, void **bufs) except -1

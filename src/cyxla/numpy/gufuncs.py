@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError
+from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy import trace as _trace
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import loop_types
@@ -58,6 +58,13 @@ def _call(
     own = _own_ranks(ufunc, ranks, [a.ndim for a in arrays])
     axes = _axes(ufunc, own, keywords)
     types = loop_types(ufunc, tuple(a.kind for a in arrays), _asked(keywords))
+    casting = keywords.get("casting", "same_kind")
+    for k, (array, wanted) in enumerate(zip(arrays, types, strict=False)):
+        if not array.weak and not np.can_cast(array.dtype, wanted, casting):
+            raise DTypeError(
+                f"Cannot cast ufunc '{ufunc.__name__}' input {k} from {array.dtype!r} to {wanted!r} with casting rule "
+                f"'{casting}'"
+            )
     ops = [
         _moved_last(convert(value_of(a), t), places, ufunc.__name__)
         for a, t, places in zip(arrays, types, axes, strict=False)
@@ -66,7 +73,7 @@ def _call(
     if keywords.get("keepdims"):
         made, axes[2] = xla.reshape(made, (*made.shape.dims, 1)), axes[0]
     made = _moved_back(made, axes[2], ufunc.__name__)
-    return deliver([TracedArray(made)], out, True, keywords.get("casting", "same_kind"), ufunc.__name__)
+    return deliver([TracedArray(made)], out, True, casting, ufunc.__name__)
 
 
 def _asked(keywords: dict[str, Any]) -> Any:

@@ -56,7 +56,7 @@ def differentiable(
     write = again
 
     def rewrite(given: list[XlaOp], _: list[bool]) -> tuple[list[XlaOp], Callable[..., Cotangents]]:
-        made = write(*given)
+        made = differentiable(given, write(*given), formula)
         return made[: len(outputs)], lambda cotangents: _pulled(
             formula, given, made, [*cotangents, *[None] * (len(made) - len(cotangents))]
         )

@@ -15,7 +15,10 @@ from cyxla.numpy.promotion import result_type
 from cyxla.numpy.registry import implements
 from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.ufuncs import deliver
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import iota_along
 
 _PATH: Any = np.einsum_path
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -40,12 +43,14 @@ def einsum(
     subscripts, values = _split(operands)
     arrays = [as_traced(v) for v in values]
     path = _path(subscripts, arrays, optimize)
+    inputs, result = _labels(subscripts, [a.ndim for a in arrays])
+    if len(arrays) == 1 and out is None and set(inputs[0]) == set(result):
+        return _part(arrays[0], inputs[0], result)
     wanted = result_type(*[a.dtype for a in arrays]) if dtype is None else np.dtype(dtype)
     for a in arrays:
         if not np.can_cast(a.dtype, wanted, casting):
             raise DTypeError(f"einsum: cannot cast an operand from {a.dtype} to {wanted} with casting={casting!r}")
-    inputs, result = _labels(subscripts, [a.ndim for a in arrays])
-    terms = [_once(TracedArray(convert(value_of(a), wanted)), own) for a, own in zip(arrays, inputs, strict=True)]
+    terms = [_once(convert(value_of(a), wanted), own) for a, own in zip(arrays, inputs, strict=True)]
     made = _contracted(terms, result, path)
     return deliver([traced(made.op)], out, True, "unsafe" if dtype is not None else "same_kind", "einsum")
 
@@ -92,9 +97,31 @@ def _term(text: str, rank: int) -> tuple[Label, ...]:
     return (*head, *range(rank - len(head) - len(tail), 0, -1), *tail)
 
 
-def _once(array: TracedArray, labels: tuple[Label, ...]) -> Labelled:
+def _part(array: TracedArray, labels: tuple[Label, ...], result: tuple[Label, ...]) -> TracedArray:
+    """What shares memory with an operand: NumPy gives a view where nothing is summed, whatever the dtype asked for."""
+    sizes = array.shape
+    repeated = [(labels.index(n), k) for k, n in enumerate(labels) if labels.index(n) < k]
+
+    def write(base: XlaOp, value: XlaOp) -> XlaOp:
+        spread = xla.broadcast_in_dim(*_in_order_of(value, result, labels, sizes))
+        for pair in repeated:
+            on = xla.eq(*(iota_along(base.builder, ElementType.S32, sizes, d) for d in pair))
+            spread = xla.select(on, spread, base)
+        return spread
+
+    return array.part(lambda base: _once(base, labels).ordered(result).op, write)
+
+
+def _in_order_of(
+    value: XlaOp, names: tuple[Label, ...], labels: tuple[Label, ...], sizes: Sequence[int]
+) -> tuple[XlaOp, Sequence[int], list[int]]:
+    """A value with the dimensions in the order of labels, and what repeats it where labels stand twice."""
+    once = tuple(dict.fromkeys(labels))
+    return Labelled(value, names).ordered(once).op, sizes, [labels.index(n) for n in once]
+
+
+def _once(op: XlaOp, labels: tuple[Label, ...]) -> Labelled:
     """Diagonals in place of dimensions of one name."""
-    op = value_of(array)
     while repeated := [n for n, count in Counter(labels).items() if count > 1]:
         first, second = [k for k, n in enumerate(labels) if n == repeated[0]][:2]
         size, other = op.shape.dims[first], op.shape.dims[second]

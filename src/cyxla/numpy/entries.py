@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,8 +116,36 @@ def _parts(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequence[Any], S
     return parts, [path + step for step in kind.paths(out)]
 
 
+class Source(NamedTuple):
+    """Where a compiled function is from.
+
+    Attributes
+    ----------
+    function : callable
+        The function.
+    settings : dict
+        Options of `cyxla.jit`.
+    specs, named : tuple and dict
+        The signature.
+    """
+
+    function: Callable[..., Any]
+    settings: dict[str, Any]
+    specs: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+def _rebuilt(source: Source, fixed: Sequence[Any]) -> Executable:
+    from cyxla.numpy.jitted import Jitted
+
+    made = Jitted(source.function, **source.settings).compile(*source.specs, **source.named)
+    for arguments in fixed:
+        made = made.bind(arguments)
+    return made
+
+
 class TracedExecutable(Executable):
-    """A compiled function: arrays in, one array or a tuple of arrays out.
+    """A compiled function whose runs may fail: arrays in, one array or a tuple of arrays out.
 
     Parameters
     ----------
@@ -125,10 +153,14 @@ class TracedExecutable(Executable):
         The program.
     executable : Executable
         Runs it.
+    source : Source
+        Makes it again.
+    fixed : sequence of mappings, optional
+        What `bind` was given, in the order of the calls.
     """
 
-    def __init__(self, lowered: Lowered, executable: Executable) -> None:
-        self._lowered, self._whole = lowered, executable
+    def __init__(self, lowered: Lowered, executable: Executable, source: Source, fixed: Sequence[Any] = ()) -> None:
+        self._lowered, self._whole, self._source, self._fixed = lowered, executable, source, tuple(fixed)
         self.platform, self.inputs = executable.platform, executable.inputs
 
     @property
@@ -137,14 +169,10 @@ class TracedExecutable(Executable):
         from cyxla.types import Shape
 
         shape = self._whole.outputs
-        if not self._lowered.fails:
-            return shape
         return shape.elements[0] if self._lowered.tree.kind is None else Shape.tuple(shape.elements[:-1])
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
         """Run; what the program checks is raised."""
-        if not self._lowered.fails:
-            return self._whole(*args, out=out)
         count = len(self._whole.outputs.elements) - 1
         single = self._lowered.tree.kind is None
         places = (out,) if single and out is not None else out
@@ -161,7 +189,10 @@ class TracedExecutable(Executable):
 
     def bind(self, arguments: Any) -> Executable:
         """Fix some arguments; see `Executable.bind`."""
-        return TracedExecutable(self._lowered, self._whole.bind(arguments))
+        return TracedExecutable(self._lowered, self._whole.bind(arguments), self._source, (*self._fixed, arguments))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self._source, self._fixed)
 
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text of the program."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import partial, update_wrapper
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from cyxla._native.dispatch import Dispatcher, Receiver, Way
 from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
 from cyxla.numpy import methods as _methods
 from cyxla.numpy.containers import map_leaves
-from cyxla.numpy.entries import Entry, TracedExecutable
+from cyxla.numpy.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.frames import trimmed
 from cyxla.numpy.lowering import BOUNDS, Lowered, Spec, lower
 from cyxla.numpy.signatures import Call, Form, StaticNames, form_of, read, static_key
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from cyxla.xla.hlo import HloModule
+    from cyxla.xla.service import Executable
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
 _ = _methods  # gives TracedArray its operators
@@ -210,12 +211,14 @@ class Jitted(Dispatcher):
         with _Trimmed():
             return self._lower(self._read_specs(specs, named)).module
 
-    def compile(self, *specs: Any, **named: Any) -> TracedExecutable:
+    def compile(self, *specs: Any, **named: Any) -> Executable:
         """The compiled program for one signature, of arrays without containers; takes what `trace` takes."""
         with _Trimmed():
             call = self._read_specs(specs, named)
             entry = self._compile(call)
-        return TracedExecutable(entry.lowered, entry.executable)
+        if not entry.fails:
+            return cast("Executable", entry.executable)
+        return TracedExecutable(entry.lowered, entry.executable, Source(self.function, self.settings, specs, named))
 
     def explain(self, *specs: Any, **named: Any) -> str:
         """For people: what runs, and what was not computed together and why.
@@ -298,7 +301,7 @@ class BoundJitted(partial):  # type: ignore[type-arg]
         """See `Jitted.lower`."""
         return self.func.lower(*self.args, *specs, **named)  # type: ignore[attr-defined, no-any-return]
 
-    def compile(self, *specs: Any, **named: Any) -> TracedExecutable:
+    def compile(self, *specs: Any, **named: Any) -> Executable:
         """See `Jitted.compile`."""
         return self.func.compile(*self.args, *specs, **named)  # type: ignore[attr-defined, no-any-return]
 
@@ -453,7 +456,7 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 def compile_function(
     function: Callable[..., Any], specs: Sequence[Any], platform: str, options: dict[str, Any]
-) -> TracedExecutable:
+) -> Executable:
     """Compile a function for one signature; see `cyxla.compile`."""
     if isinstance(function, Jitted):
         options = {**function.settings, **options}

@@ -192,6 +192,11 @@ class CpuExecutable(Program, Executable):
             given or self._source,
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from cyxla.xla.service.pickling import reduced
+
+        return reduced(self._module, self.platform, self.options, self._bound)
+
     def _check_not_donated(self, fixed: Mapping[int, Any]) -> None:
         trees, lost = signature.trees(self._manifest.parameters), {k for k, _ in self._manifest.donations}
         for k in fixed:

@@ -16,6 +16,7 @@ from cyxla.xla.hlo import HloModule
 from cyxla.xla.service.donation import settled
 from cyxla.xla.service.executable import Executable
 from cyxla.xla.service.options import CompileOptions
+from cyxla.xla.service.pickling import reduced
 
 
 class EvaluatedExecutable(Executable):
@@ -51,6 +52,9 @@ class EvaluatedExecutable(Executable):
         )
         result = evaluate(self._module, [arguments.build(tree, values) for tree in trees], options=options)
         return _deliver(result, iter(places))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self._module, self.platform, self._options, {})
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -166,6 +166,9 @@ class BoundExecutable(Executable):
         given = {**self._fixed, **dict(zip(self._free, args, strict=True))}
         return self._whole(*(given[k] for k in range(len(given))), out=out)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._whole, self._fixed)
+
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text of the whole program."""
         return self._whole.hlo(stage)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from cyxla.errors import Error, OpError, RecompileWarning
     from cyxla.include_dir import get_include
     from cyxla.numpy import Jitted, TracedArray, jit, random, spec
+    from cyxla.numpy.ckernel import ckernel
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from cyxla.numpy.custom_calls import custom_call, register_c_call
     from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
     from cyxla.types import ElementType, Literal, Shape
     from cyxla.xla import hlo
@@ -36,9 +38,10 @@ __version__ = "0.1.0"
 __all__ = [
     "ElementType", "Error", "Executable", "Graph", "Jitted", "Literal", "LocalClient", "LocalExecutable", "OpError",
     "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder", "XlaComputation",
-    "XlaOp", "__version__", "associative_scan", "checkpoint", "compile", "cond", "custom_vjp", "errors", "fori_loop",
-    "get_include", "grad", "gradients", "hlo", "jit", "load_graph", "load_saved_model", "map", "random", "raw_ops",
-    "register_custom_call", "scan", "spec", "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
+    "XlaOp", "__version__", "associative_scan", "checkpoint", "ckernel", "compile", "cond", "custom_call", "custom_vjp",
+    "errors", "fori_loop", "get_include", "grad", "gradients", "hlo", "jit", "load_graph", "load_saved_model", "map",
+    "random", "raw_ops", "register_c_call", "register_custom_call", "scan", "spec", "stop_gradient", "switch",
+    "threads", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 _HOME = {
@@ -49,7 +52,8 @@ _HOME = {
     "Session": "cyxla.autojit.front",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
     **dict.fromkeys(("Jitted", "TracedArray", "jit", "spec"), "cyxla.numpy"),
-    "RecompileWarning": "cyxla.errors",
+    "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.ckernel",
+    "custom_call": "cyxla.numpy.custom_calls", "register_c_call": "cyxla.numpy.custom_calls",
     **dict.fromkeys(
         ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"), "cyxla.numpy.control"
     ),

@@ -1,5 +1,7 @@
 """Parts that share memory, errors, and what is not supported: what rows of the table cannot say."""
 
+import warnings
+
 import numpy as np
 import pytest
 from function_rows import alike, outcome, rows
@@ -277,3 +279,27 @@ def test_native_code_agrees_on_all_of_the_table(shapes, letter):
     made = jit(lambda *given: [call(*given) for _, call in pairs])(*arrays)
     for got, (row, call) in zip(made, pairs, strict=True):
         alike(got, call(*[a.copy() for a in arrays]), row, row.name)
+
+
+def test_shapes_that_are_assigned():
+    def function(x):
+        y = x.copy()
+        t, part = y.T, y[1]
+        y.shape = (4, 6)
+        part.shape = (12,)
+        y[0] = 7
+        part[3] = 70
+        t[0, 0, 1] = 90
+        made = np.zeros(6)
+        view = made[1:]
+        made.shape = (2, 3)
+        made[1] = y[3, :3]
+        view[0] = 4
+        return y, t, part, made, view
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy would rather have it done otherwise
+        for got, want in zip(run(function, X), function(X), strict=True):
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises((AttributeError, ValueError)):
+        run(lambda x: setattr(x.T, "shape", (24,)), X)

@@ -130,9 +130,8 @@ class KnownArray(TracedArray):
 
     @shape.setter
     def shape(self, sizes: Any) -> None:
-        made = self.reshape(sizes)
         self._forget()
-        self._op, self._view = made._op, made._view
+        TracedArray.shape.fset(self, sizes)  # type: ignore[attr-defined]
 
     @property
     def ndim(self) -> int:

@@ -15,6 +15,7 @@ from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.trace import Trace
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
 
 
 @dataclass(slots=True)
@@ -108,8 +109,14 @@ class TracedArray:
 
     @shape.setter
     def shape(self, sizes: Any) -> None:
-        new = self.reshape(sizes)
-        self._op, self._view = new._op, new._view
+        new, old, view = self.reshape(sizes).shape, self.shape, self._view
+        if not self.contiguous and self.ndim > 1 and new != old:
+            raise AttributeError("Incompatible shape for in-place modification: use x.reshape(sizes)")
+        self._op = xla.reshape(_here(self.op), new)
+        if view is not None:
+            read, write = view.read, view.write
+            view.read = lambda op: xla.reshape(read(op), new)
+            view.write = write and (lambda base, part: write(base, xla.reshape(part, old)))
 
     @property
     def ndim(self) -> int:
@@ -147,8 +154,13 @@ class TracedArray:
     ) -> TracedArray:
         """An array that shares memory with this one; see `View`."""
         op = self.op
+        sizes = op.shape.dims
         made = TracedArray(read(_here(op)), contiguous=contiguous)
-        made._view = View(self, read, write, op)
+        # `x.shape = ...` gives the base other sizes, but the part is what it was.
+        made._view = View(
+            self, lambda base: read(_sized(base, sizes)),
+            write and (lambda base, new: _sized(write(_sized(base, sizes), new), base.shape.dims)), op,
+        )  # fmt: skip
         return made
 
     def overwrite(self, op: XlaOp) -> None:
@@ -287,6 +299,10 @@ def _made_at(op: XlaOp) -> str:
     """The line of the program that an operation is of."""
     known = dict(op.instruction.metadata) if op.instruction is not None else {}
     return f"made at {known['source_file']}:{known['source_line']}" if "source_line" in known else ""
+
+
+def _sized(op: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
+    return op if op.shape.dims == sizes else xla.reshape(op, sizes)
 
 
 def _here(op: XlaOp) -> XlaOp:

@@ -63,7 +63,7 @@ ROWS = [
         ulp=1e6,
         of_largest=True,
     ),
-    Row("poly", [lambda x: np.poly(x)], (((4,),), (SCALAR,)), "lfd", ulp=64, of_largest=True, differentiable=True),
+    Row("poly", [lambda x: np.poly(x)], (((4,),),), "lfd", ulp=64, of_largest=True, differentiable=True),
     Row("roots", [lambda x: np.sort(np.roots(x).astype(complex))], (((4,),),), "ld", low=1, ulp=1e6, of_largest=True),
     Row(
         "polynomial.polynomial.polyval",

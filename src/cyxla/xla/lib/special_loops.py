@@ -294,11 +294,11 @@ def _apart(x: XlaOp) -> list[XlaOp]:
 
 
 def _zeta_above(x: XlaOp, q: XlaOp) -> XlaOp:
-    """For q > 0: terms up to 10, then Euler's and Maclaurin's formula."""
+    """For q > 0: terms up to 10, nine or more, then Euler's and Maclaurin's formula."""
 
-    def step(_: XlaOp, state: State) -> tuple[State, XlaOp]:
+    def step(i: XlaOp, state: State) -> tuple[State, XlaOp]:
         x, q, total = state
-        small = xla.lt(q, of(q, 10))
+        small = xla.or_(xla.lt(q, of(q, 10)), xla.lt(_like(i, q), of(q, 10)))
         total = select(small, total + xla.power(q, -x), total)
         return (x, select(small, q + of(q, 1), q), total), small
 

@@ -225,3 +225,17 @@ def test_values_are_ndarrays_for_what_asks_for_them():
         return x * sum(memoryview(weights.__array__()).tolist())
 
     assert jit(function, platform="interpreter")(2.0) == 6
+
+
+def test_loops_and_branches_do_not_write_to_arrays_of_the_function():
+    def function(x):
+        out = np.zeros(3)
+
+        def body(k, s):
+            out[0] = 1
+            return s
+
+        return cyxla.fori_loop(0, 3, body, x) + out
+
+    with pytest.raises(cyxla.errors.TraceError, match="loop or branch"):
+        jit(function, platform="interpreter")(1.0)

@@ -1,6 +1,9 @@
 """Functions of one's own inside of traced functions: Python, C by pointer, and lines of C."""
 
 import ctypes
+import re
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from cyxla.xla.cpu import toolchain
 from cyxla.xla.evaluator import c_calls
 from cyxla.xla.evaluator.custom_call import unregister_custom_call
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "kernels.md"
 PLATFORMS = ("interpreter", "cpu")
 X, Y = np.arange(6.0).reshape(2, 3), np.full((2, 3), 2.0)
 needs_compiler = pytest.mark.skipif(toolchain.find() is None, reason="no C compiler")
@@ -311,3 +315,66 @@ def test_declarations():
     assert [(a.name, a.type, a.sizes) for a in declared(" a:f32[], x : i64[n,3 ]", "args")] == [
         ("a", "f32", ()), ("x", "i64", ("n", "3")),
     ]  # fmt: skip
+
+
+# -- the document
+
+
+def blocks(language):
+    found = re.findall(r"^```(\w*)\n(.*?)^```", DOCUMENT.read_text(), re.DOTALL | re.MULTILINE)
+    return [code for kind, code in found if kind == language]
+
+
+def test_the_document_runs():
+    known = {}
+    try:
+        for code in blocks("python"):
+            exec(code, known)
+        np.testing.assert_allclose(known["x"], [1, 1])
+        np.testing.assert_array_equal(known["total"], [3, 3])
+        assert known["count"] == 6
+        np.testing.assert_array_equal(known["y"], [1, 4, 7])
+        np.testing.assert_array_equal(known["slope"], [3, 3, 3])
+    finally:
+        for target in ("mylib.solve", "mylib.sums", "mylib.saxpy"):
+            c_calls.unregister(target)
+
+
+@needs_compiler
+def test_the_c_of_the_document_compiles_against_the_header_alone(name, tmp_path):
+    (tmp_path / "scale.c").write_text(blocks("c")[0])
+    command = [
+        *toolchain.require().compiler.command,
+        "-Wall",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        f"-I{cyxla.get_include()}",
+    ]
+    subprocess.run([*command, "scale.c", "-o", "scale.so"], cwd=tmp_path, check=True)
+    library = ctypes.CDLL(str(tmp_path / "scale.so"))
+    scale = cyxla.register_c_call(name, library.scale, result=lambda x: x)
+    for got in (*both(lambda x: scale(x), X), scale(X)):
+        np.testing.assert_array_equal(got, 2 * X)
+    for platform in PLATFORMS:
+        with pytest.raises(InvalidArgumentError, match="float64 is wanted"):
+            jit(lambda x: scale(x), platform=platform)(X.astype(np.float32))
+
+
+@needs_compiler
+def test_the_header_and_its_twins_say_the_same(tmp_path):
+    text = """#include <stdio.h>
+#include <stddef.h>
+#include <cyxla/call.h>
+int main(void) {
+  printf("%zu %zu %zu %zu %d %d", sizeof(cyxla_array), sizeof(cyxla_call_info), offsetof(cyxla_call_info, opaque),
+         offsetof(cyxla_call_info, message), CYXLA_CALL_VERSION, CYXLA_MESSAGE_BYTES);
+}
+"""
+    (tmp_path / "sizes.c").write_text(text)
+    command = [*toolchain.require().compiler.command, f"-I{cyxla.get_include()}", "sizes.c", "-o", "sizes"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    said = subprocess.run([tmp_path / "sizes"], capture_output=True, text=True, check=True).stdout
+    sizes = ctypes.sizeof(c_calls.Array), ctypes.sizeof(c_calls.Info)
+    places = c_calls.Info.opaque.offset, c_calls.Info.message.offset
+    assert said == " ".join(map(str, (*sizes, *places, c_calls.VERSION, c_calls.MESSAGE_BYTES)))

@@ -142,6 +142,25 @@ def place_of(op: XlaOp, axis: int, name: str) -> XlaOp:
         op = xla.convert(op, ElementType.U8)
     if not all(op.shape.dims):
         return xla.broadcast(xla.constant(op.builder, 0, ElementType.S64), _others(op.shape.dims, axis))
+    side_by_side = axis == len(op.shape.dims) - 1 and not values.is_complex(op)
+    return (_found if side_by_side else _compared)(op, axis, name)  # whichever is the faster
+
+
+def _found(op: XlaOp, axis: int, name: str) -> XlaOp:
+    """The first place of what equals the extreme; that is nan where any element is."""
+    sizes = op.shape.dims
+    extreme = reduce_op(np.maximum if name == "argmax" else np.minimum, op, [axis], keepdims=True)
+    hit = xla.eq(op, broadcast_to(extreme, sizes))
+    if values.is_float(op):
+        hit = xla.or_(hit, xla.ne(op, op))
+    small = ElementType.S32 if sizes[axis] < 2**31 else ElementType.S64
+    places = values.iota_along(op.builder, small, sizes, axis)
+    first = reduce_op(np.minimum, xla.select(hit, places, values.full_like(places, sizes[axis] - 1)), [axis])
+    return xla.convert(first, ElementType.S64)
+
+
+def _compared(op: XlaOp, axis: int, name: str) -> XlaOp:
+    """The place that goes with the extreme of pairs of elements and places."""
     least = REDUCTIONS[np.maximum if name == "argmax" else np.minimum].start(op)
     places = values.iota_along(op.builder, ElementType.S64, op.shape.dims, axis)
     zero = values.scalar(places, 0)

@@ -397,6 +397,9 @@ def _wide(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
     return _of(in_f64(function), *slopes)
 
 
+_GAMMAINC = _wide(_lower, _gamma_by_shape(1), _gamma_density(1))
+_GAMMAINCC = _wide(_upper, _gamma_by_shape(-1), _gamma_density(-1))
+
 # fmt: off
 _TABLE: dict[str, Emit] = {
     "erf":           xla.erf,
@@ -450,14 +453,14 @@ _TABLE: dict[str, Emit] = {
                                       - in_f64(special.digamma)(a + b) for k in range(2))),
     "betainc":       partly(in_f64(special_loops.betainc), "betainc", _beta_density(1)),
     "betaincc":      partly(in_f64(_swapped(special_loops.betainc)), "betaincc", _beta_density(-1)),
-    "gammainc":      _wide(_lower, _gamma_by_shape(1), _gamma_density(1)),
-    "gammaincc":     _wide(_upper, _gamma_by_shape(-1), _gamma_density(-1)),
-    "chdtr":         _wide(_halves(_lower)),
-    "chdtrc":        _wide(_halves(_upper)),
-    "gdtr":          _wide(lambda a, b, x: _lower(b, a * x)),
-    "gdtrc":         _wide(lambda a, b, x: _upper(b, a * x)),
-    "pdtr":          _wide(_poisson(_upper)),
-    "pdtrc":         _wide(_poisson(_lower)),
+    "gammainc":      _GAMMAINC,
+    "gammaincc":     _GAMMAINCC,
+    "chdtr":         _halves(_GAMMAINC),
+    "chdtrc":        _halves(_GAMMAINCC),
+    "gdtr":          lambda a, b, x: _GAMMAINC(b, a * x),
+    "gdtrc":         lambda a, b, x: _GAMMAINCC(b, a * x),
+    "pdtr":          _poisson(_GAMMAINCC),
+    "pdtrc":         _poisson(_GAMMAINC),
     "binom":         _wide(_binom),
     "_zeta":         _wide(_hurwitz),
     "_riemann_zeta": _wide(_zeta),

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numerical import slope
 
-from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
+from cyxla.errors import DTypeError, FailedPreconditionError, InvalidArgumentError, ShapeError, TraceError
+from cyxla.numpy import jit
+from cyxla.numpy.containers import map_leaves
 from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
 
 RNG = np.random.default_rng(5)
@@ -75,6 +77,60 @@ def test_a_derivative_by_hand():
     np.testing.assert_allclose(grad(grad(wave))(1.0), -10 * np.sin(1.0))
 
 
+def test_a_derivative_by_hand_of_containers_and_constants():
+    @custom_vjp
+    def scaled(p, factor, name):
+        return {"y": p["a"] * factor, "z": p["b"]}
+
+    scaled.defvjp(
+        lambda p, factor, name: (scaled(p, factor, name), (factor, name)),
+        lambda kept, g: ({"a": 7 * g["y"] * kept[0], "b": g["z"] * (2 if kept[1] is not None else 0)}, None, None),
+    )
+
+    def f(p, factor):
+        made = scaled(p, factor, None)
+        return np.sum(made["y"]) + np.sum(made["z"])
+
+    slopes = grad(f)({"a": X, "b": W}, 3.0)
+    np.testing.assert_array_equal(slopes["a"], np.full((3, 4), 21.0))
+    np.testing.assert_array_equal(slopes["b"], np.zeros((4, 2)))
+
+
+def unfit(fwd, bwd):
+    @custom_vjp
+    def f(x):
+        return x * 2
+
+    if fwd is not None:
+        f.defvjp(fwd, bwd)
+    return grad(lambda x: np.sum(f(x)))(X)
+
+
+def hidden(x):
+    @custom_vjp
+    def f(y):
+        return y * x
+
+    f.defvjp(lambda y: (y * x, None), lambda _, g: (g,))
+    return np.sum(f(x))
+
+
+@pytest.mark.parametrize(
+    "make, error, words",
+    [
+        (lambda: unfit(None, None), FailedPreconditionError, "no derivative yet"),
+        (lambda: unfit(lambda x: x, lambda _, g: (g,)), TraceError, "a result and what the second needs"),
+        (lambda: unfit(lambda x: (x, None), lambda _, g: g), TraceError, "a tuple of 1"),
+        (lambda: unfit(lambda x: (x, None), lambda _, g: (g[0],)), TraceError, r"sizes \(4,\)"),
+        (lambda: unfit(lambda x: (x, None), lambda _, g: ([g],)), TraceError, "not like its argument"),
+        (lambda: grad(hidden)(X), TraceError, "a value from outside"),
+    ],
+)
+def test_derivatives_by_hand_that_do_not_fit(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
 def test_what_is_computed_again():
     again = checkpoint(lambda x: np.sin(np.sin(x)) * x)
     np.testing.assert_allclose(grad(again)(1.0), slope(again, np.float64(1)), atol=1e-8)
@@ -103,3 +159,85 @@ def test_refusals(make, error, words):
 
 def test_integers_have_no_slope_where_they_are_allowed():
     assert (grad(lambda n, x: np.sum(n * x), allow_int=True)(np.arange(3), np.ones(3)) == 0).all()
+
+
+# -- training
+
+
+def steps(loss, params, data, count, rate):
+    @jit
+    def step(p):
+        value, slopes = value_and_grad(loss)(p, *data)
+        return value, map_leaves(lambda w, g: w - rate * g, p, slopes)
+
+    values = []
+    for _ in range(count):
+        value, params = step(params)
+        values.append(value)
+    return values
+
+
+def test_a_network_learns():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(64, 5)).astype(np.float32)
+    y = (x[:, 0] * x[:, 1] > 0).astype(np.int64)
+    params = [
+        (rng.normal(size=s).astype(np.float32) / 2, np.zeros(s[1], np.float32)) for s in ((5, 24), (24, 24), (24, 2))
+    ]
+
+    def loss(p, x, y):
+        for w, b in p[:-1]:
+            x = np.maximum(x @ w + b, 0)
+        z = x @ p[-1][0] + p[-1][1]
+        z = z - np.max(z, axis=1, keepdims=True)
+        return -np.mean(z[np.arange(64), y] - np.log(np.sum(np.exp(z), axis=1)))
+
+    values = steps(loss, params, (x, y), 120, np.float32(0.5))
+    assert values[0] > 0.5
+    assert values[-1] < 0.05
+
+
+def attention(x, w):
+    """One block: a head that looks back, and two layers."""
+    q, k, v = np.split(x @ w["qkv"], 3, axis=-1)
+    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(np.float32(q.shape[-1]))
+    s = np.where(np.tril(np.ones(s.shape[-2:], bool)), s, np.float32(-1e9))
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    x = x + (e / e.sum(axis=-1, keepdims=True)) @ v @ w["out"]
+    mean, spread = x.mean(axis=-1, keepdims=True), x.std(axis=-1, keepdims=True)
+    h = (x - mean) / (spread + np.float32(1e-3)) * w["scale"]
+    return x + np.tanh(h @ w["up"]) @ w["down"]
+
+
+def test_a_transformer_learns():
+    rng = np.random.default_rng(2)
+    ids = (np.arange(12)[None] * np.arange(1, 7)[:, None]) % 7  # rows that count in steps
+
+    def drawn(*sizes):
+        return (rng.normal(size=sizes) / 4).astype(np.float32)
+
+    block = {
+        "qkv": drawn(16, 48),
+        "out": drawn(16, 16),
+        "scale": np.ones(16, np.float32),
+        "up": drawn(16, 32),
+        "down": drawn(32, 16),
+    }
+    params = {
+        "table": drawn(7, 16),
+        "place": drawn(11, 16),
+        "blocks": [block, {k: v[::-1].copy() for k, v in block.items()}],
+    }
+
+    def loss(p, ids):
+        x = p["table"][ids[:, :-1]] + p["place"]
+        for w in p["blocks"]:
+            x = attention(x, w)
+        z = x @ p["table"].T
+        z = z - z.max(axis=-1, keepdims=True)
+        logs = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+        return -np.take_along_axis(logs, ids[:, 1:, None], -1).mean()
+
+    values = steps(loss, params, (ids,), 150, np.float32(0.3))
+    assert values[0] > 1.5
+    assert values[-1] < 0.25

@@ -21,6 +21,7 @@ from cyxla.numpy.control.state import (
     leaf_paths,
     plain,
     retyped,
+    settled,
 )
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.nested import Body, Traced, record, record_values, write
@@ -99,6 +100,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 def _known(value: Any) -> Any:
     """What decides, where it has a value already."""
+    value = settled(value)
     if isinstance(value, TracedArray):
         return None
     found = np.asarray(value)

@@ -20,6 +20,7 @@ from cyxla.numpy.control.state import (
     leaf_paths,
     plain,
     retyped,
+    settled,
 )
 from cyxla.numpy.control.whiles import INDEX, write_while
 from cyxla.numpy.conversion import convert
@@ -101,6 +102,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
         for i in range(_bound(lower), _bound(upper)):
             state = alike(body_fun(i, state), init)
         return plain(state)
+    lower, upper = settled(lower), settled(upper)
     if not isinstance(lower, TracedArray) and not isinstance(upper, TracedArray):
         return _counted(_bound(lower), _bound(upper), body_fun, init)
     first, last = (_traced_bound(b) for b in (lower, upper))

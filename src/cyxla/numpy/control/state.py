@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from cyxla.errors import TraceError
 from cyxla.numpy.containers import Tree, flatten, map_leaves, paths
 from cyxla.numpy.conversion import convert
+from cyxla.numpy.known_array import KnownArray
 from cyxla.numpy.nested import Body, record_values, write
 from cyxla.numpy.promotion import WEAK_DTYPES, Kind, common_kind, dtype_of
 from cyxla.numpy.trace import place
@@ -21,6 +22,12 @@ from cyxla.xla.hlo.builder import XlaOp
 def is_array(leaf: Any) -> bool:
     """Whether a leaf of a container can be traced."""
     return isinstance(leaf, (TracedArray, np.ndarray, np.generic, list)) or type(leaf) in WEAK_DTYPES
+
+
+def settled(value: Any) -> Any:
+    """The values of an array that the program has made itself; anything else as it is."""
+    known = value.known if isinstance(value, KnownArray) else None
+    return value if known is None else known
 
 
 def plain(value: Any) -> Any:
@@ -95,11 +102,6 @@ def retyped(body: Body, kinds: Sequence[Kind]) -> Body:
     return record_values(body.trace.builder.name, body.shapes, step)
 
 
-def without_captures(body: Body, order: Callable[[list[XlaOp]], list[XlaOp]], shapes: Sequence[Any]) -> Body:
-    """A body with its parameters in another order."""
-    return record_values(body.trace.builder.name, shapes, lambda *values: write(body, order(list(values))))
-
-
 def joined(kinds: Sequence[Kind]) -> Kind | None:
     """The kind that several branches agree on; None if they do not."""
     strong = {k for k in kinds if not isinstance(k, type)}
@@ -121,14 +123,6 @@ def _weak_fits(weak: type, dtype: np.dtype[Any]) -> bool:
 def as_arrays(values: Sequence[XlaOp], kinds: Sequence[Kind]) -> list[TracedArray]:
     """Values as arrays, weak where their kind is."""
     return [traced(v, k if isinstance(k, type) and k is not bool else None) for v, k in zip(values, kinds, strict=True)]
-
-
-def rebuilt(tree: Tree, leaves: Sequence[Any], arrays: dict[int, int], given: Sequence[Any]) -> Any:
-    """A container with some of its leaves replaced."""
-    filled = list(leaves)
-    for k, n in arrays.items():
-        filled[k] = given[n]
-    return tree.build(filled)
 
 
 class Arguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import update_wrapper, wraps
 from typing import Any
 
@@ -10,7 +11,8 @@ from cyxla.errors import FailedPreconditionError, TraceError
 from cyxla.numpy.containers import Tree, flatten, map_leaves
 from cyxla.numpy.gradient.backward import Linear
 from cyxla.numpy.gradient.composites import attach
-from cyxla.numpy.nested import Body, record, write
+from cyxla.numpy.gradient.table import zeros
+from cyxla.numpy.nested import Body, Traced, record, write
 from cyxla.numpy.trace import Pullback, current, place, require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
@@ -84,31 +86,75 @@ def _by_hand(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[An
             filled[k] = g
         return list(tree.build(filled))
 
-    recorded = record("forward", fwd, arrays, build)
+    program = require_current().program
+    program.gradients -= 1  # by this derivative, all is done: `fwd` may call the function itself
+    try:
+        recorded = record("forward", fwd, arrays, build)
+    finally:
+        program.gradients += 1
     if recorded.tree.kind is None or len(recorded.tree.children) != 2:
         raise TraceError("the first function of a custom_vjp must return a result and what the second needs")
-    out_tree, kept_tree = recorded.tree.children
-    operands = [*map(value_of, arrays), *recorded.body.captures]
-    made = write(recorded.body, operands)
-    outs, kept = made[: out_tree.count], made[out_tree.count :]
-    kept_weak = [r.weak for r in recorded.results[out_tree.count :]]
-    count = len(operands)
-    own = len(arrays)
+    hand = _Hand(recorded, bwd, args, tree, places)
+    made = hand.written([*map(value_of, arrays), *recorded.body.captures])[0]
+    return recorded.tree.children[0].build([traced(v, r.weak) for v, r in zip(made, recorded.results, strict=False)])
 
-    def pull(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
-        residuals = [traced(v, w) for v, w in zip(inputs[count:], kept_weak, strict=True)]
-        given = [traced(_or_zero(c, o)) for c, o in zip(cotangents, outputs, strict=True)]
-        slopes = bwd(kept_tree.build(residuals), out_tree.build(given))
-        found = _matched(slopes, args, tree)
-        return [*[_fitting(found[k], inputs[n]) for n, k in enumerate(places)], *[None] * (len(inputs) - own)]
 
-    results = attach([*operands, *kept], outs, vjp=pull)
-    return out_tree.build([traced(v, r.weak) for v, r in zip(results, recorded.results, strict=False)])
+@dataclass(frozen=True)
+class _Hand:
+    """A call of a function that has a derivative of its own.
+
+    Attributes
+    ----------
+    forward : Traced
+        The result, and what the way back needs besides.
+    backward : callable
+        The way back.
+    args, tree, places
+        The arguments, their container, and which of its leaves are arrays.
+    """
+
+    forward: Traced
+    backward: Callable[..., Any]
+    args: Sequence[Any]
+    tree: Tree
+    places: Sequence[int]
+
+    def written(self, inputs: Sequence[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
+        """The results in the current trace, with their derivative, and what the way back needs."""
+        count = self.forward.tree.children[0].count
+        made = write(self.forward.body, inputs)
+        return attach(inputs, made[:count], again=self._again), made[count:]
+
+    def _again(self, inputs: list[XlaOp], active: list[bool]) -> tuple[list[XlaOp], Pullback]:
+        own = len(self.places)
+        if any(active[own:]):
+            raise TraceError(
+                "a function with a custom_vjp uses a value from outside that is being differentiated by",
+                where=place(), hint="hand it in as an argument, or stop_gradient it",
+            )  # fmt: skip
+        outputs, kept = self.written(inputs)
+
+        def pull(cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
+            slopes = self._slopes(outputs, kept, cotangents)
+            found = [_fitting(slopes[k], inputs[n]) for n, k in enumerate(self.places)]
+            return [*found, *[None] * (len(inputs) - own)]
+
+        return outputs, pull
+
+    def _slopes(self, outputs: Sequence[XlaOp], kept: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[Any]:
+        """What the way back gives, for each leaf of the arguments."""
+        out_tree, kept_tree = self.forward.tree.children
+        weak = [r.weak for r in self.forward.results[out_tree.count :]]
+        residuals = kept_tree.build([traced(_here(v), w) for v, w in zip(kept, weak, strict=True)])
+        given = out_tree.build([traced(_or_zero(c, o)) for c, o in zip(cotangents, outputs, strict=True)])
+        return _matched(self.backward(residuals, given), self.args, self.tree)
+
+
+def _here(x: XlaOp) -> XlaOp:
+    return require_current().inner(x)
 
 
 def _or_zero(cotangent: XlaOp | None, like: XlaOp) -> XlaOp:
-    from cyxla.numpy.gradient.table import zeros
-
     return zeros(like.shape) if cotangent is None else cotangent
 
 

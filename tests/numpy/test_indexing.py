@@ -1,10 +1,16 @@
 """Indexing of traced arrays: drawn index expressions against NumPy, known while tracing and as arguments."""
 
+import contextlib
+import re
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy import jit
+from cyxla.numpy.control import fori_loop
 
 DTYPES = "bhilBHIL"
 
@@ -91,7 +97,7 @@ def same(function, *arrays, platform="interpreter"):
     want, failure = outcome(function, *arrays)
     got, ours = outcome(jit(function, platform=platform), *arrays)
     if failure is not None:
-        kinds = (IndexError, ValueError, TypeError)
+        kinds = (IndexError, ValueError, TypeError, OverflowError)
         assert isinstance(ours, next(k for k in kinds if isinstance(failure, k))), (failure, ours, got)
         return failure, ours
     if ours is not None:
@@ -151,3 +157,323 @@ def test_assign(case, which, form):
         return x
 
     same(write, numbered(sizes), value, *parts)
+
+
+# ------------------------------------------------------------------------------------------------------ traced bounds
+def test_ranges_whose_bounds_are_traced():
+    x = numbered((10, 3))
+    same(lambda x, i: x[i : i + 4], x, np.int64(3))
+    same(lambda x, i: x[i - 2 : i + 1, ::-1], x, 5)
+    same(lambda x, i: x[2 * i : 2 * (i + 1)], x, np.int8(4))
+    same(lambda x, i: x[i : i + 4 : 2], x, np.uint8(6))
+    same(lambda x, i: x[i : i - 3 : -1], x, 7)
+    same(lambda x, i: x[i : i - 4 : -2, i - 7 : i - 6], x, 8)
+    same(lambda x, i: x[i : i + 3], x, -6)
+    same(lambda x, i: x[i : i - 3 : -1], x, -2)
+    same(lambda x, i: x[i + 1 : i + 1], x, 3)
+
+
+def test_ranges_whose_bounds_are_traced_are_written_to():
+    def write(x, i):
+        x[i : i + 3] = x[i - 1 : i + 2] * 2
+        x[i : i + 4 : 2, 1] += 5
+        part = x[i + 1 : i - 2 : -1]
+        part[0] = 7
+        return x
+
+    for platform in ("interpreter", "cpu"):
+        same(write, numbered((9, 2)), np.int64(4), platform=platform)
+
+
+@pytest.mark.parametrize("start", [7, -2, -20, 50])
+def test_a_traced_range_that_sticks_out_is_an_error(start):
+    with pytest.raises(IndexError, match=r"slice .* is not within axis 0 with size 10"):
+        jit(lambda x, i: x[i : i + 4], platform="interpreter")(np.zeros(10), start)
+
+
+def test_a_range_backwards_past_the_beginning_is_an_error():
+    with pytest.raises(IndexError, match=r"slice 2:-1:-1"):
+        jit(lambda x, i: x[i : i - 3 : -1], platform="interpreter")(np.zeros(10), 2)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda x, i: x[i:], lambda x, i: x[:i], lambda x, i: x[i : 2 * i], lambda x, i: x[::i], lambda x, i: x[2:i]],
+)
+def test_a_length_that_is_not_known_is_refused(read):
+    with pytest.raises(TraceError, match="length of a slice") as caught:
+        jit(read, platform="interpreter")(np.zeros(10), 2)
+    assert "test_indexing.py" in caught.value.where
+    assert "i + 4" in caught.value.hint
+
+
+def test_a_range_longer_than_its_axis_is_refused():
+    with pytest.raises(IndexError, match="does not fit on axis 0"):
+        jit(lambda x, i: x[i : i + 4], platform="interpreter")(np.zeros(3), 0)
+
+
+# ---------------------------------------------------------------------------------------------------- indices too big
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_a_traced_index_out_of_range_is_an_error_of_the_run(platform):
+    function = jit(lambda x, i: x[i], platform=platform)
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(function(x, np.array([-5, 4])), [0, 4])
+    with pytest.raises(IndexError, match="index 7 is out of bounds for axis 0 with size 5") as caught:
+        function(x, np.array([1, 2, 7, -9]))
+    assert "test_indexing.py:" in str(caught.value)
+    with pytest.raises(IndexError, match="index -6 "):
+        function(x, np.array([1, -6]))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_indices_of_every_type_are_checked(letter):
+    function = jit(lambda x, i: x[:, i], platform="interpreter")
+    x = numbered((2, 300))
+    error = pytest.raises(IndexError, match="out of bounds for axis 1 with size 300")
+    with error if letter not in "bB" else contextlib.nullcontext():
+        function(x, np.array([3, np.iinfo(letter).max], letter))
+
+
+def test_an_index_that_no_int64_holds_is_shown_as_it_is():
+    with pytest.raises(IndexError, match="index 18446744073709551615 is out"):
+        jit(lambda x, i: x[i], platform="interpreter")(np.zeros(3), np.uint64(2**64 - 1))
+
+
+def test_writing_out_of_range_is_an_error_too():
+    def write(x, i):
+        x[i] = 1
+        return x
+
+    for index in (np.int64(5), np.array([0, 5])):
+        with pytest.raises(IndexError, match="index 5 is out of bounds"):
+            jit(write, platform="interpreter")(np.zeros(5), index)
+
+
+@pytest.mark.parametrize("index", [np.array([9, -9, 2]), np.int64(9)])
+def test_clamped_indices(index):
+    def both(x, i):
+        x[i] += 10
+        return x, x[i]
+
+    near = np.clip(index, -5, 4)
+    got = jit(both, platform="interpreter", bounds="clamp")(np.arange(5.0), index)
+    for g, w in zip(got, both(np.arange(5.0), near), strict=True):
+        np.testing.assert_array_equal(g, w)
+
+
+def test_unchecked_indices_have_no_checks():
+    function = jit(lambda x, i: x[i], platform="interpreter", bounds="unchecked")
+    assert function(np.arange(5.0), np.array([-1, 9])).shape == (2,)
+    assert not lowered(function).fails
+
+
+def lowered(function):
+    (entry,) = function._entries.values()
+    return entry.lowered
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, i: x[np.argmax(x, 0)], lambda x, i: x[np.argsort(x[:, 0])], lambda x, i: x[i % 4],
+        lambda x, i: x[i & 3],
+        lambda x, i: x[np.clip(i, 0, 3)], lambda x, i: x[(x[0] > 2).astype(int)], lambda x, i: x[i % 2 + i % 3],
+        lambda x, i: x[(x[0, 1:] > 1).sum() // 2],
+        lambda x, i: x[-(i % 4)], lambda x, i: x[abs(i) // 8 % 4], lambda x, i: x[np.where(i > 1, 0, 3)],
+        lambda x, i: x[np.argsort(x, 0)[::-1][:2].T.reshape(-1)], lambda x, i: fori_loop(0, 4,
+        lambda k, s: s + x[k], x[0]),
+        lambda x, i: fori_loop(1, 3, lambda k, s: s + x[k + 1] - x[k - 1], x[0]),
+    ],
+)  # fmt: skip
+def test_what_is_known_to_be_in_range_is_not_checked(read):
+    function = jit(read, platform="interpreter")
+    x = np.arange(20.0).reshape(4, 5)
+    np.testing.assert_array_equal(function(x, 6), jit_free(read, x, 6))
+    assert not lowered(function).fails
+
+
+def jit_free(function, *arrays):
+    return function(*arrays)
+
+
+@pytest.mark.parametrize(
+    "index", [lambda i: np.where(i > 0, np.fmod(i, 4) + 4, np.fmod(i, 4)), lambda i: i % 4 + 1, lambda i: i % -4 - 2]
+)
+def test_what_may_be_out_of_range_is_checked(index):
+    function = jit(lambda x, i: x[index(i)], platform="interpreter")
+    with pytest.raises(IndexError):
+        function(np.zeros(4), 3 if index(3) >= 4 or index(3) < -4 else 1)
+
+
+def test_a_loop_raises_what_its_indices_do():
+    function = jit(lambda x: fori_loop(0, 7, lambda k, s: s + x[k], 0.0), platform="interpreter")
+    with pytest.raises(IndexError, match="index 5 is out of bounds"):
+        function(np.zeros(5))
+
+
+# ---------------------------------------------------------------------------------------------------------- errors
+@pytest.mark.parametrize(
+    "key, message",
+    [
+        (7, "index 7 is out of bounds for axis 0 with size 3"),
+        ((0, -5), "index -5 is out of bounds for axis 1 with size 4"),
+        ((0, 0, 0), "too many indices for array: array is 2-dimensional, but 3 were indexed"),
+        ((..., ...), "an index can only have a single ellipsis"), (1.0, "only integers, slices"),
+        ("a", "only integers, slices"),
+        (np.array([1.0]), "arrays used as indices must be of integer"), ([[0, 9]], "index 9 is out of bounds"),
+        (([0, 1], [0, 1, 2]), "shape mismatch: indexing arrays could not be broadcast together with shapes"),
+        (np.array([True, False]), "boolean index did not match indexed array along axis 0; size of axis is 3 but"),
+    ],
+)  # fmt: skip
+def test_errors_are_those_of_numpy(key, message):
+    with pytest.raises(IndexError, match=re.escape(message)):
+        np.zeros((3, 4))[key]
+    with pytest.raises(IndexError, match=re.escape(message)) as caught:
+        jit(lambda x: x[key], platform="interpreter")(np.zeros((3, 4)))
+    assert "test_indexing.py" in str(caught.value)
+
+
+def test_what_does_not_fit_is_not_written():
+    def write(x, key, v):
+        x[key] = v
+        return x
+
+    x = np.zeros((3, 4), np.int8)
+    for key, value in [
+        ((0, 0), [1]),
+        (0, [1, 2]),
+        ([0, 1], np.zeros(3)),
+        (x == 0, np.zeros((2, 2))),
+        (0, 300),
+        (0, np.nan),
+    ]:
+        failure, ours = same(lambda x, key=key, value=value: write(x, key, value), x)
+        assert failure is not None, key
+        assert isinstance(ours, type(failure))
+
+
+# ---------------------------------------------------------------------------------------------------------- masks
+def test_masks_of_arguments():
+    x, m, v = numbered((3, 4)), numbered((3, 4)) % 3 == 0, np.arange(4, dtype=np.int32)
+
+    def write(x, m, v):
+        x[m] = 1
+        x[m] += 2
+        x[x > 9] = x[x > 9] * 2 - v[0]
+        x[m] = v
+        x[:, m[0]] -= 1
+        x[m[:, 0], 1:] *= v[1:]
+        x[0, m[1]] = x[1, m[1]]
+        x[~m] = -x[~m]
+        np.minimum(x[m], 2, out=x[m]) if isinstance(x, np.ndarray) else None
+        return x
+
+    for platform in ("interpreter", "cpu"):
+        same(write, x, m, v, platform=platform)
+
+
+def test_sums_over_masks():
+    x = numbered((3, 4)) * 1.5
+    same(lambda x: np.stack([x[x > 4].sum(), x[x > 4].mean(), np.max(x[x > 4]), np.min(x[x < 9]), x[x > 99].prod()]), x)
+    same(lambda x: np.stack([(x[x > 4] ** 2 > 50).any(), np.all(x[x > 4] > 5)]), x)
+    same(lambda x: x[x > 4].astype(np.int8).sum(), x)
+
+
+def test_a_wrong_number_of_values_for_a_mask_is_an_error_of_the_run():
+    def write(x, v):
+        x[x > 2] = v
+        return x
+
+    function = jit(write, platform="interpreter")
+    np.testing.assert_array_equal(function(np.arange(5), np.array([7, 8])), [0, 1, 2, 7, 8])
+    with pytest.raises(ValueError, match="cannot assign 2 values to the 3 elements where the mask is true"):
+        function(np.arange(6), np.array([7, 8]))
+
+
+def test_the_greatest_of_no_elements_is_an_error_of_the_run():
+    with pytest.raises(ValueError, match="max of no elements"):
+        jit(lambda x: x[x > 9].max(), platform="interpreter")(np.arange(5))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x[x > 0], lambda x: np.sort(x[x > 0]), lambda x: len(x[x > 0]), lambda x: x[x > 0][0],
+        lambda x: x[x > 0].reshape(-1),
+        lambda x: x[x > 0] + x[x > 1], lambda x: list(x[x > 0]), lambda x: x[x > 0] + x, lambda x: x[x > 0].shape,
+        lambda x: np.cumsum(x[x > 0]), lambda x: np.concatenate([x[x > 0], x]), lambda x: x + x[x > 0],
+    ],
+)  # fmt: skip
+def test_what_a_traced_mask_cannot_do(use):
+    with pytest.raises((TraceError, TypeError), match=r"traced mask|Picked"):
+        jit(use, platform="interpreter")(np.arange(5.0))
+
+
+# ------------------------------------------------------------------------------------------------------------- x.at
+def test_new_arrays_with_elements_changed():
+    x, i = numbered((4, 3)) * 1.0, np.array([0, 2, 0])
+    for name, ufunc in [
+        ("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("divide", np.divide),
+        ("min", np.minimum),
+        ("max", np.maximum), ("power", np.power),
+    ]:  # fmt: skip
+        for key, value in [(i, 2.0), (i, numbered((3, 1))), ((slice(1, 3), 0), 3.0), (1, 2.0), (x > 5, 2.0)]:
+            want = x.copy()
+            ufunc.at(want, key, value)
+            got, old = jit(lambda x, n=name, k=key, v=value: (getattr(x.at[k], n)(v), x), platform="interpreter")(x)
+            np.testing.assert_array_equal(old, x)
+            np.testing.assert_allclose(got, want, rtol=1e-15, err_msg=f"{name} {key}")
+
+
+def test_at_sets_gets_and_applies():
+    def function(x, i):
+        return (
+            x.at[i].get(mode="wrap"),
+            x.at[i].get(mode="clip"),
+            x.at[i].set(0, mode="clip"),
+            x.at[1:].apply(np.sqrt),
+            x,
+        )
+
+    x = np.array([1.0, 4.0, 9.0])
+    got = jit(function, platform="interpreter")(x, np.array([4, -1]))
+    for g, w in zip(got, [[4, 9], [9, 9], [1, 4, 0], [1, 2, 3], x], strict=True):
+        np.testing.assert_array_equal(g, w)
+    with pytest.raises(UnimplementedError):
+        jit(lambda x: x.at[0].get(mode="fill"), platform="interpreter")(x)
+
+
+# --------------------------------------------------------------------------------------- functions that write or refuse
+@pytest.mark.parametrize("name", ["nonzero", "argwhere", "flatnonzero", "where"])
+def test_sizes_that_depend_on_values_are_refused(name):
+    with pytest.raises(UnimplementedError, match="depends on values") as caught:
+        jit(lambda x: getattr(np, name)(x), platform="interpreter")(np.arange(3))
+    assert "np.where" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, i: np.take(x, i + 9), lambda x, i: np.take(x, x), lambda x, i: np.take(x, i, axis=5),
+        lambda x, i: np.take(x, i, mode="none"), lambda x, i: np.take_along_axis(x, i, 0),
+        lambda x, i: np.choose(i + 5, [x, x]),
+        lambda x, i: np.ravel_multi_index((i, i), (2, 1)), lambda x, i: np.unravel_index(i, (1, 1)),
+        lambda x, i: np.place(x, x > 0, []), lambda x, i: np.place(x, [True], 1), lambda x, i: np.putmask(x, [True], 1),
+        lambda x, i: np.compress([[True]], x), lambda x, i: np.where(x, x), lambda x, i: np.take(x[:0], i),
+        lambda x, i: np.put(x, [99], 1), lambda x, i: np.put_along_axis(x, i, 1, 0),
+        lambda x, i: np.choose(x + 0.5, [i, i]),
+    ],
+)  # fmt: skip
+def test_functions_fail_as_those_of_numpy(call):
+    failure, _ = same(call, np.ones((2, 3)), np.array([1, 0]))
+    assert failure is not None
+
+
+def test_indices_that_the_function_makes_are_known():
+    def function(x):
+        first = np.arange(3)
+        return x[first[1] :], x[first], x[np.array([True, False, True])], x[np.zeros(2, int)], x[first[:2].tolist()]
+
+    x = numbered((3, 2))
+    for got, want in zip(jit(function, platform="interpreter")(x), function(x), strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -5,7 +5,6 @@ from function_rows import ANY, CUBE, MATRIX, NUMBERS, VECTOR, Row
 
 INNER = np.array([2, 0, 1, 1])
 SIGNS = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, False]])
-BOTH = ("interpreter", "cpu")
 
 
 def written(key, value):
@@ -89,7 +88,6 @@ ROWS = [
         ((MATRIX,),),
         NUMBERS,
         differentiable=True,
-        platforms=BOTH,
     ),
     Row(
         "ndarray.__getitem__",
@@ -113,7 +111,6 @@ ROWS = [
         ((MATRIX,),),
         ANY,
         differentiable=True,
-        platforms=BOTH,
     ),
     Row(
         "ndarray.__setitem__",
@@ -128,14 +125,13 @@ ROWS = [
         ],
         ((MATRIX,),),
         NUMBERS,
-        platforms=BOTH,
     ),
     Row(
         "ndarray.__setitem__",
         [changed(f) for f in (_stencil, _through_views, _masked, _scaled, _picked)],
         ((MATRIX,),),
-        "bilfd",
-        platforms=BOTH,
+        "bld",
+        platforms=("interpreter", "cpu"),
     ),
     Row(
         "ndarray.__getitem__",

@@ -154,7 +154,6 @@ ROWS = [
         NUMBERS,
         special=True,
         differentiable=True,
-        platforms=("interpreter", "cpu"),
     ),
     Row(
         "ravel_multi_index",

@@ -78,7 +78,7 @@ def _refuse_sequence(selection: Selection, value: Any) -> None:
         return
     dimensions = np.ndim(value)
     if selection.scalar and dimensions:
-        raise ShapeError("setting an array element with a sequence.", where=_trace.place())
+        raise DTypeError("setting an array element with a sequence.", where=_trace.place())
     if selection.masked and dimensions > 1:
         raise DTypeError(
             f"what is written where a mask holds must have at most one dimension, not {dimensions}",
@@ -122,7 +122,9 @@ def as_type_of(value: Any, array: TracedArray) -> XlaOp:
     if isinstance(value, Picked):
         value.__array__()
     if type(value) in (int, float, complex) and array.dtype.kind != "V":
-        value = np.full((), value, array.dtype)[()]  # raises what NumPy raises
+        number = np.empty((), array.dtype)
+        number[()] = value  # raises what NumPy raises
+        value = number[()]
     return narrowed(as_traced(value), array.dtype)
 
 

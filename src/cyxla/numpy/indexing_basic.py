@@ -13,6 +13,9 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
+_MOST_OF = 2  # a part of at least an array's size over this is written by one loop over all of the array
+_FEW = 64  # so is any part of an array that has no more elements
+
 
 @dataclass(frozen=True)
 class Box:
@@ -89,26 +92,45 @@ class Box:
             part = xla.reshape(part, self.sizes)
         if self.reversed:
             part = xla.reverse(part, self.reversed)
-        if self.strided:
-            return self._write_between(op, part)
-        if self.spans == op.shape.dims:
+        if self.moves:
+            return self._write_moving(op, part)
+        if self.spans == op.shape.dims and not self.strided:
             return part
+        same = _same_number(op)
+        if same is not None:
+            return xla.pad(part, same, self._padding(op.shape.dims))
+        if self.strided or part.shape.size * _MOST_OF >= op.shape.size or op.shape.size <= _FEW:
+            return self._write_chosen(op, part)
         return xla.dynamic_update_slice(op, part, _starts(self.lows))
 
-    def _write_between(self, op: XlaOp, part: XlaOp) -> XlaOp:
-        """Elements that are not neighbours are spread out, and chosen where they belong."""
-        if self.moves:
+    def _write_moving(self, op: XlaOp, part: XlaOp) -> XlaOp:
+        if self.strided:
             inner = Box([Cut(0, c.size, abs(c.step)) for c in self.cuts], self.sizes)
-            window = xla.dynamic_slice(op, _starts(self.lows), self.spans)
-            return xla.dynamic_update_slice(op, inner._write_between(window, part), _starts(self.lows))
-        lows = [int(low) for low in self.lows]  # type: ignore[arg-type]
-        ends = [n - low - span for n, low, span in zip(op.shape.dims, lows, self.spans, strict=True)]
-        padding = [(low, end, abs(c.step) - 1) for low, end, c in zip(lows, ends, self.cuts, strict=True)]
-        trace = require_current()
+            part = inner.write(xla.dynamic_slice(op, _starts(self.lows), self.spans), part)
+        return xla.dynamic_update_slice(op, part, _starts(self.lows))
+
+    def _write_chosen(self, op: XlaOp, part: XlaOp) -> XlaOp:
+        """The part is spread out to where it belongs, and chosen there: one loop with what computes it."""
+        trace, padding = require_current(), self._padding(op.shape.dims)
         yes, no = (trace.constant(v, np.dtype(bool)) for v in (True, False))
         chosen = xla.pad(xla.broadcast(yes, self.sizes), no, padding)
         zero = trace.constant(0, part.shape.dtype.numpy_dtype)
         return xla.select(chosen, xla.pad(part, zero, padding), op)
+
+    def _padding(self, sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+        """What there is of an array of these sizes before, behind and between the elements of the part."""
+        lows = [int(low) for low in self.lows]  # type: ignore[arg-type]
+        ends = [n - low - span for n, low, span in zip(sizes, lows, self.spans, strict=True)]
+        return [(low, end, abs(c.step) - 1) for low, end, c in zip(lows, ends, self.cuts, strict=True)]
+
+
+def _same_number(op: XlaOp) -> XlaOp | None:
+    """The number that all elements of an array are, where it is a constant."""
+    ins = op.instruction
+    if ins is None or ins.opcode != "broadcast" or ins.operands[0].opcode != "constant":
+        return None
+    scalar = ins.operands[0]
+    return XlaOp(op.builder, scalar) if scalar.shape.rank == 0 else None
 
 
 def _low(cut: Cut) -> int | XlaOp:

@@ -6,6 +6,7 @@ Both look at the instructions that compute them. A range that cannot be told is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 
 import numpy as np
 
@@ -185,6 +186,20 @@ def _abs(ins: Instruction, of: _Of) -> Range:
     return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
 
 
+def _reduce(ins: Instruction, of: _Of) -> Range | None:
+    root = ins.called[0].root
+    if len(root.operands) != 2 or any(o.opcode != "parameter" for o in root.operands):
+        return None
+    (a, b), (c, d) = of(0), of(1)
+    count = prod(ins.operands[0].shape.dims[k] for k in ins.attrs["dimensions"])
+    if root.opcode == "add":
+        return count * a + c, count * b + d
+    if root.opcode not in ("minimum", "maximum"):
+        return None
+    join = min if root.opcode == "minimum" else max
+    return (join(a, c), join(b, d)) if count else (c, d)
+
+
 def _element(ins: Instruction, of: _Of) -> Range | None:
     """One result of a sort, or of a reduction that only chooses among its elements."""
     source, k = ins.operands[0], ins.attrs["index"]
@@ -202,8 +217,8 @@ _CHOOSING = frozenset({"parameter", "compare", "select", "and", "or", "not", "xo
 _RULES: Mapping[str, Callable[[Instruction, _Of], Range | None]] = {
     "constant": _constant, "iota": _iota, "add": _corners(int.__add__), "multiply": _corners(int.__mul__),
     "minimum": _corners(min), "maximum": _corners(max), "subtract": _subtract, "remainder": _remainder,
-    "divide": _divide, "and": _and, "select": _select, "clamp": _clamp, "compare": _compare, "convert": _convert,
-    "abs": _abs, "negate": lambda ins, of: (-of(0)[1], -of(0)[0]), "get-tuple-element": _element,
+    "divide": _divide, "and": _and, "select": _select, "reduce": _reduce, "clamp": _clamp, "compare": _compare,
+    "convert": _convert, "abs": _abs, "negate": lambda ins, of: (-of(0)[1], -of(0)[0]), "get-tuple-element": _element,
     "sort": lambda ins, of: of(0),
     **{name: lambda ins, of: of(0) for name in (*_SAME, *_FIRST)},
     **{name: lambda ins, of: _union(of(0), *(of(k) for k in range(1, _data(ins)))) for name in _JOINED},

@@ -40,7 +40,9 @@ def _mode(name: Any) -> str | None:
 def _indices(value: Any) -> Any:
     """Indices of take and put: integers that an index of the machine holds, or bools."""
     known = values_of(value) if isinstance(value, (np.ndarray, TracedArray)) else None
-    made = known if known is not None else value if isinstance(value, TracedArray) else _listed(value)
+    if not isinstance(value, (np.ndarray, np.generic, TracedArray)):
+        return _listed(value)
+    made = known if known is not None else value
     if not np.can_cast(made.dtype, np.int64, "safe"):
         raise TypeError(f"Cannot cast array data from {made.dtype!r} to dtype('int64') according to the rule 'safe'")
     return made.astype(np.int64) if made.dtype.kind == "b" else made
@@ -48,10 +50,9 @@ def _indices(value: Any) -> Any:
 
 def _listed(value: Any) -> Any:
     try:
-        array = np.asarray(value)
+        return np.array(value, np.int64)  # numbers in lists are cut off
     except TraceError:
-        return as_traced(value)
-    return array if array.size else array.astype(np.int64)
+        return _indices(as_traced(value))
 
 
 def _target(value: Any, name: str) -> Array:

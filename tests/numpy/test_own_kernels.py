@@ -276,6 +276,25 @@ def test_sizes_of_results_are_computed(name):
 
 
 @needs_compiler
+def test_in_loops_branches_and_of_parts(name):
+    more = ckernel(
+        name, "for (i64 i = 0; i < n; ++i) o[i] = x[i] + 1; *c = n;", args="x:f64[n]", out="o:f64[n], c:i32[]"
+    )
+
+    def function(x):
+        rows = cyxla.map(lambda row: more(row)[0], x)
+        total = cyxla.fori_loop(0, 3, lambda k, s: more(s)[0] * more(s)[1], x[:, 0])
+        chosen = cyxla.cond(x[0, 0] > 0, lambda v: more(v)[0], lambda v: v, x.T[1])
+        return rows, total, chosen, more(np.expand_dims(x, 1).reshape(-1))[1]
+
+    for got in both(function, X):
+        want = [X + 1, ((X[:, 0] + 1) * 2 + 1) * 2, X.T[1], 6]
+        want[1] = (want[1] + 1) * 2
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w)
+
+
+@needs_compiler
 def test_gradients_of_lines_of_c(name):
     square = ckernel(
         name, "for (i64 i = 0; i < n; ++i) o[i] = x[i] * x[i];", args="x:f64[n]", out="o:f64[n]",

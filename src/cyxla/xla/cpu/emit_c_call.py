@@ -21,7 +21,8 @@ BYTE_NS = 0.5
 def c_call(ins: Instruction) -> Step:
     """The kernel of one call."""
     reads, writes = [v for o in ins.operands for v in leaves(o)], own_leaves(ins)
-    inputs, outputs = [v.shape.static for v in reads], [v.shape.static for v in writes]
+    # Not the shapes of the values, which may be those of what the operands are other views of.
+    inputs, outputs = [s for o in ins.operands for s in _arrays_of(o.shape)], _arrays_of(ins.shape)
     at = len(reads) + len(writes)
     opaque = opaque_of(ins)
     text = f"""\
@@ -49,6 +50,10 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
     cost = CALL_NS + BYTE_NS * sum(s.nbytes for s in (*inputs, *outputs))
     name = C_CALL + ins.attrs["custom_call_target"]
     return Step(Kernel(text, 1, cost, 0, "c call"), tuple(reads), tuple(writes), functions=(name,), context=True)
+
+
+def _arrays_of(shape: Shape) -> list[Shape]:
+    return [leaf.static for leaf in shape.leaves() if leaf.is_array]
 
 
 @cache

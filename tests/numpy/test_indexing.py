@@ -469,6 +469,14 @@ def test_functions_fail_as_those_of_numpy(call):
     assert failure is not None
 
 
+def test_looking_up_in_a_numpy_array():
+    table = np.array([1.5, 2.5, 4.0])
+    for index in (np.int64(1), np.array([[2, -1]])):
+        same(lambda i: np.take(table, i) + np.take(table, indices=[0, 1]).sum(), index)
+        with pytest.raises(TraceError, match="np.take") if index.ndim else pytest.raises(TraceError):
+            jit(lambda i: table[i], platform="interpreter")(index)
+
+
 def test_indices_that_the_function_makes_are_known():
     def function(x):
         first = np.arange(3)

@@ -85,9 +85,23 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     return substitute
 
 
+def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy asks only the array, not its indices, what a look-up means."""
+
+    @wraps(original)
+    def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
+        if current() is None or not is_traced(indices):
+            return original(a, indices, *args, **kwargs)
+        return rows()[original].meaning(a, indices, *args, **kwargs)
+
+    return substitute
+
+
 _SUBSTITUTES: dict[str, Any] = {name: _taking(_originals[name]) for name in _TAKING} | {
     name: _making(_originals[name]) for name in _MAKING
 }
+_originals["take"] = np.take
+_SUBSTITUTES["take"] = _looking_up(np.take)
 for _name in ("r_", "c_"):
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = Concatenator(_originals[_name], columns=_name == "c_")

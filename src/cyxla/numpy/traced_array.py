@@ -203,7 +203,10 @@ class TracedArray:
         return meaning_of(func)(*args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        self._refuse("become a NumPy array", "np.zeros_like(x, shape=...) makes one to write to; np functions take it")
+        hint = (
+            "np functions take it; np.take(table, i) looks up in a NumPy array; np.zeros_like(x, shape=...) is writable"
+        )
+        self._refuse("become a NumPy array", hint)
 
     # -- values that it does not have
 

@@ -384,7 +384,11 @@ def _halves(function: Emit) -> Emit:
 
 
 def _poisson(function: Emit) -> Emit:
-    return lambda k, m: function(xla.floor(k) + of(k, 1), m)
+    def emit(k: XlaOp, m: XlaOp) -> XlaOp:
+        made: XlaOp = function(xla.floor(k) + of(k, 1), m)
+        return select(xla.lt(k, of(k, 0)), of(k, np.nan), made)
+
+    return emit
 
 
 def _of(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:

@@ -32,7 +32,7 @@ _PREFIXES: dict[np.ufunc, str] = {
     np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum", np.logical_or: "or",
     np.logical_and: "and",
 }  # fmt: skip
-_MOST_STEPS = 128  # of what is joined one after the other, each step written out
+_WRITTEN_OUT = 16  # steps of what is joined one after the other; more are a loop
 _MOST_SEGMENTS = 1024
 
 
@@ -142,17 +142,33 @@ def _row(op: XlaOp, place: int) -> XlaOp:
 def _joined(ufunc: np.ufunc, emit: Emit, op: XlaOp, first: list[XlaOp]) -> XlaOp:
     if ufunc in _IN_ANY_ORDER and op.shape.dims[0]:
         return _step(emit, first[0], _by_halves(emit, op)) if first else _by_halves(emit, op)
-    _refuse_many(ufunc, op.shape.dims[0])
+    if op.shape.dims[0] > _WRITTEN_OUT:
+        start, rest = (first[0], op) if first else (_row(op, 0), _from(op, 1))
+        return _by_loop(emit, broadcast_to(start, op.shape.dims[1:]), [rest])[0]
     rows = [_row(op, k) for k in range(op.shape.dims[0])]
     return _fold(lambda x, y: _step(emit, x, y), [*first, *rows])
 
 
-def _refuse_many(ufunc: np.ufunc, count: int) -> None:
-    if count > _MOST_STEPS:
-        raise UnimplementedError(
-            f"{ufunc.__name__} of {count} elements one after the other cannot be traced", where=_trace.place(),
-            hint="cyxla.scan or cyxla.fori_loop write such a loop",
-        )  # fmt: skip
+def _from(op: XlaOp, place: int) -> XlaOp:
+    return xla.slice_in_dim(op, place, op.shape.dims[0])
+
+
+def _by_loop(emit: Emit, start: XlaOp, rows: Sequence[XlaOp]) -> tuple[XlaOp, XlaOp]:
+    """One row after the other joined to the first, as a loop; the last result, and all of them.
+
+    A second array of rows says which elements of the first take part.
+    """
+    from cyxla.numpy.control import scan
+
+    def step(before: TracedArray, parts: Sequence[TracedArray]) -> tuple[TracedArray, TracedArray]:
+        joined = emit(value_of(before), value_of(parts[0]))
+        if len(parts) > 1:
+            joined = xla.select(value_of(parts[1]), joined, value_of(before))
+        made = TracedArray(joined)
+        return made, made
+
+    last, each = scan(step, TracedArray(start), [TracedArray(r) for r in rows])
+    return value_of(last), value_of(each)
 
 
 def _step(emit: Emit, x: XlaOp, y: XlaOp) -> XlaOp:
@@ -171,6 +187,8 @@ def _by_halves(emit: Emit, op: XlaOp) -> XlaOp:
 
 def _joined_where(emit: Emit, op: XlaOp, mask: XlaOp, start: XlaOp) -> XlaOp:
     found = broadcast_to(start, op.shape.dims[1:])
+    if op.shape.dims[0] > _WRITTEN_OUT:
+        return _by_loop(emit, found, [op, mask])[0]
     for k in range(op.shape.dims[0]):
         found = xla.select(_row(mask, k), emit(found, _row(op, k)), found)
     return found
@@ -204,11 +222,20 @@ def _running(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
     if ufunc in _IN_ANY_ORDER or ufunc in REDUCTIONS:
         return _by_doubling(emit, op, axis)
     count = op.shape.dims[axis]
-    _refuse_many(ufunc, count)
+    if count > _WRITTEN_OUT:
+        return _running_by_loop(emit, op, axis)
     parts = [xla.slice_in_dim(op, k, k + 1, dimension=axis) for k in range(count)]
     for k in range(1, count):
         parts[k] = emit(parts[k - 1], parts[k])
     return xla.concatenate(parts, axis) if parts else op
+
+
+def _running_by_loop(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+    order = [axis, *(d for d in range(op.shape.rank) if d != axis)]
+    rows = xla.transpose(op, order)
+    each = _by_loop(emit, _row(rows, 0), [_from(rows, 1)])[1]
+    made = xla.concatenate([xla.slice_in_dim(rows, 0, 1), each], 0)
+    return xla.transpose(made, [order.index(d) for d in range(op.shape.rank)])
 
 
 def _by_doubling(emit: Emit, op: XlaOp, axis: int) -> XlaOp:

@@ -109,7 +109,7 @@ def compute(
 ) -> list[TracedArray]:
     """The results of an elementwise function of anything that NumPy takes for arrays."""
     emit = emitter_of(ufunc)
-    if ufunc in _COMPARISONS and (found := compare_out_of_range(ufunc, inputs)):
+    if ufunc in _COMPARISONS and (found := compare_out_of_range(ufunc, inputs)) is not None:
         return [found]
     given: list[Any] = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
     types = loop_types(ufunc, tuple([type(x) if type(x) in _WEAK else x.kind for x in given]), dtype, casting)

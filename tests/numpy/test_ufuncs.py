@@ -1,0 +1,281 @@
+"""Ufuncs on traced arrays: types, keywords, methods, and what they refuse."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from cyxla.errors import TraceError, UnimplementedError
+from cyxla.numpy import jit
+from cyxla.numpy.special import logsumexp, softmax
+from cyxla.numpy.ufunc_table import find
+
+RNG = np.random.default_rng(3)
+X, Y = RNG.uniform(1, 5, (3, 4)), RNG.uniform(1, 5, (3, 4))
+UFUNCS = sorted(
+    {f for f in vars(np).values() if isinstance(f, np.ufunc) and f.signature is None} - {np.isnat},
+    key=lambda f: f.__name__,
+)
+LETTERS = "?bBhHiIlLefdFD"
+
+
+def run(function, *arrays, platform="interpreter"):
+    return jit(function, platform=platform)(*arrays)
+
+
+def same(function, *arrays):
+    """What NumPy gives is what we give."""
+    want, got = function(*[np.copy(a) for a in arrays]), run(function, *arrays)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+def fails(function, *arrays, error):
+    """NumPy fails, and we fail in the same way."""
+    with pytest.raises(error):
+        function(*arrays)
+    with pytest.raises(error):
+        run(function, *arrays)
+
+
+# -- the table
+
+
+def test_every_ufunc_has_a_row():
+    assert [f.__name__ for f in UFUNCS if find(f) is None] == []
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda f: f.__name__)
+def test_types_are_those_of_numpy(ufunc):
+    """For pairs of all types, results have NumPy's types, or there is a TypeError in both."""
+    seed = np.random.default_rng(len(ufunc.__name__))
+    for letters in seed.choice(list(LETTERS), (5, ufunc.nin)):
+        arrays = [np.full(2, 1 if ufunc is not np.arctanh else 0, letter) for letter in letters]
+        try:
+            want = ufunc(*arrays)
+        except TypeError:
+            with pytest.raises(TypeError):
+                run(lambda *a: ufunc(*a), *arrays)
+            continue
+        got = run(lambda *a: ufunc(*a), *arrays)
+        parts = zip(got, want, strict=True) if ufunc.nout > 1 else [(got, want)]
+        assert all(g.dtype == w.dtype and np.allclose(g, w, rtol=1e-3) for g, w in parts), (letters, got, want)
+
+
+def test_what_has_no_meaning_is_refused_by_name():
+    with pytest.raises(UnimplementedError, match="isnat"):
+        run(lambda x: np.isnat(x), X)
+    with pytest.raises(UnimplementedError, match="airy"):
+        run(lambda x: special.airy(x), X)
+    with pytest.raises(UnimplementedError, match="gamma of complex"):
+        run(lambda x: special.gamma(x), X + 0j)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.add(x, 1.5),
+        lambda x: x * 3,
+        lambda x: np.exp(x),
+        lambda x: np.floor_divide(x, x),
+        lambda x: np.nextafter(x, x + x),
+        lambda x: np.sign(x),
+        lambda x: x > 1,
+    ],
+)
+def test_bfloat16(function):
+    same(function, X.astype(ml_dtypes.bfloat16))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from([f for f in UFUNCS if f.nin == 2]), st.sampled_from("bBhHiIlL"), st.data())
+def test_integers_agree_to_the_last_bit(ufunc, letter, data):
+    if ufunc is np.power:
+        return
+    info = np.iinfo(letter)
+    numbers = st.one_of(st.sampled_from([info.min, info.max, 0, 1]), st.integers(info.min, info.max))
+    arrays = [np.array(data.draw(st.lists(numbers, min_size=4, max_size=4)), letter) for _ in range(2)]
+    try:
+        with np.errstate(all="ignore"):
+            want = ufunc(*arrays)
+    except TypeError:
+        return
+    got = run(lambda *a: ufunc(*a), *arrays)
+    pairs = zip(got, want, strict=True) if ufunc.nout > 1 else [(got, want)]
+    for g, w in pairs:
+        np.testing.assert_allclose(g, w, rtol=0 if w.dtype.kind in "biu" else 1e-6)
+
+
+# -- Python's numbers
+
+
+def test_numbers_take_the_type_of_what_they_meet():
+    assert run(lambda x: x + 1.5, np.ones(2, np.float16)).dtype == np.float16
+    assert run(lambda x: x + 1, np.ones(2, np.uint8)).dtype == np.uint8
+    assert run(lambda x: x + 1.5, np.ones(2, np.int8)).dtype == np.float64
+    assert run(lambda x, n: x * n, np.ones(2, np.float32), 3).dtype == np.float32
+
+
+def test_numbers_that_do_not_fit():
+    fails(lambda x: x + 300, np.ones(2, np.uint8), error=OverflowError)
+    fails(lambda x: x - 1 + -1, np.ones(2, np.uint8), error=OverflowError)
+    same(lambda x: (x < 300) & (x != -1) & ~(x > 10**30), np.ones(2, np.uint8))
+
+
+def test_signed_beside_unsigned_is_compared_as_it_is():
+    signed, unsigned = np.array([-1, 1, 2**62]), np.array([2**64 - 1, 1, 2**62 + 1], np.uint64)
+    for ufunc in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal):
+        same(lambda x, y, f=ufunc: f(x, y), signed, unsigned)
+        same(lambda x, y, f=ufunc: f(y, x), signed, unsigned)
+
+
+# -- errors
+
+
+def test_what_numpy_refuses():
+    fails(lambda x: x - x, np.ones(2, bool), error=TypeError)
+    fails(lambda x: -x, np.ones(2, bool), error=TypeError)
+    fails(lambda x: x & x, X, error=TypeError)
+    fails(lambda x: x // (x + 1j), X, error=TypeError)
+    fails(lambda x: np.add(x, X[:2]), X, error=ValueError)
+    fails(lambda x: np.add(x, x, dtype=int), X, error=TypeError)
+    fails(lambda x: np.add(x, x, dtype=float, signature="dd->d"), X, error=TypeError)
+    fails(lambda x: np.add(x, x, out=np.zeros((2, 4))), X, error=ValueError)
+    fails(lambda x: np.add(x, x, nonsense=1), X, error=TypeError)
+
+
+def test_negative_powers_of_integers():
+    whole = np.array([1, 2, 3])
+    fails(lambda x: x**-1, whole, error=ValueError)
+    fails(lambda x, y: x**y, whole, np.array([1, -1, 2]), error=ValueError)
+    same(lambda x, y: x**y, whole, np.array([1, 0, 2]))
+    with pytest.raises(ValueError, match="negative integer powers"):
+        run(lambda x, y: x**y, whole, np.array([1, -1, 2]), platform="cpu")
+
+
+# -- out=, where=, dtype=, casting=
+
+
+def test_out_is_written_to_and_given_back():
+    def function(x, y):
+        total = np.empty_like(x)
+        assert np.add(x, y, out=total) is total
+        part = total[1]
+        np.multiply(part, 2, out=part)
+        np.divmod(x, y, out=(x, y))
+        return total + x - y
+
+    same(function, X, Y)
+
+
+def test_where_leaves_the_rest():
+    same(lambda x, y: np.add(x, y, where=x > 2, out=y.copy()), X, Y)
+    same(lambda x, y: np.sqrt(x, where=[True, False, True, False], out=np.zeros_like(x)), X, Y)
+
+
+def test_in_place_operators():
+    def function(x, y):
+        z = x.copy()
+        z += y
+        z[0] *= 2
+        z[:, 1] -= 1
+        z **= 2
+        z //= 3
+        return z
+
+    same(function, X, Y)
+    fails(lambda x: np.add(x, 1.5, out=x), np.ones(3, int), error=TypeError)
+
+
+def test_out_of_numpy_is_refused():
+    with pytest.raises(TraceError, match="out="):
+        run(lambda x: np.add(x, 1, out=X.copy()), X)
+
+
+# -- methods
+
+
+def test_reduce_refuses_what_numpy_refuses():
+    fails(lambda x: np.subtract.reduce(x, axis=(0, 1)), X, error=ValueError)
+    fails(lambda x: np.divide.reduce(x[:0]), X, error=ValueError)
+    fails(lambda x: np.maximum.reduce(x[:0]), X, error=ValueError)
+    fails(lambda x: np.exp.reduce(x), X, error=ValueError)
+    fails(lambda x: np.divide.reduce(x, where=x > 2), X, error=ValueError)
+    fails(lambda x: np.less.reduce(x), X, error=TypeError)
+    fails(lambda x: np.add.reduce(x, axis=2), X, error=np.exceptions.AxisError)
+    fails(lambda x: np.add.accumulate(x[0, 0]), X, error=TypeError)
+    fails(lambda x: np.add.accumulate(x, axis=None), X, error=ValueError)
+    fails(lambda x: np.add.reduceat(x, [0, 3]), X, error=IndexError)
+    with pytest.raises(UnimplementedError, match="traced indices"):
+        run(lambda x, k: np.add.reduceat(x, k), X, np.array([0, 1]))
+
+
+def test_long_folds_are_loops():
+    x = RNG.uniform(0.9, 1.1, (40, 3))
+    same(lambda x: np.subtract.reduce(x), x)
+    same(lambda x: np.divide.reduce(x[:, 0], initial=2.0), x)
+    same(lambda x: np.subtract.accumulate(x.T, axis=1), x)
+    same(lambda x: np.subtract.reduce(x, axis=0, initial=1.0, where=x > 1), x)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.arctan2, np.logaddexp])
+def test_at_changes_a_place_that_is_named_twice_twice(ufunc):
+    def function(x, k, y):
+        z = x.copy()
+        assert ufunc.at(z, k, y) is None
+        return z
+
+    x, k, y = np.array([1.0, 2, 3, 4]), np.array([1, 3, 1, -1]), np.array([2.0, 3, 5, 7])
+    want = function(x, k, y)
+    np.testing.assert_allclose(run(function, x, k, y), want, rtol=1e-14)
+    np.testing.assert_allclose(run(function, x.astype("f4"), k, y), function(x.astype("f4"), k, y), rtol=1e-6)
+
+
+def test_at_of_one_operand_and_of_rows():
+    def function(x):
+        z = x.copy()
+        np.negative.at(z, ([0, 0, 1], [1, 1, 2]))
+        np.add.at(z, [2, 2], x[:2])
+        np.add.at(z, (slice(None), [0, 0]), 1)
+        return z
+
+    same(function, X)
+
+
+def test_at_checks_its_indices():
+    fails(lambda x, k: np.add.at(x[0].copy(), k, 1), X, np.array([9]), error=IndexError)
+    fails(lambda x: np.add.at(x.copy(), [0]), X, error=ValueError)
+    with pytest.raises(TraceError, match="NumPy array"):
+        run(lambda x: np.add.at(X[0].copy(), [0], x[0, 0]) or x, X)
+
+
+def test_reductions_of_lists_of_traced_arrays():
+    same(lambda x, y: np.maximum.reduce(np.stack([x, y])), X, Y)
+
+
+# -- conversions
+
+
+@pytest.mark.parametrize("letter", "bhilBHIL?")
+def test_floats_become_integers_as_in_c(letter):
+    numbers = np.array([0, -0.5, 1.7, -1.7, 127.9, 128, -129, 300, -300, 3e4])
+    same(lambda x: x.astype(letter), numbers)
+
+
+def test_infinities_become_the_least_integer():
+    with np.errstate(invalid="ignore"):
+        same(lambda x: x.astype(np.int64), np.array([np.nan, np.inf, -np.inf, 1e300]))
+        same(lambda x: x.astype(np.int32), np.array([np.nan, np.inf, -np.inf, 1e300]))
+
+
+# -- functions of SciPy that are no ufuncs
+
+
+def test_softmax_of_arrays_and_of_traced_ones():
+    x = np.array([[1000.0, 1000.0, -np.inf], [0.0, 1.0, 2.0]])
+    np.testing.assert_allclose(softmax(x, axis=1), special.softmax(x, axis=1))
+    np.testing.assert_allclose(run(lambda v: softmax(v, axis=1), x), special.softmax(x, axis=1))
+    np.testing.assert_allclose(run(lambda v: logsumexp(v, axis=1), x), special.logsumexp(x, axis=1))
+    assert run(lambda v: logsumexp(v), np.full(3, -np.inf)) == -np.inf

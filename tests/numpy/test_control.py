@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numerical import slope
 
 import cyxla
@@ -9,6 +11,7 @@ from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, 
 from cyxla.numpy import jit
 from cyxla.numpy.containers import flatten
 from cyxla.numpy.control import associative_scan, cond, fori_loop, scan, switch, while_loop
+from cyxla.numpy.control.state import alike as reordered
 from cyxla.numpy.gradient import checkpoint, grad
 
 X = np.arange(6.0).reshape(3, 2) / 4
@@ -62,7 +65,7 @@ def _doubled(i, s):
 
 
 def alike(got, want):
-    got, want = flatten(got), flatten(want)
+    got, want = flatten(reordered(got, want)), flatten(want)  # the order of a dict may be that of the other branch
     assert got[1] == want[1]
     for g, w in zip(got[0], want[0], strict=True):
         assert (np.asarray(g).dtype, np.shape(g)) == (np.asarray(w).dtype, np.shape(w))
@@ -227,3 +230,96 @@ def test_second_derivatives(name):
     first = jit(grad(SMOOTH[name]), platform="interpreter")
     second = jit(grad(lambda x: np.sum(np.sin(first(x)))), platform="interpreter")(X + 0.2)
     np.testing.assert_allclose(second, slope(lambda x: np.sum(np.sin(first(x))), X + 0.2), rtol=1e-6, atol=1e-7)
+
+
+# -- random programs: a state of an array and a counter, changed by branches and loops in each other
+
+LEAVES = {
+    "sine": lambda s: {"x": np.sin(s["x"]) + s["n"], "n": s["n"]},
+    "product": lambda s: {"x": s["x"] * s["x"][::-1] * 0.5, "n": s["n"] + 1},
+    "outside": lambda s: {"n": s["n"] * 2 % 7, "x": s["x"] + A[0, 0]},
+    "write": lambda s: _written(dict(s)),
+}
+
+
+def _written(s):
+    s["x"][s["n"] % 3] = s["x"][0] * 0.5
+    return s
+
+
+def _in_turn(first, second):
+    return lambda s: second(first(s))
+
+
+def _branch(first, second):
+    return lambda s: cond(s["n"] % 2 == 0, first, second, s)
+
+
+def _switch(first, second):
+    return lambda s: switch(s["n"] % 3, [first, second, lambda t: second(first(t))], s)
+
+
+def _loop(body):
+    return lambda s: fori_loop(1, 3, lambda i, t: {**body(t), "n": body(t)["n"] + i}, s)
+
+
+def _scan(body):
+    def run(s):
+        def step(t, v):
+            t = body({"x": t["x"] + v, "n": t["n"]})
+            return t, (t["x"] * v, t["n"])
+
+        last, (ys, ns) = scan(step, s, np.array([0.5, -0.25]), reverse=True)
+        return {"x": last["x"] + ys[0], "n": last["n"] + ns[1] % 5}
+
+    return run
+
+
+def _while(body):
+    def run(s):
+        made = while_loop(
+            lambda t: t["k"] < 2, lambda t: {"s": body(t["s"]), "k": t["k"] + 1}, {"s": s, "k": s["n"] % 2}
+        )
+        return made["s"]
+
+    return run
+
+
+def _map(body):
+    return lambda s: {"x": cyxla.map(lambda v: body({"x": s["x"] * v, "n": s["n"]})["x"][1], s["x"]), "n": s["n"]}
+
+
+def programs(loops):
+    one = [_loop, _scan, _map, *loops]
+    return st.recursive(
+        st.sampled_from(list(LEAVES.values())),
+        lambda inner: st.one_of(
+            st.builds(lambda make, body: make(body), st.sampled_from(one), inner),
+            st.builds(lambda make, f, g: make(f, g), st.sampled_from([_branch, _switch, _in_turn]), inner, inner),
+        ),
+        max_leaves=4,
+    )
+
+
+def started(x, n):
+    return {"x": x * 1.0, "n": n}
+
+
+@settings(max_examples=25, deadline=None)
+@given(program=programs([_while]), n=st.integers(0, 5))
+def test_random_programs(program, n):
+    x = np.array([0.3, -0.7, 0.9])
+    alike(jit(lambda x, n: program(started(x, n)), platform="interpreter")(x, n), program(started(x, n)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(program=programs([]), n=st.integers(0, 5))
+def test_gradients_of_random_programs(program, n):
+    x = np.array([0.3, -0.7, 0.9])
+
+    def total(x):
+        return np.sum(np.sin(program(started(x, n))["x"]))
+
+    got = jit(grad(total), platform="interpreter")(x)
+    scale = max(1.0, np.abs(got).max())
+    np.testing.assert_allclose(got / scale, slope(total, x) / scale, atol=1e-6)

@@ -1,5 +1,8 @@
 """`grad`, `value_and_grad`, `vjp` and derivatives by hand, against formulas and central differences."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numerical import slope
@@ -241,3 +244,14 @@ def test_a_transformer_learns():
     values = steps(loss, params, (ids,), 150, np.float32(0.3))
     assert values[0] > 1.5
     assert values[-1] < 0.25
+
+
+def test_the_documents_run():
+    text = (Path(__file__).parents[2] / "docs" / "gradients.md").read_text()
+    known = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        exec(block, known)
+    assert known["value"] < known["loss"](RNG.normal(size=3), known["x"], known["y"])
+    np.testing.assert_array_equal(known["small"], np.ones(3))
+    at = slope(lambda a: known["rollout"](a, np.ones((5, 2))), known["a"])
+    np.testing.assert_allclose(known["by_a"], at, rtol=1e-7)

@@ -18,7 +18,7 @@ def with_nan(rng, shape, dtype):
         return made
     made = np.where(rng.random(shape) < 0.3, dtype.type(np.nan), made)
     made[..., -1] = np.nan
-    made[..., :1] = 1
+    made[..., :1] = rng.uniform(1, 2, made[..., :1].shape)
     return made
 
 
@@ -52,14 +52,16 @@ def _traced(function):
 ROWS = [
     Row("median", _middles(np.median), SHAPES, ANY, special=True, ulp=2),
     Row("median", _middles(np.median), ((MATRIX,), (CUBE,)), ANY, ulp=2, differentiable=True),
-    Row("nanmedian", _middles(np.nanmedian), SHAPES, REALS, make=with_nan, ulp=2),
+    Row("nanmedian", _middles(np.nanmedian), SHAPES, REALS, make=with_nan, differentiable=True, ulp=2),
     Row("quantile", _parts(np.quantile), SHAPES, REALS, low=1, high=10, ulp=4, differentiable=True),
-    Row("quantile", _methods(np.quantile), ((MATRIX,), ((7,),)), FLOATS + INTEGERS, low=1, high=10, ulp=4),
+    Row("quantile", _methods(np.quantile), ((MATRIX,), ((7,),)), FLOATS + INTEGERS, low=1, high=10,
+        differentiable=True, ulp=4),
     Row("quantile", _traced(np.quantile), ((MATRIX, (3,)), ((7,), ())), FLOATS, low=0, high=1, ulp=32,
         of_largest=True),
     Row("quantile", [lambda x, q: np.quantile(x, q)], ((MATRIX, (3,)),), FLOATS, low=-2, high=2),
     Row("quantile", [lambda x: np.quantile(x, 0.5, method="none"), lambda x: np.quantile(x, 2)], ((MATRIX,),), FLOATS),
-    Row("percentile", _parts(np.percentile, 100), SHAPES, REALS, low=1, high=10, ulp=4, special=True),
+    Row("percentile", _parts(np.percentile, 100), SHAPES, REALS, low=1, high=10, ulp=4,
+        differentiable=True, special=True),
     Row("nanquantile", _parts(np.nanquantile), SHAPES, REALS, make=with_nan, ulp=32, of_largest=True),
     Row("nanquantile", _methods(np.nanquantile), ((MATRIX,), ((7,),)), FLOATS, make=with_nan, ulp=32, of_largest=True),
     Row("nanpercentile", _parts(np.nanpercentile, 100), SHAPES, REALS, make=with_nan, ulp=32, of_largest=True),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from cyxla import config
 from cyxla._native import dispatch
 from cyxla._native.dispatch import Dispatcher, Receiver, Way
 from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
@@ -26,7 +27,8 @@ from cyxla.numpy.lowering import BOUNDS, Lowered, Spec, lower
 from cyxla.numpy.signatures import Call, Form, StaticNames, form_of, read, static_key
 from cyxla.numpy.trace import current
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
-from cyxla.xla.client import compile_program
+from cyxla.xla.client import platforms as _platforms
+from cyxla.xla.service import CompileOptions, LocalService
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from cyxla.xla.service import Executable
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
-_ = _methods  # gives TracedArray its operators
+_ = _methods, _platforms  # gives TracedArray its operators; registers what comes with cyxla
 MOST_ENTRIES = 256  # signatures of a function that stay compiled
 WARN_AT = 8  # compilations
 _NO_FUNCTIONS = (
@@ -152,10 +154,17 @@ class Jitted(Dispatcher):
 
     def _compile(self, call: Call) -> Entry:
         lowered = self._lower(call)
-        return Entry(lowered, compile_program(lowered.module, platform=self.platform, **self._options(call)))
+        compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
+        options = CompileOptions.of(self._options(call))
+        if config.get("VERIFY"):
+            lowered.module.verify()
+        return Entry(lowered, compiler.compile(lowered.module, options))
 
     def _lower(self, call: Call) -> Lowered:
-        return lower(self.name, partial(call.apply, self.function), call.specs, call.names, self.bounds)
+        from cyxla.numpy.substitutes import substituted_in
+
+        with substituted_in(getattr(inspect.unwrap(self.function), "__globals__", {})):
+            return lower(self.name, partial(call.apply, self.function), call.specs, call.names, self.bounds)
 
     def _options(self, call: Call) -> dict[str, Any]:
         if not self._donate:

@@ -137,7 +137,7 @@ def lower(
             root = values[0]
         else:
             root = xla.tuple_(trace.builder, [*values, *([failure] if failure is not None else [])])
-    return Lowered(trace.build(root).module(), trace.program, tree, failure is not None)
+    return Lowered(trace.module(root), trace.program, tree, failure is not None)
 
 
 def _argument(trace: Trace, leaf: Any, name: str) -> Any:

@@ -20,6 +20,7 @@ from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule
 
 if TYPE_CHECKING:
     from cyxla.numpy.promotion import Dtype
@@ -104,6 +105,14 @@ class _Builder(XlaBuilder):
         """Append an instruction; see `XlaBuilder.add`."""
         self._metadata = _line(user_frame())
         return super().add(*args, **kwargs)
+
+    def module(self, root: XlaOp) -> HloModule:
+        """The module itself, which nobody else has; it is verified when it is compiled."""
+        if self._error is not None:
+            raise self._error
+        self._computation.root = self._root(root).instruction
+        self._built = True
+        return self._module
 
 
 def _line(frame: FrameType | None) -> Metadata:
@@ -236,6 +245,10 @@ class Trace:
     def build(self, root: XlaOp) -> XlaComputation:
         """Finish the computation."""
         return self.builder.build(root)
+
+    def module(self, root: XlaOp) -> HloModule:
+        """Finish the program."""
+        return self.builder.module(root)
 
 
 def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> bool:

@@ -33,8 +33,9 @@ bench: $(VENV)/built  ## time what the files of bench/ claim
 wheel: $(VENV)/wheel-tools  ## build the wheel into dist/, through the source distribution
 	rm -rf dist && $(BIN)/python -m build --quiet
 
-docs: $(VENV)/built  ## write docs/opcodes.md
+docs: $(VENV)/built  ## write docs/opcodes.md and docs/numpy.md
 	$(BIN)/cyxla opcodes --markdown > docs/opcodes.md
+	$(BIN)/cyxla functions --markdown > docs/numpy.md
 
 fuzz: $(VENV)/built  ## random programs, cpu against interpreter: SEED=1 COUNT=500
 	$(BIN)/python tests/fuzz.py --seed $(or $(SEED),0) --count $(or $(COUNT),500)

@@ -1,7 +1,8 @@
 """cyxla: an array compiler for CPUs that reads like XLA.
 
-`compile` turns an HLO program into something to call with NumPy arrays; `XlaBuilder` writes programs; `hlo` reads,
-prints and checks them. Names are imported when first used, so that ``import cyxla`` is quick.
+`jit` compiles functions written with NumPy; `grad` differentiates them. `compile` turns a program in HLO or StableHLO
+into something to call with NumPy arrays; `XlaBuilder` writes programs; `hlo` reads, prints and checks them. `Session`
+runs TensorFlow's graphs. Names are imported when first used, so that ``import cyxla`` is quick.
 """
 
 from __future__ import annotations

@@ -159,6 +159,11 @@ _TABLE: dict[np.ufunc, Emit] = {
 # fmt: on
 
 
+def known() -> list[np.ufunc]:
+    """NumPy's ufuncs that can be written, by name; its products of matrices are functions of another table."""
+    return sorted(_TABLE, key=lambda ufunc: ufunc.__name__)
+
+
 def find(ufunc: np.ufunc) -> Emit | None:
     """The row of a ufunc of NumPy or SciPy; None if there is none."""
     found = _TABLE.get(ufunc)

@@ -15,6 +15,7 @@ VERBS = {
     "run": "run a program or a graph on NumPy arrays",
     "opt": "parse a program, verify it, run passes, print it",
     "convert": "write a program or graph in another form: HLO text or proto, StableHLO, GraphDef",
+    "functions": "list the functions of NumPy that cyxla.jit compiles",
     "dump": "print a program at one stage of its compilation",
     "opcodes": "list the opcodes of HLO, or show one",
     "ops": "list the ops of graphs",

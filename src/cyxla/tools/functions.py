@@ -1,0 +1,104 @@
+"""``cyxla functions``: the functions of NumPy and SciPy that `cyxla.jit` compiles."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import numpy as np
+
+HEAD = """# What `cyxla.jit` compiles
+
+Written by `cyxla functions --markdown`.
+
+A function decorated with `@cyxla.jit` is called once for each signature of its arguments, with arrays that stand for
+any arrays of a shape and dtype. What it does with them becomes a program; calls run the program. All this is NumPy's:
+
+* operators, methods and attributes of arrays: arithmetic, comparisons, `@`, `x.sum(axis=0)`, `x.T`, `x.astype(...)`;
+* indexing of every kind (integers, slices, `...`, `None`, integer arrays, masks known while tracing), and writing:
+  `x[i] = v`, `x[1:-1] += v`. Parts of an array share its memory as in NumPy. The caller's arrays are never written;
+  `x.at[i].set(v)` makes a new array;
+* dtypes as NumPy 2 has them: Python's numbers are weak (NEP 50), float64 is the default;
+* nested tuples, lists, dicts, dataclasses and None as arguments and results;
+* Python's own `if`, `for` and `while` on what is known while tracing: sizes, dtypes, static arguments;
+* `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map` for what is not;
+* `cyxla.grad` and `cyxla.value_and_grad` of all of this ([gradients.md](gradients.md));
+* random numbers: an `np.random.Generator` as an argument, or `cyxla.random`. The stream is another than NumPy's.
+
+What differs from NumPy:
+
+* results whose shape depends on values (`np.nonzero`, `np.unique`, `x[mask]` for a traced mask) raise
+  `UnimplementedError`, which names what to use instead;
+* an index that a call finds out of range raises `IndexError` when the call ends (`bounds="clamp"` moves it inside,
+  `"unchecked"` trusts it);
+* there are no warnings: a division by zero is inf or nan, and silent;
+* sums may be added in another order, so that their last bits differ; on one machine they are the same in every run.
+"""
+
+
+class Entry(NamedTuple):
+    """A line of the list."""
+
+    subject: str
+    name: str
+    note: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    parser.add_argument("pattern", nargs="?", default="*", help="show names of this pattern, such as 'linalg.*'")
+    parser.add_argument("--count", action="store_true", help="only say how many")
+    parser.add_argument("--markdown", action="store_true", help="the whole list as docs/numpy.md")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the verb."""
+    if args.markdown:
+        print(markdown(), end="")
+        return 0
+    found = [entry for entry in entries() if fnmatchcase(entry.name, args.pattern)]
+    if args.count:
+        print(len(found))
+        return 0
+    for entry in found:
+        print(f"{entry.name:32s} {entry.subject:16s} {entry.note}".rstrip())
+    return 0
+
+
+def entries() -> list[Entry]:
+    """Every function, by subject and name."""
+    return sorted({*_functions(), *_ufuncs(), *_special()})
+
+
+def _functions() -> Iterator[Entry]:
+    from cyxla.numpy.registry import rows
+
+    for row in rows().values():
+        yield Entry(row.meaning.__module__.rpartition(".")[2], row.name, row.note)
+
+
+def _ufuncs() -> Iterator[Entry]:
+    from cyxla.numpy.ufunc_table import known
+
+    return (Entry("ufuncs", ufunc.__name__, "") for ufunc in known() if ufunc.__name__ in np.__dict__)
+
+
+def _special() -> Iterator[Entry]:
+    from cyxla.numpy.special_ufuncs import names
+
+    return (Entry("scipy.special", name, "") for name in names())
+
+
+def markdown() -> str:
+    """The list as a page."""
+    found = entries()
+    lines = [HEAD, f"## The {len(found)} functions", ""]
+    for subject in dict.fromkeys(entry.subject for entry in found):
+        here = [entry for entry in found if entry.subject == subject]
+        lines += [f"**{subject}**: {', '.join(f'`{entry.name}`' for entry in here)}", ""]
+    noted = [f"| `{entry.name}` | {entry.note} |" for entry in found if entry.note]
+    if noted:
+        lines += ["## With limits", "", "| function | limit |", "|---|---|", *noted]
+    return "\n".join(lines) + "\n"

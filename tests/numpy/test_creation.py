@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from numpy import asarray, zeros
 
 import cyxla
 from cyxla.numpy import jit
@@ -130,9 +131,15 @@ def nested(x):
     return np.stack(parts), np.concatenate(parts), np.split(np.zeros(4), 2)[0] + x[0]
 
 
+def names_of_numpys(x):
+    out = zeros(3)
+    out[1] = asarray(x)[0]
+    return out
+
+
 FUNCTIONS = [
     filled_by_parts, filled_through_views, views_made_before_the_first_write, concrete_use, in_place, stacked,
-    passed_through, copied_from_outside, by_like, scalars_and_text, nested,
+    passed_through, copied_from_outside, by_like, scalars_and_text, nested, names_of_numpys,
 ]  # fmt: skip
 
 
@@ -164,16 +171,16 @@ def test_an_array_from_outside_stays_itself():
 
 
 def test_numpy_is_itself_outside_of_traces():
-    before = np.zeros, np.asarray, np.array
+    before = np.zeros, np.asarray, np.array, zeros
     jit(lambda x: np.zeros(3) + x, platform="interpreter")(1.0)
-    assert (np.zeros, np.asarray, np.array) == before
+    assert (np.zeros, np.asarray, np.array, zeros) == before
 
     def broken(x):
         raise KeyError("mine")
 
     with pytest.raises(KeyError):
         jit(broken, platform="interpreter")(1.0)
-    assert (np.zeros, np.asarray, np.array) == before
+    assert (np.zeros, np.asarray, np.array, zeros) == before
 
 
 def test_other_threads_see_numpys_own_arrays_meanwhile():

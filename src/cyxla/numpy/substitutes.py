@@ -129,6 +129,36 @@ def substituted() -> Iterator[None]:
                 _put(_originals)
 
 
+_spaces: dict[int, tuple[dict[str, Any], int]] = {}  # modules of functions that are being traced, how often
+_BY_FUNCTION = {id(function): _SUBSTITUTES[name] for name, function in _originals.items()}
+_BY_SUBSTITUTE = {id(_SUBSTITUTES[name]): function for name, function in _originals.items()}
+
+
+@contextlib.contextmanager
+def substituted_in(space: dict[str, Any]) -> Iterator[None]:
+    """Have the substitutes in place of what a module took out of NumPy: ``from numpy import zeros``."""
+    with _lock:
+        count = _spaces.get(id(space), (space, 0))[1]
+        _spaces[id(space)] = (space, count + 1)
+        if not count:
+            _exchange(space, _BY_FUNCTION)
+    try:
+        yield
+    finally:
+        with _lock:
+            count = _spaces[id(space)][1] - 1
+            _spaces[id(space)] = (space, count)
+            if not count:
+                del _spaces[id(space)]
+                _exchange(space, _BY_SUBSTITUTE)
+
+
+def _exchange(space: dict[str, Any], functions: dict[int, Any]) -> None:
+    for name, value in list(space.items()):
+        if id(value) in functions:
+            space[name] = functions[id(value)]
+
+
 def _put(functions: dict[str, Any]) -> None:
     for name, function in functions.items():
         setattr(np, name, function)

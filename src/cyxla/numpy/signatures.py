@@ -103,7 +103,10 @@ class StaticNames:
     """
 
     def __init__(self, option: str, given: Any, signature: inspect.Signature | None) -> None:
-        some = (given,) if isinstance(given, (int, str)) else tuple(given)
+        try:
+            some = (given,) if isinstance(given, (int, str)) else tuple(given)
+        except TypeError:
+            raise InvalidArgumentError(f"{option} is {given!r}", hint="give positions and names of arguments") from None
         self.parameters = list(signature.parameters.values()) if signature is not None else []
         kinds = {p.kind for p in self.parameters}
         self._positional = [p.name for p in self.parameters if p.kind in _POSITIONAL]

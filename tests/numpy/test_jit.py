@@ -1,0 +1,710 @@
+"""`cyxla.jit`: what may be an argument, what compiles anew, and what comes back."""
+
+import asyncio
+import copy
+import dataclasses
+import enum
+import gc
+import pickle
+import threading
+import weakref
+from collections import OrderedDict, defaultdict, namedtuple
+from functools import partial
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cyxla
+
+jit = partial(cyxla.jit, platform="interpreter")
+PLATFORMS = pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+X = np.arange(6.0).reshape(2, 3)
+Pair = namedtuple("Pair", "first second")
+
+
+@dataclasses.dataclass
+class Layer:
+    weights: np.ndarray
+    bias: float
+
+    @jit
+    def run(self, x):
+        return x @ self.weights + self.bias
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    x: np.ndarray
+    kind: str = "tanh"
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@jit
+def plus_one(x):
+    return x + 1
+
+
+def power(x, n):
+    return x**n
+
+
+def element(x, i):
+    return x[i]
+
+
+def equal(got, want):
+    """Assert that two containers of arrays are the same in every respect."""
+    assert type(got) is type(want), (got, want)
+    if isinstance(want, (tuple, list)):
+        assert len(got) == len(want)
+        for g, w in zip(got, want, strict=True):
+            equal(g, w)
+    elif isinstance(want, dict):
+        assert list(got) == list(want)
+        for k in want:
+            equal(got[k], want[k])
+    elif dataclasses.is_dataclass(want):
+        for f in dataclasses.fields(want):
+            equal(getattr(got, f.name), getattr(want, f.name))
+    elif want is not None:
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        np.testing.assert_array_equal(got, want)
+
+
+# --- calls that mean the same -----------------------------------------------------------------------------------------
+
+
+def form(a, b=2.0, /, *args, c=3.0, **rest):
+    return a + 10 * b + 100 * sum(args) + 1000 * c + 10000 * sum(rest.values())
+
+
+FORMS = {
+    "positions": (lambda f: f(X, 1.0), lambda f: f(X, 2.0)),
+    "more positions": (lambda f: f(X, 1.0, 5.0, 6.0), lambda f: f(X, 2.0, 5.5, 6.5)),
+    "keyword": (lambda f: f(X, 1.0, c=4.0), lambda f: f(X, 1.5, c=5.0)),
+    "further keywords": (lambda f: f(X, 1.0, c=4.0, d=5.0), lambda f: f(X, 1.0, d=5.0, c=4.0)),
+    "defaults": (lambda f: f(X), lambda f: f(X + 1)),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_of_call(name):
+    first, second = FORMS[name]
+    f = jit(form)
+    for call in (first, second, first):
+        equal(call(f), call(form))
+    assert f.cache_info()[:3] == (2, 1, 1)
+
+
+def test_arguments_by_position_and_by_name_are_one():
+    f = jit(lambda x, y: x - y)
+    for got in (f(X, 1), f(X, y=1), f(x=X, y=1), f(y=1, x=X)):
+        equal(got, X - 1)
+    assert f.cache_info()[:3] == (3, 1, 1)
+
+
+def test_defaults_that_are_left_out_are_as_they_are_written():
+    f = jit(lambda x, axis=0, mode="max", keepdims=False: getattr(x, mode)(axis=axis, keepdims=keepdims))
+    equal(f(X), X.max(0))
+
+
+WRONG_CALLS = {
+    "missing": (lambda f: f(), "missing"), "too many": (lambda f: f(X, 1.0, 2.0), "too many"),
+    "unknown": (lambda f: f(X, z=1.0), "unexpected"), "twice": (lambda f: f(X, x=X), "multiple"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_calls_that_do_not_fit(name):
+    call, text = WRONG_CALLS[name]
+    f = jit(lambda x, y=1.0: x + y, name="f")
+    with pytest.raises(TypeError, match=rf"f\(\).*{text}"):
+        call(f)
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+STRIDED = np.arange(24.0).reshape(4, 6)
+ARGUMENTS = {
+    "strided": STRIDED[::2, ::-3], "transposed": STRIDED.T, "big-endian": STRIDED.astype(">f8"),
+    "misaligned": np.frombuffer(b"\0" + STRIDED.tobytes(), "f8", 24, 1),
+    "read-only": np.broadcast_to(np.float32(2), (3,)), "empty": np.zeros((0, 3)), "rank 0": np.array(3.0),
+    "scalar": np.float32(1.5), "int scalar": np.int8(3), "bool scalar": np.bool_(True), "bool": np.array([True, False]),
+    "half": np.array([1.5], np.float16), "bfloat16": np.array([1.5, 2], ml_dtypes.bfloat16),
+    "bfloat16 scalar": ml_dtypes.bfloat16(1.5), "complex": np.array([1 + 2j], np.complex64),
+    "long long": np.array([1, 2], np.longlong), "subclass": np.arange(3.0).view(type("Sub", (np.ndarray,), {})),
+    "bytes": np.arange(3, dtype=np.uint8),
+}  # fmt: skip
+
+
+@PLATFORMS
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arrays(name, platform):
+    x = ARGUMENTS[name]
+    f = jit(lambda x: (x + x, x), platform=platform)
+    want = np.asarray(x)
+    want = want.astype(want.dtype.newbyteorder("="))
+    for _ in range(2):
+        double, same = f(x)
+        equal(double, want + want)
+        equal(same, want[()])
+        assert not np.shares_memory(same, x)
+    assert f.cache_info().entries == 1
+
+
+def test_what_stands_for_an_array():
+    class Wrapped:
+        def __array__(self, dtype=None, copy=None):
+            return X
+
+    class Exchanged:
+        def __dlpack__(self, **kwargs):
+            return X.__dlpack__(**kwargs)
+
+        def __dlpack_device__(self):
+            return X.__dlpack_device__()
+
+    f = jit(lambda x: x * 2)
+    for value in (Wrapped(), Exchanged()):
+        equal(f(value), X * 2)
+    equal(f(memoryview(b"ab")), np.frombuffer(b"ab", np.uint8) * 2)
+    assert f.cache_info().entries == 2
+
+
+@PLATFORMS
+@pytest.mark.parametrize("number", [2, 2.5, 1j, True, -(2**63), 2**63 - 1])
+@pytest.mark.parametrize("letter", "?bfdFq")
+def test_numbers_are_weak(number, letter, platform):
+    x = np.ones(2, letter)
+    try:
+        want = x * number
+    except OverflowError:
+        return
+    for _ in range(2):
+        equal(jit(lambda x, n: x * n, platform=platform)(x, number), want)
+
+
+def test_numbers_that_no_int64_holds():
+    f = jit(lambda x, n: x + n)
+    equal(f(np.uint64([1]), 2**63), np.uint64([1]) + 2**63)
+    equal(f(np.array([1.0]), 2**70), np.array([1.0]) + 2**70)
+
+
+CONTAINERS = {
+    "tuple": (X, 1.0), "list": [X, [X, 2]], "dict": {"b": X, "a": (X, None)}, "number keys": {1: X, 2: X},
+    "named tuple": Pair(X, (X,)), "ordered": OrderedDict(u=X, v=X), "none": (None, X), "empty": [X, (), [], {}],
+    "dataclass": Frozen(X), "nested": {"k": [Pair(Frozen(X), None)]},
+}  # fmt: skip
+
+
+@PLATFORMS
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_containers_in_and_out(name, platform):
+    value = CONTAINERS[name]
+    seen = []
+
+    def run(value):
+        seen.append(value)
+        return [leaf * 2 for leaf in arrays(value)], len(seen)
+
+    def arrays(value):
+        if dataclasses.is_dataclass(value):
+            return arrays(value.x)
+        if isinstance(value, dict):
+            return arrays(list(value.values()))
+        if isinstance(value, (tuple, list)):
+            return [a for v in value for a in arrays(v)]
+        return [] if value is None else [value]
+
+    f = jit(run, platform=platform)
+    for _ in range(3):
+        made, count = f(value)
+        equal([np.asarray(m) for m in made], [np.asarray(a * 2) for a in arrays(value)])
+        assert count == 1, "compiled again"
+    assert type(seen[0]) is type(value)
+
+
+RESULTS = {
+    "array": (lambda x: x * 2, X * 2), "scalar": (lambda x: x.sum(), X.sum()), "number": (lambda x: 3, np.int64(3)),
+    "none": (lambda x: None, None), "constant": (lambda x: np.arange(3), np.arange(3)),
+    "tuple": (lambda x: (x, x), (X, X)), "list": (lambda x: [x.sum(), x], [X.sum(), X]),
+    "dict": (lambda x: {"a": x, "b": {"c": x[0, 0]}}, {"a": X, "b": {"c": X[0, 0]}}),
+    "named tuple": (lambda x: Pair(x, None), Pair(X, None)), "dataclass": (lambda x: Layer(x, x[0]), Layer(X, X[0])),
+    "ordered": (lambda x: OrderedDict(a=x), OrderedDict(a=X)),
+    "default dict": (lambda x: defaultdict(list, a=x), defaultdict(list, a=X)),
+    "empty": (lambda x: ([], (), {}), ([], (), {})), "bool": (lambda x: x.any(), np.True_),
+    "nested": (lambda x: [(x, [None, {"k": (x,)}])], [(X, [None, {"k": (X,)}])]),
+}  # fmt: skip
+
+
+@PLATFORMS
+@pytest.mark.parametrize("name", RESULTS)
+def test_results(name, platform):
+    function, want = RESULTS[name]
+    f = jit(function, platform=platform)
+    for _ in range(2):
+        equal(f(X), want)
+
+
+@PLATFORMS
+def test_results_are_arrays_of_their_own(platform):
+    x = X.copy()
+    f = jit(lambda x: (x, x, np.broadcast_to(x[0], (2, 3))), platform=platform)
+    for _ in range(2):
+        made = f(x)
+        for k, one in enumerate(made):
+            assert one.flags.writeable
+            one[...] = k
+        assert [m[0, 0] for m in made] == [0, 1, 2]
+        equal(x, X)
+
+
+REFUSED = {
+    "object": (object(), "argument x is a object"), "strings": (np.array(["a"]), "dtype <U1"),
+    "objects": (np.array([object()]), "dtype object"), "times": (np.array(["2020"], "M8[Y]"), "dtype datetime64"),
+    "fields": (np.zeros(2, "i4,f4"), "cannot be compiled"), "masked": (np.ma.masked_array(X), "MaskedArray"),
+    "set": ({1}, "argument x is a set"), "nested": ({"k": [object()]}, r"x\['k'\]\[0\]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_arguments_that_are_none(name):
+    value, text = REFUSED[name]
+    with pytest.raises(cyxla.errors.DTypeError, match=text):
+        jit(lambda x: x)(value)
+
+
+def test_a_container_that_contains_itself():
+    loop = []
+    loop.append(loop)
+    with pytest.raises(cyxla.errors.TraceError, match="contains itself"):
+        jit(lambda x: x)(loop)
+
+
+# --- static -----------------------------------------------------------------------------------------------------------
+
+STATIC = {
+    "string": ("max", "min"), "dtype": (np.dtype("f4"), np.dtype("f8")), "type": (np.float32, np.float64),
+    "function": (np.sin, np.cos), "enum": (Color.RED, Color.BLUE), "slice": (slice(1), slice(2)),
+    "ellipsis": (..., "x"), "bytes": (b"a", b"b"), "range": (range(2), range(3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_static_of_themselves(name):
+    one, other = STATIC[name]
+    seen = []
+    f = jit(lambda x, s: seen.append(s) or x)
+    for value in (one, other, one, other, one):
+        f(X, value)
+    assert seen == [one, other]
+    assert f.cache_info()[:3] == (3, 2, 2)
+
+
+@pytest.mark.parametrize("static", [1, "n", (1,), ("n",), -1])
+def test_static_by_position_and_name(static):
+    f = jit(lambda x, n: [x * k for k in range(n)], static=static)
+    for n in (2, 3, 2):
+        equal(f(X, n), [X * k for k in range(n)])
+        equal(f(X, n=n), [X * k for k in range(n)])
+    assert f.cache_info().entries == 2
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.RecompileWarning")
+def test_static_values_differ_by_type_and_sign():
+    seen = []
+    f = jit(lambda x, s: seen.append(s) or x, static="s")
+    values = [1, 1.0, True, 0.0, -0.0, (1,), (1.0,), (True,), None, "1", b"1", np.float32(1)]
+    for value in values + values:
+        f(X, value)
+    assert [repr(s) for s in seen] == [repr(v) for v in values]
+
+
+def test_static_rest_and_keywords():
+    def run(x, *sizes, **how):
+        return np.broadcast_to(x, sizes) if how["kind"] == 1 else x
+
+    f = jit(run, static=("sizes", "kind"))
+    equal(f(1.0, 2, 3, kind=1), np.ones((2, 3)))
+    equal(f(1.0, 4, kind=1), np.ones(4))
+    equal(f(1.0, kind=2), np.float64(1))
+
+
+BAD_OPTIONS = {
+    "position": ({"static": 5}, "no argument 5"), "name": ({"static": "z"}, "no argument 'z'"),
+    "kind": ({"static": 1.5}, "static is 1.5"), "part": ({"static": (1.5,)}, "1.5 is neither"), "donate": ({"donate": "z"}, "no argument 'z'"),
+    "bounds": ({"bounds": "maybe"}, "one of raise"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_OPTIONS)
+def test_options_that_are_wrong(name):
+    options, text = BAD_OPTIONS[name]
+    with pytest.raises((cyxla.errors.InvalidArgumentError, TypeError), match=text):
+        jit(lambda x, y: x, **options)
+
+
+def test_unknown_options_are_told_at_the_first_call():
+    with pytest.raises(cyxla.errors.InvalidArgumentError, match="unknown option"):
+        jit(lambda x: x, colour=3)(X)
+
+
+def test_static_values_must_be_hashable():
+    with pytest.raises(cyxla.errors.InvalidArgumentError, match="static argument n is a list"):
+        jit(lambda x, n: x, static="n")(X, [1])
+
+
+def generator():
+    yield 1
+
+
+async def coroutine():
+    return 1
+
+
+@pytest.mark.parametrize("function", [generator, coroutine, 3, "x"])
+def test_what_is_no_function(function):
+    with pytest.raises(TypeError):
+        jit(function)
+
+
+# --- methods ----------------------------------------------------------------------------------------------------------
+
+
+class Scaler:
+    def __init__(self, factor):
+        self.factor = factor
+
+    @jit
+    def run(self, x, *, add=0.0):
+        return x * self.factor + add
+
+
+def test_methods():
+    two, three = Scaler(2.0), Scaler(3.0)
+    for _ in range(2):
+        equal(two.run(X), X * 2)
+        equal(three.run(X, add=1.0), X * 3 + 1)
+    assert Scaler.run.cache_info()[:3] == (2, 2, 2)
+    assert "HloModule" in two.run.lower(X).to_text()
+    equal(two.run.compile(X)(X), X * 2)
+    equal(two.run.call_async(X).result(), X * 2)
+
+
+def test_methods_let_go_of_their_objects():
+    one = Scaler(5.0)
+    one.run(X)
+    gone = weakref.ref(one)
+    del one
+    gc.collect()
+    assert gone() is None
+
+
+def test_dataclasses_are_containers():
+    info = Layer.run.cache_info()
+    for bias in (1.0, 2.0):
+        layer = Layer(X.T, bias)
+        equal(layer.run(X), X @ X.T + bias)
+    assert Layer.run.cache_info().misses == info.misses + 1
+
+
+# --- out=, donation ---------------------------------------------------------------------------------------------------
+
+
+@PLATFORMS
+def test_out(platform):
+    f = jit(lambda x: {"a": x + 1, "b": (x.sum(), x[0])}, platform=platform)
+    out = {"a": np.zeros((2, 3)), "b": (np.zeros(()), np.zeros(6)[::2])}
+    for _ in range(2):
+        made = f(X, out=out)
+        assert made["a"] is out["a"]
+        assert made["b"][0] is out["b"][0]
+        equal(out, {"a": X + 1, "b": (np.asarray(X.sum()), X[0])})
+    part = f(X, out={"a": None, "b": (None, out["b"][1])})
+    assert part["b"][1] is out["b"][1]
+    equal(part["a"], X + 1)
+    equal(part["b"][0], X.sum())
+
+
+@PLATFORMS
+def test_out_may_be_an_argument(platform):
+    x = X.copy()
+    f = jit(lambda x: np.cumsum(x[::-1], axis=0) + x, platform=platform)
+    want = np.cumsum(X[::-1], axis=0) + X
+    assert f(x, out=x) is x
+    equal(x, want)
+
+
+OUT = {
+    "shape": (np.zeros(3), ValueError), "dtype": (np.zeros((2, 3), "f4"), TypeError), "kind": (5, ValueError),
+    "container": ((np.zeros((2, 3)),), ValueError), "read-only": (np.broadcast_to(0.0, (2, 3)), ValueError),
+}  # fmt: skip
+
+
+@PLATFORMS
+@pytest.mark.parametrize("name", OUT)
+def test_out_that_does_not_fit(name, platform):
+    out, error = OUT[name]
+    with pytest.raises(error):
+        jit(lambda x: x + 1, platform=platform)(X, out=out)
+
+
+def test_a_parameter_called_out_is_the_functions():
+    equal(jit(lambda x, out: x + out)(X, out=1.0), X + 1)
+
+
+@pytest.mark.parametrize("donate", [0, "tree", ("tree",)])
+def test_donation(donate):
+    f = cyxla.jit(lambda tree, y: {"w": tree["w"] + y}, donate=donate)
+    w = np.ones(1000)
+    made = f({"w": w}, 1.0)
+    equal(made["w"], np.full(1000, 2.0))
+    assert np.shares_memory(made["w"], w)
+    y = np.ones(1000)
+    f({"w": made["w"]}, y)
+    equal(y, np.ones(1000))
+
+
+# --- inside of others, and threads ------------------------------------------------------------------------------------
+
+
+def test_inside_of_another():
+    inner = jit(lambda x, n=1: (x * n, {"k": x[0]}))
+    outer = jit(lambda x: inner(x)[1]["k"] + inner(x, n=2)[0])
+    equal(outer(X), X[0] + X * 2)
+    assert inner.cache_info().misses == 0
+
+
+def test_a_function_inside_writes_to_arrays_of_its_own():
+    def write(x):
+        x[0] = 0
+        return x
+
+    f = jit(lambda x: (jit(write)(x), x))
+    equal(f(X), (np.array([[0.0, 0, 0], [3, 4, 5]]), X))
+
+
+def test_closures_over_traced_values():
+    def outer(x):
+        inner = jit(lambda y: x + y)
+        return inner(np.ones(3)) + inner(2.0)
+
+    equal(jit(outer)(X), (X + np.ones(3)) + (X + 2.0))
+
+
+def test_recursion_that_ends():
+    @jit(static="n")
+    def factorial(x, n):
+        return x if n == 0 else n * factorial(x, n - 1)
+
+    assert factorial(1.0, 5) == 120
+
+
+def test_recursion_without_end():
+    @jit
+    def down(x):
+        return down(x - 1)
+
+    with pytest.raises(cyxla.errors.TraceError, match="calls itself without end"):
+        down(3.0)
+    equal(plus_one(X), X + 1)
+
+
+@pytest.mark.parametrize("count", [100])
+def test_threads(count):
+    traced, failed = [], []
+    f = cyxla.jit(lambda x, n: traced.append(x.shape) or x * 2 + n)
+    start = threading.Barrier(count)
+
+    def run(k):
+        try:
+            start.wait()
+            for n in range(20):
+                x = np.full(1 + (k + n) % 4, float(k))
+                equal(f(x, n), x * 2 + n)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed, failed[0]
+    assert sorted(traced) == [(1,), (2,), (3,), (4,)]
+
+
+def test_calls_by_and_by():
+    futures = [plus_one.call_async(np.array(float(k))) for k in range(10)]
+    assert [f.result() for f in futures] == list(range(1, 11))
+    with pytest.raises(TypeError):
+        plus_one.call_async().result()
+
+    async def wait():
+        return await asyncio.wrap_future(plus_one.call_async(X))
+
+    equal(asyncio.run(wait()), X + 1)
+
+
+# --- the cache --------------------------------------------------------------------------------------------------------
+
+
+def test_cache_info_and_clear():
+    f = jit(lambda x: x)
+    f(X), f(X), f(1.0)
+    info = f.cache_info()
+    assert info[:3] == (1, 2, 2)
+    assert info.seconds > 0
+    f.clear()
+    assert f.cache_info().entries == 0
+    equal(f(X), X)
+    assert f.cache_info().misses == 3
+
+
+@pytest.mark.filterwarnings("ignore::cyxla.RecompileWarning")
+def test_the_cache_is_bounded():
+    seen = []
+    f = jit(lambda x, n: seen.append(n) or x, static="n")
+    for n in range(300):
+        f(1.0, n)
+        f(1.0, 0)  # stays in use
+    assert f.cache_info().entries == 256
+    f(1.0, 0), f(1.0, 299), f(1.0, 1)
+    assert seen == [*range(300), 1]
+
+
+def test_values_kept_by_static_arguments_are_let_go():
+    f = jit(lambda x, g: g(x))
+    f(X, lambda x: x)
+    f.clear()
+    gc.collect()
+    equal(f(X, np.negative), -X)
+
+
+WARNINGS = {
+    "shape": (lambda k: (np.zeros(k), 1), "argument x changes.*float64\\[7\\].*pad"),
+    "dtype": (lambda k: (np.zeros(1, "bhilBHIL"[k]), 1), "argument x changes.*convert"),
+    "static": (lambda k: (X, k), "argument n changes: 4, 5, 6, 7; .*static="),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WARNINGS)
+def test_recompilation_is_told_once(name):
+    make, text = WARNINGS[name]
+    f = jit(lambda x, n: x, static="n")
+    for k in range(7):
+        f(*make(k))
+    with pytest.warns(cyxla.RecompileWarning, match=text) as found:
+        f(*make(7))
+    assert found[0].filename == __file__
+    f(X, 100)
+
+
+# --- insight, compilation, pickling -----------------------------------------------------------------------------------
+
+
+def test_spec():
+    assert str(cyxla.spec((2, 3))) == "float64[2,3]"
+    assert str(cyxla.spec(4, "i1")) == "int8[4]"
+    for shape, dtype in (((-1,), "f4"), ("ab", "f4"), ((2,), "nonsense"), ((2,), object), ((1.5,), "f4")):
+        with pytest.raises((ValueError, TypeError)):
+            cyxla.spec(shape, dtype)
+
+
+SPECS = [(cyxla.spec((2, 3)), 2), (((2, 3), "f8"), 2), (X, 2), (((2, 3), float), 2)]
+
+
+@pytest.mark.parametrize("specs", SPECS)
+def test_lower_trace_compile_explain(specs):
+    f = jit(power, static="n")
+    assert str(f.trace(*specs)).startswith("HloModule power")
+    assert f.lower(*specs).entry.root.shape.dims == (2, 3)
+    equal(f.compile(*specs)(X), X**2)
+    assert f.explain(*specs)
+    equal(cyxla.compile(power, *specs, platform="interpreter", static="n")(X), X**2)
+    equal(cyxla.compile(f, *specs)(X), X**2)
+    f(X, 3)
+    assert "power(float64[2,3], 3)" in f.explain()
+    assert f.__wrapped__ is power
+    assert "power" in repr(f)
+
+
+@PLATFORMS
+def test_executables_check(platform):
+    run = cyxla.compile(element, ((3,), "f8"), 1, platform=platform)
+    x = np.arange(3.0)
+    assert run(x, 2) == 2
+    assert [str(s) for s in run.inputs] == ["f64[3]", "s64[]"]
+    assert str(run.outputs) == "f64[]"
+    assert run.names == ("x", "i")
+    out = np.zeros(())
+    assert run(x, 1, out=out) is out
+    for one in (run, run.bind({"x": x}), pickle.loads(pickle.dumps(run)), pickle.loads(pickle.dumps(run.bind({0: x})))):
+        with pytest.raises(IndexError, match="index 5 is out of bounds"):
+            one(*([x] if len(one.inputs) == 2 else []), 5)
+
+
+@PLATFORMS
+def test_executables_pickle(platform):
+    run = cyxla.compile(power, ((3,), "f8"), 2, platform=platform, static="n")
+    x = np.arange(3.0)
+    equal(pickle.loads(pickle.dumps(run))(x), x**2)
+    bound = cyxla.compile(lambda x, y: x - y, x, x, platform=platform).bind({"y": x})
+    equal(pickle.loads(pickle.dumps(bound))(x + 1), np.ones(3))
+
+
+def test_functions_pickle(monkeypatch):
+    import sys
+
+    module = type(sys)("a_module_of_functions")
+    module.power, module.decorated = power, plus_one
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(power, "__module__", module.__name__)
+    monkeypatch.setattr(plus_one.function, "__module__", module.__name__)
+    monkeypatch.setattr(plus_one.function, "__qualname__", "decorated")
+    monkeypatch.setattr(plus_one, "__module__", module.__name__)
+    assert pickle.loads(pickle.dumps(plus_one)) is plus_one
+    f = pickle.loads(pickle.dumps(jit(power, static="n", bounds="clamp")))
+    equal(f(X, 2), X**2)
+    assert (f.platform, f.bounds) == ("interpreter", "clamp")
+    assert copy.copy(f) is f
+    assert copy.deepcopy(f) is f
+
+
+LEAVES = st.sampled_from([X, np.float32(2), 1, 2.5, True, None, "s", np.zeros(0), np.int8([1, 2])])
+TREES = st.recursive(
+    LEAVES,
+    lambda t: st.lists(t, max_size=3) | st.tuples(t, t) | st.dictionaries(st.sampled_from("abc"), t),
+    max_leaves=6,
+)
+
+
+def _only_arrays(tree):
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(map(_only_arrays, tree))
+    if isinstance(tree, dict):
+        return {k: _only_arrays(v) for k, v in tree.items()}
+    return None if isinstance(tree, str) else tree
+
+
+def _as_numpy(tree):
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(map(_as_numpy, tree))
+    if isinstance(tree, dict):
+        return {k: _as_numpy(v) for k, v in tree.items()}
+    return tree if tree is None else np.asarray(tree)[()]
+
+
+@settings(max_examples=60)
+@given(st.lists(TREES, min_size=1, max_size=4))
+def test_any_container_comes_back_as_it_went(trees):
+    f = jit(lambda tree: _only_arrays(tree))
+    for tree in trees + trees:
+        equal(_as_numpy(f(tree)), _as_numpy(_only_arrays(tree)))

@@ -19,6 +19,7 @@ from cyxla.xla.stablehlo.types import TypeReader, unsupported
 
 _DENSE = re.compile(r'dense\s*+<(\s*+"[^"]*+"\s*+|[^">]*+)>', re.DOTALL)
 _RESOURCE = re.compile(r'(?m)^\s*([\w.\-"]+)\s*:\s*"0x([0-9A-Fa-f]*)"')
+_FLOAT = re.compile(r"-?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]{1,9})?")
 _HEX = re.compile(r"-?0x")
 
 
@@ -195,7 +196,7 @@ class AttributeReader:
             return lexer.next() == "true"
         if lexer.token.lstrip("-").isdecimal():
             return lexer.integer("a number")
-        if lexer.token[:1] in "-0123456789" and lexer.token[1:]:
+        if _FLOAT.fullmatch(lexer.token):
             return float(lexer.next())
         raise lexer.error(f"expected a number, found {lexer.seen()}")
 

@@ -13,7 +13,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.elementwise import arity
 from cyxla.xla.stablehlo.functional import only_region
-from cyxla.xla.stablehlo.registry import Results, channel_of, flag, handles, integer, keyword, matrix
+from cyxla.xla.stablehlo.registry import Results, channel_of, choice, flag, handles, integer, keyword, matrix
 from cyxla.xla.stablehlo.syntax import Operation
 
 
@@ -36,7 +36,7 @@ def _joined(c: Context, op: Operation, xs: list[XlaOp]) -> Computation:
     return c.embed(only_region(op), [Shape.array(xs[0].shape.dtype)] * 2, op.kind)
 
 
-@handles("all_reduce")
+@handles("all_reduce", least=1)
 def _all_reduce(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     made = c.builder.call("all-reduce", xs, [_joined(c, op, xs)], _common(op))
     return [made] if len(xs) == 1 else c.parts(made, len(xs))
@@ -48,7 +48,7 @@ def _all_gather(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return [c.builder.add("all-gather", [x], attrs, shape=c.stated(op, k)) for k, x in enumerate(xs)]
 
 
-@handles("reduce_scatter")
+@handles("reduce_scatter", least=1)
 def _reduce_scatter(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     attrs = {"dimensions": (integer(op, "scatter_dimension"),), **_common(op)}
     return c.builder.call("reduce-scatter", xs, [_joined(c, op, xs)], attrs, c.stated(op))
@@ -59,8 +59,8 @@ def _all_to_all(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     """HLO splits and joins along one dimension; another one to join along is a matter of moving dimensions."""
     attrs = _common(op, ids=False)
     split, concat, count = (integer(op, k) for k in ("split_dimension", "concat_dimension", "split_count"))
-    if count < 1:
-        raise InvalidArgumentError(f"{op.name} into {count} parts")
+    if count < 1 or any(not 0 <= d < x.shape.rank for x in xs for d in (split, concat)):
+        raise InvalidArgumentError(f"{op.name} of dimension {split} into {count} parts of dimension {concat}")
     return [_exchanged(c, x, split, concat, count, attrs) for x in xs]
 
 
@@ -114,7 +114,7 @@ def _rng(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     stated = c.stated(op)
     if stated.is_dynamic:
         stated = Shape.array(stated.dtype, c.numbers(xs[2], f"the result of {op.name}"))
-    return xla.rng(xs[0], xs[1], stated, f"rng_{keyword(op, 'rng_distribution').lower()}")
+    return xla.rng(xs[0], xs[1], stated, f"rng_{choice(op, 'rng_distribution', ('UNIFORM', 'NORMAL')).lower()}")
 
 
 ALGORITHMS = {"DEFAULT": "rng_default", "THREE_FRY": "rng_three_fry", "PHILOX": "rng_philox"}

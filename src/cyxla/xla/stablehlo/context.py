@@ -24,7 +24,7 @@ from cyxla.xla.stablehlo.attributes import Location, resolve
 from cyxla.xla.stablehlo.extras import extras_of
 from cyxla.xla.stablehlo.functions import Functions
 from cyxla.xla.stablehlo.lexer import Lexer
-from cyxla.xla.stablehlo.registry import HANDLERS
+from cyxla.xla.stablehlo.registry import HANDLERS, LEAST
 from cyxla.xla.stablehlo.scope import Scope, SharedModule
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
 
@@ -158,6 +158,8 @@ class Context:
             handler = HANDLERS.get(op.kind) if op.name.partition(".")[0] in _DIALECTS else None
             if handler is None:
                 raise UnimplementedError(f"operation {op.name[:80]} is not read by this release")
+            if len(op.operands) < LEAST[op.kind]:
+                raise InvalidArgumentError(f"{op.name} has {len(op.operands)} operands, it needs {LEAST[op.kind]}")
             operands = [self.value(v) for v in op.operands]
             self.builder.describe(converter.metadata(op.location), extras_of(op.attributes))
             made = handler(self, op, operands)

@@ -14,6 +14,8 @@ from cyxla.xla.stablehlo.elementwise import arity
 from cyxla.xla.stablehlo.movement import numbers_of
 from cyxla.xla.stablehlo.registry import (
     Results,
+    choice,
+    field_int,
     flag,
     handles,
     int_list,
@@ -36,6 +38,8 @@ def _precision(op: Operation) -> tuple[str, ...]:
     if not isinstance(given, (list, tuple)):
         raise InvalidArgumentError(f"precision_config of {op.name} is to be a list")
     words = tuple(word(w, "a precision").lower() for w in given)
+    if not {"default", "high", "highest"}.issuperset(words):
+        raise InvalidArgumentError(f"precision_config of {op.name} is of DEFAULT, HIGH and HIGHEST")
     return () if all(w == "default" for w in words) else words
 
 
@@ -168,7 +172,7 @@ def _conv_dims(op: Operation) -> ConvDims:
             places = [labels.index(w) for w in wanted]
             found += [places[0], places[1], tuple(places[2:])]
         else:
-            found += [int(fields.get(raw[0], 0)), int(fields.get(raw[1], 0)), ints(fields.get(raw[2], ()))]
+            found += [field_int(fields, raw[0]), field_int(fields, raw[1]), ints(fields.get(raw[2], ()))]
     return ConvDims(*found)
 
 
@@ -178,7 +182,7 @@ def _convolution(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 3 if dynamic else 2)
     labels = _conv_dims(op)
     n = len(labels.input_spatial)
-    if xs[1].shape.rank != n + 2:
+    if xs[1].shape.rank != n + 2 or {len(labels.kernel_spatial), len(labels.output_spatial)} != {n}:
         raise ShapeError(f"{op.name}: a kernel {xs[1].shape} does not have {n} spatial dimensions")
     padding = pairs(op, "padding", n)
     if dynamic:
@@ -210,7 +214,7 @@ def _convolution(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("fft")
 def _fft(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 1)
-    return xla.fft(xs[0], keyword(op, "fft_type"), int_list(op, "fft_length"))
+    return xla.fft(xs[0], choice(op, "fft_type", ("FFT", "IFFT", "RFFT", "IRFFT")), int_list(op, "fft_length"))
 
 
 @handles("cholesky")
@@ -222,7 +226,8 @@ def _cholesky(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 @handles("triangular_solve")
 def _triangular_solve(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
-    transpose = keyword(op, "transpose_a", "NO_TRANSPOSE")
+    words = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT", "TRANSPOSE_INVALID")
+    transpose = choice(op, "transpose_a", words, "NO_TRANSPOSE")
     return xla.triangular_solve(
         xs[0], xs[1], left_side=bool(required(op, "left_side")), lower=bool(required(op, "lower")),
         unit_diagonal=flag(op, "unit_diagonal"),
@@ -230,7 +235,7 @@ def _triangular_solve(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     )  # fmt: skip
 
 
-@handles("batch_norm_training", "batch_norm_inference", "batch_norm_grad")
+@handles("batch_norm_training", "batch_norm_inference", "batch_norm_grad", least=3)
 def _batch_norm(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     attrs = {"epsilon": number(op, "epsilon"), "feature_index": integer(op, "feature_index")}
     made = c.builder.add(op.kind.replace("_", "-"), xs, attrs)

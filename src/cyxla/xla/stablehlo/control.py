@@ -14,7 +14,18 @@ from cyxla.xla.stablehlo.attributes import Dense, Dictionary, Record, Symbol
 from cyxla.xla.stablehlo.collective import ALGORITHMS
 from cyxla.xla.stablehlo.context import Context, fits
 from cyxla.xla.stablehlo.functional import only_region
-from cyxla.xla.stablehlo.registry import Handler, Results, channel_of, flag, handles, integer, ints, keyword, required
+from cyxla.xla.stablehlo.registry import (
+    Handler,
+    Results,
+    channel_of,
+    field_int,
+    flag,
+    handles,
+    integer,
+    ints,
+    keyword,
+    required,
+)
 from cyxla.xla.stablehlo.syntax import Operation, Region
 
 
@@ -176,7 +187,7 @@ def _aliases(op: Operation) -> tuple[Alias, ...]:
         if not isinstance(record, Record):
             raise InvalidArgumentError(f"{op.name}: an alias is to be an output_operand_alias")
         parts = [ints(record.fields.get(k, ()), k) for k in ("output_tuple_indices", "operand_tuple_indices")]
-        found.append(Alias(parts[0], int(record.fields.get("operand_index", 0)), parts[1]))
+        found.append(Alias(parts[0], field_int(record.fields, "operand_index"), parts[1]))
     return tuple(found)
 
 
@@ -196,7 +207,7 @@ def _approximate_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     n = len(xs) // 2
     if len(names) != 1 or not isinstance(config, Dictionary) or not n:
         raise UnimplementedError("ApproxTopK without a comparator or options")
-    axis = int(config.get("reduction_dim", -1)) % max(xs[0].shape.rank, 1)
+    axis = field_int(config, "reduction_dim", -1) % max(xs[0].shape.rank, 1)
     attrs = {"dimensions": (axis,), "is_stable": True}
     found = c.parts(c.builder.call("sort", xs[:n], [_callee(c, names[0])], attrs), n)
     size = op.results[0].type.dims[axis]
@@ -281,7 +292,7 @@ def _after_all(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return xla.after_all(c.builder, xs)
 
 
-@handles("infeed")
+@handles("infeed", least=1)
 def _infeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     data = [v.type for v in op.results[:-1]]
     shape = Shape.tuple(data)
@@ -290,20 +301,20 @@ def _infeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return [*c.parts(both[0], len(data)), both[1]]
 
 
-@handles("outfeed")
+@handles("outfeed", least=1)
 def _outfeed(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     data = xla.tuple_(c.builder, xs[:-1])
     return xla.outfeed(data, xs[-1], config=keyword(op, "outfeed_config", ""))
 
 
-@handles("send")
+@handles("send", least=1)
 def _send(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     host = flag(op, "is_host_transfer")
     data = c.bundle(xs[:-1])
     return xla.send_done(xla.send(data, xs[-1], channel_of(op), host), channel_of(op), host)
 
 
-@handles("recv")
+@handles("recv", least=1)
 def _recv(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     host = flag(op, "is_host_transfer")
     data = [v.type for v in op.results[:-1]]

@@ -12,11 +12,12 @@ from cyxla.types import ElementType, Shape
 Array = np.ndarray[Any, Any]
 _BLANKS = re.compile(r"\s+|//[^\n]*")
 _PAIR = re.compile(r"\(([^()]*),([^()]*)\)")
-_ELEMENT = re.compile(r"[^\[\],]+")
-_BRACKETS = re.compile(r"[\[\]]")
+_MARKS = {c: None for c in range(128) if chr(c) not in "[],"}  # leaves what shows the nesting
+_FLAT = {ord(c): None for c in "[]()"}
 _WORDS = {"true": 1, "false": 0}
 _HEX = re.compile(r"-?0[xX]")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?")
+_FLOATS = re.compile(r"(?:-?+[0-9]++(?:\.[0-9]*+(?:[eE][-+]?+[0-9]++)?+)?+(?:,(?!\Z)|\Z))++")
 _LONGEST = 4096  # digits of one number
 
 
@@ -49,17 +50,13 @@ def elements_of(content: str, shape: Shape) -> Array:
         if shape.size:
             raise DenseError(f"no elements for {shape}")
         return np.zeros(shape.dims, shape.dtype.numpy_dtype)
-    flat = _PAIR.sub(r"\1;\2", text) if shape.dtype.is_complex else text
-    splat = not flat.startswith("[")
+    splat = not text.startswith("[")
     if not splat:
-        _check_brackets(flat, shape)
-    words = [w for w in _BRACKETS.sub("", flat).split(",") if w]
-    array = _numbers(words, shape.dtype)
-    if splat:
-        if len(words) != 1:
-            raise DenseError(f"{len(words)} elements without brackets")
-        return array.reshape(())
-    return array.reshape(shape.dims)
+        _check_brackets(text, shape)
+    array = _numbers(text.translate(_FLAT), shape.dtype)
+    if splat and array.size != 1:
+        raise DenseError(f"{array.size} elements without brackets")
+    return array.reshape(() if splat else shape.dims)
 
 
 def _bytes_of(text: str) -> bytes:
@@ -88,33 +85,37 @@ def from_bytes(data: bytes, shape: Shape) -> Array:
 
 
 def _check_brackets(text: str, shape: Shape) -> None:
-    wanted = "x"
+    marks = _PAIR.sub("x", text) if shape.dtype.is_complex else text
+    marks = marks.translate(_MARKS)
+    wanted = ""
     for n in reversed(shape.dims):
         wanted = "[" + ",".join([wanted] * n) + "]"
-        if len(wanted) > 2 * len(text) + 2:
+        if len(wanted) > len(marks):
             break
-    if _ELEMENT.sub("x", text) != wanted:
+    if marks != wanted:
         raise DenseError(f"the brackets do not fit {shape}")
 
 
-def _numbers(words: list[str], dtype: ElementType) -> Array:
-    if max(map(len, words), default=0) > _LONGEST:
+def _numbers(flat: str, dtype: ElementType) -> Array:
+    """Numbers between commas, those of a complex one after each other."""
+    if dtype.is_complex:
+        parts = _numbers(flat, dtype.real_part)
+        found: Array = parts.view(dtype.numpy_dtype) if parts.size % 2 == 0 else np.zeros(0)
+        if not found.size:
+            raise DenseError("a complex number is two in parentheses")
+        return found
+    if dtype.is_float and _FLOATS.fullmatch(flat):
+        with np.errstate(over="ignore"):
+            return np.fromstring(flat, np.float64, sep=",").astype(dtype.numpy_dtype)
+    words = flat.split(",")
+    if max(map(len, words)) > _LONGEST:
         raise DenseError("a number of too many digits")
     try:
-        if dtype.is_complex:
-            parts = [_numbers([w.partition(";")[k] or "?" for w in words], dtype.real_part) for k in (0, 2)]
-            return _complex(parts, dtype)
         if dtype is ElementType.PRED:
             return np.array([_WORDS[w] if w in _WORDS else _bit(w) for w in words], np.bool_)
         return _floats(words, dtype) if dtype.is_float else _integers(words, dtype)
-    except (KeyError, ValueError, OverflowError) as e:
+    except (ValueError, OverflowError) as e:
         raise e if isinstance(e, DenseError) else DenseError(f"an element that is no {dtype}: {e}") from None
-
-
-def _complex(parts: list[Array], dtype: ElementType) -> Array:
-    found = np.empty(parts[0].shape, dtype.numpy_dtype)
-    found.real, found.imag = parts
-    return found
 
 
 def _bit(word: str) -> int:
@@ -127,19 +128,16 @@ def _bit(word: str) -> int:
 def _floats(words: list[str], dtype: ElementType) -> Array:
     kind = dtype.numpy_dtype
     assert kind is not None  # a float
-    if not any(w[1:2] in "xX" or w[1:3] == "0x" for w in words):
-        for w in words:
-            if not _NUMBER.fullmatch(w):
-                raise DenseError(f"{w[:40]!r} is no number")
-        with np.errstate(over="ignore"):
-            return np.array(words, np.float64).astype(kind)
     found = np.empty(len(words), kind)
     bits = found.view(f"u{kind.itemsize}")
-    for i, w in enumerate(words):
-        if _HEX.match(w):
-            bits[i] = int(w, 16)
-        else:
-            found[i] = float(w)
+    with np.errstate(over="ignore"):
+        for i, w in enumerate(words):
+            if _HEX.match(w):
+                bits[i] = int(w, 16)
+            elif _NUMBER.fullmatch(w):
+                found[i] = float(w)
+            else:
+                raise DenseError(f"{w[:40]!r} is no number")
     return found
 
 

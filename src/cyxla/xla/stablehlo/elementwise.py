@@ -10,7 +10,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context
-from cyxla.xla.stablehlo.registry import Results, handles, integer, keyword, required, word
+from cyxla.xla.stablehlo.registry import Results, choice, field_int, handles, integer, keyword, required, word
 from cyxla.xla.stablehlo.syntax import Operation
 
 # fmt: off
@@ -52,8 +52,10 @@ def _unary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 def _accuracy(record: Record) -> ResultAccuracy:
     fields: dict[str, Any] = record.fields
     mode = word(fields.get("mode", "DEFAULT"), "the mode of an accuracy").lower()
-    atol, rtol = (float(fields.get(k, 0)) for k in ("atol", "rtol"))
-    return ResultAccuracy(mode, atol, rtol, int(fields.get("ulps", 0)))
+    atol, rtol = (fields.get(k, 0) for k in ("atol", "rtol"))
+    if mode not in ("default", "highest", "tolerance") or not all(isinstance(v, (int, float)) for v in (atol, rtol)):
+        raise InvalidArgumentError("an accuracy that HLO does not have")
+    return ResultAccuracy(mode, float(atol), float(rtol), field_int(fields, "ulps"))
 
 
 @handles(*(name for name in BINARY if name != "stochastic_convert"))
@@ -62,11 +64,15 @@ def _binary(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return c.builder.add(BINARY[op.kind], xs)
 
 
+_COMPARE_TYPES = ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")
+
+
 @handles("compare")
 def _compare(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     arity(op, xs, 2)
-    kind = keyword(op, "compare_type", "NOTYPE")
-    attrs = {"direction": keyword(op, "comparison_direction"), "type": None if kind == "NOTYPE" else kind}
+    kind = choice(op, "compare_type", _COMPARE_TYPES, "NOTYPE")
+    direction = choice(op, "comparison_direction", ("EQ", "NE", "GE", "GT", "LE", "LT"))
+    attrs = {"direction": direction, "type": None if kind == "NOTYPE" else kind}
     return c.builder.add("compare", xs, attrs)
 
 

@@ -12,7 +12,7 @@ from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.elementwise import BINARY
 from cyxla.xla.stablehlo.movement import gather_dims, numbers_of
-from cyxla.xla.stablehlo.registry import Results, flag, handles, int_list, integer, pairs
+from cyxla.xla.stablehlo.registry import Results, field_int, flag, handles, int_list, integer, pairs
 from cyxla.xla.stablehlo.syntax import Operation, Region
 
 
@@ -87,14 +87,14 @@ def _select_and_scatter(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return c.builder.call("select-and-scatter", xs, called, {"window": window_of(op, xs[0].shape.rank)})
 
 
-@handles("map")
+@handles("map", least=1)
 def _map(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     called = c.embed(only_region(op), scalars(xs), "map")
     dimensions = int_list(op, "dimensions", range(xs[0].shape.rank) if xs else ())
     return c.builder.call("map", xs, [called], {"dimensions": dimensions})
 
 
-@handles("sort")
+@handles("sort", least=1)
 def _sort(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     called = c.embed(only_region(op), [s for x in xs for s in scalars([x] * 2)], "compare")
     dimension = integer(op, "dimension", -1)
@@ -119,7 +119,7 @@ def _scatter(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     fields = numbers_of(op, name)
     called = c.embed(only_region(op), scalars([*xs[:n], *xs[:n]]), "scatter")
     attrs = {
-        **gather_dims(fields, _SCATTER), "index_vector_dim": int(fields.get("index_vector_dim", 0)),
+        **gather_dims(fields, _SCATTER), "index_vector_dim": field_int(fields, "index_vector_dim"),
         "indices_are_sorted": flag(op, "indices_are_sorted"), "unique_indices": flag(op, "unique_indices"),
     }  # fmt: skip
     return c.parts(c.builder.call("scatter", xs, [called], attrs), n)

@@ -12,7 +12,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.elementwise import arity
-from cyxla.xla.stablehlo.registry import Results, flag, handles, int_list, integer, ints, required
+from cyxla.xla.stablehlo.registry import Results, field_int, flag, handles, int_list, integer, ints, required
 from cyxla.xla.stablehlo.syntax import Operation
 
 
@@ -91,10 +91,8 @@ def _reverse(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return xla.reverse(xs[0], int_list(op, "dimensions"))
 
 
-@handles("concatenate")
+@handles("concatenate", least=1)
 def _concatenate(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    if not xs:
-        raise InvalidArgumentError(f"{op.name} needs an operand")
     return xla.concatenate(xs, integer(op, "dimension"))
 
 
@@ -127,15 +125,13 @@ def _scalars(x: XlaOp, count: int) -> list[XlaOp]:
     return [xla.reshape(xla.slice_in_dim(x, k, k + 1), ()) for k in range(count)]
 
 
-@handles("dynamic_slice")
+@handles("dynamic_slice", least=1)
 def _dynamic_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     return xla.dynamic_slice(xs[0], xs[1:], int_list(op, "slice_sizes"))
 
 
-@handles("dynamic_update_slice")
+@handles("dynamic_update_slice", least=2)
 def _dynamic_update_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
-    if len(xs) < 2:
-        raise InvalidArgumentError(f"{op.name} needs an array and an update")
     return xla.dynamic_update_slice(xs[0], xs[1], xs[2:])
 
 
@@ -187,7 +183,7 @@ def _gather(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     sizes = c.numbers(xs[2], f"the slices of {op.name}") if dynamic else int_list(op, "slice_sizes")
     fields = numbers_of(op, "dimension_numbers")
     return xla.gather(
-        xs[0], xs[1], **gather_dims(fields, _GATHER), index_vector_dim=int(fields.get("index_vector_dim", 0)),
+        xs[0], xs[1], **gather_dims(fields, _GATHER), index_vector_dim=field_int(fields, "index_vector_dim"),
         slice_sizes=sizes, indices_are_sorted=flag(op, "indices_are_sorted"),
     )  # fmt: skip
 

@@ -112,12 +112,14 @@ class Parser:
         op = Operation("", lexer.start)
         if lexer.token[:1] == '"':
             op.name = unquote(lexer.next())
+            op.kind = op.name.partition(".")[2]
             types = self._generic(op)
         else:
             word = lexer.word("an operation")
             op.name = _BARE.get(word, word)
             if "." not in op.name:
                 raise lexer.error(f"expected an operation, found {word[:40]!r}", op.at)
+            op.kind = op.name.partition(".")[2]
             types = read_pretty(self, op)
         op.results = [Value(t, op) for t in types]
         if lexer.token == "loc":

@@ -203,6 +203,10 @@ def _constant(parser: Parser, op: Operation) -> list[Shape]:
         return _signature(parser, op)
     if lexer.token == "{":
         _dictionary(parser, op)
+    if op.name == "arith.constant" and lexer.token not in ("dense", "dense_resource"):
+        op.attributes["value"] = parser.attributes.untyped()
+        lexer.expect(":", "before the type of a constant")
+        return [parser.types.type()]
     op.attributes["value"] = value = parser.attributes.attribute()
     shape = getattr(value, "shape", None)
     if not isinstance(shape, Shape):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cyxla.errors import InvalidArgumentError
@@ -17,14 +17,15 @@ Results = XlaOp | Sequence[XlaOp]
 Handler = Callable[["Context", Operation, list[XlaOp]], Results]
 
 HANDLERS: Final[dict[str, Handler]] = {}
+LEAST: Final[dict[str, int]] = {}  # operands that an operation has at least
 
 
-def handles(*names: str) -> Callable[[Handler], Handler]:
-    """Register a function for operations."""
+def handles(*names: str, least: int = 0) -> Callable[[Handler], Handler]:
+    """Register a function for operations of at least so many operands."""
 
     def register(handler: Handler) -> Handler:
         for name in names:
-            HANDLERS[name] = handler
+            HANDLERS[name], LEAST[name] = handler, least
         return handler
 
     return register
@@ -129,3 +130,19 @@ def channel_of(op: Operation) -> int | None:
     handle = op.attributes.get("channel_handle")
     found = handle.fields.get("handle") if isinstance(handle, Record) else op.attributes.get("channel_id")
     return found if isinstance(found, int) and found > 0 else None
+
+
+def choice(op: Operation, name: str, words: Sequence[str], default: str | None = None) -> str:
+    """An attribute that is one of these words."""
+    found = keyword(op, name, default)
+    if found not in words:
+        raise InvalidArgumentError(f"attribute {name} of {op.name} is {found[:40]!r}, not one of {', '.join(words)}")
+    return found
+
+
+def field_int(fields: Mapping[str, Any], name: str, default: int = 0) -> int:
+    """A field that is an integer."""
+    value = fields.get(name, default)
+    if not isinstance(value, int):
+        raise InvalidArgumentError(f"field {name} is to be an integer")
+    return int(value)

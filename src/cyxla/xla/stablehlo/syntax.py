@@ -64,6 +64,8 @@ class Operation:
         What it may run.
     location : Location, str or None
         Where the program's author wrote it.
+    kind : str
+        The name without its dialect.
     """
 
     name: str
@@ -73,8 +75,4 @@ class Operation:
     attributes: dict[str, Any] = field(default_factory=dict)
     regions: list[Region] = field(default_factory=list)
     location: Location | str | None = None
-
-    @property
-    def kind(self) -> str:
-        """The name without its dialect."""
-        return self.name.partition(".")[2]
+    kind: str = ""

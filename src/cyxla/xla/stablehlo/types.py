@@ -17,6 +17,7 @@ _TENSOR = re.compile(
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds\s*<([^<>]*)>|type_extensions\s*<\s*bounds\s*=\s*\[([^\]]*)\])")
 _COMPLEX = re.compile(r"complex\s*+<\s*+(\w++)\s*+>")
 _INTEGER = re.compile(r"(s|u|)i([0-9]++)")
+_KNOWN = re.compile(r"complex\s*<.*>|[su]?i[0-9]+|tf32|f[0-9]+\w*")  # to MLIR
 _SCALARS = {"index": ElementType.S64, "i1": ElementType.PRED}
 _TOKENS = ("!stablehlo.token", "!mhlo.token", "!chlo.token")
 
@@ -45,8 +46,10 @@ def element_of(lexer: Lexer, text: str, at: int) -> ElementType:
     found = element(m[1] if m else text)
     if m:
         found = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}.get(found or ElementType.S8)
-    if found is None:
+    if found is None and _KNOWN.fullmatch(text):
         raise unsupported(lexer, f"element type {text[:40]}", at)
+    if found is None:
+        raise lexer.error(f"expected an element type, found {text[:40]!r}", at)
     return found
 
 

@@ -12,6 +12,7 @@ from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.traced_array import TracedArray
 from cyxla.numpy.ufuncs import call
 
+_np: Any = np  # whose functions dispatch to ours
 _BINARY = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
     "mod": np.remainder, "divmod": np.divmod, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift,
@@ -92,14 +93,14 @@ def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _reshape(self: TracedArray, *sizes: Any, order: str = "C", copy: bool | None = None) -> TracedArray:
+def _reshape(self: TracedArray, *sizes: Any, order: str = "C", copy: bool | None = None) -> Any:
     given = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
-    return np.reshape(self, given, order=order, copy=copy)  # type: ignore[call-overload, no-any-return]
+    return _np.reshape(self, given, order=order, copy=copy)
 
 
-def _transpose(self: TracedArray, *axes: Any) -> TracedArray:
+def _transpose(self: TracedArray, *axes: Any) -> Any:
     given = axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes or None
-    return np.transpose(self, given)  # type: ignore[call-overload, no-any-return]
+    return _np.transpose(self, given)
 
 
 def _astype(
@@ -109,10 +110,10 @@ def _astype(
     from cyxla.numpy.traced_array import cast
 
     wanted = np.dtype(dtype)
-    if not np.can_cast(self.dtype, wanted, casting):  # type: ignore[arg-type]
+    if not _np.can_cast(self.dtype, wanted, casting):
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule '{casting}'")
     if self.dtype == wanted and not self.weak:
-        return self.copy() if copy else self  # type: ignore[attr-defined, no-any-return]
+        return self.copy() if copy else self
     return cast(self, wanted)
 
 
@@ -121,15 +122,15 @@ def _fill(self: TracedArray, value: Any) -> None:
 
 
 def _sort(self: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-    self[...] = np.sort(self, axis=axis, kind=kind, order=order, stable=stable)  # type: ignore[call-overload]
+    self[...] = _np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
 
 
 def _partition(self: TracedArray, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
-    self[...] = np.partition(self, kth, axis=axis)  # type: ignore[call-overload]
+    self[...] = _np.partition(self, kth, axis=axis)
 
 
 def _flatten(self: TracedArray, order: str = "C") -> Any:
-    return np.ravel(self, order).copy()  # type: ignore[call-overload]
+    return _np.ravel(self, order).copy()
 
 
 def _attach() -> None:
@@ -149,11 +150,8 @@ def _attach() -> None:
            "resize": bits.resize}  # fmt: skip
     for name, made in own.items():
         setattr(TracedArray, name, made)
-    TracedArray.T = property(lambda self: np.transpose(self))  # type: ignore[attr-defined]
-    TracedArray.mT = property(lambda self: np.swapaxes(self, -1, -2))  # type: ignore[attr-defined]
-    TracedArray.real = property(lambda self: np.real(self), lambda self, v: _set_part(self, "real", v))  # type: ignore[attr-defined]
-    TracedArray.imag = property(lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v))  # type: ignore[attr-defined]
-    TracedArray.flat = property(bits.flat, bits.set_flat)  # type: ignore[attr-defined]
+    for name, seen in _PROPERTIES.items():
+        setattr(TracedArray, name, seen)
 
 
 def _set_part(self: TracedArray, name: str, value: Any) -> None:
@@ -161,4 +159,11 @@ def _set_part(self: TracedArray, name: str, value: Any) -> None:
     part[...] = value
 
 
+_PROPERTIES = {
+    "T": property(lambda self: np.transpose(self)),
+    "mT": property(lambda self: np.swapaxes(self, -1, -2)),
+    "real": property(lambda self: np.real(self), lambda self, v: _set_part(self, "real", v)),
+    "imag": property(lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v)),
+    "flat": property(bits.flat, bits.set_flat),
+}
 _attach()

@@ -258,10 +258,10 @@ class TracedArray:
     def __contains__(self, value: Any) -> NoReturn:
         self._refuse("tell what is in it", "np.any(x == value) is the traced answer")
 
-    def __copy__(self) -> TracedArray:
+    def __copy__(self) -> Any:
         return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> TracedArray:
+    def __deepcopy__(self, memo: Any) -> Any:
         return self.copy()
 
     def __reduce__(self) -> NoReturn:
@@ -275,7 +275,7 @@ class TracedArray:
 
     @property
     def at(self) -> Any:
-        """Written ``x.at[i].set(v)``: a new array with some elements changed; add, multiply, divide, power, min, max."""
+        """Written ``x.at[i].set(v)``: a new array, some elements changed; add, multiply, divide, power, min, max."""
         from cyxla.numpy.indexing import At
 
         return At(self)
@@ -283,7 +283,8 @@ class TracedArray:
     def __getitem__(self, key: Any) -> TracedArray:
         from cyxla.numpy.indexing import get
 
-        return get(self, key)
+        made: TracedArray = get(self, key)
+        return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
         from cyxla.numpy.indexing import assign
@@ -358,7 +359,9 @@ def _holds_traced(values: Any) -> bool:
 
 
 def _stacked(values: Sequence[Any]) -> TracedArray:
-    return np.stack([as_traced(v) for v in values])  # type: ignore[call-overload, no-any-return]
+    stack: Any = np.stack  # which dispatches to us
+    made: TracedArray = stack([as_traced(v) for v in values])
+    return made
 
 
 def value_of(array: TracedArray) -> XlaOp:

@@ -21,7 +21,7 @@ def reduced(module: HloModule, platform: str, options: CompileOptions, fixed: Ma
     return rebuilt, (module.to_proto(), platform, {**plain, "custom_calls": dict(options.custom_calls)}, dict(fixed))
 
 
-def rebuilt(program: bytes, platform: str, options: dict[str, Any], fixed: dict[int, Any]) -> Executable:
+def rebuilt(program: bytes, platform: str, options: dict[str, Any], fixed: dict[int | str, Any]) -> Executable:
     """Compile a serialised program."""
     from cyxla.xla.hlo import HloModule
 

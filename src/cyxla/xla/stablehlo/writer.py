@@ -105,7 +105,8 @@ class Writer:
     def function(self, computation: Computation, name: str, *, public: bool) -> str:
         """The text of a function."""
         block = Block(self, "    ")
-        parameters, given = [], []
+        parameters: list[str] = []
+        given: list[Value] = []
         for p in computation.parameters:
             names = [f"%arg{len(parameters) + k}" for k in range(len(shapes_of(p.shape)))]
             parameters += [f"{n}: {type_of(s)}" for n, s in zip(names, shapes_of(p.shape), strict=True)]

@@ -65,6 +65,17 @@ def test_the_way_back_of_any_result():
     np.testing.assert_allclose(dw, X.T @ g)
 
 
+def test_of_compiled_functions_and_compiled_in_turn():
+    cubed = jit(lambda x: np.sum(x**3), platform="interpreter")
+    for f in (grad(cubed), jit(grad(cubed)), value_and_grad(cubed), jit(value_and_grad(cubed))):
+        made = f(X)
+        np.testing.assert_allclose(made[1] if isinstance(made, tuple) else made, 3 * X**2)
+    hand = custom_vjp(lambda x: x)
+    hand.defvjp(lambda x: (x, None), lambda _, g: (5 * g,))
+    assert value_and_grad(hand)(1.0) == (1.0, 5.0)
+    assert jit(grad(checkpoint(hand)))(1.0) == 5
+
+
 def test_what_is_stopped_counts_as_constant():
     assert grad(lambda x: stop_gradient(x) * x)(3.0) == 3.0
 

@@ -174,7 +174,7 @@ def scan(
     if current() is None:  # only tracing tells what the results would look like
         from cyxla.numpy.gradient.api import compiled
 
-        found: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), "scan")(init, xs)
+        found: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
         return found
     return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, count, reverse, unroll)
 

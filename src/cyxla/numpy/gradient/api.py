@@ -64,8 +64,7 @@ def grad(
         result, slope = both(*args, **kwargs)
         return (slope, result[1]) if has_aux else slope
 
-    update_wrapper(gradient, fun)
-    return gradient
+    return update_wrapper(gradient, fun, updated=())
 
 
 def value_and_grad(
@@ -78,7 +77,7 @@ def value_and_grad(
     callable
         Gives a pair: what `fun` returns, and the gradient.
     """
-    return update_wrapper(_Differentiated(fun, argnums, has_aux, allow_int), fun)
+    return update_wrapper(_Differentiated(fun, argnums, has_aux, allow_int), fun, updated=())
 
 
 class _Differentiated:
@@ -91,7 +90,7 @@ class _Differentiated:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current() is None:
             if self._compiled is None:
-                self._compiled = compiled(self._traced, getattr(self.fun, "__name__", "function"))
+                self._compiled = compiled(self._traced, self.fun)
             return self._compiled(*args, **kwargs)
         return self._traced(*args, **kwargs)
 
@@ -139,19 +138,21 @@ def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any
     def back(cotangent: Any, *given: Any) -> Any:
         return vjp(fun, *given, has_aux=has_aux)[1](cotangent)
 
-    value, way = compiled(run, _name(fun))(*args), compiled(back, _name(fun))
+    value, way = compiled(run, fun)(*args), compiled(back, fun)
     pullback = lambda cotangent: way(cotangent, *args)  # noqa: E731
     return (value[0], pullback, value[1]) if has_aux else (value, pullback)
 
 
-def compiled(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A function to be called outside of traces."""
+def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[..., Any]:
+    """A function to be called outside of traces, which calls a function of the user's."""
     from cyxla.numpy.jitted import jit
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    run.__name__ = run.__qualname__ = name
+    update_wrapper(run, of, updated=())
+    run.__name__ = _name(of)
+    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     made: Callable[..., Any] = jit(run)
     return made
 

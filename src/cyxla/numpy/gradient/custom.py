@@ -46,7 +46,7 @@ class custom_vjp:  # noqa: N801 - a decorator
         self.fun = fun
         self.forward: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
-        update_wrapper(self, fun)
+        update_wrapper(self, fun, updated=())
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Give the derivative.
@@ -186,7 +186,7 @@ def _fitting(slope: Any, x: XlaOp) -> XlaOp | None:
 def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
     """The function, computed once more on the way back instead of being kept in memory."""
 
-    @wraps(fun)
+    @wraps(fun, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
         trace = current()
         if trace is None or not trace.program.gradients:

@@ -29,7 +29,7 @@ def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None, 
     return np.clip(self, min, max, out=out, **kwargs)
 
 
-_METHODS = {
+_METHODS: dict[str, Callable[..., Any]] = {
     "all": np.all, "any": np.any, "argmax": np.argmax, "argmin": np.argmin, "argpartition": np.argpartition,
     "argsort": np.argsort, "choose": np.choose, "clip": _clip,
     "compress": lambda a, c, axis=None: np.compress(c, a, axis), "copy": np.copy,

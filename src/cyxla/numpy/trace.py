@@ -110,7 +110,9 @@ class _Builder(XlaBuilder):
         """The module itself, which nobody else has; it is verified when it is compiled."""
         if self._error is not None:
             raise self._error
-        self._computation.root = self._root(root).instruction
+        found = self._root(root).instruction
+        assert found is not None  # no error, so every operation exists
+        self._computation.root = found
         self._built = True
         return self._module
 

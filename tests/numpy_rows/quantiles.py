@@ -65,4 +65,16 @@ ROWS = [
     Row("nanquantile", _parts(np.nanquantile), SHAPES, REALS, make=with_nan, ulp=32, of_largest=True),
     Row("nanquantile", _methods(np.nanquantile), ((MATRIX,), ((7,),)), FLOATS, make=with_nan, ulp=32, of_largest=True),
     Row("nanpercentile", _parts(np.nanpercentile, 100), SHAPES, REALS, make=with_nan, ulp=32, of_largest=True),
+    Row("quantile", [
+        lambda x: np.quantile(x, PARTS, weights=np.abs(x), method="inverted_cdf"),
+        lambda x: np.quantile(x, 0.4, axis=1, weights=np.array([0, 1, 2, 0.5]), method="inverted_cdf", keepdims=True),
+        lambda x: np.percentile(x, [10, 80], axis=0, weights=np.array([3, 1, 2]), method="inverted_cdf"),
+        lambda x: np.quantile(x, 0.4, weights=-np.abs(x), method="inverted_cdf"),
+        lambda x: np.quantile(x, 0.4, weights=x * 0, method="inverted_cdf"),
+        lambda x: np.quantile(x, 0.4, weights=x),
+    ], ((MATRIX,),), FLOATS + INTEGERS, low=1, high=10, ulp=0, special=True),
+    Row("nanquantile", [
+        lambda x: np.nanquantile(x, PARTS, weights=np.arange(12).reshape(3, 4), method="inverted_cdf"),
+        lambda x: np.nanpercentile(x, 30, axis=1, weights=np.ones((3, 4), int), method="inverted_cdf"),
+    ], ((MATRIX,),), FLOATS, make=with_nan, ulp=0),
 ]  # fmt: skip

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import OutOfRangeError, UnimplementedError
+from cyxla.errors import OutOfRangeError
 from cyxla.numpy.conversion import convert
+from cyxla.numpy.cumulative import cumulative
 from cyxla.numpy.functions.sorting import take_each
-from cyxla.numpy.functions.statistics import mean, nanmean
+from cyxla.numpy.functions.statistics import mean, nanmean, spread_weights
 from cyxla.numpy.ordering import sort_together
 from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, kept_sizes, known_values, reduce_op
 from cyxla.numpy.registry import implements
-from cyxla.numpy.trace import place, require_current
+from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.ufuncs import aligned, broadcast_to
 from cyxla.types import ElementType
@@ -42,22 +43,26 @@ class Lines:
         Sizes of the axes that are left.
     kept : tuple of int
         Sizes of the array with 1 for those that are not.
+    weights : XlaOp or None
+        Weights that go along with the elements: [count, size].
     """
 
     op: XlaOp
     rest: tuple[int, ...]
     kept: tuple[int, ...]
+    weights: XlaOp | None = None
 
     @staticmethod
-    def of(array: TracedArray, axis: Any) -> Lines:
+    def of(array: TracedArray, axis: Any, weights: XlaOp | None = None) -> Lines:
         """The lines along axes."""
         axes = axes_of(axis, array.ndim, of_scalars=False)
         others = [d for d in range(array.ndim) if d not in axes]
         rest = tuple(array.shape[d] for d in others)
         size = prod(array.shape[d] for d in axes)
-        op = xla.transpose(value_of(array), (*others, *axes))
-        (made,) = sort_together([xla.reshape(op, (prod(rest), size))], 1)
-        return Lines(made, rest, kept_sizes(array.shape, axes))
+        given = [value_of(array)] if weights is None else [value_of(array), weights]
+        ops = [xla.reshape(xla.transpose(op, (*others, *axes)), (prod(rest), size)) for op in given]
+        made = sort_together(ops, 1)
+        return Lines(made[0], rest, kept_sizes(array.shape, axes), made[1] if len(made) > 1 else None)
 
     @property
     def count(self) -> int:
@@ -223,7 +228,7 @@ METHODS: dict[str, Method] = {
 # -- quantiles
 
 
-@implements(np.quantile, note="no weights=")
+@implements(np.quantile)
 def quantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: Any = False, *, weights: Any = None,
@@ -232,7 +237,7 @@ def quantile(
     return _quantile(as_traced(a), _exact(q), _weak(q), axis, out, method, keepdims, weights, "quantile")
 
 
-@implements(np.percentile, note="no weights=")
+@implements(np.percentile)
 def percentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: Any = False, *, weights: Any = None,
@@ -241,7 +246,7 @@ def percentile(
     return _quantile(as_traced(a), _hundredth(q), _weak(q), axis, out, method, keepdims, weights, "percentile")
 
 
-@implements(np.nanquantile, note="no weights=")
+@implements(np.nanquantile)
 def nanquantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: Any = NOT_GIVEN, *, weights: Any = None,
@@ -250,7 +255,7 @@ def nanquantile(
     return _quantile(as_traced(a), _exact(q), _weak(q), axis, out, method, keepdims, weights, "nanquantile")
 
 
-@implements(np.nanpercentile, note="no weights=")
+@implements(np.nanpercentile)
 def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
     keepdims: Any = NOT_GIVEN, *, weights: Any = None,
@@ -277,12 +282,8 @@ def _check(array: TracedArray, q: Number, method: str, weights: Any, name: str) 
     if array.dtype.kind == "c":
         raise TypeError("a must be an array of real numbers")
     _check_range(q, name)
-    if weights is not None:
-        if method != "inverted_cdf":
-            raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
-        raise UnimplementedError(
-            f"{name} with weights= cannot be traced", where=place(), hint="sort with np.argsort, np.cumsum the weights"
-        )
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     if method not in METHODS:
         raise ValueError(f"{method!r} is not a valid method. Use one of: {', '.join(METHODS)}")
     if q.ndim > 2:
@@ -308,11 +309,15 @@ def _quantile(
     _check(array, q, method, weights, name)
     if name.startswith("nan") and not array.size:
         return nanmean(array, axis, out=out, keepdims=keepdims)
-    lines = Lines.of(array, axis)
+    given = None if weights is None else _checked_weights(as_traced(weights), array, axis)
+    lines = Lines.of(array, axis, given)
     if not lines.size and lines.count:
         raise OutOfRangeError("index -1 is out of bounds for axis 0 with size 0")
     skips = name.startswith("nan") and array.dtype.kind in "fV"
-    made = _of_present(lines, q, weak, METHODS[method]) if skips else _of_all(lines, q, weak, METHODS[method])
+    if lines.weights is not None:
+        made = _of_weighted(lines, lines.weights, as_traced(q), skips)
+    else:
+        made = _of_present(lines, q, weak, METHODS[method]) if skips else _of_all(lines, q, weak, METHODS[method])
     return _delivered(made, lines, flag(keepdims), q.shape, out, name)
 
 
@@ -367,3 +372,48 @@ def _mixed(before: Number, behind: Number, gamma: Number, weak: bool) -> TracedA
     low, high = before + apart * weight, behind - apart * (1 - weight)
     near = value_of(as_traced(weight >= 0.5))
     return TracedArray(xla.select(broadcast_to(near, high.shape), convert(value_of(high), low.dtype), value_of(low)))
+
+
+# -- weights
+
+
+def _checked_weights(weights: TracedArray, array: TracedArray, axis: Any) -> XlaOp:
+    """A weight for each element, f64."""
+    op = spread_weights(value_of(weights), array, axis)
+    if weights.dtype.kind not in "u":
+        _fail_where(xla.lt(op, values.zeros_like(op)), "Weights must be non-negative.")
+    return convert(op, np.dtype(np.float64))
+
+
+def _fail_where(bad: XlaOp, text: str) -> None:
+    some = reduce_op(np.logical_or, bad, range(len(bad.shape.dims)))
+    nothing = require_current().constant(0, np.dtype(np.int64))
+    require_current().fail_if(some, nothing, lambda number: ValueError(text))
+
+
+def _of_weighted(lines: Lines, weights: XlaOp, q: TracedArray, skips: bool) -> TracedArray:
+    """Quantiles [..., count]: the first elements up to which the weights come to a part of all."""
+    if skips:
+        weights = xla.select(xla.ne(lines.op, lines.op), values.zeros_like(weights), weights)
+    parts = _parts_of_all(lines, weights, skips)
+    if q.dtype.kind == "f":
+        parts = convert(parts, q.dtype)
+    sizes = (*q.shape, *parts.shape.dims)
+    wanted = xla.broadcast_in_dim(value_of(q), sizes, tuple(range(q.ndim)))
+    less = xla.lt(broadcast_to(parts, sizes), convert(wanted, values.numpy_type(parts)))
+    place = reduce_op(np.add, xla.convert(less, ElementType.S64), [len(sizes) - 1])
+    made = lines.at(_clipped(TracedArray(place), lines))
+    return made if skips else TracedArray(lines.with_nan(value_of(made)))
+
+
+def _parts_of_all(lines: Lines, weights: XlaOp, skips: bool) -> XlaOp:
+    """Which part of all weights is up to each element; less than any quantile where it is nothing."""
+    sums = cumulative(weights, "add", 1)
+    last = xla.slice_in_dim(sums, lines.size - 1, lines.size, 1, 1)
+    bad = xla.or_(xla.eq(last, values.zeros_like(last)), xla.not_(xla.is_finite(last)))
+    if skips:
+        present = xla.ne(lines.present(), values.zeros_like(lines.present()))
+        bad = xla.and_(bad, xla.reshape(present, last.shape.dims))
+    _fail_where(bad, "Weights included NaN, inf or were all zero.")
+    parts = xla.divide(sums, broadcast_to(last, sums.shape.dims))
+    return xla.select(xla.eq(parts, values.zeros_like(parts)), values.full_like(parts, -1), parts)

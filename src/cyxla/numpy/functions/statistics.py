@@ -248,7 +248,7 @@ def _weighted(array: TracedArray, axis: Any, weights: Any, keepdims: bool) -> tu
     given = as_traced(weights)
     extra = [np.dtype(np.float64)] if array.dtype.kind in "iub" else []
     common = result_type(array.dtype, given.dtype, *extra)
-    spread = _spread(value_of(given), array, axis)
+    spread = spread_weights(value_of(given), array, axis)
     total = reduce_op(np.add, convert(spread, common), axes, keepdims)
     _refuse_zero(total, weights)
     products = xla.multiply(*(broadcast_to(convert(v, common), array.shape) for v in (value_of(array), spread)))
@@ -256,7 +256,7 @@ def _weighted(array: TracedArray, axis: Any, weights: Any, keepdims: bool) -> tu
     return TracedArray(made), TracedArray(total)
 
 
-def _spread(weights: XlaOp, array: TracedArray, axis: Any) -> XlaOp:
+def spread_weights(weights: XlaOp, array: TracedArray, axis: Any) -> XlaOp:
     """Weights of the sizes of an array, or of the axes that are averaged, as ones that stand under its elements."""
     if weights.shape.dims == array.shape:
         return weights

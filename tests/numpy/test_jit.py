@@ -256,13 +256,13 @@ def test_results(name, platform):
 @PLATFORMS
 def test_results_are_arrays_of_their_own(platform):
     x = X.copy()
-    f = jit(lambda x: (x, x, np.broadcast_to(x[0], (2, 3))), platform=platform)
+    f = jit(lambda x: (x, x, np.broadcast_to(x[0], (2, 3)), np.arange(6).reshape(2, 3)), platform=platform)
     for _ in range(2):
         made = f(x)
         for k, one in enumerate(made):
             assert one.flags.writeable
             one[...] = k
-        assert [m[0, 0] for m in made] == [0, 1, 2]
+        assert [m[0, 0] for m in made] == [0, 1, 2, 3]
         equal(x, X)
 
 
@@ -339,7 +339,8 @@ def test_static_rest_and_keywords():
 
 BAD_OPTIONS = {
     "position": ({"static": 5}, "no argument 5"), "name": ({"static": "z"}, "no argument 'z'"),
-    "kind": ({"static": 1.5}, "static is 1.5"), "part": ({"static": (1.5,)}, "1.5 is neither"), "donate": ({"donate": "z"}, "no argument 'z'"),
+    "kind": ({"static": 1.5}, "static is 1.5"), "part": ({"static": (1.5,)}, "1.5 is neither"),
+    "donate": ({"donate": "z"}, "no argument 'z'"),
     "bounds": ({"bounds": "maybe"}, "one of raise"),
 }  # fmt: skip
 

@@ -1,0 +1,215 @@
+"""What users see when a traced function goes wrong: their own lines, few of them, and the cause last."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import cyxla
+from cyxla.errors import InternalError, TraceError
+from cyxla.numpy.frames import trimmed
+
+HEAD = "import numpy as np, cyxla\njit = cyxla.jit(platform='interpreter')\n"
+
+SCRIPTS = {
+    "shapes": (
+        """
+        def layer(x, w):
+            return np.tanh(x @ w)
+        @jit
+        def loss(x, w):
+            return layer(x, w).sum()
+        loss(np.ones((4, 8)), np.ones((7, 3)))
+        """,
+        ["return np.tanh(x @ w)", "return layer(x, w).sum()", "loss(np.ones"], "ShapeError",
+    ),
+    "branch": (
+        """
+        @jit
+        def run(x):
+            y = x * 2
+            if y > 0:
+                return y
+            return -y
+        run(3.0)
+        """,
+        ["if y > 0:", "made at script.py:6", "np.where"], "TraceError",
+    ),
+    "argument": (
+        """
+        @jit
+        def run(x, n):
+            return [x for _ in range(n)]
+        run(3.0, 2)
+        """,
+        ["for _ in range(n)]", "argument n", "static"], "TraceError",
+    ),
+    "index": (
+        """
+        @jit
+        def pick(x, i):
+            y = x + 1
+            return y[i]
+        pick(np.ones(3), 0)
+        pick(np.ones(3), 7)
+        """,
+        ["pick(np.ones(3), 7)", "index 7", "script.py:6"], "OutOfRangeError",
+    ),
+    "own error": (
+        """
+        class Mine(Exception): pass
+        def check(x):
+            if x.ndim != 2:
+                raise Mine("two dimensions")
+        @jit
+        def run(x):
+            check(x)
+        run(np.ones(3))
+        """,
+        ["check(x)", "two dimensions"], "Mine",
+    ),
+    "unsupported argument": ("jit(lambda x: x)({1})", ["argument x is a set"], "DTypeError"),
+    "inside of another": (
+        """
+        @jit
+        def inner(x):
+            return np.reshape(x, 7)
+        @jit
+        def outer(x):
+            return inner(x)
+        outer(np.ones(3))
+        """,
+        ["return np.reshape(x, 7)", "return inner(x)", "outer(np.ones(3))"], "Error",
+    ),
+    "lower": (
+        """
+        def run(x):
+            return x @ x
+        cyxla.compile(run, ((2, 3), "f4"), platform="interpreter")
+        """,
+        ["return x @ x"], "ShapeError",
+    ),
+}  # fmt: skip
+
+
+def told(script, tmp_path, **environment):
+    """What a script prints as it dies."""
+    path = tmp_path / "script.py"
+    path.write_text(HEAD + textwrap.dedent(script).lstrip("\n"))
+    run = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, env={**environment, "PATH": "", "HOME": str(tmp_path)}
+    )
+    assert run.returncode == 1, run
+    return run.stderr.replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_short_and_to_the_point(name, tmp_path):
+    script, lines, kind = SCRIPTS[name]
+    text = told(script, tmp_path)
+    assert kind in text
+    for line in lines:
+        assert line in text, text
+    assert len(text.splitlines()) <= 15, text
+    assert len(text) <= 900, text
+    assert "cyxla/numpy" not in text or name == "lower", text
+
+
+def test_all_frames_where_they_are_asked_for(tmp_path):
+    assert "cyxla/numpy" in told(SCRIPTS["branch"][0], tmp_path, CYXLA_TRACEBACK="full")
+
+
+def _raised(error):
+    """An error with a traceback into this package."""
+    try:
+        cyxla.jit(lambda x: _throw(error), platform="interpreter")(1.0)
+    except BaseException as caught:
+        return caught
+
+
+def _throw(error):
+    raise error
+
+
+def test_errors_of_the_users_lose_our_frames(monkeypatch):
+    monkeypatch.setenv("CYXLA_TRACEBACK", "short")
+    error = _raised(KeyError("mine"))
+    names = []
+    trace = error.__traceback__
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    assert names == ["_raised", "<lambda>", "_throw"]
+
+
+def test_causes_of_the_users_stay(monkeypatch):
+    monkeypatch.setenv("CYXLA_TRACEBACK", "short")
+    error = ValueError("outer")
+    error.__cause__ = KeyError("inner")
+    assert isinstance(_raised(error).__cause__, KeyError)
+
+
+def test_our_own_mistakes_keep_all_frames(monkeypatch):
+    monkeypatch.setenv("CYXLA_TRACEBACK", "short")
+    code = compile("def broken():\n    raise AttributeError('oops')\n", trimmed.__code__.co_filename, "exec")
+    scope = {}
+    exec(code, scope)
+    with pytest.raises(AttributeError) as found:
+        scope["broken"]()
+    assert trimmed(found.value) is found.value.__traceback__
+
+
+def test_a_failing_compilation_is_tried_again():
+    tries = []
+
+    @cyxla.jit(platform="interpreter")
+    def run(x):
+        tries.append(1)
+        if len(tries) < 3:
+            raise InternalError("not yet")
+        return x
+
+    for _ in range(2):
+        with pytest.raises(InternalError):
+            run(1.0)
+    assert run(1.0) == 1
+
+
+RESULTS = {
+    "text": "text",
+    "object": object(),
+    "set": {1},
+    "nested": {"k": [1, "x"]},
+    "generator": (k for k in range(3)),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_that_are_no_arrays(name):
+    with pytest.raises(TraceError, match=r"result(\['k'\]\[1\])? of run is a \w+, which is no array"):
+        cyxla.jit(lambda x: RESULTS[name], platform="interpreter", name="run")(1.0)
+
+
+def test_traced_values_that_escape():
+    kept = []
+    cyxla.jit(lambda x: kept.append(x * 2), platform="interpreter")(1.0)
+    for use in (lambda: kept[0] + 1, lambda: cyxla.jit(lambda y: y)(kept[0]), lambda: np.sin(kept[0]),
+                lambda: cyxla.jit(lambda y: y + kept[0], platform="interpreter")(1.0)):  # fmt: skip
+        with pytest.raises(TraceError, match="ended"):
+            use()
+
+
+@pytest.mark.parametrize("bounds, want", [("raise", None), ("clamp", 2.0)])
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_bounds(bounds, want, platform):
+    f = cyxla.jit(lambda x, i: x[i], bounds=bounds, platform=platform)
+    x = np.arange(3.0)
+    assert f(x, 1) == 1
+    if want is None:
+        with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 3"):
+            f(x, 5)
+        assert f(x, 2) == 2
+    else:
+        assert f(x, 5) == want

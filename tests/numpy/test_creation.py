@@ -4,6 +4,8 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.linalg
+import scipy.special
 from numpy import asarray, zeros
 
 import cyxla
@@ -137,9 +139,32 @@ def names_of_numpys(x):
     return out
 
 
+def calls_that_are_hard_to_tell(x):
+    make, pair = np.zeros, (2, 2)
+    grid = make(pair if x.ndim else 3)
+    grid[0, 0] = x[0]
+    other = np.full(
+        shape=(2,
+               3),
+        fill_value=np.ones(1)[0],
+    ).reshape(3, 2)  # fmt: skip
+    other[0, 0] = x[1]
+    rows = [np.zeros(2) for _ in range(2)]
+    rows[0][1] = x[2]
+    more = (lambda: np.array([*pair, 3.0]))()
+    more[2] = x[0]
+    return grid, other, rows[0], more
+
+
+def compiled_libraries_make_arrays(x):
+    numbers = np.random.default_rng(0).normal(size=3) + np.random.RandomState(0).normal(size=3)
+    return x + numbers, np.zeros(3) + scipy.special.expit(np.zeros(3)), scipy.linalg.toeplitz(np.arange(3.0)) @ x
+
+
 FUNCTIONS = [
     filled_by_parts, filled_through_views, views_made_before_the_first_write, concrete_use, in_place, stacked,
     passed_through, copied_from_outside, by_like, scalars_and_text, nested, names_of_numpys,
+    calls_that_are_hard_to_tell, compiled_libraries_make_arrays,
 ]  # fmt: skip
 
 

@@ -164,6 +164,11 @@ class KnownArray(TracedArray):
             return super().__array__(dtype, copy)
         return self._values if dtype is None and not copy else self._values.astype(dtype or self.dtype)
 
+    def __getattr__(self, name: str) -> Any:
+        if self._values is not None and not name.startswith("__") and hasattr(np.ndarray, name):
+            return getattr(self._values, name)
+        return super().__getattr__(name)
+
     def __repr__(self) -> str:
         return repr(self._values) if self._values is not None else super().__repr__()
 

@@ -9,10 +9,12 @@ docs/adr/0007-substitutes-while-tracing.md weighs the other ways.
 from __future__ import annotations
 
 import contextlib
+import dis
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import lru_cache, wraps
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -36,10 +38,42 @@ _active = 0
 _originals: dict[str, Any] = {name: getattr(np, name) for name in (*_TAKING, *_MAKING)}
 
 
-def _of_user() -> bool:
-    """Whether the caller of a substitute is no library that knows nothing of traced arrays."""
-    name = sys._getframe(2).f_globals.get("__name__", "")
-    return name.partition(".")[0] not in _LIBRARIES
+def _of_user(original: Callable[..., Any]) -> bool:
+    """Whether the call of a substitute stands in a program, not in a library that knows nothing of known arrays.
+
+    Compiled modules have no frames: what calls for them is some line of the program, which names another function.
+    """
+    frame = sys._getframe(2)
+    if frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
+        return False
+    loaded, name = _callee(frame.f_code, frame.f_lasti)
+    if not loaded:
+        return original.__name__ in frame.f_code.co_names
+    if not loaded.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")):
+        return bool(name == original.__name__)
+    found = frame.f_locals[name] if name in frame.f_locals else frame.f_globals.get(name)
+    return bool(getattr(found, "__wrapped__", found) is original)
+
+
+@lru_cache(maxsize=4096)
+def _callee(code: CodeType, offset: int) -> tuple[str, Any]:
+    """How what is called at a place of a program was loaded, and its name; empty if the place does not tell."""
+    steps = [i for i in dis.get_instructions(code) if i.offset <= offset]
+    if not steps or "CALL" not in steps[-1].opname or steps[-1].positions is None:
+        return "", None
+    start, end = _span(steps[-1])
+    if None in (*start, *end):
+        return "", None
+    before = [i for i in steps[:-1] if i.opname.startswith("LOAD") and _span(i)[0] == start and _span(i)[1] < end]
+    found = max(before, key=lambda i: _span(i)[1], default=None)
+    return (found.opname, found.argval) if found is not None else ("", None)
+
+
+def _span(step: dis.Instruction) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    where = step.positions
+    if where is None or where.lineno is None:
+        return (None, None), (-1, -1)
+    return (where.lineno, where.col_offset), (where.end_lineno, where.end_col_offset)
 
 
 def _owned(result: Any, arguments: tuple[Any, ...]) -> Any:
@@ -66,10 +100,13 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         kwargs = _without_like(kwargs)
         given = args[0] if args else kwargs.get("a", kwargs.get("object"))
-        if isinstance(given, TracedArray) or is_traced(given):
+        if is_traced(given):
             return rows()[original].meaning(*args, **kwargs)
-        made = original(*args, **kwargs)
-        return _owned(made, args[:1]) if _of_user() else made
+        if not _of_user(original):
+            return original(*args, **kwargs)  # a known array gives its values
+        if isinstance(given, TracedArray):
+            return rows()[original].meaning(*args, **kwargs)
+        return _owned(original(*args, **kwargs), args[:1])
 
     return substitute
 
@@ -80,7 +117,7 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
         if current() is None:
             return original(*args, **kwargs)
         made = original(*args, **_without_like(kwargs))
-        return _owned(made, args) if _of_user() else made
+        return _owned(made, args) if _of_user(original) else made
 
     return substitute
 

@@ -212,9 +212,9 @@ def array(
 ) -> Array:  # fmt: skip
     """A copy of an array, or an array of nested lists."""
     made = _as_array(object, dtype)
-    if copy is False and made is not object:
+    if copy in (False, np._CopyMode.NEVER) and made is not object:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    if copy and made is object:
+    if copy in (True, np._CopyMode.ALWAYS) and made is object:
         made = made.copy()
     return made if made.ndim >= ndmin else resized(made, (*[1] * (ndmin - made.ndim), *made.shape))
 

@@ -79,8 +79,11 @@ def rng_bit_generator(ins: Instruction) -> Step:
             c.line("s[2] = s[0];  /* a state of two words has the key for the upper half of the counter */")
         _new_state(c, algorithm, blocks, words)
         c.line(f"const int64_t stop = u == {units - 1} ? {blocks} : (u + 1) * {BLOCKS};")
-        with c.block(f"for (int64_t b = u * {BLOCKS}; b < stop; ++b)"):
-            (_threefry_block if algorithm == "three_fry" else _philox_block)(c, shape)
+        if algorithm == "philox":
+            _philox_blocks(c, shape)
+        else:
+            with c.block(f"for (int64_t b = u * {BLOCKS}; b < stop; ++b)"):
+                _threefry_block(c, shape)
     return Step(Kernel(c.text(), tasks, ns, 0, "rng"), tuple(reads), tuple(writes))
 
 
@@ -129,17 +132,26 @@ def _threefry_block(c: KernelWriter, shape: Shape) -> None:
     c.line(f"if (j + 1 < {dims[at]}) {_store(shape, f'o + (j + 1) * {inner}', 'w1')}")
 
 
-def _philox_block(c: KernelWriter, shape: Shape) -> None:
+def _philox_blocks(c: KernelWriter, shape: Shape) -> None:
+    """Whole blocks without a condition, so that the loop runs in vectors; then the last one if it is cut."""
+    words = 2 if shape.dtype.bits == 64 else 4
+    whole, rest = divmod(shape.size, words)
+    c.line(f"const int64_t whole = stop < {whole} ? stop : {whole};")
+    with c.block(f"for (int64_t b = u * {BLOCKS}; b < whole; ++b)"):
+        _philox_block(c, shape, words, words)
+    if rest:
+        with c.block(f"if (stop > {whole})"):
+            c.line(f"const int64_t b = {whole};")
+            _philox_block(c, shape, words, rest)
+
+
+def _philox_block(c: KernelWriter, shape: Shape, words: int, count: int) -> None:
     c.line("uint32_t w[4];")
     c.line("const uint64_t low = s[1] + (uint64_t)b;")
     c.line("KERNEL_philox(s[0], low, s[2] + (low < s[1]), w);")
-    if shape.dtype.bits == 64:
-        for k in range(2):
-            word = f"((uint64_t)w[{2 * k + 1}] << 32 | w[{2 * k}])"
-            c.line(f"if (2 * b + {k} < {shape.size}) {_store(shape, f'2 * b + {k}', word)}")
-        return
-    for k in range(4):
-        c.line(f"if (4 * b + {k} < {shape.size}) {_store(shape, f'4 * b + {k}', f'w[{k}]')}")
+    for k in range(count):
+        word = f"((uint64_t)w[{2 * k + 1}] << 32 | w[{2 * k}])" if words == 2 else f"w[{k}]"
+        c.line(_store(shape, f"{words} * b + {k}", word))
 
 
 # --- generators that the program does not hold itself -----------------------------------------------------------------

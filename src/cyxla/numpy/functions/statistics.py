@@ -28,7 +28,7 @@ from cyxla.xla.lib import values
 def _types(dtype: Dtype, asked: Any) -> tuple[Dtype, Dtype]:
     """The types that a mean is computed in, and given in."""
     result = np.dtype(asked) if asked is not None else dtype if dtype.kind in "fcV" else np.dtype(np.float64)
-    narrow = asked is None and result.itemsize == 2 and result.kind in "fV"
+    narrow = result.itemsize == 2 and result.kind in "fV"
     return (np.dtype(np.float32) if narrow else result), result
 
 

@@ -99,13 +99,31 @@ def _corners(combine: Callable[[int, int], int]) -> Callable[[Instruction, _Of],
     return rule
 
 
-def _subtract(ins: Instruction, of: _Of) -> Range:
+def _subtract(ins: Instruction, of: _Of) -> Range | None:
+    divisor = _divisor(ins)
+    if divisor is not None:
+        return _rest(of(0), _range(divisor, current(), _DEPTH // 2))
     (a, b), (c, d) = of(0), of(1)
     return a - d, b - c
 
 
+def _divisor(ins: Instruction) -> Instruction | None:
+    """What a remainder is by, also where it is written as x - x / y * y."""
+    if ins.opcode == "remainder":
+        return ins.operands[1]
+    if ins.opcode != "subtract" or ins.operands[1].opcode != "multiply":
+        return None
+    quotient, by = ins.operands[1].operands
+    whole = quotient.opcode == "divide" and quotient.shape.dtype.kind in _WHOLE
+    return by if whole and quotient.operands[0] is ins.operands[0] and quotient.operands[1] is by else None
+
+
 def _remainder(ins: Instruction, of: _Of) -> Range | None:
-    (a, b), (c, d) = of(0), of(1)
+    return _rest(of(0), of(1))
+
+
+def _rest(value: Range, divisor: Range) -> Range | None:
+    (a, b), (c, d) = value, divisor
     most = max(abs(c), abs(d)) - 1
     if c <= 0 <= d:
         return None
@@ -146,9 +164,10 @@ def _select(ins: Instruction, of: _Of) -> Range:
 def _floor_remainder(ins: Instruction, of: _Of) -> Range | None:
     """Python's remainder by a positive number: that of HLO, plus the divisor where it is negative."""
     wrong, moved, rest = ins.operands
-    if rest.opcode != "remainder" or moved.opcode != "add" or set(moved.operands) != {rest, rest.operands[1]}:
+    divisor = _divisor(rest)
+    if divisor is None or moved.opcode != "add" or set(moved.operands) != {rest, divisor}:
         return None
-    low, high = _range(rest.operands[1], current(), _DEPTH // 2)
+    low, high = _range(divisor, current(), _DEPTH // 2)
     return (0, high - 1) if low > 0 and _is_sign(wrong, rest) else None
 
 

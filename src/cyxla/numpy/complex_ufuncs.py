@@ -8,7 +8,8 @@ from math import e, log, log2, log10
 import numpy as np
 
 from cyxla.numpy.emitting import Cotangents, Emit, Ops, Vjp, full, with_derivative
-from cyxla.numpy.float_ufuncs import is_inf, is_nan
+from cyxla.numpy.float_ufuncs import is_inf, is_nan, length, whole_power
+from cyxla.numpy.integer_ufuncs import literal_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import complex_inverse as inverse
@@ -35,10 +36,20 @@ def is_finite(z: XlaOp) -> XlaOp:
     return xla.and_(xla.is_finite(xla.real(z)), xla.is_finite(xla.imag(z)))
 
 
-def absolute(z: XlaOp) -> XlaOp:
-    """The modulus; infinite where a part is, even beside nan."""
-    size = xla.abs_(z)
-    return xla.select(either(is_inf)(z), full(size, np.inf), size)
+def _absolute(z: XlaOp) -> XlaOp:
+    return length(*parts(z))
+
+
+def _towards(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+    if cts[0] is None:
+        return [None]
+    size = xla.select(xla.eq(outs[0], full(outs[0], 0)), full(outs[0], 1), outs[0])
+    share = xla.divide(cts[0], size)
+    re, im = parts(ops[0])
+    return [xla.complex_(xla.multiply(share, re), xla.negate(xla.multiply(share, im)))]
+
+
+absolute = with_derivative(_absolute, _towards)
 
 
 def rint(z: XlaOp) -> XlaOp:
@@ -225,7 +236,28 @@ reciprocal = with_derivative(
 
 
 def power(z: XlaOp, w: XlaOp) -> XlaOp:
-    """A power; 1 for exponent 0, 0 of zero to exponents whose real part is positive."""
+    """A power; one with a whole exponent, known while tracing, is products."""
+    known = literal_of(w)
+    if known is not None and known.ndim == 0:
+        number = complex(known)
+        if number == 0.5:
+            return xla.sqrt(z)
+        if number.imag == 0 and abs(number.real) < 100 and number.real.is_integer():
+            return _whole_power(z, int(number.real))
+    return _power(z, w)
+
+
+def _whole_power(z: XlaOp, count: int) -> XlaOp:
+    if count == 0:
+        return full(z, 1)
+    if count > 0:
+        return whole_power(z, count)
+    made: XlaOp = reciprocal(whole_power(z, -count))
+    return made
+
+
+def _power(z: XlaOp, w: XlaOp) -> XlaOp:
+    """1 for exponent 0; 0 of zero to exponents whose real part is positive."""
     zero = full(z, 0)
     none, base = xla.eq(w, zero), xla.eq(z, zero)
     positive = xla.gt(xla.real(w), full(xla.real(w), 0))

@@ -7,6 +7,7 @@ from math import e, log, log10, pi
 import numpy as np
 
 from cyxla.numpy.emitting import BIAS, BITS, MANTISSA, Cotangents, Emit, Ops, Vjp, flat, full, widely, with_derivative
+from cyxla.numpy.integer_ufuncs import literal_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -233,30 +234,41 @@ def _near_one(x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Mantissa in [sqrt(1/2), sqrt(2)) and exponent, a float, of x > 0."""
     mantissa, exponent = _split(x)
     above = xla.gt(mantissa, full(x, 2**0.5))
-    exponent = xla.add(exponent, xla.convert(above, exponent.shape.dtype))
-    return xla.select(above, xla.multiply(mantissa, full(x, 0.5)), mantissa), xla.convert(exponent, x.shape.dtype)
+    number = _as_float(exponent, x.shape.dtype)
+    number = xla.select(above, xla.add(number, full(x, 1)), number)
+    return xla.select(above, xla.multiply(mantissa, full(x, 0.5)), mantissa), number
 
 
-def _ordinary(x: XlaOp) -> XlaOp:
-    return xla.and_(xla.gt(x, full(x, 0)), xla.lt(x, full(x, np.inf)))
+def _as_float(n: XlaOp, dtype: ElementType) -> XlaOp:
+    """A small integer as a float: as the last bits of a large one, since processors convert 64 bits slowly."""
+    width = MANTISSA[dtype]
+    large = 1.5 * 2.0**width
+    bits = int(np.asarray(large, dtype.numpy_dtype).view(f"i{dtype.bits // 8}"))
+    return xla.subtract(xla.bitcast_convert(xla.add(n, full(n, bits)), dtype), full(n, large, dtype))
+
+
+def _logarithm(x: XlaOp, found: XlaOp) -> XlaOp:
+    """A logarithm, with what it is of numbers that have no mantissa."""
+    zero = full(x, 0)
+    most = xla.select(xla.eq(x, full(x, np.inf)), x, found)
+    least = xla.select(xla.eq(x, zero), full(x, -np.inf), full(x, np.nan))
+    return xla.select(xla.gt(x, zero), most, least)
 
 
 def _log2(x: XlaOp) -> XlaOp:
     """Exact for powers of two."""
     mantissa, exponent = _near_one(x)
-    found = xla.add(exponent, xla.multiply(xla.log(mantissa), full(x, 1 / _LN2)))
-    return xla.select(_ordinary(x), found, xla.log(x))
+    return _logarithm(x, xla.add(exponent, xla.multiply(xla.log(mantissa), full(x, 1 / _LN2))))
 
 
 def _log10(x: XlaOp) -> XlaOp:
     """Exact for powers of ten: the exponent's share is a product without rounding and a small rest."""
     mantissa, exponent = _near_one(x)
-    spare = MANTISSA[x.shape.dtype] + 1 - 11 - 1
-    high = np.floor(log10(2) * 2.0 ** (spare + 1)) / 2.0 ** (spare + 1)
-    low = float(np.longdouble(2) ** 0 * np.log10(np.longdouble(2)) - np.longdouble(high))
+    spare = MANTISSA[x.shape.dtype] - 10
+    high = np.floor(log10(2) * 2.0**spare) / 2.0**spare
+    low = float(np.log10(np.longdouble(2)) - np.longdouble(high))
     rest = xla.add(xla.multiply(exponent, full(x, low)), xla.multiply(xla.log(mantissa), full(x, log10(e))))
-    found = xla.add(xla.multiply(exponent, full(x, high)), rest)
-    return xla.select(_ordinary(x), found, xla.log(x))
+    return _logarithm(x, xla.add(xla.multiply(exponent, full(x, high)), rest))
 
 
 def _log_to(base: float) -> Vjp:
@@ -302,7 +314,8 @@ logaddexp2 = with_derivative(widely(_logaddexp2), _shares(_LN2))
 # -- others
 
 
-def _hypot(x: XlaOp, y: XlaOp) -> XlaOp:
+def length(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The root of the sum of squares, which do not overflow; infinite where one is, even beside nan."""
     if x.shape.dtype is ElementType.F32:  # squares of f32 fit into f64
         wide = [xla.convert(v, ElementType.F64) for v in (x, y)]
         found = xla.convert(xla.sqrt(wide[0] * wide[0] + wide[1] * wide[1]), ElementType.F32)
@@ -322,7 +335,7 @@ def _along(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
     return [cts[0] * (x / safe) for x in ops]
 
 
-hypot = with_derivative(widely(_hypot), _along)
+hypot = with_derivative(widely(length), _along)
 
 
 def arctan(x: XlaOp) -> XlaOp:
@@ -336,3 +349,42 @@ def scaled(factor: float) -> Emit:
 
 
 deg2rad, rad2deg = scaled(pi / 180), scaled(180 / pi)
+
+
+# -- powers with exponents that are known
+
+
+def power(x: XlaOp, y: XlaOp) -> XlaOp:
+    """A power; one with a small whole or half exponent, known while tracing, is a few products and a root."""
+    known = literal_of(y)
+    twice = 2 * float(known) if known is not None and known.ndim == 0 else np.nan
+    if not (abs(twice) <= 8 and twice == round(twice)):
+        return xla.power(x, y)
+    made: XlaOp = widely(lambda v: _half_whole(v, int(twice)))(x)
+    return made
+
+
+def _half_whole(x: XlaOp, twice: int) -> XlaOp:
+    whole, half = divmod(abs(twice), 2)
+    found = None if whole == 0 else whole_power(x, whole)
+    if half:
+        root = xla.sqrt(x)
+        found = root if found is None else xla.multiply(found, root)
+        if twice != 1:  # NumPy's own x ** 0.5 is a root
+            found = xla.select(xla.eq(x, full(x, -np.inf)), full(x, np.inf), xla.abs_(found))
+    if found is None:
+        return full(x, 1)
+    return found if twice > 0 else xla.divide(full(x, 1), found)
+
+
+def whole_power(x: XlaOp, count: int) -> XlaOp:
+    """The product of so many, at least one."""
+    found, square = None, x
+    while True:
+        if count & 1:
+            found = square if found is None else xla.multiply(found, square)
+        count >>= 1
+        if not count:
+            assert found is not None
+            return found
+        square = xla.multiply(square, square)

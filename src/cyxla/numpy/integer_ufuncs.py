@@ -24,14 +24,26 @@ def _no_zero(y: XlaOp) -> XlaOp:
 
 def divmod_(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Quotient rounded down and what it leaves; both 0 by zero."""
-    zero, none = full(x, 0), _is_zero(y)
-    safe = _no_zero(y)
-    quotient, left = xla.divide(x, safe), xla.remainder(x, safe)
-    if x.shape.dtype.is_signed:
-        wrong = xla.and_(xla.ne(left, zero), xla.ne(xla.lt(left, zero), xla.lt(safe, zero)))
-        quotient = xla.select(wrong, xla.subtract(quotient, full(x, 1)), quotient)
-        left = xla.select(wrong, xla.add(left, safe), left)
+    known = literal_of(y)
+    if known is not None and (known != 0).all():
+        return _rounded_down(x, y, bool((known > 0).all()))
+    none, zero = _is_zero(y), full(x, 0)
+    quotient, left = _rounded_down(x, _no_zero(y), False)
     return xla.select(none, zero, quotient), xla.select(none, zero, left)
+
+
+def _rounded_down(x: XlaOp, y: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
+    """For divisors that are not zero; `positive` if all are known to be."""
+    quotient = xla.divide(x, y)
+    left = xla.subtract(x, xla.multiply(quotient, y))
+    if not x.shape.dtype.is_signed:
+        return quotient, left
+    zero = full(x, 0)
+    wrong = xla.lt(left, zero)
+    if not positive:
+        wrong = xla.and_(xla.ne(left, zero), xla.lt(xla.xor(left, y), zero))
+    down = xla.select(wrong, xla.subtract(quotient, full(x, 1)), quotient)
+    return down, xla.select(wrong, xla.add(left, y), left)
 
 
 def floor_divide(x: XlaOp, y: XlaOp) -> XlaOp:

@@ -52,7 +52,7 @@ def _sign_of_unsigned(x: XlaOp) -> XlaOp:
 
 
 _right = by_kind(signed=xla.shift_right_arithmetic, unsigned=xla.shift_right_logical)
-_power = by_kind(integer=integer.power, real=xla.power, complex_=cplx.power)
+_power = by_kind(integer=integer.power, real=flt.power, complex_=cplx.power)
 _square = by_kind(integer=lambda x: xla.multiply(x, x), real=lambda x: xla.multiply(x, x), complex_=cplx.square)
 _reciprocal = by_kind(integer=integer.reciprocal, real=lambda x: xla.divide(full(x, 1), x), complex_=cplx.reciprocal)
 _sign = by_kind(signed=xla.sign, unsigned=_sign_of_unsigned, real=flt.sign, complex_=cplx.sign)

@@ -16,7 +16,7 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 _MODES = {"valid": 0, "same": 1, "full": 2}
-_FEW = 8  # taps that are written out as products
+_FEW = 32  # taps that are written out as products
 
 
 @implements(np.convolve)

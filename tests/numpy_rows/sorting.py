@@ -52,5 +52,6 @@ ROWS = [
         lambda x: np.digitize(x, RISING), lambda x: np.digitize(x, RISING, right=True),
         lambda x: np.digitize(x, RISING[::-1]), lambda x: np.digitize(x, np.sort(x.ravel())[::-1], right=True),
         lambda x: np.digitize(x, np.sort(x.ravel())), lambda x: np.digitize(x, RISING * (-1) ** np.arange(6)),
-    ], ((MATRIX,), (SCALAR,), (EMPTY,)), REALS, low=-5, high=5),
+        lambda x: np.digitize(x, [-1, 2, np.nan]),
+    ], ((MATRIX,), (SCALAR,), (EMPTY,)), REALS, low=-5, high=5, special=True),
 ]  # fmt: skip

@@ -211,9 +211,9 @@ def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
 
 def _direction(bins: np.ndarray[Any, Any]) -> bool:
     """Whether edges rise, or else fall."""
-    if (bins[1:] >= bins[:-1]).all():
+    if not (bins[1:] < bins[:-1]).any():  # nan, which sorts last, is no fall
         return True
-    if (bins[1:] <= bins[:-1]).all():
+    if not (bins[1:] > bins[:-1]).any():
         return False
     raise _not_monotonic()
 
@@ -230,7 +230,7 @@ def _from_the_end(places: TracedArray, size: int) -> TracedArray:
 def _by_direction(edges: TracedArray, rising: TracedArray, falling: TracedArray) -> TracedArray:
     op, size = value_of(edges), max(edges.size, 1)
     one, other = xla.slice_(op, (min(1, edges.size),), (edges.size,)), xla.slice_(op, (0,), (size - 1,))
-    up, down = (reduce_op(np.logical_and, test(one, other), [0]) for test in (xla.ge, xla.le))
+    up, down = (xla.not_(reduce_op(np.logical_or, test(one, other), [0])) for test in (xla.lt, xla.gt))
     zero = require_current().constant(0, np.dtype(np.int64))
     require_current().fail_if(xla.not_(xla.or_(up, down)), zero, lambda number: _not_monotonic())
     places = value_of(rising)

@@ -398,3 +398,45 @@ def test_a_handle_of_a_program_compiled_ahead_of_time() -> None:
         compiled(graph, variable("float", 2))
     result = compiled(graph, replace(variable("float", 2), name="v"))
     close([*evaluated(result, [np.float32([1, 2])])], [np.float32([1, 2])])
+
+
+MODULE = """module {
+  func.func public @main(%x: tensor<?x2xf32>, %y: tensor<2xf32>) -> (tensor<?x2xf32>, tensor<2xf32>) {
+    %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
+    %two = stablehlo.constant dense<2> : tensor<1xi32>
+    %m = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %s = stablehlo.concatenate %m, %two, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %b = stablehlo.dynamic_broadcast_in_dim %y, %s, dims = [1] : (tensor<2xf32>, tensor<2xi32>) -> tensor<?x2xf32>
+    %0 = stablehlo.add %x, %b : tensor<?x2xf32>
+    %1 = stablehlo.negate %y : tensor<2xf32>
+    return %0, %1 : tensor<?x2xf32>, tensor<2xf32>
+  }
+}"""
+X_AND_Y = np.arange(6, dtype=np.float32).reshape(3, 2), np.array([10, 20], np.float32)
+FACTS: dict[str, Any] = {"version": 9, "Sout": [[None, 2], [2]], "Tout": [F32, F32]}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_call_module(platform):
+    x, y = X_AND_Y
+    added, negated = run("XlaCallModule", [x, y], platform=platform, module=MODULE, **FACTS)
+    close(added, x + y)
+    close(negated, -y)
+
+
+def test_call_module_for_several_platforms():
+    text = MODULE.replace("@main(", "@main(%p: tensor<i32>, ").replace(
+        "negate %y : tensor<2xf32>", "add %y, %q : tensor<2xf32>"
+    )
+    lines = "%f = stablehlo.convert %p : (tensor<i32>) -> tensor<f32>\n%q = stablehlo.broadcast_in_dim %f, dims = [] : "
+    text = text.replace("    %1 =", f"{lines}(tensor<f32>) -> tensor<2xf32>\n    %1 =")
+    x, y = X_AND_Y
+    found = run("XlaCallModule", [x, y], platform="interpreter", module=text, platforms=["CUDA", "CPU"], **FACTS)
+    close(found[1], y + 1)
+    with pytest.raises(NotFoundError, match="not for the CPU"):
+        run("XlaCallModule", [x, y], platform="interpreter", module=text, platforms=["CUDA", "TPU"], **FACTS)
+
+
+def test_call_module_reads_text_alone():
+    with pytest.raises(UnimplementedError, match="MLIR bytecode"):
+        run("XlaCallModule", [*X_AND_Y], platform="interpreter", module=b"ML\xefR\x01StableHLO", **FACTS)

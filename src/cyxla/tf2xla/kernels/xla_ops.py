@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import FLOATING, DataType, as_data_type
-from cyxla.errors import InvalidArgumentError, NotFoundError, ShapeError
+from cyxla.errors import InvalidArgumentError, NotFoundError, ShapeError, UnimplementedError
 from cyxla.tf2xla.dynamic import cut_to, without_sizes
 from cyxla.tf2xla.einsum import contracted
 from cyxla.tf2xla.hlo_attributes import (
@@ -34,6 +34,7 @@ from cyxla.xla.hlo.attributes import ConvDims
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import iota_along, is_complex, rank_of, scalar, sizes_of
+from cyxla.xla.stablehlo import read_stablehlo
 
 Array = np.ndarray[Any, Any]
 
@@ -330,6 +331,29 @@ def _custom_call_v2(ctx: XlaOpKernelContext) -> Any:
     shape = results[0] if len(results) == 1 else Shape.tuple(results)
     made = xla.custom_call(ctx.builder, target, ctx.input_list("operands"), shape, config, has_side_effect=effect)
     return made if len(results) == 1 else [xla.get_tuple_element(made, i) for i in range(len(results))]
+
+
+@xla_kernel("XlaCallModule")
+def _call_module(ctx: XlaOpKernelContext) -> Any:
+    """A call of a module in StableHLO's text form, its open sizes settled by the operands."""
+    text = ctx.attr("module")
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "surrogateescape")
+    bytecode = text.encode("utf-8", "surrogateescape").startswith(b"ML\xefR")
+    ctx.require(not bytecode, "a module in MLIR bytecode is not read: give its text", UnimplementedError)
+    operands = [*_platform_index(ctx), *ctx.input_list("args")]
+    module = read_stablehlo(text, [x.shape for x in operands])
+    made = xla.call(ctx.builder, XlaComputation(module), operands)
+    return [xla.get_tuple_element(made, i) for i in range(len(made.shape.elements))] if made.shape.is_tuple else [made]
+
+
+def _platform_index(ctx: XlaOpKernelContext) -> list[XlaOp]:
+    """What a module for several platforms takes first: which of them runs it."""
+    platforms = [str(p).upper() for p in ctx.attr("platforms")]
+    if len(platforms) < 2:
+        return []
+    ctx.require("CPU" in platforms, f"the module is for {', '.join(platforms)}, not for the CPU", NotFoundError)
+    return [xla.constant(ctx.builder, platforms.index("CPU"), ElementType.S32)]
 
 
 # -------------------------------------------------------------------------------------------- devices and their parts

@@ -30,6 +30,7 @@ _UNIFORM_FROM = 16  # elements from which an array of equal numbers is written a
 _LOCAL = threading.local()
 _LINES: dict[tuple[CodeType, int], Metadata] = {}  # where instructions of bytecode are in the source
 _MOST_LINES = 1 << 16
+_SHAPES: dict[tuple[Any, ...], Shape] = {}  # of results, by opcode and shapes of operands
 _INSIDE: dict[str, bool] = {}  # files, and whether they are of this package or of NumPy
 
 
@@ -104,7 +105,24 @@ class _Builder(XlaBuilder):
     def add(self, *args: Any, **kwargs: Any) -> XlaOp:
         """Append an instruction; see `XlaBuilder.add`."""
         self._metadata = _line(user_frame())
-        return super().add(*args, **kwargs)
+        if len(args) < 3 or args[2] or kwargs:
+            return super().add(*args, **kwargs)
+        return self._add_plain(*args)
+
+    def _add_plain(self, opcode: str, operands: Sequence[XlaOp], attrs: Any) -> XlaOp:
+        """An instruction without attributes, which most are: what was inferred once need not be again."""
+        inputs = [o.instruction for o in operands]
+        if None in inputs or self._built or self._extras:
+            return super().add(opcode, operands, attrs)
+        shape = _SHAPES.get((opcode, *[i.shape for i in inputs]))  # type: ignore[union-attr]
+        if shape is None:
+            made = super().add(opcode, operands, attrs)
+            if len(_SHAPES) > _MOST_LINES:
+                _SHAPES.clear()
+            _SHAPES[opcode, *[i.shape for i in inputs]] = made.shape  # type: ignore[union-attr]
+            return made
+        self._last = XlaOp(self, self._computation.add(opcode, inputs, shape=shape, metadata=self._metadata))  # type: ignore[arg-type]
+        return self._last
 
     def module(self, root: XlaOp) -> HloModule:
         """The module itself, which nobody else has; it is verified when it is compiled."""
@@ -308,7 +326,11 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 def user_frame() -> FrameType | None:
     """The innermost frame outside of this package and of NumPy."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_internal(frame.f_code.co_filename):
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        inside = _INSIDE.get(filename)  # asked for every instruction
+        if inside is False or (inside is None and not is_internal(filename)):
+            break
         frame = frame.f_back
     return frame
 

@@ -10,6 +10,8 @@ from numerical import slope
 from cyxla.errors import DTypeError, FailedPreconditionError, InvalidArgumentError, ShapeError, TraceError
 from cyxla.numpy import jit
 from cyxla.numpy.containers import map_leaves
+from cyxla.numpy.control import cond, fori_loop, scan
+from cyxla.numpy.control import map as cyxla_map
 from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
 
 RNG = np.random.default_rng(5)
@@ -173,6 +175,82 @@ def test_refusals(make, error, words):
 
 def test_integers_have_no_slope_where_they_are_allowed():
     assert (grad(lambda n, x: np.sum(n * x), allow_int=True)(np.arange(3), np.ones(3)) == 0).all()
+
+
+def test_a_way_back_inside_of_a_loop():
+    def f(x):
+        y = cond(x[0] > 0, lambda: np.tanh(x) * x, lambda: x + 1)
+        y, _ = scan(lambda c, a: (np.sin(c) * a, a), y, x[:3])
+        return checkpoint(lambda v: np.exp(v) * x)(y)
+
+    def rows(x):
+        back = vjp(f, x)[1]
+        return cyxla_map(lambda g: back(g)[0], np.eye(4))
+
+    got = jit(rows, platform="interpreter")(X[0])
+    for k in range(4):
+        np.testing.assert_allclose(got[k], slope(lambda x, k=k: f(x)[k], X[0]), atol=1e-8)
+
+
+def test_steps_downhill_inside_of_a_loop():
+    def settled(x):
+        inner = grad(lambda v: np.sum(np.sin(v * x)))
+        return np.sum(fori_loop(0, 3, lambda i, v: v - 0.1 * inner(v), x))
+
+    got = jit(grad(settled), platform="interpreter")(X[0])
+    np.testing.assert_allclose(got, slope(jit(settled, platform="interpreter"), X[0]), atol=1e-8)
+
+
+@pytest.mark.parametrize("letter", "efdFD")
+def test_gradients_keep_the_type(letter):
+    x = X.astype(letter)
+    got = jit(grad(lambda v: np.sum(np.abs(v) ** 2)), platform="interpreter")(x)
+    assert got.dtype == x.dtype
+    np.testing.assert_allclose(got, 2 * np.conj(x), rtol=2e-3 if letter == "e" else 1e-5)
+
+
+def test_bad_indices_are_told():
+    slopes = jit(grad(lambda x, i: np.sum(x[i] * scan(lambda c, v: (c + x[i], v), 0.0, x)[0])), platform="interpreter")
+    np.testing.assert_allclose(slopes(X[0], 1), [0, 8 * X[0, 1], 0, 0])
+    with pytest.raises(IndexError, match="index 7"):
+        slopes(X[0], 7)
+
+
+# -- where it is a matter of agreement
+
+EDGES = [
+    (lambda x: np.max(x), [1.0, 1.0, 0.0], [0.5, 0.5, 0]),
+    (lambda x: np.minimum(x, 1.0), 1.0, 0.5),
+    (lambda x: np.maximum(x, 0), 0.0, 0.5),
+    (lambda x: np.sum(np.clip(x, 0, 1)), [0.0, 0.5, 1.0, 2.0], [0.5, 1, 0.5, 0]),
+    (np.abs, 0.0, 0),
+    (np.abs, 0j, 0),
+    (np.sqrt, 0.0, np.inf),
+    (lambda x: x**2, 0.0, 0),
+    (lambda x: x**0.0, 0.0, 0),
+    (lambda x: np.power(0.0, x), 1.0, 0),
+    (lambda x: x**3.0, -2.0, 12),
+    (lambda x: np.prod(x), [0.0, 2.0, 3.0], [6, 0, 0]),
+    (lambda x: np.prod(x), [0.0, 0.0, 3.0], [0, 0, 0]),
+    (lambda x: np.sum(np.cumprod(x)), [2.0, 0.0, 3.0], [1, 8, 0]),
+    (lambda x: np.hypot(x[0], x[1]), [0.0, 0.0], [0, 0]),
+    (lambda x: np.linalg.norm(x), [3.0, 0.0], [1, 0]),
+    (lambda x: np.logaddexp(x[0], x[1]), [-np.inf, 0.0], [0, 1]),
+    (lambda x: np.arctan2(x[0], x[1]), [0.0, -1.0], [-1, 0]),
+    (lambda x: np.sinc(x), 0.0, 0),
+    (lambda x: np.where(x > 0, np.log(np.where(x > 0, x, 1)), 0), 0.0, 0),
+    (lambda x: np.nansum(x), [2.0, np.nan], [1, 0]),
+    (lambda x: np.median(x), [2.0, 1.0, 5.0, 4.0], [0.5, 0, 0, 0.5]),
+    (lambda x: x[0] // x[1] + np.floor(x[0]) + np.sign(x[1]), [5.0, 3.0], [0, 0]),
+    (lambda x: np.abs(x) ** 2, 3 + 4j, 6 - 8j),
+    (lambda x: np.real(x * x), 3 + 4j, 6 + 8j),
+]
+
+
+@pytest.mark.parametrize("function, at, want", EDGES)
+def test_edges(function, at, want):
+    got = jit(grad(function), platform="interpreter")(np.array(at))
+    np.testing.assert_allclose(got, want, rtol=1e-15, atol=1e-15)
 
 
 # -- training

@@ -27,23 +27,28 @@ def write_conditional(branches: Sequence[Body], selector: XlaOp, operands: Seque
     operands : sequence of XlaOp
         What the branches may use.
     """
-    trace = require_current()
-    given = [trace.inner(x) for x in (selector, *operands)]
+    results = written_conditional(branches, selector, operands)
+    count = len(branches[0].results)
+    if len(results) > count:
+        require_current().failures.append((results[count], results[count + 1]))
+    return results[:count]
+
+
+def written_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
+    """The same, and the failure of the branch where one checks anything, which is left to the caller."""
+    given = [require_current().inner(x) for x in (selector, *operands)]
     fails = any(b.fails for b in branches)
     pairs = [_branch(b, given[1:], fails) for b in branches]
     made = xla.conditional(given[0], [c for c, _ in pairs], [x for _, x in pairs])
-    count = len(branches[0].results)
     results = [xla.get_tuple_element(made, k) for k in range(len(made.shape.elements))]
-    if fails:
-        trace.failures.append((results[count], results[count + 1]))
 
     def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
         def pull(cotangents: Cotangents) -> Cotangents:
-            return _back(branches, values, active, cotangents)
+            return _back(branches, values, active, cotangents[: len(branches[0].results)])
 
-        return write_conditional(branches, values[0], values[1:]), pull
+        return written_conditional(branches, values[0], values[1:]), pull
 
-    return attach(given, results[:count], again=again)
+    return attach(given, results, again=again)
 
 
 def _branch(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, XlaOp]:

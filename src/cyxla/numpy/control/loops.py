@@ -72,6 +72,15 @@ def write_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
     inputs : sequence of XlaOp
         Constants, first carried values, arrays whose slices the rounds take.
     """
+    results = written_scan(scan, inputs)
+    count = len(scan.body.results)
+    if len(results) > count:
+        require_current().failures.append((results[count], results[count + 1]))
+    return results[:count]
+
+
+def written_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
+    """The same, and the first failure of the rounds where they check anything, which is left to the caller."""
     given = [require_current().inner(x) for x in inputs]
 
     def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
@@ -82,7 +91,7 @@ def write_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
 
 
 def _checked(scan: Scan, inputs: Ops) -> Ops:
-    """The results; failures of rounds become one of the current trace."""
+    """The results, and the first failure of a round."""
     if not scan.body.fails:
         return _rounds(*_pruned(scan, inputs))
     at = 1 + scan.constants + scan.carried
@@ -98,8 +107,8 @@ def _checked(scan: Scan, inputs: Ops) -> Ops:
     results = _rounds(*_pruned(
         replace(scan, body=body, carried=scan.carried + 2), [*inputs[: at - 1], *status, *inputs[at - 1 :]]
     ))  # fmt: skip
-    require_current().failures.append((results[scan.carried], results[scan.carried + 1]))
-    return [*results[: scan.carried], *results[scan.carried + 2 :]]
+    end = scan.carried
+    return [*results[:end], *results[end + 2 :], *results[end : end + 2]]
 
 
 def _pruned(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
@@ -272,17 +281,18 @@ class _WayBack:
             before = [values[1 + scan.constants + k] for k in carried]
             return [*results_of(body, written), *before, *[written[made(s)] for s in saved]]
 
-        results = write_scan(replace(scan, body=record_values("keeping", body.shapes, step)), self.inputs)
+        results = written_scan(replace(scan, body=record_values("keeping", body.shapes, step)), self.inputs)
         count = len(body.results)
         kept = iter(results[count:])
         before: dict[int, XlaOp] = {k: next(kept) for k in carried}
         of_dear: dict[int, XlaOp] = {k: next(kept) for k in dear}
         self.residuals = (before, of_dear)
-        return results[:count]
+        return [*results[:count], *kept]  # what is left is the failure
 
     def pull(self, cotangents: Cotangents) -> list[XlaOp | None]:
         """From cotangents of the results to those of the inputs."""
         scan = self.scan
+        cotangents = cotangents[: len(scan.body.results)]  # not of failures
         given = [c is not None and a for c, a in zip(cotangents, self.results_active, strict=True)]
         body = self._body(given)
         constants, _, arrays = scan.apart(self.inputs)

@@ -92,17 +92,21 @@ def write_while(condition: Body, body: Body, constants: Sequence[XlaOp], init: S
     init : sequence of XlaOp
         The first state.
     """
-    inputs = [*init, *constants]
-    results = (
-        _stoppable(condition, body, inputs, len(init))
-        if condition.fails or body.fails
-        else _plain(condition, body, inputs, len(init))
-    )
+    results = _written(condition, body, [*init, *constants], len(init))
+    if len(results) > len(init):
+        require_current().failures.append((results[-2], results[-1]))
+    return results[: len(init)]
+
+
+def _written(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
+    """The same, and the failure where one of the two checks anything."""
+    given = [require_current().inner(x) for x in inputs]
+    write_it = _stoppable if condition.fails or body.fails else _plain
 
     def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
-        return write_while(condition, body, values[len(init) :], values[: len(init)]), _no_way_back
+        return _written(condition, body, values, count), _no_way_back
 
-    return attach(inputs, results, again=again)
+    return attach(given, write_it(condition, body, given, count), again=again)
 
 
 def _no_way_back(cotangents: Sequence[XlaOp | None]) -> Sequence[XlaOp | None]:
@@ -144,5 +148,4 @@ def _stoppable(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
     first = guarded(inputs)
     trace.failures.extend(before)
     last = write_state_loop(lambda state: state[0], step, [*first, *inputs])
-    trace.failures.append((last[1], last[2]))
-    return last[3 : 3 + count]
+    return [*last[3 : 3 + count], last[1], last[2]]

@@ -64,7 +64,7 @@ def grad(
         result, slope = both(*args, **kwargs)
         return (slope, result[1]) if has_aux else slope
 
-    return update_wrapper(gradient, fun, updated=())
+    return _named_like(gradient, fun)
 
 
 def value_and_grad(
@@ -77,7 +77,12 @@ def value_and_grad(
     callable
         Gives a pair: what `fun` returns, and the gradient.
     """
-    return update_wrapper(_Differentiated(fun, argnums, has_aux, allow_int), fun, updated=())
+    return _named_like(_Differentiated(fun, argnums, has_aux, allow_int), fun)
+
+
+def _named_like(made: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
+    """With the name and signature of a function; ufuncs have keywords that must not be given all at once."""
+    return made if isinstance(fun, np.ufunc) else update_wrapper(made, fun, updated=())
 
 
 class _Differentiated:
@@ -150,7 +155,7 @@ def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[.
     def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    update_wrapper(run, of, updated=())
+    _named_like(run, of)
     run.__name__ = _name(of)
     run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     made: Callable[..., Any] = jit(run)

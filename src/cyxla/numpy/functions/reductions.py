@@ -35,6 +35,9 @@ from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
+_CACHED = 1 << 24  # bytes that caches may hold
+
+
 # -- joining elements
 
 
@@ -142,8 +145,13 @@ def place_of(op: XlaOp, axis: int, name: str) -> XlaOp:
         op = xla.convert(op, ElementType.U8)
     if not all(op.shape.dims):
         return xla.broadcast(xla.constant(op.builder, 0, ElementType.S64), _others(op.shape.dims, axis))
-    side_by_side = axis == len(op.shape.dims) - 1 and not values.is_complex(op)
-    return (_found if side_by_side else _compared)(op, axis, name)  # whichever is the faster
+    return (_found if _is_near(op, axis) else _compared)(op, axis, name)  # whichever is the faster
+
+
+def _is_near(op: XlaOp, axis: int) -> bool:
+    """Whether a line of elements lies side by side and is read twice at little cost."""
+    sizes, dtype = op.shape.dims, op.shape.dtype
+    return axis == len(sizes) - 1 and not dtype.is_complex and sizes[axis] * dtype.bits // 8 <= _CACHED
 
 
 def _found(op: XlaOp, axis: int, name: str) -> XlaOp:

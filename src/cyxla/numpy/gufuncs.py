@@ -40,7 +40,8 @@ def gufunc(ufunc: np.ufunc, ranks: tuple[int, int, int]) -> Callable[[Core], Cor
             for name in keywords:
                 if name not in _KEYWORDS:
                     raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
-            return _call(ufunc, ranks, core, inputs, out, keywords)
+            given = {name: value for name, value in keywords.items() if value is not np._NoValue}
+            return _call(ufunc, ranks, core, inputs, out, given)
 
         meaning.__doc__ = f"What ``numpy.{ufunc.__name__}`` gives."
         return core

@@ -294,7 +294,8 @@ class Call:
         rest = iter([_value_of(leaf) for leaf in leaves])
         values = [tree.take(rest) for tree in self.trees]
         pairs = list(zip(self.form.arguments, values, strict=True))
-        return function(*[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword})
+        keywords = {a.keyword: v for a, v in pairs if a.keyword and v is not np._NoValue}  # NumPy's mark of none given
+        return function(*[v for a, v in pairs if not a.keyword], **keywords)
 
 
 def _value_of(leaf: Any) -> Any:

@@ -271,3 +271,18 @@ def test_loops_and_branches_do_not_write_to_arrays_of_the_function():
 
     with pytest.raises(cyxla.errors.TraceError, match="loop or branch"):
         jit(function, platform="interpreter")(1.0)
+
+
+def drawn_from(x):
+    return x + np.random.normal(size=3)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("call", [
+    drawn_from, lambda x: x * np.random.rand(), lambda x: x + np.random.default_rng().normal(),  # noqa: NPY002
+    lambda x: x + np.random.permutation(3), lambda x: x + np.random.default_rng(None).normal(),  # noqa: NPY002
+])  # fmt: skip
+def test_random_numbers_of_no_ones_state_are_not_drawn_once_for_all(call):
+    before = np.random.rand, np.random.default_rng
+    with pytest.raises(cyxla.errors.UnimplementedError, match=r"numpy\.random\."):
+        jit(call, platform="interpreter")(np.ones(3))
+    assert (np.random.rand, np.random.default_rng) == before

@@ -163,7 +163,7 @@ class Jitted(Dispatcher):
     def _lower(self, call: Call) -> Lowered:
         from cyxla.numpy.substitutes import substituted_in
 
-        with substituted_in(getattr(inspect.unwrap(self.function), "__globals__", {})):
+        with substituted_in(self.function):
             return lower(self.name, partial(call.apply, self.function), call.specs, call.names, self.bounds)
 
     def _options(self, call: Call) -> dict[str, Any]:

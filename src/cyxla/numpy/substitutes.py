@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from cyxla.errors import TraceError
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.concatenators import Concatenator
 from cyxla.numpy.functions.joining import is_traced
 from cyxla.numpy.known_array import KnownArray
 from cyxla.numpy.registry import rows
-from cyxla.numpy.trace import current
+from cyxla.numpy.trace import current, place
 from cyxla.numpy.traced_array import TracedArray
 
 _TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
@@ -172,8 +173,12 @@ _BY_SUBSTITUTE = {id(_SUBSTITUTES[name]): function for name, function in _origin
 
 
 @contextlib.contextmanager
-def substituted_in(space: dict[str, Any]) -> Iterator[None]:
-    """Have the substitutes in place of what a module took out of NumPy: ``from numpy import zeros``."""
+def substituted_in(function: Callable[..., Any]) -> Iterator[None]:
+    """Have the substitutes in place of what a function's module took out of NumPy: ``from numpy import zeros``."""
+    function = inspect.unwrap(function)
+    if "random" in getattr(getattr(function, "__code__", None), "co_names", ()):
+        import numpy.random  # noqa: F401 - NumPy imports it when it is used first, which is too late
+    space = getattr(function, "__globals__", {})
     with _lock:
         count = _spaces.get(id(space), (space, 0))[1]
         _spaces[id(space)] = (space, count + 1)
@@ -199,3 +204,33 @@ def _exchange(space: dict[str, Any], functions: dict[int, Any]) -> None:
 def _put(functions: dict[str, Any]) -> None:
     for name, function in functions.items():
         setattr(np, name, function)
+    if "numpy.random" in sys.modules:
+        for name, function in _random_functions()[functions is _originals].items():
+            setattr(np.random, name, function)
+
+
+# -- random numbers out of a state that is nobody's: one draw while tracing would serve all runs
+
+
+@cache
+def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
+    """What stands in ``np.random`` while something is traced, and what stands there else."""
+    state = np.random.mtrand._rand
+    names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
+    own = {n: getattr(np.random, n) for n in names if n not in ("get_state", "set_state", "seed")}
+    own["default_rng"] = np.random.default_rng
+    return {name: _drawing(function) for name, function in own.items()}, own
+
+
+def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        seeded = original.__name__ == "default_rng" and (args or kwargs.get("seed")) not in ((), (None,), None)
+        if current() is None or seeded or not _of_user(original):
+            return original(*args, **kwargs)
+        raise UnimplementedError(
+            f"numpy.random.{original.__name__} while a function is traced: every run would get the same numbers",
+            where=place(), hint="hand in a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
+        )  # fmt: skip
+
+    return substitute

@@ -26,16 +26,16 @@ def divmod_(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
     """Quotient rounded down and what it leaves; both 0 by zero."""
     known = literal_of(y)
     if known is not None and (known != 0).all():
-        return _rounded_down(x, y, bool((known > 0).all()))
-    none, zero = _is_zero(y), full(x, 0)
-    quotient, left = _rounded_down(x, _no_zero(y), False)
+        return _rounded_down(x, y, xla.remainder(x, y), bool((known > 0).all()))
+    none, zero, safe = _is_zero(y), full(x, 0), _no_zero(y)
+    left = xla.subtract(x, xla.multiply(xla.divide(x, safe), safe))  # a second division would take longer
+    quotient, left = _rounded_down(x, safe, left, False)
     return xla.select(none, zero, quotient), xla.select(none, zero, left)
 
 
-def _rounded_down(x: XlaOp, y: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
-    """For divisors that are not zero; `positive` if all are known to be."""
+def _rounded_down(x: XlaOp, y: XlaOp, left: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
+    """For divisors that are not zero, `positive` if all are known to be, and what the quotient cut off leaves."""
     quotient = xla.divide(x, y)
-    left = xla.subtract(x, xla.multiply(quotient, y))
     if not x.shape.dtype.is_signed:
         return quotient, left
     zero = full(x, 0)

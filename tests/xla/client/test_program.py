@@ -1,10 +1,13 @@
 """Programs in every form that users hold, and those that this release does not read."""
 
+import subprocess
+import sys
+
 import pytest
 
 import cyxla
 from cyxla.errors import DataLossError, HloParseError, InvalidArgumentError, UnimplementedError
-from cyxla.xla.client import read_program
+from cyxla.xla.client import compile_program, read_program
 from cyxla.xla.hlo import XlaBuilder, builder
 
 TEXT = "HloModule m\n\nENTRY e {\n  x = f32[3] parameter(0)\n  ROOT y = f32[3] add(x, x)\n}\n"
@@ -40,7 +43,7 @@ def test_forms(make):
 ])  # fmt: skip
 def test_what_is_not_read_yet_says_so(program, match):
     with pytest.raises(UnimplementedError, match=match) as caught:
-        cyxla.compile(program)
+        compile_program(program)
     assert (caught.value.code, bool(caught.value.hint)) == ("UNIMPLEMENTED", True)
 
 
@@ -57,4 +60,11 @@ def test_specs_are_for_functions():
     with pytest.raises(InvalidArgumentError, match="states its own shapes"):
         cyxla.compile(TEXT, cyxla.Shape.array("f32", (3,)))
     with pytest.raises(UnimplementedError, match="Python functions"):
-        cyxla.compile(lambda x: x, cyxla.Shape.array("f32", (3,)))
+        compile_program(lambda x: x, cyxla.Shape.array("f32", (3,)))
+
+
+def test_what_reads_stablehlo_is_imported_when_needed():
+    code = f"import cyxla, sys; cyxla.compile({TEXT!r}, platform='interpreter'); print(sys.modules.keys())"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "cyxla.xla.stablehlo.detect" in found
+    assert "cyxla.xla.stablehlo.reader" not in found

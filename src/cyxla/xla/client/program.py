@@ -64,9 +64,11 @@ def _read_bytes(data: bytes) -> HloModule:
 
 
 def _read_text(text: str) -> HloModule:
-    from cyxla.xla.stablehlo import is_stablehlo, read_stablehlo
+    from cyxla.xla.stablehlo import is_stablehlo
 
     if is_stablehlo(text):
+        from cyxla.xla.stablehlo import read_stablehlo
+
         return read_stablehlo(text)
     from cyxla.xla.hlo import parse_module
 

@@ -5,7 +5,24 @@ turns them into HLO, each by the function that `registry` has for its name. `wri
 `write_ops`.
 """
 
-from cyxla.xla.stablehlo.reader import is_stablehlo, read_stablehlo
-from cyxla.xla.stablehlo.writer import write_stablehlo
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cyxla.xla.stablehlo.detect import is_stablehlo
+
+if TYPE_CHECKING:
+    from cyxla.xla.stablehlo.reader import read_stablehlo
+    from cyxla.xla.stablehlo.writer import write_stablehlo
 
 __all__ = ["is_stablehlo", "read_stablehlo", "write_stablehlo"]
+_MODULES = {"read_stablehlo": "reader", "write_stablehlo": "writer"}
+
+
+def __getattr__(name: str) -> Any:
+    """What reads and writes is imported when first used: programs in HLO do without."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
 from cyxla.types import UNBOUNDED, Shape
@@ -20,15 +19,6 @@ from cyxla.xla.stablehlo.syntax import Operation, Region
 from cyxla.xla.stablehlo.types import unsupported
 
 _ = (chlo, collective, contraction, control, elementwise, functional, movement)  # importing one registers its handlers
-_START: Final = re.compile(
-    r"(?:[ \t\r\n]++|//[^\n]*+)*+"
-    r'(?:(?:builtin\.)?module(?=\s*+(?:[@{]|attributes\b))|func\.func\b|"(?:builtin\.module|func\.func)"|#[\w$.\-]++\s*+=|![\w$.\-]++\s*+=)'
-)
-
-
-def is_stablehlo(text: str) -> bool:
-    """Whether a text begins as MLIR does, after blanks and comments."""
-    return _START.match(text) is not None
 
 
 def read_stablehlo(text: str, arguments: Sequence[Shape] | None = None) -> HloModule:

@@ -1,0 +1,17 @@
+"""Telling StableHLO from HLO by how a text begins."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_START: Final = re.compile(
+    r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+    r"(?:(?:builtin\.)?module(?=\s*+(?:[@{]|attributes\b))|"
+    r'func\.func\b|"(?:builtin\.module|func\.func)"|#[\w$.\-]++\s*+=|![\w$.\-]++\s*+=)'
+)
+
+
+def is_stablehlo(text: str) -> bool:
+    """Whether a text begins as MLIR does, after blanks and comments."""
+    return _START.match(text) is not None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cyxla.core.framework.types import COMPLEX, FLOATING, SIGNED, DataType
 from cyxla.tf2xla.lib import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import complex_inverse as inverse
 from cyxla.xla.lib import special
-from cyxla.xla.lib.values import full_like, in_f32, is_complex, is_integer, scalar, select, zeros_like
+from cyxla.xla.lib.values import full_like, in_f32, is_complex, is_integer, scalar
 
 _INEXACT = {"T": FLOATING + COMPLEX}
 _FLOATS = {"T": FLOATING}
@@ -29,74 +32,14 @@ def _conj(x: XlaOp) -> XlaOp:
     return xla.complex_(xla.real(x), -xla.imag(x)) if is_complex(x) else x
 
 
-# Inverses of complex numbers, by real functions of their parts: W. Kahan, "Branch cuts for complex elementary
-# functions, or much ado about nothing's sign bit", 1987.
+def _inverse(real: Callable[[XlaOp], XlaOp], complex_: Callable[[XlaOp], XlaOp]) -> Callable[[XlaOp], XlaOp]:
+    return lambda x: complex_(x) if is_complex(x) else real(x)
 
 
-def _roots(x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """The square roots of 1 - x and of 1 + x, on the right sides of their cuts."""
-    re, im = xla.real(x), xla.imag(x)
-    one = full_like(re, 1)
-    return xla.sqrt(xla.complex_(one - re, -im)), xla.sqrt(xla.complex_(one + re, im))
-
-
-def _crossed(a: XlaOp, b: XlaOp) -> XlaOp:
-    """The imaginary part of conj(a) * b."""
-    return xla.real(a) * xla.imag(b) - xla.imag(a) * xla.real(b)
-
-
-def _asin(x: XlaOp) -> XlaOp:
-    if not is_complex(x):
-        return xla.asin(x)
-    below, above = _roots(x)
-    product = xla.real(below) * xla.real(above) - xla.imag(below) * xla.imag(above)
-    return xla.complex_(xla.atan2(xla.real(x), product), xla.asinh(_crossed(below, above)))
-
-
-def _acos(x: XlaOp) -> XlaOp:
-    if not is_complex(x):
-        return xla.acos(x)
-    below, above = _roots(x)
-    half = xla.atan2(xla.real(below), xla.real(above))
-    return xla.complex_(half + half, xla.asinh(_crossed(above, below)))
-
-
-def _acosh(x: XlaOp) -> XlaOp:
-    if not is_complex(x):
-        return xla.acosh(x)
-    re, im = xla.real(x), xla.imag(x)
-    one = full_like(re, 1)
-    below, above = (xla.sqrt(xla.complex_(part, im)) for part in (re - one, re + one))
-    half = xla.atan2(xla.imag(below), xla.real(above))
-    along = xla.real(below) * xla.real(above) + xla.imag(below) * xla.imag(above)
-    return xla.complex_(xla.asinh(along), half + half)
-
-
-def _asinh(x: XlaOp) -> XlaOp:
-    if not is_complex(x):
-        return xla.asinh(x)
-    turned = _asin(xla.complex_(-xla.imag(x), xla.real(x)))
-    return xla.complex_(xla.imag(turned), -xla.real(turned))
-
-
-def _atanh(x: XlaOp) -> XlaOp:
-    if not is_complex(x):
-        return xla.atanh(x)
-    re, im = xla.real(x), xla.imag(x)
-    one, quarter, half = (full_like(re, n) for n in (1, 0.25, 0.5))
-    size = xla.abs_(re)
-    apart = (one - size) * (one - size) + im * im
-    along = quarter * xla.log_plus_one(full_like(re, 4) * size / apart)
-    angle = xla.atan2(im + im, (one - re) * (one + re) - im * im)
-    return xla.complex_(select(xla.lt(re, zeros_like(re)), -along, along), half * angle)
-
-
-def _atan(x: XlaOp) -> XlaOp:
-    """Against 1; of complex numbers the other function, a quarter turn before and after it."""
-    if not is_complex(x):
-        return xla.atan2(x, full_like(x, 1))
-    turned = _atanh(xla.complex_(-xla.imag(x), xla.real(x)))
-    return xla.complex_(xla.imag(turned), -xla.real(turned))
+_asin, _acos = _inverse(xla.asin, inverse.asin), _inverse(xla.acos, inverse.acos)
+_asinh, _acosh = _inverse(xla.asinh, inverse.asinh), _inverse(xla.acosh, inverse.acosh)
+_atanh = _inverse(xla.atanh, inverse.atanh)
+_atan = _inverse(lambda x: xla.atan2(x, full_like(x, 1)), inverse.atan)
 
 
 def _is_inf(x: XlaOp) -> XlaOp:

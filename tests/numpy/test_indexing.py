@@ -470,6 +470,17 @@ def test_functions_fail_as_those_of_numpy(call):
     assert failure is not None
 
 
+def test_lists_that_hold_traced_values():
+    def function(x):
+        x[:, 0] = [x[0, 1], 2, x[1, 1]]
+        x[[x[0, 0] % 3, 1]] += 5
+        return x[range(2)], x[:, [x[2, 2] % 2]]
+
+    x = numbered((3, 3))
+    for got, want in zip(jit(function, platform="interpreter")(x), function(x.copy()), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_looking_up_in_a_numpy_array():
     table = np.array([1.5, 2.5, 4.0])
     for index in (np.int64(1), np.array([[2, -1]])):

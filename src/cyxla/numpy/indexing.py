@@ -76,7 +76,7 @@ def _refuse_sequence(selection: Selection, value: Any) -> None:
     """What NumPy does not write although it would fit."""
     if isinstance(value, Picked):
         return
-    dimensions = np.ndim(value)
+    dimensions = as_traced(value).ndim if isinstance(value, (list, tuple)) else np.ndim(value)
     if selection.scalar and dimensions:
         raise DTypeError("setting an array element with a sequence.", where=_trace.place())
     if selection.masked and dimensions > 1:

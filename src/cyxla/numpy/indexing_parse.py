@@ -188,7 +188,7 @@ def _of_index_type(array: Any) -> Any:
 
 
 def _from_list(item: Any) -> Any:
-    if not isinstance(item, (list, tuple)) and not hasattr(item, "__array__"):
+    if isinstance(item, (str, bytes)) or not (isinstance(item, Sequence) or hasattr(item, "__array__")):
         raise _error(_KINDS)
     try:
         array = np.asarray(item)

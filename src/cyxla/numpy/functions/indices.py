@@ -17,7 +17,7 @@ from cyxla.numpy.indexing_parse import parse
 from cyxla.numpy.indexing_ranges import range_of
 from cyxla.numpy.known_array import values_of
 from cyxla.numpy.promotion import result_type
-from cyxla.numpy.registry import INSTEAD, implements
+from cyxla.numpy.registry import implements
 from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs import aligned, narrowed
@@ -28,7 +28,6 @@ Array = TracedArray
 _MODES = {"raise": None, "wrap": "wrap", "clip": "clip"}
 _SELECTS = 8  # choices up to which they are all computed and selected from one by one
 _WHERE = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask].sum() and np.count_nonzero can be traced"
-INSTEAD["ndenumerate"] = "np.ndindex(x.shape) goes through the places, x[place] is the element"
 
 
 def _mode(name: Any) -> str | None:

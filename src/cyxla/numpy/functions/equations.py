@@ -156,10 +156,13 @@ def _paired(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 def _inverted(u: XlaOp, s: XlaOp, vh: XlaOp, kept: XlaOp) -> XlaOp:
     """The matrices whose singular values are the inverse of those that are kept, and zero for the others."""
-    inverse = select(kept, xla.divide(full_like(s, 1), select(kept, s, 1)), 0)
     v = adjoint(vh)
-    scaled = xla.multiply(v, lapack.on_columns(lapack.widened(inverse, v), v))
+    scaled = xla.multiply(v, lapack.on_columns(lapack.widened(_inverses(s, kept), v), v))
     return lapack.matmul(scaled, adjoint(u))
+
+
+def _inverses(s: XlaOp, kept: XlaOp) -> XlaOp:
+    return select(kept, xla.divide(full_like(s, 1), select(kept, s, 1)), 0)
 
 
 def _hermitian_pinv(a: Any, limit: Any) -> Any:
@@ -197,8 +200,10 @@ def _least_squares(x: XlaOp, y: XlaOp, rcond: Any, eps: Any) -> tuple[XlaOp, Xla
         # LAPACK takes a negative number to ask for the precision of its type
         cut = select(xla.lt(cut, scalar(cut, 0)), scalar(cut, np.finfo(np.float64).eps), cut)
         kept = _kept(s, TracedArray(cut))
-        inverse = _inverted(u, s, vh, kept)
-        found = differentiable([x, y], [lapack.matmul(inverse, y), inverse], derivatives.lstsq)[0]
+        turned = lapack.matmul(adjoint(u), y)
+        scaled = xla.multiply(turned, lapack.on_rows(lapack.widened(_inverses(s, kept), turned), turned))
+        solution, inverse = lapack.matmul(adjoint(vh), scaled), _inverted(u, s, vh, kept)
+        found = differentiable([x, y], [solution, inverse], derivatives.lstsq)[0]
         rank = reduced(xla.convert(kept, ElementType.S32), "add", xla.constant(x.builder, np.int32(0)), [0])
     else:
         found = xla.broadcast(scalar(y, 0), (columns, y.shape.dims[1]))

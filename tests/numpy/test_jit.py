@@ -191,6 +191,21 @@ def test_numbers_are_weak(number, letter, platform):
         equal(jit(lambda x, n: x * n, platform=platform)(x, number), want)
 
 
+@pytest.mark.parametrize("letter", "bBhHiIlLdf")
+@pytest.mark.parametrize("operator", [np.add, np.less, np.equal, np.maximum])
+def test_integers_that_a_type_cannot_hold(operator, letter):
+    x = np.ones(2, letter)
+    f = jit(lambda x, n: operator(x, n))
+    for n in (5, -1, 300, 2**40, -(2**63)):
+        try:
+            want = operator(x, n)
+        except OverflowError as error:
+            with pytest.raises(OverflowError, match=str(error)):
+                f(x, n)
+        else:
+            equal(f(x, n), want)
+
+
 def test_numbers_that_no_int64_holds():
     f = jit(lambda x, n: x + n)
     equal(f(np.uint64([1]), 2**63), np.uint64([1]) + 2**63)

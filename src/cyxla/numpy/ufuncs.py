@@ -112,10 +112,18 @@ def compute(
     if ufunc in _COMPARISONS and (found := compare_out_of_range(ufunc, inputs)) is not None:
         return [found]
     given: list[Any] = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
-    types = loop_types(ufunc, tuple([type(x) if type(x) in _WEAK else x.kind for x in given]), dtype, casting)
+    kinds = [type(x) if type(x) in _WEAK else x.kind for x in given]
+    if ufunc in _COMPARISONS:
+        kinds = [_wide(x, k) for x, k in zip(given, kinds, strict=True)]
+    types = loop_types(ufunc, tuple(kinds), dtype, casting)
     ops = [number(x, t) if type(x) in _WEAK else narrowed(x, t) for x, t in zip(given, types, strict=False)]
     made = emit(*(aligned(ops, ufunc.__name__) if len(ops) > 1 else ops))
     return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
+
+
+def _wide(value: Any, kind: Kind) -> Kind:
+    """A Python integer that is an argument compares by its value, even with types that cannot hold it."""
+    return np.dtype(np.int64) if kind is int and isinstance(value, TracedArray) else kind
 
 
 def operands(inputs: Sequence[Any]) -> tuple[list[TracedArray], list[Kind]]:
@@ -157,7 +165,21 @@ def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
         literal = op.instruction.attrs.get("literal")
         if literal is not None:
             _refuse_overflow(int(literal.array), dtype)
+        elif dtype.itemsize < 8 or dtype.kind == "u":
+            _check_overflow(op, dtype)
     return convert(op, dtype)
+
+
+def _check_overflow(op: XlaOp, dtype: Dtype) -> None:
+    """Let runs fail in which a Python integer, an argument of the program, is none of a type."""
+    trace = _trace.require_current()
+    if trace.program.bounds != "raise" or op.shape.rank:
+        return
+    info = np.iinfo(dtype)
+    bad = xla.lt(op, trace.constant(info.min, np.dtype(np.int64)))
+    if info.max < 2**63 - 1:
+        bad = xla.or_(bad, xla.gt(op, trace.constant(info.max, np.dtype(np.int64))))
+    trace.fail_if(bad, op, lambda n: OverflowError(f"Python integer {n} out of bounds for {dtype}"))
 
 
 _COMPARISONS: dict[np.ufunc, tuple[bool, bool]] = {

@@ -78,6 +78,11 @@ def test_of_compiled_functions_and_compiled_in_turn():
     assert jit(grad(checkpoint(hand)))(1.0) == 5
 
 
+def test_of_ufuncs():
+    assert jit(np.abs)(-1.5) == 1.5
+    assert grad(np.abs)(-1.5) == jit(grad(np.abs))(-1.5) == -1
+
+
 def test_what_is_stopped_counts_as_constant():
     assert grad(lambda x: stop_gradient(x) * x)(3.0) == 3.0
 

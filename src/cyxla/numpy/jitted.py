@@ -339,6 +339,8 @@ def _check_function(function: Any) -> None:
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    if isinstance(function, np.ufunc):  # it refuses some of its keywords together, even if they say nothing
+        return None
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):

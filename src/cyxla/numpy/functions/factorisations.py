@@ -21,7 +21,7 @@ from cyxla.xla.lib.values import reduced, scalar
 _S32 = ElementType.S32
 
 
-@implements(np.linalg.cholesky)
+@implements(np.linalg.cholesky, note="a matrix that holds nan gives nan throughout")
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """The triangular factor; a matrix that holds nan gives nan throughout."""
     (x,), dtype = in_double(*lapack.squares(a))

@@ -149,5 +149,5 @@ def require_trace(what: str) -> None:
     """
     if _trace.current() is None:
         raise TraceError(
-            f"{what} is for functions that are traced", hint=f"cyxla.random's functions take keys anywhere: {what}"
+            f"{what} is for functions that are traced", hint="cyxla.random.normal(key, ...) works anywhere"
         )

@@ -104,8 +104,6 @@ def _functions(parser: Parser, body: Region) -> Iterator[Operation]:
             yield op
         elif op.name == "builtin.module":
             raise unsupported(parser.lexer, "a module inside a module", op.at)
-        elif op.name.startswith("vhlo."):
-            raise unsupported(parser.lexer, f"operation {op.name[:40]}", op.at, "print the module as StableHLO")
         elif op.name not in _BESIDE:
             raise parser.lexer.error(f"expected a function, found {op.name[:40]}", op.at)
 

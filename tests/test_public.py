@@ -22,7 +22,7 @@ def test_public_names_are_pinned():
         "XlaComputation", "XlaOp", "__version__", "associative_scan", "checkpoint", "ckernel", "compile", "cond",
         "custom_call", "custom_vjp", "errors", "fori_loop", "get_include", "grad", "gradients", "hlo", "jit",
         "load_graph", "load_saved_model", "map", "random", "raw_ops", "register_c_call", "register_custom_call", "scan",
-        "spec", "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
+        "spec", "special", "stop_gradient", "switch", "threads", "value_and_grad", "vjp", "while_loop",
     ]  # fmt: skip
 
 
@@ -30,6 +30,12 @@ def test_public_names_are_pinned():
 def test_every_public_name_is_there_and_documented(name):
     value = getattr(cyxla, name)
     assert name == "__version__" or inspect.getdoc(value)
+
+
+@pytest.mark.parametrize("name", ["hlo", "random", "special"])
+def test_modules_can_be_imported(name):
+    code = f"import cyxla.{name} as m; import cyxla; assert m is cyxla.{name}"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_unknown_public_name():

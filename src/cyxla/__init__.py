@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.step_stats import RunMetadata
     from cyxla.errors import Error, OpError, RecompileWarning
     from cyxla.include_dir import get_include
-    from cyxla.numpy import Jitted, TracedArray, jit, random, spec
+    from cyxla.numpy import Jitted, TracedArray, jit, random, spec, special
     from cyxla.numpy.ckernel import ckernel
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
     from cyxla.numpy.custom_calls import custom_call, register_c_call
@@ -41,8 +41,8 @@ __all__ = [
     "RecompileWarning", "RunMetadata", "RunOptions", "Session", "Shape", "TracedArray", "XlaBuilder", "XlaComputation",
     "XlaOp", "__version__", "associative_scan", "checkpoint", "ckernel", "compile", "cond", "custom_call", "custom_vjp",
     "errors", "fori_loop", "get_include", "grad", "gradients", "hlo", "jit", "load_graph", "load_saved_model", "map",
-    "random", "raw_ops", "register_c_call", "register_custom_call", "scan", "spec", "stop_gradient", "switch",
-    "threads", "value_and_grad", "vjp", "while_loop",
+    "random", "raw_ops", "register_c_call", "register_custom_call", "scan", "spec", "special", "stop_gradient",
+    "switch", "threads", "value_and_grad", "vjp", "while_loop",
 ]  # fmt: skip
 
 _HOME = {
@@ -68,6 +68,7 @@ _HOME = {
 }  # fmt: skip
 _MODULES = {
     "errors": "cyxla.errors", "hlo": "cyxla.xla.hlo", "random": "cyxla.numpy.random", "raw_ops": "cyxla.raw_ops",
+    "special": "cyxla.numpy.special",
 }  # fmt: skip
 
 

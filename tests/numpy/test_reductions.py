@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cyxla.errors import UnimplementedError
+from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy import jit
 
 X = np.arange(12.0).reshape(3, 4)
@@ -186,3 +186,8 @@ def test_axes_drawn(x, function, data):
     got, want = run(lambda a: function(a, axis=axis), x), function(x, axis=axis)
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_an_axis_that_is_traced_is_told_of():
+    with pytest.raises(TraceError, match="static"):
+        jit(lambda x, axis: np.sum(x, axis=axis), platform="interpreter")(np.ones((2, 3)), 0)

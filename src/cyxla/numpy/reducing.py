@@ -133,7 +133,8 @@ def axes_of(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]
         raise AxisError(index(axis), 0)
     if isinstance(axis, list):
         raise TypeError("'list' object cannot be interpreted as an integer")
-    return tuple(sorted(normalize_axis_tuple(axis, rank)))
+    given = axis if isinstance(axis, tuple) else (index(axis),)  # NumPy would try to iterate over a traced one
+    return tuple(sorted(normalize_axis_tuple(given, rank)))
 
 
 def axis_of(axis: Any, rank: int) -> int:

@@ -13,10 +13,11 @@ SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h p
 help:  ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
 
-demo: wheel  ## build the wheel, install it into a fresh environment, run two programs that JAX lowered
+demo: wheel  ## build the wheel, install it into a fresh environment, run programs that JAX lowered and an example
 	rm -rf $(DEMO) && $(PYTHON) -m venv $(DEMO)
 	$(DEMO)/bin/pip install --quiet dist/cyxla-*.whl
 	cd build && ../$(DEMO)/bin/python ../examples/run_jax_programs.py
+	cd build && ../$(DEMO)/bin/python ../examples/black_scholes.py
 
 test: $(VENV)/built  ## pass the tests
 	$(BIN)/python -m pytest -n $(WORKERS) -q

@@ -11,7 +11,7 @@ from pathlib import Path
 
 # (platform, formats, least part that must pass)
 CHECKS = [
-    ("interpreter", "text,proto,roundtrip", 0.995),
+    ("interpreter", "text,proto,stablehlo,roundtrip", 0.995),
     ("interpreter", "grammar", 1.0),
     ("cpu", "text", 0.98),
 ]

@@ -6,10 +6,8 @@ from typing import Any
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy import trace as _trace
-from cyxla.numpy.functions.joining import concatenate, is_traced
-from cyxla.numpy.functions.movement import resized
 from cyxla.numpy.promotion import dtype_of, result_type
-from cyxla.numpy.traced_array import TracedArray, as_traced
+from cyxla.numpy.traced_array import TracedArray, as_traced, is_traced
 
 
 class Concatenator:
@@ -41,6 +39,8 @@ class Concatenator:
             raise UnimplementedError(
                 "np.r_ with a directive in a string", where=_trace.place(), hint="np.concatenate, np.stack"
             )
+        from cyxla.numpy.functions.joining import concatenate
+
         arrays = [self._of(k) for k in items]
         dtype = dtype_of(result_type(*[a.kind for a in arrays]))
         return concatenate([self._placed(as_traced(a, dtype)) for a in arrays], -1 if self._columns else 0)
@@ -49,6 +49,8 @@ class Concatenator:
         return as_traced(self._original[item] if isinstance(item, slice) else item)
 
     def _placed(self, array: TracedArray) -> TracedArray:
+        from cyxla.numpy.functions.movement import resized
+
         if not self._columns:
             return array if array.ndim else resized(array, (1,))
         return array if array.ndim > 1 else resized(array, (array.size, 1))

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.homes import FUNCTIONS, HOMES
 
 F = TypeVar("F", bound=Callable[..., Any])
-_MODULES = (
-    "creation", "movement", "joining", "padding", "diagonals", "indices", "reductions", "statistics",
-    "quantiles", "histograms", "sorting", "sets", "contractions", "einsum",
-    "linalg", "fft", "polynomials", "mathematics", "differences", "bits", "windows", "logic",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class Row:
 
 
 _ROWS: dict[Callable[..., Any], Row] = {}
-_loaded = False
+NUMPY_OWN: dict[Any, Callable[..., Any]] = {}  # what stands in for NumPy's functions while tracing, and these
 
 
 def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], F]:
@@ -51,7 +47,8 @@ def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], 
 
     def register(meaning: F) -> F:
         for function in functions:
-            _ROWS[function] = Row(function, meaning, note)
+            own = NUMPY_OWN.get(function, function)
+            _ROWS[own] = Row(own, meaning, note)
         return meaning
 
     return register
@@ -59,12 +56,14 @@ def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], 
 
 def rows() -> dict[Callable[..., Any], Row]:
     """Every row, by NumPy's function."""
-    global _loaded
-    if not _loaded:
-        for name in _MODULES:
-            import_module(f"cyxla.numpy.functions.{name}")
-        _loaded = True
+    for name in FUNCTIONS:
+        _load(name)
     return _ROWS
+
+
+@cache
+def _load(name: str) -> None:
+    import_module(f"cyxla.numpy.functions.{name}")
 
 
 def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,7 +74,11 @@ def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
     UnimplementedError
         Nothing; the message names the nearest function that means something.
     """
-    row = _ROWS.get(function) or rows().get(function)
+    row = _ROWS.get(function)
+    if row is None and full_name(function) in HOMES:
+        _load(HOMES[full_name(function)])
+        row = _ROWS.get(function)
+    row = row or rows().get(function)
     if row is None:
         raise UnimplementedError(f"numpy.{full_name(function)} cannot be traced", hint=_nearest(full_name(function)))
     return row.meaning
@@ -95,5 +98,7 @@ INSTEAD: dict[str, str] = {}  # what to use in place of a function that is not t
 def _nearest(name: str) -> str:
     if name in INSTEAD:
         return INSTEAD[name]
+    from difflib import get_close_matches
+
     near = get_close_matches(name, [r.name for r in rows().values()], n=3, cutoff=0.5)
     return f"near it: {', '.join(near)}" if near else "call it outside of the traced function, on arrays"

@@ -22,11 +22,10 @@ import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.concatenators import Concatenator
-from cyxla.numpy.functions.joining import is_traced
 from cyxla.numpy.known_array import KnownArray
-from cyxla.numpy.registry import rows
+from cyxla.numpy.registry import NUMPY_OWN, meaning_of
 from cyxla.numpy.trace import current, place
-from cyxla.numpy.traced_array import TracedArray
+from cyxla.numpy.traced_array import TracedArray, is_traced
 
 _TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
 _MAKING = (
@@ -36,6 +35,7 @@ _MAKING = (
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _lock = threading.Lock()
 _active = 0
+_loaded: frozenset[str] = frozenset()  # modules when the substitutes were put in place
 _originals: dict[str, Any] = {name: getattr(np, name) for name in (*_TAKING, *_MAKING)}
 
 
@@ -102,11 +102,11 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
         kwargs = _without_like(kwargs)
         given = args[0] if args else kwargs.get("a", kwargs.get("object"))
         if is_traced(given):
-            return rows()[original].meaning(*args, **kwargs)
+            return meaning_of(original)(*args, **kwargs)
         if not _of_user(original):
             return original(*args, **kwargs)  # a known array gives its values
         if isinstance(given, TracedArray):
-            return rows()[original].meaning(*args, **kwargs)
+            return meaning_of(original)(*args, **kwargs)
         return _owned(original(*args, **kwargs), args[:1])
 
     return substitute
@@ -130,7 +130,7 @@ def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
         if current() is None or not is_traced(indices):
             return original(a, indices, *args, **kwargs)
-        return rows()[original].meaning(a, indices, *args, **kwargs)
+        return meaning_of(original)(a, indices, *args, **kwargs)
 
     return substitute
 
@@ -148,11 +148,11 @@ for _name in ("r_", "c_"):
 @contextlib.contextmanager
 def substituted() -> Iterator[None]:
     """Have the substitutes in place; nested and parallel uses count, the last to end takes them away."""
-    global _active
-    rows()  # our modules name NumPy's own functions
+    global _active, _loaded
     with _lock:
         _active += 1
         if _active == 1:
+            _loaded = frozenset(sys.modules)
             _put(_SUBSTITUTES)
     try:
         yield
@@ -165,11 +165,14 @@ def substituted() -> Iterator[None]:
             _active -= 1
             if _active == 0:
                 _put(_originals)
+                for name in sys.modules.keys() - _loaded:  # what they took out of NumPy were the substitutes
+                    _exchange(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)
 
 
 _spaces: dict[int, tuple[dict[str, Any], int]] = {}  # modules of functions that are being traced, how often
 _BY_FUNCTION = {id(function): _SUBSTITUTES[name] for name, function in _originals.items()}
 _BY_SUBSTITUTE = {id(_SUBSTITUTES[name]): function for name, function in _originals.items()}
+NUMPY_OWN.update((_SUBSTITUTES[name], function) for name, function in _originals.items())
 
 
 @contextlib.contextmanager

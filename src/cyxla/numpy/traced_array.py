@@ -352,6 +352,13 @@ def _constant(value: Any) -> TracedArray:
     return TracedArray(_trace.require_current().constant(array), weak)
 
 
+def is_traced(value: Any) -> bool:
+    """Whether there are no values of an argument yet."""
+    if isinstance(value, (list, tuple)):
+        return any(map(is_traced, value))
+    return isinstance(value, TracedArray) and value.known is None
+
+
 def _holds_traced(values: Any) -> bool:
     if isinstance(values, (list, tuple)):
         return any(map(_holds_traced, values))

@@ -14,7 +14,7 @@ from cyxla.errors import UnimplementedError
 from cyxla.numpy import trace as _trace
 from cyxla.numpy.functions.movement import array_of, atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, resized
 from cyxla.numpy.registry import INSTEAD, implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -385,13 +385,6 @@ def known(value: Any, name: str, what: str) -> np.ndarray[Any, Any]:
             where=_trace.place(), hint="mark the argument static",
         )  # fmt: skip
     return np.asarray(value)
-
-
-def is_traced(value: Any) -> bool:
-    """Whether there are no values of an argument yet."""
-    if isinstance(value, (list, tuple)):
-        return any(map(is_traced, value))
-    return isinstance(value, TracedArray) and value.known is None
 
 
 @implements(np.append)

@@ -1,0 +1,49 @@
+"""Functions are imported when they are met: the table of where they are, and imports in the middle of a trace."""
+
+import subprocess
+import sys
+
+import numpy as np
+
+import cyxla
+from cyxla.numpy import homes, registry
+
+NEEDED = """
+import sys
+import numpy as np
+import cyxla
+f = cyxla.jit(lambda x: np.tanh(x * 2) + x, platform="interpreter")
+f(np.ones(3))
+print([name for name in sys.modules if name.startswith(("cyxla.numpy.functions.", "cyxla.numpy.gradient"))])
+"""
+
+
+def test_every_row_is_where_the_table_says():
+    """Of a function that the table lacks everything would be imported, to see whether it means anything."""
+    named = {row.name for row in registry.rows().values()}
+    assert named == set(homes.HOMES)
+    for row in registry.rows().values():
+        module = row.meaning.__module__.rpartition(".")[2]
+        assert homes.HOMES[row.name] == module or module == "gufuncs", row.name
+
+
+def test_only_what_is_used_is_imported():
+    made = subprocess.run([sys.executable, "-c", NEEDED], capture_output=True, text=True, check=True)
+    assert made.stdout.strip() == "[]"
+
+
+def test_modules_imported_while_tracing_have_numpys_own_functions(tmp_path, monkeypatch):
+    (tmp_path / "imported_inside.py").write_text(
+        "from numpy import zeros, take\nimport numpy as np\nmade = np.ones(2)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def function(x):
+        import imported_inside
+
+        return x + imported_inside.zeros(3) + imported_inside.made[0]
+
+    np.testing.assert_array_equal(cyxla.jit(function, platform="interpreter")(np.ones(3)), [2.0, 2.0, 2.0])
+    module = sys.modules.pop("imported_inside")
+    assert module.zeros is np.zeros
+    assert module.take is np.take

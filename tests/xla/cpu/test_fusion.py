@@ -43,6 +43,19 @@ TABLE = {
     "what is cheap may be": (
         "p = f32[9] parameter(0); a = f32[9] negate(p); b = f32[700,9] broadcast(a), dimensions={1}; ROOT c = f32[700,9] abs(b)",
         [("loop", "negate broadcast abs", 1)]),
+    "nor is much of what is cheap": (
+        "p = f32[9999] parameter(0); a = f32[9999] multiply(p, p); b = f32[9999] add(a, p); c = f32[9999] negate(b); d = f32[9999] add(c, p); "
+        "e = f32[9999] multiply(d, d); s = f32[9990] slice(e), slice={[0:9990]}; t = f32[9990] slice(e), slice={[5:9995]}; "
+        "u = f32[9990] slice(e), slice={[9:9999]}; v = f32[9990] add(s, t); w = f32[9990] add(v, u); x = f32[9990] slice(e), slice={[2:9992]}; "
+        "y = f32[9990] slice(e), slice={[3:9993]}; z = f32[9990] add(x, y); ROOT r = f32[9990] add(w, z)",
+        [("loop", "multiply add negate add multiply", 1), ("loop", "slice slice add slice add slice slice add add", 1)]),
+    "halves of an array repeat nothing": (
+        "p = f32[9998] parameter(0); a = f32[9998] multiply(p, p); b = f32[9998] add(a, p); c = f32[9998] negate(b); d = f32[9998] add(c, p); "
+        "e = f32[9998] multiply(d, d); f = f32[9998] add(e, p); g = f32[9998] multiply(f, f); h = f32[9998] add(g, p); i = f32[9998] multiply(h, h); "
+        "j = f32[9998] add(i, p); k = f32[9998] add(j, i); l = f32[9998] add(k, i); m = f32[9998] add(l, i); n = f32[9998] add(m, i); "
+        "o = f32[9998] add(n, i); q = f32[9998] add(o, i); t = f32[9998] add(q, i); s = f32[4999] slice(t), slice={[0:4999]}; "
+        "u = f32[4999] slice(t), slice={[4999:9998]}; ROOT r = f32[4999] add(s, u)",
+        [("loop", "multiply add negate add multiply add multiply add multiply add add add add add add add add slice slice add", 1)]),
     "long rows pay for what is outside of them": (
         "p = f32[9] parameter(0); a = f32[9] tanh(p); b = f32[9,700] broadcast(a), dimensions={0}; ROOT c = f32[9,700] abs(b)",
         [("loop", "tanh broadcast abs", 1)]),

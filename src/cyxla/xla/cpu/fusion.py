@@ -26,6 +26,8 @@ MAX_INSTRUCTIONS = 200
 MAX_COSTLY = 50  # of them transcendental functions and the like: gcc's time grows with these
 MAX_OUTPUTS = 8
 MAX_COPIES = 8  # how often one instruction may stand in one body
+MAX_REPEATED = 16  # operations an element that may be repeated for an array of size, by an instruction and its operands
+_SMALL = 2048  # elements that may be computed again at any number of places
 _DEEP_ROWS = 256  # what varies only outside loops of this length costs nothing inside
 _MAX_VISITS = 400
 
@@ -172,6 +174,7 @@ class Fuser:
         self.drafts: list[Draft] = []
         self.homes: dict[Instruction, list[Draft]] = {}  # where an instruction is computed
         self.chains: dict[tuple[int, Instruction, int], int] = {}
+        self.asked: dict[int, int] = {}  # how many elements are asked for by a chain, at most
         self.loopable: dict[Instruction, bool] = {}
 
     def run(self) -> list[Group]:
@@ -227,12 +230,19 @@ class Fuser:
             return chains, spent
         if user.opcode == "dynamic-update-slice" and position == 0:
             return frozenset((_IDENTITY,)), _MUST
-        stepped = frozenset(self.chains.setdefault((c, user, position), len(self.chains) + 1) for c in chains)
+        stepped = frozenset(self._chain(c, user, position, ins) for c in chains)
         if _repeats(user, position, ins, at_root=chains == {_IDENTITY} and draft.kind == "loop"):
             spent += max(1, cost.flops(ins)) if cost.flops(ins) else 0
         elif spent:
             spent += cost.flops(ins)
         return stepped, spent
+
+    def _chain(self, before: int, user: Instruction, position: int, ins: Instruction) -> int:
+        chain = self.chains.setdefault((before, user, position), len(self.chains) + 1)
+        once = user.opcode in ("pad", "concatenate") or not user.shape.is_array
+        count = ins.shape.size if once else user.shape.size
+        self.asked[chain] = min(count, self.asked.get(before, count))
+        return chain
 
     # ------------------------------------------------------------------------------------------------ into its readers
     def _inline(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
@@ -265,6 +275,8 @@ class Fuser:
             return f"it would be computed at {len(chains)} places"
         if len(chains) > 1 and cost.flops(ins) > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return f"too costly to compute at {len(chains)} places"
+        if len(chains) > 1 and ins.shape.size >= _SMALL and self._repeated(ins, chains) > MAX_REPEATED:
+            return f"too much would be computed again at {len(chains)} places"
         if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return "each element is read several times and too costly to repeat"
         if draft.kind in CONTRACTIONS and ins.opcode in _ACROSS and ins.shape.size > 1:
@@ -272,6 +284,24 @@ class Fuser:
         if draft.kind == "update" and draft.root is not None and self._reads_target(ins, draft.root):
             return "it reads the array that is updated in place"
         return None
+
+    def _repeated(self, ins: Instruction, chains: frozenset[int]) -> float:
+        """Operations an element that an instruction and what it is made of would be repeated."""
+        asked = sum(min(self.asked.get(c, ins.shape.size), ins.shape.size) for c in chains) / ins.shape.size
+        return (asked - 1) * self._depth(ins) if asked > 1 else 0.0
+
+    def _depth(self, ins: Instruction) -> int:
+        """Operations an element of an instruction and of all that would be computed with it, up to a limit."""
+        seen, stack, total = {ins}, [ins], 0
+        while stack and total <= MAX_REPEATED:
+            now = stack.pop()
+            total += cost.flops(now)
+            for _, value in self.sources[now]:
+                source = value.instruction
+                if source not in seen and source.opcode not in _LEAF and source.shape.is_array and is_loopable(source):
+                    seen.add(source)
+                    stack.append(source)
+        return total
 
     def _reads_target(self, ins: Instruction, root: Instruction) -> bool:
         target = resolve(root.operands[0])

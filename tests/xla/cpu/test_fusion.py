@@ -102,10 +102,10 @@ def test_long_chains_are_quick_and_few_texts():
     names = ["negate", "tanh", "exponential", "abs"]
     lines = "".join(f"{'ROOT ' if i == n else ''}v{i} = f32[64] {names[i % 4]}(v{i - 1});" for i in range(1, n + 1))
     m = module("v0 = f32[64] parameter(0);" + lines)
-    start = time.perf_counter()
+    start = time.process_time()  # not that of other processes: a quadratic pass would take minutes
     groups = fuse(m.entry)
     texts = {s.kernel.text for g in groups for s in emitters.emit(g)}
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 20
     assert len(groups) == n // (2 * MAX_COSTLY)
     assert len(texts) <= 4
 

@@ -39,7 +39,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "swapaxes": np.swapaxes, "take": np.take, "trace": np.trace, "var": np.var, "conj": np.conjugate,
     "conjugate": np.conjugate, "put": np.put,
 }  # fmt: skip
-_SCALAR = (bool, int, float, complex, np.generic, np.ndarray, list, tuple, TracedArray)
+_SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list, tuple)
 _WEAK_ORDER = [bool, int, float, complex]
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _INTERNAL = (str(Path(__file__).parents[1]), str(Path(np.__file__).parent), "<frozen", "<__array", contextlib.__file__)
 _UNIFORM_FROM = 16  # elements from which an array of equal numbers is written as one number, repeated
 _LOCAL = threading.local()
+_asarray: Any = np.asarray  # NumPy's own: that of the module is a substitute while tracing
 _LINES: dict[tuple[CodeType, int], Metadata] = {}  # where instructions of bytecode are in the source
 _MOST_LINES = 1 << 16
 _SHAPES: dict[tuple[Any, ...], Shape] = {}  # of results, by opcode and shapes of operands
@@ -182,6 +183,7 @@ class Trace:
         self.parameter_count = 0
         self._inner: dict[Instruction, XlaOp] = {}
         self._constants: dict[Any, XlaOp] = {}
+        self._numbers: dict[Any, XlaOp] = {}
 
     def parameter(self, shape: Shape, name: str = "") -> XlaOp:
         """One more parameter of the computation."""
@@ -215,7 +217,7 @@ class Trace:
         DTypeError
             Its type has no HLO element type.
         """
-        array = np.asarray(value, dtype)
+        array = _asarray(value, dtype)
         if array.dtype.hasobject or (array.dtype.kind in "OSUMmV" and array.dtype.names is not None):
             raise DTypeError(f"an array of dtype {array.dtype} cannot be traced")
         first = array.ravel()[:1]
@@ -224,8 +226,20 @@ class Trace:
             return xla.broadcast(self._scalar(first[0], array.dtype), array.shape)
         return self._scalar(array[()], array.dtype) if array.ndim == 0 else xla.constant(self.builder, array)
 
+    def number(self, value: float | complex, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
+        """One of Python's numbers as a constant, repeated to sizes."""
+        spelt = None if type(value) is int else repr(value)  # tells 0.0 from -0.0
+        key = (value, spelt, type(value), dtype, sizes)
+        found = self._numbers.get(key)
+        if found is None:
+            with np.errstate(over="ignore"):
+                found = self.constant(value, dtype)
+            found = xla.broadcast_in_dim(found, sizes, ()) if sizes else found
+            self._numbers[key] = found
+        return found
+
     def _scalar(self, value: Any, dtype: Dtype) -> XlaOp:
-        key = (dtype, np.asarray(value, dtype).tobytes())
+        key = (dtype, _asarray(value, dtype).tobytes())
         if key not in self._constants:
             self._constants[key] = xla.constant(self.builder, value, from_numpy(dtype))
         return self._constants[key]

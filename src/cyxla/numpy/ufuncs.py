@@ -19,6 +19,8 @@ from cyxla.xla.hlo.builder import functions as xla
 Emit = Callable[..., Any]
 _IGNORED = ("order", "subok")
 _WEAK = (int, float, complex)
+_EMITTERS: dict[np.ufunc, Emit] = {}
+_AS_THEY_ARE: dict[tuple[Any, ...], Dtype | None] = {}  # the type of a loop for operands of a type, if it is theirs
 
 
 def emitter_of(ufunc: np.ufunc) -> Emit:
@@ -29,10 +31,15 @@ def emitter_of(ufunc: np.ufunc) -> Emit:
     UnimplementedError
         It cannot be.
     """
+    found = _EMITTERS.get(ufunc)
+    if found is not None:
+        return found
     from cyxla.numpy.ufunc_table import find
 
     found = find(ufunc)
-    if found is None:
+    if found is not None:
+        _EMITTERS[ufunc] = found
+    else:
         raise UnimplementedError(
             f"{full_name(ufunc)} cannot be traced", where=_trace.place(), hint="docs/numpy.md lists what can"
         )
@@ -109,6 +116,10 @@ def compute(
 ) -> list[TracedArray]:
     """The results of an elementwise function of anything that NumPy takes for arrays."""
     emit = emitter_of(ufunc)
+    ready = _ready(ufunc, inputs) if dtype is None else None
+    if ready is not None:
+        made = emit(*ready)
+        return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
     if ufunc in _COMPARISONS and (found := compare_out_of_range(ufunc, inputs)) is not None:
         return [found]
     given: list[Any] = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
@@ -119,6 +130,41 @@ def compute(
     ops = [number(x, t) if type(x) in _WEAK else narrowed(x, t) for x, t in zip(given, types, strict=False)]
     made = emit(*(aligned(ops, ufunc.__name__) if len(ops) > 1 else ops))
     return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
+
+
+def _ready(ufunc: np.ufunc, inputs: Sequence[Any]) -> list[XlaOp] | None:
+    """Operands if nothing needs to be done to them, as mostly: of one shape, and a type that there is a loop for."""
+    trace = _trace.require_current()
+    like: XlaOp | None = None
+    given: list[Any] = []
+    for x in inputs:
+        if type(x) is TracedArray:
+            op = x.op
+            like = op if like is None else like
+            if x.weak is not None or op.builder is not trace.builder or op.shape != like.shape:
+                return None
+            given.append(op)
+        elif type(x) is float or type(x) is int:
+            given.append(x)
+        else:
+            return None
+    if like is None:
+        return None
+    key = (ufunc, like.shape.dtype, *map(type, given))
+    dtype = _AS_THEY_ARE[key] if key in _AS_THEY_ARE else _loop_of(key)
+    if dtype is None:
+        return None
+    return [x if type(x) is XlaOp else trace.number(x, dtype, like.shape.dims) for x in given]
+
+
+def _loop_of(key: tuple[Any, ...]) -> Dtype | None:
+    """The type of a loop that takes operands as they are; Python's integers only as floats, which hold all of them."""
+    ufunc, element, *kinds = key
+    own: Dtype = element.numpy_dtype
+    types = loop_types(ufunc, tuple([own if k is XlaOp else k for k in kinds]), None, "same_kind")[: len(kinds)]
+    fits = all(t == own for t in types) and (own.kind == "f" or int not in kinds)
+    _AS_THEY_ARE[key] = own if fits else None
+    return _AS_THEY_ARE[key]
 
 
 def _wide(value: Any, kind: Kind) -> Kind:
@@ -142,8 +188,7 @@ def number(value: int | float | complex, dtype: Dtype) -> XlaOp:
     """
     if type(value) is int and dtype.kind in "iu":
         _refuse_overflow(value, dtype)
-    with np.errstate(over="ignore"):
-        return _trace.require_current().constant(value, dtype)
+    return _trace.require_current().number(value, dtype, ())
 
 
 def _refuse_overflow(value: int, dtype: Dtype) -> None:

@@ -8,12 +8,12 @@ from cyxla.xla.hlo.infer import infer_from_shapes, infer_shape
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, ModuleConfig, computations_post_order
 from cyxla.xla.hlo.opcode import OPCODES, Opcode, Site, complete_attrs, lookup
-from cyxla.xla.hlo.text import parse_module, parse_shape, to_text
 from cyxla.xla.hlo.verifier import verify
 from cyxla.xla.hlo.visitor import Visitor
 
 if TYPE_CHECKING:
     from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+    from cyxla.xla.hlo.text import parse_module, parse_shape, to_text
 
 __all__ = [
     "OPCODES", "Computation", "HloModule", "Instruction", "ModuleConfig", "Opcode", "Site", "Visitor", "XlaBuilder",
@@ -23,13 +23,17 @@ __all__ = [
 
 _ = _ops
 _BUILDER = ("XlaBuilder", "XlaComputation", "XlaOp")
+_TEXT = ("parse_module", "parse_shape", "to_text")
 
 
 def __getattr__(name: str) -> Any:
-    # Most programs come as text: the builder's functions are imported when somebody builds one.
-    if name in _BUILDER or name == "builder":
-        from importlib import import_module
+    # A program comes as text or is built: what the other way takes is not imported.
+    from importlib import import_module
 
+    if name in _TEXT or name == "text":
+        text = import_module("cyxla.xla.hlo.text")
+        return text if name == "text" else getattr(text, name)
+    if name in _BUILDER or name == "builder":
         builder = import_module("cyxla.xla.hlo.builder")
         return builder if name == "builder" else getattr(builder, name)
     raise AttributeError(f"module 'cyxla.hlo' has no attribute {name!r}")

@@ -326,6 +326,15 @@ def _check_builders(builder: XlaBuilder, values: Iterable[XlaOp], what: str) -> 
             )
 
 
+def _are_of_one(args: tuple[Any, ...]) -> bool:
+    """Whether these are operations of one builder and nothing else, as mostly."""
+    builder = getattr(args[0], "builder", None) if args else None
+    for a in args:
+        if type(a) is not XlaOp or a.builder is not builder:
+            return False
+    return builder is not None
+
+
 def deferred(make: Callable[P, XlaOp]) -> Callable[P, XlaOp]:
     """Let a function that makes operations keep its errors for `build`.
 
@@ -334,6 +343,8 @@ def deferred(make: Callable[P, XlaOp]) -> Callable[P, XlaOp]:
 
     @wraps(make)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> XlaOp:
+        if not kwargs and _are_of_one(args):
+            return _kept(args[0].builder, make, args, kwargs)  # type: ignore[attr-defined]
         values = list(_values((*args, *kwargs.values())))
         first = args[0] if args else kwargs.get("builder")
         builder = first if isinstance(first, XlaBuilder) else next((v.builder for v in values), None)
@@ -346,6 +357,10 @@ def deferred(make: Callable[P, XlaOp]) -> Callable[P, XlaOp]:
 
 def _guarded(builder: XlaBuilder, values: Iterable[XlaOp], make: Callable[..., XlaOp], args: Any, kwargs: Any) -> XlaOp:
     _check_builders(builder, values, make.__name__)
+    return _kept(builder, make, args, kwargs)
+
+
+def _kept(builder: XlaBuilder, make: Callable[..., XlaOp], args: Any, kwargs: Any) -> XlaOp:
     try:
         return make(*args, **kwargs)
     except OpError as e:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from jitting import auto, clusters, nodes_that_run, ones
+from jitting import auto, cache, clusters, nodes_that_run, ones
 
 import cyxla
 from cyxla.autojit.enclosed import enclosed_groups
@@ -127,6 +127,16 @@ def test_a_loop_of_frames_is_compiled_whole():
     assert not {"Enter", "While", "TensorArrayV3"} & set(ops)
     assert len(clusters(session)) == 1
     np.testing.assert_array_equal(session.run(y, {x: np.float32([1, 2])}), [63, 126])
+    assert len(graph.library) == 0  # a session prepares a graph again when functions have come
+
+
+def test_a_graph_of_loops_is_prepared_once():
+    graph = Graph()
+    x, y = a_loop(graph)
+    session = auto(graph)
+    for _ in range(4):
+        session.run(y, {x: np.float32([1, 2])})
+    assert cache(session).compile_count == 1
 
 
 def test_a_loop_that_cannot_be_compiled_stays_as_it_is():

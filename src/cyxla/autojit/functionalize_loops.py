@@ -20,7 +20,11 @@ def functionalize_loops(jit: JitOptions) -> None:
     devices = {node.assigned_device or node.device for node in graph.nodes.values()}
     info = jit.info(next(iter(graph.nodes.values())))
     if len(devices) == 1 and info is not None and info.policy is not Policy.IF_REQUESTED and _can_be(jit, info):
+        known = {function.name for function in graph.library}
         functionalize_control_flow(graph)
+        for function in [f for f in graph.library if f.name not in known]:  # the session's library is as it was
+            graph.library.remove(function.name)
+            graph.library.add_derived(function)
         (device,) = devices
         for node in graph.nodes.values():
             node.assigned_device = node.assigned_device or device

@@ -178,6 +178,23 @@ def test_what_stands_for_an_array():
     assert f.cache_info().entries == 2
 
 
+LISTS = {
+    "sum": lambda x: np.sum([row.max() for row in x]),
+    "mean": lambda x: np.mean([row**2 for row in x], axis=0),
+    "max": lambda x: np.max([x[0, 0], 1.5, x[1, 1]]),
+    "dot": lambda x: np.dot([x[0, 0], x[0, 1]], [1.0, 2.0]),
+    "argmax": lambda x: np.argmax([x[0], x[1]], axis=0),
+    "lexsort": lambda x: np.lexsort([x[0]]),
+    "of a mask": lambda x: np.max(x[x > 0]) - x[x > 0].min(),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_traced_values_are_arrays_to_functions(name):
+    x = np.random.default_rng(0).integers(-9, 9, (3, 4)) / 2
+    equal(jit(LISTS[name])(x), LISTS[name](x))
+
+
 @PLATFORMS
 @pytest.mark.parametrize("number", [2, 2.5, 1j, True, -(2**63), 2**63 - 1])
 @pytest.mark.parametrize("letter", "?bfdFq")

@@ -192,6 +192,17 @@ def test_results_that_are_no_arrays(name):
         cyxla.jit(lambda x: RESULTS[name], platform="interpreter", name="run")(1.0)
 
 
+def test_a_result_of_unknown_size():
+    with pytest.raises(TraceError, match="how many elements a traced mask picks is not known"):
+        cyxla.jit(lambda x: x[x > 0], platform="interpreter")(np.ones(3))
+
+
+def test_shapes_are_told_as_numpy_spells_them():
+    for function in (lambda x: x + np.ones(3), lambda x: x @ np.ones((3, 2))):
+        with pytest.raises(cyxla.errors.ShapeError, match=r"float64\[2\] and float64\[3"):
+            cyxla.jit(function, platform="interpreter")(np.ones(2))
+
+
 def test_traced_values_that_escape():
     kept = []
     cyxla.jit(lambda x: kept.append(x * 2), platform="interpreter")(1.0)

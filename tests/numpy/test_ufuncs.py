@@ -233,6 +233,14 @@ def test_at_changes_a_place_that_is_named_twice_twice(ufunc):
     np.testing.assert_allclose(run(function, x.astype("f4"), k, y), function(x.astype("f4"), k, y), rtol=1e-6)
 
 
+def test_at_leaves_others_as_they_are():
+    def function(x):
+        np.floor_divide.at(x, [0, 0, -1], 2)
+        return x
+
+    same(function, np.array([12, 2**62 + 1, 2**63 + 3, 7], np.uint64))
+
+
 def test_at_of_one_operand_and_of_rows():
     def function(x):
         z = x.copy()

@@ -331,6 +331,21 @@ ROWS = [
         high=2,
         differentiable=True,
     ),
+    Row(
+        "lib.stride_tricks.sliding_window_view",
+        [
+            lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=-1),
+            lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 3), axis=(0, 1)).mean(axis=(-1, -2)),
+            lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 1), axis=(0, 0)),
+            lambda x: np.lib.stride_tricks.sliding_window_view(x, (2, 2)),
+            lambda x: np.lib.stride_tricks.sliding_window_view(x, 9, 0),
+            lambda x: np.lib.stride_tricks.sliding_window_view(x, -1, 0),
+        ],
+        ((MATRIX,), ((3, 3, 3),), (VECTOR,)),
+        "?lfD",
+        ulp=8,
+        differentiable=True,
+    ),
     # bits
     Row(
         "ndarray.view",

@@ -14,7 +14,7 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import loop_types
 from cyxla.numpy.registry import implements
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs import deliver
+from cyxla.numpy.ufuncs import deliver, shown
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -151,4 +151,4 @@ def _normal(axis: int, rank: int) -> int:
 
 def mismatch(name: str, x: XlaOp, y: XlaOp) -> ShapeError:
     """The error for operands that do not fit each other."""
-    return ShapeError(f"{name}: {x.shape} and {y.shape} do not fit each other", where=_trace.place())
+    return ShapeError(f"{name}: {shown(x)} and {shown(y)} do not fit each other", where=_trace.place())

@@ -13,6 +13,7 @@ from cyxla.errors import ShapeError, TraceError
 from cyxla.numpy import trace as _trace
 from cyxla.numpy.indexing_basic import Box
 from cyxla.numpy.indexing_parse import Cut, Entry, Mask, New, Places, Point, Selection
+from cyxla.numpy.registry import NUMPY_OWN
 from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
@@ -274,19 +275,21 @@ def _refuse(what: str, hint: str = _HINT) -> NoReturn:
     )
 
 
-_REDUCTIONS = (np.sum, np.prod, np.mean, np.std, np.var, np.any, np.all, np.max, np.min)
-_METHODS = {f.__name__.removeprefix("a") if f in (np.max, np.min) else f.__name__: f for f in _REDUCTIONS}
+_GIVEN = (np.sum, np.prod, np.mean, np.std, np.var, np.any, np.all, np.max, np.min)
+_REDUCTIONS: tuple[Callable[..., Any], ...] = tuple(NUMPY_OWN.get(f, f) for f in _GIVEN)
+_EXTREMES = _REDUCTIONS[-2:]
+_METHODS = {f.__name__.removeprefix("a") if f in _EXTREMES else f.__name__: f for f in _REDUCTIONS}
 
 
 def _reduced(picked: Picked, function: Callable[..., Any], axis: Any = None, **options: Any) -> Any:
     if axis is not None and not (picked.ndim == 1 and axis in (0, -1)):
         _refuse("be reduced along one of several axes")
     mask = TracedArray(picked.plan.over_all())
-    if function not in (np.max, np.min):
+    if function not in _EXTREMES:
         return function(picked.whole, where=mask, **options)
     if "initial" not in options:
         _fail_if_none(mask, function.__name__)
-        options["initial"] = _neutral(picked.dtype, function is np.max)
+        options["initial"] = _neutral(picked.dtype, function is _EXTREMES[0])
     return function(picked.whole, where=mask, **options)
 
 

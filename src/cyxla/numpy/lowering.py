@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.errors import DTypeError, OpError, TraceError
 from cyxla.numpy.arguments import Adapter
 from cyxla.numpy.containers import Tree, flatten, paths
+from cyxla.numpy.indexing_masks import Picked
 from cyxla.numpy.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.trace import Program, Trace, tracing
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
@@ -154,6 +155,8 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
     try:
         return as_traced(value)
     except (DTypeError, TypeError):
+        if isinstance(value, Picked):
+            value.__array__()  # which tells why it cannot be one
         raise TraceError(
             f"{path} of {name} is a {type(value).__name__}, which is no array",
             hint="return arrays, numbers, and containers of them",

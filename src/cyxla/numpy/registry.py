@@ -74,6 +74,7 @@ def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
     UnimplementedError
         Nothing; the message names the nearest function that means something.
     """
+    function = NUMPY_OWN.get(function, function)
     row = _ROWS.get(function)
     if row is None and full_name(function) in HOMES:
         _load(HOMES[full_name(function)])

@@ -32,6 +32,11 @@ _MAKING = (
     "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
     "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
 )  # fmt: skip
+_ASKING_ARRAYS = (
+    "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "ptp",
+    "median", "quantile", "percentile", "average", "cumsum", "cumprod", "diff", "sort", "argsort", "lexsort", "dot",
+    "inner", "outer", "vdot", "transpose", "reshape", "ravel", "nansum", "nanmean", "nanmax", "nanmin",
+)  # fmt: skip
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _lock = threading.Lock()
 _active = 0
@@ -135,11 +140,31 @@ def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
     return substitute
 
 
+def _of_lists(original: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy asks arrays, not lists of them, what a function means."""
+
+    @wraps(original)
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if current() is None or not any(map(_lists_traced, args[:2])):
+            return original(*args, **kwargs)
+        given = [np.array(a) if _lists_traced(a) else a for a in args[:2]]
+        return original(*given, *args[2:], **kwargs)
+
+    return substitute
+
+
+def _lists_traced(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and is_traced(value)
+
+
 _SUBSTITUTES: dict[str, Any] = {name: _taking(_originals[name]) for name in _TAKING} | {
     name: _making(_originals[name]) for name in _MAKING
 }
 _originals["take"] = np.take
 _SUBSTITUTES["take"] = _looking_up(np.take)
+for _name in _ASKING_ARRAYS:
+    _originals[_name] = getattr(np, _name)
+    _SUBSTITUTES[_name] = _of_lists(_originals[_name])
 for _name in ("r_", "c_"):
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = Concatenator(_originals[_name], columns=_name == "c_")

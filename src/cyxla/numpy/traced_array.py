@@ -203,9 +203,7 @@ class TracedArray:
         return meaning_of(func)(*args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        hint = (
-            "np functions take it; np.take(table, i) looks up in a NumPy array; np.zeros_like(x, shape=...) is writable"
-        )
+        hint = "np functions take it, and np.array([x, y]) makes an array of several; np.take(table, i) looks up in one"
         self._refuse("become a NumPy array", hint)
 
     # -- values that it does not have
@@ -225,7 +223,7 @@ class TracedArray:
         self._refuse("become an int", "mark the argument static, or keep it an array: x.astype(int)")
 
     def __float__(self) -> NoReturn:
-        self._refuse("become a float", "keep it an array: x.astype(float)")
+        self._refuse("become a float", "keep it an array: x.astype(float), and np.sin(x) in place of math.sin(x)")
 
     def __complex__(self) -> NoReturn:
         self._refuse("become a complex", "keep it an array: x.astype(complex)")

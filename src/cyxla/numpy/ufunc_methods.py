@@ -345,7 +345,13 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
     given = TracedArray(convert(value_of(value), types[0]))
     scatter_at(wide, indices, given, _combiner(ufunc, wide.aval.dtype, a.dtype))
     if wide is not a:
-        a.overwrite(convert(value_of(wide), a.dtype))
+        made = TracedArray(convert(value_of(wide), a.dtype))
+        if a.dtype.itemsize == 8 and a.dtype.kind in "iu":  # a float holds not all of the others as they are
+            changed = as_traced(np.broadcast_to(np.False_, a.shape)).copy()
+            changed[indices] = True
+            chosen: Any = np.where  # which dispatches to us
+            made = chosen(changed, made, a)
+        a.overwrite(value_of(made))
 
 
 def _combiner(ufunc: np.ufunc, dtype: ElementType, kept: Dtype) -> str | XlaComputation:

@@ -263,9 +263,14 @@ def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
     try:
         common = np.broadcast_shapes(*sizes)
     except ValueError:
-        shapes = " and ".join(str(op.shape) for op in ops)
+        shapes = " and ".join(shown(op) for op in ops)
         raise ShapeError(f"{name}: {shapes} cannot be broadcast together", where=_trace.place()) from None
     return [broadcast_to(op, common) for op in ops]
+
+
+def shown(op: XlaOp) -> str:
+    """An operand as messages of it say: ``float64[3,4]``."""
+    return f"{op.shape.dtype.numpy_dtype}[{','.join(map(str, op.shape.dims))}]"
 
 
 def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:

@@ -197,4 +197,4 @@ def from_numpy(dtype: Any) -> ElementType:
     try:
         return _BY_NUMPY[wanted]
     except KeyError:
-        raise DTypeError(f"arrays of dtype {wanted} have no HLO element type") from None
+        raise DTypeError(f"arrays of dtype {wanted} cannot be compiled") from None

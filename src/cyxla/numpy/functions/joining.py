@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -460,7 +461,7 @@ def _rolled(op: XlaOp, by: Any, axis: int) -> XlaOp:
     if n == 0:
         return op
     if not isinstance(by, TracedArray):
-        cut = -by.__index__() % n
+        cut = -index(by) % n
         return picked(op, np.concatenate([np.arange(cut, n), np.arange(cut)]), axis)
     if by.dtype.kind not in "iub":
         raise TypeError(f"roll: shifts are integers, not {by.dtype}")

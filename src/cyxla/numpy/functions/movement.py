@@ -218,6 +218,24 @@ def expand_dims(a: Any, axis: Any) -> Array:
     return resized(array, np.expand_dims(model(array), axis).shape)
 
 
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Array:
+    """Windows over dimensions, as new dimensions behind all others."""
+    array = array_of(x)
+    if writeable:
+        raise UnimplementedError("sliding_window_view with writeable=True cannot be traced: windows are copies")
+    np.lib.stride_tricks.sliding_window_view(model(array), window_shape, axis)  # for its errors
+    windows = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
+    axes = range(array.ndim) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)
+    for along, size in zip(axes, windows, strict=True):
+        places = np.arange(array.shape[along] - size + 1)[:, None] + np.arange(size)
+        taken: Any = np.take  # which dispatches to us
+        array = moveaxis(taken(array, places, axis=along), along + 1, -1)
+    return array
+
+
 def _at_least(arrays: Sequence[Any], sizes: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
     made = []
     for a in arrays:

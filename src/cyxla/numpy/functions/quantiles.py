@@ -55,7 +55,7 @@ class Lines:
     @staticmethod
     def of(array: TracedArray, axis: Any, weights: XlaOp | None = None) -> Lines:
         """The lines along axes."""
-        axes = axes_of(axis, array.ndim, of_scalars=False)
+        axes = axes_of(tuple(axis) if isinstance(axis, list) else axis, array.ndim, of_scalars=False)
         others = [d for d in range(array.ndim) if d not in axes]
         rest = tuple(array.shape[d] for d in others)
         size = prod(array.shape[d] for d in axes)
@@ -82,6 +82,8 @@ class Lines:
         """Elements at places: of NumPy's, the same in every line; or traced, [..., count]."""
         if not isinstance(places, TracedArray):
             columns = [xla.reshape(self.column(int(p)), (1, self.count)) for p in places.ravel()]
+            if not columns:
+                return TracedArray(xla.reshape(xla.slice_in_dim(self.op, 0, 0, 1, 1), (*places.shape, self.count)))
             whole = columns[0] if len(columns) == 1 else xla.concatenate(columns, 0)
             return TracedArray(xla.reshape(whole, (*places.shape, self.count)))
         op = convert(value_of(places), np.dtype(np.int64))

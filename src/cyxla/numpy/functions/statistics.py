@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from cyxla.errors import ShapeError
+from cyxla.errors import ShapeError, UnimplementedError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, known_values, mask_of, reduce_op
@@ -131,6 +131,8 @@ def _var(
     array: TracedArray, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, known: Any, root: bool = False
 ) -> XlaOp:
     inner, outer = _types(array.dtype, dtype)
+    if root and inner.kind not in "fcV":
+        raise UnimplementedError(f"std with dtype={inner} cannot be traced", hint="np.std(x).astype(..)")
     axes = axes_of(axis, array.ndim, of_scalars=False)
     made = _variance(convert(value_of(array), inner), axes, ddof, flag(keepdims), where, known)
     return convert(xla.sqrt(made) if root else made, _real(outer))

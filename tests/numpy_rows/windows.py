@@ -20,6 +20,18 @@ ROWS = [
     ),
     Row(
         "convolve",
+        [lambda x, y: np.convolve(x, y), lambda x, y: np.correlate(x, y, "same")],
+        [((70,), (53,))],
+        ANY,
+        ulp=64,
+        of_largest=True,
+        differentiable=True,
+        low=-5,
+        high=5,
+        platforms=("interpreter", "cpu"),
+    ),
+    Row(
+        "convolve",
         [lambda x, y: np.convolve(x, 2), lambda x, y: np.convolve(x, [1.0, 2])],
         SERIES[:1],
         ANY,

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import ShapeError
+from cyxla.numpy.control import fori_loop
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.mathematics import strong
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements
+from cyxla.numpy.trace import require_current
 from cyxla.numpy.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
 
 _MODES = {"valid": 0, "same": 1, "full": 2}
 _FEW = 32  # taps that are written out as products
+_AT_ONCE = 16  # of more taps, those that one turn of a loop takes
 
 
 @implements(np.convolve)
@@ -71,14 +76,29 @@ def _wide(dtype: Dtype) -> Dtype:
 
 
 def _sums(x: XlaOp, taps: XlaOp) -> XlaOp:
-    count, size = taps.shape.dims[0], x.shape.dims[0] - taps.shape.dims[0] + 1
+    """Sums of products of all taps with as many elements in a row, a few taps at a time."""
+    (count,), size = taps.shape.dims, x.shape.dims[0] - taps.shape.dims[0] + 1
     if count <= _FEW:
-        total = None
-        for k in range(count):
-            tap = xla.broadcast(xla.reshape(xla.slice_in_dim(taps, k, k + 1), ()), (size,))
-            term = xla.multiply(xla.slice_in_dim(x, k, k + size), tap)
-            total = term if total is None else xla.add(total, term)
-        assert total is not None
-        return total
-    made = xla.conv(xla.reshape(x, (1, 1, x.shape.size)), xla.reshape(taps, (1, 1, count)), (1,), "VALID")
-    return xla.reshape(made, (size,))
+        return _products(x, taps, size)
+    whole = count // _AT_ONCE
+    last = whole * _AT_ONCE
+    total = fori_loop(0, whole, partial(_more, x, taps), TracedArray(_products(x, taps, size, last)))
+    return value_of(total)
+
+
+def _more(x: XlaOp, taps: XlaOp, number: Any, total: TracedArray) -> TracedArray:
+    trace = require_current()
+    start = xla.multiply(value_of(number), values.scalar(value_of(number), _AT_ONCE))
+    near = xla.dynamic_slice(trace.inner(x), [start], (total.size + _AT_ONCE - 1,))
+    few = xla.dynamic_slice(trace.inner(taps), [start], (_AT_ONCE,))
+    return TracedArray(xla.add(value_of(total), _products(near, few, total.size)))
+
+
+def _products(x: XlaOp, taps: XlaOp, size: int, first: int = 0) -> XlaOp:
+    """Sums of products with the taps from the first one wanted on; zeros where there are none."""
+    total = None
+    for k in range(first, taps.shape.dims[0]):
+        tap = xla.broadcast(xla.reshape(xla.slice_in_dim(taps, k, k + 1), ()), (size,))
+        term = xla.multiply(xla.slice_in_dim(x, k, k + size), tap)
+        total = term if total is None else xla.add(total, term)
+    return xla.broadcast(values.scalar(x, 0), (size,)) if total is None else total

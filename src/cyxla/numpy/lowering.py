@@ -11,7 +11,6 @@ import numpy as np
 from cyxla.errors import DTypeError, OpError, TraceError
 from cyxla.numpy.arguments import Adapter
 from cyxla.numpy.containers import Tree, flatten, paths
-from cyxla.numpy.indexing_masks import Picked
 from cyxla.numpy.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.trace import Program, Trace, tracing
 from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
@@ -155,6 +154,8 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
     try:
         return as_traced(value)
     except (DTypeError, TypeError):
+        from cyxla.numpy.indexing_masks import Picked
+
         if isinstance(value, Picked):
             value.__array__()  # which tells why it cannot be one
         raise TraceError(

@@ -37,12 +37,11 @@ def emitter_of(ufunc: np.ufunc) -> Emit:
     from cyxla.numpy.ufunc_table import find
 
     found = find(ufunc)
-    if found is not None:
-        _EMITTERS[ufunc] = found
-    else:
+    if found is None:
         raise UnimplementedError(
             f"{full_name(ufunc)} cannot be traced", where=_trace.place(), hint="docs/numpy.md lists what can"
         )
+    _EMITTERS[ufunc] = found
     return found
 
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
+import platformdirs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,6 +139,11 @@ def test_environment(tmp_path, monkeypatch):
     assert cache.open_cache() is None
     monkeypatch.delenv("CYXLA_CACHE_DIR")
     assert cache.default_directory().name == "cyxla"
+    for kept in (None, str(tmp_path), ""):
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        if kept is not None:
+            monkeypatch.setenv("XDG_CACHE_HOME", kept)
+        assert cache.default_directory() == Path(platformdirs.user_cache_dir("cyxla"))
 
 
 def test_trouble_costs_time_but_no_call(disk, caplog, monkeypatch):

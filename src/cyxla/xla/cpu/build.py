@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,8 @@ from cyxla.xla.cpu import cache as store
 from cyxla.xla.cpu.toolchain import LINK_SCRIPT, MAIN
 
 if TYPE_CHECKING:
+    import subprocess
+
     from cyxla.xla.cpu.toolchain import Toolchain, Unit
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ class Job:
     """
 
     def __init__(self, directory: Path, said: str, command: tuple[str, ...], *, fed: bool, piped: bool = False) -> None:
+        import subprocess  # takes milliseconds, which what is found in the cache need not wait for
+
         self.directory = directory
         self.said = directory / said
         self.commands: list[tuple[str, ...]] = []
@@ -67,6 +70,8 @@ class Job:
         self._start(command, subprocess.PIPE if fed else subprocess.DEVNULL, piped)
 
     def _start(self, command: tuple[str, ...], source: int | IO[bytes] | None, piped: bool) -> None:
+        import subprocess
+
         # No shell; and names relative to the directory, so that its own name gets into no image.
         with open(self.said, "ab") as said:
             try:

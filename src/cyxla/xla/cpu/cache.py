@@ -16,6 +16,7 @@ import mmap
 import os
 import stat
 import struct
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -84,6 +85,9 @@ def default_directory() -> Path:
     """Return CYXLA_CACHE_DIR, else the user's cache directory."""
     if named := config.get("CACHE_DIR"):
         return Path(named)
+    usual = os.path.expanduser("~/.cache/cyxla")
+    if sys.platform == "linux" and "XDG_CACHE_HOME" not in os.environ and os.path.isabs(usual):
+        return Path(usual)  # as platformdirs says, which takes milliseconds to import
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("cyxla"))

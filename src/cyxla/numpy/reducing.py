@@ -90,6 +90,7 @@ REDUCTIONS: Final[dict[np.ufunc, Reduction]] = {
     np.logical_xor: Reduction("xor", "xor", _constant(0)),
 }  # fmt: skip
 _LOGICAL = (np.logical_or, np.logical_and, np.logical_xor)
+_AS_WIDE = {4: ElementType.S32, 8: ElementType.S64}
 _BITWISE = (np.bitwise_or, np.bitwise_and, np.bitwise_xor)
 
 
@@ -222,10 +223,19 @@ def reduce(
     op = _prepared(ufunc, given, type_of(ufunc, given, dtype, target))
     op = masked(op, where, row, initial, ufunc)
     _refuse_nothing(row, op, axes, initial, ufunc)
-    made = reduce_op(ufunc, op, axes, flag(keepdims))
+    made = _reduced(ufunc, op, axes, flag(keepdims), given)
     if initial is not NOT_GIVEN and initial is not None:
         made = _with_initial(ufunc, made, initial)
     return handed(made, target, ufunc.__name__)
+
+
+def _reduced(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray) -> XlaOp:
+    """Truth values that lie next to those of other results are joined in the width of what they are computed from."""
+    wide = _AS_WIDE.get(given.itemsize) if ufunc in _LOGICAL else None
+    if wide is None or not axes or given.ndim - 1 in axes:
+        return reduce_op(ufunc, op, axes, keepdims)
+    made = reduce_op(ufunc, xla.convert(op, wide), axes, keepdims)
+    return xla.ne(made, values.zeros_like(made))
 
 
 def handed(made: XlaOp, out: Any, name: str) -> Any:

@@ -9,7 +9,6 @@ pipe; assembler and linker while the compiler works. Everywhere else the driver 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 import time
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     import subprocess
 
     from cyxla.xla.cpu.toolchain import Toolchain, Unit
-
-logger = logging.getLogger(__name__)
 
 MAX_JOBS = 8
 SLOW_COMPILE = 10.0  # seconds after which a compilation is worth a word
@@ -312,8 +309,10 @@ def _remove(directory: Path) -> None:
 
 def _report_slow(seconds: float, units: Sequence[Unit], each: Mapping[int, float]) -> None:
     if seconds > SLOW_COMPILE and each:
+        import logging
+
         slowest = max(each, key=lambda k: each[k])
-        logger.warning(
+        logging.getLogger(__name__).warning(
             "compiling %d units, %d bytes of C, took %.1f s; the slowest took %.1f s and holds %s",
             len(units),
             sum(len(unit.text) for unit in units),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from cyxla.xla.hlo import HloModule
 
 ENTRY_POINTS = "cyxla.backends"
-_LOG = logging.getLogger("cyxla.backends")
 
 
 class Compiler(ABC):
@@ -87,7 +85,11 @@ def load_announced() -> None:
         try:
             _load(point)
         except Exception as error:  # a broken package must not take the others with it
-            _LOG.warning("the backend %s (%s) was not loaded: %r", point.name, point.value, error)
+            import logging
+
+            logging.getLogger("cyxla.backends").warning(
+                "the backend %s (%s) was not loaded: %r", point.name, point.value, error
+            )
 
 
 def _load(point: EntryPoint) -> Factory:

@@ -239,6 +239,7 @@ def test_at_leaves_others_as_they_are():
         return x
 
     same(function, np.array([12, 2**62 + 1, 2**63 + 3, 7], np.uint64))
+    same(lambda x: np.logical_or.at(x, [0, 0, -1], 2) or x, np.array([5, 6, 0, 8], np.int16))
 
 
 def test_at_of_one_operand_and_of_rows():

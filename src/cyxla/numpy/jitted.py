@@ -18,7 +18,7 @@ import numpy as np
 from cyxla import config
 from cyxla._native import dispatch
 from cyxla._native.dispatch import Dispatcher, Receiver, Way
-from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
+from cyxla.errors import DTypeError, InvalidArgumentError, OpError, RecompileWarning, TraceError
 from cyxla.numpy import methods as _methods
 from cyxla.numpy.containers import map_leaves
 from cyxla.numpy.entries import Entry, Source, TracedExecutable
@@ -461,8 +461,11 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     np.float64(5.0)
     """
     if fn is None:
-        return lambda function: Jitted(function, **options)
-    return Jitted(fn, **options)
+        return partial(jit, **options)
+    try:
+        return Jitted(fn, **options)
+    except OpError as error:
+        raise error.with_traceback(trimmed(error)) from None
 
 
 def compile_function(

@@ -346,7 +346,8 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
     scatter_at(wide, indices, given, _combiner(ufunc, wide.aval.dtype, a.dtype))
     if wide is not a:
         made = TracedArray(convert(value_of(wide), a.dtype))
-        if a.dtype.itemsize == 8 and a.dtype.kind in "iu":  # a float holds not all of the others as they are
+        if not np.can_cast(a.dtype, types[0]) or (a.dtype.itemsize == 8 and a.dtype.kind in "iu"):
+            # the others may not be what they were after two conversions
             changed = as_traced(np.broadcast_to(np.False_, a.shape)).copy()
             changed[indices] = True
             chosen: Any = np.where  # which dispatches to us

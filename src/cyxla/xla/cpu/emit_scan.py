@@ -19,6 +19,7 @@ from cyxla.xla.hlo import Instruction
 
 _ROWS = 2  # rows that run side by side where the scan is along the innermost dimension
 _COSTLY_ROWS = 16  # the same where a step is some computation: enough to fill a vector
+_WORD = 32  # bits of integers that run alone: a step takes a cycle, and gcc would make slow vectors of two
 _COLUMNS = 1024
 
 
@@ -114,7 +115,7 @@ def _part(scan: _Scan, found: Prefix, acc: Accumulator | _Written, shell: Shell,
     axis: list[Atom] = [scan.axis]
     inner = kept[-1:]  # columns side by side; or rows, if the scan is along the innermost dimension
     lead: list[Level] = [a for a, _ in kept[:-1]]
-    most = _COLUMNS if after else _COSTLY_ROWS if isinstance(acc, _Written) else _ROWS
+    most = _COLUMNS if after else _rows(acc)
     blocks = Blocks(inner[0][1], min(inner[0][1], most), True) if inner else Blocks(1, 1, True)
     blocked = blocks.count > 1
     levels: list[Level] = [*lead, *([BLOCKS] if blocked else []), *axis, *(a for a, _ in inner)]
@@ -133,6 +134,14 @@ def _part(scan: _Scan, found: Prefix, acc: Accumulator | _Written, shell: Shell,
         _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, found.backward))
         close(writer, opened)
     return Part(writer.text(), units, ns)
+
+
+def _rows(acc: Accumulator | _Written) -> int:
+    """How many rows run side by side."""
+    if isinstance(acc, _Written):
+        return _COSTLY_ROWS
+    whole = not acc.dtype.is_float and not acc.dtype.is_complex
+    return 1 if whole and acc.dtype.bits >= _WORD else _ROWS
 
 
 def _lines(scan: _Scan, acc: Accumulator | _Written, nest: Nest) -> list[str]:

@@ -397,12 +397,36 @@ def test_the_greatest_of_no_elements_is_an_error_of_the_run():
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, m: x[m].mean(axis=0), lambda x, m: x[m].max(0), lambda x, m: x[m].sum((0, 2)),
+        lambda x, m: x[m].mean(0, keepdims=True), lambda x, m: x[:, m[:3]].prod(axis=1),
+        lambda x, m: x[:, m[:3]].min(axis=(1, 0)), lambda x, m: x[x > 0].sum(axis=0), lambda x, m: x[m].std(axis=-3),
+        lambda x, m: x[x[..., 0] > 0].sum(0), lambda x, m: x[1, :, m[:2]].mean(axis=0), lambda x, m: x[m].sum(axis=5),
+        lambda x, m: np.stack([x[m == k].mean(axis=0) for k in (True, False)]),
+    ],
+)  # fmt: skip
+def test_picked_elements_are_reduced_along_axes(function):
+    x, m = np.random.default_rng(0).normal(size=(4, 3, 2)), np.array([True, False, True, True])
+    try:
+        want = function(x, m)
+    except np.exceptions.AxisError:
+        with pytest.raises(np.exceptions.AxisError):
+            jit(function, platform="interpreter")(x, m)
+        return
+    got = jit(function, platform="interpreter")(x, m)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
     "use",
     [
         lambda x: x[x > 0], lambda x: np.sort(x[x > 0]), lambda x: len(x[x > 0]), lambda x: x[x > 0][0],
         lambda x: x[x > 0].reshape(-1),
         lambda x: x[x > 0] + x[x > 1], lambda x: list(x[x > 0]), lambda x: x[x > 0] + x, lambda x: x[x > 0].shape,
         lambda x: np.cumsum(x[x > 0]), lambda x: np.concatenate([x[x > 0], x]), lambda x: x + x[x > 0],
+        lambda x: np.diag(x)[x > 0].sum(axis=1), lambda x: np.diag(x)[np.diag(x) > 0].sum(axis=0, keepdims=True),
     ],
 )  # fmt: skip
 def test_what_a_traced_mask_cannot_do(use):

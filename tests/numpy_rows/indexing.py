@@ -135,7 +135,12 @@ ROWS = [
     ),
     Row(
         "ndarray.__getitem__",
-        [lambda x: x[x > 0].sum(), lambda x: (x[x > -100].max(), x[x > -100].min()), lambda x: (x[x > 100] > 1).any()],
+        [
+            lambda x: x[x > 0].sum(),
+            lambda x: (x[x > -100].max(), x[x > -100].min()),
+            lambda x: (x[x > 100] > 1).any(),
+            lambda x: x[x > 0].sum(axis=0),
+        ],
         ((MATRIX,), (VECTOR,)),
         "bilfd",
         ulp=40,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from cyxla.errors import ShapeError, TraceError
@@ -282,8 +283,8 @@ _METHODS = {f.__name__.removeprefix("a") if f in _EXTREMES else f.__name__: f fo
 
 
 def _reduced(picked: Picked, function: Callable[..., Any], axis: Any = None, **options: Any) -> Any:
-    if axis is not None and not (picked.ndim == 1 and axis in (0, -1)):
-        _refuse("be reduced along one of several axes")
+    if axis is not None:
+        options["axis"] = _axes_of_all(picked, axis, options.get("keepdims", False))
     mask = TracedArray(picked.plan.over_all())
     if function not in _EXTREMES:
         return function(picked.whole, where=mask, **options)
@@ -291,6 +292,19 @@ def _reduced(picked: Picked, function: Callable[..., Any], axis: Any = None, **o
         _fail_if_none(mask, function.__name__)
         options["initial"] = _neutral(picked.dtype, function is _EXTREMES[0])
     return function(picked.whole, where=mask, **options)
+
+
+def _axes_of_all(picked: Picked, axis: Any, keepdims: Any) -> tuple[int, ...]:
+    """Which dimensions of all elements axes of those that are picked are, theirs among them."""
+    plan = picked.plan
+    named = normalize_axis_tuple(axis, picked.ndim)
+    if plan.at not in named:
+        _refuse("be reduced along another axis alone")
+    own = range(plan.first, plan.first + plan.mask.shape.rank)
+    if keepdims and (len(own) > 1 or plan.at != plan.first):
+        _refuse("be reduced with keepdims")
+    others = [a for a in range(picked.ndim) if a != plan.at]
+    return (*own, *[d for a, d in zip(others, plan.rest, strict=True) if a in named])
 
 
 def _neutral(dtype: np.dtype[Any], least: bool) -> Any:

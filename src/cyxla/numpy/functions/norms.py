@@ -22,7 +22,7 @@ _EXTREMES = {np.inf: np.max, -np.inf: np.min}
 def _inexact(x: Any) -> Array:
     """As an array of floats or complex numbers."""
     array: Array = as_traced(x)
-    return array if array.dtype.kind in "fcV" else array.astype(np.float64)
+    return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 
 def _squares(x: Array) -> Array:

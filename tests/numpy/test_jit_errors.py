@@ -197,6 +197,11 @@ def test_a_result_of_unknown_size():
         cyxla.jit(lambda x: x[x > 0], platform="interpreter")(np.ones(3))
 
 
+def test_what_stands_in_for_functions_whose_type_depends_on_values():
+    with pytest.raises(cyxla.errors.UnimplementedError, match=r"scimath.log cannot be traced\n.*astype\(complex\)"):
+        cyxla.jit(lambda x: np.emath.log(x), platform="interpreter")(np.ones(3))
+
+
 def test_shapes_are_told_as_numpy_spells_them():
     for function in (lambda x: x + np.ones(3), lambda x: x @ np.ones((3, 2))):
         with pytest.raises(cyxla.errors.ShapeError, match=r"float64\[2\] and float64\[3"):

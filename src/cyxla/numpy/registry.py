@@ -93,7 +93,11 @@ def full_name(function: Callable[..., Any]) -> str:
     return f"{inner}.{name}" if inner and not inner.startswith("_") else name
 
 
-INSTEAD: dict[str, str] = {}  # what to use in place of a function that is not there
+_OF_NEGATIVES = "sqrt log log2 log10 logn power arccos arcsin arctanh"
+INSTEAD: dict[str, str] = {
+    f"lib.scimath.{name}": "np's function of x.astype(complex): the type of a result cannot depend on values"
+    for name in _OF_NEGATIVES.split()
+}  # what to use in place of a function that is not there
 
 
 def _nearest(name: str) -> str:

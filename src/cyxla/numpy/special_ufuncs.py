@@ -283,7 +283,15 @@ def _rgamma(x: XlaOp) -> XlaOp:
 
 
 def _betaln(a: XlaOp, b: XlaOp) -> XlaOp:
-    return gamma_function.log_gamma(a) + gamma_function.log_gamma(b) - gamma_function.log_gamma(a + b)
+    plain = gamma_function.log_gamma(a) + gamma_function.log_gamma(b) - gamma_function.log_gamma(a + b)
+    great, small = xla.maximum(a, b), xla.minimum(a, b)
+    far = xla.and_(xla.gt(great, of(a, 1e6) * xla.maximum(small, of(a, 1))), xla.lt(great, of(a, 1e300)))
+    far = xla.and_(far, xla.gt(small, of(a, 0)))
+    great, small = select(far, great, of(a, 1e6)), select(far, small, of(a, 1))
+    total = great + small  # Stirling's series, in which what cancels is left out
+    rest = (of(a, 1 / 12) / great - of(a, 1 / 12) / total) - of(a, 1 / 360) / (great * great * great)
+    gap = small - (great - of(a, 0.5)) * xla.log_plus_one(small / great) - small * xla.log(total) + rest
+    return select(far, gamma_function.log_gamma(small) + gap, plain)
 
 
 def _beta(a: XlaOp, b: XlaOp) -> XlaOp:

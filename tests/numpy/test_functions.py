@@ -4,7 +4,6 @@ import zlib
 
 import numpy as np
 import pytest
-
 from function_rows import SUBJECTS, check, rows
 
 CASES = [

@@ -191,3 +191,9 @@ def test_axes_drawn(x, function, data):
 def test_an_axis_that_is_traced_is_told_of():
     with pytest.raises(TraceError, match="static"):
         jit(lambda x, axis: np.sum(x, axis=axis), platform="interpreter")(np.ones((2, 3)), 0)
+
+
+@pytest.mark.parametrize("function", [np.histogram, np.histogram_bin_edges, np.histogramdd])
+def test_histograms_are_of_real_numbers(function):
+    with pytest.raises(UnimplementedError, match="complex"):
+        run(lambda x: function(x), np.ones(3, complex))

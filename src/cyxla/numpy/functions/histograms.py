@@ -205,17 +205,25 @@ def _flat(a: Any, weights: Any) -> tuple[TracedArray, TracedArray | None]:
         raise ValueError("weights should have the same shape as a.")
     if array.dtype.kind == "b":
         array = as_traced(array, np.uint8)
+    _refuse_complex(array)
     line = TracedArray(xla.reshape(value_of(array), (array.size,)))
     return line, None if given is None else TracedArray(xla.reshape(value_of(given), (array.size,)))
 
 
-@implements(np.histogram_bin_edges, note="no bins= by name")
+def _refuse_complex(array: TracedArray) -> None:
+    if array.dtype.kind == "c":
+        raise UnimplementedError(
+            "histograms of complex numbers cannot be traced", where=place(), hint="bin a real part"
+        )
+
+
+@implements(np.histogram_bin_edges, note="no bins= by name, no complex numbers")
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> TracedArray:
     """The edges of the bins of a histogram."""
     return _edges(_flat(a, weights)[0], bins, range)
 
 
-@implements(np.histogram, note="no bins= by name")
+@implements(np.histogram, note="no bins= by name, no complex numbers")
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[TracedArray, TracedArray]:
@@ -242,7 +250,7 @@ def _bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:
     return xla.select(outside, values.full_like(inside, edges.size), inside)
 
 
-@implements(np.histogramdd, note="no bins= by name")
+@implements(np.histogramdd, note="no bins= by name, no complex numbers")
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[TracedArray, tuple[TracedArray, ...]]:
@@ -266,6 +274,7 @@ def histogramdd(
 def _columns(sample: Any) -> list[TracedArray]:
     """One vector for each dimension."""
     array: Any = as_traced(sample)
+    _refuse_complex(array)
     if array.ndim == 1:
         return [array]
     return list(np.transpose(array) if isinstance(sample, (TracedArray, np.ndarray)) else array)
@@ -303,7 +312,7 @@ def _joint(places: Sequence[XlaOp], sizes: Sequence[int]) -> XlaOp:
     return xla.select(beyond, values.full_like(made, prod(sizes)), made)
 
 
-@implements(np.histogram2d, note="no bins= by name")
+@implements(np.histogram2d, note="no bins= by name, no complex numbers")
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[TracedArray, TracedArray, TracedArray]:

@@ -46,3 +46,16 @@ def test_what_cannot_be_written(output, message, tmp_path, capsys):
     assert run("convert", first, tmp_path / output) == command.PROGRAM_ERROR
     assert message in capsys.readouterr().err
     assert not (tmp_path / output).exists()
+
+
+def test_the_list_of_functions_does_not_depend_on_what_was_used(capsys):
+    from scipy import special
+
+    def listed():
+        assert run("functions", "*i0") == 0
+        return capsys.readouterr().out
+
+    before = listed()
+    cyxla.jit(lambda x: special.i0(x), platform="interpreter")(np.ones(3))
+    assert listed() == before
+    assert before.count("\n") == 2  # numpy.i0 and scipy.special.i0

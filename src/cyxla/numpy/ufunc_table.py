@@ -160,8 +160,9 @@ _TABLE: dict[np.ufunc, Emit] = {
 
 
 def known() -> list[np.ufunc]:
-    """NumPy's ufuncs that can be written, by name; its products of matrices are functions of another table."""
-    return sorted(_TABLE, key=lambda ufunc: ufunc.__name__)
+    """NumPy's own ufuncs that can be written, by name; its products of matrices are functions of another table."""
+    own = [ufunc for ufunc in _TABLE if np.__dict__.get(ufunc.__name__) is ufunc]  # those of SciPy are met on the way
+    return sorted(own, key=lambda ufunc: ufunc.__name__)
 
 
 def find(ufunc: np.ufunc) -> Emit | None:

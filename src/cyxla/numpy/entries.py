@@ -13,7 +13,7 @@ from cyxla.errors import InvalidArgumentError
 from cyxla.numpy import containers
 from cyxla.numpy.containers import Tree
 from cyxla.numpy.lowering import Lowered
-from cyxla.xla.service import Executable
+from cyxla.xla.service import Executable, WrappedExecutable
 
 _LEAF, _TUPLE, _LIST, _DICT, _NONE, _OTHER = range(6)
 _SEQUENCES = {containers.TUPLE: _TUPLE, containers.LIST: _LIST}
@@ -144,7 +144,7 @@ def _rebuilt(source: Source, fixed: Sequence[Any]) -> Executable:
     return made
 
 
-class TracedExecutable(Executable):
+class TracedExecutable(WrappedExecutable):
     """A compiled function whose runs may fail: arrays in, one array or a tuple of arrays out.
 
     Parameters
@@ -160,8 +160,9 @@ class TracedExecutable(Executable):
     """
 
     def __init__(self, lowered: Lowered, executable: Executable, source: Source, fixed: Sequence[Any] = ()) -> None:
-        self._lowered, self._whole, self._source, self._fixed = lowered, executable, source, tuple(fixed)
-        self.platform, self.inputs = executable.platform, executable.inputs
+        super().__init__(executable)
+        self._lowered, self._source, self._fixed = lowered, source, tuple(fixed)
+        self.inputs = executable.inputs
 
     @property
     def outputs(self) -> Any:  # type: ignore[override]
@@ -193,30 +194,3 @@ class TracedExecutable(Executable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self._source, self._fixed)
-
-    def hlo(self, stage: str = "optimized") -> str:
-        """HLO text of the program."""
-        return self._whole.hlo(stage)
-
-    @property
-    def c_source(self) -> str:
-        """The generated C."""
-        return self._whole.c_source
-
-    @property
-    def memory(self) -> dict[str, int]:
-        """Bytes by use."""
-        return self._whole.memory
-
-    @property
-    def cost(self) -> dict[str, float]:
-        """Estimated cost of a call."""
-        return self._whole.cost
-
-    def profile(self, *, reset: bool = False) -> Any:
-        """What each kernel took."""
-        return self._whole.profile(reset=reset)
-
-    def explain(self) -> str:
-        """What runs."""
-        return self._whole.explain()

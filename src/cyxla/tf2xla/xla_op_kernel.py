@@ -332,7 +332,7 @@ class XlaOpKernel(OpKernel):
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Read symbolic inputs from the context, and set instructions as outputs."""
-        raise NotImplementedError(f"{type(self).__name__} has no compile")
+        raise UnimplementedError(f"{type(self).__name__} has no compile")
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Refused: nothing is computed while a graph is compiled."""

@@ -20,7 +20,14 @@ from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name, as_type
 from cyxla.core.framework.node_properties import NodeProperties
 from cyxla.core.framework.resource_mgr import ResourceMgr
 from cyxla.core.framework.types import as_data_type
-from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError
+from cyxla.errors import (
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
 
 if TYPE_CHECKING:
     from cyxla.core.framework.kernel_registry import KernelRegistry
@@ -170,7 +177,7 @@ class OpKernel:
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Read the inputs from the context and set its outputs. Must be safe in several threads at once."""
-        raise NotImplementedError(f"{type(self).__name__} has no compute")
+        raise UnimplementedError(f"{type(self).__name__} has no compute")
 
     @property
     def node_def(self) -> Any:
@@ -229,7 +236,7 @@ class AsyncOpKernel(OpKernel):
 
     def compute_async(self, ctx: OpKernelContext, done: Done) -> None:
         """Begin; set the outputs, or the status, and call `done` when ready."""
-        raise NotImplementedError(f"{type(self).__name__} has no compute_async")
+        raise UnimplementedError(f"{type(self).__name__} has no compute_async")
 
     def start(self, ctx: OpKernelContext, done: Done) -> None:
         """Begin with a `done` that can be called once only; an exception that escapes becomes the status."""

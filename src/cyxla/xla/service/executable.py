@@ -145,29 +145,18 @@ class Executable(ABC):
         """For people: what runs, and why it was not joined with its neighbours."""
 
 
-class BoundExecutable(Executable):
-    """An executable with some arguments fixed, which nobody else may change."""
+class WrappedExecutable(Executable):
+    """An executable around another, which answers all questions about the program.
 
-    def __init__(self, whole: Executable, fixed: Mapping[int, Any]) -> None:
-        self._whole, self._fixed = whole, dict(fixed)
-        self._free = [k for k in range(len(whole.inputs)) if k not in fixed]
-        self.platform, self.outputs = whole.platform, whole.outputs
-        self.inputs = tuple(whole.inputs[k] for k in self._free)
+    Parameters
+    ----------
+    whole : Executable
+        The other.
+    """
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the arguments that are left."""
-        return tuple(self._whole.names[k] for k in self._free)
-
-    def __call__(self, *args: Any, out: Any = None) -> Any:
-        """Run on the remaining arguments."""
-        if len(args) != len(self._free):
-            raise InvalidArgumentError(f"the program takes {count(tuple(self._free))}, got {len(args)}")
-        given = {**self._fixed, **dict(zip(self._free, args, strict=True))}
-        return self._whole(*(given[k] for k in range(len(given))), out=out)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._whole, self._fixed)
+    def __init__(self, whole: Executable) -> None:
+        self._whole = whole
+        self.platform = whole.platform
 
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text of the whole program."""
@@ -188,6 +177,36 @@ class BoundExecutable(Executable):
         """Estimated cost of a call."""
         return self._whole.cost
 
+    def profile(self, *, reset: bool = False) -> Profile:
+        """What each kernel took; see `Executable.profile`."""
+        return self._whole.profile(reset=reset)
+
     def explain(self) -> str:
         """What runs."""
         return self._whole.explain()
+
+
+class BoundExecutable(WrappedExecutable):
+    """An executable with some arguments fixed, which nobody else may change."""
+
+    def __init__(self, whole: Executable, fixed: Mapping[int, Any]) -> None:
+        super().__init__(whole)
+        self._fixed = dict(fixed)
+        self._free = [k for k in range(len(whole.inputs)) if k not in fixed]
+        self.outputs = whole.outputs
+        self.inputs = tuple(whole.inputs[k] for k in self._free)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments that are left."""
+        return tuple(self._whole.names[k] for k in self._free)
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        """Run on the remaining arguments."""
+        if len(args) != len(self._free):
+            raise InvalidArgumentError(f"the program takes {count(tuple(self._free))}, got {len(args)}")
+        given = {**self._fixed, **dict(zip(self._free, args, strict=True))}
+        return self._whole(*(given[k] for k in range(len(given))), out=out)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._whole, self._fixed)

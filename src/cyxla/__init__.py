@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from cyxla.errors import Error, OpError, RecompileWarning
     from cyxla.include_dir import get_include
     from cyxla.numpy import Jitted, TracedArray, jit, random, spec, special
-    from cyxla.numpy.ckernel import ckernel
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
-    from cyxla.numpy.custom_calls import custom_call, register_c_call
     from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
+    from cyxla.numpy.own_kernels.ckernel import ckernel
+    from cyxla.numpy.own_kernels.custom_calls import custom_call, register_c_call
     from cyxla.types import ElementType, Literal, Shape
     from cyxla.xla import hlo
     from cyxla.xla.client import LocalClient, LocalExecutable
@@ -53,8 +53,8 @@ _HOME = {
     "Session": "cyxla.autojit.front",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
     **dict.fromkeys(("Jitted", "TracedArray", "jit", "spec"), "cyxla.numpy"),
-    "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.ckernel",
-    "custom_call": "cyxla.numpy.custom_calls", "register_c_call": "cyxla.numpy.custom_calls",
+    "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.own_kernels.ckernel",
+    "custom_call": "cyxla.numpy.own_kernels.custom_calls", "register_c_call": "cyxla.numpy.own_kernels.custom_calls",
     **dict.fromkeys(
         ("associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"), "cyxla.numpy.control"
     ),

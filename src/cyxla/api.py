@@ -46,7 +46,7 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
     array([0., 2., 4.], dtype=float32)
     """
     if callable(program):
-        from cyxla.numpy.jitted import compile_function
+        from cyxla.numpy.calls.jitted import compile_function
 
         return compile_function(program, specs, platform, options)
     return compile_program(program, *specs, platform=platform, **options)

@@ -9,7 +9,7 @@ from numerical import slope
 import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy import jit
-from cyxla.numpy.containers import flatten
+from cyxla.numpy.calls.containers import flatten
 from cyxla.numpy.control import associative_scan, cond, fori_loop, scan, switch, while_loop
 from cyxla.numpy.control.state import alike as reordered
 from cyxla.numpy.gradient import checkpoint, grad

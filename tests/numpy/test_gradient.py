@@ -9,7 +9,7 @@ from numerical import slope
 
 from cyxla.errors import DTypeError, FailedPreconditionError, InvalidArgumentError, ShapeError, TraceError
 from cyxla.numpy import jit
-from cyxla.numpy.containers import map_leaves
+from cyxla.numpy.calls.containers import map_leaves
 from cyxla.numpy.control import cond, fori_loop, scan
 from cyxla.numpy.control import map as cyxla_map
 from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp

@@ -7,7 +7,7 @@ import pytest
 from function_rows import SUBJECTS, outcome, rows
 
 from cyxla.numpy import jit
-from cyxla.numpy.containers import flatten
+from cyxla.numpy.calls.containers import flatten
 from cyxla.numpy.gradient import value_and_grad
 
 ENOUGH = 2  # groups of shapes for each call of a row but the first, which is tried on all of them

@@ -9,7 +9,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import InternalError, TraceError
-from cyxla.numpy.frames import trimmed
+from cyxla.numpy.tracing.frames import trimmed
 
 HEAD = "import numpy as np, cyxla\njit = cyxla.jit(platform='interpreter')\n"
 

@@ -10,7 +10,7 @@ from scipy import special
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy import jit
 from cyxla.numpy.special import logsumexp, softmax
-from cyxla.numpy.ufunc_table import find
+from cyxla.numpy.ufuncs.table import find
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.uniform(1, 5, (3, 4)), RNG.uniform(1, 5, (3, 4))

@@ -11,8 +11,8 @@ import numpy as np
 from cyxla.errors import DTypeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype
-from cyxla.numpy.trace import require_current
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

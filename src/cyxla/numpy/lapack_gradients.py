@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.lapack import (
     adjoint,
@@ -28,6 +27,7 @@ from cyxla.numpy.lapack import (
     widened,
     window,
 )
+from cyxla.numpy.tracing import trace as _trace
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import full_like, scalar, select, zeros_like

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 Array = Any  # a NumPy array or a traced one, worked on with NumPy's functions
 

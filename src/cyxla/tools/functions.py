@@ -78,13 +78,13 @@ def _functions() -> Iterator[Entry]:
 
 
 def _ufuncs() -> Iterator[Entry]:
-    from cyxla.numpy.ufunc_table import known
+    from cyxla.numpy.ufuncs.table import known
 
     return (Entry("ufuncs", ufunc.__name__, "") for ufunc in known())
 
 
 def _special() -> Iterator[Entry]:
-    from cyxla.numpy.special_ufuncs import names
+    from cyxla.numpy.ufuncs.special import names
 
     return (Entry("scipy.special", name, "") for name in names())
 

@@ -8,8 +8,8 @@ from cyxla.numpy.control.whiles import Ops, state_computation, take_failures, us
 from cyxla.numpy.gradient.backward import Linear, or_zeros
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.gradient.table import Cotangents
-from cyxla.numpy.nested import Body, record_values, write
-from cyxla.numpy.trace import Pullback, require_current
+from cyxla.numpy.tracing.nested import Body, record_values, write
+from cyxla.numpy.tracing.trace import Pullback, require_current
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError, TraceError
-from cyxla.numpy.containers import flatten
+from cyxla.numpy.calls.containers import flatten
 from cyxla.numpy.control.branches import write_conditional
 from cyxla.numpy.control.state import (
     Arguments,
@@ -24,9 +24,9 @@ from cyxla.numpy.control.state import (
     settled,
 )
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.nested import Body, Traced, record, record_values, write
-from cyxla.numpy.trace import current, place, require_current
-from cyxla.numpy.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.nested import Body, Traced, record, record_values, write
+from cyxla.numpy.tracing.trace import current, place, require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

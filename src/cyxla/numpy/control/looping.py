@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
-from cyxla.numpy.containers import Tree, flatten, map_leaves
+from cyxla.numpy.calls.containers import Tree, flatten, map_leaves
 from cyxla.numpy.control.loops import Scan, write_scan
 from cyxla.numpy.control.state import (
     alike,
@@ -24,11 +24,11 @@ from cyxla.numpy.control.state import (
 )
 from cyxla.numpy.control.whiles import INDEX, write_while
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.indexing_ranges import declare
-from cyxla.numpy.nested import Traced, record, record_values, write
+from cyxla.numpy.indexing.ranges import declare
 from cyxla.numpy.promotion import Kind, dtype_of
-from cyxla.numpy.trace import current, place
-from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.nested import Traced, record, record_values, write
+from cyxla.numpy.tracing.trace import current, place
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 

@@ -17,8 +17,8 @@ from cyxla.numpy.control.whiles import (
 from cyxla.numpy.gradient.backward import Linear, activity, is_inexact, or_zeros
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.gradient.table import Cotangents, zeros
-from cyxla.numpy.nested import Body, made, record_values, replay, results_of, write
-from cyxla.numpy.trace import Pullback, require_current
+from cyxla.numpy.tracing.nested import Body, made, record_values, replay, results_of, write
+from cyxla.numpy.tracing.trace import Pullback, require_current
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

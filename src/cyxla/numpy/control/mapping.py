@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.containers import map_leaves
+from cyxla.numpy.calls.containers import map_leaves
 from cyxla.numpy.control.looping import length_of, scan
-from cyxla.numpy.traced_array import TracedArray
+from cyxla.numpy.tracing.traced_array import TracedArray
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.containers import Tree, flatten, map_leaves, paths
+from cyxla.numpy.calls.containers import Tree, flatten, map_leaves, paths
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.known_array import KnownArray
-from cyxla.numpy.nested import Body, record_values, write
 from cyxla.numpy.promotion import WEAK_DTYPES, Kind, common_kind, dtype_of
-from cyxla.numpy.trace import place
-from cyxla.numpy.traced_array import TracedArray, traced
+from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.nested import Body, record_values, write
+from cyxla.numpy.tracing.trace import place
+from cyxla.numpy.tracing.traced_array import TracedArray, traced
 from cyxla.types import from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.gradient.composites import attach
-from cyxla.numpy.nested import Body, made, reached, write
-from cyxla.numpy.trace import Pullback, Trace, place, require_current, tracing
+from cyxla.numpy.tracing.nested import Body, made, reached, write
+from cyxla.numpy.tracing.trace import Pullback, Trace, place, require_current, tracing
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla

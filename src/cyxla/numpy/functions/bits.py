@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.registry import implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

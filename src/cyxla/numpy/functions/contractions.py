@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import ShapeError
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.gufuncs import gufunc, mismatch
 from cyxla.numpy.labelled import Label, Labelled, fitted, multiplied, product
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements, meaning_of
-from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.ufuncs import aligned, deliver
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.ufuncs.apply import aligned, deliver
+from cyxla.numpy.ufuncs.gufuncs import gufunc, mismatch
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.functions.movement import array_of, moveaxis, resized
-from cyxla.numpy.known_array import KnownArray
 from cyxla.numpy.promotion import common_kind, inexact
 from cyxla.numpy.registry import INSTEAD, implements
-from cyxla.numpy.trace import place
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs import broadcast_to, narrowed
+from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.trace import place
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs.apply import broadcast_to, narrowed
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray

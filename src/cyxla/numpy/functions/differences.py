@@ -13,7 +13,7 @@ from cyxla.numpy.functions.mathematics import strong
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.reducing import NOT_GIVEN
 from cyxla.numpy.registry import implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, cast
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast
 
 Array = Any  # a traced array, worked on with NumPy's functions
 

@@ -13,8 +13,8 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.labelled import Label, Labelled, fitted, order_of, product
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.registry import implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.ufuncs import deliver
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.ufuncs.apply import deliver
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -13,13 +13,13 @@ from numpy.linalg import _linalg as results
 from cyxla.errors import ShapeError
 from cyxla.numpy import lapack
 from cyxla.numpy import lapack_gradients as derivatives
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.functions.factorisations import decomposed
-from cyxla.numpy.gufuncs import mismatch
 from cyxla.numpy.lapack import LinAlgError, adjoint, fail_where, in_double, nonzero
 from cyxla.numpy.lapack_gradients import differentiable
 from cyxla.numpy.registry import implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs.gufuncs import mismatch
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

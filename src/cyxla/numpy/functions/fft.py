@@ -15,8 +15,8 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.transforms import transform
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
-from cyxla.numpy.ufuncs import deliver
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.ufuncs.apply import deliver
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import scalar

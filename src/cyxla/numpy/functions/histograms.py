@@ -14,9 +14,9 @@ from cyxla.numpy.functions.sorting import place_in
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.reducing import known_values, reduce_op
 from cyxla.numpy.registry import implements
-from cyxla.numpy.trace import place, require_current
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs import broadcast_to
+from cyxla.numpy.tracing.trace import place, require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla

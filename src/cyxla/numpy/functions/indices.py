@@ -9,18 +9,18 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.errors import InvalidArgumentError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.functions.movement import array_of, model, ravel
-from cyxla.numpy.indexing import as_type_of, assign, get, plan_of
-from cyxla.numpy.indexing_bounds import fail_where
-from cyxla.numpy.indexing_parse import parse
-from cyxla.numpy.indexing_ranges import range_of
-from cyxla.numpy.known_array import values_of
+from cyxla.numpy.indexing.access import as_type_of, assign, get, plan_of
+from cyxla.numpy.indexing.bounds import fail_where
+from cyxla.numpy.indexing.parse import parse
+from cyxla.numpy.indexing.ranges import range_of
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.registry import implements
-from cyxla.numpy.trace import require_current
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs import aligned, narrowed
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.known_array import values_of
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs.apply import aligned, narrowed
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

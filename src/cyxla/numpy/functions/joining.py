@@ -12,11 +12,11 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.functions.movement import array_of, atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, resized
 from cyxla.numpy.registry import INSTEAD, implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, is_traced, value_of
-from cyxla.numpy.ufuncs import broadcast_to as repeated
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

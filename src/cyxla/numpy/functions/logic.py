@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.functions.mathematics import strong
 from cyxla.numpy.promotion import kind_of
 from cyxla.numpy.promotion import result_type as common_type_of
 from cyxla.numpy.registry import implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, cast
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast
 
 Array = Any  # a traced array, worked on with NumPy's functions
 _PRECISIONS = {np.dtype(np.float16): 0, np.dtype(np.float32): 1, np.dtype(np.float64): 2}

@@ -10,12 +10,12 @@ import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.indexing import as_type_of
+from cyxla.numpy.indexing.access import as_type_of
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.reducing import NOT_GIVEN
 from cyxla.numpy.registry import INSTEAD, implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
-from cyxla.numpy.ufuncs import call, deliver
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.ufuncs.apply import call, deliver
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import special, values
 

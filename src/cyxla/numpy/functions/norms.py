@@ -13,7 +13,7 @@ from cyxla.numpy.functions.equations import inverse_or_nan
 from cyxla.numpy.functions.factorisations import eigvalsh, svd
 from cyxla.numpy.lapack import LinAlgError
 from cyxla.numpy.registry import implements
-from cyxla.numpy.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 Array = Any
 _EXTREMES = {np.inf: np.max, -np.inf: np.min}

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.functions.mathematics import strong
-from cyxla.numpy.integer_ufuncs import any_of
 from cyxla.numpy.registry import INSTEAD, implements
-from cyxla.numpy.traced_array import as_traced, cast, value_of
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import as_traced, cast, value_of
+from cyxla.numpy.ufuncs.integers import any_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import functions as xla
 

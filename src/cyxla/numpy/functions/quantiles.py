@@ -17,9 +17,9 @@ from cyxla.numpy.functions.statistics import mean, nanmean, spread_weights
 from cyxla.numpy.ordering import sort_together
 from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, kept_sizes, known_values, reduce_op
 from cyxla.numpy.registry import implements
-from cyxla.numpy.trace import require_current
-from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
-from cyxla.numpy.ufuncs import aligned, broadcast_to
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.ufuncs.apply import aligned, broadcast_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

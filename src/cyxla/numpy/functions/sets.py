@@ -9,8 +9,8 @@ import numpy as np
 from cyxla.numpy.functions.movement import array_of
 from cyxla.numpy.promotion import common_kind, dtype_of
 from cyxla.numpy.registry import INSTEAD, implements
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs import broadcast_to
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla
 
 _FEW = 16  # elements up to which each is compared with each

@@ -14,9 +14,9 @@ from cyxla.numpy.ordering import before, sort_places, sort_together
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.reducing import axis_of, known_values, reduce_op
 from cyxla.numpy.registry import implements
-from cyxla.numpy.trace import require_current
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs import broadcast_to
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -14,9 +14,9 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, known_values, mask_of, reduce_op
 from cyxla.numpy.registry import implements
-from cyxla.numpy.trace import require_current
-from cyxla.numpy.traced_array import TracedArray, as_traced, cast, value_of
-from cyxla.numpy.ufuncs import broadcast_to
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -13,8 +13,8 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.mathematics import strong
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements
-from cyxla.numpy.trace import require_current
-from cyxla.numpy.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values

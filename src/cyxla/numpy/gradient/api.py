@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
-from cyxla.numpy.containers import Tree, flatten, paths
+from cyxla.numpy.calls.containers import Tree, flatten, paths
 from cyxla.numpy.gradient.backward import Linear, or_zeros
-from cyxla.numpy.nested import record
 from cyxla.numpy.promotion import WEAK_DTYPES
-from cyxla.numpy.trace import current, place, require_current
-from cyxla.numpy.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.nested import record
+from cyxla.numpy.tracing.trace import current, place, require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -150,7 +150,7 @@ def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any
 
 def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[..., Any]:
     """A function to be called outside of traces, which calls a function of the user's."""
-    from cyxla.numpy.jitted import jit
+    from cyxla.numpy.calls.jitted import jit
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cyxla.numpy.trace import Rule, current, require_current
+from cyxla.numpy.tracing.trace import Rule, current, require_current
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -45,7 +45,7 @@ def attach(
     vjp: Vjp | None = None,
     again: Callable[[list[XlaOp], list[bool]], tuple[list[XlaOp], Callable[..., Sequence[XlaOp | None]]]] | None = None,
 ) -> list[XlaOp]:
-    """Give results a derivative; see `cyxla.numpy.trace.Rule`.
+    """Give results a derivative; see `cyxla.numpy.tracing.trace.Rule`.
 
     Returns
     -------

@@ -153,7 +153,7 @@ def _replace(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
 
 def _numbered(shape: Shape) -> XlaOp:
     """1, 2, 3 .. in the sizes of a shape."""
-    from cyxla.numpy.trace import require_current
+    from cyxla.numpy.tracing.trace import require_current
 
     flat = xla.iota(require_current().builder, Shape.array(ElementType.S64, (shape.size,)))
     return xla.reshape(flat + number(flat, 1), shape.dims)

@@ -6,7 +6,7 @@ from math import prod
 
 from cyxla.numpy.gradient.elementwise import as_complex, conjugate, number
 from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
-from cyxla.numpy.trace import require_current
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

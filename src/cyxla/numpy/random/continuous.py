@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.random.source import Array, Source, delivered, float_type, real, require, sizes_of
-from cyxla.numpy.traced_array import TracedArray
+from cyxla.numpy.tracing.traced_array import TracedArray
 
 
 def _not_negative(value: Any, name: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.numpy.control.looping import while_loop
 from cyxla.numpy.random.continuous import Continuous
 from cyxla.numpy.random.source import Array, Source, real, require, sizes_of
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.lib import special
 
 _FEW = 10.0  # means below which counting up takes fewer steps than drawing again

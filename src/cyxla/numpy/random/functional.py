@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.random.traced_generator import TracedGenerator, generator
+from cyxla.numpy.tracing import trace as _trace
 
 _ARRAYS = (np.ndarray, np.generic)
 
@@ -56,7 +56,7 @@ def _compiled(
     function: Callable[..., Any], places: tuple[int, ...], rest: tuple[Any, ...], names: tuple[str, ...],
     known: tuple[tuple[str, Any], ...],
 ) -> Callable[..., Any]:  # fmt: skip
-    from cyxla.numpy.jitted import jit
+    from cyxla.numpy.calls.jitted import jit
 
     def call(*arrays: Any) -> Any:
         args = list(rest)

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.numpy.random.source import Array, delivered, real, require, sizes_of
 from cyxla.numpy.random.uniform import Uniform
-from cyxla.numpy.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 
 class Selection(Uniform):

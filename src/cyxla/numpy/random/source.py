@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.control.looping import while_loop
-from cyxla.numpy.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import reduced, scalar

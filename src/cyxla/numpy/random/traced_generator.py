@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy import trace as _trace
 from cyxla.numpy.random import keys
 from cyxla.numpy.random.multivariate import Multivariate
 from cyxla.numpy.random.selection import Selection
-from cyxla.numpy.traced_array import TracedArray
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray
 
 _INSTEAD = {
     "vonmises": "normal, wrapped round", "zipf": "pareto, rounded", "logseries": "geometric",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.random.source import Array, Source, delivered, float_type, real, require, sizes_of
-from cyxla.numpy.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 _WIDE = np.dtype(np.uint64)
 _ALL = 2**64 - 1

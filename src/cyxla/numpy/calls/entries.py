@@ -1,0 +1,196 @@
+"""What is compiled for one signature, and how its results come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cyxla._native.dispatch import Compiled, build
+from cyxla._native.launch import Program
+from cyxla.errors import InvalidArgumentError
+from cyxla.numpy.calls import containers
+from cyxla.numpy.calls.containers import Tree
+from cyxla.numpy.calls.lowering import Lowered
+from cyxla.xla.service import Executable, WrappedExecutable
+
+_LEAF, _TUPLE, _LIST, _DICT, _NONE, _OTHER = range(6)
+_SEQUENCES = {containers.TUPLE: _TUPLE, containers.LIST: _LIST}
+
+
+def plan_of(tree: Tree) -> tuple[Any, ...]:
+    """How to build a container, as `Compiled` wants to be told."""
+    if tree.kind is None:
+        return (_LEAF,)
+    parts = tuple(map(plan_of, tree.children))
+    if tree.kind in _SEQUENCES:
+        return (_SEQUENCES[tree.kind], parts)
+    if tree.kind == containers.NONE:
+        return (_NONE,)
+    if tree.kind == containers.DICT:
+        return (_DICT, tree.key, parts)
+    return (_OTHER, tree.kind.build, tree.key, parts)
+
+
+class Entry(Compiled):
+    """A traced and compiled function, for arguments of one signature.
+
+    Parameters
+    ----------
+    lowered : Lowered
+        The program.
+    executable : Executable
+        Runs it.
+    seconds : float
+        What making it took.
+    """
+
+    def __init__(self, lowered: Lowered, executable: Executable, seconds: float = 0.0) -> None:
+        super().__init__(executable, plan_of(lowered.tree), lowered.fails)
+        self.lowered = lowered
+        self.seconds = seconds
+        self._own_results = isinstance(executable, Program)
+
+    def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
+        """Run in ways that C leaves to Python: into given arrays, or on platforms without native code."""
+        places = None if out is None else _places(out, self.plan, "out")
+        results = self.executable(*arguments, out=self._out(places))
+        results = [results] if self.lowered.is_array else list(results)
+        if self.fails:
+            status = results.pop()
+            if status[0]:
+                self.fail(int(status[0]), int(status[1]))
+        if not self._own_results:
+            results = [_apart(r) for r in results] if places is None else results
+        if places is None:
+            places = [None] * len(results)
+        given = [_scalar(r) if p is None else p for r, p in zip(results, places, strict=True)]
+        return build(self.plan, iter(given))
+
+    def _out(self, places: list[Any] | None) -> Any:
+        if places is None:
+            return None
+        return places[0] if self.lowered.is_array else (*places, *([None] if self.fails else []))
+
+    def fail(self, code: int, number: int) -> None:
+        """Raise what a run found."""
+        raise self.lowered.error(code, number)
+
+
+def _apart(result: Any) -> Any:
+    """A result that shares memory with nothing."""
+    return np.array(result)
+
+
+def _scalar(result: Any) -> Any:
+    return result[()] if result.ndim == 0 else result
+
+
+def _places(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
+    """The arrays of ``out=``, in the order of the results; None where there is none."""
+    kind = plan[0]
+    if kind == _LEAF:
+        if out is not None and not isinstance(out, np.ndarray):
+            raise InvalidArgumentError(f"{path} is a {type(out).__name__}, not an array to write to")
+        return [out]
+    if kind == _NONE:
+        return []
+    parts, steps = _parts(out, plan, path)
+    return [place for part, at, step in zip(parts, plan[-1], steps, strict=True) for place in _places(part, at, step)]
+
+
+def _parts(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequence[Any], Sequence[str]]:
+    count = len(plan[-1])
+    if out is None:
+        return [None] * count, [path] * count
+    if plan[0] == _DICT:
+        if isinstance(out, dict) and out.keys() == set(plan[1]):
+            return [out[k] for k in plan[1]], [f"{path}[{k!r}]" for k in plan[1]]
+        raise InvalidArgumentError(f"{path} is not a dict with the keys {list(plan[1])}, as the result is")
+    kind = containers.kind_of(out)
+    parts = [] if kind is None else kind.parts(out)
+    same = type(out) in (tuple, list) if plan[0] in (_TUPLE, _LIST) else kind is not None and kind.key(out) == plan[2]
+    if kind is None or len(parts) != count or not same:
+        raise InvalidArgumentError(f"{path} is no container of {count} like the result")
+    return parts, [path + step for step in kind.paths(out)]
+
+
+class Source(NamedTuple):
+    """Where a compiled function is from.
+
+    Attributes
+    ----------
+    function : callable
+        The function.
+    settings : dict
+        Options of `cyxla.jit`.
+    specs, named : tuple and dict
+        The signature.
+    """
+
+    function: Callable[..., Any]
+    settings: dict[str, Any]
+    specs: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+def _rebuilt(source: Source, fixed: Sequence[Any]) -> Executable:
+    from cyxla.numpy.calls.jitted import Jitted
+
+    made = Jitted(source.function, **source.settings).compile(*source.specs, **source.named)
+    for arguments in fixed:
+        made = made.bind(arguments)
+    return made
+
+
+class TracedExecutable(WrappedExecutable):
+    """A compiled function whose runs may fail: arrays in, one array or a tuple of arrays out.
+
+    Parameters
+    ----------
+    lowered : Lowered
+        The program.
+    executable : Executable
+        Runs it.
+    source : Source
+        Makes it again.
+    fixed : sequence of mappings, optional
+        What `bind` was given, in the order of the calls.
+    """
+
+    def __init__(self, lowered: Lowered, executable: Executable, source: Source, fixed: Sequence[Any] = ()) -> None:
+        super().__init__(executable)
+        self._lowered, self._source, self._fixed = lowered, source, tuple(fixed)
+        self.inputs = executable.inputs
+
+    @property
+    def outputs(self) -> Any:  # type: ignore[override]
+        """Shape of the result."""
+        from cyxla.types import Shape
+
+        shape = self._whole.outputs
+        return shape.elements[0] if self._lowered.tree.kind is None else Shape.tuple(shape.elements[:-1])
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        """Run; what the program checks is raised."""
+        count = len(self._whole.outputs.elements) - 1
+        single = self._lowered.tree.kind is None
+        places = (out,) if single and out is not None else out
+        results = self._whole(*args, out=None if out is None else (*places, None))
+        status = results[count]
+        if status[0]:
+            raise self._lowered.error(int(status[0]), int(status[1]))
+        return results[0] if single else results[:count]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments."""
+        return self._whole.names
+
+    def bind(self, arguments: Any) -> Executable:
+        """Fix some arguments; see `Executable.bind`."""
+        return TracedExecutable(self._lowered, self._whole.bind(arguments), self._source, (*self._fixed, arguments))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self._source, self._fixed)

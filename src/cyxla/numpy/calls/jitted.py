@@ -1,0 +1,481 @@
+"""`cyxla.jit`: functions written with NumPy, traced once for each signature, compiled, and called from then on."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import is_dataclass
+from functools import partial, update_wrapper
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from cyxla import config
+from cyxla._native import dispatch
+from cyxla._native.dispatch import Dispatcher, Receiver, Way
+from cyxla.errors import DTypeError, InvalidArgumentError, OpError, RecompileWarning, TraceError
+from cyxla.numpy.calls.containers import map_leaves
+from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
+from cyxla.numpy.calls.lowering import BOUNDS, Lowered, Spec, lower
+from cyxla.numpy.calls.signatures import Call, Form, StaticNames, form_of, read, static_key
+from cyxla.numpy.tracing import methods as _methods
+from cyxla.numpy.tracing.frames import trimmed
+from cyxla.numpy.tracing.trace import current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.xla.client import platforms as _platforms
+from cyxla.xla.service import CompileOptions, LocalService
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from cyxla.xla.hlo import HloModule
+    from cyxla.xla.service import Executable
+
+__all__ = ["CacheInfo", "Jitted", "jit"]
+_ = _methods, _platforms  # gives TracedArray its operators; registers what comes with cyxla
+MOST_ENTRIES = 256  # signatures of a function that stay compiled
+WARN_AT = 8  # compilations
+_NO_FUNCTIONS = (
+    (inspect.iscoroutinefunction, "an async function", "call_async gives a future of a plain function's result"),
+    (inspect.isgeneratorfunction, "a generator", "return a list, or a stacked array"),
+    (inspect.isasyncgenfunction, "an async generator", "return a list, or a stacked array"),
+)
+
+dispatch.install(current, static_key, trimmed)
+
+
+class CacheInfo(NamedTuple):
+    """What a function's cache did.
+
+    Attributes
+    ----------
+    hits : int
+        Calls that found their program compiled.
+    misses : int
+        Calls that had it compiled.
+    entries : int
+        Programs that are kept.
+    seconds : float
+        What tracing and compiling took.
+    """
+
+    hits: int
+    misses: int
+    entries: int
+    seconds: float
+
+
+class Jitted(Dispatcher):
+    """A function that is traced and compiled once for each signature of its arguments; see `cyxla.jit`."""
+
+    def __init__(
+        self, function: Callable[..., Any], *, static: Any = (), donate: Any = (), platform: str = "cpu",
+        bounds: str = "raise", name: str | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        _check_function(function)
+        if bounds not in BOUNDS:
+            raise InvalidArgumentError(f"bounds is {bounds!r}", hint=f"one of {', '.join(BOUNDS)}")
+        self.function = function
+        self.platform, self.bounds, self.options = platform, bounds, options
+        self.name = name or getattr(function, "__name__", "function").strip("<>") or "function"
+        self._given = {"static": static, "donate": donate, "name": name}
+        self._signature = _signature(function)
+        self._static = StaticNames("static", static, self._signature)
+        self._donate = StaticNames("donate", donate, self._signature)
+        self.set_static(*self._static.flags(), frozenset(self._static.names))
+        self._forms: dict[Any, Form] = {}
+        self._entries: dict[Any, Entry] = {}
+        self._building: dict[Any, threading.Lock] = {}
+        self._lock = threading.Lock()
+        self._slow_hits = self._misses = 0
+        self._seconds = 0.0
+        self._recent: list[Call] = []
+        update_wrapper(self, function)
+
+    # -- calls; most of them are C's alone
+
+    def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
+        """A call that C has not seen before, or one inside of another traced function."""
+        if current() is not None:
+            return self._inline(args, kwnames)
+        form = self._form(len(args) - len(kwnames), kwnames)
+        call = read(form, args)
+        entry = self._entry(call)
+        if call.plain:
+            self.learn(hash, Way(entry, len(args) - len(kwnames), kwnames, call.way(), len(call.leaves)))
+        return entry(call.leaves, None if form.out is None else args[form.out])
+
+    def _form(self, nargs: int, kwnames: tuple[str, ...]) -> Form:
+        found = self._forms.get((nargs, kwnames))
+        if found is None:
+            found = form_of(self.name, self._signature, self._static, nargs, kwnames)
+            self._forms[nargs, kwnames] = found
+        return found
+
+    def _inline(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
+        """Become a part of the function that is being traced."""
+        form = self._form(len(args) - len(kwnames), kwnames)
+        values = [a.default if a.source is None else args[a.source] for a in form.arguments]
+        given = [v if a.static else map_leaves(_inlined, v) for a, v in zip(form.arguments, values, strict=True)]
+        pairs = list(zip(form.arguments, given, strict=True))
+        made = self.function(*[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword})
+        out = None if form.out is None else args[form.out]
+        return made if out is None else map_leaves(_written, out, made)
+
+    def _entry(self, call: Call) -> Entry:
+        key = call.key
+        found = self._entries.get(key)
+        if found is not None:
+            self._slow_hits += 1
+            return found
+        with self._building_only(key):
+            found = self._entries.get(key)
+            if found is None:
+                started = perf_counter()
+                found = self._compile(call)
+                found.seconds = perf_counter() - started
+                self._keep(key, found, call)
+        return found
+
+    @contextmanager
+    def _building_only(self, key: Any) -> Iterator[None]:
+        """Hold off other threads that would compile the same."""
+        with self._lock:
+            lock = self._building.setdefault(key, threading.Lock())
+        with lock:
+            yield
+        with self._lock:
+            self._building.pop(key, None)
+
+    def _compile(self, call: Call) -> Entry:
+        lowered = self._lower(call)
+        compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
+        options = CompileOptions.of(self._options(call))
+        if config.get("VERIFY"):
+            lowered.module.verify()
+        return Entry(lowered, compiler.compile(lowered.module, options))
+
+    def _lower(self, call: Call) -> Lowered:
+        from cyxla.numpy.tracing.substitutes import substituted_in
+
+        with substituted_in(self.function):
+            return lower(self.name, partial(call.apply, self.function), call.specs, call.names, self.bounds)
+
+    def _options(self, call: Call) -> dict[str, Any]:
+        if not self._donate:
+            return self.options
+        position = iter(range(len(call.form.arguments)))
+        numbers = [
+            k
+            for a, inputs in zip(call.form.arguments, call.inputs, strict=True)
+            if self._donate.has(a.name.partition("[")[0], None if a.keyword else next(position))
+            for k in inputs
+            if not isinstance(call.leaves[k], (int, float, complex, np.generic))
+        ]
+        return {**self.options, "donate": tuple(numbers)}
+
+    def _keep(self, key: Any, entry: Entry, call: Call) -> None:
+        with self._lock:
+            self._misses += 1
+            self._seconds += entry.seconds
+            entry.stamp = self.clock
+            self._entries[key] = entry
+            if len(self._entries) > MOST_ENTRIES:
+                self._drop_oldest(entry)
+            self._recent = [*self._recent[1 - WARN_AT :], call]
+            warn = self._misses == WARN_AT
+        if warn:
+            _warn(self.name, self._recent)
+
+    def _drop_oldest(self, kept: Entry) -> None:
+        oldest = min((k for k, e in self._entries.items() if e is not kept), key=lambda k: self._entries[k].stamp)
+        self.forget(self._entries.pop(oldest))
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else BoundJitted(self, _receiver(instance))
+
+    # -- what else can be asked of it
+
+    def _read_specs(self, specs: Sequence[Any], named: dict[str, Any]) -> Call:
+        return read(self._form(len(specs), tuple(named)), (*specs, *named.values()), specs=True)
+
+    def trace(self, *specs: Any, **named: Any) -> Lowered:
+        """Trace the function.
+
+        Parameters
+        ----------
+        *specs, **named
+            An argument each: arrays, `cyxla.spec`, or pairs of sizes and a dtype; static values as they are.
+        """
+        with _Trimmed():
+            return self._lower(self._read_specs(specs, named))
+
+    def lower(self, *specs: Any, **named: Any) -> HloModule:
+        """The program in HLO; takes what `trace` takes."""
+        with _Trimmed():
+            return self._lower(self._read_specs(specs, named)).module
+
+    def compile(self, *specs: Any, **named: Any) -> Executable:
+        """The compiled program for one signature, of arrays without containers; takes what `trace` takes."""
+        with _Trimmed():
+            call = self._read_specs(specs, named)
+            entry = self._compile(call)
+        if not entry.fails:
+            return cast("Executable", entry.executable)
+        return TracedExecutable(entry.lowered, entry.executable, Source(self.function, self.settings, specs, named))
+
+    def explain(self, *specs: Any, **named: Any) -> str:
+        """For people: what runs, and what was not computed together and why.
+
+        Parameters
+        ----------
+        *specs, **named
+            A signature, as in `trace`; without any, all that have been compiled.
+        """
+        if specs or named or not self._entries:
+            return self.compile(*specs, **named).explain()
+        return "\n\n".join(
+            f"{self.name}({', '.join(map(str, key[2]))})\n{entry.executable.explain()}"
+            for key, entry in self._entries.items()
+        )
+
+    def call_async(self, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Queue a call; it is made by a thread that makes all such calls, one after the other.
+
+        The arguments are read when it is made: until then they must not change.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Of the result; ``await asyncio.wrap_future(it)`` in a coroutine.
+        """
+        from cyxla.numpy.calls.later import submit
+
+        return submit(self, *args, **kwargs)
+
+    def cache_info(self) -> CacheInfo:
+        """What the cache of compiled programs did."""
+        return CacheInfo(self.hits + self._slow_hits, self._misses, len(self._entries), self._seconds)
+
+    def clear(self) -> None:
+        """Forget all compiled programs."""
+        with self._lock:
+            self._entries.clear()
+            self.forget()
+            self._recent = []
+
+    def __repr__(self) -> str:
+        return f"<cyxla.jit of {self.function!r}, platform {self.platform}>"
+
+    def __copy__(self) -> Jitted:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Jitted:
+        return self
+
+    def __reduce__(self) -> Any:
+        name = getattr(self.function, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self.function, "__module__", "") or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
+        return partial(_rebuilt, self.function, self.settings), ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options that it was made with."""
+        return {**self._given, "platform": self.platform, "bounds": self.bounds, **self.options}
+
+
+def _rebuilt(function: Callable[..., Any], options: dict[str, Any]) -> Jitted:
+    return Jitted(function, **options)
+
+
+class BoundJitted(partial):  # type: ignore[type-arg]
+    """A traced method of an object."""
+
+    __slots__ = ()
+
+    def trace(self, *specs: Any, **named: Any) -> Lowered:
+        """See `Jitted.trace`."""
+        return self.func.trace(*self.args, *specs, **named)  # type: ignore[attr-defined, no-any-return]
+
+    def lower(self, *specs: Any, **named: Any) -> HloModule:
+        """See `Jitted.lower`."""
+        return self.func.lower(*self.args, *specs, **named)  # type: ignore[attr-defined, no-any-return]
+
+    def compile(self, *specs: Any, **named: Any) -> Executable:
+        """See `Jitted.compile`."""
+        return self.func.compile(*self.args, *specs, **named)  # type: ignore[attr-defined, no-any-return]
+
+    def explain(self, *specs: Any, **named: Any) -> str:
+        """See `Jitted.explain`."""
+        return self.func.explain(*self.args, *specs, **named)  # type: ignore[attr-defined, no-any-return]
+
+    def call_async(self, *args: Any, **kwargs: Any) -> Future[Any]:
+        """See `Jitted.call_async`."""
+        return self.func.call_async(*self.args, *args, **kwargs)  # type: ignore[attr-defined, no-any-return]
+
+
+def _receiver(instance: Any) -> Any:
+    """What a method gets for self: a container as it is, anything else by its identity."""
+    if isinstance(instance, type) or is_dataclass(instance) or isinstance(instance, (tuple, list, dict)):
+        return instance
+    return Receiver(instance)
+
+
+def _check_function(function: Any) -> None:
+    if not callable(function):
+        raise DTypeError(f"jit takes a function, got {type(function).__name__}")
+    for is_one, what, hint in _NO_FUNCTIONS:
+        if is_one(function):
+            raise TraceError(f"{getattr(function, '__name__', function)} is {what}, which cannot be traced", hint=hint)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    if isinstance(function, np.ufunc):  # it refuses some of its keywords together, even if they say nothing
+        return None
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _inlined(leaf: Any) -> Any:
+    """An argument of a function that becomes part of another: what the function writes to is its own."""
+    if isinstance(leaf, Receiver):
+        return leaf.value
+    if isinstance(leaf, TracedArray):
+        return TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin)
+    return as_traced(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+
+
+def _written(place: Any, value: Any) -> Any:
+    place[...] = value
+    return place
+
+
+class _Trimmed:
+    """Takes our frames out of the tracebacks of what is raised inside."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            error.__traceback__ = trimmed(error)
+
+
+def _warn(name: str, calls: Sequence[Call]) -> None:
+    """Say which argument keeps a function compiling."""
+    last = calls[-1]
+    alike = [c for c in calls if c.form.keywords == last.form.keywords and c.names == last.names]
+    changing = [
+        (where, [str(c.specs[k]) for c in alike])
+        for k, where in enumerate(last.names)
+        if len({c.specs[k] for c in alike}) > 1
+    ]
+    if not changing:
+        what, hint = "its arguments are containers of ever new kinds", "give containers of one form"
+    else:
+        where, values = changing[0]
+        shown = ", ".join(dict.fromkeys(values[-4:]))
+        what = f"argument {where} changes: {shown}"
+        hint = _advice([c.specs[last.names.index(where)] for c in alike])
+    warnings.warn(
+        f"{name} has been compiled {WARN_AT} times, since {what}; {hint}", RecompileWarning, stacklevel=_stacklevel()
+    )
+
+
+def _advice(specs: Sequence[Any]) -> str:
+    if not all(isinstance(s, Spec) for s in specs):
+        return "if it may be a traced number, take it out of static="
+    if len({s.kind for s in specs}) > 1:
+        return "convert it to one dtype before the call"
+    return "pad it to a few sizes"
+
+
+def _stacklevel() -> int:
+    """How many frames above this one the caller's line is."""
+    from cyxla.numpy.tracing.trace import user_frame
+
+    found, level = user_frame(), 1
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame is not found:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a function written with NumPy.
+
+    The function runs once for each signature, on arrays that have a shape and a dtype but no values; what it does to
+    them becomes a program. Later calls run that program. Python code in it that depends on anything else than shapes,
+    dtypes and static values runs while tracing only.
+
+    Parameters
+    ----------
+    fn : callable, optional
+        The function; without it, a decorator is returned. Its arguments may be arrays, numbers, and nested tuples,
+        lists, dicts, named tuples, dataclasses and None of them. Strings, dtypes, types, functions, slices and enums
+        are static of themselves. In a method, `self` is a container if it is a dataclass, else static by its identity:
+        later changes of its attributes are not seen.
+    static : sequence of int or str
+        Arguments, by position or name, that the program is compiled for: any values that can be hashed.
+    donate : sequence of int or str
+        Arguments whose arrays the call may write: their memory becomes that of results.
+    platform : str
+        ``"cpu"`` or ``"interpreter"``, or a plugin's name.
+    bounds : str
+        What an index out of range does that is not known while tracing: ``"raise"`` IndexError, ``"clamp"`` to the
+        nearest element, or anything at all, ``"unchecked"``.
+    name : str, optional
+        Of the program; by default that of the function.
+    **options
+        Fields of `cyxla.xla.service.CompileOptions`.
+
+    Returns
+    -------
+    Jitted
+        Takes what the function takes, and ``out=``: arrays to write the results to, nested as the results are.
+
+    Raises
+    ------
+    TraceError
+        The function is a generator or a coroutine.
+    InvalidArgumentError
+        There is no such argument or option.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @jit(platform="interpreter")
+    ... def norm(x):
+    ...     return np.sqrt((x * x).sum())
+    >>> norm(np.array([3.0, 4.0]))
+    np.float64(5.0)
+    """
+    if fn is None:
+        return partial(jit, **options)
+    try:
+        return Jitted(fn, **options)
+    except OpError as error:
+        raise error.with_traceback(trimmed(error)) from None
+
+
+def compile_function(
+    function: Callable[..., Any], specs: Sequence[Any], platform: str, options: dict[str, Any]
+) -> Executable:
+    """Compile a function for one signature; see `cyxla.compile`."""
+    if isinstance(function, Jitted):
+        options = {**function.settings, **options}
+        function = function.function
+    return Jitted(function, **{**options, "platform": platform}).compile(*specs)
+
+
+dispatch.skip_tuples(Jitted)

@@ -1,0 +1,1 @@
+"""Indexing of traced arrays: what an index means, reading, writing."""

@@ -1,0 +1,201 @@
+"""Elements at the places that arrays of indices name: gathered, and scattered into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import OutOfRangeError
+from cyxla.numpy.indexing.basic import Box
+from cyxla.numpy.indexing.parse import Cut, Entry, IntArray, New, Places, Point, Selection
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.ufuncs.apply import broadcast_to
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A part of an array by arrays of indices.
+
+    Attributes
+    ----------
+    box : Box
+        What integers and slices take, whole along the axes that arrays index.
+    indices : dict of int to array
+        For axes of what the box takes, in order; all sizes broadcast to those of `block`.
+    block : tuple of int
+        Sizes of the arrays together.
+    at : int
+        Which dimension of the result the first one of the block is, new axes apart.
+    result : tuple of int
+        Sizes of the result.
+    """
+
+    box: Box
+    indices: dict[int, IntArray | XlaOp]
+    block: tuple[int, ...]
+    at: int
+    result: tuple[int, ...]
+
+    @staticmethod
+    def of(selection: Selection, sizes: Sequence[int]) -> Lookup:
+        """What an index expression with arrays takes from an array of these sizes."""
+        arrays = [e for e in selection.entries if isinstance(e, Places)]
+        block = _common([a.shape for a in arrays])
+        front, back = _around_block(selection)
+        indices = {}
+        kept: list[Entry] = []  # what there is of the array before anything is looked up
+        axes = 0
+        for entry in selection.entries:
+            if isinstance(entry, Places):
+                if entry.axis is None:
+                    continue
+                indices[axes] = entry.indices
+                entry = Cut(0, sizes[entry.axis])
+            if not isinstance(entry, New):
+                kept.append(entry)
+                axes += isinstance(entry, Cut)
+        at = sum(isinstance(e, Cut) for e in front)
+        return Lookup(Box.of(kept), indices, block, at, (*_sizes(front), *block, *_sizes(back)))
+
+    @property
+    def moved(self) -> tuple[int, ...]:
+        """Sizes of the result without new axes."""
+        rest = self.rest
+        return (*rest[: self.at], *self.block, *rest[self.at :])
+
+    @property
+    def rest(self) -> list[int]:
+        """Sizes of the axes that no array indexes."""
+        return [n for d, n in enumerate(self.box.result) if d not in self.indices]
+
+    @property
+    def windows(self) -> list[int]:
+        """Dimensions of the result that no array indexes."""
+        block = range(self.at, self.at + len(self.block))
+        return [d for d in range(len(self.moved)) if d not in block]
+
+    def read(self, op: XlaOp) -> XlaOp:
+        """The elements."""
+        trace = require_current()
+        if prod(self.result) == 0:
+            return xla.broadcast(trace.constant(0, op.shape.dtype.numpy_dtype), self.result)
+        part = self.box.read(op)
+        made = self._gather(part) if self.indices else xla.broadcast_in_dim(part, self.moved, self.windows)
+        return made if made.shape.dims == self.result else xla.reshape(made, self.result)
+
+    def write(self, op: XlaOp, values: XlaOp, combine: XlaComputation | None = None) -> XlaOp:
+        """The array with elements replaced, or combined with values; of several for one place the last one stays."""
+        if prod(self.result) == 0:
+            return op
+        values = values if values.shape.dims == self.moved else xla.reshape(values, self.moved)
+        part = self.box.read(op)
+        combine = combine or replacing(op.shape.dtype)
+        return self.box.write(op, self._scatter(part, values, combine))
+
+    def _gather(self, part: XlaOp) -> XlaOp:
+        batched = self._batched()
+        looked = [d for d in self.indices if d not in batched]
+        if not looked:  # one place is given its own index
+            batched, looked = {}, list(self.indices)
+        return xla.gather(
+            part, self._vectors(looked), offset_dims=self.windows, collapsed_slice_dims=looked, start_index_map=looked,
+            index_vector_dim=len(self.block), operand_batching_dims=list(batched),
+            start_indices_batching_dims=list(batched.values()),
+            slice_sizes=[1 if d in self.indices else n for d, n in enumerate(part.shape.dims)],
+        )  # fmt: skip
+
+    def _scatter(self, part: XlaOp, values: XlaOp, combine: XlaComputation) -> XlaOp:
+        if not self.indices:  # a lone truth value
+            return xla.scatter(
+                part, _constant(np.zeros((*self.block, 0), np.int32)), values, combine, update_window_dims=self.windows,
+                inserted_window_dims=[], scatter_dims_to_operand_dims=[], index_vector_dim=len(self.block),
+            )  # fmt: skip
+        batched = self._batched()
+        looked = [d for d in self.indices if d not in batched]
+        if not looked:
+            batched, looked = {}, list(self.indices)
+        return xla.scatter(
+            part, self._vectors(looked), values, combine, update_window_dims=self.windows, inserted_window_dims=looked,
+            scatter_dims_to_operand_dims=looked, index_vector_dim=len(self.block), input_batching_dims=list(batched),
+            scatter_indices_batching_dims=list(batched.values()),
+        )  # fmt: skip
+
+    def _batched(self) -> dict[int, int]:
+        """Axes indexed by 0, 1, 2 .. along one dimension of the block: every element of it looks up in its own part."""
+        found: dict[int, int] = {}
+        for axis, indices in self.indices.items():
+            d = _counted(indices, self.block, self.box.result[axis])
+            if d is not None and d not in found.values():
+                found[axis] = d
+        return found
+
+    def _vectors(self, looked: Sequence[int]) -> XlaOp:
+        """The indices side by side along a last dimension; a lone array as it is."""
+        parts = [self.indices[d] for d in looked]
+        if all(isinstance(p, np.ndarray) for p in parts):
+            arrays = np.broadcast_arrays(*[np.asarray(p) for p in parts], np.empty(self.block, np.bool_))[:-1]
+            return _constant(arrays[0] if len(arrays) == 1 else np.stack(arrays, -1))
+        trace = require_current()
+        ops = [trace.inner(p) if isinstance(p, XlaOp) else _constant(p) for p in parts]
+        wide = any(op.shape.dtype is ElementType.S64 for op in ops)
+        dtype = ElementType.S64 if wide else ElementType.S32
+        ops = [broadcast_to(op if op.shape.dtype is dtype else xla.convert(op, dtype), self.block) for op in ops]
+        if len(ops) == 1:
+            return ops[0]
+        return xla.concatenate([xla.reshape(op, (*self.block, 1)) for op in ops], len(self.block))
+
+
+def _constant(indices: Any) -> XlaOp:
+    narrow = indices.size == 0 or indices.max() < 2**31
+    return require_current().constant(np.ascontiguousarray(indices), np.dtype(np.int32 if narrow else np.int64))
+
+
+def _common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " ".join(str(s).replace(" ", "") for s in shapes)
+        raise OutOfRangeError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}", where=_trace.place()
+        ) from None
+
+
+def _around_block(selection: Selection) -> tuple[list[Entry], list[Entry]]:
+    """What stands before and after the block of what arrays and integers take."""
+    rest = [(k, e) for k, e in enumerate(selection.entries) if not isinstance(e, (Places, Point))]
+    if selection.parted:
+        return [], [e for _, e in rest]
+    first = next(k for k, e in enumerate(selection.entries) if isinstance(e, (Places, Point)))
+    return [e for k, e in rest if k < first], [e for k, e in rest if k > first]
+
+
+def _sizes(entries: Sequence[Entry]) -> list[int]:
+    return [e.size if isinstance(e, Cut) else 1 for e in entries]
+
+
+def _counted(indices: IntArray | XlaOp, block: Sequence[int], size: int) -> int | None:
+    """The dimension of the block along which the indices are 0, 1, 2 ..; None if there is none."""
+    if not isinstance(indices, np.ndarray) or indices.size != size or size < 2:
+        return None
+    along = next(d for d, n in enumerate(indices.shape) if n > 1)
+    d = along + len(block) - indices.ndim
+    whole = indices.shape[along] == size == block[d]
+    return d if whole and bool((indices.reshape(-1) == np.arange(size)).all()) else None
+
+
+@lru_cache(maxsize=64)
+def replacing(dtype: ElementType) -> XlaComputation:
+    """The computation by which `scatter` replaces what is there."""
+    builder = XlaBuilder(f"replace_{dtype}")
+    shape = Shape.array(dtype)
+    xla.parameter(builder, 0, shape, "old")
+    return builder.build(xla.parameter(builder, 1, shape, "new"))

@@ -1,0 +1,175 @@
+"""Parts of arrays that integers, slices and new axes name: read, and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cyxla.numpy.indexing.parse import Cut, Entry, New, Point
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+_MOST_OF = 2  # a part of at least an array's size over this is written by one loop over all of the array
+_FEW = 64  # so is any part of an array that has no more elements
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of an array: ranges of all its axes.
+
+    Attributes
+    ----------
+    cuts : list of Cut
+        For each axis of the array.
+    result : tuple of int
+        Sizes of the part, in which axes may be missing or new.
+    """
+
+    cuts: list[Cut]
+    result: tuple[int, ...]
+
+    @staticmethod
+    def of(entries: Sequence[Entry]) -> Box:
+        """The part that these entries name, none of which is an array."""
+        result = [e.size if isinstance(e, Cut) else 1 for e in entries if isinstance(e, (Cut, New))]
+        cuts = [Cut(e.index, 1) if isinstance(e, Point) else e for e in entries if isinstance(e, (Cut, Point))]
+        return Box(cuts, tuple(result))
+
+    @property
+    def lows(self) -> list[int | XlaOp]:
+        """Where the part begins along each axis; of a reversed range the element that is taken last."""
+        return [_low(c) for c in self.cuts]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of the part along the array's axes."""
+        return tuple(c.size for c in self.cuts)
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """Elements from the first to the last along the array's axes."""
+        return tuple(c.span for c in self.cuts)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the program decides where the part lies."""
+        return any(isinstance(c.start, XlaOp) for c in self.cuts)
+
+    @property
+    def reversed(self) -> list[int]:
+        """Axes that are turned round."""
+        return [d for d, c in enumerate(self.cuts) if c.step < 0]
+
+    @property
+    def strided(self) -> bool:
+        """Whether elements are left out between."""
+        return any(abs(c.step) > 1 for c in self.cuts)
+
+    def read(self, op: XlaOp) -> XlaOp:
+        """The part of an array."""
+        whole = op.shape.dims
+        if self.moves:
+            op = xla.dynamic_slice(op, _starts(self.lows), self.spans)
+            if self.strided:
+                op = xla.slice_(op, [0] * len(whole), self.spans, [abs(c.step) for c in self.cuts])
+        elif self.spans != whole or self.strided:
+            lows = [int(low) for low in self.lows]  # type: ignore[arg-type]
+            limits = [low + span for low, span in zip(lows, self.spans, strict=True)]
+            op = xla.slice_(op, lows, limits, [abs(c.step) for c in self.cuts])
+        if self.reversed:
+            op = xla.reverse(op, self.reversed)
+        return op if op.shape.dims == self.result else xla.reshape(op, self.result)
+
+    def write(self, op: XlaOp, part: XlaOp) -> XlaOp:
+        """The array with this part replaced."""
+        if part.shape.size == 0:
+            return op
+        if part.shape.dims != self.sizes:
+            part = xla.reshape(part, self.sizes)
+        if self.reversed:
+            part = xla.reverse(part, self.reversed)
+        if self.moves:
+            return self._write_moving(op, part)
+        if self.spans == op.shape.dims and not self.strided:
+            return part
+        same = _same_number(op)
+        if same is not None:
+            return xla.pad(part, same, self._padding(op.shape.dims))
+        if self.strided or part.shape.size * _MOST_OF >= op.shape.size or op.shape.size <= _FEW:
+            return self._write_chosen(op, part)
+        return xla.dynamic_update_slice(op, part, _starts(self.lows))
+
+    def _write_moving(self, op: XlaOp, part: XlaOp) -> XlaOp:
+        if self.strided:
+            inner = Box([Cut(0, c.size, abs(c.step)) for c in self.cuts], self.sizes)
+            part = inner.write(xla.dynamic_slice(op, _starts(self.lows), self.spans), part)
+        return xla.dynamic_update_slice(op, part, _starts(self.lows))
+
+    def _write_chosen(self, op: XlaOp, part: XlaOp) -> XlaOp:
+        """The part is spread out to where it belongs, and chosen there: one loop with what computes it."""
+        trace, padding = require_current(), self._padding(op.shape.dims)
+        yes, no = (trace.constant(v, np.dtype(bool)) for v in (True, False))
+        chosen = xla.pad(xla.broadcast(yes, self.sizes), no, padding)
+        zero = trace.constant(0, part.shape.dtype.numpy_dtype)
+        return xla.select(chosen, xla.pad(part, zero, padding), op)
+
+    def _padding(self, sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+        """What there is of an array of these sizes before, behind and between the elements of the part."""
+        lows = [int(low) for low in self.lows]  # type: ignore[arg-type]
+        ends = [n - low - span for n, low, span in zip(sizes, lows, self.spans, strict=True)]
+        return [(low, end, abs(c.step) - 1) for low, end, c in zip(lows, ends, self.cuts, strict=True)]
+
+
+def _same_number(op: XlaOp) -> XlaOp | None:
+    """The number that all elements of an array are, where it is a constant."""
+    ins = op.instruction
+    if ins is None or ins.opcode != "broadcast" or ins.operands[0].opcode != "constant":
+        return None
+    scalar = ins.operands[0]
+    return XlaOp(op.builder, scalar) if scalar.shape.rank == 0 else None
+
+
+def _low(cut: Cut) -> int | XlaOp:
+    back = cut.span - 1 if cut.step < 0 else 0
+    if isinstance(cut.start, XlaOp):
+        return cut.start  # of the lowest element already
+    return cut.start - back
+
+
+def _starts(lows: Sequence[int | XlaOp]) -> list[XlaOp]:
+    """Starts of a part as operands of one type."""
+    trace = require_current()
+    wide = any(isinstance(low, XlaOp) and low.shape.dtype is ElementType.S64 for low in lows)
+    dtype = ElementType.S64 if wide else ElementType.S32
+    made = []
+    for low in lows:
+        if isinstance(low, XlaOp):
+            low = trace.inner(low)
+            made.append(low if low.shape.dtype is dtype else xla.convert(low, dtype))
+        else:
+            made.append(trace.constant(low, dtype.numpy_dtype))
+    return made
+
+
+def contiguous(sizes: Sequence[int], entries: Sequence[Entry]) -> bool:
+    """Whether the part of an array that lies in one piece lies in one piece, too; asked of NumPy."""
+    steps = np.cumprod([1, *[max(n, 1) for n in reversed(sizes)]][:-1], dtype=np.int64)[::-1]
+    like = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), sizes, tuple(int(s) for s in steps))
+    key = tuple(_static(e) for e in entries)
+    return bool(like[key].flags.c_contiguous)
+
+
+def _static(entry: Entry) -> int | slice | None:
+    if isinstance(entry, New):
+        return None
+    if isinstance(entry, Point):
+        return 0
+    assert isinstance(entry, Cut)
+    if isinstance(entry.start, XlaOp):
+        return slice(0, entry.span, abs(entry.step)) if entry.step > 0 else slice(entry.span - 1, None, entry.step)
+    stop = entry.start + entry.step * entry.size
+    return slice(entry.start, None if stop < 0 else stop, entry.step)

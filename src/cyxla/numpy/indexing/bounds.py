@@ -1,0 +1,186 @@
+"""Indices of the program: negative ones count from the end, those out of range are an error of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+
+from cyxla.errors import OutOfRangeError
+from cyxla.numpy.indexing.ranges import range_of
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.trace import Trace, require_current
+from cyxla.types import ElementType, Kind
+from cyxla.xla.hlo.builder import XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+
+_S64 = np.dtype(np.int64)
+_S32 = np.dtype(np.int32)
+
+
+def checked(op: XlaOp, size: int, axis: int, mode: str | None = None) -> XlaOp:
+    """Traced indices of an axis, counted from its beginning and, as the mode says, made sure to be on it.
+
+    Parameters
+    ----------
+    op : XlaOp
+        Integers of any type and sizes.
+    size, axis : int
+        Of the array.
+    mode : str, optional
+        "raise", "clamp", "clip", which takes negative ones for 0, "wrap" or "unchecked"; by default what the program
+        says.
+
+    Raises
+    ------
+    IndexError
+        Nothing is on the axis.
+    """
+    trace = require_current()
+    mode = mode or trace.program.bounds
+    if size == 0 and op.shape.size:
+        raise OutOfRangeError(f"index 0 is out of bounds for axis {axis} with size 0", where=_trace.place())
+    low, high = range_of(op)
+    inside = -size <= low and high < size
+    if mode == "raise" and not inside and op.shape.size:
+        _fail_outside(trace, op, size, axis)
+    wide = _widened(trace, op, size)
+    if mode == "wrap":
+        return wide if low >= 0 and high < size else _modulo(trace, wide, size)
+    if low < 0 and mode != "clip":
+        negative = xla.lt(wide, _number(trace, 0, wide))
+        wide = xla.select(negative, xla.add(wide, _number(trace, size, wide)), wide)
+    if (mode == "clamp" and not inside) or (mode == "clip" and not (low >= 0 and high < size)):
+        scalars = [trace.constant(n, wide.shape.dtype.numpy_dtype) for n in (0, max(size - 1, 0))]
+        wide = xla.clamp(scalars[0], wide, scalars[1])
+    return wide
+
+
+def _number(trace: Trace, value: int, like: XlaOp) -> XlaOp:
+    scalar = trace.constant(value, like.shape.dtype.numpy_dtype)
+    return scalar if like.shape.rank == 0 else xla.broadcast(scalar, like.shape.dims)
+
+
+def _modulo(trace: Trace, op: XlaOp, size: int) -> XlaOp:
+    """Python's remainder."""
+    divisor = _number(trace, size, op)
+    rest = xla.remainder(op, divisor)
+    return xla.select(xla.lt(rest, _number(trace, 0, op)), xla.add(rest, divisor), rest)
+
+
+def _widened(trace: Trace, op: XlaOp, size: int) -> XlaOp:
+    """Indices in a signed type that holds the size."""
+    have = op.shape.dtype
+    if have is ElementType.U64:  # what does not fit is out of range in any case
+        op = xla.minimum(op, _number(trace, 2**63 - 1, op))
+    narrow = size < 2**30 and have.bits <= (32 if have.kind is Kind.SIGNED else 16)
+    wanted = ElementType.S32 if narrow else ElementType.S64
+    return op if have is wanted else xla.convert(op, wanted)
+
+
+def _outside(trace: Trace, op: XlaOp, size: int) -> XlaOp:
+    """Which indices are out of range; indices of a small type are made wider first."""
+    high = range_of(op)[1] >= size
+    low = op.shape.dtype.kind is Kind.SIGNED and range_of(op)[0] < -size
+    wide = op if op.shape.dtype.bits >= 32 else xla.convert(op, ElementType.S32)
+    over = xla.ge(wide, _number(trace, size, wide)) if high else None
+    under = xla.lt(wide, _number(trace, -size, wide)) if low else None
+    found = [part for part in (under, over) if part is not None]
+    return found[0] if len(found) == 1 else xla.or_(found[0], found[1])
+
+
+def _fail_outside(trace: Trace, op: XlaOp, size: int, axis: int) -> None:
+    where = _trace.place()
+    unsigned = op.shape.dtype.kind is Kind.UNSIGNED
+
+    def make(index: int) -> OutOfRangeError:
+        index = index % 2**64 if unsigned else index
+        return OutOfRangeError(f"index {index} is out of bounds for axis {axis} with size {size}", where=where)
+
+    fail_where(trace, _outside(trace, op, size), op, make)
+
+
+def fail_where(trace: Trace, bad: XlaOp, numbers: XlaOp, make: Callable[[int], Exception]) -> None:
+    """Let a run fail where an element of an array of truth values holds, with the number that is there.
+
+    Parameters
+    ----------
+    trace : Trace
+        The current one.
+    bad, numbers : XlaOp
+        Of the same sizes; the numbers are integers.
+    make : callable
+        From the number at the first true to the exception.
+    """
+    count = bad.shape.size
+    if bad.shape.rank == 0 or count == 1:
+        trace.fail_if(_scalar(bad), _as_s64(_scalar(numbers)), make)
+        return
+    dtype = _S32 if count < 2**31 - 1 else _S64
+    flat = xla.reshape(bad, (count,))
+    element = ElementType.S32 if dtype is _S32 else ElementType.S64
+    places = xla.iota(trace.builder, flat.shape.with_dtype(element), 0)
+    none = trace.constant(count, dtype)
+    found = xla.select(flat, places, xla.broadcast(none, (count,)))
+    first = xla.reduce(found, none, scalar_computation("minimum", element), (0,))
+    number = xla.dynamic_slice(xla.reshape(numbers, (count,)), [first], (1,))
+    trace.fail_if(xla.lt(first, none), _as_s64(_scalar(number)), make)
+
+
+def _scalar(op: XlaOp) -> XlaOp:
+    return op if op.shape.rank == 0 else xla.reshape(op, ())
+
+
+def _as_s64(op: XlaOp) -> XlaOp:
+    return op if op.shape.dtype is ElementType.S64 else xla.convert(op, ElementType.S64)
+
+
+def checked_range(start: XlaOp, length: int, step: int, size: int, axis: int, mode: str | None = None) -> XlaOp:
+    """The lowest element of a range of a known number of elements whose first one is traced.
+
+    Parameters
+    ----------
+    start : XlaOp
+        The first element, a scalar; from the end where it and what follows the last one are negative.
+    length : int
+        What is to be added to it for the end of the range, which is not in it.
+    step, size, axis : int
+        Distance of the elements; of the array.
+    mode : str, optional
+        As for `checked`.
+    """
+    trace = require_current()
+    mode = mode or trace.program.bounds
+    span = (len(range(0, length, step)) - 1) * abs(step) + 1
+    if span > size:
+        raise OutOfRangeError(
+            f"a slice of {span} elements does not fit on axis {axis} with size {size}", where=_trace.place()
+        )
+    first = _widened(trace, start, size)
+    stop = xla.add(first, _number(trace, length, first))
+    low = first if step > 0 else xla.subtract(first, _number(trace, span - 1, first))
+    zero = _number(trace, 0, first)
+    end = stop if step > 0 else first  # negative where the range counts from the end
+    if range_of(end)[0] < 0:
+        low = xla.select(xla.lt(end, zero), xla.add(low, _number(trace, size, low)), low)
+    bad = [] if mode != "raise" else _range_outside(low, size - span, trace)
+    if mode == "raise" and step < 0 and range_of(stop)[0] < 0:  # NumPy takes such an end from the other side
+        bad.append(xla.and_(xla.lt(stop, zero), xla.ge(first, zero)))
+    if bad:
+        where = _trace.place()
+
+        def make(index: int) -> OutOfRangeError:
+            text = f"{index}:{index + length}" + (f":{step}" if step != 1 else "")
+            return OutOfRangeError(
+                f"slice {text} of traced bounds is not within axis {axis} with size {size}", where=where
+            )
+
+        trace.fail_if(reduce(xla.or_, bad), _as_s64(first), make)
+    return low
+
+
+def _range_outside(low: XlaOp, last: int, trace: Trace) -> list[XlaOp]:
+    least, most = range_of(low)
+    under = [xla.lt(low, _number(trace, 0, low))] if least < 0 else []
+    return under + ([xla.gt(low, _number(trace, last, low))] if most > last else [])

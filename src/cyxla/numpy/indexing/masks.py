@@ -1,0 +1,324 @@
+"""Elements where a traced mask holds: their number is not known, but they can be computed with and written back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from cyxla.errors import ShapeError, TraceError
+from cyxla.numpy.indexing.basic import Box
+from cyxla.numpy.indexing.parse import Cut, Entry, Mask, New, Places, Point, Selection
+from cyxla.numpy.registry import NUMPY_OWN
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.instruction import Instruction
+
+_HINT = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask] += v and x[mask].sum() can be traced"
+_MOST = 10_000  # instructions that are compared to tell whether two masks are one
+
+
+@dataclass(frozen=True)
+class MaskPlan:
+    """Where the elements that a mask picks lie.
+
+    Attributes
+    ----------
+    box : Box
+        What integers and slices take, whole along the mask's axes.
+    mask : XlaOp
+        The mask.
+    first : int
+        Which dimension of what the box takes the mask's first one is.
+    at : int
+        Which dimension of the result the picked elements are along.
+    """
+
+    box: Box
+    mask: XlaOp
+    first: int
+    at: int
+
+    @staticmethod
+    def of(selection: Selection, sizes: Sequence[int]) -> MaskPlan:
+        """What an index expression with one traced mask picks from an array of these sizes.
+
+        Raises
+        ------
+        TraceError
+            There is another array in it.
+        """
+        masks = [e for e in selection.entries if isinstance(e, Mask)]
+        if len(masks) != 1 or any(isinstance(e, (Places, New)) for e in selection.entries):
+            raise TraceError(
+                "a traced mask stands beside other arrays or new axes in an index", where=_trace.place(), hint=_HINT
+            )
+        kept: list[Entry] = []
+        first, axis = 0, 0
+        for entry in selection.entries:
+            if isinstance(entry, Mask):
+                first = sum(isinstance(e, Cut) for e in kept)
+                rank = entry.where.shape.rank
+                kept += [Cut(0, n) for n in sizes[axis : axis + rank]]
+                axis += rank
+            else:
+                kept.append(entry)
+                axis += 1
+        block = next(k for k, e in enumerate(selection.entries) if isinstance(e, (Mask, Point)))
+        before = sum(isinstance(e, Cut) for e in selection.entries[:block])
+        return MaskPlan(Box.of(kept), masks[0].where, first, 0 if selection.parted else before)
+
+    @property
+    def rest(self) -> list[int]:
+        """Dimensions of what the box takes that the mask is not over."""
+        mine = range(self.first, self.first + self.mask.shape.rank)
+        return [d for d in range(len(self.box.result)) if d not in mine]
+
+    def over_all(self) -> XlaOp:
+        """The mask, repeated to the sizes of what the box takes."""
+        mask = require_current().inner(self.mask)
+        dims = range(self.first, self.first + mask.shape.rank)
+        return xla.broadcast_in_dim(mask, self.box.result, list(dims))
+
+    def like(self, other: MaskPlan) -> bool:
+        """Whether another plan picks elements at the same places of arrays of the same sizes."""
+        mine, theirs = (p.mask.instruction for p in (self, other))
+        assert mine is not None
+        assert theirs is not None
+        if (self.box.result, self.first, self.at) != (other.box.result, other.first, other.at):
+            return False
+        return same_value(mine, theirs)
+
+    def spread(self, op: XlaOp) -> XlaOp:
+        """A value that goes with the picked elements, at each place where there may be one.
+
+        Raises
+        ------
+        ShapeError
+            It does not fit.
+        TraceError
+            It has an element for each picked one.
+        """
+        sizes = [self.box.result[d] for d in self.rest]
+        dims, at = self._aligned(op), self.at
+        if dims[at] != 1:
+            return self._unpacked(op, dims)
+        flat = xla.reshape(op, [n for d, n in enumerate(dims) if d != at])
+        thin = [k for k, n in enumerate(flat.shape.dims) if n != sizes[k]]
+        if thin and any(flat.shape.dims[k] != 1 for k in thin):
+            raise _unfit(op.shape.dims, self)
+        return xla.broadcast_in_dim(flat, self.box.result, self.rest)
+
+    def _aligned(self, op: XlaOp) -> list[int]:
+        rank = len(self.rest) + 1
+        have = list(op.shape.dims)
+        while len(have) > rank and have[0] == 1:
+            have = have[1:]
+        if len(have) > rank:
+            raise _unfit(op.shape.dims, self)
+        return [1] * (rank - len(have)) + have
+
+    def _unpacked(self, op: XlaOp, dims: Sequence[int]) -> XlaOp:
+        """Values for the picked elements in order, put where these are; a run in which they are not as many fails."""
+        count = dims[self.at]
+        mask = TracedArray(require_current().inner(self.mask))
+        order: Any = np.cumsum(np.ravel(mask), dtype=np.int64)
+        total = np.count_nonzero(mask)
+        bad = value_of(np.not_equal(total, count))
+        where = _trace.place()
+        require_current().fail_if(bad, value_of(as_traced(total)), lambda n: ShapeError(
+            f"cannot assign {count} values to the {n} elements where the mask is true", where=where
+        ))  # fmt: skip
+        values: Any = TracedArray(xla.reshape(op, dims))
+        if count == 0:
+            values, count = np.zeros([1 if d == self.at else n for d, n in enumerate(dims)], values.dtype), 1
+        places = np.reshape(order - 1, mask.shape)
+        spread = np.take(values, places, axis=self.at, mode="clip")
+        rank = mask.ndim
+        spread = np.moveaxis(spread, range(self.at, self.at + rank), range(self.first, self.first + rank))
+        return value_of(np.broadcast_to(spread, self.box.result))  # type: ignore[arg-type]
+
+    def write(self, op: XlaOp, values: XlaOp) -> XlaOp:
+        """An array with the picked elements replaced by those of `values` at the same places."""
+        return self.box.write(op, xla.reshape(xla.select(self.over_all(), values, self.box.read(op)), self.box.result))
+
+
+def _unfit(have: Sequence[int], plan: MaskPlan) -> ShapeError:
+    sizes = [str(plan.box.result[d]) for d in plan.rest]
+    sizes.insert(plan.at, "n")
+    return ShapeError(
+        f"an array of shape {tuple(have)} does not fit the ({', '.join(sizes)}) elements where the mask is true",
+        where=_trace.place(),
+    )
+
+
+def same_value(one: Instruction, other: Instruction) -> bool:
+    """Whether two instructions compute the same thing of the same values."""
+    todo, seen = [(one, other)], set()
+    while todo:
+        a, b = todo.pop()
+        if a is b or (a, b) in seen:
+            continue
+        seen.add((a, b))
+        alike = a.opcode == b.opcode and a.shape == b.shape and len(a.operands) == len(b.operands)
+        if not alike or a.opcode in _UNLIKE or list(a.called) != list(b.called) or a.attrs != b.attrs:
+            return False
+        if len(seen) > _MOST:
+            return False
+        todo += zip(a.operands, b.operands, strict=True)
+    return True
+
+
+_UNLIKE = ("parameter", "rng", "rng-bit-generator", "custom-call", "infeed")
+
+
+class Picked(NDArrayOperatorsMixin):
+    """The elements where a traced mask holds, in an array of a size that is not known.
+
+    Ufuncs of them and numbers, reductions to one number, and writing them back under the same mask can be traced.
+
+    Parameters
+    ----------
+    plan : MaskPlan
+        Where they lie.
+    whole : TracedArray
+        All elements, picked or not.
+    """
+
+    __array_priority__ = 2000.0
+
+    def __init__(self, plan: MaskPlan, whole: TracedArray) -> None:
+        self.plan, self.whole = plan, whole
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+        return self.whole.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.plan.rest) + 1
+
+    def astype(self, dtype: Any, **options: Any) -> Picked:
+        """In another type."""
+        return Picked(self.plan, self.whole.astype(dtype, **options))
+
+    def copy(self) -> Picked:
+        """The same elements."""
+        return Picked(self.plan, self.whole)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        out = options.pop("out", (None,))
+        if method != "__call__" or ufunc.signature is not None or any(o is not None and o is not self for o in out):
+            _refuse(f"{ufunc.__name__}.{method}")
+        made = ufunc(*[self._spread(x) for x in inputs], **options)
+        results = [Picked(self.plan, m) for m in (made if isinstance(made, tuple) else (made,))]
+        if out[0] is self:
+            self.whole = results[0].whole.astype(self.dtype)
+            return self
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _spread(self, value: Any) -> Any:
+        if isinstance(value, Picked):
+            if not value.plan.like(self.plan):
+                _refuse("meet those of another mask")
+            return value.whole
+        if np.ndim(value) == 0 or value is self.whole:
+            return value
+        array = as_traced(value)
+        if self.plan._aligned(value_of(array))[self.plan.at] != 1:
+            _refuse("meet an array with an element for each of them")
+        return TracedArray(self.plan.spread(value_of(array)))
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        if func not in _REDUCTIONS or args[0] is not self:
+            _refuse(f"be given to np.{func.__name__}")
+        return _reduced(self, func, *args[1:], **kwargs)
+
+    def __array__(self, *args: Any, **options: Any) -> NoReturn:
+        _refuse("become an array of known size")
+
+    def __getattr__(self, name: str) -> Any:
+        function = _METHODS.get(name)
+        if function is None:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            _refuse(f"give .{name}")
+        return lambda *args, **kwargs: _reduced(self, function, *args, **kwargs)
+
+    def __len__(self) -> NoReturn:
+        _refuse("be counted", "np.count_nonzero(mask) is the traced number")
+
+    def __iter__(self) -> NoReturn:
+        _refuse("be iterated over")
+
+    def __getitem__(self, key: Any) -> NoReturn:
+        _refuse("be indexed")
+
+    def __bool__(self) -> NoReturn:
+        _refuse("decide a branch")
+
+    def __repr__(self) -> str:
+        return f"Picked({self.dtype}, by a traced mask of {self.plan.mask.shape})"
+
+
+def _refuse(what: str, hint: str = _HINT) -> NoReturn:
+    raise TraceError(
+        f"how many elements a traced mask picks is not known, so they cannot {what}", where=_trace.place(), hint=hint
+    )
+
+
+_GIVEN = (np.sum, np.prod, np.mean, np.std, np.var, np.any, np.all, np.max, np.min)
+_REDUCTIONS: tuple[Callable[..., Any], ...] = tuple(NUMPY_OWN.get(f, f) for f in _GIVEN)
+_EXTREMES = _REDUCTIONS[-2:]
+_METHODS = {f.__name__.removeprefix("a") if f in _EXTREMES else f.__name__: f for f in _REDUCTIONS}
+
+
+def _reduced(picked: Picked, function: Callable[..., Any], axis: Any = None, **options: Any) -> Any:
+    if axis is not None:
+        options["axis"] = _axes_of_all(picked, axis, options.get("keepdims", False))
+    mask = TracedArray(picked.plan.over_all())
+    if function not in _EXTREMES:
+        return function(picked.whole, where=mask, **options)
+    if "initial" not in options:
+        _fail_if_none(mask, function.__name__)
+        options["initial"] = _neutral(picked.dtype, function is _EXTREMES[0])
+    return function(picked.whole, where=mask, **options)
+
+
+def _axes_of_all(picked: Picked, axis: Any, keepdims: Any) -> tuple[int, ...]:
+    """Which dimensions of all elements axes of those that are picked are, theirs among them."""
+    plan = picked.plan
+    named = normalize_axis_tuple(axis, picked.ndim)
+    if plan.at not in named:
+        _refuse("be reduced along another axis alone")
+    own = range(plan.first, plan.first + plan.mask.shape.rank)
+    if keepdims and (len(own) > 1 or plan.at != plan.first):
+        _refuse("be reduced with keepdims")
+    others = [a for a in range(picked.ndim) if a != plan.at]
+    return (*own, *[d for a, d in zip(others, plan.rest, strict=True) if a in named])
+
+
+def _neutral(dtype: np.dtype[Any], least: bool) -> Any:
+    if dtype.kind == "b":
+        return not least
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min if least else np.iinfo(dtype).max
+    return -np.inf if least else np.inf
+
+
+def _fail_if_none(mask: TracedArray, name: str) -> None:
+    trace = require_current()
+    where = _trace.place()
+    none = value_of(np.logical_not(np.any(mask)))
+    trace.fail_if(none, trace.constant(0, np.dtype(np.int64)), lambda _: ShapeError(
+        f"{name} of no elements: the mask is nowhere true", where=where
+    ))  # fmt: skip

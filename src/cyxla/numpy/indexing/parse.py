@@ -1,0 +1,366 @@
+"""What an index expression means for an array of given sizes: each part of it is brought to one of five forms."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import OutOfRangeError, TraceError
+from cyxla.numpy.indexing.bounds import checked, checked_range
+from cyxla.numpy.indexing.ranges import difference
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.known_array import values_of
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+_KINDS = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
+    "indices"
+)
+_UNSEEN = "unseen"  # the mode in which no index matters
+_NO_LENGTH = "x[i:i + 4] has a length that is known; np.where(np.arange(len(x)) < n, x, 0) keeps all of x"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A range of an axis: `size` elements, every `step`-th, from `start` on.
+
+    The step may be negative. A traced start is that of the lowest element, also of a range that goes backwards.
+    """
+
+    start: int | XlaOp
+    size: int
+    step: int = 1
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last."""
+        return (self.size - 1) * abs(self.step) + 1 if self.size else 0
+
+
+@dataclass(frozen=True)
+class Point:
+    """One element of an axis, which goes."""
+
+    index: int | XlaOp
+
+
+@dataclass(frozen=True)
+class New:
+    """A new axis of size 1."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Elements of an axis in the order of an array of indices; of no axis for a lone truth value."""
+
+    indices: IntArray | XlaOp
+    axis: int | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the array of indices."""
+        return self.indices.shape if isinstance(self.indices, np.ndarray) else self.indices.shape.dims
+
+
+@dataclass(frozen=True)
+class Mask:
+    """The elements, over several axes, where a traced array of truth values holds."""
+
+    where: XlaOp
+
+
+Entry = Cut | Point | New | Places | Mask
+
+
+@dataclass(frozen=True)
+class Selection:
+    """An index expression, understood.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        In order; those that take axes take all of them from the left.
+    parted : bool
+        Whether something stands between the parts that are arrays or, beside arrays, integers.
+    copies : bool
+        Whether the result is a copy although it could share memory.
+    scalar : bool
+        Whether it is one element, by integers alone.
+    masked : bool
+        Whether it is a mask over all axes and nothing else.
+    """
+
+    entries: list[Entry]
+    parted: bool = False
+    copies: bool = False
+    scalar: bool = False
+    masked: bool = False
+
+    @property
+    def advanced(self) -> bool:
+        """Whether arrays of indices or masks take part."""
+        return any(isinstance(e, (Places, Mask)) for e in self.entries)
+
+
+def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
+    """Understand an index expression.
+
+    Parameters
+    ----------
+    key : object
+        What stands between the brackets.
+    sizes : sequence of int
+        Of the array.
+    mode : str, optional
+        What traced indices out of range do; by default what the program says.
+
+    Raises
+    ------
+    IndexError
+        As NumPy raises it.
+    TraceError
+        The size of the result depends on values of the program.
+    """
+    items = [_plain(item) for item in (key if isinstance(key, tuple) else (key,))]
+    used = sum(map(_axes_used, items))
+    ellipses = sum(item is Ellipsis for item in items)
+    if ellipses > 1:
+        raise _error("an index can only have a single ellipsis ('...')")
+    if used > len(sizes):
+        raise _error(f"too many indices for array: array is {len(sizes)}-dimensional, but {used} were indexed")
+    if not ellipses:
+        items.append(Ellipsis)
+    if any(_takes_nothing(item) for item in items):
+        mode = _UNSEEN
+    entries: list[Entry] = []
+    blocks: list[bool] = []  # for each item, whether it is an array
+    axis = 0
+    for item in items:
+        made = _entries(item, sizes, axis, len(sizes) - used, mode)
+        entries += made
+        blocks += [not isinstance(item, slice) and item is not None and item is not Ellipsis]
+        axis += len(sizes) - used if item is Ellipsis else _axes_used(item)
+    scalar = not ellipses and all(isinstance(e, Point) for e in entries)
+    copies = scalar or any(isinstance(i, np.ndarray) and i.ndim == 0 for i in items)
+    masked = len(items) == 2 and not ellipses and _is_mask(items[0]) and used == len(sizes)
+    return _simpler(Selection(entries, _is_parted(blocks), copies, scalar, masked))
+
+
+def _error(message: str) -> OutOfRangeError:
+    return OutOfRangeError(message, where=_trace.place())
+
+
+def _is_parted(blocks: Sequence[bool]) -> bool:
+    """Whether the trues do not follow each other."""
+    text = "".join("a" if b else "-" for b in blocks).strip("-")
+    return "-" in text
+
+
+# ---------------------------------------------------------------------------------------------------- parts of a key
+def _plain(item: Any) -> Any:
+    """An item as a slice, None, an ellipsis, an int, or an array: NumPy's or traced."""
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if isinstance(item, (bool, np.bool_)):
+        return np.asarray(item)
+    if isinstance(item, TracedArray):
+        return _of_index_type(item if item.known is None else item.known)
+    if isinstance(item, np.ndarray):
+        return _of_index_type(item)
+    try:
+        return operator.index(item)
+    except TypeError:
+        return _from_list(item)
+
+
+def _of_index_type(array: Any) -> Any:
+    if array.dtype.kind not in "iub":
+        raise _error("arrays used as indices must be of integer (or boolean) type")
+    return array
+
+
+def _from_list(item: Any) -> Any:
+    if isinstance(item, (str, bytes)) or not (isinstance(item, Sequence) or hasattr(item, "__array__")):
+        raise _error(_KINDS)
+    try:
+        array = np.asarray(item)
+    except TraceError:
+        array = as_traced(item)  # type: ignore[assignment]
+    if isinstance(array, np.ndarray) and array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iub":
+        raise _error(_KINDS)
+    return array
+
+
+def _axes_used(item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if _is_mask(item) else 1
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, (np.ndarray, TracedArray)) and item.dtype.kind == "b"
+
+
+def _takes_nothing(item: Any) -> bool:
+    """Whether NumPy, since the result is empty, does not look at any array of indices."""
+    if isinstance(item, TracedArray):
+        return item.dtype.kind != "b" and item.size == 0
+    return isinstance(item, np.ndarray) and (not item.any() if item.dtype.kind == "b" else item.size == 0)
+
+
+def _entries(item: Any, sizes: Sequence[int], axis: int, left: int, mode: str | None) -> list[Entry]:
+    if item is None:
+        return [New()]
+    if item is Ellipsis:
+        return [Cut(0, n) for n in sizes[axis : axis + left]]
+    if isinstance(item, slice):
+        return [_cut(item, sizes[axis], axis, mode)]
+    if isinstance(item, TracedArray):
+        return [_traced_entry(item, sizes, axis, mode)]
+    if isinstance(item, np.ndarray):
+        return _array_entries(item, sizes, axis, mode)
+    return [Point(_wrapped(item, sizes[axis], axis, mode))]
+
+
+def _wrapped(index: int, size: int, axis: int, mode: str | None) -> int:
+    if mode == "clip" and size:
+        return min(max(index, 0), size - 1)
+    if -size <= index < size:
+        return index % size
+    if mode in _STATIC_MODES and size:
+        return int(_STATIC_MODES[mode](np.asarray(index), size))
+    raise _error(f"index {index} is out of bounds for axis {axis} with size {size}")
+
+
+def _array_entries(
+    array: np.ndarray[Any, Any], sizes: Sequence[int], axis: int, mode: str | None = None
+) -> list[Entry]:
+    if array.dtype.kind != "b":
+        if array.ndim == 0:
+            return [Point(_wrapped(int(array), sizes[axis], axis, mode))]
+        return [Places(wrapped(array, sizes[axis], axis, mode), axis)]
+    _match_mask(array.shape, sizes, axis)
+    if array.ndim == 0:
+        return [Places(np.zeros(int(array), np.int64), None)]
+    return [Places(where, axis + k) for k, where in enumerate(array.nonzero())]
+
+
+def wrapped(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None = None) -> IntArray:
+    """Indices that are known, counted from the beginning of an axis.
+
+    Raises
+    ------
+    IndexError
+        One is out of range, and the mode does not bring it back.
+    """
+    if mode == _UNSEEN:
+        return np.zeros(array.shape, np.int64)
+    if mode == "clip" and size:
+        return np.asarray(np.clip(array, 0, size - 1), np.int64)
+    bad = array >= size if array.dtype.kind == "u" else (array < -size) | (array >= size)
+    if bad.any() and (size == 0 or mode not in _STATIC_MODES):
+        raise _error(f"index {array[bad][0]} is out of bounds for axis {axis} with size {size}")
+    wide = np.where(array < 0, array.astype(np.int64) + size, array.astype(np.int64))
+    return _STATIC_MODES[mode](wide, size) if bad.any() else wide
+
+
+_STATIC_MODES: dict[str | None, Callable[[Any, int], Any]] = {
+    "clamp": lambda indices, size: np.clip(indices, 0, size - 1), "wrap": np.remainder,
+}  # fmt: skip
+
+
+def _zeros(shape: Sequence[int]) -> XlaOp:
+    return xla.broadcast(require_current().constant(0, np.dtype(np.int64)), shape)
+
+
+def _match_mask(shape: Sequence[int], sizes: Sequence[int], axis: int) -> None:
+    for k, n in enumerate(shape):
+        if n != sizes[axis + k]:
+            raise _error(
+                f"boolean index did not match indexed array along axis {axis + k}; size of axis is {sizes[axis + k]} "
+                f"but size of corresponding boolean axis is {n}"
+            )
+
+
+def _traced_entry(array: TracedArray, sizes: Sequence[int], axis: int, mode: str | None) -> Entry:
+    op = value_of(array)
+    if array.dtype.kind == "b":
+        _match_mask(array.shape, sizes, axis)
+        return Mask(op)
+    if array.ndim == 0:
+        return Point(checked(op, sizes[axis], axis, None if mode == _UNSEEN else mode))
+    return Places(_zeros(array.shape) if mode == _UNSEEN else checked(op, sizes[axis], axis, mode), axis)
+
+
+# ------------------------------------------------------------------------------------------------------------ slices
+def _cut(key: slice, size: int, axis: int, mode: str | None) -> Cut:
+    key = slice(*(_bound(b) for b in (key.start, key.stop, key.step)))
+    if any(isinstance(bound, TracedArray) for bound in (key.start, key.stop, key.step)):
+        return _moving_cut(key, size, axis, mode)
+    start, stop, step = key.indices(size)
+    count = len(range(start, stop, step))
+    return Cut(start if count else 0, count, step if count > 1 else 1)
+
+
+def _bound(value: Any) -> Any:
+    known = values_of(value) if isinstance(value, TracedArray) else None
+    return value if known is None else known
+
+
+def _moving_cut(key: slice, size: int, axis: int, mode: str | None) -> Cut:
+    """A range whose bounds are traced but lie a known number of elements apart."""
+    step = 1 if key.step is None else key.step
+    if isinstance(step, TracedArray) or key.start is None or key.stop is None:
+        raise _unknown_length()
+    bounds = [as_traced(b) for b in (key.start, key.stop)]
+    for bound in bounds:
+        if bound.ndim or bound.dtype.kind not in "iu":
+            raise TypeError("slice indices must be integers or None or have an __index__ method")
+    start, stop = (value_of(b) for b in bounds)
+    length = difference(start, stop)
+    if length is None:
+        raise _unknown_length()
+    count = len(range(0, length, operator.index(step)))
+    cut = Cut(0, count, step if count > 1 else 1)
+    if not count:
+        return cut
+    return Cut(checked_range(start, length, step, size, axis, mode), count, cut.step)
+
+
+def _unknown_length() -> TraceError:
+    return TraceError("the length of a slice depends on traced values", where=_trace.place(), hint=_NO_LENGTH)
+
+
+# ------------------------------------------------------------------------------------------------------- shorter forms
+def _simpler(selection: Selection) -> Selection:
+    """A lone array of evenly spaced indices is a range, which is copied."""
+    arrays = [e for e in selection.entries if isinstance(e, (Places, Mask))]
+    if len(arrays) != 1 or any(isinstance(e, Point) for e in selection.entries):
+        return selection
+    (lone,) = arrays
+    if not isinstance(lone, Places) or not isinstance(lone.indices, np.ndarray) or lone.axis is None:
+        return selection
+    cut = _as_cut(lone.indices)
+    if cut is None:
+        return selection
+    return replace(selection, entries=[cut if e is lone else e for e in selection.entries], parted=False, copies=True)
+
+
+def _as_cut(indices: IntArray) -> Cut | None:
+    if indices.ndim != 1:
+        return None
+    if indices.size < 2:
+        return Cut(int(indices[0]) if indices.size else 0, indices.size)
+    step = int(indices[1] - indices[0])
+    even = step != 0 and bool((np.diff(indices) == step).all())
+    return Cut(int(indices[0]), indices.size, step) if even else None

@@ -1,0 +1,1 @@
+"""Functions of the user's own, in Python or C, inside of traced functions."""

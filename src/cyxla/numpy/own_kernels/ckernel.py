@@ -1,0 +1,293 @@
+"""`ckernel`: a few lines of C as a function of arrays."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import operator
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.errors import DTypeError, InvalidArgumentError, NoCompilerError, ShapeError
+from cyxla.include_dir import get_include
+from cyxla.numpy.own_kernels.custom_calls import ArraySpec, OwnCall, custom_call, register_c_call
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.xla.cpu import cache as store
+from cyxla.xla.cpu import toolchain
+
+#: Names of element types: what C calls them, and what NumPy does.
+_TYPES: Final = {
+    "bool": ("uint8_t", "?"), "i8": ("int8_t", "b"), "i16": ("int16_t", "h"), "i32": ("int32_t", "i4"),
+    "i64": ("int64_t", "i8"), "u8": ("uint8_t", "u1"), "u16": ("uint16_t", "u2"), "u32": ("uint32_t", "u4"),
+    "u64": ("uint64_t", "u8"), "f32": ("float", "f4"), "f64": ("double", "f8"), "c64": ("float _Complex", "c8"),
+    "c128": ("double _Complex", "c16"),
+}  # fmt: skip
+_ARRAY = re.compile(r"\s*(\w+)\s*:\s*(\w+)\s*\[([^\]]*)\]\s*")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_OPERATORS: Final[dict[type, Callable[[int, int], int]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}  # fmt: skip
+_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One array of a kernel: ``x:f32[n,3]``."""
+
+    name: str
+    type: str
+    sizes: tuple[str, ...]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its element type."""
+        return np.dtype(_TYPES[self.type][1])
+
+
+def declared(text: str, what: str) -> list[Declared]:
+    """Read declarations such as ``a:f32[], x:f32[n]``.
+
+    Raises
+    ------
+    InvalidArgumentError
+        They are not of that form.
+    """
+    found, at = [], 0
+    while at < len(text):
+        match = _ARRAY.match(text, at)
+        if match is None or (match.end() < len(text) and text[match.end()] != ","):
+            raise InvalidArgumentError(
+                f"{what}={text!r}: no array is declared at {text[at:]!r}", hint="x:f32[n,3], y:i64[]"
+            )
+        name, kind, sizes = match.groups()
+        if kind not in _TYPES:
+            raise InvalidArgumentError(f"{what}={text!r}: {kind!r} is no type", hint=", ".join(_TYPES))
+        if not _NAME.fullmatch(name):
+            raise InvalidArgumentError(f"{what}={text!r}: {name!r} is no name")
+        found.append(Declared(name, kind, tuple(s.strip() for s in sizes.split(",")) if sizes.strip() else ()))
+        at = match.end() + 1
+    return found
+
+
+class Declarations:
+    """The arrays of a kernel and the names of their sizes."""
+
+    def __init__(self, kernel: str, args: str, out: str) -> None:
+        self.kernel = kernel
+        self.inputs, self.outputs = declared(args, "args"), declared(out, "out")
+        if not self.outputs:
+            raise InvalidArgumentError(f"ckernel {kernel}: out= declares no array")
+        self.places = {
+            size: (k, d)
+            for k, a in reversed(list(enumerate(self.inputs)))
+            for d, size in reversed(list(enumerate(a.sizes)))
+            if _NAME.fullmatch(size)
+        }
+        names = [a.name for a in (*self.inputs, *self.outputs)] + list(self.places)
+        if len(set(names)) != len(names):
+            raise InvalidArgumentError(f"ckernel {kernel}: a name stands for two things in {args!r} and {out!r}")
+        for a in (*self.inputs, *self.outputs):
+            for size in a.sizes:
+                _evaluated(size, dict.fromkeys(self.places, 1), kernel)
+
+    def bound(self, specs: Sequence[Any]) -> dict[str, int]:
+        """The sizes that arguments have.
+
+        Raises
+        ------
+        ShapeError
+            They do not fit each other, or what was declared.
+        DTypeError
+            An element type is another one.
+        """
+        if len(specs) != len(self.inputs):
+            raise InvalidArgumentError(f"ckernel {self.kernel} takes {len(self.inputs)} arrays, not {len(specs)}")
+        for a, spec in zip(self.inputs, specs, strict=True):
+            if np.dtype(spec.dtype) != a.dtype:
+                raise DTypeError(f"ckernel {self.kernel}: {a.name} is {spec.dtype}, declared as {a.type}")
+            if len(spec.shape) != len(a.sizes):
+                raise ShapeError(
+                    f"ckernel {self.kernel}: {a.name} has {len(spec.shape)} dimensions, not {len(a.sizes)}"
+                )
+        known = {name: specs[k].shape[d] for name, (k, d) in self.places.items()}
+        for a, spec in zip(self.inputs, specs, strict=True):
+            wanted = tuple(_evaluated(s, known, self.kernel) for s in a.sizes)
+            if wanted != tuple(spec.shape):
+                raise ShapeError(f"ckernel {self.kernel}: {a.name} has sizes {tuple(spec.shape)}, not {wanted}")
+        return known
+
+    def result(self, *specs: Any) -> Any:
+        """What the results look like for such arguments."""
+        known = self.bound(specs)
+        made = [ArraySpec([_evaluated(s, known, self.kernel) for s in o.sizes], o.dtype) for o in self.outputs]
+        for spec in made:
+            if any(n < 0 for n in spec.shape):
+                raise ShapeError(f"ckernel {self.kernel}: a result would have sizes {spec.shape}")
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+def _evaluated(size: str, known: Mapping[str, int], kernel: str) -> int:
+    """A size: numbers, names, ``+ - * // %`` and parentheses."""
+
+    def value(node: ast.expr) -> int:
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return node.value
+        if isinstance(node, ast.Name) and node.id in known:
+            return known[node.id]
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _OPERATORS[type(node.op)](value(node.left), value(node.right))
+        raise InvalidArgumentError(
+            f"ckernel {kernel}: {size!r} is no size", hint="numbers, names of sizes of arguments, + - * // %"
+        )
+
+    try:
+        return value(ast.parse(size, mode="eval").body)
+    except (SyntaxError, ZeroDivisionError) as error:
+        raise InvalidArgumentError(f"ckernel {kernel}: {size!r} is no size: {error}") from None
+
+
+def text_of(declarations: Declarations, body: str, preamble: str = "") -> str:
+    """The C of a kernel."""
+    typedefs = "\n".join(f"typedef {c} {name};" for name, (c, _) in _TYPES.items() if name != "bool")
+    parameters, arguments = [], []
+    for k, a in enumerate(declarations.inputs):
+        kind = _c_type(a)
+        parameters.append(f"const {kind} *restrict {a.name}" if a.sizes else f"const {kind} {a.name}")
+        arguments.append(f"in[{k}]" if a.sizes else f"*(const {kind} *)in[{k}]")
+    for k, a in enumerate(declarations.outputs):
+        parameters.append(f"{_c_type(a)} *restrict {a.name}")
+        arguments.append(f"out[{k}]")
+    for name, (k, d) in declarations.places.items():
+        parameters.append(f"const i64 {name}")
+        arguments.append(f"info->input[{k}].dims[{d}]")
+    return f"""\
+#include <math.h>
+#include <string.h>
+{(Path(get_include()) / "cyxla" / "call.h").read_text()}
+{typedefs}
+{preamble}
+static inline void kernel({", ".join(parameters)}) {{
+#line 1 "{declarations.kernel}"
+{body}
+}}
+__attribute__((visibility("default"))) void cyxla_ckernel(void **out, const void **in, const cyxla_call_info *info) {{
+  (void)in; (void)info;
+  kernel({", ".join(arguments)});
+}}
+"""
+
+
+def _c_type(array: Declared) -> str:
+    return _TYPES[array.type][0]
+
+
+@cache
+def _compiled(text: str, kernel: str) -> tuple[int, Any]:
+    """The address of a kernel, and the library that it is in."""
+    tools = toolchain.require()
+    disk = store.open_cache()
+    key = store.digest("ckernel", tools.fingerprint, text)
+    path = disk.get_or_build(key, lambda: _image(tools, text, kernel)) if disk is not None else None
+    if path is not None:
+        library = ctypes.CDLL(str(path))
+    else:
+        with tempfile.NamedTemporaryFile(prefix="cyxla-", suffix=".so") as file:
+            file.write(_image(tools, text, kernel))
+            file.flush()
+            library = ctypes.CDLL(file.name)
+    return ctypes.cast(library.cyxla_ckernel, ctypes.c_void_p).value or 0, library
+
+
+def _image(tools: toolchain.Toolchain, text: str, kernel: str) -> bytes:
+    """A shared object, by the compiler's driver: the kernel may want the C library.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The compiler refuses the text; what it says is in the message.
+    """
+    with tempfile.TemporaryDirectory(prefix="cyxla-") as folder:
+        Path(folder, "kernel.c").write_text(text, encoding="utf-8")
+        command = [*tools.compiler.command, *tools.flags(), "-shared", "kernel.c", "-o", "kernel.so", "-lm"]
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False
+        )
+        if done.returncode:
+            said = "\n".join(line for line in done.stderr.splitlines() if "error" in line)[:600]
+            raise InvalidArgumentError(f"ckernel {kernel}: the C compiler refuses it:\n{said or done.stderr[:600]}")
+        return Path(folder, "kernel.so").read_bytes()
+
+
+class CKernel:
+    """A C kernel: a function of arrays, inside of traced functions and outside."""
+
+    def __init__(self, call: OwnCall, declarations: Declarations) -> None:
+        self._call, self._declarations = call, declarations
+
+    def __repr__(self) -> str:
+        return f"CKernel({self._call.name!r})"
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it; Python's numbers become what was declared."""
+        return self._call(*[_as_declared(a, d) for a, d in zip(args, self._declarations.inputs, strict=False)])
+
+
+def _as_declared(value: Any, array: Declared) -> Any:
+    if isinstance(value, TracedArray):
+        return as_traced(value, array.dtype) if value.weak else value
+    return np.asarray(value, array.dtype) if type(value) in (bool, int, float, complex, list) else value
+
+
+def ckernel(
+    name: str, body: str, *, args: str, out: str, fallback: Callable[..., Any] | None = None, vjp: Any = None,
+    preamble: str = "", replace: bool = False,
+) -> CKernel:  # fmt: skip
+    """Make a function of arrays out of a few lines of C.
+
+    Parameters
+    ----------
+    name : str
+        The custom-call target, as of `custom_call`.
+    body : str
+        C statements. Arrays are pointers of their names, arguments of no dimension are values, results of no dimension
+        pointers to one element; every name of a size is an ``i64``. Types have their names from `args`; <math.h>,
+        <string.h> and cyxla/call.h are there. Results do not overlap arguments, and hold anything at first.
+    args, out : str
+        The arrays: ``"a:f32[], x:f32[n], y:f32[n,3]"``. Sizes are numbers, names, and ``+ - * // %`` of those; a name
+        has the value that an argument's size has.
+    fallback : callable, optional
+        The same in Python, as of `custom_call`, for where there is no C compiler.
+    vjp : callable, optional
+        The derivative, as of `custom_call`.
+    preamble : str
+        C that stands before the function: helpers, includes.
+    replace : bool
+        Allow a name that has a meaning already.
+
+    Raises
+    ------
+    NoCompilerError
+        There is no C compiler, and no `fallback`.
+    InvalidArgumentError
+        The compiler refuses the text, or the declarations are wrong.
+    """
+    declarations = Declarations(name, args, out)
+    if toolchain.find() is None:
+        if fallback is None:
+            raise NoCompilerError(
+                f"ckernel {name}: {toolchain.NO_COMPILER}", hint="fallback=; " + toolchain.HOW_TO_GET_ONE
+            )
+        made = custom_call(name, result=declarations.result, vjp=vjp, replace=replace)(fallback)
+        return CKernel(made, declarations)
+    address, _ = _compiled(text_of(declarations, body, preamble), name)
+    call = register_c_call(name, address, result=declarations.result, vjp=vjp, replace=replace)
+    return CKernel(call, declarations)

@@ -1,0 +1,337 @@
+"""Functions of your own, in Python or C, inside of traced functions: `custom_call` and `register_c_call`."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import update_wrapper
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.numpy.functions.movement import array_of
+from cyxla.numpy.gradient.composites import composite
+from cyxla.numpy.tracing.trace import current
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.types import Shape, from_numpy
+from cyxla.xla.evaluator import c_calls, register_custom_call
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Array = np.ndarray[Any, Any]
+_C_FUNCTION: Any = type(ctypes.pythonapi.Py_IncRef).__base__  # of all functions of ctypes
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What an array looks like.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Sizes.
+    dtype : numpy.dtype
+        Element type.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __init__(self, shape: Any, dtype: Any = np.float64) -> None:
+        sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+        object.__setattr__(self, "shape", tuple([n.__index__() for n in sizes]))
+        object.__setattr__(self, "dtype", np.dtype(dtype))
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+def _shape_of(spec: Any) -> Shape:
+    """What a result looks like, of anything that has a shape and a dtype.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It has not.
+    """
+    if isinstance(spec, (tuple, list)):
+        return Shape.tuple([_shape_of(s) for s in spec])
+    if isinstance(spec, Shape):
+        return spec
+    if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
+        raise InvalidArgumentError(
+            f"result= gives {spec!r}, which has no shape and dtype",
+            hint="cyxla.spec(shape, dtype), or one of its arguments",
+        )
+    return Shape.array(from_numpy(np.dtype(spec.dtype)), tuple(spec.shape))
+
+
+class OwnCall:
+    """A function of your own that traced functions call: one custom call of the program.
+
+    On arrays, outside of traced functions, it runs at once.
+
+    Attributes
+    ----------
+    name : str
+        The custom-call target.
+    result : callable or spec
+        From the specs of the arguments to that of the result, or to a tuple of several; or these themselves.
+    run : callable
+        Takes arrays and the specs of the results; returns the results, as a list.
+    vjp : callable, optional
+        The derivative: from inputs, results and cotangents of the results, each a tuple of arrays, to the cotangents of
+        the inputs, None for none. It is traced.
+    """
+
+    def __init__(
+        self, name: str, result: Any, run: Callable[[Sequence[Array], Shape], list[Array]], vjp: Any = None, *,
+        has_side_effect: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.result, self._run, self._vjp = name, result, run, vjp
+        self.has_side_effect = has_side_effect
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it, or make it a part of the function that is being traced."""
+        if current() is None:
+            arrays = [np.ascontiguousarray(a) if np.ndim(a) else np.asarray(a) for a in args]
+            shape = self.shape_for(arrays)
+            results = self._run(arrays, shape)
+            return _plain(_together(shape, iter(results)))
+        ops = [value_of(array_of(a)) for a in args]
+        shape = self.shape_for([ArraySpec(op.shape.dims, op.shape.dtype.numpy_dtype) for op in ops])
+        made = composite(ops, lambda *inputs: self._emit(inputs, shape), self._backward)
+        return _together(shape, iter([TracedArray(m) for m in made]))
+
+    def shape_for(self, arguments: Sequence[Any]) -> Shape:
+        """What it returns for such arguments."""
+        specs = [ArraySpec(a.shape, a.dtype) for a in arguments]
+        return _shape_of(self.result(*specs) if callable(self.result) else self.result)
+
+    def _emit(self, inputs: Sequence[XlaOp], shape: Shape) -> list[XlaOp]:
+        builder = _builder(inputs)
+        op = xla.custom_call(builder, self.name, list(inputs), shape, has_side_effect=self.has_side_effect)
+        return _parts(op)
+
+    def _backward(
+        self, inputs: Sequence[XlaOp], results: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
+    ) -> list[XlaOp | None]:
+        if self._vjp is None:
+            raise UnimplementedError(
+                f"{self.name} has no derivative", hint="vjp= gives it one, cyxla.stop_gradient(x) says that it is zero"
+            )
+        given: list[Any] = [
+            np.zeros_like(TracedArray(r)) if c is None else TracedArray(c)
+            for c, r in zip(cotangents, results, strict=True)
+        ]
+        made = self._vjp(tuple(map(TracedArray, inputs)), tuple(map(TracedArray, results)), tuple(given))
+        parts = made if isinstance(made, (tuple, list)) else (made,)
+        if len(parts) != len(inputs):
+            raise InvalidArgumentError(f"vjp of {self.name} gives {len(parts)} cotangents for {len(inputs)} arguments")
+        return [None if p is None else _cotangent(p, x, self.name) for p, x in zip(parts, inputs, strict=True)]
+
+
+def _cotangent(value: Any, primal: XlaOp, name: str) -> XlaOp:
+    op = value_of(array_of(value))
+    if op.shape != primal.shape.static:
+        raise ShapeError(f"vjp of {name} gives {op.shape} for an argument that is {primal.shape}")
+    return op
+
+
+def _builder(inputs: Sequence[XlaOp]) -> Any:
+    trace = current()
+    assert trace is not None or inputs
+    return trace.builder if trace is not None else inputs[0].builder
+
+
+def _parts(op: XlaOp) -> list[XlaOp]:
+    if not op.shape.is_tuple:
+        return [op]
+    return [part for k in range(len(op.shape.elements)) for part in _parts(xla.get_tuple_element(op, k))]
+
+
+def _together(shape: Shape, values: Any) -> Any:
+    return tuple([_together(e, values) for e in shape.elements]) if shape.is_tuple else next(values)
+
+
+def _plain(value: Any) -> Any:
+    """Results of no dimension as NumPy's scalars."""
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value[()] if value.ndim == 0 else value
+
+
+# -- in Python
+
+
+def custom_call(
+    name: str, *, result: Any, vjp: Any = None, has_side_effect: bool = False, replace: bool = False
+) -> Callable[[Callable[..., Any]], OwnCall]:
+    """Let traced functions call a Python function while they run.
+
+    Parameters
+    ----------
+    name : str
+        The custom-call target; programs in text may name it, too.
+    result : callable or spec
+        What the function returns: from the specs of the arguments, which have a shape and a dtype, to such a spec, or
+        to a tuple of them for several results. Or a spec itself.
+    vjp : callable, optional
+        The derivative: ``vjp(inputs, results, cotangents)``, each a tuple of traced arrays, gives a tuple of cotangents
+        of the inputs, None for none.
+    has_side_effect : bool
+        Whether it must run even if nobody uses the result.
+    replace : bool
+        Allow a name that has a meaning already.
+
+    Returns
+    -------
+    callable
+        A decorator for a function of read-only arrays. It returns the results, or fills those that it is given as a
+        keyword argument ``out``: an array, or a tuple of arrays for several.
+
+    Raises
+    ------
+    AlreadyExistsError
+        The name has a meaning, and `replace` is false.
+
+    Examples
+    --------
+    >>> @custom_call("doc.ramp", result=lambda x: x)
+    ... def ramp(x, *, out):
+    ...     np.cumsum(x, out=out)
+    >>> ramp(np.ones(3))
+    array([1., 2., 3.])
+    """
+
+    def decorate(function: Callable[..., Any]) -> OwnCall:
+        takes_out = _takes_out(function)
+
+        def run(arrays: Sequence[Array], shape: Shape) -> list[Array]:
+            return _run_python(function, name, arrays, shape, takes_out)
+
+        def meaning(evaluation: Any, ins: Any, *operands: Any) -> Any:
+            return _together(ins.shape, iter(run(operands, ins.shape)))
+
+        register_custom_call(name, meaning, replace=replace)
+        made = OwnCall(name, result, run, vjp, has_side_effect=has_side_effect)
+        update_wrapper(made, function)
+        return made
+
+    return decorate
+
+
+def _takes_out(function: Callable[..., Any]) -> bool:
+    parameters = signature(function).parameters
+    return "out" in parameters and parameters["out"].kind is not Parameter.POSITIONAL_ONLY
+
+
+def _run_python(
+    function: Callable[..., Any], name: str, arrays: Sequence[Array], shape: Shape, takes_out: bool
+) -> list[Array]:
+    leaves = list(shape.leaves())
+    made = [np.empty(s.static.dims, s.static.dtype.numpy_dtype) for s in leaves] if takes_out else []
+    value = function(*map(_read_only, arrays), **({"out": _together(shape, iter(made))} if takes_out else {}))
+    if value is None and takes_out:
+        return made
+    parts = list(_flat(value)) if shape.is_tuple else [value]
+    if len(parts) != len(leaves):
+        raise ShapeError(f"{name} returned {len(parts)} arrays, not {shape}")
+    return [_checked(p, s, name) for p, s in zip(parts, leaves, strict=True)]
+
+
+def _read_only(array: Array) -> Array:
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+def _flat(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value
+
+
+def _checked(value: Any, shape: Shape, name: str) -> Array:
+    array = np.asarray(value)
+    if array.shape != shape.dims:
+        raise ShapeError(f"{name} returned an array of shape {array.shape}, where {shape} was promised")
+    return array.astype(shape.dtype.numpy_dtype, casting="same_kind", copy=False)
+
+
+# -- in C
+
+
+def register_c_call(
+    name: str, function: Any, *, result: Any, abi: int = 1, vjp: Any = None, has_side_effect: bool = False,
+    replace: bool = False,
+) -> OwnCall:  # fmt: skip
+    """Let traced functions call a C function while they run, without Python.
+
+    Parameters
+    ----------
+    name : str
+        The custom-call target; programs in text may name it, too.
+    function : int, PyCapsule, or function of ctypes
+        Where it lies: ``void f(void **out, const void **in, const cyxla_call_info *info)``, see cyxla/call.h in
+        `cyxla.get_include`. It must live as long as programs that call it; it is called without Python's lock.
+    result, vjp, has_side_effect, replace
+        As of `custom_call`.
+    abi : int
+        The version of the contract that it was written for, which is 1.
+
+    Returns
+    -------
+    OwnCall
+        Calls it, on arrays or in traced functions.
+
+    Raises
+    ------
+    AlreadyExistsError
+        The name has a meaning, and `replace` is false.
+    InvalidArgumentError
+        The version is another one, or the function is nowhere.
+    """
+    if abi != c_calls.VERSION:
+        raise InvalidArgumentError(f"register_c_call: abi={abi}, this is version {c_calls.VERSION}")
+    address = _address(function)
+    c_calls.register(name, address, function, replace=replace)
+    call = c_calls.SIGNATURE(address)
+
+    def run(arrays: Sequence[Array], shape: Shape) -> list[Array]:
+        return c_calls.call(call, name, [np.ascontiguousarray(a) for a in arrays], list(shape.leaves()))
+
+    return OwnCall(name, result, run, vjp, has_side_effect=has_side_effect)
+
+
+def _address(function: Any) -> int:
+    if type(function).__name__ == "PyCapsule":
+        return _of_capsule(function)
+    if isinstance(function, (_C_FUNCTION, ctypes.c_void_p)):
+        function = ctypes.cast(function, ctypes.c_void_p).value
+    if not isinstance(function, int) or isinstance(function, bool) or function <= 0:
+        raise InvalidArgumentError(
+            f"register_c_call: {function!r} is no C function", hint="an address, a capsule or a function of ctypes"
+        )
+    return function
+
+
+def _of_capsule(capsule: Any) -> int:
+    api = ctypes.pythonapi
+    name_of, pointer_of = api.PyCapsule_GetName, api.PyCapsule_GetPointer
+    name_of.argtypes, name_of.restype = (ctypes.py_object,), ctypes.c_char_p
+    pointer_of.argtypes, pointer_of.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    return int(pointer_of(capsule, name_of(capsule)))

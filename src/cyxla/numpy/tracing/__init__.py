@@ -1,0 +1,1 @@
+"""Running a Python function once, on arrays that stand for any values."""

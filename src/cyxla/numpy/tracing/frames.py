@@ -1,0 +1,75 @@
+"""Frames of the Python program: what its line is doing, and which of them a traceback shows."""
+
+from __future__ import annotations
+
+import dis
+from pathlib import Path
+from types import TracebackType
+
+from cyxla import config
+from cyxla.errors import InternalError, OpError
+from cyxla.numpy.tracing.trace import is_internal, user_frame
+
+_INPLACE = "="
+_BUGS = (AssertionError, AttributeError, InternalError, KeyError, NameError, RecursionError)
+_PACKAGE = (str(Path(__file__).parents[2]), "pyx/cyxla")
+_MAY_RAISE = ("__getattr__",)  # functions of ours in which an AttributeError is meant for the user
+
+
+def is_augmented_assignment() -> bool:
+    """Whether the user's line is in the middle of ``a += b`` or its like, rather than of a call."""
+    frame = user_frame()
+    if frame is None or frame.f_lasti < 0:
+        return False
+    at = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+    return at is not None and at.opname == "BINARY_OP" and at.argrepr.endswith(_INPLACE)
+
+
+def trimmed(error: BaseException) -> TracebackType | None:
+    """The traceback of an exception without the frames of this package and of NumPy.
+
+    Those of errors that look like mistakes of ours stay. So do all with ``CYXLA_TRACEBACK=full``.
+    """
+    if config.get("TRACEBACK") == "full" or _is_bug(error):
+        return error.__traceback__
+    if isinstance(error, OpError) and _is_ours(error.__traceback__):
+        error.__suppress_context__ = True
+        error.__cause__ = None
+    for earlier in (error.__cause__, error.__context__):
+        if earlier is not None:
+            earlier.__traceback__ = _of_user(earlier.__traceback__)
+    return _of_user(error.__traceback__)
+
+
+def _of_user(trace: TracebackType | None) -> TracebackType | None:
+    frames = []
+    while trace is not None:
+        if not _is_inside(trace):
+            frames.append(trace)
+        trace = trace.tb_next
+    for frame, inner in zip(frames, [*frames[1:], None], strict=False):
+        frame.tb_next = inner
+    return frames[0] if frames else None
+
+
+def _is_inside(trace: TracebackType) -> bool:
+    name = trace.tb_frame.f_code.co_filename
+    return name.startswith(_PACKAGE) or is_internal(name)
+
+
+def _innermost(trace: TracebackType) -> TracebackType:
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
+
+
+def _is_ours(trace: TracebackType | None) -> bool:
+    return trace is None or _is_inside(_innermost(trace))
+
+
+def _is_bug(error: BaseException) -> bool:
+    """Whether we raised something that we do not raise on purpose."""
+    if not isinstance(error, _BUGS) or error.__traceback__ is None:
+        return False
+    last = _innermost(error.__traceback__)
+    return _is_inside(last) and last.tb_frame.f_code.co_name not in _MAY_RAISE

@@ -1,0 +1,300 @@
+"""`KnownArray`: an array that a traced function makes itself: it has values until traced ones are written to it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cyxla.numpy.promotion import Dtype
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, View
+from cyxla.types import Shape, from_numpy
+from cyxla.xla.hlo.builder import XlaOp
+
+Values = np.ndarray[Any, Any]
+_OP: Any = TracedArray.__dict__["_op"]
+_VIEW: Any = TracedArray.__dict__["_view"]
+
+
+class KnownArray(TracedArray):
+    """A traced array that has values for the time being.
+
+    Such is what ``np.zeros(3)`` gives inside a traced function. It does all that an array does, with its values: it
+    decides branches, it is an index, functions of it are computed at once. Where it meets a traced array it is a
+    constant of the program. When a traced value is written to it, to a part of it or to what it is a part of, it
+    becomes an ordinary traced array, and stays the same object.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        The values, which belong to this array from now on.
+    parent : KnownArray, optional
+        What it shares memory with.
+    again : callable, optional
+        Makes the part anew, out of the parent as a traced array.
+    """
+
+    __slots__ = ("_again", "_children", "_values")
+
+    def __init__(
+        self, values: Values, parent: KnownArray | None = None, again: Callable[[], TracedArray] | None = None
+    ) -> None:
+        self._values: Values | None = values
+        self._again = again
+        self._children: list[weakref.ref[KnownArray]] = []
+        self.weak = None
+        self.contiguous = bool(values.flags.c_contiguous)
+        self.origin = ""
+        self.owner = _trace.current()
+        _VIEW.__set__(self, View(parent, _same, None, None) if parent is not None else None)  # type: ignore[arg-type]
+        if parent is not None:
+            parent._children.append(weakref.ref(self))
+
+    # -- values
+
+    @property
+    def known(self) -> Values | None:
+        """The values, as long as no traced ones were written."""
+        return self._values
+
+    @property
+    def _op(self) -> XlaOp:
+        values = self._values
+        if values is None:
+            return _OP.__get__(self)  # type: ignore[no-any-return]
+        return _trace.require_current().constant(values.copy())
+
+    @_op.setter
+    def _op(self, op: XlaOp) -> None:
+        _OP.__set__(self, op)
+
+    @property
+    def _view(self) -> View | None:
+        return None if self._values is not None else _VIEW.__get__(self)
+
+    @_view.setter
+    def _view(self, view: View | None) -> None:
+        _VIEW.__set__(self, view)
+
+    @property
+    def base(self) -> TracedArray | None:
+        """The array that this is a part of."""
+        view = _VIEW.__get__(self)
+        return view.base if view is not None else None
+
+    def _forget(self) -> None:
+        """Be a traced array from now on, with all that shares the memory."""
+        values, parent = self._values, self.base
+        if values is None:
+            return
+        if isinstance(parent, KnownArray) and parent.known is not None:
+            parent._forget()
+            return
+        if parent is None:
+            op = self._op
+            self._values, self._op = None, op
+        else:
+            assert self._again is not None
+            self._values = None
+            part = self._again()
+            self._op, self._view, self.contiguous = part._op, part._view, part.contiguous
+        for child in self._children:
+            if (found := child()) is not None:
+                found._forget()
+
+    def overwrite(self, op: XlaOp) -> None:
+        """Give all elements new values, here and wherever the memory is shared; see `TracedArray.overwrite`."""
+        if self.owner is _trace.current():
+            self._forget()
+        super().overwrite(op)
+
+    # -- what it is, without making a constant of it
+
+    @property
+    def dtype(self) -> Dtype:
+        """Element type."""
+        return self._values.dtype if self._values is not None else super().dtype
+
+    @property
+    def aval(self) -> Shape:
+        """Shape and element type in HLO's terms."""
+        return Shape.array(from_numpy(self.dtype), self.shape) if self._values is not None else super().aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes."""
+        return self._values.shape if self._values is not None else super().shape
+
+    @shape.setter
+    def shape(self, sizes: Any) -> None:
+        self._forget()
+        TracedArray.shape.fset(self, sizes)  # type: ignore[attr-defined]
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._values.size if self._values is not None else super().size
+
+    # -- NumPy's protocols: all known, then NumPy computes
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        found = _all_known((inputs, kwargs))
+        if found is None:
+            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+        given, named = found
+        return _run(getattr(ufunc, method), given, named, (inputs, kwargs), _never)
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        found = _all_known((args, kwargs))
+        if found is None:
+            return super().__array_function__(func, types, args, kwargs)
+        given, named = found
+        return _run(func, given, named, (args, kwargs), lambda: func(*args, **kwargs))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if self._values is None:
+            return super().__array__(dtype, copy)
+        return self._values if dtype is None and not copy else self._values.astype(dtype or self.dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if self._values is not None and not name.startswith("__") and hasattr(np.ndarray, name):
+            return getattr(self._values, name)
+        return super().__getattr__(name)
+
+    def __repr__(self) -> str:
+        return repr(self._values) if self._values is not None else super().__repr__()
+
+    def __str__(self) -> str:
+        return str(self._values) if self._values is not None else super().__repr__()
+
+
+def _same(op: XlaOp) -> XlaOp:
+    return op
+
+
+def _never() -> NoReturn:
+    raise AssertionError("a ufunc gives no part of its operands")
+
+
+def values_of(value: Any) -> Values | None:
+    """The values of an array of NumPy's or of a known one; None where there are none."""
+    return value.known if isinstance(value, TracedArray) else value if isinstance(value, np.ndarray) else None
+
+
+class _TracedError(Exception):
+    """A traced array takes part."""
+
+
+def _all_known(arguments: Any) -> Any:
+    """Arguments with NumPy's arrays in the place of known ones; None if one of them is traced."""
+    try:
+        return _replaced(arguments)
+    except _TracedError:
+        return None
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, TracedArray):
+        if value.known is None:
+            raise _TracedError
+        return _lent(value)
+    if type(value) in (list, tuple):
+        return type(value)([_replaced(v) for v in value])
+    if type(value) is dict:
+        return {k: _replaced(v) for k, v in value.items()}
+    if type(value) is slice:
+        return slice(_replaced(value.start), _replaced(value.stop), _replaced(value.step))
+    return value
+
+
+def _lent(array: TracedArray) -> Values:
+    """The values; only to be read inside a loop or branch that the array is not of, where a write would be one."""
+    values = array.known
+    assert values is not None
+    if array.owner is _trace.current():
+        return values
+    values = values.view()
+    values.flags.writeable = False
+    return values
+
+
+def _known_in(value: Any) -> Iterator[KnownArray]:
+    if isinstance(value, KnownArray):
+        yield value
+    elif type(value) in (list, tuple):
+        for part in value:
+            yield from _known_in(part)
+    elif type(value) is dict:
+        yield from _known_in(list(value.values()))
+
+
+def _run(function: Callable[..., Any], args: Sequence[Any], kwargs: Any, given: Any, again: Callable[[], Any]) -> Any:
+    """Compute with NumPy; arrays among the results are known again."""
+    arrays = list(_known_in(given))
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*args, **kwargs)
+    except ValueError as error:
+        for a in arrays:
+            if "read-only" in str(error) and a.owner is not _trace.current():
+                a.overwrite(a.op)  # raises what a write from inside a loop raises
+        raise
+    return _wrapped(result, arrays, again)
+
+
+def _wrapped(result: Any, arrays: Sequence[KnownArray], again: Callable[[], Any]) -> Any:
+    if isinstance(result, (tuple, list)):
+        parts = [_wrapped(r, arrays, lambda k=k: again()[k]) for k, r in enumerate(result)]  # type: ignore[misc]
+        named = isinstance(result, tuple) and hasattr(result, "_fields")
+        return type(result)(*parts) if named else type(result)(parts)
+    if not isinstance(result, np.ndarray):
+        return result
+    for a in arrays:
+        if result is a.known:
+            return a
+    for a in arrays:
+        if a.known is not None and result.size and np.may_share_memory(result, a.known):
+            return KnownArray(result, a, again)
+    return KnownArray(result)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    plain = getattr(np.ndarray, name)
+
+    def method(self: KnownArray, *args: Any, **kwargs: Any) -> Any:
+        found = _all_known(((self, *args), kwargs))
+        if found is not None:
+            given, named = found
+            return _run(plain, given, named, ((self, *args), kwargs), lambda: getattr(self, name)(*args, **kwargs))
+        traced = getattr(TracedArray, name, None)
+        return traced(self, *args, **kwargs) if traced else TracedArray.__getattr__(self, name)(*args, **kwargs)
+
+    method.__name__, method.__doc__ = name, f"What ``ndarray.{name}`` does."
+    return method
+
+
+_OWN = {
+    "__array__", "__array_finalize__", "__array_function__", "__array_ufunc__", "__array_wrap__", "__array_namespace__",
+    "__class__", "__class_getitem__", "__delattr__", "__dir__", "__dlpack__", "__dlpack_device__", "__doc__",
+    "__getattribute__", "__getattr__", "__hash__", "__init__", "__init_subclass__", "__iter__", "__new__", "__repr__",
+    "__setattr__", "__setstate__", "__sizeof__", "__str__", "__subclasshook__", "__buffer__", "__len__",
+    "__reduce__", "__reduce_ex__", "__copy__", "__deepcopy__", "__getstate__",
+}  # fmt: skip
+
+
+def _attach() -> None:
+    """Give known arrays every method of NumPy's arrays."""
+    for name in dir(np.ndarray):
+        if name not in _OWN and callable(getattr(np.ndarray, name)):
+            setattr(KnownArray, name, _method(name))
+
+
+_attach()

@@ -1,0 +1,169 @@
+"""Operators and methods of `TracedArray`: each is one of NumPy's functions, named in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.registry import meaning_of
+from cyxla.numpy.tracing import bits
+from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.ufuncs.apply import call
+
+_np: Any = np  # whose functions dispatch to ours
+_BINARY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "divmod": np.divmod, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "matmul": np.matmul,
+}  # fmt: skip
+_COMPARING = {
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+_UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+
+
+def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    """Unlike the function, it may be given one bound alone."""
+    return np.clip(self, min, max, out=out, **kwargs)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "all": np.all, "any": np.any, "argmax": np.argmax, "argmin": np.argmin, "argpartition": np.argpartition,
+    "argsort": np.argsort, "choose": np.choose, "clip": _clip,
+    "compress": lambda a, c, axis=None: np.compress(c, a, axis), "copy": np.copy,
+    "cumprod": np.cumprod, "cumsum": np.cumsum, "diagonal": np.diagonal, "dot": np.dot, "max": np.max,
+    "mean": np.mean, "min": np.min, "nonzero": np.nonzero, "prod": np.prod, "ravel": np.ravel, "repeat": np.repeat,
+    "round": np.round, "searchsorted": np.searchsorted, "squeeze": np.squeeze, "std": np.std, "sum": np.sum,
+    "swapaxes": np.swapaxes, "take": np.take, "trace": np.trace, "var": np.var, "conj": np.conjugate,
+    "conjugate": np.conjugate, "put": np.put,
+}  # fmt: skip
+_SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list, tuple)
+_WEAK_ORDER = [bool, int, float, complex]
+
+
+def _weak_of(value: Any) -> type | None:
+    return value.weak if isinstance(value, TracedArray) else type(value) if type(value) in _WEAK_ORDER else None
+
+
+def _operate(ufunc: np.ufunc, *operands: Any) -> Any:
+    """What an operator gives; of Python's numbers alone it is a Python number, and as weak as they are."""
+    made = meaning_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
+    kinds = [_weak_of(o) for o in operands]
+    if None in kinds or ufunc in _COMPARING.values():
+        return made
+    for part in made if isinstance(made, tuple) else (made,):
+        part.weak = {"i": int, "f": float, "c": complex}.get(part.dtype.kind)
+    return made
+
+
+def _binary(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def operator(self: TracedArray, other: Any) -> Any:
+        return _operate(ufunc, self, other) if isinstance(other, _SCALAR) else NotImplemented
+
+    return operator
+
+
+def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def operator(self: TracedArray, other: Any) -> Any:
+        return _operate(ufunc, other, self) if isinstance(other, _SCALAR) else NotImplemented
+
+    return operator
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def operator(self: TracedArray, other: Any) -> Any:
+        if self.ndim == 0 or self.weak:  # NumPy's scalars and Python's numbers are not changed in place
+            return _operate(ufunc, self, other)
+        return meaning_of(ufunc)(self, other, out=self) if ufunc.signature else call(ufunc, (self, other), out=self)
+
+    return operator
+
+
+def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
+    return lambda self: _operate(ufunc, self)
+
+
+def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, f"What ``numpy.{name}`` gives."
+    return method
+
+
+def _reshape(self: TracedArray, *sizes: Any, order: str = "C", copy: bool | None = None) -> Any:
+    given = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
+    return _np.reshape(self, given, order=order, copy=copy)
+
+
+def _transpose(self: TracedArray, *axes: Any) -> Any:
+    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes or None
+    return _np.transpose(self, given)
+
+
+def _astype(
+    self: TracedArray, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> TracedArray:
+    """The array in another dtype, as NumPy converts."""
+    from cyxla.numpy.tracing.traced_array import cast
+
+    wanted = np.dtype(dtype)
+    if not _np.can_cast(self.dtype, wanted, casting):
+        raise TypeError(f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule '{casting}'")
+    if self.dtype == wanted and not self.weak:
+        return self.copy() if copy else self
+    return cast(self, wanted)
+
+
+def _fill(self: TracedArray, value: Any) -> None:
+    self[...] = value
+
+
+def _sort(self: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    self[...] = _np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
+
+
+def _partition(self: TracedArray, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    self[...] = _np.partition(self, kth, axis=axis)
+
+
+def _flatten(self: TracedArray, order: str = "C") -> Any:
+    return _np.ravel(self, order).copy()
+
+
+def _attach() -> None:
+    for name, ufunc in _BINARY.items():
+        setattr(TracedArray, f"__{name}__", _binary(ufunc))
+        setattr(TracedArray, f"__r{name}__", _reflected(ufunc))
+        if name != "divmod":
+            setattr(TracedArray, f"__i{name}__", _in_place(ufunc))
+    for name, ufunc in _COMPARING.items():
+        setattr(TracedArray, f"__{name}__", _binary(ufunc))
+    for name, ufunc in _UNARY.items():
+        setattr(TracedArray, f"__{name}__", _unary(ufunc))
+    for name, function in _METHODS.items():
+        setattr(TracedArray, name, _method(name, function))
+    own = {"reshape": _reshape, "transpose": _transpose, "astype": _astype, "fill": _fill, "sort": _sort,
+           "partition": _partition, "flatten": _flatten, "view": bits.view, "byteswap": bits.byteswap,
+           "resize": bits.resize}  # fmt: skip
+    for name, made in own.items():
+        setattr(TracedArray, name, made)
+    for name, seen in _PROPERTIES.items():
+        setattr(TracedArray, name, seen)
+
+
+def _set_part(self: TracedArray, name: str, value: Any) -> None:
+    part = np.real(self) if name == "real" else np.imag(self)
+    part[...] = value
+
+
+_PROPERTIES = {
+    "T": property(lambda self: np.transpose(self)),
+    "mT": property(lambda self: np.swapaxes(self, -1, -2)),
+    "real": property(lambda self: np.real(self), lambda self, v: _set_part(self, "real", v)),
+    "imag": property(lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v)),
+    "flat": property(bits.flat, bits.set_flat),
+}
+_attach()

@@ -1,0 +1,363 @@
+"""Traces: a Python function runs once on arrays that stand for any values, and what it does becomes HLO."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cyxla._native.dispatch import begin_trace, end_trace
+from cyxla.errors import DTypeError, TraceError
+from cyxla.types import Shape, from_numpy
+from cyxla.xla.hlo.attributes import Metadata
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule
+
+if TYPE_CHECKING:
+    from cyxla.numpy.promotion import Dtype
+
+_INTERNAL = (str(Path(__file__).parents[2]), str(Path(np.__file__).parent), "<frozen", "<__array", contextlib.__file__)
+_UNIFORM_FROM = 16  # elements from which an array of equal numbers is written as one number, repeated
+_LOCAL = threading.local()
+_asarray: Any = np.asarray  # NumPy's own: that of the module is a substitute while tracing
+_LINES: dict[tuple[CodeType, int], Metadata] = {}  # where instructions of bytecode are in the source
+_MOST_LINES = 1 << 16
+_SHAPES: dict[tuple[Any, ...], Shape] = {}  # of results, by opcode and shapes of operands
+_INSIDE: dict[str, bool] = {}  # files, and whether they are of this package or of NumPy
+
+
+@dataclass(frozen=True)
+class Site:
+    """Something that a run checks, and the error if it does not hold.
+
+    Attributes
+    ----------
+    make : callable
+        From the first offending number to the exception.
+    place : str
+        File and line of the program.
+    """
+
+    make: Callable[[int], Exception]
+    place: str
+
+
+Pullback = Callable[[Sequence[XlaOp | None]], Sequence[XlaOp | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """The derivative of several instructions as one; `cyxla.numpy.gradient.composite` makes one.
+
+    The functions take all values that they use as arguments, since instructions are written again elsewhere together
+    with their rules: they must not hold values of the trace that they were made in.
+
+    Attributes
+    ----------
+    inputs : list of XlaOp
+        What they compute from.
+    outputs : list of XlaOp
+        Their results.
+    vjp : callable, optional
+        From the inputs, the outputs and the cotangents of these (None where nothing depends on one) to the cotangents
+        of the inputs (None for zero).
+    again : callable, optional
+        Instead of `vjp`: from inputs, and which of them are differentiated by, to the outputs, written once more in the
+        current trace with all that the way back needs, and the way back.
+    """
+
+    inputs: list[XlaOp]
+    outputs: list[XlaOp]
+    vjp: Callable[[list[XlaOp], list[XlaOp], Sequence[XlaOp | None]], Sequence[XlaOp | None]] | None = None
+    again: Callable[[list[XlaOp], list[bool]], tuple[list[XlaOp], Pullback]] | None = None
+
+
+@dataclass
+class Program:
+    """What all traces of one program share.
+
+    Attributes
+    ----------
+    sites : list of Site
+        What a run checks.
+    bounds : str
+        What indices out of range do.
+    gradients : int
+        How many functions that are being traced are to be differentiated, one inside the other.
+    """
+
+    sites: list[Site] = field(default_factory=list)
+    bounds: str = "raise"
+    gradients: int = 0
+
+
+class _Builder(XlaBuilder):
+    """Notes with every instruction the line of the program that it is of."""
+
+    def add(self, *args: Any, **kwargs: Any) -> XlaOp:
+        """Append an instruction; see `XlaBuilder.add`."""
+        self._metadata = _line(user_frame())
+        if len(args) < 3 or args[2] or kwargs:
+            return super().add(*args, **kwargs)
+        return self._add_plain(*args)
+
+    def _add_plain(self, opcode: str, operands: Sequence[XlaOp], attrs: Any) -> XlaOp:
+        """An instruction without attributes, which most are: what was inferred once need not be again."""
+        inputs = [o.instruction for o in operands]
+        if None in inputs or self._built or self._extras:
+            return super().add(opcode, operands, attrs)
+        shape = _SHAPES.get((opcode, *[i.shape for i in inputs]))  # type: ignore[union-attr]
+        if shape is None:
+            made = super().add(opcode, operands, attrs)
+            if len(_SHAPES) > _MOST_LINES:
+                _SHAPES.clear()
+            _SHAPES[opcode, *[i.shape for i in inputs]] = made.shape  # type: ignore[union-attr]
+            return made
+        self._last = XlaOp(self, self._computation.add(opcode, inputs, shape=shape, metadata=self._metadata))  # type: ignore[arg-type]
+        return self._last
+
+    def module(self, root: XlaOp) -> HloModule:
+        """The module itself, which nobody else has; it is verified when it is compiled."""
+        if self._error is not None:
+            raise self._error
+        found = self._root(root).instruction
+        assert found is not None  # no error, so every operation exists
+        self._computation.root = found
+        self._built = True
+        return self._module
+
+
+def _line(frame: FrameType | None) -> Metadata:
+    if frame is None:
+        return ()
+    at = (frame.f_code, frame.f_lasti)
+    found = _LINES.get(at)
+    if found is None:
+        if len(_LINES) > _MOST_LINES:
+            _LINES.clear()
+        found = _LINES[at] = (("source_file", frame.f_code.co_filename), ("source_line", frame.f_lineno))
+    return found
+
+
+class Trace:
+    """One function being written as HLO; those of its loops and branches are traces of their own.
+
+    Parameters
+    ----------
+    name : str
+        Of the computation.
+    parent : Trace, optional
+        The trace in which this function is called; its values may be used here and become further parameters.
+
+    Attributes
+    ----------
+    builder : XlaBuilder
+        Where the instructions go.
+    captures : list of (XlaOp, XlaOp)
+        Values of the parent, and the parameters that stand for them here.
+    rules : dict of Instruction to Rule
+        Derivatives of what is not to be differentiated instruction by instruction, by result.
+    failures : list of (XlaOp, XlaOp)
+        What may go wrong: s64 numbers of sites plus one, 0 while all is well, and the first offending numbers.
+    ranges : dict of Instruction to (int, int)
+        Integers of which more is known than their instructions tell: the least and the greatest number.
+    """
+
+    def __init__(self, name: str, parent: Trace | None = None) -> None:
+        self.builder = _Builder(name)
+        self.parent = parent
+        self.program: Program = parent.program if parent is not None else Program()
+        self.captures: list[tuple[XlaOp, XlaOp]] = []
+        self.rules: dict[Instruction, Rule] = {}
+        self.failures: list[tuple[XlaOp, XlaOp]] = []
+        self.ranges: dict[Instruction, tuple[int, int]] = {}
+        self.parameter_count = 0
+        self._inner: dict[Instruction, XlaOp] = {}
+        self._constants: dict[Any, XlaOp] = {}
+        self._numbers: dict[Any, XlaOp] = {}
+
+    def parameter(self, shape: Shape, name: str = "") -> XlaOp:
+        """One more parameter of the computation."""
+        self.parameter_count += 1
+        return xla.parameter(self.builder, self.parameter_count - 1, shape, name)
+
+    def inner(self, op: XlaOp) -> XlaOp:
+        """A value of this trace or of one around it, as a value of this trace.
+
+        Raises
+        ------
+        TraceError
+            The value is of a function that is not being traced any more.
+        """
+        if op.builder is self.builder:
+            return op
+        assert op.instruction is not None
+        found = self._inner.get(op.instruction)
+        if found is None:
+            outer = self.parent.inner(op) if self.parent is not None else _escaped()
+            found = self.parameter(outer.shape, "captured")
+            self.captures.append((outer, found))
+            self._inner[op.instruction] = found
+        return found
+
+    def constant(self, value: Any, dtype: Dtype | None = None) -> XlaOp:
+        """A number or array as a constant of the program.
+
+        Raises
+        ------
+        DTypeError
+            Its type has no HLO element type.
+        """
+        array = _asarray(value, dtype)
+        if array.dtype.hasobject or (array.dtype.kind in "OSUMmV" and array.dtype.names is not None):
+            raise DTypeError(f"an array of dtype {array.dtype} cannot be traced")
+        first = array.ravel()[:1]
+        ends_alike = array.size >= _UNIFORM_FROM and first.tobytes() * 2 == array.ravel()[-2:].tobytes()
+        if ends_alike and _is_uniform(array, first):
+            return xla.broadcast(self._scalar(first[0], array.dtype), array.shape)
+        return self._scalar(array[()], array.dtype) if array.ndim == 0 else xla.constant(self.builder, array)
+
+    def number(self, value: float | complex, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
+        """One of Python's numbers as a constant, repeated to sizes."""
+        spelt = None if type(value) is int else repr(value)  # tells 0.0 from -0.0
+        key = (value, spelt, type(value), dtype, sizes)
+        found = self._numbers.get(key)
+        if found is None:
+            with np.errstate(over="ignore"):
+                found = self.constant(value, dtype)
+            found = xla.broadcast_in_dim(found, sizes, ()) if sizes else found
+            self._numbers[key] = found
+        return found
+
+    def _scalar(self, value: Any, dtype: Dtype) -> XlaOp:
+        key = (dtype, _asarray(value, dtype).tobytes())
+        if key not in self._constants:
+            self._constants[key] = xla.constant(self.builder, value, from_numpy(dtype))
+        return self._constants[key]
+
+    def fail_if(self, bad: XlaOp, number: XlaOp, make: Callable[[int], Exception]) -> None:
+        """Let runs in which `bad` holds raise an error.
+
+        Parameters
+        ----------
+        bad : XlaOp
+            pred[].
+        number : XlaOp
+            s64[]: what `make` is given.
+        make : callable
+            From that number to the exception.
+        """
+        self.program.sites.append(Site(make, place()))
+        code = self.constant(len(self.program.sites), np.dtype(np.int64))
+        none = self.constant(0, np.dtype(np.int64))
+        self.failures.append((xla.select(bad, code, none), number))
+
+    def first_failure(self) -> tuple[XlaOp, XlaOp] | None:
+        """The first failure of a run, s64 numbers of a site plus one and of what offended; None if nothing can fail."""
+        if not self.failures:
+            return None
+        code, number = self.failures[0]
+        for later_code, later_number in self.failures[1:]:
+            earlier = xla.ne(code, self.constant(0, np.dtype(np.int64)))
+            code, number = xla.select(earlier, code, later_code), xla.select(earlier, number, later_number)
+        return code, number
+
+    def failure(self) -> XlaOp | None:
+        """The same as s64[2]."""
+        first = self.first_failure()
+        return None if first is None else xla.concatenate([xla.reshape(part, (1,)) for part in first], 0)
+
+    def build(self, root: XlaOp) -> XlaComputation:
+        """Finish the computation."""
+        return self.builder.build(root)
+
+    def module(self, root: XlaOp) -> HloModule:
+        """Finish the program."""
+        return self.builder.module(root)
+
+
+def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> bool:
+    size = array.dtype.itemsize
+    if size in (1, 2, 4, 8):  # by bits: -0.0 is not 0.0
+        whole = np.dtype(f"u{size}")
+        return bool((np.ascontiguousarray(array).view(whole) == first.view(whole)).all())
+    return np.ascontiguousarray(array).tobytes() == first.tobytes() * array.size
+
+
+def _escaped() -> XlaOp:
+    raise TraceError(
+        "a traced value is used after the function that it belongs to has ended",
+        where=place(), hint="return it from the function instead of keeping it elsewhere",
+    )  # fmt: skip
+
+
+def current() -> Trace | None:
+    """The trace that this thread is in, if any."""
+    stack = getattr(_LOCAL, "stack", None)
+    return stack[-1] if stack else None
+
+
+def require_current() -> Trace:
+    """The trace that this thread is in.
+
+    Raises
+    ------
+    TraceError
+        It is in none.
+    """
+    found = current()
+    if found is None:
+        _escaped()
+        raise AssertionError
+    return found
+
+
+@contextlib.contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Make a trace the current one."""
+    from cyxla.numpy.tracing.substitutes import substituted
+
+    stack = _LOCAL.__dict__.setdefault("stack", [])
+    with substituted() if not stack else contextlib.nullcontext():
+        stack.append(trace)
+        begin_trace()
+        try:
+            yield trace
+        finally:
+            end_trace()
+            stack.pop()
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame outside of this package and of NumPy."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        inside = _INSIDE.get(filename)  # asked for every instruction
+        if inside is False or (inside is None and not is_internal(filename)):
+            break
+        frame = frame.f_back
+    return frame
+
+
+def is_internal(filename: str) -> bool:
+    """Whether a file is of this package or of NumPy."""
+    found = _INSIDE.get(filename)
+    if found is None:
+        found = _INSIDE[filename] = filename.startswith(_INTERNAL)
+    return found
+
+
+def place() -> str:
+    """File and line of the program being traced."""
+    frame = user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""

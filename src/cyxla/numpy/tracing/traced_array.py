@@ -1,0 +1,387 @@
+"""`TracedArray`: what stands for an array while a function is being traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cyxla.errors import DTypeError, TraceError, UnimplementedError
+from cyxla.numpy.promotion import Dtype, Kind, dtype_of
+from cyxla.numpy.registry import meaning_of
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.trace import Trace
+from cyxla.types import Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+@dataclass(slots=True)
+class View:
+    """How an array is a part of another, so that writing to one is writing to both.
+
+    Attributes
+    ----------
+    base : TracedArray
+        The other.
+    read : callable
+        From the value of the base to that of the part.
+    write : callable or None
+        From the value of the base and a new value of the part to the new value of the base; None for a part that NumPy
+        makes read-only.
+    seen : XlaOp
+        The value of the base that the part was last read from.
+    """
+
+    base: TracedArray
+    read: Callable[[XlaOp], XlaOp]
+    write: Callable[[XlaOp, XlaOp], XlaOp] | None
+    seen: XlaOp
+
+
+class TracedArray:
+    """Stands for any array of a shape and dtype; NumPy's functions and operators on it become HLO.
+
+    Like an `numpy.ndarray` it has a dtype, a shape and methods, it can be indexed and written to, and parts of it share
+    their memory with it. It has no values: what needs one, such as ``if x > 0``, raises `TraceError`.
+
+    Parameters
+    ----------
+    op : XlaOp
+        The value, of the current trace or one around it.
+    weak : type, optional
+        Python's `int`, `float` or `complex` for a number that takes on the type of what it meets.
+    """
+
+    __slots__ = ("__weakref__", "_op", "_view", "contiguous", "origin", "owner", "weak")
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]  # like that of an array
+
+    def __init__(self, op: XlaOp, weak: type | None = None, *, contiguous: bool = True, origin: str = "") -> None:
+        op.shape  # noqa: B018 - raises if the operation could not be made
+        self._op = op
+        self._view: View | None = None
+        self.weak = weak
+        self.contiguous = contiguous
+        self.origin = origin
+        self.owner: Trace | None = _trace.current()
+
+    # -- what it is
+
+    @property
+    def op(self) -> XlaOp:
+        """The present value."""
+        view = self._view
+        if view is not None:
+            base = view.base.op
+            if base is not view.seen:
+                self._op, view.seen = view.read(_here(base)), base
+        return self._op
+
+    @property
+    def known(self) -> np.ndarray[Any, Any] | None:
+        """Its values where it has some already, as `KnownArray` does."""
+        return None
+
+    @property
+    def kind(self) -> Kind:
+        """Its dtype, or the Python class of a weak number."""
+        return self.weak or self.dtype
+
+    @property
+    def dtype(self) -> Dtype:
+        """Element type."""
+        found = self._op.shape.dtype.numpy_dtype
+        assert found is not None
+        return found
+
+    @property
+    def aval(self) -> Shape:
+        """Shape and element type in HLO's terms."""
+        return self._op.shape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes."""
+        return self._op.shape.dims
+
+    @shape.setter
+    def shape(self, sizes: Any) -> None:
+        new, old, view = self.reshape(sizes).shape, self.shape, self._view
+        if not self.contiguous and self.ndim > 1 and new != old:
+            raise AttributeError("Incompatible shape for in-place modification: use x.reshape(sizes)")
+        self._op = xla.reshape(_here(self.op), new)
+        if view is not None:
+            read, write = view.read, view.write
+            view.read = lambda op: xla.reshape(read(op), new)
+            view.write = write and (lambda base, part: write(base, xla.reshape(part, old)))
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self._op.shape.rank
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._op.shape.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
+    def base(self) -> TracedArray | None:
+        """The array that this is a part of."""
+        return self._view.base if self._view is not None else None
+
+    # -- parts that share memory, and writing
+
+    def part(
+        self,
+        read: Callable[[XlaOp], XlaOp],
+        write: Callable[[XlaOp, XlaOp], XlaOp] | None,
+        *,
+        contiguous: bool = False,
+    ) -> TracedArray:
+        """An array that shares memory with this one; see `View`."""
+        op = self.op
+        sizes = op.shape.dims
+        made = TracedArray(read(_here(op)), contiguous=contiguous)
+        # `x.shape = ...` gives the base other sizes, but the part is what it was.
+        made._view = View(
+            self, lambda base: read(_sized(base, sizes)),
+            write and (lambda base, new: _sized(write(_sized(base, sizes), new), base.shape.dims)), op,
+        )  # fmt: skip
+        return made
+
+    def overwrite(self, op: XlaOp) -> None:
+        """Give all elements new values, here and wherever the memory is shared.
+
+        Parameters
+        ----------
+        op : XlaOp
+            Of the same shape and dtype.
+
+        Raises
+        ------
+        TraceError
+            The array belongs to a function around the one being traced, whose values a loop or branch cannot change.
+        ValueError
+            NumPy makes this part read-only.
+        """
+        if self.owner is not _trace.current():
+            raise TraceError(
+                f"a loop or branch writes to {self!r}, which it has from outside", where=_trace.place(),
+                hint="hand the array in as part of the state, and return it",
+            )  # fmt: skip
+        view = self._view
+        if view is None:
+            self._op = op
+            return
+        if view.write is None:
+            raise ValueError("assignment destination is read-only")
+        view.base.overwrite(view.write(_here(view.base.op), op))
+        self._op, view.seen = op, view.base.op
+
+    # -- NumPy's protocols
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from cyxla.numpy.ufuncs.apply import apply_ufunc
+
+        return apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return meaning_of(func)(*args, **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        hint = "np functions take it, and np.array([x, y]) makes an array of several; np.take(table, i) looks up in one"
+        self._refuse("become a NumPy array", hint)
+
+    # -- values that it does not have
+
+    def _refuse(self, what: str, hint: str) -> NoReturn:
+        where = _trace.place()
+        raise TraceError(f"{self._describe()} cannot {what}: it has no value while tracing", where=where, hint=hint)
+
+    def _describe(self) -> str:
+        origin = self.origin or _made_at(self._op)
+        return f"traced {self.dtype}[{','.join(map(str, self.shape))}]" + (f" ({origin})" if origin else "")
+
+    def __bool__(self) -> NoReturn:
+        self._refuse("decide a branch", "np.where, or cyxla.cond, while_loop or fori_loop; all sizes are plain numbers")
+
+    def __int__(self) -> NoReturn:
+        self._refuse("become an int", "mark the argument static, or keep it an array: x.astype(int)")
+
+    def __float__(self) -> NoReturn:
+        self._refuse("become a float", "keep it an array: x.astype(float), and np.sin(x) in place of math.sin(x)")
+
+    def __complex__(self) -> NoReturn:
+        self._refuse("become a complex", "keep it an array: x.astype(complex)")
+
+    def __index__(self) -> NoReturn:
+        self._refuse("be an index or a size", "mark the argument static; cyxla.fori_loop counts to a traced number")
+
+    def item(self, *args: Any) -> NoReturn:
+        """Not while tracing."""
+        self._refuse("become a Python number", "index it instead: x[0]")
+
+    def tolist(self) -> NoReturn:
+        """Not while tracing."""
+        self._refuse("become a list", "return it from the function first")
+
+    def tobytes(self, order: str = "C") -> NoReturn:
+        """Not while tracing."""
+        self._refuse("become bytes", "return it from the function first")
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[TracedArray]:
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        return (self[k] for k in range(len(self)))
+
+    def __contains__(self, value: Any) -> NoReturn:
+        self._refuse("tell what is in it", "np.any(x == value) is the traced answer")
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        self._refuse("be pickled", "return it from the function first")
+
+    def __repr__(self) -> str:
+        return f"TracedArray({self.dtype}{list(self.shape)}{', weak' if self.weak else ''})"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    @property
+    def at(self) -> Any:
+        """Written ``x.at[i].set(v)``: a new array, some elements changed; add, multiply, divide, power, min, max."""
+        from cyxla.numpy.indexing.access import At
+
+        return At(self)
+
+    def __getitem__(self, key: Any) -> TracedArray:
+        from cyxla.numpy.indexing.access import get
+
+        made: TracedArray = get(self, key)
+        return made
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from cyxla.numpy.indexing.access import assign
+
+        assign(self, key, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if hasattr(np.ndarray, name):
+            raise UnimplementedError(f"ndarray.{name} cannot be traced", where=_trace.place())
+        raise AttributeError(f"'TracedArray' object has no attribute {name!r}")
+
+
+def _made_at(op: XlaOp) -> str:
+    """The line of the program that an operation is of."""
+    known = dict(op.instruction.metadata) if op.instruction is not None else {}
+    return f"made at {known['source_file']}:{known['source_line']}" if "source_line" in known else ""
+
+
+def _sized(op: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
+    return op if op.shape.dims == sizes else xla.reshape(op, sizes)
+
+
+def _here(op: XlaOp) -> XlaOp:
+    """A value as one of the current trace."""
+    return _trace.require_current().inner(op)
+
+
+def traced(op: XlaOp, weak: type | None = None) -> TracedArray:
+    """A value as an array."""
+    return TracedArray(op, weak)
+
+
+def as_traced(value: Any, dtype: Any = None) -> TracedArray:
+    """Anything that NumPy takes for an array, as a traced one; lists may hold traced arrays.
+
+    Raises
+    ------
+    DTypeError
+        Its dtype cannot be compiled.
+    """
+    if isinstance(value, TracedArray):
+        made = value
+    elif isinstance(value, (list, tuple)) and _holds_traced(value):
+        made = _stacked(value)
+    else:
+        made = _constant(value)
+    if dtype is None or made.dtype == np.dtype(dtype):
+        return made
+    return cast(made, dtype)
+
+
+def _constant(value: Any) -> TracedArray:
+    kind = type(value)
+    weak = kind if kind in (int, float, complex) else None
+    if weak is int and not -(2**63) <= value < 2**63:
+        if not 0 <= value < 2**64:
+            raise OverflowError(f"Python integer {value} is out of bounds for int64")
+        return TracedArray(_trace.require_current().constant(value, np.dtype(np.uint64)))
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise DTypeError(f"cannot be traced: {error}", where=_trace.place()) from None
+    return TracedArray(_trace.require_current().constant(array), weak)
+
+
+def is_traced(value: Any) -> bool:
+    """Whether there are no values of an argument yet."""
+    if isinstance(value, (list, tuple)):
+        return any(map(is_traced, value))
+    return isinstance(value, TracedArray) and value.known is None
+
+
+def _holds_traced(values: Any) -> bool:
+    if isinstance(values, (list, tuple)):
+        return any(map(_holds_traced, values))
+    return isinstance(values, TracedArray)
+
+
+def _stacked(values: Sequence[Any]) -> TracedArray:
+    stack: Any = np.stack  # which dispatches to us
+    made: TracedArray = stack([as_traced(v) for v in values])
+    return made
+
+
+def value_of(array: TracedArray) -> XlaOp:
+    """The value of an array as one of the current trace."""
+    return _here(array.op)
+
+
+def cast(array: TracedArray, dtype: Any) -> TracedArray:
+    """The array in another dtype, as ``astype`` converts."""
+    from cyxla.numpy.conversion import convert
+
+    return TracedArray(convert(value_of(array), np.dtype(dtype)))
+
+
+def weak_number(op: XlaOp, kind: type) -> TracedArray:
+    """A Python number that is an argument."""
+    assert op.shape.dtype.numpy_dtype == dtype_of(kind)
+    return TracedArray(op, kind)

@@ -1,0 +1,1 @@
+"""NumPy's universal functions: how each is written in HLO, their calls, their methods."""

@@ -1,0 +1,325 @@
+"""NumPy's universal functions on traced arrays: types by NumPy's own rules, broadcasting, ``out=``, ``where=``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError, TraceError, UnimplementedError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.promotion import Dtype, Kind, Signature, loop_types
+from cyxla.numpy.registry import full_name
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Emit = Callable[..., Any]
+_IGNORED = ("order", "subok")
+_WEAK = (int, float, complex)
+_EMITTERS: dict[np.ufunc, Emit] = {}
+_AS_THEY_ARE: dict[tuple[Any, ...], Dtype | None] = {}  # the type of a loop for operands of a type, if it is theirs
+
+
+def emitter_of(ufunc: np.ufunc) -> Emit:
+    """How a ufunc is written in HLO: a function of operands of equal sizes, of the types that its loop takes.
+
+    Raises
+    ------
+    UnimplementedError
+        It cannot be.
+    """
+    found = _EMITTERS.get(ufunc)
+    if found is not None:
+        return found
+    from cyxla.numpy.ufuncs.table import find
+
+    found = find(ufunc)
+    if found is None:
+        raise UnimplementedError(
+            f"{full_name(ufunc)} cannot be traced", where=_trace.place(), hint="docs/numpy.md lists what can"
+        )
+    _EMITTERS[ufunc] = found
+    return found
+
+
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What ``ufunc.method(*inputs, **kwargs)`` is where a traced array takes part."""
+    if method != "__call__":
+        from cyxla.numpy.ufuncs.methods import METHODS
+
+        return METHODS[method](ufunc, *inputs, **kwargs)
+    if ufunc.signature is not None:
+        from cyxla.numpy.registry import meaning_of
+
+        return meaning_of(ufunc)(*inputs, **kwargs)
+    return call(ufunc, inputs, **kwargs)
+
+
+def call(
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    *,
+    out: Any = None,
+    where: Any = True,
+    dtype: Any = None,
+    signature: Any = None,
+    casting: str = "same_kind",
+    **rest: Any,
+) -> Any:
+    """An elementwise function; the keywords are NumPy's."""
+    for name in rest:
+        if name not in _IGNORED:
+            raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
+    if len(inputs) > ufunc.nin:  # results may be given by position
+        inputs, out = inputs[: ufunc.nin], tuple(inputs[ufunc.nin :])
+    asked = None if dtype is None and signature is None else asked_types(ufunc, dtype, signature)
+    results = compute(ufunc, inputs, asked, casting)
+    if out is None and where is True:
+        return results[0] if len(results) == 1 else tuple(results)
+    return deliver(results, out, where, casting, ufunc.__name__)
+
+
+def asked_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signature:
+    """The ``dtype=`` or ``signature=`` of a call.
+
+    Raises
+    ------
+    TypeError
+        Both are given.
+    ValueError
+        The signature does not have one type for each operand and result.
+    """
+    one: Dtype
+    if signature is None:
+        one = np.dtype(dtype)
+        return one
+    if dtype is not None:
+        raise TypeError("cannot specify both 'signature' and 'dtype'")
+    if isinstance(signature, str) and "->" in signature:
+        signature = tuple(signature.replace("->", ""))
+    elif not isinstance(signature, tuple):
+        signature = (signature,)
+    if len(signature) == 1:
+        one = np.dtype(signature[0])
+        return one
+    if len(signature) != ufunc.nargs:
+        raise ValueError(f"a type-tuple must have {ufunc.nargs} items for {ufunc.__name__}, got {len(signature)}")
+    return tuple(None if t is None else np.dtype(t) for t in signature)
+
+
+def compute(
+    ufunc: np.ufunc, inputs: Sequence[Any], dtype: Dtype | Signature | None = None, casting: str = "same_kind"
+) -> list[TracedArray]:
+    """The results of an elementwise function of anything that NumPy takes for arrays."""
+    emit = emitter_of(ufunc)
+    ready = _ready(ufunc, inputs) if dtype is None else None
+    if ready is not None:
+        made = emit(*ready)
+        return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
+    if ufunc in _COMPARISONS and (found := compare_out_of_range(ufunc, inputs)) is not None:
+        return [found]
+    given: list[Any] = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
+    kinds = [type(x) if type(x) in _WEAK else x.kind for x in given]
+    if ufunc in _COMPARISONS:
+        kinds = [_wide(x, k) for x, k in zip(given, kinds, strict=True)]
+    types = loop_types(ufunc, tuple(kinds), dtype, casting)
+    ops = [number(x, t) if type(x) in _WEAK else narrowed(x, t) for x, t in zip(given, types, strict=False)]
+    made = emit(*(aligned(ops, ufunc.__name__) if len(ops) > 1 else ops))
+    return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
+
+
+def _ready(ufunc: np.ufunc, inputs: Sequence[Any]) -> list[XlaOp] | None:
+    """Operands if nothing needs to be done to them, as mostly: of one shape, and a type that there is a loop for."""
+    trace = _trace.require_current()
+    like: XlaOp | None = None
+    given: list[Any] = []
+    for x in inputs:
+        if type(x) is TracedArray:
+            op = x.op
+            like = op if like is None else like
+            if x.weak is not None or op.builder is not trace.builder or op.shape != like.shape:
+                return None
+            given.append(op)
+        elif type(x) is float or type(x) is int:
+            given.append(x)
+        else:
+            return None
+    if like is None:
+        return None
+    key = (ufunc, like.shape.dtype, *map(type, given))
+    dtype = _AS_THEY_ARE[key] if key in _AS_THEY_ARE else _loop_of(key)
+    if dtype is None:
+        return None
+    return [x if type(x) is XlaOp else trace.number(x, dtype, like.shape.dims) for x in given]
+
+
+def _loop_of(key: tuple[Any, ...]) -> Dtype | None:
+    """The type of a loop that takes operands as they are; Python's integers only as floats, which hold all of them."""
+    ufunc, element, *kinds = key
+    own: Dtype = element.numpy_dtype
+    types = loop_types(ufunc, tuple([own if k is XlaOp else k for k in kinds]), None, "same_kind")[: len(kinds)]
+    fits = all(t == own for t in types) and (own.kind == "f" or int not in kinds)
+    _AS_THEY_ARE[key] = own if fits else None
+    return _AS_THEY_ARE[key]
+
+
+def _wide(value: Any, kind: Kind) -> Kind:
+    """A Python integer that is an argument compares by its value, even with types that cannot hold it."""
+    return np.dtype(np.int64) if kind is int and isinstance(value, TracedArray) else kind
+
+
+def operands(inputs: Sequence[Any]) -> tuple[list[TracedArray], list[Kind]]:
+    """Inputs as traced arrays, and the kinds that decide about types."""
+    arrays = [as_traced(x) for x in inputs]
+    return arrays, [a.kind for a in arrays]
+
+
+def number(value: int | float | complex, dtype: Dtype) -> XlaOp:
+    """A Python number in the type that a loop takes.
+
+    Raises
+    ------
+    OverflowError
+        An integer that the type cannot hold, as in NumPy.
+    """
+    if type(value) is int and dtype.kind in "iu":
+        _refuse_overflow(value, dtype)
+    return _trace.require_current().number(value, dtype, ())
+
+
+def _refuse_overflow(value: int, dtype: Dtype) -> None:
+    info = np.iinfo(dtype)
+    if not info.min <= value <= info.max:
+        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+
+
+def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
+    """The value in the type that a loop takes.
+
+    Raises
+    ------
+    OverflowError
+        A Python integer that the type cannot hold, as in NumPy.
+    """
+    op = value_of(array)
+    if array.weak is int and dtype.kind in "iu" and op.instruction is not None:
+        literal = op.instruction.attrs.get("literal")
+        if literal is not None:
+            _refuse_overflow(int(literal.array), dtype)
+        elif dtype.itemsize < 8 or dtype.kind == "u":
+            _check_overflow(op, dtype)
+    return convert(op, dtype)
+
+
+def _check_overflow(op: XlaOp, dtype: Dtype) -> None:
+    """Let runs fail in which a Python integer, an argument of the program, is none of a type."""
+    trace = _trace.require_current()
+    if trace.program.bounds != "raise" or op.shape.rank:
+        return
+    info = np.iinfo(dtype)
+    bad = xla.lt(op, trace.constant(info.min, np.dtype(np.int64)))
+    if info.max < 2**63 - 1:
+        bad = xla.or_(bad, xla.gt(op, trace.constant(info.max, np.dtype(np.int64))))
+    trace.fail_if(bad, op, lambda n: OverflowError(f"Python integer {n} out of bounds for {dtype}"))
+
+
+_COMPARISONS: dict[np.ufunc, tuple[bool, bool]] = {
+    np.equal: (False, False), np.not_equal: (True, True), np.less: (True, False), np.less_equal: (True, False),
+    np.greater: (False, True), np.greater_equal: (False, True),
+}  # fmt: skip
+
+
+def compare_out_of_range(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray | None:
+    """The comparison of integers with a Python integer that their type cannot hold: known without looking."""
+    if sum(type(x) is int for x in inputs) != 1:
+        return None
+    swapped = type(inputs[0]) is int
+    number, other = (inputs[0], inputs[1]) if swapped else (inputs[1], inputs[0])
+    array = as_traced(other)
+    if array.weak or array.dtype.kind not in "iu":
+        return None
+    info = np.iinfo(array.dtype)
+    if info.min <= number <= info.max:
+        return None
+    above = (number > info.max) != swapped
+    return as_traced(np.broadcast_to(np.bool_(_COMPARISONS[ufunc][0 if above else 1]), array.shape))
+
+
+def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
+    """Operands repeated to their common sizes.
+
+    Raises
+    ------
+    ShapeError
+        They have none.
+    """
+    sizes = {op.shape.dims for op in ops}
+    if len(sizes) == 1:
+        return list(ops)
+    try:
+        common = np.broadcast_shapes(*sizes)
+    except ValueError:
+        shapes = " and ".join(shown(op) for op in ops)
+        raise ShapeError(f"{name}: {shapes} cannot be broadcast together", where=_trace.place()) from None
+    return [broadcast_to(op, common) for op in ops]
+
+
+def shown(op: XlaOp) -> str:
+    """An operand as messages of it say: ``float64[3,4]``."""
+    return f"{op.shape.dtype.numpy_dtype}[{','.join(map(str, op.shape.dims))}]"
+
+
+def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    """An operand repeated to sizes that NumPy broadcasts it to."""
+    if op.shape.dims == tuple(sizes):
+        return op
+    first = len(sizes) - op.shape.rank
+    return xla.broadcast_in_dim(op, tuple(sizes), tuple(range(first, len(sizes))))
+
+
+def deliver(results: Sequence[TracedArray], out: Any, where: Any, casting: str, name: str) -> Any:
+    """Results as the caller wants them: as they are, in part, or written to arrays of the program."""
+    targets = out if isinstance(out, tuple) else (out,)
+    targets = (*targets, *[None] * (len(results) - len(targets)))
+    given = [_into(r, t, where, casting, name) for r, t in zip(results, targets, strict=True)]
+    return given[0] if len(given) == 1 else tuple(given)
+
+
+def _into(result: TracedArray, target: Any, where: Any, casting: str, name: str) -> Any:
+    if target is None:
+        return result if where is True else _masked(result, as_traced(0, result.dtype), where)
+    if not isinstance(target, TracedArray):
+        target = _fresh(target, name)
+    if not np.can_cast(result.kind if isinstance(result.kind, np.dtype) else result.dtype, target.dtype, casting):  # type: ignore[arg-type]
+        raise TypeError(
+            f"Cannot cast ufunc '{name}' output from {result.dtype!r} to {target.dtype!r} with casting rule '{casting}'"
+        )
+    value = convert(value_of(result), target.dtype)
+    if value.shape.dims != target.shape:
+        if np.broadcast_shapes(value.shape.dims, target.shape) != target.shape:
+            raise ShapeError(f"{name}: a result of {result.aval} does not fit out= of {target.aval}")
+        value = broadcast_to(value, target.shape)
+    if where is not True:
+        value = value_of(_masked(TracedArray(value), target, where))
+    target.overwrite(value)
+    return target
+
+
+def _fresh(target: np.ndarray[Any, Any], name: str) -> TracedArray:
+    """An array in the place of one of NumPy's: all right where the program goes on with what we return, as += does."""
+    from cyxla.numpy.tracing.frames import is_augmented_assignment
+
+    if not is_augmented_assignment():
+        raise TraceError(
+            f"{name}: out= is a NumPy array, which traced values cannot be written to", where=_trace.place(),
+            hint="use the result, or give a traced array: np.empty_like(x)",
+        )  # fmt: skip
+    return as_traced(target.copy())
+
+
+def _masked(result: TracedArray, other: TracedArray, where: Any) -> TracedArray:
+    mask, yes, no = aligned([value_of(as_traced(where, bool)), value_of(result), value_of(other)], "where")
+    return TracedArray(xla.select(mask, yes, no))

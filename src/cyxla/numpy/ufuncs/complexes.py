@@ -1,0 +1,267 @@
+"""Loops of complex numbers: by their parts where HLO has no such instruction, or another opinion than NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import e, log, log2, log10
+
+import numpy as np
+
+from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, full, with_derivative
+from cyxla.numpy.ufuncs.floats import is_inf, is_nan, length, whole_power
+from cyxla.numpy.ufuncs.integers import literal_of
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import complex_inverse as inverse
+
+
+def parts(z: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Real and imaginary part."""
+    return xla.real(z), xla.imag(z)
+
+
+def conjugate(z: XlaOp) -> XlaOp:
+    """The imaginary part with the other sign."""
+    re, im = parts(z)
+    return xla.complex_(re, xla.negate(im))
+
+
+def either(test: Callable[[XlaOp], XlaOp]) -> Emit:
+    """Whether something holds of one of the parts."""
+    return lambda z: xla.or_(test(xla.real(z)), test(xla.imag(z)))
+
+
+def is_finite(z: XlaOp) -> XlaOp:
+    """Whether both parts are."""
+    return xla.and_(xla.is_finite(xla.real(z)), xla.is_finite(xla.imag(z)))
+
+
+def _absolute(z: XlaOp) -> XlaOp:
+    return length(*parts(z))
+
+
+def _towards(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+    if cts[0] is None:
+        return [None]
+    size = xla.select(xla.eq(outs[0], full(outs[0], 0)), full(outs[0], 1), outs[0])
+    share = xla.divide(cts[0], size)
+    re, im = parts(ops[0])
+    return [xla.complex_(xla.multiply(share, re), xla.negate(xla.multiply(share, im)))]
+
+
+absolute = with_derivative(_absolute, _towards)
+
+
+def rint(z: XlaOp) -> XlaOp:
+    """Both parts rounded to even."""
+    return xla.complex_(*map(xla.round_nearest_even, parts(z)))
+
+
+def sign(z: XlaOp) -> XlaOp:
+    """The number of size 1 in the same direction; 0 of zero."""
+    re, im = parts(z)
+    size = absolute(z)
+    zero, one = full(re, 0), full(re, 1)
+    safe = xla.select(xla.eq(size, zero), one, size)
+    inside = xla.complex_(xla.divide(re, safe), xla.divide(im, safe))
+    infinite_re, infinite_im = is_inf(re), is_inf(im)
+    nan = full(re, np.nan)
+    both = xla.and_(infinite_re, infinite_im)
+    unit_re = xla.select(both, nan, xla.select(infinite_re, xla.sign(re), zero))
+    unit_im = xla.select(both, nan, xla.select(infinite_im, xla.sign(im), zero))
+    far = xla.complex_(unit_re, unit_im)
+    found = xla.select(xla.or_(infinite_re, infinite_im), far, inside)
+    return xla.select(xla.eq(size, zero), xla.complex_(zero, zero), found)
+
+
+# -- order: by real parts, then by imaginary ones
+
+
+def _ordered(strict: Callable[[XlaOp, XlaOp], XlaOp], last: Callable[[XlaOp, XlaOp], XlaOp]) -> Emit:
+    def emit(x: XlaOp, y: XlaOp) -> XlaOp:
+        (a, b), (c, d) = parts(x), parts(y)
+        known = xla.and_(xla.eq(b, b), xla.eq(d, d))
+        return xla.or_(xla.and_(strict(a, c), known), xla.and_(xla.eq(a, c), last(b, d)))
+
+    return emit
+
+
+less, less_equal = _ordered(xla.lt, xla.lt), _ordered(xla.lt, xla.le)
+greater, greater_equal = _ordered(xla.gt, xla.gt), _ordered(xla.gt, xla.ge)
+_has_nan = either(is_nan)
+
+
+def _extreme(first_wins: Emit) -> Emit:
+    return lambda x, y: xla.select(xla.or_(_has_nan(x), first_wins(x, y)), x, y)
+
+
+def _number_rather(first_wins: Emit) -> Emit:
+    return lambda x, y: xla.select(xla.or_(_has_nan(y), first_wins(x, y)), x, y)
+
+
+maximum, minimum = _extreme(greater_equal), _extreme(less_equal)
+fmax, fmin = _number_rather(greater_equal), _number_rather(less_equal)
+
+
+# -- functions
+
+
+def _times(z: XlaOp, factor: float) -> XlaOp:
+    re, im = parts(z)
+    return xla.complex_(xla.multiply(re, full(re, factor)), xla.multiply(im, full(im, factor)))
+
+
+def exp2(z: XlaOp) -> XlaOp:
+    """2 to the power of z."""
+    return xla.exponential(_times(z, log(2)))
+
+
+def log2_(z: XlaOp) -> XlaOp:
+    """Logarithm to base 2."""
+    return _times(xla.log(z), log2(e))
+
+
+def log10_(z: XlaOp) -> XlaOp:
+    """Logarithm to base 10."""
+    return _times(xla.log(z), log10(e))
+
+
+def _sinh(z: XlaOp) -> XlaOp:
+    """Hyperbolic sine; real where z is."""
+    made, im = xla.sinh(z), xla.imag(z)
+    return xla.complex_(xla.real(made), xla.select(xla.eq(im, full(im, 0)), im, xla.imag(made)))
+
+
+def _cosh(z: XlaOp) -> XlaOp:
+    """Hyperbolic cosine; real where z is."""
+    made, (re, im) = xla.cosh(z), parts(z)
+    zero = full(im, 0)
+    nothing = xla.select(xla.lt(re, zero), xla.negate(im), im)
+    return xla.complex_(xla.real(made), xla.select(xla.eq(im, zero), nothing, xla.imag(made)))
+
+
+def expm1(z: XlaOp) -> XlaOp:
+    """exp(z) - 1 by parts, so that digits near 0 stay."""
+    re, im = parts(z)
+    half = xla.sine(xla.multiply(im, full(im, 0.5)))
+    twice = xla.multiply(xla.multiply(full(im, 2), half), half)
+    real = xla.subtract(xla.multiply(xla.exponential_minus_one(re), xla.cosine(im)), twice)
+    return xla.complex_(real, xla.multiply(xla.exponential(re), xla.sine(im)))
+
+
+def _times_slope(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
+    """The derivative, as a factor."""
+    return lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], slope(ops[0]))]
+
+
+sinh, cosh = with_derivative(_sinh, _times_slope(xla.cosh)), with_derivative(_cosh, _times_slope(xla.sinh))
+
+
+def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
+    """The derivative, as a divisor."""
+    return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
+
+
+def _beside(low: float, high: float, sign: float = 1) -> Callable[[XlaOp], XlaOp]:
+    """The product of the roots of ``low + sign * z`` and ``high + z``."""
+
+    def slope(z: XlaOp) -> XlaOp:
+        first = xla.add(full(z, low), z if sign > 0 else xla.negate(z))
+        return xla.multiply(xla.sqrt(first), xla.sqrt(xla.add(full(z, high), z)))
+
+    return slope
+
+
+arcsin = with_derivative(inverse.asin, _by(_beside(1, 1, -1)))
+arccos = with_derivative(inverse.acos, _by(lambda z: xla.negate(_beside(1, 1, -1)(z))))
+arcsinh = with_derivative(inverse.asinh, _by(lambda z: xla.sqrt(xla.add(full(z, 1), xla.multiply(z, z)))))
+arccosh = with_derivative(inverse.acosh, _by(_beside(-1, 1)))
+arctanh = with_derivative(inverse.atanh, _by(lambda z: xla.subtract(full(z, 1), xla.multiply(z, z))))
+arctan = with_derivative(inverse.atan, _by(lambda z: xla.add(full(z, 1), xla.multiply(z, z))))
+
+
+def square(z: XlaOp) -> XlaOp:
+    """The square."""
+    return xla.multiply(z, z)
+
+
+def _along(w: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
+    """Whether the real part of a divisor is the longer one; the ratio of the parts; the divisor over the longer one.
+
+    R. L. Smith, "Algorithm 116: complex division", 1962: the ratio keeps squares away.
+    """
+    c, d = parts(w)
+    wide = xla.ge(xla.abs_(c), xla.abs_(d))
+    long, short = xla.select(wide, c, d), xla.select(wide, d, c)
+    ratio = xla.divide(short, long)
+    return wide, ratio, xla.add(long, xla.multiply(short, ratio))
+
+
+def _smith(z: XlaOp, w: XlaOp) -> XlaOp:
+    a, b = parts(z)
+    wide, ratio, whole = _along(w)
+    scale = xla.divide(full(a, 1), whole)
+    first, second = xla.select(wide, a, b), xla.select(wide, b, a)
+    real = xla.multiply(xla.add(first, xla.multiply(second, ratio)), scale)
+    turned = xla.multiply(first, ratio)
+    imag = xla.subtract(xla.select(wide, second, turned), xla.select(wide, turned, second))
+    return xla.complex_(real, xla.multiply(imag, scale))
+
+
+def _reciprocal(z: XlaOp) -> XlaOp:
+    wide, ratio, whole = _along(z)
+    one = full(ratio, 1)
+    imag = xla.divide(xla.select(wide, ratio, one), whole)
+    return xla.complex_(xla.divide(xla.select(wide, one, ratio), whole), xla.negate(imag))
+
+
+def _divide(z: XlaOp, w: XlaOp) -> XlaOp:
+    size = xla.abs_(xla.real(w))
+    by_zero = xla.complex_(*(xla.divide(part, size) for part in parts(z)))
+    return xla.select(xla.eq(w, full(w, 0)), by_zero, _smith(z, w))
+
+
+def _divide_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+    if cts[0] is None:
+        return [None, None]
+    share = xla.divide(cts[0], ops[1])
+    return [share, xla.negate(xla.multiply(share, outs[0]))]
+
+
+divide = with_derivative(_divide, _divide_vjp)
+reciprocal = with_derivative(
+    _reciprocal,
+    lambda ops, outs, cts: [None if cts[0] is None else xla.negate(cts[0] * outs[0] * outs[0])],
+)
+
+
+def power(z: XlaOp, w: XlaOp) -> XlaOp:
+    """A power; one with a whole exponent, known while tracing, is products."""
+    known = literal_of(w)
+    if known is not None and known.ndim == 0:
+        number = complex(known)
+        if number == 0.5:
+            return xla.sqrt(z)
+        if number.imag == 0 and abs(number.real) < 100 and number.real.is_integer():
+            return _whole_power(z, int(number.real))
+    return _power(z, w)
+
+
+def _whole_power(z: XlaOp, count: int) -> XlaOp:
+    if count == 0:
+        return full(z, 1)
+    if count > 0:
+        return whole_power(z, count)
+    made: XlaOp = reciprocal(whole_power(z, -count))
+    return made
+
+
+def _power(z: XlaOp, w: XlaOp) -> XlaOp:
+    """1 for exponent 0; 0 of zero to exponents whose real part is positive."""
+    zero = full(z, 0)
+    none, base = xla.eq(w, zero), xla.eq(z, zero)
+    positive = xla.gt(xla.real(w), full(xla.real(w), 0))
+    nan = full(xla.real(z), np.nan)
+    of_zero = xla.select(positive, zero, xla.complex_(nan, nan))
+    found = xla.power(xla.select(base, full(z, 1), z), w)
+    return xla.select(none, full(z, 1), xla.select(base, of_zero, found))

@@ -1,0 +1,108 @@
+"""How the parts of ufuncs are put together: numbers of a value's type, loops for each kind of element, derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.trace import Rule
+from cyxla.types import ElementType, Kind
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Emit = Callable[..., Any]
+Ops = Sequence[XlaOp]
+Cotangents = Sequence[XlaOp | None]
+Vjp = Callable[[Ops, Ops, Cotangents], Cotangents]
+
+NARROW = (ElementType.F16, ElementType.BF16)
+BITS = {
+    ElementType.F16: ElementType.S16, ElementType.BF16: ElementType.S16, ElementType.F32: ElementType.S32,
+    ElementType.F64: ElementType.S64,
+}  # fmt: skip
+MANTISSA = {ElementType.F16: 10, ElementType.BF16: 7, ElementType.F32: 23, ElementType.F64: 52}
+BIAS = {ElementType.F16: 15, ElementType.BF16: 127, ElementType.F32: 127, ElementType.F64: 1023}
+UNSIGNED_OF = {
+    ElementType.S8: ElementType.U8, ElementType.S16: ElementType.U16, ElementType.S32: ElementType.U32,
+    ElementType.S64: ElementType.U64,
+}  # fmt: skip
+
+
+def full(like: XlaOp, value: Any, dtype: ElementType | None = None) -> XlaOp:
+    """A number repeated to the sizes of a value, in its type or another."""
+    shape = like.shape
+    number = xla.constant(like.builder, value, dtype or shape.dtype)
+    return xla.broadcast(number, shape.dims) if shape.dims else number
+
+
+def by_kind(
+    pred: Emit | None = None, signed: Emit | None = None, unsigned: Emit | None = None, real: Emit | None = None,
+    complex_: Emit | None = None, integer: Emit | None = None,
+) -> Emit:  # fmt: skip
+    """A loop for each kind of elements that the first operand may have."""
+    rows = {
+        Kind.PRED: pred, Kind.SIGNED: signed or integer, Kind.UNSIGNED: unsigned or integer, Kind.FLOAT: real,
+        Kind.COMPLEX: complex_,
+    }  # fmt: skip
+
+    def emit(*ops: XlaOp) -> Any:
+        row = rows[ops[0].shape.dtype.kind]
+        assert row is not None  # NumPy has no loop for these types
+        return row(*ops)
+
+    return emit
+
+
+def same(x: XlaOp) -> XlaOp:
+    """The operand."""
+    return x
+
+
+def widely(function: Emit) -> Emit:
+    """Computed in f32 for floats of 16 bits, as NumPy does, and rounded once."""
+
+    def emit(*ops: XlaOp) -> Any:
+        dtype = ops[0].shape.dtype
+        if dtype not in NARROW:
+            return function(*ops)
+        made = function(*(xla.convert(x, ElementType.F32) if x.shape.dtype is dtype else x for x in ops))
+        if isinstance(made, tuple):
+            return tuple([_narrowed(m, dtype) for m in made])
+        return _narrowed(made, dtype)
+
+    return emit
+
+
+def _narrowed(made: XlaOp, dtype: ElementType) -> XlaOp:
+    return xla.convert(made, dtype) if made.shape.dtype is ElementType.F32 else made
+
+
+def with_derivative(function: Emit, vjp: Vjp) -> Emit:
+    """The function, its derivative by a rule rather than instruction by instruction.
+
+    Parameters
+    ----------
+    function : callable
+        From operands to a result or a tuple of them.
+    vjp : callable
+        From operands, results, and the cotangents of these to the cotangents of the operands, as `Rule` says.
+    """
+
+    def emit(*ops: XlaOp) -> Any:
+        made = function(*ops)
+        results = list(made) if isinstance(made, tuple) else [made]
+        rule = Rule(list(ops), results, vjp)
+        given = {op.instruction for op in ops}
+        trace = _trace.current()
+        for result in results:
+            if trace is not None and result.instruction is not None and result.instruction not in given:
+                trace.rules[result.instruction] = rule
+        return made
+
+    return emit
+
+
+def flat(function: Emit) -> Emit:
+    """A function that is constant almost everywhere."""
+    return with_derivative(function, lambda ops, results, cotangents: [None] * len(ops))

@@ -1,0 +1,402 @@
+"""Loops of floats whose meaning in NumPy is more, or other, than one HLO instruction."""
+
+from __future__ import annotations
+
+from math import e, log, log10, pi
+
+import numpy as np
+
+from cyxla.numpy.ufuncs.emitting import (
+    BIAS,
+    BITS,
+    MANTISSA,
+    Cotangents,
+    Emit,
+    Ops,
+    Vjp,
+    flat,
+    full,
+    widely,
+    with_derivative,
+)
+from cyxla.numpy.ufuncs.integers import literal_of
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+_LN2 = log(2)
+
+
+# -- bits
+
+
+def bits_of(x: XlaOp) -> XlaOp:
+    """The bits as a signed integer."""
+    return xla.bitcast_convert(x, BITS[x.shape.dtype])
+
+
+def signbit(x: XlaOp) -> XlaOp:
+    """Whether the sign is set, that of zero and nan too."""
+    bits = bits_of(x)
+    return xla.lt(bits, full(bits, 0))
+
+
+def is_nan(x: XlaOp) -> XlaOp:
+    """Whether it is nan."""
+    return xla.ne(x, x)
+
+
+def is_inf(x: XlaOp) -> XlaOp:
+    """Whether it is infinite."""
+    return xla.eq(xla.abs_(x), full(x, np.inf))
+
+
+def _copysign(x: XlaOp, y: XlaOp) -> XlaOp:
+    size = xla.abs_(x)
+    return xla.select(signbit(y), xla.negate(size), size)
+
+
+copysign = with_derivative(
+    _copysign,
+    lambda ops, outs, cts: [
+        None if cts[0] is None else xla.select(xla.eq(signbit(ops[0]), signbit(ops[1])), cts[0], -cts[0]), None,
+    ],
+)  # fmt: skip
+
+
+def _neighbour(x: XlaOp, up: XlaOp) -> XlaOp:
+    """The next float above (or below) x, which is not nan: one step in the integer that its bits are."""
+    bits = bits_of(x)
+    one = full(bits, 1)
+    away = xla.eq(up, xla.gt(x, full(x, 0)))
+    stepped = xla.select(away, xla.add(bits, one), xla.subtract(bits, one))
+    least = xla.bitcast_convert(one, x.shape.dtype)
+    from_zero = xla.select(up, least, xla.negate(least))
+    return xla.select(xla.eq(x, full(x, 0)), from_zero, xla.bitcast_convert(stepped, x.shape.dtype))
+
+
+def _nextafter(x: XlaOp, y: XlaOp) -> XlaOp:
+    moved = xla.select(xla.eq(x, y), y, _neighbour(x, xla.gt(y, x)))
+    return xla.select(is_nan(x), x, xla.select(is_nan(y), y, moved))
+
+
+nextafter = with_derivative(_nextafter, lambda ops, outs, cts: [cts[0], None])
+
+
+def _spacing(x: XlaOp) -> XlaOp:
+    up = xla.ge(x, full(x, 0)) if x.shape.dtype is not ElementType.F16 else full(x, True, ElementType.PRED)
+    step = xla.subtract(_neighbour(x, up), x)  # NumPy's of 16 bits is never negative
+    return xla.select(xla.is_finite(x), step, full(x, np.nan))
+
+
+spacing = flat(_spacing)
+
+
+# -- rounding and signs
+
+
+def trunc(x: XlaOp) -> XlaOp:
+    """The whole part."""
+    return xla.select(xla.lt(x, full(x, 0)), xla.ceil(x), xla.floor(x))
+
+
+def sign(x: XlaOp) -> XlaOp:
+    """-1, 0 (without a sign), 1 or nan."""
+    return xla.select(xla.eq(x, full(x, 0)), full(x, 0), xla.sign(x))
+
+
+def heaviside(x: XlaOp, middle: XlaOp) -> XlaOp:
+    """0 below zero, 1 above it, the second operand there."""
+    zero = full(x, 0)
+    sides = xla.select(xla.lt(x, zero), zero, xla.select(xla.gt(x, zero), full(x, 1), middle))
+    return xla.select(is_nan(x), x, sides)
+
+
+# -- extremes
+
+
+def fmax(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The greater one; a number rather than nan."""
+    return xla.select(is_nan(x), y, xla.select(is_nan(y), x, xla.maximum(x, y)))
+
+
+def fmin(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The lesser one; a number rather than nan."""
+    return xla.select(is_nan(x), y, xla.select(is_nan(y), x, xla.minimum(x, y)))
+
+
+# -- division with a remainder
+
+
+def _divided(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Quotient rounded down and remainder with the sign of y, for y that is not zero; exact where floats can be."""
+    zero, one = full(x, 0), full(x, 1)
+    left = xla.remainder(x, y)
+    quotient = xla.divide(xla.subtract(x, left), y)
+    some = xla.ne(left, zero)
+    wrong = xla.and_(some, xla.ne(xla.lt(y, zero), xla.lt(left, zero)))
+    quotient = xla.select(wrong, xla.subtract(quotient, one), quotient)
+    modulus = xla.select(wrong, xla.add(left, y), xla.select(some, left, _copysign(zero, y)))
+    floor = xla.floor(quotient)
+    floor = xla.select(xla.gt(xla.subtract(quotient, floor), full(x, 0.5)), xla.add(floor, one), floor)
+    nothing = _copysign(zero, xla.divide(x, y))
+    return xla.select(xla.ne(quotient, zero), floor, nothing), modulus
+
+
+def _divmod(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
+    quotient, modulus = _divided(x, y)
+    by_zero = xla.eq(y, full(y, 0))
+    return xla.select(by_zero, xla.divide(x, y), quotient), xla.select(by_zero, full(x, np.nan), modulus)
+
+
+def _minus_times(a: XlaOp | None, b: XlaOp) -> XlaOp | None:
+    return None if a is None else xla.negate(xla.multiply(a, b))
+
+
+divmod_ = with_derivative(
+    widely(_divmod), lambda ops, outs, cts: [cts[1], _minus_times(cts[1], xla.floor(xla.divide(*ops)))]
+)
+floor_divide = flat(widely(lambda x, y: _divmod(x, y)[0]))
+remainder = with_derivative(
+    widely(lambda x, y: _divmod(x, y)[1]),
+    lambda ops, outs, cts: [cts[0], _minus_times(cts[0], xla.floor(xla.divide(*ops)))],
+)
+fmod = with_derivative(xla.remainder, lambda ops, outs, cts: [cts[0], _minus_times(cts[0], trunc(xla.divide(*ops)))])
+
+
+def _modf(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    whole = trunc(x)
+    part = xla.select(is_inf(x), full(x, 0), xla.subtract(x, whole))
+    return xla.select(is_nan(x), x, _copysign(part, x)), whole
+
+
+modf = with_derivative(_modf, lambda ops, outs, cts: [cts[0]])
+
+
+# -- mantissa and exponent
+
+
+def _split(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Mantissa in [1, 2) with the sign and exponent (an integer as wide) of finite floats that are not zero."""
+    dtype = x.shape.dtype
+    width, bias = MANTISSA[dtype], BIAS[dtype]
+    small = xla.lt(xla.abs_(x), full(x, 2.0 ** (2 - bias)))
+    grown = xla.select(small, xla.multiply(x, full(x, 2.0 ** (width + 2))), x)
+    bits = bits_of(grown)
+    ones = (1 << (bits.shape.dtype.bits - 1 - width)) - 1
+    exponent = xla.and_(xla.shift_right_logical(bits, full(bits, width)), full(bits, ones))
+    shift = xla.select(small, full(bits, bias + width + 2), full(bits, bias))
+    mantissa = xla.or_(xla.and_(bits, full(bits, ~(ones << width))), full(bits, bias << width))
+    return xla.bitcast_convert(mantissa, dtype), xla.subtract(exponent, shift)
+
+
+def _frexp(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    mantissa, exponent = _split(x)
+    plain = xla.and_(xla.is_finite(x), xla.ne(x, full(x, 0)))
+    size = xla.convert(xla.add(exponent, full(exponent, 1)), ElementType.S32)
+    half = xla.multiply(mantissa, full(x, 0.5))
+    return xla.select(plain, half, x), xla.select(plain, size, full(size, 0))
+
+
+def _power_of_two(n: XlaOp, dtype: ElementType) -> XlaOp:
+    """2^n for n within the exponents of normal floats."""
+    bits = xla.convert(n, BITS[dtype])
+    width = MANTISSA[dtype]
+    return xla.bitcast_convert(xla.shift_left(xla.add(bits, full(bits, BIAS[dtype])), full(bits, width)), dtype)
+
+
+def _ldexp(x: XlaOp, n: XlaOp) -> XlaOp:
+    """The product x * 2^n in up to three steps: only the last one can round."""
+    dtype = x.shape.dtype
+    top, width = BIAS[dtype], MANTISSA[dtype]
+    n = xla.clamp(full(n, -3 * top), n, full(n, 3 * top))
+    n = xla.convert(n, ElementType.S32)
+    for _ in range(2):
+        high, low = xla.gt(n, full(n, top)), xla.lt(n, full(n, 1 - top))
+        step = xla.select(high, full(x, 2.0**top), full(x, 2.0 ** (1 - top + width + 1)))
+        x = xla.select(xla.or_(high, low), xla.multiply(x, step), x)
+        n = xla.subtract(n, xla.select(high, full(n, top), xla.select(low, full(n, width + 2 - top), full(n, 0))))
+    last = xla.clamp(full(n, 1 - top), n, full(n, top))
+    return xla.multiply(x, _power_of_two(last, dtype))
+
+
+def _scaled_back(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+    return [None if cts[0] is None else ldexp(cts[0], ops[1]), None]
+
+
+ldexp = with_derivative(widely(_ldexp), _scaled_back)
+frexp = with_derivative(
+    widely(_frexp), lambda ops, outs, cts: [None if cts[0] is None else ldexp(cts[0], xla.negate(outs[1]))]
+)
+
+
+# -- exponentials and logarithms to other bases
+
+
+def _exp2(x: XlaOp) -> XlaOp:
+    return xla.power(full(x, 2), x)
+
+
+exp2 = with_derivative(
+    _exp2, lambda ops, outs, cts: [None if cts[0] is None else cts[0] * outs[0] * full(outs[0], _LN2)]
+)
+
+
+def _near_one(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Mantissa in [sqrt(1/2), sqrt(2)) and exponent, a float, of x > 0."""
+    mantissa, exponent = _split(x)
+    above = xla.gt(mantissa, full(x, 2**0.5))
+    number = _as_float(exponent, x.shape.dtype)
+    number = xla.select(above, xla.add(number, full(x, 1)), number)
+    return xla.select(above, xla.multiply(mantissa, full(x, 0.5)), mantissa), number
+
+
+def _as_float(n: XlaOp, dtype: ElementType) -> XlaOp:
+    """A small integer as a float: as the last bits of a large one, since processors convert 64 bits slowly."""
+    width = MANTISSA[dtype]
+    large = 1.5 * 2.0**width
+    bits = int(np.asarray(large, dtype.numpy_dtype).view(f"i{dtype.bits // 8}"))
+    return xla.subtract(xla.bitcast_convert(xla.add(n, full(n, bits)), dtype), full(n, large, dtype))
+
+
+def _logarithm(x: XlaOp, found: XlaOp) -> XlaOp:
+    """A logarithm, with what it is of numbers that have no mantissa."""
+    zero = full(x, 0)
+    most = xla.select(xla.eq(x, full(x, np.inf)), x, found)
+    least = xla.select(xla.eq(x, zero), full(x, -np.inf), full(x, np.nan))
+    return xla.select(xla.gt(x, zero), most, least)
+
+
+def _log2(x: XlaOp) -> XlaOp:
+    """Exact for powers of two."""
+    mantissa, exponent = _near_one(x)
+    return _logarithm(x, xla.add(exponent, xla.multiply(xla.log(mantissa), full(x, 1 / _LN2))))
+
+
+def _log10(x: XlaOp) -> XlaOp:
+    """Exact for powers of ten: the exponent's share is a product without rounding and a small rest."""
+    mantissa, exponent = _near_one(x)
+    spare = MANTISSA[x.shape.dtype] - 10
+    high = np.floor(log10(2) * 2.0**spare) / 2.0**spare
+    low = float(np.log10(np.longdouble(2)) - np.longdouble(high))
+    rest = xla.add(xla.multiply(exponent, full(x, low)), xla.multiply(xla.log(mantissa), full(x, log10(e))))
+    return _logarithm(x, xla.add(xla.multiply(exponent, full(x, high)), rest))
+
+
+def _log_to(base: float) -> Vjp:
+    def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+        return [None if cts[0] is None else xla.divide(cts[0], ops[0] * full(ops[0], log(base)))]
+
+    return vjp
+
+
+log2 = with_derivative(widely(_log2), _log_to(2))
+log10_ = with_derivative(widely(_log10), _log_to(10))
+
+
+def _logaddexp(x: XlaOp, y: XlaOp) -> XlaOp:
+    apart = xla.subtract(x, y)
+    found = xla.add(xla.maximum(x, y), xla.log_plus_one(xla.exponential(xla.negate(xla.abs_(apart)))))
+    return xla.select(xla.eq(x, y), xla.add(x, full(x, _LN2)), found)
+
+
+def _logaddexp2(x: XlaOp, y: XlaOp) -> XlaOp:
+    apart = xla.subtract(x, y)
+    more = xla.multiply(xla.log_plus_one(_exp2(xla.negate(xla.abs_(apart)))), full(x, 1 / _LN2))
+    return xla.select(xla.eq(x, y), xla.add(x, full(x, 1)), xla.add(xla.maximum(x, y), more))
+
+
+def _shares(scale: float) -> Vjp:
+    """Derivatives of log(exp(x) + exp(y)): the share of each."""
+
+    def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+        if cts[0] is None:
+            return [None, None]
+        x, y = ops
+        apart = xla.select(xla.eq(x, y), full(x, 0), xla.subtract(x, y)) * full(x, scale)
+        return [cts[0] * xla.logistic(apart), cts[0] * xla.logistic(xla.negate(apart))]
+
+    return vjp
+
+
+logaddexp = with_derivative(widely(_logaddexp), _shares(1))
+logaddexp2 = with_derivative(widely(_logaddexp2), _shares(_LN2))
+
+
+# -- others
+
+
+def length(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The root of the sum of squares, which do not overflow; infinite where one is, even beside nan."""
+    if x.shape.dtype is ElementType.F32:  # squares of f32 fit into f64
+        wide = [xla.convert(v, ElementType.F64) for v in (x, y)]
+        found = xla.convert(xla.sqrt(wide[0] * wide[0] + wide[1] * wide[1]), ElementType.F32)
+    else:
+        a, b = xla.abs_(x), xla.abs_(y)
+        long, short = xla.maximum(a, b), xla.minimum(a, b)
+        ratio = xla.divide(short, xla.select(xla.eq(long, full(x, 0)), full(x, 1), long))
+        found = xla.multiply(long, xla.sqrt(full(x, 1) + ratio * ratio))
+    return xla.select(xla.or_(is_inf(x), is_inf(y)), full(x, np.inf), found)
+
+
+def _along(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+    if cts[0] is None:
+        return [None, None]
+    length = outs[0]
+    safe = xla.select(xla.eq(length, full(length, 0)), full(length, 1), length)
+    return [cts[0] * (x / safe) for x in ops]
+
+
+hypot = with_derivative(widely(length), _along)
+
+
+def arctan(x: XlaOp) -> XlaOp:
+    """The angle whose tangent x is."""
+    return xla.atan2(x, full(x, 1))
+
+
+def scaled(factor: float) -> Emit:
+    """A multiplication by one number."""
+    return widely(lambda x: xla.multiply(x, full(x, factor)))
+
+
+deg2rad, rad2deg = scaled(pi / 180), scaled(180 / pi)
+
+
+# -- powers with exponents that are known
+
+
+def power(x: XlaOp, y: XlaOp) -> XlaOp:
+    """A power; one with a small whole or half exponent, known while tracing, is a few products and a root."""
+    known = literal_of(y)
+    twice = 2 * float(known) if known is not None and known.ndim == 0 else np.nan
+    if not (abs(twice) <= 8 and twice == round(twice)):
+        return xla.power(x, y)
+    made: XlaOp = widely(lambda v: _half_whole(v, int(twice)))(x)
+    return made
+
+
+def _half_whole(x: XlaOp, twice: int) -> XlaOp:
+    whole, half = divmod(abs(twice), 2)
+    found = None if whole == 0 else whole_power(x, whole)
+    if half:
+        root = xla.sqrt(x)
+        found = root if found is None else xla.multiply(found, root)
+        if twice != 1:  # NumPy's own x ** 0.5 is a root
+            found = xla.select(xla.eq(x, full(x, -np.inf)), full(x, np.inf), xla.abs_(found))
+    if found is None:
+        return full(x, 1)
+    return found if twice > 0 else xla.divide(full(x, 1), found)
+
+
+def whole_power(x: XlaOp, count: int) -> XlaOp:
+    """The product of so many, at least one."""
+    found, square = None, x
+    while True:
+        if count & 1:
+            found = square if found is None else xla.multiply(found, square)
+        count >>= 1
+        if not count:
+            assert found is not None
+            return found
+        square = xla.multiply(square, square)

@@ -1,0 +1,154 @@
+"""Universal functions of vectors and matrices: which dimensions are theirs, and the keywords that all of them take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError, ShapeError
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.promotion import loop_types
+from cyxla.numpy.registry import implements
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs.apply import deliver, shown
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Core = Callable[[XlaOp, XlaOp], XlaOp]
+_IGNORED = ("order", "subok")
+_KEYWORDS = ("axes", "axis", "keepdims", "dtype", "signature", "casting", *_IGNORED)
+
+
+def gufunc(ufunc: np.ufunc, ranks: tuple[int, int, int]) -> Callable[[Core], Core]:
+    """Make a function of two operands of one type, its own dimensions last, the meaning of a ufunc.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        NumPy's.
+    ranks : tuple of int
+        How many dimensions of the operands and of the result are its own.
+    """
+
+    def register(core: Core) -> Core:
+        @implements(ufunc)
+        def meaning(*inputs: Any, out: Any = None, **keywords: Any) -> Any:
+            for name in keywords:
+                if name not in _KEYWORDS:
+                    raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
+            given = {name: value for name, value in keywords.items() if value is not np._NoValue}
+            return _call(ufunc, ranks, core, inputs, out, given)
+
+        meaning.__doc__ = f"What ``numpy.{ufunc.__name__}`` gives."
+        return core
+
+    return register
+
+
+def _call(
+    ufunc: np.ufunc, ranks: tuple[int, ...], core: Core, inputs: Sequence[Any], out: Any, keywords: dict[str, Any]
+) -> Any:
+    if not 2 <= len(inputs) <= 3:
+        raise TypeError(f"{ufunc.__name__}() takes from 2 to 3 positional arguments but {len(inputs)} were given")
+    out = inputs[2] if len(inputs) == 3 else out
+    arrays = [as_traced(x) for x in inputs[:2]]
+    own = _own_ranks(ufunc, ranks, [a.ndim for a in arrays])
+    axes = _axes(ufunc, own, keywords)
+    types = loop_types(ufunc, tuple(a.kind for a in arrays), _asked(keywords))
+    casting = keywords.get("casting", "same_kind")
+    for k, (array, wanted) in enumerate(zip(arrays, types, strict=False)):
+        if not array.weak and not np.can_cast(array.dtype, wanted, casting):
+            raise DTypeError(
+                f"Cannot cast ufunc '{ufunc.__name__}' input {k} from {array.dtype!r} to {wanted!r} with casting rule "
+                f"'{casting}'"
+            )
+    ops = [
+        _moved_last(convert(value_of(a), t), places, ufunc.__name__)
+        for a, t, places in zip(arrays, types, axes, strict=False)
+    ]
+    made = core(*ops)
+    if keywords.get("keepdims"):
+        made, axes[2] = xla.reshape(made, (*made.shape.dims, 1)), axes[0]
+    made = _moved_back(made, axes[2], ufunc.__name__)
+    return deliver([TracedArray(made)], out, True, casting, ufunc.__name__)
+
+
+def _asked(keywords: dict[str, Any]) -> Any:
+    wanted = keywords.get("dtype")
+    signature = keywords.get("signature")
+    if wanted is None and signature is not None:
+        wanted = signature[-1] if isinstance(signature, tuple) else str(signature).rpartition(">")[2]
+    return None if wanted is None else np.dtype(wanted)
+
+
+def _own_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> list[int]:
+    """The ranks, smaller where dimensions marked with ? are missing."""
+    optional = "?" in (ufunc.signature or "")
+    own = list(ranks)
+    for k, rank in enumerate(have):
+        if optional and rank == 1:
+            own[k], own[2] = 1, own[2] - 1
+        elif rank < ranks[k]:
+            raise ValueError(
+                f"{ufunc.__name__}: Input operand {k} does not have enough dimensions (has {rank}, gufunc core with "
+                f"signature {ufunc.signature} requires {ranks[k]})"
+            )
+    return own
+
+
+def _axes(ufunc: np.ufunc, own: Sequence[int], keywords: dict[str, Any]) -> list[tuple[int, ...]]:
+    """Where the function's own dimensions lie in the operands and in the result."""
+    axes, axis = keywords.get("axes"), keywords.get("axis")
+    if (axis is not None or keywords.get("keepdims")) and ufunc.signature != "(n),(n)->()":
+        raise TypeError(f"{ufunc.__name__}: axis and keepdims are for functions of a single shared dimension")
+    if axes is not None and axis is not None:
+        raise TypeError("cannot specify both 'axis' and 'axes'")
+    if axis is not None:
+        return [(index(axis),)] * 2 + [()]
+    if axes is None:
+        return [tuple(range(-rank, 0)) for rank in own]
+    if not isinstance(axes, list):
+        raise TypeError("axes should be a list.")
+    if len(axes) < 2 or (len(axes) < 3 and own[2]) or len(axes) > 3:
+        raise ValueError("axes should be a list with an entry for all inputs and outputs")
+    places = [(index(a),) if not isinstance(a, tuple) else tuple(map(index, a)) for a in axes]
+    places += [()] * (3 - len(places))
+    for k, (place, rank) in enumerate(zip(places, own, strict=True)):
+        if len(place) != rank:
+            raise np.exceptions.AxisError(f"{ufunc.__name__}: operand {k} has {rank} core dimensions, but axes {place}")
+    return places
+
+
+def _moved_last(op: XlaOp, places: Sequence[int], name: str) -> XlaOp:
+    rank = op.shape.rank
+    own = [_normal(p, rank) for p in places]
+    if len(set(own)) < len(own):
+        raise ValueError(f"{name}: axes {tuple(places)} repeat")
+    order = [*(d for d in range(rank) if d not in own), *own]
+    return op if order == list(range(rank)) else xla.transpose(op, order)
+
+
+def _moved_back(op: XlaOp, places: Sequence[int], name: str) -> XlaOp:
+    rank = op.shape.rank
+    own = [_normal(p, rank) for p in places]
+    if len(set(own)) < len(own):
+        raise ValueError(f"{name}: axes {tuple(places)} repeat")
+    source = iter(range(rank - len(own)))
+    last = {p: rank - len(own) + k for k, p in enumerate(own)}
+    order = [last[d] if d in last else next(source) for d in range(rank)]
+    return op if order == list(range(rank)) else xla.transpose(op, order)
+
+
+def _normal(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise np.exceptions.AxisError(axis, rank)
+    return axis % rank
+
+
+def mismatch(name: str, x: XlaOp, y: XlaOp) -> ShapeError:
+    """The error for operands that do not fit each other."""
+    return ShapeError(f"{name}: {shown(x)} and {shown(y)} do not fit each other", where=_trace.place())

@@ -1,0 +1,178 @@
+"""Loops of integers with NumPy's edges: division by zero gives 0, nothing traps, negative powers are an error."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.ufuncs.emitting import UNSIGNED_OF, Emit, full
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def _is_zero(x: XlaOp) -> XlaOp:
+    return xla.eq(x, full(x, 0))
+
+
+def _no_zero(y: XlaOp) -> XlaOp:
+    return xla.select(_is_zero(y), full(y, 1), y)
+
+
+def divmod_(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Quotient rounded down and what it leaves; both 0 by zero."""
+    known = literal_of(y)
+    if known is not None and (known != 0).all():
+        return _rounded_down(x, y, xla.remainder(x, y), bool((known > 0).all()))
+    none, zero, safe = _is_zero(y), full(x, 0), _no_zero(y)
+    left = xla.subtract(x, xla.multiply(xla.divide(x, safe), safe))  # a second division would take longer
+    quotient, left = _rounded_down(x, safe, left, False)
+    return xla.select(none, zero, quotient), xla.select(none, zero, left)
+
+
+def _rounded_down(x: XlaOp, y: XlaOp, left: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
+    """For divisors that are not zero, `positive` if all are known to be, and what the quotient cut off leaves."""
+    quotient = xla.divide(x, y)
+    if not x.shape.dtype.is_signed:
+        return quotient, left
+    zero = full(x, 0)
+    wrong = xla.lt(left, zero)
+    if not positive:
+        wrong = xla.and_(xla.ne(left, zero), xla.lt(xla.xor(left, y), zero))
+    down = xla.select(wrong, xla.subtract(quotient, full(x, 1)), quotient)
+    return down, xla.select(wrong, xla.add(left, y), left)
+
+
+def floor_divide(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The quotient rounded down."""
+    return divmod_(x, y)[0]
+
+
+def remainder(x: XlaOp, y: XlaOp) -> XlaOp:
+    """What the quotient rounded down leaves."""
+    return divmod_(x, y)[1]
+
+
+def fmod(x: XlaOp, y: XlaOp) -> XlaOp:
+    """What the quotient rounded towards zero leaves; 0 by zero."""
+    return xla.select(_is_zero(y), full(x, 0), xla.remainder(x, _no_zero(y)))
+
+
+def reciprocal(x: XlaOp) -> XlaOp:
+    """1 / x cut off; of zero, what C makes of infinity."""
+    dtype = x.shape.dtype.numpy_dtype
+    assert dtype is not None
+    with np.errstate(all="ignore"):
+        of_zero = np.reciprocal(np.zeros(1, dtype))[0]
+    return xla.select(_is_zero(x), full(x, of_zero), xla.divide(full(x, 1), _no_zero(x)))
+
+
+def power(x: XlaOp, y: XlaOp) -> XlaOp:
+    """A power with whole exponents; negative ones are an error of the run, or at once where they are known.
+
+    Raises
+    ------
+    ValueError
+        An exponent is known to be negative.
+    """
+    if y.shape.dtype.is_signed:
+        _refuse_negative(y)
+    return xla.power(x, y)
+
+
+def _negative_power(_: int) -> Exception:
+    return ValueError("Integers to negative integer powers are not allowed.")
+
+
+def _refuse_negative(y: XlaOp) -> None:
+    known = literal_of(y)
+    if known is not None:
+        if (known < 0).any():
+            raise _negative_power(0)
+        return
+    bad = any_of(xla.lt(y, full(y, 0)))
+    _trace.require_current().fail_if(bad, xla.constant(y.builder, 0, ElementType.S64), _negative_power)
+
+
+def literal_of(x: XlaOp) -> np.ndarray[Any, Any] | None:
+    """The value of a constant, or of one number repeated; None of what is computed."""
+    instruction = x.instruction
+    while instruction is not None and instruction.opcode == "broadcast":
+        instruction = instruction.operands[0]
+    if instruction is None or instruction.opcode != "constant":
+        return None
+    return np.asarray(instruction.attrs["literal"].array)
+
+
+def any_of(x: XlaOp) -> XlaOp:
+    """Whether any element holds."""
+    if x.shape.rank == 0:
+        return x
+    return xla.reduce(x, False, scalar_computation("or", ElementType.PRED), range(x.shape.rank))
+
+
+def absolute_as_unsigned(x: XlaOp) -> XlaOp:
+    """The size of a number in the unsigned type, which has room for that of the least one."""
+    wanted = UNSIGNED_OF.get(x.shape.dtype)
+    return x if wanted is None else xla.convert(xla.abs_(x), wanted)
+
+
+def bitwise_count(x: XlaOp) -> XlaOp:
+    """How many bits of the size are set."""
+    return xla.convert(xla.popcnt(absolute_as_unsigned(x)), ElementType.U8)
+
+
+def gcd(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The greatest common divisor, by Euclid's rule for all elements at once."""
+    return xla.convert(_gcd(absolute_as_unsigned(x), absolute_as_unsigned(y)), x.shape.dtype)
+
+
+def _gcd(x: XlaOp, y: XlaOp) -> XlaOp:
+    state = xla.tuple_(x.builder, [x, y])
+    going, step = _euclid(x.shape.dtype, x.shape.dims)
+    return xla.get_tuple_element(xla.while_(going, step, state), 0)
+
+
+@lru_cache(maxsize=64)
+def _euclid(dtype: ElementType, sizes: tuple[int, ...]) -> tuple[XlaComputation, XlaComputation]:
+    one = Shape.array(dtype, sizes)
+    shape = Shape.tuple((one, one))
+    builders = XlaBuilder("going"), XlaBuilder("euclid")
+    state, inner = (xla.parameter(b, 0, shape, "state") for b in builders)
+    going = any_of(xla.ne(xla.get_tuple_element(state, 1), full(xla.get_tuple_element(state, 1), 0)))
+    x, y = (xla.get_tuple_element(inner, k) for k in range(2))
+    done = _is_zero(y)
+    after = [xla.select(done, x, y), xla.select(done, y, xla.remainder(x, _no_zero(y)))]
+    return builders[0].build(going), builders[1].build(xla.tuple_(builders[1], after))
+
+
+def lcm(x: XlaOp, y: XlaOp) -> XlaOp:
+    """The least common multiple; 0 where one of them is 0."""
+    a, b = absolute_as_unsigned(x), absolute_as_unsigned(y)
+    common = _gcd(a, b)
+    found = xla.multiply(xla.divide(a, _no_zero(common)), b)
+    return xla.convert(xla.select(_is_zero(common), full(a, 0), found), x.shape.dtype)
+
+
+def compared(function: Emit) -> Emit:
+    """A comparison that also orders a signed and an unsigned integer by what they are, as NumPy does."""
+
+    def emit(x: XlaOp, y: XlaOp) -> XlaOp:
+        found: XlaOp
+        if x.shape.dtype is y.shape.dtype:
+            found = function(x, y)
+            return found
+        if x.shape.dtype.is_signed:
+            signed, wide = x, xla.convert(x, ElementType.U64)
+            beside = function(wide, y)
+            least = function(full(x, -1), full(x, 0))
+        else:
+            signed, wide = y, xla.convert(y, ElementType.U64)
+            beside = function(x, wide)
+            least = function(full(y, 0), full(y, -1))
+        return xla.select(xla.lt(signed, full(signed, 0)), least, beside)
+
+    return emit

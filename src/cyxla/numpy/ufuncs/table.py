@@ -1,0 +1,177 @@
+"""How each of NumPy's ufuncs is written in HLO: one row for each, one loop for each kind of elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cyxla.numpy.ufuncs import complexes as cplx
+from cyxla.numpy.ufuncs import floats as flt
+from cyxla.numpy.ufuncs import integers as integer
+from cyxla.numpy.ufuncs.emitting import Emit, by_kind, flat, full, same, widely
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def _all(value: bool) -> Emit:
+    """The same answer for every element."""
+    return lambda x: full(x, value, ElementType.PRED)
+
+
+def _truth(x: XlaOp) -> XlaOp:
+    return x if x.shape.dtype is ElementType.PRED else xla.ne(x, full(x, 0))
+
+
+def _logical(function: Emit) -> Emit:
+    return lambda *ops: function(*map(_truth, ops))
+
+
+def _compared(function: Emit, ordered: Emit | None) -> Emit:
+    plain = integer.compared(function)
+    return by_kind(function, integer=plain, real=function, complex_=ordered or function)
+
+
+def _test(integer_: bool, real: Emit, complex_: Emit) -> Emit:
+    return by_kind(_all(integer_), integer=_all(integer_), real=real, complex_=complex_)
+
+
+def _rounded(function: Emit) -> Emit:
+    return by_kind(same, integer=same, real=function)
+
+
+def _smooth(function: Emit, complex_: Emit | None = None) -> Emit:
+    return by_kind(real=function, complex_=complex_ or function)
+
+
+def _bitwise(function: Emit) -> Emit:
+    return by_kind(function, integer=function)
+
+
+def _sign_of_unsigned(x: XlaOp) -> XlaOp:
+    return xla.minimum(x, full(x, 1))
+
+
+_right = by_kind(signed=xla.shift_right_arithmetic, unsigned=xla.shift_right_logical)
+_power = by_kind(integer=integer.power, real=flt.power, complex_=cplx.power)
+_square = by_kind(integer=lambda x: xla.multiply(x, x), real=lambda x: xla.multiply(x, x), complex_=cplx.square)
+_reciprocal = by_kind(integer=integer.reciprocal, real=lambda x: xla.divide(full(x, 1), x), complex_=cplx.reciprocal)
+_sign = by_kind(signed=xla.sign, unsigned=_sign_of_unsigned, real=flt.sign, complex_=cplx.sign)
+_absolute = by_kind(same, xla.abs_, same, xla.abs_, cplx.absolute)
+_max = by_kind(xla.or_, integer=xla.maximum, real=xla.maximum, complex_=cplx.maximum)
+_min = by_kind(xla.and_, integer=xla.minimum, real=xla.minimum, complex_=cplx.minimum)
+
+
+def _clip(x: XlaOp, low: XlaOp, high: XlaOp) -> XlaOp:
+    held: XlaOp = _max(x, low)
+    made: XlaOp = _min(held, high)
+    return made
+
+
+# fmt: off
+_TABLE: dict[np.ufunc, Emit] = {
+    np.absolute:       _absolute,
+    np.add:            xla.add,
+    np.arccos:         _smooth(widely(xla.acos), cplx.arccos),
+    np.arccosh:        _smooth(widely(xla.acosh), cplx.arccosh),
+    np.arcsin:         _smooth(widely(xla.asin), cplx.arcsin),
+    np.arcsinh:        _smooth(widely(xla.asinh), cplx.arcsinh),
+    np.arctan:         _smooth(widely(flt.arctan), cplx.arctan),
+    np.arctan2:        widely(xla.atan2),
+    np.arctanh:        _smooth(widely(xla.atanh), cplx.arctanh),
+    np.bitwise_and:    _bitwise(xla.and_),
+    np.bitwise_count:  integer.bitwise_count,
+    np.bitwise_or:     _bitwise(xla.or_),
+    np.bitwise_xor:    _bitwise(xla.xor),
+    np.cbrt:           widely(xla.cbrt),
+    np.ceil:           _rounded(xla.ceil),
+    np._core.umath.clip: _clip,  # type: ignore[attr-defined]
+    np.conjugate:      by_kind(integer=same, real=same, complex_=cplx.conjugate),
+    np.copysign:       flt.copysign,
+    np.cos:            _smooth(xla.cosine),
+    np.cosh:           _smooth(widely(xla.cosh), cplx.cosh),
+    np.deg2rad:        flt.deg2rad,
+    np.degrees:        flt.rad2deg,
+    np.divide:         _smooth(xla.divide, cplx.divide),
+    np.divmod:         by_kind(integer=integer.divmod_, real=flt.divmod_),
+    np.equal:          _compared(xla.eq, None),
+    np.exp:            _smooth(xla.exponential),
+    np.exp2:           _smooth(flt.exp2, cplx.exp2),
+    np.expm1:          _smooth(xla.exponential_minus_one, cplx.expm1),
+    np.fabs:           xla.abs_,
+    np.float_power:    _power,
+    np.floor:          _rounded(xla.floor),
+    np.floor_divide:   by_kind(integer=integer.floor_divide, real=flt.floor_divide),
+    np.fmax:           by_kind(xla.or_, integer=xla.maximum, real=flt.fmax, complex_=cplx.fmax),
+    np.fmin:           by_kind(xla.and_, integer=xla.minimum, real=flt.fmin, complex_=cplx.fmin),
+    np.fmod:           by_kind(integer=integer.fmod, real=flt.fmod),
+    np.frexp:          flt.frexp,
+    np.gcd:            integer.gcd,
+    np.greater:        _compared(xla.gt, cplx.greater),
+    np.greater_equal:  _compared(xla.ge, cplx.greater_equal),
+    np.heaviside:      flt.heaviside,
+    np.hypot:          flt.hypot,
+    np.invert:         _bitwise(xla.not_),
+    np.isfinite:       _test(True, xla.is_finite, cplx.is_finite),
+    np.isinf:          _test(False, flt.is_inf, cplx.either(flt.is_inf)),
+    np.isnan:          _test(False, flt.is_nan, cplx.either(flt.is_nan)),
+    np.lcm:            integer.lcm,
+    np.ldexp:          flt.ldexp,
+    np.left_shift:     xla.shift_left,
+    np.less:           _compared(xla.lt, cplx.less),
+    np.less_equal:     _compared(xla.le, cplx.less_equal),
+    np.log:            _smooth(xla.log),
+    np.log10:          _smooth(flt.log10_, cplx.log10_),
+    np.log1p:          _smooth(xla.log_plus_one),
+    np.log2:           _smooth(flt.log2, cplx.log2_),
+    np.logaddexp:      flt.logaddexp,
+    np.logaddexp2:     flt.logaddexp2,
+    np.logical_and:    _logical(xla.and_),
+    np.logical_not:    _logical(xla.not_),
+    np.logical_or:     _logical(xla.or_),
+    np.logical_xor:    _logical(xla.xor),
+    np.maximum:        _max,
+    np.minimum:        _min,
+    np.modf:           flt.modf,
+    np.multiply:       xla.multiply,
+    np.negative:       xla.negate,
+    np.nextafter:      flt.nextafter,
+    np.not_equal:      _compared(xla.ne, None),
+    np.positive:       same,
+    np.power:          _power,
+    np.rad2deg:        flt.rad2deg,
+    np.radians:        flt.deg2rad,
+    np.reciprocal:     _reciprocal,
+    np.remainder:      by_kind(integer=integer.remainder, real=flt.remainder),
+    np.right_shift:    _right,
+    np.rint:           _smooth(xla.round_nearest_even, cplx.rint),
+    np.sign:           _sign,
+    np.signbit:        flt.signbit,
+    np.sin:            _smooth(xla.sine),
+    np.sinh:           _smooth(widely(xla.sinh), cplx.sinh),
+    np.spacing:        flt.spacing,
+    np.sqrt:           _smooth(xla.sqrt),
+    np.square:         _square,
+    np.subtract:       xla.subtract,
+    np.tan:            _smooth(xla.tan),
+    np.tanh:           _smooth(xla.tanh),
+    np.trunc:          _rounded(flat(flt.trunc)),
+}
+# fmt: on
+
+
+def known() -> list[np.ufunc]:
+    """NumPy's own ufuncs that can be written, by name; its products of matrices are functions of another table."""
+    own = [ufunc for ufunc in _TABLE if np.__dict__.get(ufunc.__name__) is ufunc]  # those of SciPy are met on the way
+    return sorted(own, key=lambda ufunc: ufunc.__name__)
+
+
+def find(ufunc: np.ufunc) -> Emit | None:
+    """The row of a ufunc of NumPy or SciPy; None if there is none."""
+    found = _TABLE.get(ufunc)
+    if found is None:
+        from cyxla.numpy.ufuncs.special import find_special
+
+        found = find_special(ufunc)
+        if found is not None:
+            _TABLE[ufunc] = found
+    return found

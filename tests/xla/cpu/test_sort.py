@@ -145,6 +145,21 @@ def test_two_keys_need_the_comparator():
     same(program([f"s32[{n}]", f"f32[{n}]"], order), keys, values("f32", (n,)))
 
 
+@pytest.mark.parametrize("dtype", ["s64", "f64"])
+def test_wide_keys_that_differ_in_few_bits(dtype):
+    """Far apart or neighbours: what is sorted first does not tell neighbours apart."""
+    rng = np.random.default_rng(1)
+    shapes = [f"{dtype}[5,600]", "s32[5,600]"]
+    far, near = rng.integers(-3, 4, (5, 600)), rng.integers(0, 40, (5, 600))
+    bits = (far << 60) + near
+    bits[1:3] = [near[1], far[2]]  # few bits differ at all
+    bits[3] = -7  # all are equal
+    x = bits if dtype == "s64" else bits.view(np.float64)
+    for direction in ("LT", "GT"):
+        order = plain(dtype, direction, "TOTALORDER" if dtype == "f64" else "", "s32 s32")
+        same(program(shapes, order, 1), x, np.arange(3000, dtype=np.int32).reshape(5, 600))
+
+
 def test_a_row_in_order_stays():
     for n in (100, 5000):
         x = np.arange(n, dtype=np.float32)

@@ -14,7 +14,9 @@
  *
  *   uint32_t slow = 0;
  *   for (int i = 0; i < 512; i++) { y[i] = cyx_sine_f32(x[i]); slow |= cyx_sine_f32_needs_slow(x[i]); }
- *   if (slow) for (int i = 0; i < 512; i++) if (cyx_sine_f32_needs_slow(x[i])) y[i] = cyx_sine_f32_slow(x[i]);
+ *   if (slow) for (int i = 0; i < 512; i++) y[i] = cyx_sine_f32_full(x[i]);
+ *
+ * where cyx_<name>_full(...) takes whichever is right, in one copy for all that call it.
  */
 /* slow: sine_f32 cosine_f32 tan_f32 sine_f64 cosine_f64 tan_f64 */
 #ifndef CYXLA_MATH_H
@@ -22,6 +24,13 @@
 
 /* Put after `static inline`: at -O2 the larger bodies would otherwise stay calls, and calls do not vectorise. */
 #define CYX_ALWAYS __attribute__((always_inline))
+
+/* Put after `static` for a function that many lines call: one copy, of which gcc makes another one for vectors. */
+#if defined(__x86_64__) && !defined(__clang__)
+#define CYX_REPEATED __attribute__((noinline, const, simd("notinbranch")))
+#else
+#define CYX_REPEATED inline CYX_ALWAYS
+#endif
 
 /* Put after `static` for the rare paths. */
 #define CYX_RARE __attribute__((noinline, cold, unused))
@@ -825,6 +834,30 @@ static inline CYX_ALWAYS uint64_t cyx_sine_f64_needs_slow(double x) { return __b
 static inline CYX_ALWAYS uint64_t cyx_cosine_f64_needs_slow(double x) { return __builtin_fabs(x) > 1e5; }
 
 static inline CYX_ALWAYS uint64_t cyx_tan_f64_needs_slow(double x) { return __builtin_fabs(x) > 1e5; }
+
+static CYX_RARE float cyx_sine_f32_full(float x) {
+  return cyx_sine_f32_needs_slow(x) ? cyx_sine_f32_slow(x) : cyx_sine_f32(x);
+}
+
+static CYX_RARE double cyx_sine_f64_full(double x) {
+  return cyx_sine_f64_needs_slow(x) ? cyx_sine_f64_slow(x) : cyx_sine_f64(x);
+}
+
+static CYX_RARE float cyx_cosine_f32_full(float x) {
+  return cyx_cosine_f32_needs_slow(x) ? cyx_cosine_f32_slow(x) : cyx_cosine_f32(x);
+}
+
+static CYX_RARE double cyx_cosine_f64_full(double x) {
+  return cyx_cosine_f64_needs_slow(x) ? cyx_cosine_f64_slow(x) : cyx_cosine_f64(x);
+}
+
+static CYX_RARE float cyx_tan_f32_full(float x) {
+  return cyx_tan_f32_needs_slow(x) ? cyx_tan_f32_slow(x) : cyx_tan_f32(x);
+}
+
+static CYX_RARE double cyx_tan_f64_full(double x) {
+  return cyx_tan_f64_needs_slow(x) ? cyx_tan_f64_slow(x) : cyx_tan_f64(x);
+}
 
 /* ---- power ---- */
 

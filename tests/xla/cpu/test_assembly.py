@@ -97,6 +97,18 @@ def test_hot_loops_use_vectors(name, monkeypatch):
     assert any(has_vectors(loop, mnemonics, REGISTER[tools.vector_bits]) for loop in loops), f"{len(loops)} loops"
 
 
+def test_functions_of_many_lines_are_called_on_vectors():
+    if toolchain.require().compiler.kind != "gcc":
+        pytest.skip("only gcc makes forms for vectors")
+    lines = "".join(f"q{k + 1} = f32[65536] tanh(q{k}) " for k in range(12))
+    (unit,) = assembly(
+        f"HloModule m\nENTRY e {{ q0 = f32[65536] parameter(0) {lines} ROOT r = f32[65536] negate(q12) }}"
+    )
+    calls = [call for loop in innermost_loops(unit) for call in re.findall(r"call\w*\s+(\S*tanh\S*)", loop)]
+    assert len(calls) >= 12
+    assert all(call.startswith("_ZGV") for call in calls)
+
+
 # module of the prebuilt library: mnemonics as above
 PREBUILT = {"prebuilt_dot": [r"vfmadd\d+p[sd]"]}
 

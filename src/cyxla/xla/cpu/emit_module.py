@@ -12,6 +12,7 @@ from cyxla.xla.cpu.nodes import Plan
 from cyxla.xla.cpu.prelude import prelude
 from cyxla.xla.cpu.profile import Meter
 from cyxla.xla.cpu.recipe import recipe
+from cyxla.xla.cpu.repeated import with_calls
 
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
 INLINE_UP_TO = 8  # distinct kernels; above, gcc is kept from copying kernels into the entry
@@ -72,7 +73,7 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
 
 
 def _definition(name: str, kernel: Kernel) -> str:
-    return kernel.text.replace("KERNEL", name)
+    return with_calls(kernel.text).replace("KERNEL", name)
 
 
 def _one_unit(kernels: dict[str, Kernel], calls: str) -> list[str]:

@@ -275,9 +275,9 @@ class Nest:
     def _note_twin(self, node: Node, expression: str) -> None:
         twin = _twin(node, [self.text(o) for o in node.operands])
         if twin is not None:
-            predicate, fast, slow = twin
+            predicate, fast, _ = twin
             self.rare.append(predicate)
-            self.twins.append((fast, f"({predicate} ? {slow} : {fast})"))
+            self.twins.append((fast, fast.replace("(", "_full(", 1)))
 
     def _patched(self, node: Node, expression: str) -> str:
         twin = _twin(node, [self.text(o) for o in node.operands])

@@ -44,6 +44,12 @@ def expansion(text: str) -> int:
     return sum(lengths.get(name, 0) for name in _NAME.findall(text))
 
 
+def definition(name: str) -> str:
+    """The block of the headers that defines a name; empty if none does."""
+    blocks, owner = _index(HEADERS)
+    return blocks[owner[name]][0] if name in owner else ""
+
+
 @cache
 def _lengths() -> dict[str, int]:
     """What each name stands for: its block with all that this names, if it holds code."""

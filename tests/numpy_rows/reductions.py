@@ -54,6 +54,21 @@ def _running_in_array_api(function):
 BOTH = ("interpreter", "cpu")
 ALL_NAN = np.array([np.nan, np.nan])
 
+
+def _begun(function):
+    """Beginnings of other kinds than the elements: NumPy puts them into an array of the type of results."""
+    return [
+        lambda x: function(x, initial=2.75),
+        lambda x: function(x, axis=0, initial=np.nan),
+        lambda x: function(x, axis=0, initial=np.inf, where=MASK[:, :3].T),
+        lambda x: function(x, initial=1j),
+        lambda x: function(x, initial=300),
+        lambda x: function(x, initial=None, where=x > 2),
+        lambda x: function(x[:0], initial=None),
+        lambda x: function(x, initial=x[0, 0], axis=(0, 1), keepdims=True),
+    ]
+
+
 POSITIVE = {"low": 1, "high": 10, "ulp": 4}
 ROWS = [
     Row("sum", _joins(np.sum), SHAPES, ANY + "E", differentiable=True, **POSITIVE),
@@ -103,4 +118,16 @@ ROWS = [
     Row("nanargmin", _places(np.nanargmin), SHAPES, ANY, special=True),
     Row("nancumsum", _running(np.nancumsum), SHAPES, ANY, special=True, differentiable=True, **POSITIVE),
     Row("nancumprod", _running(np.nancumprod), SHAPES, REALS, low=1, high=2, ulp=32, differentiable=True, special=True),
+    *(Row(f.__name__, _begun(f), ((MATRIX,),), "?bHlefdFD", low=1, high=3, ulp=32)
+      for f in (np.sum, np.nanmin)),
+    *(Row(f.__name__, [lambda x, f=f: f(x, axis=0), lambda x, f=f: f(x, axis=-1)], (((0, 0),),), "ld")
+      for f in (np.max, np.nanmin, np.argmax)),
+    *(Row(f.__name__, [lambda x, f=f: f(x, 0, out=np.zeros(4, "i4")), lambda x, f=f: f(x, 0, out=np.zeros(4, "f4")),
+                       lambda x, f=f: f(x, (0, 1))], ((MATRIX,),), "lf") for f in (np.argmin, np.nanargmax)),
+    Row("ptp", [lambda x: np.ptp(x, 0, np.zeros(4, "f4")), lambda x: np.ptp(x, 0, np.zeros(4, "i2"))],
+        ((MATRIX,),), "bfd"),
+    Row("bitwise_or", [lambda x: np.bitwise_or.reduce(x, dtype=np.int16), lambda x: np.bitwise_or.reduce(x),
+                       lambda x: np.logical_or.reduce(x, dtype=np.int16)], ((MATRIX,),), "ld"),
+    Row("cumsum", [lambda x: np.cumsum(x, axis=(0,)), lambda x: np.cumulative_prod(x, axis=(0,)),
+                   lambda x: np.cumulative_sum(x, axis=(0, 0))], ((SCALAR,), (MATRIX,)), "l"),
 ]  # fmt: skip

@@ -32,6 +32,17 @@ def with_nan(rng, shape, dtype):
     return np.where(rng.random(shape) < 0.2, dtype.type(np.nan), made) if dtype.kind in "fc" else made
 
 
+def _types(function):
+    """Sums in other types than the array's, and kept in other arrays: NumPy casts between its steps."""
+    return [
+        lambda x: function(x, dtype=np.int16),
+        lambda x: function(x, axis=0, dtype=np.float16 if x.dtype.kind != "c" else np.complex64),
+        lambda x: function(x, axis=0, keepdims=True, dtype=np.complex128, where=MASK),
+        lambda x: function(x, axis=-1, out=np.zeros(x.shape[:-1], np.float32)),
+        lambda x: function(x, axis=1, dtype=bool),
+    ]
+
+
 POSITIVE = {"low": 1, "high": 10, "ulp": 8}
 ROWS = [
     Row("mean", _along(np.mean), SHAPES, ANY + "E", differentiable=True, **POSITIVE),
@@ -46,6 +57,12 @@ ROWS = [
     Row("nanstd", _along(np.nanstd), SHAPES, ANY, make=with_nan, differentiable=True, of_largest=True, ulp=16),
     Row("nanstd", _degrees(np.nanstd), ((MATRIX,), (CUBE,)), ANY, make=with_nan,
         differentiable=True, of_largest=True, ulp=16),
+    *(Row(f.__name__, _types(f), ((MATRIX,),), "?bHlefdFD", make=make, of_largest=True, ulp=1024)
+      for f, make in ((np.mean, None), (np.std, None), (np.nanvar, with_nan))),
+    Row("var", [lambda x: np.var(x * 100), lambda x: np.nanvar(x * 100), lambda x: np.nanmean(x * 6000)],
+        (((60,),),), "e", low=1, high=10, ulp=4),
+    Row("mean", [lambda x: np.mean(x, axis=0, where=True), lambda x: np.var(x, axis=-1, where=x > 0),
+                 lambda x: np.std(x, axis=0)], ((SCALAR,),), "?hd"),
     Row("average", [
         lambda x: np.average(x), lambda x: np.average(x, 0, returned=True), lambda x: np.average(x, -1, keepdims=True),
         lambda x: np.average(x, 1, weights=np.array([1, 2, 3, 4.0], np.float32)),

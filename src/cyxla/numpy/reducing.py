@@ -12,7 +12,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from cyxla.errors import ShapeError, UnimplementedError
+from cyxla.errors import DTypeError, ShapeError, UnimplementedError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
@@ -218,15 +218,23 @@ def reduce(
     if row is None:
         raise UnimplementedError(f"{ufunc.__name__}.reduce cannot be traced", hint="np.add, np.maximum and others can")
     given = as_traced(array)
+    chosen = None if all_chosen(where) else _bools(where)
     axes = axes_of(axis, given.ndim)
     target = out[0] if isinstance(out, tuple) else out
-    op = _prepared(ufunc, given, type_of(ufunc, given, dtype, target))
-    op = masked(op, where, row, initial, ufunc)
-    _refuse_nothing(row, op, axes, initial, ufunc)
+    op = _prepared(ufunc, given, type_of(ufunc, given, dtype, target), dtype)
+    if not has_start(row, initial):
+        _refuse_nothing(op, axes, chosen is not None, ufunc)
+    if chosen is not None:
+        op = xla.select(mask_of(chosen, op.shape.dims), op, broadcast_to(row.start(op), op.shape.dims))
     made = _reduced(ufunc, op, axes, flag(keepdims), given)
     if initial is not NOT_GIVEN and initial is not None:
-        made = _with_initial(ufunc, made, initial)
+        made = joined(ufunc, initial_of(initial, made), made)
     return handed(made, target, ufunc.__name__)
+
+
+def has_start(row: Reduction, initial: Any) -> bool:
+    """Whether there is something to begin with: what changes nothing, or what the caller gave; None is neither."""
+    return initial is not None and (row.empty or initial is not NOT_GIVEN)
 
 
 def _reduced(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray) -> XlaOp:
@@ -252,12 +260,14 @@ def handed(made: XlaOp, out: Any, name: str) -> Any:
     return deliver([TracedArray(made)], target, True, "unsafe", name)
 
 
-def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype) -> XlaOp:
+def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: Any) -> XlaOp:
     """The elements in the type that they are joined in."""
     if ufunc in _LOGICAL:
+        if asked is not None and dtype.kind != "b":
+            raise DTypeError(f"{ufunc.__name__} gives bools, not {dtype}")
         return convert(value_of(array), np.dtype(bool))
-    if ufunc in _BITWISE and array.dtype.kind not in "biu":
-        raise TypeError(f"ufunc '{ufunc.__name__}' not supported for the input type {array.dtype}")
+    if ufunc in _BITWISE and dtype.kind not in "biu":
+        raise DTypeError(f"ufunc '{ufunc.__name__}' is not supported for the type {dtype}")
     return convert(value_of(array), dtype)
 
 
@@ -267,37 +277,39 @@ def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
         asked: Dtype = np.dtype(dtype)
         return asked
     if out is not None:
-        return result_type(array.dtype, out.dtype)
+        try:
+            return result_type(array.dtype, out.dtype)
+        except DTypeError:  # bfloat16 has nothing in common with most types
+            return array.dtype
     promoted = _PROMOTED.get(array.dtype.kind) if REDUCTIONS[ufunc].promotes else None
     return array.dtype if promoted is None or array.itemsize > promoted.itemsize else promoted
 
 
-def masked(op: XlaOp, where: Any, row: Reduction, initial: Any, ufunc: np.ufunc) -> XlaOp:
-    """The elements, with what changes nothing in place of those that ``where=`` leaves out."""
-    if where is NOT_GIVEN or where is True:
-        return op
-    if not row.empty and (initial is NOT_GIVEN or initial is None):
-        raise ShapeError(f"{_no_identity(ufunc)}, so where= needs initial=")
-    mask = mask_of(where, op.shape.dims)
-    return xla.select(mask, op, broadcast_to(row.start(op), op.shape.dims))
+def all_chosen(where: Any) -> bool:
+    """Whether a ``where=`` leaves nothing out."""
+    return where is NOT_GIVEN or where is True
 
 
 def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
     """A ``where=`` as bools of the sizes of the array."""
-    given = as_traced(where)
-    if given.dtype.kind != "b":
-        raise TypeError(f"Cannot cast array data from {given.dtype!r} to dtype('bool') according to the rule 'safe'")
-    mask = value_of(given)
+    mask = value_of(_bools(where))
     if len(mask.shape.dims) > len(sizes) or np.broadcast_shapes(mask.shape.dims, sizes) != tuple(sizes):
         raise ShapeError(f"where= of {mask.shape} does not fit an array of sizes {list(sizes)}")
     return broadcast_to(mask, sizes)
 
 
-def _refuse_nothing(row: Reduction, op: XlaOp, axes: Sequence[int], initial: Any, ufunc: np.ufunc) -> None:
-    sizes = op.shape.dims
-    if row.empty or initial not in (NOT_GIVEN, None) or all(sizes[d] for d in axes):
-        return
-    if all(n for d, n in enumerate(sizes) if d not in axes):
+def _bools(where: Any) -> TracedArray:
+    given = as_traced(where)
+    if given.dtype.kind != "b":
+        raise TypeError(f"Cannot cast array data from {given.dtype!r} to dtype('bool') according to the rule 'safe'")
+    return given
+
+
+def _refuse_nothing(op: XlaOp, axes: Sequence[int], masked: bool, ufunc: np.ufunc) -> None:
+    """Fail where there may be nothing to join, and nothing to begin with."""
+    if masked:
+        raise ShapeError(f"{_no_identity(ufunc)}, so where= needs initial=")
+    if not all(op.shape.dims[d] for d in axes):
         raise ShapeError(f"zero-size array to {_no_identity(ufunc)}")
 
 
@@ -305,8 +317,18 @@ def _no_identity(ufunc: np.ufunc) -> str:
     return f"reduction operation {ufunc.__name__} which has no identity"
 
 
-def _with_initial(ufunc: np.ufunc, made: XlaOp, initial: Any) -> XlaOp:
-    start = as_traced(initial)
-    if start.ndim:
-        raise ValueError("setting an array element with a sequence.")
-    return joined(ufunc, broadcast_to(narrowed(start, values.numpy_type(made)), made.shape.dims), made)
+def initial_of(initial: Any, made: XlaOp) -> XlaOp:
+    """What ``initial=`` is in the type of results, one for each; NumPy puts it into an array."""
+    dtype = values.numpy_type(made)
+    if known_values(initial) is not None:
+        cell = np.zeros((), dtype)
+        cell[()] = initial if np.ndim(initial) == 0 else _refused_sequence()
+        start = xla.constant(made.builder, cell, made.shape.dtype)
+    else:
+        given = as_traced(initial)
+        start = narrowed(given, dtype) if given.ndim == 0 else _refused_sequence()
+    return broadcast_to(start, made.shape.dims)
+
+
+def _refused_sequence() -> Any:
+    raise ValueError("setting an array element with a sequence.")

@@ -10,17 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError
+from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.cumulative import cumulative
+from cyxla.numpy.promotion import Dtype
 from cyxla.numpy.reducing import (
     NOT_GIVEN,
     REDUCTIONS,
+    all_chosen,
     axes_of,
     axis_of,
     flag,
     handed,
+    has_start,
+    initial_of,
     kept_sizes,
+    mask_of,
     not_less,
     reduce,
     reduce_op,
@@ -93,10 +98,8 @@ def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN, *
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) -> Any:
     """The greatest minus the least."""
     given = as_traced(a)
-    if given.dtype.kind == "b":
-        raise TypeError("numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, the `^`")
-    most, least = max_(given, axis, None, keepdims), min_(given, axis, None, keepdims)
-    return handed(xla.subtract(value_of(most), value_of(least)), out, "ptp")
+    most, least = max_(given, axis, out, keepdims), min_(given, axis, None, keepdims)
+    return np.subtract(most, least, out=out)
 
 
 @implements(np.count_nonzero)
@@ -123,11 +126,14 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_GIV
 def _place(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: str) -> Any:
     op, sizes = value_of(array), array.shape
     if axis is None or not sizes:
-        axes_of(axis, len(sizes))
+        axes_of(axis if axis is None else index(axis), len(sizes))
         op, along = xla.reshape(op, (prod(sizes),)), 0
     else:
         along = axis_of(axis, len(sizes))
-    if op.shape.dims[along] == 0 and all(_others(op.shape.dims, along)):
+    target = out[0] if isinstance(out, tuple) else out
+    if target is not None and not np.can_cast(target.dtype, np.int64):
+        raise DTypeError(f"{name}: out= is of {target.dtype}, the result of int64")
+    if op.shape.dims[along] == 0:
         raise ShapeError(f"attempt to get {name} of an empty sequence")
     made = place_of(op, along, name)
     if keepdims:
@@ -214,7 +220,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
 def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out: Any) -> Any:
     op = value_of(array)
     if axis is None or not array.ndim:
-        axes_of(axis, array.ndim)
+        axes_of(axis if axis is None else index(axis), array.ndim)
         op, axis = xla.reshape(op, (array.size,)), 0
     op = convert(op, type_of(ufunc, array, dtype, out))
     row = REDUCTIONS[ufunc]
@@ -246,7 +252,9 @@ def _array_api_cumulative(
         array = TracedArray(xla.reshape(value_of(array), (1,)))
     if axis is None and array.ndim > 1:
         raise ShapeError("axis= must be given for more than one dimension")
-    axis = 0 if axis is None else axis_of(axis, array.ndim)
+    if isinstance(axis, tuple) and len(axis) != 1:
+        raise ValueError(f"{ufunc.__name__}: running totals go along one axis")
+    axis = 0 if axis is None else axis_of(axis[0] if isinstance(axis, tuple) else axis, array.ndim)
     made = value_of(_cumulative(ufunc, array, axis, dtype, None))
     if include_initial:
         first = REDUCTIONS[ufunc].start(made)
@@ -306,13 +314,25 @@ def nanmin(
 def _nan_extreme(
     ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any
 ) -> Any:
-    filled, bad = without_nan(array, REDUCTIONS[ufunc].start)
-    made = reduce(ufunc, filled, axis, None, None, keepdims, initial, where)
-    if bad is not None and initial is NOT_GIVEN:
-        nothing = reduce_op(np.logical_and, bad, axes_of(axis, array.ndim), flag(keepdims))
-        op = value_of(made)
-        made = TracedArray(xla.select(nothing, values.full_like(op, np.nan), op))
+    """Joined as fmax and fmin join: nan is what comes of nothing but nan."""
+    row = REDUCTIONS[ufunc]
+    filled, bad = without_nan(array, row.start)
+    if bad is None:
+        return reduce(ufunc, array, axis, None, out, keepdims, initial, where)
+    begun = has_start(row, initial)
+    start = TracedArray(row.start(value_of(array))) if begun else initial
+    joint = convert(value_of(reduce(ufunc, filled, axis, None, None, keepdims, start, where)), _type(ufunc, array, out))
+    if not all_chosen(where):
+        bad = xla.or_(bad, xla.not_(mask_of(where, array.shape)))
+    nothing = reduce_op(np.logical_and, bad, axes_of(axis, array.ndim), flag(keepdims))
+    made: Any = TracedArray(xla.select(nothing, values.full_like(joint, np.nan), joint))
+    if begun:
+        made = (np.fmax if ufunc is np.maximum else np.fmin)(TracedArray(initial_of(initial, joint)), made)
     return handed(value_of(made), out, ufunc.__name__)
+
+
+def _type(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:
+    return type_of(ufunc, array, None, out[0] if isinstance(out, tuple) else out)
 
 
 @implements(np.nanargmax)
@@ -330,7 +350,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOT_
 def _nan_place(ufunc: np.ufunc, array: TracedArray, axis: Any, out: Any, keepdims: Any, name: str) -> Any:
     filled, bad = without_nan(array, REDUCTIONS[ufunc].start)
     if bad is not None:
-        along = axes_of(axis if axis is None else index(axis), array.ndim)
+        along = axes_of(axis, array.ndim)
         nothing = reduce_op(np.logical_and, bad, along)
         some = reduce_op(np.logical_or, nothing, range(len(nothing.shape.dims)))
         zero = require_current().constant(0, np.dtype(np.int64))

@@ -9,15 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from cyxla.errors import ShapeError, UnimplementedError
+from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, result_type
-from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, known_values, mask_of, reduce_op
+from cyxla.numpy.reducing import (
+    NOT_GIVEN,
+    all_chosen,
+    axes_of,
+    flag,
+    handed,
+    known_values,
+    mask_of,
+    reduce_op,
+    type_of,
+)  # fmt: skip
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
-from cyxla.types import ElementType, from_numpy
+from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
@@ -25,43 +35,61 @@ from cyxla.xla.lib import values
 # -- means and variances
 
 
-def _types(dtype: Dtype, asked: Any) -> tuple[Dtype, Dtype]:
-    """The types that a mean is computed in, and given in."""
-    result = np.dtype(asked) if asked is not None else dtype if dtype.kind in "fcV" else np.dtype(np.float64)
-    narrow = result.itemsize == 2 and result.kind in "fV"
-    return (np.dtype(np.float32) if narrow else result), result
+def _axes(axis: Any, array: TracedArray, where: Any) -> tuple[int, ...]:
+    """The axes of a mean: a scalar has one only where elements are chosen, as NumPy goes about it."""
+    return axes_of(axis, array.ndim, of_scalars=not all_chosen(where))
 
 
-def _count(where: Any, sizes: Sequence[int], axes: Sequence[int], keepdims: bool, like: XlaOp) -> XlaOp:
-    """How many elements a mean is of, as numbers of a type that it can be divided by."""
-    real = xla.real(like) if values.is_complex(like) else like
-    if where is NOT_GIVEN or where is True:
-        return values.scalar(real, prod(sizes[d] for d in axes))
-    chosen = xla.convert(mask_of(where, sizes), from_numpy(np.dtype(np.int64)))
-    return xla.convert(reduce_op(np.add, chosen, axes, keepdims), real.shape.dtype)
+def _count(where: Any, sizes: Sequence[int], axes: Sequence[int], keepdims: bool) -> Any:
+    """How many elements a mean is of: a NumPy number, or traced where ``where=`` chooses."""
+    if all_chosen(where):
+        return np.int64(prod(sizes[d] for d in axes))
+    chosen = xla.convert(mask_of(where, sizes), ElementType.S64)
+    return TracedArray(reduce_op(np.add, chosen, axes, keepdims))
 
 
-def _chosen(op: XlaOp, where: Any) -> XlaOp:
-    """The elements, 0 in place of those that ``where=`` leaves out."""
-    if where is NOT_GIVEN or where is True:
-        return op
-    return xla.select(mask_of(where, op.shape.dims), op, values.zeros_like(op))
+def _sum(array: TracedArray, dtype: Dtype, axes: Sequence[int], keepdims: bool, where: Any) -> XlaOp:
+    """Sums of chosen elements, in a type."""
+    op = convert(value_of(array), dtype)
+    if not all_chosen(where):
+        op = xla.select(mask_of(where, op.shape.dims), op, values.zeros_like(op))
+    return reduce_op(np.add, op, axes, keepdims)
 
 
-def divided(op: XlaOp, count: XlaOp) -> XlaOp:
-    """Elements divided by counts of the same sizes, or by one."""
-    count = broadcast_to(count, op.shape.dims)
-    if not values.is_complex(op):
-        return xla.divide(op, count)
+def _divided(op: XlaOp, count: Any) -> XlaOp:
+    """Sums divided by counts, one for all or one for each; of whole numbers the quotients are cut off."""
+    dtype = values.numpy_type(op)
+    if dtype.kind in "biu":
+        return convert(_divided(convert(op, np.dtype(np.float64)), count), dtype)
+    if dtype.itemsize == 2:  # numbers of 16 bits do not hold counts
+        return convert(_divided(convert(op, np.dtype(np.float32)), count), dtype)
+    real = _real(dtype)
+    given = broadcast_to(convert(value_of(as_traced(count)), real), op.shape.dims)
+    return _each_part(op, given) if dtype.kind == "c" else xla.divide(op, given)
+
+
+def _each_part(op: XlaOp, count: XlaOp) -> XlaOp:
     real, imag = xla.real(op), xla.imag(op)
     none = values.zeros_like(real)  # a complex count has 0 for a part, which makes nan of infinities
     real, imag = xla.add(real, xla.multiply(imag, none)), xla.subtract(imag, xla.multiply(real, none))
     return xla.complex_(xla.divide(real, count), xla.divide(imag, count))
 
 
-def _mean(op: XlaOp, axes: Sequence[int], keepdims: bool, where: Any) -> XlaOp:
-    sums = reduce_op(np.add, _chosen(op, where), axes, keepdims)
-    return divided(sums, _count(where, op.shape.dims, axes, keepdims, sums))
+def _real(dtype: Dtype) -> Dtype:
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _asked(dtype: Any, array: TracedArray) -> Dtype | None:
+    """The type that sums are asked for in: whole numbers are averaged as float64."""
+    if dtype is not None:
+        asked: Dtype = np.dtype(dtype)
+        return asked
+    return np.dtype(np.float64) if array.dtype.kind in "biu" else None
+
+
+def _held(op: XlaOp, out: Any) -> XlaOp:
+    """Sums as they are where they are kept: in ``out=``, if it is given."""
+    return op if out is None else convert(op, out.dtype)
 
 
 @implements(np.mean)
@@ -70,9 +98,15 @@ def mean(
 ) -> Any:
     """Means along axes."""
     given = as_traced(a)
-    inner, outer = _types(given.dtype, dtype)
-    made = _mean(convert(value_of(given), inner), axes_of(axis, given.ndim, of_scalars=False), flag(keepdims), where)
-    return handed(convert(made, outer), out, "mean")
+    axes, keep = _axes(axis, given, where), flag(keepdims)
+    asked = _asked(dtype, given)
+    if asked is None and given.itemsize == 2:
+        asked = np.dtype(np.float32)
+    sums = _held(_sum(given, type_of(np.add, given, asked, out), axes, keep, where), out)
+    made = _divided(sums, _count(where, given.shape, axes, keep))
+    if dtype is None and out is None and given.itemsize == 2 and given.dtype.kind in "fV":
+        made = convert(made, given.dtype)
+    return handed(made, out, "mean")
 
 
 def _degrees(ddof: Any, correction: Any) -> Any:
@@ -83,37 +117,13 @@ def _degrees(ddof: Any, correction: Any) -> Any:
     return correction
 
 
-def _squares(op: XlaOp) -> XlaOp:
-    if not values.is_complex(op):
-        return xla.multiply(op, op)
-    real, imag = xla.real(op), xla.imag(op)
-    return xla.add(xla.multiply(real, real), xla.multiply(imag, imag))
-
-
-def _variance(op: XlaOp, axes: Sequence[int], ddof: Any, keepdims: bool, where: Any, known: Any) -> XlaOp:
-    sizes = op.shape.dims
-    if known is NOT_GIVEN:
-        middle = _mean(op, axes, True, where)
-    else:
-        middle = convert(value_of(as_traced(known)), values.numpy_type(op))
-    squares = _squares(xla.subtract(op, broadcast_to(middle, sizes)))
-    sums = reduce_op(np.add, _chosen(squares, where), axes, keepdims)
-    count = _count(where, sizes, axes, keepdims, sums)
-    less = value_of(as_traced(ddof))
-    return divided(sums, xla.maximum(_less(count, less), broadcast_to(values.scalar(count, 0), count.shape.dims)))
-
-
-def _less(count: XlaOp, ddof: XlaOp) -> XlaOp:
-    return xla.subtract(count, broadcast_to(convert(ddof, values.numpy_type(count)), count.shape.dims))
-
-
 @implements(np.var)
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOT_GIVEN, *,
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
     """Variances along axes."""
-    made = _var(as_traced(a), axis, dtype, _degrees(ddof, correction), keepdims, where, mean)
+    made = _variance(as_traced(a), axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
     return handed(made, out, "var")
 
 
@@ -123,23 +133,41 @@ def std(
     where: Any = NOT_GIVEN, mean: Any = NOT_GIVEN, correction: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
     """Standard deviations along axes."""
-    made = _var(as_traced(a), axis, dtype, _degrees(ddof, correction), keepdims, where, mean, root=True)
-    return handed(made, out, "std")
+    made = _variance(as_traced(a), axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
+    return handed(_root(made, out), out, "std")
 
 
-def _var(
-    array: TracedArray, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, known: Any, root: bool = False
+def _root(op: XlaOp, out: Any) -> XlaOp:
+    """Square roots in the type of the variances; of whole numbers only where there is one, as in NumPy."""
+    dtype = values.numpy_type(op)
+    if dtype.kind in "biu" and (op.shape.dims or out is not None):
+        raise DTypeError(f"square roots cannot be held as {dtype}")
+    root: Any = np.sqrt(TracedArray(op))
+    return convert(value_of(root), dtype)
+
+
+def _variance(
+    array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, known: Any
 ) -> XlaOp:
-    inner, outer = _types(array.dtype, dtype)
-    if root and inner.kind not in "fcV":
-        raise UnimplementedError(f"std with dtype={inner} cannot be traced", hint="np.std(x).astype(..)")
-    axes = axes_of(axis, array.ndim, of_scalars=False)
-    made = _variance(convert(value_of(array), inner), axes, ddof, flag(keepdims), where, known)
-    return convert(xla.sqrt(made) if root else made, _real(outer))
+    """As NumPy goes about it: the mean in the type that is asked for, distances from it in whatever that makes."""
+    axes, asked = _axes(axis, array, where), _asked(dtype, array)
+    middle = known
+    if known is NOT_GIVEN:
+        sums = _sum(array, type_of(np.add, array, asked, None), axes, True, where)
+        middle = TracedArray(_divided(sums, _count(where, array.shape, axes, True)))
+    apart: Any = np.subtract(TracedArray(value_of(array)), middle)
+    squares = as_traced(np.square(apart) if array.dtype.kind in "iuf" else _lengths(apart))
+    made = _held(_sum(squares, type_of(np.add, squares, asked, out), axes, keepdims, where), out)
+    count: Any = np.maximum(_count(where, array.shape, axes, keepdims) - ddof, 0)
+    return _divided(made, count)
 
 
-def _real(dtype: Dtype) -> Dtype:
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+def _lengths(array: Any) -> Any:
+    """Squares of absolute values."""
+    if array.dtype.kind != "c":
+        return array * array
+    real, imag = np.real(array), np.imag(array)
+    return real * real + imag * imag
 
 
 # -- nan left out
@@ -151,23 +179,17 @@ def _check_inexact(dtype: Any, out: Any) -> None:
             raise TypeError(f"If a is inexact, then {what} must be inexact")
 
 
-def _present(op: XlaOp, where: Any) -> XlaOp:
-    """Where elements are that are not nan and that ``where=`` does not leave out."""
+def _present(array: TracedArray, where: Any) -> tuple[TracedArray, XlaOp]:
+    """An array with 0 in place of nan and of what is not chosen, and where elements are that count."""
+    op = value_of(array)
     there = xla.eq(op, op)
-    return there if where is NOT_GIVEN or where is True else xla.and_(there, mask_of(where, op.shape.dims))
+    if not all_chosen(where):
+        there = xla.and_(there, mask_of(where, op.shape.dims))
+    return TracedArray(xla.select(there, op, values.zeros_like(op))), there
 
 
-def _counted(there: XlaOp, axes: Sequence[int], keepdims: bool) -> XlaOp:
-    return reduce_op(np.add, xla.convert(there, ElementType.S64), axes, keepdims)
-
-
-def _mean_of(op: XlaOp, there: XlaOp, axes: Sequence[int], keepdims: bool) -> XlaOp:
-    sums = reduce_op(np.add, xla.select(there, op, values.zeros_like(op)), axes, keepdims)
-    return divided(sums, _as_real(_counted(there, axes, keepdims), sums))
-
-
-def _as_real(count: XlaOp, like: XlaOp) -> XlaOp:
-    return convert(count, _real(values.numpy_type(like)))
+def _counted(there: XlaOp, axes: Sequence[int], keepdims: bool) -> Any:
+    return TracedArray(reduce_op(np.add, xla.convert(there, ElementType.S64), axes, keepdims))
 
 
 @implements(np.nanmean)
@@ -179,10 +201,10 @@ def nanmean(
     if given.dtype.kind not in "fcV":
         return mean(given, axis, dtype, out, keepdims, where=where)
     _check_inexact(dtype, out)
-    inner, outer = _types(given.dtype, dtype)
-    op = convert(value_of(given), inner)
-    made = _mean_of(op, _present(op, where), axes_of(axis, given.ndim), flag(keepdims))
-    return handed(convert(made, outer), out, "nanmean")
+    axes, keep = axes_of(axis, given.ndim), flag(keepdims)
+    filled, there = _present(given, where)
+    sums = _held(_sum(filled, type_of(np.add, given, dtype, out), axes, keep, NOT_GIVEN), out)
+    return handed(_divided(sums, _counted(there, axes, keep)), out, "nanmean")
 
 
 @implements(np.nanvar)
@@ -195,7 +217,7 @@ def nanvar(
     if given.dtype.kind not in "fcV":
         return var(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
-    made = _nan_variance(given, axis, dtype, _degrees(ddof, correction), flag(keepdims), where, mean)
+    made = _nan_variance(given, axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
     return handed(made, out, "nanvar")
 
 
@@ -209,25 +231,25 @@ def nanstd(
     if given.dtype.kind not in "fcV":
         return std(given, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     _check_inexact(dtype, out)
-    made = _nan_variance(given, axis, dtype, _degrees(ddof, correction), flag(keepdims), where, mean, root=True)
-    return handed(made, out, "nanstd")
+    made = _nan_variance(given, axis, dtype, out, _degrees(ddof, correction), flag(keepdims), where, mean)
+    return handed(_root(made, out), out, "nanstd")
 
 
 def _nan_variance(
-    array: TracedArray, axis: Any, dtype: Any, ddof: Any, keepdims: bool, where: Any, known: Any, root: bool = False
+    array: TracedArray, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, where: Any, known: Any
 ) -> XlaOp:
-    inner, outer = _types(array.dtype, dtype)
-    op, axes = convert(value_of(array), inner), axes_of(axis, array.ndim)
-    there = _present(op, where)
-    middle = _mean_of(op, there, axes, True) if known is NOT_GIVEN else convert(value_of(as_traced(known)), inner)
-    apart = xla.subtract(op, broadcast_to(middle, op.shape.dims))
-    narrow = apart if dtype is None else convert(apart, array.dtype)  # NumPy keeps them in the array's own type
-    squares = convert(_squares(narrow), _real(inner))
-    sums = reduce_op(np.add, xla.select(there, squares, values.zeros_like(squares)), axes, keepdims)
-    count = _less(_as_real(_counted(there, axes, keepdims), sums), value_of(as_traced(ddof)))
-    enough = xla.gt(count, values.zeros_like(count))
-    made = xla.select(enough, divided(sums, count), values.full_like(sums, np.nan))
-    return convert(xla.sqrt(made) if root else made, _real(outer))
+    """As NumPy goes about it: distances from the mean are kept in the array's own type."""
+    axes = axes_of(axis, array.ndim)
+    filled, there = _present(array, where)
+    middle = known
+    if known is NOT_GIVEN:
+        sums = _sum(filled, type_of(np.add, array, dtype, None), axes, True, NOT_GIVEN)
+        middle = TracedArray(_divided(sums, _counted(there, axes, True)))
+    apart = convert(value_of(np.subtract(filled, middle)), array.dtype)
+    squares = _lengths(TracedArray(xla.select(there, apart, values.zeros_like(apart))))
+    made = _held(_sum(squares, type_of(np.add, squares, dtype, out), axes, keepdims, NOT_GIVEN), out)
+    left: Any = _counted(there, axes, keepdims) - ddof
+    return xla.select(value_of(left > 0), _divided(made, left), values.full_like(made, np.nan))
 
 
 # -- weights and pairs

@@ -72,6 +72,17 @@ def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     return operator
 
 
+_SHORTER: dict[tuple[type, Any], np.ufunc] = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
+
+
+def _power(self: TracedArray, other: Any) -> Any:
+    """NumPy's operator, other than its function, takes shorter ways to some powers, which differ at infinities."""
+    shorter = _SHORTER.get((type(other), other)) if type(other) in (int, float) else None
+    if shorter is not None and self.dtype.kind in "fc":
+        return _operate(shorter, self)
+    return _operate(np.power, self, other) if isinstance(other, _SCALAR) else NotImplemented
+
+
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
         if self.ndim == 0 or self.weak:  # NumPy's scalars and Python's numbers are not changed in place
@@ -139,6 +150,7 @@ def _attach() -> None:
         setattr(TracedArray, f"__r{name}__", _reflected(ufunc))
         if name != "divmod":
             setattr(TracedArray, f"__i{name}__", _in_place(ufunc))
+    setattr(TracedArray, "__pow__", _power)  # noqa: B010 - as all of them are
     for name, ufunc in _COMPARING.items():
         setattr(TracedArray, f"__{name}__", _binary(ufunc))
     for name, ufunc in _UNARY.items():

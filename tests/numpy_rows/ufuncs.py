@@ -44,6 +44,23 @@ def _positive(rng, shape, dtype):
     return np.asarray(rng.integers(0, 6, shape)).astype(dtype)
 
 
+def _far(rng, shape, dtype):
+    """Complex numbers whose parts are edges of all kinds."""
+    info = np.finfo(dtype)
+    parts = [0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, info.max, -info.max, info.tiny, info.eps]
+    made = np.empty(shape, dtype)
+    made.real, made.imag = (rng.choice(parts, shape) for _ in range(2))
+    return made
+
+
+def _odd(rng, shape, dtype):
+    """Complex bases and exponents such as a power has its own rules for."""
+    parts = [0.0, -0.0, 1.0, 2.0, -3.0, 0.5, np.inf, -np.inf, np.nan, 1e30]
+    made = np.empty(shape, dtype)
+    made.real, made.imag = rng.choice(parts, shape), rng.choice([*parts[:-1], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], shape)
+    return made
+
+
 def _real_functions(x, y):
     made = [f(x) for f in (np.exp, np.exp2, np.log2, np.log10, np.spacing, np.signbit, np.sign, np.trunc, np.arcsin)]
     pairs = (np.divide, np.floor_divide, np.remainder, np.nextafter, np.copysign, np.hypot, np.fmax, np.logaddexp2)
@@ -89,7 +106,35 @@ ROWS = [
         ulp=16,
     ),
     Row("power", [lambda x, y: x**y], FEW, "fd", low=0.5, high=3, differentiable=True),
-    Row("power", [lambda x, y: x**y, lambda x, y: x**2], FEW, COMPLEX, low=0.5, high=3, ulp=64),
+    Row(
+        "power",
+        [lambda x, y: x**y, lambda x, y: x**2],
+        FEW,
+        COMPLEX,
+        low=0.5,
+        high=3,
+        ulp=64,
+        differentiable=True,
+    ),
+    Row(
+        "power",
+        [
+            lambda x, y: np.power(x, np.where(abs(y) < 1e3, y, 2)),
+            lambda x, y: [np.power(x, n) for n in (0, 1, 3, 5, -2, 0.5, 1j)],
+            lambda x, y: [x**n for n in (-1, 3, -3, 0.5)],
+        ],
+        (((12, 12), (12, 12)),),
+        COMPLEX,
+        make=_odd,
+        ulp=64,
+    ),
+    Row(
+        "power",
+        [lambda x: [np.power(x, 0.5), x**0.5, np.float_power(x, 0.5)]],
+        ((MATRIX,),),
+        FLOATS,
+        special=True,
+    ),
     Row("float_power", [lambda x, y: np.float_power(x, y)], FEW, "bBlfd", low=0, high=5),
     one("negative", NUMBERS, differentiable=True),
     one("positive", NUMBERS, differentiable=True),
@@ -129,6 +174,16 @@ ROWS = [
     *(one(name, low=-0.9, high=0.9, differentiable=True) for name in ("arcsin", "arccos", "arctanh")),
     one("arccosh", low=1.1, differentiable=True),
     *(one(name, COMPLEX, special=True) for name in ("arcsin", "arccos", "arcsinh", "arccosh", "arctanh", "arctan")),
+    Row(
+        "arctan",
+        [
+            lambda x: [f(x) for f in (np.arcsin, np.arccos, np.arctan, np.arcsinh, np.arccosh, np.arctanh)],
+            lambda x: [np.sign(x), np.log1p(x)],
+        ],
+        (((12, 12),),),
+        COMPLEX,
+        make=_far,
+    ),
     two("arctan2", FLOATS, special=True),
     two("hypot", FLOATS, special=True),
     two("arctan2", FLOATS, low=1, differentiable=True),

@@ -7,12 +7,13 @@ from math import e, log, log2, log10
 
 import numpy as np
 
+from cyxla.numpy.gradient.elementwise import acosh_root, asin_root, asinh_root
+from cyxla.numpy.ufuncs import inverses as inverse
 from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, full, with_derivative
-from cyxla.numpy.ufuncs.floats import is_inf, is_nan, length, whole_power
+from cyxla.numpy.ufuncs.floats import copysign, is_inf, is_nan, length, whole_power
 from cyxla.numpy.ufuncs.integers import literal_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib import complex_inverse as inverse
 
 
 def parts(z: XlaOp) -> tuple[XlaOp, XlaOp]:
@@ -64,13 +65,12 @@ def sign(z: XlaOp) -> XlaOp:
     zero, one = full(re, 0), full(re, 1)
     safe = xla.select(xla.eq(size, zero), one, size)
     inside = xla.complex_(xla.divide(re, safe), xla.divide(im, safe))
-    infinite_re, infinite_im = is_inf(re), is_inf(im)
-    nan = full(re, np.nan)
-    both = xla.and_(infinite_re, infinite_im)
+    infinite_re, nan = is_inf(re), full(re, np.nan)
+    both = xla.and_(infinite_re, is_inf(im))
     unit_re = xla.select(both, nan, xla.select(infinite_re, xla.sign(re), zero))
-    unit_im = xla.select(both, nan, xla.select(infinite_im, xla.sign(im), zero))
-    far = xla.complex_(unit_re, unit_im)
-    found = xla.select(xla.or_(infinite_re, infinite_im), far, inside)
+    unit_im = xla.select(both, nan, xla.select(infinite_re, zero, xla.sign(im)))
+    # NumPy gives a direction along an axis where the size is too large for a float, too
+    found = xla.select(is_inf(size), xla.complex_(unit_re, unit_im), inside)
     return xla.select(xla.eq(size, zero), xla.complex_(zero, zero), found)
 
 
@@ -149,6 +149,13 @@ def expm1(z: XlaOp) -> XlaOp:
     return xla.complex_(real, xla.multiply(xla.exponential(re), xla.sine(im)))
 
 
+def _log1p(z: XlaOp) -> XlaOp:
+    """log(1 + z), its real part no more exact near 0 than NumPy's."""
+    re, im = parts(z)
+    moved = xla.add(re, full(re, 1))
+    return xla.complex_(xla.log(length(moved, im)), xla.atan2(im, moved))
+
+
 def _times_slope(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
     """The derivative, as a factor."""
     return lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], slope(ops[0]))]
@@ -162,21 +169,12 @@ def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
     return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
 
 
-def _beside(low: float, high: float, sign: float = 1) -> Callable[[XlaOp], XlaOp]:
-    """The product of the roots of ``low + sign * z`` and ``high + z``."""
-
-    def slope(z: XlaOp) -> XlaOp:
-        first = xla.add(full(z, low), z if sign > 0 else xla.negate(z))
-        return xla.multiply(xla.sqrt(first), xla.sqrt(xla.add(full(z, high), z)))
-
-    return slope
-
-
-arcsin = with_derivative(inverse.asin, _by(_beside(1, 1, -1)))
-arccos = with_derivative(inverse.acos, _by(lambda z: xla.negate(_beside(1, 1, -1)(z))))
-arcsinh = with_derivative(inverse.asinh, _by(lambda z: xla.sqrt(xla.add(full(z, 1), xla.multiply(z, z)))))
-arccosh = with_derivative(inverse.acosh, _by(_beside(-1, 1)))
+arcsin = with_derivative(inverse.asin, _by(asin_root))
+arccos = with_derivative(inverse.acos, _by(lambda z: xla.negate(asin_root(z))))
+arcsinh = with_derivative(inverse.asinh, _by(asinh_root))
+arccosh = with_derivative(inverse.acosh, _by(acosh_root))
 arctanh = with_derivative(inverse.atanh, _by(lambda z: xla.subtract(full(z, 1), xla.multiply(z, z))))
+log1p = with_derivative(_log1p, _by(lambda z: xla.add(full(z, 1), z)))
 arctan = with_derivative(inverse.atan, _by(lambda z: xla.add(full(z, 1), xla.multiply(z, z))))
 
 
@@ -235,33 +233,116 @@ reciprocal = with_derivative(
 )
 
 
+# -- powers
+
+
+def _product(z: XlaOp, w: XlaOp) -> XlaOp:
+    """A product by parts, which is nan wherever one of its four terms is."""
+    (a, b), (c, d) = parts(z), parts(w)
+    return xla.complex_(a * c - b * d, a * d + b * c)
+
+
+def _times_one(z: XlaOp) -> XlaOp:
+    """The number times 1 + 0j, which makes a part nan beside an infinite one."""
+    re, im = parts(z)
+    nan = full(re, np.nan)
+    return xla.complex_(xla.select(xla.is_finite(im), re, nan), xla.select(xla.is_finite(re), im, nan))
+
+
 def power(z: XlaOp, w: XlaOp) -> XlaOp:
-    """A power; one with a whole exponent, known while tracing, is products."""
+    """A power; whole exponents below 100 are products, as in NumPy."""
     known = literal_of(w)
     if known is not None and known.ndim == 0:
         number = complex(known)
-        if number == 0.5:
-            return xla.sqrt(z)
-        if number.imag == 0 and abs(number.real) < 100 and number.real.is_integer():
+        if number.imag == 0 and abs(number.real) < _MOST and number.real.is_integer():
             return _whole_power(z, int(number.real))
-    return _power(z, w)
+    made: XlaOp = _power(z, w)
+    return made
+
+
+_MOST = 100  # whole exponents from here on are as any others
 
 
 def _whole_power(z: XlaOp, count: int) -> XlaOp:
     if count == 0:
         return full(z, 1)
+    made = whole_power(z, count) if 1 <= count <= 3 else _by_bits(z, abs(count))
     if count > 0:
-        return whole_power(z, count)
-    made: XlaOp = reciprocal(whole_power(z, -count))
+        return made
+    nan = full(xla.real(z), np.nan)
+    inverted: XlaOp = divide(full(z, 1), made)
+    return xla.select(xla.eq(z, full(z, 0)), xla.complex_(nan, nan), inverted)
+
+
+def _by_bits(z: XlaOp, count: int) -> XlaOp:
+    made = None
+    while count:
+        if count & 1:
+            made = _times_one(z) if made is None else xla.multiply(made, z)
+        z, count = xla.multiply(z, z), count >> 1
+    assert made is not None
     return made
 
 
-def _power(z: XlaOp, w: XlaOp) -> XlaOp:
-    """1 for exponent 0; 0 of zero to exponents whose real part is positive."""
-    zero = full(z, 0)
+def _by_squaring(z: XlaOp, count: XlaOp) -> XlaOp:
+    """The power for whole numbers from -99 to 99, which are floats, but 0."""
+    half, two, size = full(count, 0.5), full(count, 2), xla.abs_(count)
+    made, square, rest = full(z, 1), z, size
+    for k in range(_MOST.bit_length()):
+        less = xla.floor(rest * half)
+        found = _product(made, square) if k else _times_one(square)
+        made = xla.select(xla.ne(less * two, rest), found, made)
+        square, rest = _product(square, square), less
+    inverted: XlaOp = divide(full(z, 1), made)
+    made = xla.select(xla.lt(count, full(count, 0)), inverted, made)
+    for exponent in (1, 2, 3):  # not multiplied by 1 before
+        made = xla.select(xla.eq(count, full(count, exponent)), whole_power(z, exponent), made)
+    return made
+
+
+def _by_logarithm(z: XlaOp, w: XlaOp) -> XlaOp:
+    return xla.exponential(_annex_g(w, xla.log(z)))
+
+
+def _annex_g(z: XlaOp, w: XlaOp) -> XlaOp:
+    """A product; where both its parts are nan but a factor is infinite, C makes it infinite."""
+    made = _product(z, w)
+    boxed = []
+    for factor, other in ((z, w), (w, z)):
+        endless = either(is_inf)(factor)
+        units = [xla.select(is_inf(p), full(p, 1), full(p, 0)) for p in parts(factor)]
+        unit = xla.complex_(*(copysign(u, p) for u, p in zip(units, parts(factor), strict=True)))
+        numbers = xla.complex_(*(xla.select(is_nan(p), copysign(full(p, 0), p), p) for p in parts(other)))
+        boxed.append((endless, unit, numbers))
+    (first, unit_z, plain_w), (second, unit_w, plain_z) = boxed
+    direction = _product(xla.select(first, unit_z, plain_z), xla.select(second, unit_w, plain_w))
+    infinite = xla.complex_(*(p * full(p, np.inf) for p in parts(direction)))
+    lost = xla.and_(xla.and_(is_nan(xla.real(made)), is_nan(xla.imag(made))), xla.or_(first, second))
+    return xla.select(lost, infinite, made)
+
+
+def _power_of(z: XlaOp, w: XlaOp) -> XlaOp:
+    """1 for exponent 0; 0 of zero to exponents whose real part is positive; by products for small whole ones."""
+    zero, (re, im) = full(z, 0), parts(w)
     none, base = xla.eq(w, zero), xla.eq(z, zero)
-    positive = xla.gt(xla.real(w), full(xla.real(w), 0))
-    nan = full(xla.real(z), np.nan)
-    of_zero = xla.select(positive, zero, xla.complex_(nan, nan))
-    found = xla.power(xla.select(base, full(z, 1), z), w)
+    nan = full(re, np.nan)
+    of_zero = xla.select(xla.gt(re, full(re, 0)), zero, xla.complex_(nan, nan))
+    size = xla.abs_(re)
+    small = xla.and_(xla.lt(size, full(re, _MOST)), xla.eq(xla.floor(re), re))
+    whole = xla.and_(xla.and_(small, xla.eq(im, full(im, 0))), xla.ne(re, full(re, 0)))
+    products = _by_squaring(z, xla.select(whole, re, full(re, 1)))
+    found = xla.select(whole, products, _by_logarithm(xla.select(base, full(z, 1), z), w))
     return xla.select(none, full(z, 1), xla.select(base, of_zero, found))
+
+
+def _power_vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
+    if cts[0] is None:
+        return [None, None]
+    z, w = ops
+    base = xla.eq(z, full(z, 0))
+    by_exponent = xla.select(base, full(z, 0), outs[0] * xla.log(xla.select(base, full(z, 1), z)))
+    slope = xla.select(xla.eq(w, full(w, 0)), full(w, 0), w * power(z, w - full(w, 1)))
+    return [cts[0] * slope, cts[0] * by_exponent]
+
+
+_power = with_derivative(_power_of, _power_vjp)

@@ -10,6 +10,7 @@ from cyxla.numpy.ufuncs.emitting import (
     BIAS,
     BITS,
     MANTISSA,
+    NARROW,
     Cotangents,
     Emit,
     Ops,
@@ -76,7 +77,8 @@ def _neighbour(x: XlaOp, up: XlaOp) -> XlaOp:
 
 
 def _nextafter(x: XlaOp, y: XlaOp) -> XlaOp:
-    moved = xla.select(xla.eq(x, y), y, _neighbour(x, xla.gt(y, x)))
+    same = x if x.shape.dtype is ElementType.F16 else y  # of zeros with different signs
+    moved = xla.select(xla.eq(x, y), same, _neighbour(x, xla.gt(y, x)))
     return xla.select(is_nan(x), x, xla.select(is_nan(y), y, moved))
 
 
@@ -372,8 +374,16 @@ def power(x: XlaOp, y: XlaOp) -> XlaOp:
     twice = 2 * float(known) if known is not None and known.ndim == 0 else np.nan
     if not (abs(twice) <= 8 and twice == round(twice)):
         return xla.power(x, y)
+    if twice == 1 and x.shape.dtype not in NARROW:
+        return xla.sqrt(x)  # NumPy's, too: nan of minus infinity
     made: XlaOp = widely(lambda v: _half_whole(v, int(twice)))(x)
     return made
+
+
+def float_power(x: XlaOp, y: XlaOp) -> XlaOp:
+    """A power; unlike the other one never a mere root."""
+    known = literal_of(y)
+    return _half_whole(x, 1) if known is not None and known.ndim == 0 and known == 0.5 else power(x, y)
 
 
 def _half_whole(x: XlaOp, twice: int) -> XlaOp:
@@ -382,8 +392,7 @@ def _half_whole(x: XlaOp, twice: int) -> XlaOp:
     if half:
         root = xla.sqrt(x)
         found = root if found is None else xla.multiply(found, root)
-        if twice != 1:  # NumPy's own x ** 0.5 is a root
-            found = xla.select(xla.eq(x, full(x, -np.inf)), full(x, np.inf), xla.abs_(found))
+        found = xla.select(xla.eq(x, full(x, -np.inf)), full(x, np.inf), xla.abs_(found))
     if found is None:
         return full(x, 1)
     return found if twice > 0 else xla.divide(full(x, 1), found)

@@ -345,8 +345,13 @@ def _borwein(count: int) -> list[float]:
     return [(-1.0) ** k * (sums[-1] - sums[k]) / sums[-1] for k in range(count)]
 
 
-def _psi_slope(out: XlaOp, x: XlaOp) -> XlaOp:
-    return special_loops.polygamma(of(x, 1), x)
+def _polygamma(n: int) -> Emit:
+    """The n-th derivative of the digamma function, whose own derivative is the next."""
+    return _wide(lambda x: special_loops.polygamma(of(x, n), x), lambda out, x: _polygamma(n + 1)(x))
+
+
+def _zeta_slope(out: XlaOp, x: XlaOp, q: XlaOp) -> XlaOp:
+    return -x * _ZETA(x + of(x, 1), q)
 
 
 def _swapped(function: Emit) -> Emit:
@@ -409,6 +414,8 @@ def _wide(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
     return _of(in_f64(function), *slopes)
 
 
+_DIGAMMA = _wide(special.digamma, lambda out, x: _polygamma(1)(x))
+_ZETA = partly(in_f64(_hurwitz), "zeta", _zeta_slope)
 _GAMMAINC = _wide(_lower, _gamma_by_shape(1), _gamma_density(1))
 _GAMMAINCC = _wide(_upper, _gamma_by_shape(-1), _gamma_density(-1))
 
@@ -453,16 +460,16 @@ _TABLE: dict[str, Emit] = {
     "i0e":           _wide(special.bessel_i0e, lambda out, x: in_f64(special.bessel_i1e)(x) - xla.sign(x) * out),
     "i1":            _wide(_i1, lambda out, x: in_f64(_i1_slope)(out, x)),
     "i1e":           _wide(special.bessel_i1e, lambda out, x: in_f64(_i1e_slope)(out, x)),
-    "gamma":         _wide(gamma_function.gamma, lambda out, x: out * in_f64(special.digamma)(x)),
-    "gammaln":       _wide(_gammaln, lambda out, x: in_f64(special.digamma)(x)),
-    "loggamma":      _wide(_loggamma, lambda out, x: in_f64(special.digamma)(x)),
-    "rgamma":        _wide(_rgamma, lambda out, x: -out * in_f64(special.digamma)(x)),
+    "gamma":         _wide(gamma_function.gamma, lambda out, x: out * _DIGAMMA(x)),
+    "gammaln":       _wide(_gammaln, lambda out, x: _DIGAMMA(x)),
+    "loggamma":      _wide(_loggamma, lambda out, x: _DIGAMMA(x)),
+    "rgamma":        _wide(_rgamma, lambda out, x: -out * _DIGAMMA(x)),
     "gammasgn":      _gammasgn,
-    "psi":           _wide(_psi, lambda out, x: in_f64(_psi_slope)(out, x)),
-    "beta":          _wide(_beta, *(lambda out, a, b, k=k: out * (in_f64(special.digamma)((a, b)[k])
-                                    - in_f64(special.digamma)(a + b)) for k in range(2))),
-    "betaln":        _wide(_betaln, *(lambda out, a, b, k=k: in_f64(special.digamma)((a, b)[k])
-                                      - in_f64(special.digamma)(a + b) for k in range(2))),
+    "psi":           _wide(_psi, lambda out, x: _polygamma(1)(x)),
+    "beta":          _wide(_beta, *(lambda out, a, b, k=k: out * (_DIGAMMA((a, b)[k])
+                                    - _DIGAMMA(a + b)) for k in range(2))),
+    "betaln":        _wide(_betaln, *(lambda out, a, b, k=k: _DIGAMMA((a, b)[k])
+                                      - _DIGAMMA(a + b) for k in range(2))),
     "betainc":       partly(in_f64(special_loops.betainc), "betainc", _beta_density(1)),
     "betaincc":      partly(in_f64(_swapped(special_loops.betainc)), "betaincc", _beta_density(-1)),
     "gammainc":      _GAMMAINC,
@@ -474,7 +481,7 @@ _TABLE: dict[str, Emit] = {
     "pdtr":          _poisson(_GAMMAINCC),
     "pdtrc":         _poisson(_GAMMAINC),
     "binom":         _wide(_binom),
-    "_zeta":         _wide(_hurwitz),
+    "_zeta":         _ZETA,
     "_riemann_zeta": _wide(_zeta),
 }
 # fmt: on

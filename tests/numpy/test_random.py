@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import cyxla
 from cyxla import random
@@ -38,6 +38,9 @@ CONTINUOUS = {
     "weibull": (lambda g: g.weibull(3, N), stats.weibull_min(3)),
     "triangular": (lambda g: g.triangular(-1, 0, 3, N), stats.triang(0.25, -1, 4)),
     "wald": (lambda g: g.wald(2, 3, N), stats.invgauss(2 / 3, scale=3)),
+    "vonmises": (lambda g: g.vonmises(1.0, 2.0, N), stats.vonmises_line(2.0, 1.0)),
+    "vonmises-flat": (lambda g: g.vonmises(0.0, 1e-6, N), stats.uniform(-np.pi, 2 * np.pi)),
+    "vonmises-narrow": (lambda g: g.vonmises(1.0, 4e6, N), stats.norm(1.0, 5e-4)),
     "dirichlet": (lambda g: g.dirichlet([1.0, 2.0, 3.0], N)[:, 1], stats.beta(2, 4)),
     "multivariate_normal": (
         lambda g: g.multivariate_normal([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], N) @ np.array([1.0, -1.0]),
@@ -56,6 +59,16 @@ DISCRETE = {
     "binomial-large": (lambda g: g.binomial(100, 0.7, N), stats.binom(100, 0.7)),
     "negative_binomial": (lambda g: g.negative_binomial(3, 0.4, N), stats.nbinom(3, 0.4)),
     "geometric": (lambda g: g.geometric(0.2, N), stats.geom(0.2)),
+    "zipf": (lambda g: g.zipf(2.3, N), stats.zipf(2.3)),
+    "zipf-steep": (lambda g: g.zipf(30.0, N), stats.zipf(30.0)),
+    "logseries": (lambda g: g.logseries(0.9, N), stats.logser(0.9)),
+    "hypergeometric-few": (lambda g: g.hypergeometric(7, 5, 4, N), stats.hypergeom(12, 7, 4)),
+    "hypergeometric-left": (lambda g: g.hypergeometric(5, 7, 9, N), stats.hypergeom(12, 5, 9)),
+    "hypergeometric-many": (lambda g: g.hypergeometric(60, 40, 70, N), stats.hypergeom(100, 60, 70)),
+    "hypergeometric-great": (lambda g: g.hypergeometric(30, 10**8, 10**7, N), stats.hypergeom(10**8 + 30, 30, 10**7)),
+    "multivariate_hypergeometric": (
+        lambda g: g.multivariate_hypergeometric([5, 20, 30], 25, N)[:, 1], stats.hypergeom(55, 20, 25),
+    ),
     "multinomial": (lambda g: g.multinomial(20, [0.2, 0.3, 0.5], N)[:, 1], stats.binom(20, 0.3)),
     "integers": (lambda g: g.integers(0, 6, N), stats.randint(0, 6)),
     "integers-i8": (lambda g: g.integers(-3, 4, N, np.int8), stats.randint(-3, 4)),
@@ -166,6 +179,16 @@ BAD = {
     "same size": lambda g: g.choice(2, p=[0.5, 0.25, 0.25]),
     "larger sample": lambda g: g.choice(2, 3, replace=False),
     "Fewer non-zero": lambda g: g.choice(2, 2, replace=False, p=[1.0, 0.0]),
+    "kappa < 0": lambda g: g.vonmises(0.0, -0.0),
+    "a <= 1": lambda g: g.zipf(1.0),
+    "p >= 1": lambda g: g.logseries(1.0),
+    "ngood . nbad < nsample": lambda g: g.hypergeometric(1, 2, 4),
+    "less than 1000000000": lambda g: g.hypergeometric(10**9, 2, 4),
+    "nsample > sum": lambda g: g.multivariate_hypergeometric([1, 2], 4),
+    "nsample must be an integer": lambda g: g.multivariate_hypergeometric([1, 2], 2.0),
+    "alpha < 0": lambda g: g.dirichlet([-1.0, 1.0]),
+    "pvals must have": lambda g: g.multinomial(3, []),
+    "not <class 'float'>": lambda g: g.choice(2.5),
     "left > mode": lambda g: g.triangular(1, 0, 2),
     "shape mismatch": lambda g: g.normal(np.zeros(3), size=2),
     "same length": lambda g: g.multivariate_normal([0.0], np.eye(2)),
@@ -183,6 +206,32 @@ def test_wrong_parameters_found_by_a_run():
     assert np.isfinite(program(KEY, 1.0))
     with pytest.raises(ValueError, match="scale < 0"):
         program(KEY, -1.0)
+
+
+NOWHERE = {
+    "gamma": lambda g, x: g.gamma(x),
+    "beta": lambda g, x: g.beta(x, 1.0),
+    "standard_t": lambda g, x: g.standard_t(x),
+    "vonmises": lambda g, x: g.vonmises(0.0, x),
+    "noncentral_chisquare": lambda g, x: g.noncentral_chisquare(2.0, x),
+    "triangular": lambda g, x: g.triangular(0.0, x, 1.0),
+    "normal": lambda g, x: g.normal(0.0, x),
+}
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+def test_parameters_that_no_number_fits_give_nan(name):
+    program = jit(lambda k, x: NOWHERE[name](random.generator(k), x), platform="interpreter")
+    assert np.isnan(program(KEY, np.nan))
+    with pytest.raises(ValueError, match=r"<|>"):
+        program(KEY, -1.0)
+
+
+def test_limits_of_parameters():
+    found = drawn(lambda g: (g.gamma(np.inf), g.gamma(0.0), g.zipf(2000.0), g.dirichlet([0.0, 1.0]), g.logseries(0.0)))
+    assert found[:3] == (np.inf, 0.0, 1)
+    np.testing.assert_array_equal(found[3], [0.0, 1.0])
+    assert found[4] == 1
 
 
 def test_types_that_have_no_random_numbers():
@@ -224,8 +273,8 @@ def test_sizes():
 
 
 def test_methods_without_meaning_name_others():
-    with pytest.raises(UnimplementedError, match=r"(?s)Generator\.vonmises.*normal"):
-        jit(lambda g: g.vonmises(0.0, 1.0), platform="interpreter")(np.random.default_rng(0))
+    with pytest.raises(UnimplementedError, match=r"(?s)Generator\.bytes.*integers"):
+        jit(lambda g: g.bytes(3), platform="interpreter")(np.random.default_rng(0))
     with pytest.raises(UnimplementedError, match="default_rng"):
         jit(lambda g: g, platform="interpreter")(np.random.RandomState(0))
 
@@ -316,6 +365,21 @@ def test_gradient_goes_through_the_parameters():
     slope = jit(cyxla.grad(loss), platform="interpreter")(0.5, 2.0, KEY)
     draws = random.normal(KEY, 0.5, 2.0, size=200)
     np.testing.assert_allclose(slope, 2 * draws.mean(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [0.3, 2.5])
+def test_gradient_of_a_gamma_number_keeps_its_place(shape):
+    def draw(a):
+        return random.standard_gamma(KEY, a, size=40)
+
+    slopes = jit(lambda a: cyxla.grad(lambda a: np.sum(np.log(draw(a))))(a), platform="interpreter")(np.full(40, shape))
+    draws, step = jit(draw, platform="interpreter")(np.full(40, shape)), 1e-5
+    if shape > 1:
+        places = stats.gamma(shape).cdf(draws)
+        moved = [np.log(stats.gamma(shape + s).ppf(places)) for s in (step, -step)]
+        np.testing.assert_allclose(slopes, (moved[0] - moved[1]) / (2 * step), rtol=1e-6)
+    else:  # of E log x, by as many numbers
+        np.testing.assert_allclose(slopes.mean(), special.polygamma(1, shape), rtol=0.5)
 
 
 def test_spawn():

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 _METHODS = (
     "beta", "binomial", "chisquare", "choice", "dirichlet", "exponential", "f", "gamma", "geometric", "gumbel",
-    "integers", "laplace", "logistic", "lognormal", "multinomial", "multivariate_normal", "negative_binomial",
-    "noncentral_chisquare", "noncentral_f", "normal", "pareto", "permutation", "permuted", "poisson", "power", "random",
-    "rayleigh", "standard_cauchy", "standard_exponential", "standard_gamma", "standard_normal", "standard_t",
-    "triangular", "uniform", "wald", "weibull",
+    "hypergeometric", "integers", "laplace", "logistic", "lognormal", "logseries", "multinomial",
+    "multivariate_hypergeometric", "multivariate_normal", "negative_binomial", "noncentral_chisquare", "noncentral_f",
+    "normal", "pareto", "permutation", "permuted", "poisson", "power", "random", "rayleigh", "standard_cauchy",
+    "standard_exponential", "standard_gamma", "standard_normal", "standard_t", "triangular", "uniform", "vonmises",
+    "wald", "weibull", "zipf",
 )  # fmt: skip
 __all__ = ["TracedGenerator", "fold_in", "generator", "key", "split", *_METHODS]
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.random.source import Array, Source, delivered, float_type, real, require, sizes_of
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.special_loops import gamma_sample_grad
 
 
-def _not_negative(value: Any, name: str) -> None:
-    require(value, lambda v: v >= 0, f"{name} < 0")
+def not_negative(value: Any, name: str) -> None:
+    """Check a parameter: zero without a sign, and nan, are fine."""
+    require(value, lambda v: ~np.signbit(v) | np.isnan(v), f"{name} < 0")
 
 
-def _above_zero(value: Any, name: str) -> None:
-    require(value, lambda v: v > 0, f"{name} <= 0")
+def above_zero(value: Any, name: str) -> None:
+    """Check a parameter: nan is fine."""
+    require(value, lambda v: ~(v <= 0), f"{name} <= 0")
 
 
 class Continuous(Source):
@@ -28,13 +35,13 @@ class Continuous(Source):
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Mean `loc`, deviation `scale`."""
-        _not_negative(scale, "scale")
+        not_negative(scale, "scale")
         mean, deviation = real(loc), real(scale)
         return mean + deviation * self.normals(sizes_of(size, mean, deviation))
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
         """What has a normal logarithm."""
-        _not_negative(sigma, "sigma")
+        not_negative(sigma, "sigma")
         return np.exp(self.normal(mean, sigma, size))
 
     def standard_exponential(
@@ -51,25 +58,33 @@ class Continuous(Source):
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
         """Mean `scale`."""
-        _not_negative(scale, "scale")
+        not_negative(scale, "scale")
         mean = real(scale)
         return mean * self._exponentials(*sizes_of(size, mean))
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
         """By a cube of a normal number that is accepted nearly always (Marsaglia and Tsang)."""
-        _not_negative(shape, "shape")
+        not_negative(shape, "shape")
         wanted = float_type(dtype, "standard_gamma")
         a = real(shape)
         sizes = out.shape if size is None and out is not None else sizes_of(size, a)
         return delivered(self._gammas(a, sizes).astype(wanted), out)
 
     def _gammas(self, shape: Array, sizes: tuple[int, ...]) -> Array:
-        return np.where(shape == 0, 0.0, np.exp(self._log_gammas(np.where(shape == 0, 1.0, shape), sizes)))
+        return np.exp(self._log_gammas(shape, sizes))
 
     def _log_gammas(self, shape: Array, sizes: tuple[int, ...]) -> Array:
         """Logarithms, which hold what is too small for a number where the shape is."""
-        small = shape < 1
-        d = np.where(small, shape + 1, shape) - 1 / 3
+        fine = (shape > 0) & np.isfinite(shape)
+        a = np.where(fine, shape, 1.0)
+        small = a < 1
+        found = self._of_large_shape(np.broadcast_to(np.where(small, a + 1, a), sizes), sizes)
+        found = found + np.where(small, np.log(self.positive(sizes)) / np.where(small, a, 1.0), 0.0)
+        return np.where(fine, found, np.log(np.where(fine, 1.0, shape)))
+
+    def _of_large_shape(self, shape: Array, sizes: tuple[int, ...]) -> Array:
+        """Logarithms, for shapes from 1 on."""
+        d = shape - 1 / 3
         c = 1 / np.sqrt(9 * d)
 
         def propose(source: Source) -> tuple[Array, Array]:
@@ -80,19 +95,19 @@ class Continuous(Source):
             return np.log(d * cube), good
 
         found = self.accepted(sizes, np.float64, propose)
-        return found + np.where(small, np.log(self.positive(sizes)) / np.where(small, shape, 1.0), 0.0)
+        return TracedArray(attach([value_of(shape)], [value_of(found)], vjp=_by_shape)[0])
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
         """Mean ``shape * scale``."""
-        _not_negative(shape, "shape")
-        _not_negative(scale, "scale")
+        not_negative(shape, "shape")
+        not_negative(scale, "scale")
         a, b = real(shape), real(scale)
         return b * self._gammas(a, sizes_of(size, a, b))
 
     def beta(self, a: Any, b: Any, size: Any = None) -> Array:
         """A part of the sum of two gamma numbers."""
-        _above_zero(a, "a")
-        _above_zero(b, "b")
+        above_zero(a, "a")
+        above_zero(b, "b")
         first, second = real(a), real(b)
         sizes = sizes_of(size, first, second)
         x, y = self._log_gammas(first, sizes), self._log_gammas(second, sizes)
@@ -100,21 +115,21 @@ class Continuous(Source):
 
     def chisquare(self, df: Any, size: Any = None) -> Array:
         """The sum of `df` squares of normal numbers."""
-        _above_zero(df, "df")
+        above_zero(df, "df")
         freedom = real(df)
         return 2 * self._gammas(freedom / 2, sizes_of(size, freedom))
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Array:
         """The ratio of two means of squares."""
-        _above_zero(dfnum, "dfnum")
-        _above_zero(dfden, "dfden")
+        above_zero(dfnum, "dfnum")
+        above_zero(dfden, "dfden")
         over, under = real(dfnum), real(dfden)
         sizes = sizes_of(size, over, under)
         return (self._gammas(over / 2, sizes) / over) / (self._gammas(under / 2, sizes) / under)
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
         """A normal number over the deviation of `df` others."""
-        _above_zero(df, "df")
+        above_zero(df, "df")
         freedom = real(df)
         sizes = sizes_of(size, freedom)
         return self.normals(sizes) / np.sqrt(2 * self._gammas(freedom / 2, sizes) / freedom)
@@ -125,7 +140,7 @@ class Continuous(Source):
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """An exponential number of either sign."""
-        _not_negative(scale, "scale")
+        not_negative(scale, "scale")
         mean, width = real(loc), real(scale)
         sizes = sizes_of(size, mean, width)
         signs = np.where(self.words(sizes, np.uint8) < np.uint8(128), -1.0, 1.0)
@@ -133,38 +148,38 @@ class Continuous(Source):
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """The logarithm of the odds of a uniform number."""
-        _not_negative(scale, "scale")
+        not_negative(scale, "scale")
         mean, width = real(loc), real(scale)
         sizes = sizes_of(size, mean, width)
         return mean + width * (np.log(self._exponentials(*sizes)) - np.log(self._exponentials(*sizes)))
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """The greatest of many."""
-        _not_negative(scale, "scale")
+        not_negative(scale, "scale")
         mode, width = real(loc), real(scale)
         return mode - width * np.log(_above(self._exponentials(*sizes_of(size, mode, width))))
 
     def pareto(self, a: Any, size: Any = None) -> Array:
         """Lomax's distribution."""
-        _above_zero(a, "a")
+        above_zero(a, "a")
         shape = real(a)
         return np.expm1(self._exponentials(*sizes_of(size, shape)) / shape)
 
     def power(self, a: Any, size: Any = None) -> Array:
         """In [0, 1], with density ``a x^(a-1)``."""
-        _above_zero(a, "a")
+        above_zero(a, "a")
         shape = real(a)
         return self.positive(sizes_of(size, shape)) ** (1 / shape)
 
     def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Array:
         """The length of a normal vector of the plane."""
-        _not_negative(scale, "scale")
+        not_negative(scale, "scale")
         width = real(scale)
         return width * np.sqrt(2 * self._exponentials(*sizes_of(size, width)))
 
     def weibull(self, a: Any, size: Any = None) -> Array:
         """A power of an exponential number."""
-        _not_negative(a, "a")
+        not_negative(a, "a")
         shape = real(a)
         draws = self._exponentials(*sizes_of(size, shape))
         return np.where(shape == 0, 0.0, draws ** (1 / np.where(shape == 0, 1.0, shape)))
@@ -172,17 +187,44 @@ class Continuous(Source):
     def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Array:
         """Between two numbers, likeliest at a third."""
         a, c, b = real(left), real(mode), real(right)
-        require(_unless_known(a, left, c, mode, lambda x, y: x <= y), lambda ok: ok, "left > mode")
-        require(_unless_known(c, mode, b, right, lambda x, y: x <= y), lambda ok: ok, "mode > right")
+        require(_unless_known(a, left, c, mode, lambda x, y: ~(x > y)), lambda ok: ok, "left > mode")
+        require(_unless_known(c, mode, b, right, lambda x, y: ~(x > y)), lambda ok: ok, "mode > right")
         require(_unless_known(a, left, b, right, lambda x, y: x != y), lambda ok: ok, "left == right")
         u = self.unit(sizes_of(size, a, c, b))
         rising, falling = a + np.sqrt(u * (b - a) * (c - a)), b - np.sqrt((1 - u) * (b - a) * (b - c))
         return np.where(u <= (c - a) / (b - a), rising, falling)
 
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
+        """Angles around `mu`; by a wrapped Cauchy number that is accepted often (Best and Fisher)."""
+        not_negative(kappa, "kappa")
+        middle, focus = real(mu), real(kappa)
+        sizes = sizes_of(size, middle, focus)
+        uniform, narrow = focus < 1e-8, focus > 1e6
+        k = np.where((focus >= 1e-8) & ~narrow, focus, 1.0)
+        turns = 2 * self.unit(sizes) - 1
+        found = np.where(uniform, np.pi * turns, np.where(turns < 0, -1.0, 1.0) * self._angles(k, sizes))
+        found = np.where(narrow, self.normals(sizes) / np.sqrt(np.where(narrow, focus, 1.0)), found)
+        return _wrapped(middle + np.where(np.isnan(focus), focus, found))
+
+    def _angles(self, focus: Array, sizes: tuple[int, ...]) -> Array:
+        """Sizes of angles around 0."""
+        r = 1 + np.sqrt(1 + 4 * focus * focus)
+        rho = (r - np.sqrt(2 * r)) / (2 * focus)
+        s = np.where(focus < 1e-5, 1 / focus + focus, (1 + rho * rho) / (2 * np.where(rho == 0, 1.0, rho)))
+
+        def propose(source: Source) -> tuple[Array, Array]:
+            z = np.cos(np.pi * source.unit(sizes))
+            w = (1 + s * z) / (s + z)
+            y, v = focus * (s - w), source.positive(sizes)
+            good = (y * (2 - y) >= v) | (np.log(np.maximum(y, np.finfo(float).tiny) / v) + 1 >= y)
+            return np.arccos(np.clip(w, -1.0, 1.0)), good
+
+        return self.accepted(sizes, np.float64, propose)
+
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
         """When a walk with drift first reaches a height (Michael, Schucany and Haas)."""
-        _above_zero(mean, "mean")
-        _above_zero(scale, "scale")
+        above_zero(mean, "mean")
+        above_zero(scale, "scale")
         m, s = real(mean), real(scale)
         sizes = sizes_of(size, m, s)
         y = m * self.normals(sizes) ** 2
@@ -191,9 +233,24 @@ class Continuous(Source):
         return np.where(self.unit(sizes) <= m / (m + least), least, m * m / least)
 
 
+def _by_shape(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
+    """How the logarithm of a gamma number moves with the shape, its place among all numbers kept."""
+    (shape,), (g,) = inputs, cotangents
+    if g is None:
+        return [None]
+    drawn = xla.exponential(outputs[0])
+    return [g * gamma_sample_grad(shape, drawn) / drawn]
+
+
 def _above(x: Array) -> Array:
     """Positive numbers with nothing in the place of zero."""
     return np.maximum(x, np.finfo(np.float64).tiny)
+
+
+def _wrapped(angle: Array) -> Array:
+    """In [-pi, pi)."""
+    size = np.fmod(np.abs(angle) + np.pi, 2 * np.pi) - np.pi
+    return np.where(angle < 0, -size, size)
 
 
 def _unless_known(x: Array, first: Any, y: Array, second: Any, test: Any) -> Any:

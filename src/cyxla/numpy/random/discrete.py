@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.control.looping import while_loop
-from cyxla.numpy.random.continuous import Continuous
+from cyxla.numpy.random.continuous import Continuous, above_zero, not_negative
 from cyxla.numpy.random.source import Array, Source, real, require, sizes_of
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.lib import special
 
 _FEW = 10.0  # means below which counting up takes fewer steps than drawing again
 _MOST = 2.0**63 - 10 * 2.0**31.5  # the greatest mean that whole numbers have room around
+_LAST = 2.0**63  # the first number that is no int64 any more
+MANY = 10**9  # from how many things on the hypergeometric distribution is out of reach, as in NumPy
 
 
 def _lgamma(x: Array) -> Array:
@@ -125,17 +127,18 @@ class Discrete(Continuous):
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Array:
         """Like `chisquare`, with as many more degrees of freedom as twice a Poisson number says."""
-        require(df, lambda v: v > 0, "df <= 0")
-        require(nonc, lambda v: v >= 0, "nonc < 0")
+        above_zero(df, "df")
+        not_negative(nonc, "nonc")
         freedom, shift = real(df), real(nonc)
         sizes = sizes_of(size, freedom, shift)
-        more = self.poisson(shift / 2, sizes).astype(np.float64)
-        return 2 * self._gammas(freedom / 2 + more, sizes)
+        fine = shift / 2 <= _MOST
+        more = self.poisson(np.where(fine, shift / 2, 0.0), sizes).astype(np.float64)
+        return 2 * self._gammas(freedom / 2 + np.where(fine, more, shift / 2), sizes)
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
         """Like `f`, of squares of numbers whose means are not zero."""
-        require(dfnum, lambda v: v > 0, "dfnum <= 0")
-        require(dfden, lambda v: v > 0, "dfden <= 0")
+        above_zero(dfnum, "dfnum")
+        above_zero(dfden, "dfden")
         over, under, shift = real(dfnum), real(dfden), real(nonc)
         sizes = sizes_of(size, over, under, shift)
         return (self.noncentral_chisquare(dfnum, nonc, sizes) / over) / (2 * self._gammas(under / 2, sizes) / under)
@@ -156,13 +159,105 @@ class Discrete(Continuous):
         found = np.maximum(np.where(part == 1, 1.0, trials), 1.0)
         return np.where(found < 2.0**63, found, np.inf).astype(np.int64)
 
+    def zipf(self, a: Any, size: Any = None) -> Array:
+        """By the power of a uniform number, rounded down and accepted often (Devroye)."""
+        require(a, lambda v: v > 1, "a <= 1 or a is NaN")
+        shape = real(a)
+        sizes = sizes_of(size, shape)
+        power = np.where(shape > 1, shape, 2.0) - 1
+        steep = power > 1024
+        power = np.where(steep, 1.0, power)
+        most, base = _LAST**-power, np.exp2(power)
+
+        def propose(source: Source) -> tuple[Array, Array]:
+            u, v = source.positive(sizes), source.unit(sizes)
+            x = np.floor((u + (1 - u) * most) ** (-1 / power))
+            ratio = (1 + 1 / x) ** power
+            grown = np.expm1(power * np.log1p(1 / x))
+            return x, (x >= 1) & (x < _LAST) & (v * x * grown / (base - 1) <= ratio / base)
+
+        found = self.accepted(sizes, np.float64, propose)
+        return np.where(steep, 1.0, found).astype(np.int64)
+
+    def logseries(self, p: Any, size: Any = None) -> Array:
+        """From two uniform numbers, the second of which is rarely looked at (Kemp)."""
+        require(p, lambda v: (v >= 0) & (v < 1), "p < 0, p >= 1 or p is NaN")
+        part = real(p)
+        sizes = sizes_of(size, part)
+        v, u = self.positive(sizes), self.unit(sizes)
+        q = -np.expm1(u * np.log1p(-part))
+        held = np.where((q > 0) & (q < 1), q, 0.5)
+        far = np.minimum(np.floor(1 + np.log(v) / np.log(held)), _LAST - 1024)
+        found = np.where(v > part, 1.0, np.where(v <= q * q, np.maximum(far, 1.0), np.where(v > q, 1.0, 2.0)))
+        return found.astype(np.int64)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Array:
+        """Counted up where few are taken, by the ratio of uniform numbers elsewhere (Stadlober)."""
+        for value, name in ((ngood, "ngood"), (nbad, "nbad"), (nsample, "nsample")):
+            require(value, lambda v: v >= 0, f"{name} < 0")
+        for value in (ngood, nbad):
+            require(value, lambda v: v < MANY, f"both ngood and nbad must be less than {MANY}")
+        good, bad, taken = (np.trunc(real(v)) for v in (ngood, nbad, nsample))
+        if any(isinstance(v, TracedArray) for v in (ngood, nbad, nsample)):
+            require(good + bad >= taken, lambda ok: ok, "ngood + nbad < nsample")
+        else:
+            whole = [np.trunc(np.asarray(v, np.float64)) for v in (ngood, nbad, nsample)]
+            require(whole[0] + whole[1] >= whole[2], lambda ok: ok, "ngood + nbad < nsample")
+        return self._taken(good, bad, taken, sizes_of(size, good, bad, taken))
+
+    def _taken(self, good: Array, bad: Array, taken: Array, sizes: tuple[int, ...]) -> Array:
+        """Of the rarer kind, and of what is taken or left, whichever is less; the rest follows."""
+        total = good + bad
+        rare, often = np.minimum(good, bad), np.maximum(good, bad)
+        less = np.minimum(taken, total - taken)
+        few = np.broadcast_to(less < _FEW, sizes)
+        counted = self._counted_out(rare, often, np.where(few, np.maximum(less, 0.0), 0.0), sizes)
+        held = [np.where(few, 40.0, v) for v in (rare, often, less)]
+        drawn = self._drawn_out(held[0], held[1], held[2], sizes, ~few)
+        found: Array = np.where(few, counted, drawn)
+        found = np.where(good > bad, less - found, found)
+        return np.where(less < taken, good - found, found).astype(np.int64)
+
+    def _counted_out(self, rare: Array, often: Array, less: Array, sizes: tuple[int, ...]) -> Array:
+        first: Array = 1.0
+        for k in range(int(_FEW) - 1):  # the probability that none of those taken is rare
+            first = first * np.where(k < less, np.maximum(often - k, 0.0) / np.maximum(rare + often - k, 1.0), 1.0)
+        return _counted(
+            self.unit(sizes), first,
+            lambda k: (rare - k + 1) / k * (less - k + 1) / np.maximum(often - less + k, 1.0), np.minimum(rare, less),
+        )  # fmt: skip
+
+    def _drawn_out(self, rare: Array, often: Array, less: Array, sizes: tuple[int, ...], busy: Array) -> Array:
+        total = rare + often
+        mean = less * rare / total
+        deviation = np.sqrt((total - less) / (total - 1) * mean * (often / total) + 0.5)
+        width = 2 * np.sqrt(2 / np.e) * deviation + (3 - 2 * np.sqrt(3 / np.e))
+        mode = np.floor((less + 1) * (rare + 1) / (total + 2))
+        end = np.minimum(np.minimum(less, rare) + 1, np.floor(mean + 0.5 + 16 * deviation))
+
+        def weight(k: Array) -> Array:
+            return sum(_lgamma(v + 1) for v in (k, rare - k, less - k, often - less + k))
+
+        at_mode = weight(mode)
+
+        def propose(source: Source) -> tuple[Array, Array]:
+            u, v = source.positive(sizes), source.unit(sizes)
+            x = mean + 0.5 + width * (v - 0.5) / u
+            inside = (x >= 0) & (x < end)
+            k = np.floor(np.where(inside, x, 0.0))
+            return k, inside & (2 * np.log(u) <= at_mode - weight(k))
+
+        return self.accepted(sizes, np.float64, propose, busy)
+
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Array:
         """How often each of several outcomes comes: binomial numbers of what is left."""
+        left: Array = as_traced(n, np.int64)
+        parts = real(pvals)
+        if not parts.ndim or not parts.shape[-1]:
+            raise ValueError("pvals must have a dimension or more, and the last one must not be empty")
         require(n, lambda v: v >= 0, "n < 0")
         require(pvals, lambda v: (v >= 0) & (v <= 1), "pvals < 0, pvals > 1 or pvals contains NaNs")
         require(pvals, lambda v: np.sum(v[..., :-1], axis=-1) <= 1 + 1e-12, "sum(pvals[:-1]) > 1.0")
-        left: Array = as_traced(n, np.int64)
-        parts = real(pvals)
         sizes = sizes_of(size, left, parts[..., 0])
         left, share = np.broadcast_to(left, sizes), 1.0
         found = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.random.discrete import Discrete
+from cyxla.numpy.random.discrete import MANY, Discrete
 from cyxla.numpy.random.source import Array, real, require, sizes_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 
 class Multivariate(Discrete):
@@ -15,14 +17,18 @@ class Multivariate(Discrete):
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
         """Parts of a sum of gamma numbers."""
-        require(alpha, lambda v: v > 0, "alpha <= 0")
         shape = real(alpha)
+        if shape.ndim == 0:
+            raise TypeError("alpha is to be a vector, not a number")
         if shape.ndim != 1:
             raise ValueError("alpha is to be a vector")
+        require(alpha, lambda v: ~(v < 0), "alpha < 0")
         sizes = sizes_of(size, np.zeros(()))
         logs = self._log_gammas(shape, (*sizes, shape.shape[0]))
-        parts = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
-        return parts / np.sum(parts, axis=-1, keepdims=True)
+        most = np.max(logs, axis=-1, keepdims=True, initial=-np.inf)
+        parts = np.exp(logs - np.where(np.isneginf(most), 0.0, most))
+        total = np.sum(parts, axis=-1, keepdims=True)
+        return parts / np.where(total == 0, 1.0, total)
 
     def multivariate_normal(
         self,
@@ -46,6 +52,58 @@ class Multivariate(Discrete):
             raise ValueError("mean and cov must have same length")
         draws = self.normals((*sizes_of(size, np.zeros(())), middle.shape[0]))
         return middle + draws @ _root(spread, method)
+
+    def multivariate_hypergeometric(
+        self, colors: Any, nsample: Any, size: Any = None, method: str = "marginals"
+    ) -> Array:
+        """How many of each colour are among those taken: hypergeometric numbers of what is left."""
+        if method not in ("marginals", "count"):
+            raise ValueError('method must be "count" or "marginals".')
+        have: Array = as_traced(colors)
+        if have.ndim != 1 or (have.size and have.dtype.kind not in "iu"):
+            raise ValueError("colors must be a one-dimensional sequence of nonnegative integers")
+        require(colors, lambda v: v >= 0, "colors must be a one-dimensional sequence of nonnegative integers")
+        require(colors, lambda v: np.sum(v) < MANY, f"sum(colors) must be less than {MANY}")
+        left: Array = as_traced(_one_whole(nsample), np.int64)
+        require(nsample, lambda v: v >= 0, "nsample must be nonnegative.")
+        _require_enough(colors, nsample)
+        sizes = sizes_of(size, np.zeros(()))
+        left, have = np.broadcast_to(left, sizes).astype(np.float64), have.astype(np.float64)
+        rest = np.sum(have)
+        found = []
+        for k in range(have.shape[0] - 1):
+            rest = rest - have[k]
+            found.append(
+                self._taken(have[k].astype(np.float64), rest.astype(np.float64), left.astype(np.float64), sizes)
+            )
+            left = left - found[-1]
+        return np.stack([*found, left], axis=-1)[..., : have.shape[0]]
+
+
+def _one_whole(value: Any) -> Any:
+    """A number of things, traced or not.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    if isinstance(value, TracedArray):
+        if value.shape or value.dtype.kind not in "iu":
+            raise ValueError("nsample must be an integer")
+        return value
+    try:
+        return index(value)
+    except TypeError as error:
+        raise ValueError("nsample must be an integer") from error
+
+
+def _require_enough(colors: Any, nsample: Any) -> None:
+    if isinstance(colors, TracedArray) or isinstance(nsample, TracedArray):
+        enough: Any = np.sum(as_traced(colors).astype(np.int64)) >= as_traced(nsample)
+        require(enough, lambda ok: ok, "nsample > sum(colors)")
+    else:
+        require(np.sum(colors), lambda v: v >= nsample, "nsample > sum(colors)")
 
 
 def _root(cov: Array, method: str) -> Array:

@@ -39,7 +39,7 @@ class Selection(Uniform):
         target: Array = x
         target[...] = self.permutation(x, axis)
 
-    def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Array:
+    def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> Array:
         """Each row along an axis in an order of its own; all elements without an axis."""
         array: Array = as_traced(x)
         if axis is None:
@@ -60,14 +60,14 @@ class Selection(Uniform):
         if array is not None and array.ndim == 0:
             raise ValueError("a must be a sequence or an integer, not a traced number")
         place = 0 if array is None else normalize_axis_index(axis, array.ndim)
-        count = index(a) if array is None else array.shape[place]
+        count = _count(a) if array is None else array.shape[place]
         sizes = sizes_of(size, np.zeros(()))
         if count <= 0 and prod(sizes):
             raise ValueError("a cannot be empty unless no samples are taken")
         if p is not None:
             _check_parts(p, count)
         if replace:
-            picked = self.integers(0, count, sizes) if p is None else self._weighted(real(p), sizes)
+            picked = self.integers(0, max(count, 1), sizes) if p is None else self._weighted(real(p), sizes)
         else:
             if prod(sizes) > count:
                 raise ValueError("Cannot take a larger sample than population when replace is False")
@@ -89,6 +89,13 @@ class Selection(Uniform):
 
 def _is_count(a: Any) -> bool:
     return not isinstance(a, TracedArray) and np.ndim(a) == 0
+
+
+def _count(a: Any) -> int:
+    try:
+        return index(a)
+    except TypeError as error:
+        raise ValueError(f"a must be a sequence or an integer, not {type(a)}") from error
 
 
 def _check_parts(p: Any, count: int) -> None:

@@ -24,6 +24,7 @@ F32: np.dtype[Any] = np.dtype(np.float32)
 F64: np.dtype[Any] = np.dtype(np.float64)
 _FRACTION = {F32: 24, F64: 53}  # bits of a number below 1
 _WORD: dict[Any, np.dtype[Any]] = {F32: np.dtype(np.uint32), F64: np.dtype(np.uint64)}
+_ROUNDS = 1000  # of proposals; two in three are accepted, so that only those of parameters that make no sense are left
 
 
 @dataclass(eq=False, repr=False)
@@ -90,7 +91,7 @@ class Source:
     def accepted(
         self, sizes: Sizes, dtype: Any, propose: Callable[[Source], tuple[Array, Array]], busy: Any = True
     ) -> Array:
-        """Propose again until all that is proposed has been accepted.
+        """Propose again until all that is proposed has been accepted; 0 where nothing ever is.
 
         Parameters
         ----------
@@ -106,14 +107,14 @@ class Source:
         start = np.broadcast_to(as_traced(busy), sizes) if isinstance(busy, TracedArray) else np.full(sizes, busy)
 
         def again(now: Any) -> Any:
-            state, value, waiting = now
+            state, value, waiting, count = now
             source = type(self)(state)
             made, good = propose(source)
             found = waiting & good
-            return source.state, np.where(found, made, value), waiting & ~found
+            return source.state, np.where(found, made, value), waiting & ~found, count + 1
 
-        init = (as_traced(self.state), as_traced(np.zeros(sizes, dtype)), as_traced(start))
-        state, value, _ = while_loop(lambda now: np.any(now[2]), again, init)
+        init = (as_traced(self.state), as_traced(np.zeros(sizes, dtype)), as_traced(start), 0)
+        state, value, _, _ = while_loop(lambda now: np.any(now[2]) & (now[3] < _ROUNDS), again, init)
         self.state.overwrite(value_of(state))
         return value
 

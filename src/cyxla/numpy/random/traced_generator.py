@@ -13,12 +13,7 @@ from cyxla.numpy.random.selection import Selection
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray
 
-_INSTEAD = {
-    "vonmises": "normal, wrapped round", "zipf": "pareto, rounded", "logseries": "geometric",
-    "hypergeometric": "permutation of the population, and a sum",
-    "multivariate_hypergeometric": "permutation of the population, and sums",
-    "bytes": "integers(0, 256, length, np.uint8)", "bit_generator": "cyxla.random.key and split",
-}  # fmt: skip
+_INSTEAD = {"bytes": "integers(0, 256, length, np.uint8)", "bit_generator": "cyxla.random.key and split"}
 
 
 class TracedGenerator(Selection, Multivariate):

@@ -60,7 +60,10 @@ ROWS = [
     one("digamma", low=0.2, ulp=256, of_largest=True),
     Row("special.zeta", [lambda x: special.zeta(x), lambda x: special.zeta(x, 2.5)], ONE, "fd", low=1.2, ulp=64),
     Row("special.zeta", [lambda x: special.zeta(x)], ONE, "d", low=-3, high=0.9, ulp=1e4, of_largest=True),
-    Row("special.polygamma", [lambda x: polygamma(1, x), lambda x: polygamma(3, x)], ONE, "d", low=0.2, ulp=256),
+    Row("special.polygamma", [lambda x: polygamma(1, x), lambda x: polygamma(3, x)], ONE, "d", low=0.2, ulp=256,
+        differentiable=True),
+    Row("special.zeta", [lambda x: special.zeta(1.7, x), lambda x: special.zeta([1.5, 2, 3, 4], x)], ((MATRIX,),), "fd",
+        low=0.2, ulp=64, differentiable=True),
     *(two(name, differentiable=True) for name in ("beta", "xlogy", "xlog1py", "rel_entr")),
     two("betaln", of_largest=True, differentiable=True),
     Row(

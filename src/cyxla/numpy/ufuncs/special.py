@@ -347,11 +347,13 @@ def _borwein(count: int) -> list[float]:
 
 def _polygamma(n: int) -> Emit:
     """The n-th derivative of the digamma function, whose own derivative is the next."""
-    return _wide(lambda x: special_loops.polygamma(of(x, n), x), lambda out, x: _polygamma(n + 1)(x))
+    emit: Emit = _wide(lambda x: special_loops.polygamma(of(x, n), x), lambda out, x: _polygamma(n + 1)(x))
+    return emit
 
 
 def _zeta_slope(out: XlaOp, x: XlaOp, q: XlaOp) -> XlaOp:
-    return -x * _ZETA(x + of(x, 1), q)
+    following: XlaOp = _ZETA(x + of(x, 1), q)
+    return -x * following
 
 
 def _swapped(function: Emit) -> Emit:

@@ -341,6 +341,21 @@ def test_derivative(name):
         np.testing.assert_allclose(got, slope(at, args[k]), rtol=2e-7, atol=2e-8)
 
 
+SIDES = [complex(x, y) for x in (1.5, -1.5) for y in (0.0, -0.0)]
+
+
+@pytest.mark.parametrize("function", [np.arcsin, np.arccos, np.arccosh, np.arctanh, np.arcsinh])
+def test_derivative_on_a_cut_is_that_of_its_side(function):
+    upright = function is np.arcsinh
+    points = np.array([complex(z.imag, z.real) if upright else z for z in SIDES])
+    above, below = (
+        function([complex(z.real, z.imag + s) if upright else complex(z.real + s, z.imag) for z in points])
+        for s in (1e-6, -1e-6)
+    )
+    got = compiled(grad(lambda x: np.sum(np.real(function(x)))))(points)
+    np.testing.assert_allclose(got, (above - below) / (2e-6j if upright else 2e-6), rtol=1e-8, atol=1e-8)
+
+
 TWICE = [n for n in CASES if not n.startswith(("sign-", "constant", "conv-groups"))]
 
 

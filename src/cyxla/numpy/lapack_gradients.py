@@ -290,8 +290,12 @@ def pinv(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) 
 
 
 def lstsq(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of the shortest of the best solutions; the pseudo-inverse stands behind it."""
-    x, b = given
-    g = cotangents[0]
-    assert g is not None
-    return [pseudo_inverse(x, made[1], matmul(g, adjoint(b))), matmul(adjoint(made[1]), g)]
+    """Of the shortest of the best solutions; the pseudo-inverse stands behind it, and is used by this very formula."""
+    (x, b), inverse = given, made[1]
+    g, g_inverse = cotangents
+    if g is None:
+        assert g_inverse is not None
+        return [pseudo_inverse(x, inverse, g_inverse), None]
+    whole = matmul(g, adjoint(b))
+    whole = whole if g_inverse is None else xla.add(whole, g_inverse)
+    return [pseudo_inverse(x, inverse, whole), matmul(adjoint(inverse), g)]

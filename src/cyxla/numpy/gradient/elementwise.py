@@ -112,9 +112,27 @@ def _one_less_square(x: XlaOp) -> XlaOp:
     return number(x, 1) - x * x
 
 
-def _acosh(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
-    low, high = x - number(x, 1), x + number(x, 1)
-    return g / (xla.sqrt(low) * xla.sqrt(high))
+def asin_root(x: XlaOp) -> XlaOp:
+    """The root of 1 - x^2; of complex numbers as two roots, which on the cuts are those of the side that zero is on.
+
+    Adding 1 would lose the sign of a zero: it is -1 that is taken away.
+    """
+    if not x.shape.dtype.is_complex:
+        return xla.sqrt((number(x, 1) - x) * (number(x, 1) + x))
+    return xla.sqrt(-(x - number(x, 1))) * xla.sqrt(x - number(x, -1))
+
+
+def asinh_root(x: XlaOp) -> XlaOp:
+    """The root of x^2 + 1, that of `asin_root` for ix."""
+    if not x.shape.dtype.is_complex:
+        return xla.sqrt(x * x + number(x, 1))
+    a, b = xla.real(x), xla.imag(x)
+    return xla.sqrt(xla.complex_(number(b, 1) + b, -a)) * xla.sqrt(xla.complex_(number(b, 1) - b, a))
+
+
+def acosh_root(x: XlaOp) -> XlaOp:
+    """The root of x^2 - 1."""
+    return xla.sqrt(x - number(x, 1)) * xla.sqrt(x - number(x, -1))
 
 
 def _convert(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
@@ -162,10 +180,10 @@ partials("sine",                  lambda g, out, x: g * xla.cosine(x))
 partials("cosine",                lambda g, out, x: -g * xla.sine(x))
 partials("sinh",                  lambda g, out, x: g * xla.cosh(x))
 partials("cosh",                  lambda g, out, x: g * xla.sinh(x))
-partials("asin",                  lambda g, out, x: g / xla.sqrt(_one_less_square(x)))
-partials("acos",                  lambda g, out, x: -g / xla.sqrt(_one_less_square(x)))
-partials("asinh",                 lambda g, out, x: g / xla.sqrt(x * x + number(x, 1)))
-partials("acosh",                 _acosh)
+partials("asin",                  lambda g, out, x: g / asin_root(x))
+partials("acos",                  lambda g, out, x: -g / asin_root(x))
+partials("asinh",                 lambda g, out, x: g / asinh_root(x))
+partials("acosh",                 lambda g, out, x: g / acosh_root(x))
 partials("atanh",                 lambda g, out, x: g / _one_less_square(x))
 partials("sqrt",                  lambda g, out, x: g * number(g, 0.5) / out)
 partials("rsqrt",                 lambda g, out, x: g * number(g, -0.5) * out / x)

@@ -165,3 +165,20 @@ ENTRY e {{
   ROOT r = ({t}[2,9], {t}[2,9]) tuple(d, a)
 }}"""
     agree(text.format(t=dtype), ulp=1 << 10, floor=64.0)
+
+
+@pytest.mark.parametrize("dtype, dims", [("f32", "600001"), ("f64", "300000"), ("f64", "600,500")])
+def test_long_vectors_are_cut(dtype: str, dims: str) -> None:
+    each = "{0,1}" if "," in dims else "{0}"
+    text = f"""HloModule m
+ENTRY e {{
+  p0 = {dtype}[{dims}] parameter(0)
+  p1 = {dtype}[{dims}] parameter(1)
+  ROOT r = {dtype}[] dot(p0, p1), lhs_contracting_dims={each}, rhs_contracting_dims={each}
+}}"""
+    rng, shape = np.random.default_rng(0), tuple(map(int, dims.split(",")))
+    x, y = (rng.standard_normal(shape).astype({"f32": np.float32, "f64": np.float64}[dtype]) for _ in "xy")
+    compiled = cyxla.compile(text)
+    exact = np.multiply(x, y, dtype=np.float64)
+    assert abs(float(compiled(x, y)) - exact.sum()) <= np.finfo(x.dtype).eps * np.abs(exact).sum() / 10
+    assert "parallel_for(ctx" in compiled.c_source

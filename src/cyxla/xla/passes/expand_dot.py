@@ -15,6 +15,11 @@ A transpose that only changes which dimension is which is left out, and its oper
 32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its batch, free or
 contracting dimensions do not lie one after the other in memory, or when it is a large left operand whose contracted
 dimension is not the contiguous one.
+
+One long product of vectors, which has no rows to share out among tasks, becomes a sum, which is cut into parts::
+
+    ROOT d = f64[] dot(f64[1000000] a, f64[1000000] b), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+    ROOT d = f64[] reduce(multiply(a, b), 0), dimensions={0}, to_apply=add
 """
 
 from __future__ import annotations
@@ -36,6 +41,7 @@ def run(module: HloModule) -> bool:
 
 
 _ROW_BYTES = (64, 128, 192, 256)
+_VECTOR_BYTES = 1 << 22  # of two vectors whose product is worth several tasks
 _LONG, _WIDE = 256, 64  # sizes from which an operand is turned so that its contracted dimension is the contiguous one
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # dimensions by part, in order of memory
@@ -128,8 +134,18 @@ def work_type(ins: Instruction) -> ElementType:
     return max((*types, ElementType.F32), key=lambda t: t.bits)
 
 
+def _is_long_product(ins: Instruction, dims: DotDims) -> bool:
+    """Whether a dot is one sum of many products of floats in the order of both operands."""
+    lhs, rhs = (o.shape for o in ins.operands)
+    floats = ins.shape.dtype is lhs.dtype is rhs.dtype and lhs.dtype in (ElementType.F32, ElementType.F64)
+    flat = not ins.shape.rank and dims.lhs_contracting == dims.rhs_contracting
+    return floats and flat and (lhs.size + rhs.size) * lhs.dtype.itemsize >= _VECTOR_BYTES
+
+
 def _dot(ins: Instruction) -> Instruction | None:
     dims, write, work = DotDims.of(ins), Writer(ins.computation), work_type(ins)
+    if _is_long_product(ins, dims):
+        return write.sum(write.op("multiply", *ins.operands), dims.lhs_contracting)
     inexact = work.is_float or work.is_complex
     groups: tuple[Group, Group] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
     sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]

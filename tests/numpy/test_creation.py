@@ -191,8 +191,26 @@ def test_arrays_from_outside_are_not_written_traced_values(write):
     np.testing.assert_array_equal(OUTSIDE, [0, 1, 2])
 
 
-def test_an_array_from_outside_stays_itself():
-    assert jit(lambda x: x + (np.asarray(OUTSIDE) is OUTSIDE), platform="interpreter")(1.0) == 2
+def test_asarray_of_an_array_from_outside_is_a_copy_to_look_up_in_and_write_to():
+    def function(x, i):
+        table = np.asarray(OUTSIDE)
+        found = table[i]
+        table[i] = x
+        return found, table
+
+    found, table = jit(function, platform="interpreter")(7.5, 1)
+    assert found == 1
+    np.testing.assert_array_equal(table, [0, 7.5, 2])
+    np.testing.assert_array_equal(OUTSIDE, [0, 1, 2])
+
+
+@pytest.mark.parametrize("make", [
+    lambda n: np.zeros(n), lambda n: np.ones([2, n]), lambda n: np.full((n,), 2.0), lambda n: np.empty(shape=n),
+    lambda n: np.zeros(4).reshape(n), lambda n: np.broadcast_to(n, n), lambda n: np.broadcast_to(n, (2, n)),
+])  # fmt: skip
+def test_traced_sizes_are_refused_and_said_to_be(make):
+    with pytest.raises(cyxla.errors.TraceError, match=r"traced int64\[\].*argument n.*cannot be an index or a size"):
+        jit(lambda n: make(n), platform="interpreter")(2)
 
 
 def test_numpy_is_itself_outside_of_traces():

@@ -12,7 +12,7 @@ FUNCTIONS: Final[dict[str, str]] = {
         "matvec outer tensordot trace vdot vecdot vecmat",
     "creation":
         "array array2string array_repr array_str asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray "
-        "astype copy copyto empty_like full_like geomspace linspace logspace may_share_memory ones_like require "
+        "astype copy copyto empty_like full full_like geomspace linspace logspace may_share_memory ones_like require "
         "zeros_like",
     "diagonals":
         "diag diag_indices_from diagflat diagonal fill_diagonal ix_ linalg.diagonal meshgrid tril tril_indices_from "

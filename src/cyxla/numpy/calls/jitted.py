@@ -6,9 +6,9 @@ import inspect
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import partial, update_wrapper
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -18,12 +18,13 @@ import numpy as np
 from cyxla import config
 from cyxla._native import dispatch
 from cyxla._native.dispatch import Dispatcher, Receiver, Way
-from cyxla.errors import DTypeError, InvalidArgumentError, OpError, RecompileWarning, TraceError
+from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
 from cyxla.numpy.calls.containers import map_leaves
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, Spec, lower
 from cyxla.numpy.calls.signatures import Call, Form, StaticNames, form_of, read, static_key
 from cyxla.numpy.tracing import methods as _methods
+from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.frames import trimmed
 from cyxla.numpy.tracing.trace import current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
@@ -78,6 +79,7 @@ class Jitted(Dispatcher):
         bounds: str = "raise", name: str | None = None, **options: Any,
     ) -> None:  # fmt: skip
         _check_function(function)
+        _check_options(options)
         if bounds not in BOUNDS:
             raise InvalidArgumentError(f"bounds is {bounds!r}", hint=f"one of {', '.join(BOUNDS)}")
         self.function = function
@@ -204,6 +206,7 @@ class Jitted(Dispatcher):
     def _read_specs(self, specs: Sequence[Any], named: dict[str, Any]) -> Call:
         return read(self._form(len(specs), tuple(named)), (*specs, *named.values()), specs=True)
 
+    @boundary
     def trace(self, *specs: Any, **named: Any) -> Lowered:
         """Trace the function.
 
@@ -212,23 +215,23 @@ class Jitted(Dispatcher):
         *specs, **named
             An argument each: arrays, `cyxla.spec`, or pairs of sizes and a dtype; static values as they are.
         """
-        with _Trimmed():
-            return self._lower(self._read_specs(specs, named))
+        return self._lower(self._read_specs(specs, named))
 
+    @boundary
     def lower(self, *specs: Any, **named: Any) -> HloModule:
         """The program in HLO; takes what `trace` takes."""
-        with _Trimmed():
-            return self._lower(self._read_specs(specs, named)).module
+        return self._lower(self._read_specs(specs, named)).module
 
+    @boundary
     def compile(self, *specs: Any, **named: Any) -> Executable:
         """The compiled program for one signature, of arrays without containers; takes what `trace` takes."""
-        with _Trimmed():
-            call = self._read_specs(specs, named)
-            entry = self._compile(call)
+        call = self._read_specs(specs, named)
+        entry = self._compile(call)
         if not entry.fails:
             return cast("Executable", entry.executable)
         return TracedExecutable(entry.lowered, entry.executable, Source(self.function, self.settings, specs, named))
 
+    @boundary
     def explain(self, *specs: Any, **named: Any) -> str:
         """For people: what runs, and what was not computed together and why.
 
@@ -338,6 +341,15 @@ def _check_function(function: Any) -> None:
             raise TraceError(f"{getattr(function, '__name__', function)} is {what}, which cannot be traced", hint=hint)
 
 
+_OPTIONS = dict.fromkeys(("static", "donate", "platform", "bounds", "name", *[f.name for f in fields(CompileOptions)]))
+
+
+def _check_options(options: Iterable[str]) -> None:
+    for name in options:
+        if name not in _OPTIONS:
+            raise InvalidArgumentError(f"jit has no option {name!r}", hint=config.nearest(name, _OPTIONS))
+
+
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
     if isinstance(function, np.ufunc):  # it refuses some of its keywords together, even if they say nothing
         return None
@@ -359,16 +371,6 @@ def _inlined(leaf: Any) -> Any:
 def _written(place: Any, value: Any) -> Any:
     place[...] = value
     return place
-
-
-class _Trimmed:
-    """Takes our frames out of the tracebacks of what is raised inside."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is not None:
-            error.__traceback__ = trimmed(error)
 
 
 def _warn(name: str, calls: Sequence[Call]) -> None:
@@ -411,6 +413,7 @@ def _stacklevel() -> int:
     return level
 
 
+@boundary
 def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function written with NumPy.
 
@@ -462,12 +465,10 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if fn is None:
         return partial(jit, **options)
-    try:
-        return Jitted(fn, **options)
-    except OpError as error:
-        raise error.with_traceback(trimmed(error)) from None
+    return Jitted(fn, **options)
 
 
+@boundary
 def compile_function(
     function: Callable[..., Any], specs: Sequence[Any], platform: str, options: dict[str, Any]
 ) -> Executable:

@@ -8,17 +8,36 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from cyxla.numpy.tracing.boundary import boundary
+
 _LOCK = threading.Lock()
 _queue: ThreadPoolExecutor | None = None
 
 
-def submit(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+class Later(Future):  # type: ignore[type-arg]
+    """The result of a queued call; an error of it is raised without the frames of the queue."""
+
+    result = boundary(Future.result)
+
+
+def submit(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Later:
     """Queue a call."""
     global _queue
+    made = Later()
     with _LOCK:
         if _queue is None:
             _queue = ThreadPoolExecutor(1, "cyxla-calls")
-        return _queue.submit(function, *args, **kwargs)
+        _queue.submit(_fulfil, made, function, args, kwargs)
+    return made
+
+
+def _fulfil(made: Later, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    if not made.set_running_or_notify_cancel():
+        return
+    try:
+        made.set_result(function(*args, **kwargs))
+    except BaseException as error:
+        made.set_exception(error)
 
 
 def _forget() -> None:

@@ -8,12 +8,13 @@ import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.functions.movement import array_of, moveaxis, resized
+from cyxla.numpy.indexing.access import fitted
 from cyxla.numpy.promotion import common_kind, inexact
 from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import place
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import broadcast_to, narrowed
+from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
@@ -79,6 +80,17 @@ def full_like(
     return made
 
 
+@implements(np.full)
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Array:
+    """One value, or one repeated to the sizes."""
+    value = array_of(fill_value)
+    made = filled(0, value.dtype if dtype is None else dtype, sizes_of(shape))
+    copyto(made, value, casting="unsafe")
+    return made
+
+
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
     """The same elements, in memory of their own."""
@@ -109,9 +121,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         )  # fmt: skip
     source = as_traced(src)
     require_castable(source, dst.dtype, casting)
-    if np.broadcast_shapes(source.shape, dst.shape) != dst.shape:
-        raise ValueError(f"could not broadcast input array from shape {source.shape} into shape {dst.shape}")
-    value = broadcast_to(narrowed(source, dst.dtype), dst.shape)
+    value = fitted(source, dst, dst.shape)
     if where is not True:
         mask = broadcast_to(value_of(as_traced(where, bool)), dst.shape)
         value = xla.select(mask, value, value_of(dst))

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_sizes, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -111,6 +111,7 @@ def known_order(a: Array, order: str | None, name: str) -> str:
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """Other sizes."""
     array = array_of(a)
+    require_sizes(shape)
     sizes = np.reshape(model(array), shape, order=order).shape  # type: ignore[call-overload]
     if known_order(array, order, "reshape") == "F" and array.ndim + len(sizes) > 2:
         made = _column_major(array, sizes)
@@ -270,6 +271,7 @@ def atleast_3d(*arys: Any) -> Any:
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
     """Repeated to sizes; read-only."""
     given = array_of(array)
+    require_sizes(shape)
     sizes = np.broadcast_to(model(given), shape).shape
     same = sizes == given.shape
     return given.part(lambda v: repeated(v, sizes), None, contiguous=given.contiguous and same)

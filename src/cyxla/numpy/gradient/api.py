@@ -15,6 +15,7 @@ from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceErro
 from cyxla.numpy.calls.containers import Tree, flatten, paths
 from cyxla.numpy.gradient.backward import Linear, or_zeros
 from cyxla.numpy.promotion import WEAK_DTYPES
+from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.nested import record
 from cyxla.numpy.tracing.trace import current, place, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
@@ -82,6 +83,7 @@ def value_and_grad(
 
 def _named_like(made: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
     """With the name and signature of a function; ufuncs have keywords that must not be given all at once."""
+    made = boundary(made)
     return made if isinstance(fun, np.ufunc) else update_wrapper(made, fun, updated=())
 
 

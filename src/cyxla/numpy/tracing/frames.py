@@ -3,26 +3,52 @@
 from __future__ import annotations
 
 import dis
-from pathlib import Path
 from types import TracebackType
 
 from cyxla import config
 from cyxla.errors import InternalError, OpError
-from cyxla.numpy.tracing.trace import is_internal, user_frame
+from cyxla.numpy.tracing.trace import PACKAGE, is_internal, user_frame
 
 _INPLACE = "="
 _BUGS = (AssertionError, AttributeError, InternalError, KeyError, NameError, RecursionError)
-_PACKAGE = (str(Path(__file__).parents[2]), "pyx/cyxla")
+_OURS = (PACKAGE, "pyx/cyxla")
 _MAY_RAISE = ("__getattr__",)  # functions of ours in which an AttributeError is meant for the user
+
+
+_DOING = {  # by what bytecode is called in any of the versions of Python
+    "BINARY_SUBSCR": "look up", "BINARY_SLICE": "look up", "BINARY_OP []": "look up", "STORE_SUBSCR": "store",
+    "STORE_SLICE": "store",
+}  # fmt: skip
+
+
+def doing() -> str:
+    """What the user's line is in the middle of: "look up" ``a[b]``, "store" ``a[b] = c``, "augment" ``a += b``.
+
+    Where `a` is a global it is none of these: what the line gives it would outlive the trace.
+    """
+    step, then = _steps()
+    if step is None:
+        return ""
+    if step.opname != "BINARY_OP":
+        return _DOING.get(step.opname, "")
+    if step.argrepr.endswith(_INPLACE):
+        return "" if then is not None and then.opname == "STORE_GLOBAL" else "augment"
+    return _DOING.get(f"BINARY_OP {step.argrepr}", "")
 
 
 def is_augmented_assignment() -> bool:
     """Whether the user's line is in the middle of ``a += b`` or its like, rather than of a call."""
+    return doing() == "augment"
+
+
+def _steps() -> tuple[dis.Instruction | None, dis.Instruction | None]:
+    """The instruction that the user's line is at, and the next one."""
     frame = user_frame()
     if frame is None or frame.f_lasti < 0:
-        return False
-    at = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
-    return at is not None and at.opname == "BINARY_OP" and at.argrepr.endswith(_INPLACE)
+        return None, None
+    rest = (i for i in dis.get_instructions(frame.f_code) if i.offset >= frame.f_lasti)
+    step = next(rest, None)
+    return (step, next(rest, None)) if step is not None and step.offset == frame.f_lasti else (None, None)
 
 
 def trimmed(error: BaseException) -> TracebackType | None:
@@ -44,7 +70,7 @@ def trimmed(error: BaseException) -> TracebackType | None:
 def _of_user(trace: TracebackType | None) -> TracebackType | None:
     frames = []
     while trace is not None:
-        if not _is_inside(trace):
+        if not is_internal(_file(trace)):
             frames.append(trace)
         trace = trace.tb_next
     for frame, inner in zip(frames, [*frames[1:], None], strict=False):
@@ -52,9 +78,8 @@ def _of_user(trace: TracebackType | None) -> TracebackType | None:
     return frames[0] if frames else None
 
 
-def _is_inside(trace: TracebackType) -> bool:
-    name = trace.tb_frame.f_code.co_filename
-    return name.startswith(_PACKAGE) or is_internal(name)
+def _file(trace: TracebackType) -> str:
+    return trace.tb_frame.f_code.co_filename
 
 
 def _innermost(trace: TracebackType) -> TracebackType:
@@ -64,7 +89,7 @@ def _innermost(trace: TracebackType) -> TracebackType:
 
 
 def _is_ours(trace: TracebackType | None) -> bool:
-    return trace is None or _is_inside(_innermost(trace))
+    return trace is None or is_internal(_file(_innermost(trace)))
 
 
 def _is_bug(error: BaseException) -> bool:
@@ -72,4 +97,4 @@ def _is_bug(error: BaseException) -> bool:
     if not isinstance(error, _BUGS) or error.__traceback__ is None:
         return False
     last = _innermost(error.__traceback__)
-    return _is_inside(last) and last.tb_frame.f_code.co_name not in _MAY_RAISE
+    return _file(last).startswith(_OURS) and last.tb_frame.f_code.co_name not in _MAY_RAISE

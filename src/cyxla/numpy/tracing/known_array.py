@@ -10,6 +10,7 @@ import numpy as np
 
 from cyxla.numpy.promotion import Dtype
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.traced_array import TracedArray, View
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
@@ -294,7 +295,9 @@ def _attach() -> None:
     """Give known arrays every method of NumPy's arrays."""
     for name in dir(np.ndarray):
         if name not in _OWN and callable(getattr(np.ndarray, name)):
-            setattr(KnownArray, name, _method(name))
+            setattr(KnownArray, name, boundary(_method(name)))
+    for name in ("__array_ufunc__", "__array_function__"):
+        setattr(KnownArray, name, boundary(vars(KnownArray)[name]))
 
 
 _attach()

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import DTypeError
 from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.tracing import bits
+from cyxla.numpy.tracing.boundary import boundary
+from cyxla.numpy.tracing.trace import place
 from cyxla.numpy.tracing.traced_array import TracedArray
 from cyxla.numpy.ufuncs.apply import call
 
@@ -36,8 +39,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "cumprod": np.cumprod, "cumsum": np.cumsum, "diagonal": np.diagonal, "dot": np.dot, "max": np.max,
     "mean": np.mean, "min": np.min, "nonzero": np.nonzero, "prod": np.prod, "ravel": np.ravel, "repeat": np.repeat,
     "round": np.round, "searchsorted": np.searchsorted, "squeeze": np.squeeze, "std": np.std, "sum": np.sum,
-    "swapaxes": np.swapaxes, "take": np.take, "trace": np.trace, "var": np.var, "conj": np.conjugate,
-    "conjugate": np.conjugate, "put": np.put,
+    "swapaxes": np.swapaxes, "take": np.take, "trace": np.trace, "var": np.var,
+    "put": np.put,
 }  # fmt: skip
 _SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list, tuple)
 _WEAK_ORDER = [bool, int, float, complex]
@@ -85,7 +88,8 @@ def _power(self: TracedArray, other: Any) -> Any:
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
-        if self.ndim == 0 or self.weak:  # NumPy's scalars and Python's numbers are not changed in place
+        # NumPy's scalars and Python's numbers are not changed in place, a part such as x[0, ...] is.
+        if (self.ndim == 0 and self.base is None) or self.weak:
             return _operate(ufunc, self, other)
         return meaning_of(ufunc)(self, other, out=self) if ufunc.signature else call(ufunc, (self, other), out=self)
 
@@ -129,7 +133,16 @@ def _astype(
 
 
 def _fill(self: TracedArray, value: Any) -> None:
+    if np.ndim(value):
+        raise DTypeError("setting an array element with a sequence.", where=place())
     self[...] = value
+
+
+def _conjugate(self: TracedArray, out: Any = None) -> Any:
+    """Unlike the function, the array itself if it is real."""
+    if self.dtype.kind == "c" or out is not None:
+        return np.conjugate(self, out)
+    return self
 
 
 def _sort(self: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
@@ -144,26 +157,27 @@ def _flatten(self: TracedArray, order: str = "C") -> Any:
     return _np.ravel(self, order).copy()
 
 
+def _give(name: str, method: Callable[..., Any]) -> None:
+    setattr(TracedArray, name, boundary(method))
+
+
 def _attach() -> None:
     for name, ufunc in _BINARY.items():
-        setattr(TracedArray, f"__{name}__", _binary(ufunc))
-        setattr(TracedArray, f"__r{name}__", _reflected(ufunc))
+        _give(f"__{name}__", _binary(ufunc))
+        _give(f"__r{name}__", _reflected(ufunc))
         if name != "divmod":
-            setattr(TracedArray, f"__i{name}__", _in_place(ufunc))
-    setattr(TracedArray, "__pow__", _power)  # noqa: B010 - as all of them are
+            _give(f"__i{name}__", _in_place(ufunc))
+    _give("__pow__", _power)
     for name, ufunc in _COMPARING.items():
-        setattr(TracedArray, f"__{name}__", _binary(ufunc))
+        _give(f"__{name}__", _binary(ufunc))
     for name, ufunc in _UNARY.items():
-        setattr(TracedArray, f"__{name}__", _unary(ufunc))
+        _give(f"__{name}__", _unary(ufunc))
     for name, function in _METHODS.items():
-        setattr(TracedArray, name, _method(name, function))
-    own = {"reshape": _reshape, "transpose": _transpose, "astype": _astype, "fill": _fill, "sort": _sort,
-           "partition": _partition, "flatten": _flatten, "view": bits.view, "byteswap": bits.byteswap,
-           "resize": bits.resize}  # fmt: skip
-    for name, made in own.items():
-        setattr(TracedArray, name, made)
-    for name, seen in _PROPERTIES.items():
-        setattr(TracedArray, name, seen)
+        _give(name, _method(name, function))
+    for name, made in _OWN.items():
+        _give(name, made)
+    for name, (seen, written) in _PROPERTIES.items():
+        setattr(TracedArray, name, property(boundary(seen), written and boundary(written)))
 
 
 def _set_part(self: TracedArray, name: str, value: Any) -> None:
@@ -171,11 +185,16 @@ def _set_part(self: TracedArray, name: str, value: Any) -> None:
     part[...] = value
 
 
-_PROPERTIES = {
-    "T": property(lambda self: np.transpose(self)),
-    "mT": property(lambda self: np.swapaxes(self, -1, -2)),
-    "real": property(lambda self: np.real(self), lambda self, v: _set_part(self, "real", v)),
-    "imag": property(lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v)),
-    "flat": property(bits.flat, bits.set_flat),
+_OWN: dict[str, Callable[..., Any]] = {
+    "reshape": _reshape, "transpose": _transpose, "astype": _astype, "fill": _fill, "sort": _sort,
+    "partition": _partition, "flatten": _flatten, "view": bits.view, "byteswap": bits.byteswap, "resize": bits.resize,
+    "conj": _conjugate, "conjugate": _conjugate,
+}  # fmt: skip
+_PROPERTIES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
+    "T": (lambda self: np.transpose(self), None),
+    "mT": (lambda self: np.swapaxes(self, -1, -2), None),
+    "real": (lambda self: np.real(self), lambda self, v: _set_part(self, "real", v)),
+    "imag": (lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v)),
+    "flat": (bits.flat, bits.set_flat),
 }
 _attach()

@@ -25,7 +25,7 @@ from cyxla.numpy.registry import NUMPY_OWN, meaning_of
 from cyxla.numpy.tracing.concatenators import Concatenator
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import current, place
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
 
 _TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
 _MAKING = (
@@ -38,6 +38,8 @@ _ASKING_ARRAYS = (
     "inner", "outer", "vdot", "transpose", "reshape", "ravel", "nansum", "nanmean", "nanmax", "nanmin",
 )  # fmt: skip
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
+_SIZED = ("zeros", "ones", "empty", "full")  # whose first argument is sizes
+_full: Any = np.full
 _lock = threading.Lock()
 _active = 0
 _loaded: frozenset[str] = frozenset()  # modules when the substitutes were put in place
@@ -82,13 +84,16 @@ def _span(step: dis.Instruction) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     return (where.lineno, where.col_offset), (where.end_lineno, where.end_col_offset)
 
 
-def _owned(result: Any, arguments: tuple[Any, ...]) -> Any:
-    """A new array of NumPy's as one that may be written traced values; one that shares memory stays what it is."""
+def _owned(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) -> Any:
+    """A new array of NumPy's as one that may be written traced values.
+
+    One that shares memory with the arguments stays what it is, or is copied.
+    """
     if type(result) is not np.ndarray or result.dtype.hasobject or result.dtype.kind in "SUMm":
         return result
     for a in arguments:
         if isinstance(a, np.ndarray) and np.may_share_memory(a, result):
-            return result
+            return KnownArray(result.copy()) if copies else result
     return KnownArray(result)
 
 
@@ -112,7 +117,7 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)  # a known array gives its values
         if isinstance(given, TracedArray):
             return meaning_of(original)(*args, **kwargs)
-        return _owned(original(*args, **kwargs), args[:1])
+        return _owned(original(*args, **kwargs), args[:1], copies=True)  # of what is from outside, which stays as it is
 
     return substitute
 
@@ -122,7 +127,12 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         if current() is None:
             return original(*args, **kwargs)
-        made = original(*args, **_without_like(kwargs))
+        kwargs = _without_like(kwargs)
+        if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
+            return meaning_of(original)(*args, **kwargs)
+        if original.__name__ in _SIZED:
+            require_sizes(*args[:1], kwargs.get("shape"))
+        made = original(*args, **kwargs)
         return _owned(made, args) if _of_user(original) else made
 
     return substitute
@@ -183,7 +193,7 @@ def substituted() -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         if isinstance(error.__cause__, TraceError):  # NumPy says only that it cannot make an element of something
-            raise error.__cause__ from None
+            raise error.__cause__.with_traceback(error.__traceback__) from None
         raise
     finally:
         with _lock:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -25,14 +26,20 @@ from cyxla.xla.hlo.module import HloModule
 if TYPE_CHECKING:
     from cyxla.numpy.promotion import Dtype
 
-_INTERNAL = (str(Path(__file__).parents[2]), str(Path(np.__file__).parent), "<frozen", "<__array", contextlib.__file__)
+PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
+_LIBRARIES = Path(np.__file__).parents[1]
+_INTERNAL = (
+    PACKAGE, f"{_LIBRARIES / 'numpy'}{os.sep}", f"{_LIBRARIES / 'scipy'}{os.sep}", "<frozen", "<__array",
+    contextlib.__file__, f"{Path(contextlib.__file__).parent / 'concurrent'}{os.sep}",
+)  # fmt: skip
+_COMPILED = ("numpy/", "scipy/", "pyx/cyxla")  # whose frames Cython names by the source of the build
 _UNIFORM_FROM = 16  # elements from which an array of equal numbers is written as one number, repeated
 _LOCAL = threading.local()
 _asarray: Any = np.asarray  # NumPy's own: that of the module is a substitute while tracing
 _LINES: dict[tuple[CodeType, int], Metadata] = {}  # where instructions of bytecode are in the source
 _MOST_LINES = 1 << 16
 _SHAPES: dict[tuple[Any, ...], Shape] = {}  # of results, by opcode and shapes of operands
-_INSIDE: dict[str, bool] = {}  # files, and whether they are of this package or of NumPy
+_INSIDE: dict[str, bool] = {}  # files, and whether they are of this package, of NumPy or of SciPy
 
 
 @dataclass(frozen=True)
@@ -203,7 +210,7 @@ class Trace:
         assert op.instruction is not None
         found = self._inner.get(op.instruction)
         if found is None:
-            outer = self.parent.inner(op) if self.parent is not None else _escaped()
+            outer = self.parent.inner(op) if self.parent is not None else escaped()
             found = self.parameter(outer.shape, "captured")
             self.captures.append((outer, found))
             self._inner[op.instruction] = found
@@ -293,9 +300,16 @@ def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> boo
     return np.ascontiguousarray(array).tobytes() == first.tobytes() * array.size
 
 
-def _escaped() -> XlaOp:
+def escaped() -> NoReturn:
+    """Raise the error of a traced value that is used where its function is not being traced.
+
+    Raises
+    ------
+    TraceError
+        Always.
+    """
     raise TraceError(
-        "a traced value is used after the function that it belongs to has ended",
+        "a traced value is used after the function that it belongs to has ended, or by another thread",
         where=place(), hint="return it from the function instead of keeping it elsewhere",
     )  # fmt: skip
 
@@ -315,10 +329,7 @@ def require_current() -> Trace:
         It is in none.
     """
     found = current()
-    if found is None:
-        _escaped()
-        raise AssertionError
-    return found
+    return found if found is not None else escaped()
 
 
 @contextlib.contextmanager
@@ -338,7 +349,7 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame outside of this package and of NumPy."""
+    """The innermost frame outside of this package, of NumPy and of SciPy."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
@@ -350,10 +361,11 @@ def user_frame() -> FrameType | None:
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file is of this package or of NumPy."""
+    """Whether a file is of this package, of NumPy or of SciPy."""
     found = _INSIDE.get(filename)
     if found is None:
-        found = _INSIDE[filename] = filename.startswith(_INTERNAL)
+        compiled = filename.endswith(".pyx") and filename.startswith(_COMPILED)
+        found = _INSIDE[filename] = compiled or filename.startswith(_INTERNAL)
     return found
 
 

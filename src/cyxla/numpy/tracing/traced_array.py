@@ -12,6 +12,8 @@ from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.boundary import boundary
+from cyxla.numpy.tracing.frames import doing
 from cyxla.numpy.tracing.trace import Trace
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -57,7 +59,6 @@ class TracedArray:
 
     __slots__ = ("__weakref__", "_op", "_view", "contiguous", "origin", "owner", "weak")
     __array_priority__ = 1000.0
-    __hash__ = None  # type: ignore[assignment]  # like that of an array
 
     def __init__(self, op: XlaOp, weak: type | None = None, *, contiguous: bool = True, origin: str = "") -> None:
         op.shape  # noqa: B018 - raises if the operation could not be made
@@ -203,12 +204,14 @@ class TracedArray:
         return meaning_of(func)(*args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        hint = "np functions take it, and np.array([x, y]) makes an array of several; np.take(table, i) looks up in one"
-        self._refuse("become a NumPy array", hint)
+        self._refuse("become a NumPy array", _NO_ARRAY)
 
     # -- values that it does not have
 
     def _refuse(self, what: str, hint: str) -> NoReturn:
+        if _trace.current() is None:
+            _trace.escaped()
+        what, hint = _OUTSIDE.get(doing(), (what, hint))
         where = _trace.place()
         raise TraceError(f"{self._describe()} cannot {what}: it has no value while tracing", where=where, hint=hint)
 
@@ -230,6 +233,9 @@ class TracedArray:
 
     def __index__(self) -> NoReturn:
         self._refuse("be an index or a size", "mark the argument static; cyxla.fori_loop counts to a traced number")
+
+    def __hash__(self) -> NoReturn:
+        self._refuse("be a key or in a set", "mark the argument static")
 
     def item(self, *args: Any) -> NoReturn:
         """Not while tracing."""
@@ -297,6 +303,27 @@ class TracedArray:
         raise AttributeError(f"'TracedArray' object has no attribute {name!r}")
 
 
+_NO_ARRAY = "NumPy's functions take it, x.astype(t) converts it, np.array([x, y]) makes an array of several"
+#: What a line may do with a traced value and something that is not, which NumPy or Python then wants its value for.
+_OUTSIDE = {
+    "look up": (
+        "be an index of a NumPy array or container from outside",
+        "np.take(table, i), or np.asarray(table)[i]; cyxla.switch(i, functions) calls one of several",
+    ),
+    "store": (
+        "be written to a NumPy array from outside, or be an index of it",
+        "write to a copy, np.array(table), and return that",
+    ),
+}
+_ENTRIES = (
+    "__array__", "__array_function__", "__array_ufunc__", "__bool__", "__complex__", "__contains__", "__copy__",
+    "__deepcopy__", "__float__", "__format__", "__getattr__", "__getitem__", "__hash__", "__index__", "__int__",
+    "__iter__", "__len__", "__reduce__", "__setitem__", "item", "tobytes", "tolist",
+)  # fmt: skip
+for _name in _ENTRIES:
+    setattr(TracedArray, _name, boundary(vars(TracedArray)[_name]))
+
+
 def _made_at(op: XlaOp) -> str:
     """The line of the program that an operation is of."""
     known = dict(op.instruction.metadata) if op.instruction is not None else {}
@@ -355,6 +382,20 @@ def is_traced(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(is_traced, value))
     return isinstance(value, TracedArray) and value.known is None
+
+
+def require_sizes(*sizes: Any) -> None:
+    """Refuse sizes that are traced; NumPy's own error does not say what is wrong with them.
+
+    Raises
+    ------
+    TraceError
+        One is.
+    """
+    for size in sizes:
+        for n in size if isinstance(size, (list, tuple)) else (size,):
+            if isinstance(n, TracedArray) and n.known is None:
+                n.__index__()
 
 
 def _holds_traced(values: Any) -> bool:

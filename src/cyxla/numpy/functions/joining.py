@@ -310,8 +310,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     array = array_of(x)
     if array.ndim == 0:
         raise ValueError("Input array must be at least 1-d.")
-    first = moveaxis(array, axis, 0)
-    return tuple([resized(part_along(first, 0, k, k + 1), first.shape[1:]) for k in range(first.shape[0])])
+    return tuple(moveaxis(array, axis, 0))
 
 
 # -- elements repeated, put in, left out

@@ -142,14 +142,20 @@ def scatter_at(array: TracedArray, key: Any, value: Any, opcode: str | XlaComput
     opcode : str or XlaComputation
         Of an HLO instruction, or a computation, of an element and a value.
     """
-    array.overwrite(_combined(array, key, value, opcode))
+    array.overwrite(_combined(array, key, value, opcode, extra=False))
 
 
-def _combined(array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation, mode: str | None = None) -> XlaOp:
+def _combined(
+    array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation, mode: str | None = None, *,
+    extra: bool = True,
+) -> XlaOp:  # fmt: skip
+    """The array with a value combined into elements, which may have further dimensions of size 1 if `extra`."""
     dtype = array.aval.dtype
     combine = scalar_computation(opcode, dtype) if isinstance(opcode, str) else opcode
     plan = plan_of(parse(key, array.shape, mode), array)
     op = value_of(array)
+    if not extra and not isinstance(plan, MaskPlan) and np.ndim(value) > len(plan.result):
+        raise ShapeError("array is not broadcastable to correct shape", where=_trace.place())
     if isinstance(plan, Lookup):
         return plan.write(op, fitted(value, array, plan.result), combine)
     part = plan.read(op) if isinstance(plan, Box) else plan.box.read(op)

@@ -222,7 +222,7 @@ class Picked(NDArrayOperatorsMixin):
         made = ufunc(*[self._spread(x) for x in inputs], **options)
         results = [Picked(self.plan, m) for m in (made if isinstance(made, tuple) else (made,))]
         if out[0] is self:
-            self.whole = results[0].whole.astype(self.dtype)
+            self.whole = results[0].whole.astype(self.dtype, casting=options.get("casting", "same_kind"))
             return self
         return results[0] if len(results) == 1 else tuple(results)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from math import e, log, log2, log10
 
 import numpy as np
 
-from cyxla.numpy.gradient.elementwise import acosh_root, asin_root, asinh_root
 from cyxla.numpy.ufuncs import inverses as inverse
 from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, full, with_derivative
 from cyxla.numpy.ufuncs.floats import copysign, is_inf, is_nan, length, whole_power
@@ -169,10 +169,15 @@ def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
     return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
 
 
-arcsin = with_derivative(inverse.asin, _by(asin_root))
-arccos = with_derivative(inverse.acos, _by(lambda z: xla.negate(asin_root(z))))
-arcsinh = with_derivative(inverse.asinh, _by(asinh_root))
-arccosh = with_derivative(inverse.acosh, _by(acosh_root))
+def _root(name: str) -> Callable[[XlaOp], XlaOp]:
+    """One of the gradients' functions; they are imported when a gradient is wanted."""
+    return lambda z: getattr(import_module("cyxla.numpy.gradient.elementwise"), name)(z)  # type: ignore[no-any-return]
+
+
+arcsin = with_derivative(inverse.asin, _by(_root("asin_root")))
+arccos = with_derivative(inverse.acos, _by(lambda z: xla.negate(_root("asin_root")(z))))
+arcsinh = with_derivative(inverse.asinh, _by(_root("asinh_root")))
+arccosh = with_derivative(inverse.acosh, _by(_root("acosh_root")))
 arctanh = with_derivative(inverse.atanh, _by(lambda z: xla.subtract(full(z, 1), xla.multiply(z, z))))
 log1p = with_derivative(_log1p, _by(lambda z: xla.add(full(z, 1), z)))
 arctan = with_derivative(inverse.atan, _by(lambda z: xla.add(full(z, 1), xla.multiply(z, z))))

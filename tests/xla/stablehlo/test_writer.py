@@ -118,3 +118,28 @@ def test_tuples_are_taken_apart():
         Shape.array("f32", (3,)),
     ]
     assert len(module.entry.root.operands) == 3
+
+
+@pytest.mark.parametrize(
+    "given, wanted",
+    [
+        ("f32[2,3]{0,1}", "f32[3,2]{1,0}"),
+        ("f32[2,3,4]{0,2,1}", "f32[4,6]{0,1}"),
+        ("f32[2,3]{0,1}", "s16[4,3]{0,1}"),
+        ("u8[2,4]", "f32[2]"),
+        ("s16[]", "bf16[]"),
+        ("c64[3,2]{0,1}", "c64[6]"),
+        ("f32[2,0]", "u8[0]"),
+    ],
+)
+def test_bitcasts_read_the_memory_that_layouts_say(given, wanted):
+    module = parse_module(f"ENTRY e {{ p = {given} parameter(0) ROOT b = {wanted} bitcast(p) }}")
+    x = random_array(module.parameters[0].shape, 3, 0.0)
+    got, want = (cyxla.compile(m, platform="interpreter")(x) for m in (again(module), module))
+    assert (got.dtype, got.shape, got.tobytes()) == (want.dtype, want.shape, want.tobytes())
+
+
+def test_bits_of_complex_numbers_have_no_form():
+    module = parse_module("ENTRY e { p = c64[2] parameter(0) ROOT b = f32[4] bitcast(p) }")
+    with pytest.raises(cyxla.errors.UnimplementedError, match="has no form in StableHLO"):
+        write_stablehlo(module)

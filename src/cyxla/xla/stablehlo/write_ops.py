@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,10 +106,51 @@ def _reduce_precision(ins: Instruction) -> Attributes:
 
 @writes("bitcast")
 def _bitcast(block: Block, ins: Instruction) -> Value:
-    operand = ins.operands[0].shape
-    if operand.dtype is not ins.shape.dtype or operand.size != ins.shape.size:
-        raise UnimplementedError("bitcast to another type has no form in StableHLO", where=repr(ins))
-    return block.emit("stablehlo.reshape", ins)
+    """The operand's elements in the order of memory, as other ones, in the order of the result's memory."""
+    operand, result = ins.operands[0].shape, ins.shape
+    had, gets = operand.dtype, result.dtype
+    if operand.is_dynamic or result.is_dynamic or had.is_complex != gets.is_complex:
+        raise UnimplementedError(f"a bitcast of {operand} to {result} has no form in StableHLO", where=repr(ins))
+    steps = _Steps(block, ins, leaves(block.values[ins.operands[0]])[0], operand.logical)
+    steps.transpose(operand.minor_to_major[::-1])
+    if had is not gets:
+        count = min(operand.size, result.size)
+        steps.reshape([count, *_ratio(gets, had)])
+        steps.take("bitcast_convert", Shape.array(gets, [count, *_ratio(had, gets)]))
+    order = result.minor_to_major[::-1]
+    steps.reshape([result.dims[d] for d in order])
+    steps.transpose(tuple(np.argsort(order).tolist()))
+    return steps.name
+
+
+def _ratio(wide: ElementType, narrow: ElementType) -> list[int]:
+    """The dimension that elements have as parts of wider ones."""
+    return [wide.bits // narrow.bits] if wide.bits > narrow.bits else []
+
+
+@dataclass
+class _Steps:
+    """Several operations that stand for one instruction of one operand."""
+
+    block: Block
+    ins: Instruction
+    name: str
+    shape: Shape
+
+    def take(self, name: str, to: Shape, attributes: Attributes | None = None) -> None:
+        given = [(self.name, self.shape)]
+        made = self.block.emit(f"stablehlo.{name}", self.ins, attributes, operands=given, result=to)
+        self.name, self.shape = leaves(made)[0], to
+
+    def reshape(self, dims: Sequence[int]) -> None:
+        if tuple(dims) != self.shape.dims:
+            self.take("reshape", self.shape.with_dims(dims))
+
+    def transpose(self, order: tuple[int, ...]) -> None:
+        if order != tuple(range(len(order))):
+            self.take(
+                "transpose", self.shape.with_dims([self.shape.dims[d] for d in order]), {"permutation": ints(order)}
+            )
 
 
 # Movement

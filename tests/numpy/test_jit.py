@@ -8,7 +8,7 @@ import gc
 import pickle
 import threading
 import weakref
-from collections import OrderedDict, defaultdict, namedtuple
+from collections import Counter, OrderedDict, defaultdict, namedtuple
 from functools import partial
 
 import ml_dtypes
@@ -73,7 +73,9 @@ def equal(got, want):
     elif dataclasses.is_dataclass(want):
         for f in dataclasses.fields(want):
             equal(getattr(got, f.name), getattr(want, f.name))
-    elif want is not None:
+    elif not hasattr(want, "dtype"):
+        assert got == want
+    else:
         assert (got.dtype, got.shape) == (want.dtype, want.shape)
         np.testing.assert_array_equal(got, want)
 
@@ -273,6 +275,11 @@ RESULTS = {
     "default dict": (lambda x: defaultdict(list, a=x), defaultdict(list, a=X)),
     "empty": (lambda x: ([], (), {}), ([], (), {})), "bool": (lambda x: x.any(), np.True_),
     "nested": (lambda x: [(x, [None, {"k": (x,)}])], [(X, [None, {"k": (X,)}])]),
+    "text": (lambda x: {"kind": "tanh", "x": x}, {"kind": "tanh", "x": X}), "text alone": (lambda x: "tanh", "tanh"),
+    "what is no array": (lambda x: [x.dtype, Color.RED, np.sin, slice(2), range(3)],
+                         [np.dtype("f8"), Color.RED, np.sin, slice(2), range(3)]),
+    "dataclass with text": (lambda x: Frozen(x), Frozen(X)),
+    "counter": (lambda x: Counter(a=x[0, 1]), Counter(a=X[0, 1])),
 }  # fmt: skip
 
 
@@ -302,6 +309,8 @@ REFUSED = {
     "object": (object(), "argument x is a object"), "strings": (np.array(["a"]), "dtype <U1"),
     "objects": (np.array([object()]), "dtype object"), "times": (np.array(["2020"], "M8[Y]"), "dtype datetime64"),
     "fields": (np.zeros(2, "i4,f4"), "cannot be compiled"), "masked": (np.ma.masked_array(X), "MaskedArray"),
+    "matrix": (np.ones((1, 1)).view(np.matrix), "argument x is a matrix"),
+    "long double": (np.longdouble(1), "float128"),
     "set": ({1}, "argument x is a set"), "nested": ({"k": [object()]}, r"x\['k'\]\[0\]"),
 }  # fmt: skip
 
@@ -311,6 +320,16 @@ def test_arguments_that_are_none(name):
     value, text = REFUSED[name]
     with pytest.raises(cyxla.errors.DTypeError, match=text):
         jit(lambda x: x)(value)
+
+
+@pytest.mark.parametrize("constant", [
+    np.ma.masked_array([1.0], [1]), np.ones((1, 1)).view(np.matrix), np.array(["a"]), np.array([None]),
+    np.array(["2020"], "M8[Y]"), np.ones(1, np.longdouble), np.zeros(1, "i4,f4"),
+])  # fmt: skip
+def test_constants_that_mean_something_else_than_arrays_of_numbers(constant):
+    for use in (lambda x: constant + x, lambda x: x * constant, lambda x: np.concatenate([x, constant])):
+        with pytest.raises((cyxla.errors.DTypeError, cyxla.errors.UnimplementedError)):
+            jit(use)(np.ones(1))
 
 
 def test_a_container_that_contains_itself():
@@ -651,6 +670,12 @@ def test_spec():
     for shape, dtype in (((-1,), "f4"), ("ab", "f4"), ((2,), "nonsense"), ((2,), object), ((1.5,), "f4")):
         with pytest.raises((ValueError, TypeError)):
             cyxla.spec(shape, dtype)
+
+
+def test_sizes_that_are_open_are_refused():
+    for open_size in (lambda: cyxla.spec((None, 3)), lambda: jit(power).lower(((None, 3), "f4"), 2)):
+        with pytest.raises(cyxla.errors.UnimplementedError, match="None standing for any size"):
+            open_size()
 
 
 SPECS = [(cyxla.spec((2, 3)), 2), (((2, 3), "f8"), 2), (X, 2), (((2, 3), float), 2)]

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import enum
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from cyxla._native.dispatch import Dispatcher
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.promotion import Dtype
+
+#: Of what is neither an array nor a number and never changes: part of a signature, and of a result.
+STATIC_TYPES = (
+    str, bytes, np.dtype, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc, partial,
+    Dispatcher, enum.Enum, slice, range, type(Ellipsis), types.GenericAlias, type(np.sum), types.ModuleType,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def _record(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
 
 
 def _mapping(key: tuple[type, Any, tuple[Any, ...]], parts: Sequence[Any]) -> Any:
-    pairs = zip(key[2], parts, strict=True)
+    pairs = dict(zip(key[2], parts, strict=True))  # no iterator of pairs, which a Counter would count
     return key[0](pairs) if key[1] is None else key[0](key[1], pairs)
 
 
@@ -66,6 +66,7 @@ DATACLASS = Kind(
     lambda v: [getattr(v, n) for n in field_names(v)], lambda v: (type(v), field_names(v)),
     lambda v: [f".{n}" for n in field_names(v)], _record,
 )  # fmt: skip
+FIXED = Kind(lambda v: (), lambda v: v, lambda v: (), lambda key, parts: key)  # what is no array and stays what it is
 _EXACT = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
 
 
@@ -118,8 +119,15 @@ class Tree:
 LEAF = Tree()
 
 
-def flatten(value: Any) -> tuple[list[Any], Tree]:
+def flatten(value: Any, fixed: Any = ()) -> tuple[list[Any], Tree]:
     """Take a container apart.
+
+    Parameters
+    ----------
+    value : object
+        The container, or a leaf.
+    fixed : tuple of type
+        Of what is no leaf but part of the tree.
 
     Returns
     -------
@@ -129,24 +137,24 @@ def flatten(value: Any) -> tuple[list[Any], Tree]:
         Puts leaves together again.
     """
     leaves: list[Any] = []
-    return leaves, _flatten(value, leaves)
+    return leaves, _flatten(value, leaves, fixed)
 
 
-def _flatten(value: Any, leaves: list[Any]) -> Tree:
-    kind = kind_of(value)
+def _flatten(value: Any, leaves: list[Any], fixed: Any) -> Tree:
+    kind = FIXED if isinstance(value, fixed) else kind_of(value)
     if kind is None:
         leaves.append(value)
         return LEAF
-    return Tree(kind, kind.key(value), tuple([_flatten(part, leaves) for part in kind.parts(value)]))
+    return Tree(kind, kind.key(value), tuple([_flatten(part, leaves, fixed) for part in kind.parts(value)]))
 
 
-def paths(value: Any, prefix: str = "") -> list[str]:
-    """How each leaf of a container is reached: ``[0]['w']``."""
-    kind = kind_of(value)
+def paths(value: Any, prefix: str = "", fixed: Any = ()) -> list[str]:
+    """How each leaf of a container is reached: ``[0]['w']``; `fixed` as for `flatten`."""
+    kind = FIXED if isinstance(value, fixed) else kind_of(value)
     if kind is None:
         return [prefix]
     steps = zip(kind.paths(value), kind.parts(value), strict=True)
-    return [path for step, part in steps for path in paths(part, prefix + step)]
+    return [path for step, part in steps for path in paths(part, prefix + step, fixed)]
 
 
 def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, OpError, TraceError
-from cyxla.numpy.calls.arguments import Adapter
+from cyxla.numpy.calls.arguments import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.containers import Tree, flatten, paths
 from cyxla.numpy.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
@@ -67,7 +67,7 @@ class Lowered:
     program : Program
         What a run checks.
     tree : Tree
-        The container that the function returns.
+        The container that the function returns, with what is in it beside arrays.
     fails : bool
         Whether the last result is a failure.
     """
@@ -129,8 +129,8 @@ def lower(
                 f"{name} calls itself without end while it is traced",
                 hint="a traced condition cannot end it: use cyxla.cond or while_loop, or mark the argument static",
             ) from None
-        results, tree = flatten(made)
-        where = paths(tree.build(range(tree.count)), "result")
+        results, tree = flatten(made, STATIC_TYPES)
+        where = paths(made, "result", STATIC_TYPES)
         values = [value_of(_result(r, p, name)) for r, p in zip(results, where, strict=True)]
         failure = trace.failure()
         if tree.kind is None and failure is None:

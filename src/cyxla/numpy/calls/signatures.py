@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import enum
 import inspect
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 
-from cyxla._native.dispatch import Dispatcher, Node, Receiver
-from cyxla.errors import DTypeError, InvalidArgumentError, OpError, TraceError
+from cyxla._native.dispatch import Node, Receiver
+from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.calls import containers
-from cyxla.numpy.calls.arguments import adapter_of
+from cyxla.numpy.calls.arguments import STATIC_TYPES, adapter_of
 from cyxla.numpy.calls.containers import LEAF, Tree
 from cyxla.numpy.calls.lowering import Spec
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.traced_array import TracedArray, require_plain
 from cyxla.types import from_numpy
 
 OUT = "out"
 _DEFAULT = object()
 _NUMBERS = {float: Node.FLOAT, int: Node.INT, bool: Node.BOOL, complex: Node.COMPLEX}
-_STATIC_TYPES = (
-    str, bytes, np.dtype, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc, partial,
-    Dispatcher, enum.Enum, slice, range, type(Ellipsis), types.GenericAlias, type(np.sum), types.ModuleType,
-)  # fmt: skip
 _PLAIN = (str, bytes, int)
 _NODES = {
     containers.NONE: Node.NONE, containers.TUPLE: Node.TUPLE, containers.LIST: Node.LIST, containers.DICT: Node.DICT,
@@ -368,9 +361,9 @@ class _Reader:
         try:
             key = static_key(value)
             hash(key)
-        except TypeError:
+        except TypeError as error:
             raise InvalidArgumentError(
-                f"static argument {name} is a {type(value).__name__}, which cannot be hashed",
+                f"static argument {name} is a {type(value).__name__}, which cannot be hashed: {error}",
                 hint="a tuple can be, or a frozen dataclass",
             ) from None
         self._append_static(Static(value, key), name)
@@ -410,7 +403,7 @@ class _Reader:
             self.nodes.append((Node.ARRAY, 0, len(self.call.leaves) - 1, (made.kind, made.shape), None))
         elif kind is Spec and self.specs:
             self._input(value, value, name)
-        elif isinstance(value, (*_STATIC_TYPES, Receiver)) or kind is int:
+        elif isinstance(value, (*STATIC_TYPES, Receiver)) or kind is int:
             self.static(value, name)
         else:
             self.call.plain = False
@@ -492,11 +485,7 @@ def array_of(value: Any, name: str) -> Any:
         if isinstance(value, kind):
             made: Any = kind
             return made(value)
-    if isinstance(value, (np.matrix, np.ma.MaskedArray)):
-        raise DTypeError(
-            f"argument {name} is a {type(value).__name__}, whose operators do not mean what an array's do",
-            hint="give an array: np.asarray(x), or x.filled(0) for masked arrays",
-        )
+    require_plain(value, f"argument {name}")
     if isinstance(value, (np.ndarray, memoryview, bytearray)) or hasattr(value, "__array__") or _is_buffer(value):
         return np.asarray(value).view(np.ndarray)
     if hasattr(value, "__dlpack__"):
@@ -529,15 +518,20 @@ def spec(shape: Any, dtype: Any = float) -> Spec:
     ------
     ShapeError, DTypeError
         There is no such array.
+    UnimplementedError
+        A size is None.
 
     Examples
     --------
     >>> print(spec((3, 4), "f4"))
     float32[3,4]
     """
-    from cyxla.errors import ShapeError
-
     sizes = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    if None in sizes:
+        raise UnimplementedError(
+            f"a program for arrays of sizes {shape}, None standing for any size",
+            hint="jit compiles for each size that it meets; pad to a few sizes where there are many",
+        )
     try:
         made = np.broadcast_to(np.empty((), np.dtype(dtype)), [s.__index__() for s in sizes])
     except (ValueError, AttributeError):
@@ -551,6 +545,6 @@ def _is_pair(value: Any) -> bool:
     """Whether this is a pair of sizes and a dtype."""
     if type(value) is not tuple or len(value) != 2 or not isinstance(value[0], (tuple, list)):
         return False
-    if not all(hasattr(s, "__index__") for s in value[0]) or isinstance(value[1], (tuple, list)):
+    if not all(s is None or hasattr(s, "__index__") for s in value[0]) or isinstance(value[1], (tuple, list)):
         return False
     return isinstance(value[1], (str, type, np.dtype))

@@ -33,6 +33,7 @@ _INTERNAL = (
     contextlib.__file__, f"{Path(contextlib.__file__).parent / 'concurrent'}{os.sep}",
 )  # fmt: skip
 _COMPILED = ("numpy/", "scipy/", "pyx/cyxla")  # whose frames Cython names by the source of the build
+_NO_NUMBERS = "OSUTMmVgG"  # NumPy's letters of types that no program computes with
 _UNIFORM_FROM = 16  # elements from which an array of equal numbers is written as one number, repeated
 _LOCAL = threading.local()
 _asarray: Any = np.asarray  # NumPy's own: that of the module is a substitute while tracing
@@ -225,8 +226,8 @@ class Trace:
             Its type has no HLO element type.
         """
         array = _asarray(value, dtype)
-        if array.dtype.hasobject or (array.dtype.kind in "OSUMmV" and array.dtype.names is not None):
-            raise DTypeError(f"an array of dtype {array.dtype} cannot be traced")
+        if array.dtype.char in _NO_NUMBERS:
+            raise DTypeError(f"an array of dtype {array.dtype} cannot be traced", where=place())
         first = array.ravel()[:1]
         ends_alike = array.size >= _UNIFORM_FROM and first.tobytes() * 2 == array.ravel()[-2:].tobytes()
         if ends_alike and _is_uniform(array, first):

@@ -370,11 +370,28 @@ def _constant(value: Any) -> TracedArray:
         if not 0 <= value < 2**64:
             raise OverflowError(f"Python integer {value} is out of bounds for int64")
         return TracedArray(_trace.require_current().constant(value, np.dtype(np.uint64)))
+    if isinstance(value, np.ndarray) and kind is not np.ndarray:
+        require_plain(value, "an array")
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise DTypeError(f"cannot be traced: {error}", where=_trace.place()) from None
     return TracedArray(_trace.require_current().constant(array), weak)
+
+
+def require_plain(value: Any, what: str) -> None:
+    """Refuse arrays of classes that compute in other ways than arrays do.
+
+    Raises
+    ------
+    DTypeError
+        It is one.
+    """
+    if isinstance(value, (np.matrix, np.ma.MaskedArray)):
+        raise DTypeError(
+            f"{what} is a {type(value).__name__}, whose operators do not mean what an array's do",
+            hint="give an array: np.asarray(x), or x.filled(0) for masked arrays",
+        )
 
 
 def is_traced(value: Any) -> bool:

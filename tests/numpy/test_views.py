@@ -161,3 +161,55 @@ def test_a_view_may_be_read_in_a_loop():
         return fori_loop(0, 3, lambda i, total: total + row + column[i % 2], np.zeros(2))
 
     np.testing.assert_array_equal(jit(function, platform="interpreter")(np.ones((2, 2))), [3 + 11, 15 + 11])
+
+
+def _corner(x):
+    y = x[0, ..., 1]
+    y += 5
+    z = np.squeeze(x[1:2, :1])
+    z *= 2
+    s = x.sum()
+    t = s[...]
+    t += 1
+    return y, z, s, t
+
+
+def _numbers(x):
+    first = np.unstack(x[0])
+    y = first[1]
+    y += 5  # a number, which is no part of x
+    return x[0, 1], y, np.flip(x.sum())
+
+
+def _own(x):
+    y = x.conj()
+    y[0] = 7
+    z = x.conjugate()
+    z[1] += 1
+    return y
+
+
+@pytest.mark.parametrize("function", [_corner, _numbers, _own])
+def test_parts_of_rank_0_and_methods_that_give_the_array_itself(function):
+    def run(x):
+        return function(x), x
+
+    x = np.arange(6.0).reshape(2, 3)
+    want, left = run(x.copy())
+    got, ours = jit(run, platform="interpreter")(x)
+    np.testing.assert_array_equal(ours, left)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.fill([1]), lambda x: x[0, ...].__iadd__(2.5), lambda x: np.add.at(x, np.s_[:], np.ones((1, 2, 3), int)),
+    lambda x: np.maximum.at(x, [0, 1], np.ones((1, 2, 3), int)), lambda x: x[x > 0].__iadd__(0.5),
+    lambda x: x[0, ..., 0].__itruediv__(2),
+])  # fmt: skip
+def test_writes_that_numpy_refuses(write):
+    x = np.arange(6).reshape(2, 3)
+    with pytest.raises((TypeError, ValueError)) as theirs:
+        write(x.copy())
+    with pytest.raises(TypeError if isinstance(theirs.value, TypeError) else ValueError):
+        jit(lambda x: write(x), platform="interpreter")(x)

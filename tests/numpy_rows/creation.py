@@ -53,6 +53,18 @@ ROWS = [
         ANY,
         differentiable=True,
     ),
+    Row(
+        "full",
+        [
+            lambda x: np.full(x.shape, x),
+            lambda x: np.full((2, *x.shape), x, np.float32),
+            lambda x: np.full(3, x.sum()),
+            lambda x: np.full(x.shape, 2) + x,
+            lambda x: np.full(fill_value=x.max(initial=1), shape=(2, 0), order="F"),
+        ],
+        ALL,
+        REALS,
+    ),
     Row("copyto", [lambda x: _copied(x)], ALL, REALS),
     Row(
         "linspace",
@@ -93,6 +105,7 @@ ROWS = [
             lambda x, y: np.geomspace(x, y, 4, endpoint=False, axis=-1),
             lambda x, y: np.geomspace(-x, -y, 3),
             lambda x, y: np.geomspace(x, y, 3, dtype=np.float32),
+            lambda x, y: np.geomspace(1, y.astype(np.float32), 2),
         ],
         PAIRS,
         "dil",

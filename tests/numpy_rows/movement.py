@@ -166,7 +166,7 @@ ROWS = [
         "tile", [lambda x: np.tile(x, 2), lambda x: np.tile(x, (2, 1, 3)), lambda x: np.tile(x, ())], (*ALL, (CUBE,))
     ),
     _shape_row(
-        "repeat", [lambda x: np.repeat(x, 2), lambda x: x.repeat(3, axis=0), lambda x: np.repeat(x, 0, -1)], ONE
+        "repeat", [lambda x: np.repeat(x, 2), lambda x: x.repeat(3, axis=0), lambda x: np.repeat(x, 0, -1)], ALL
     ),
     _shape_row(
         "repeat", [lambda x: np.repeat(x, [2, 0, 1], axis=0), lambda x: np.repeat(x, np.array([3]), 1)], ((MATRIX,),)
@@ -185,6 +185,9 @@ ROWS = [
             lambda x: np.insert(x, [0, 2], [[7], [8]], axis=0),
             lambda x: np.insert(x, [2, 0], 1, axis=-1),
             lambda x: np.insert(x, slice(0, 3, 2), 9, axis=0),
+            lambda x: np.insert(x, [], 9, axis=0),
+            lambda x: np.insert(x, [-1], [[1], [2]], axis=0),
+            lambda x: np.insert(x, np.array([False, True, False]), x[:2], axis=0),
             lambda x: np.insert(x, 1, [1, 2, 3], axis=1),
             lambda x: np.insert(x, -1, x[0, 0]),
         ],

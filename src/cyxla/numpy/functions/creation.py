@@ -181,7 +181,7 @@ def _of_rank(array: Array, rank: int) -> Array:
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Numbers at equal ratios."""
-    first, last = as_traced(start), as_traced(stop)
+    first, last = array_of(start), array_of(stop)
     exact = inexact(common_kind(*_kinds(first, last)))
     if dtype is not None:
         exact = np.result_type(exact, np.dtype(dtype))
@@ -242,7 +242,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
     """The array; how elements lie in memory is up to the compiler."""
     made = _as_array(a, dtype)
-    if made.ndim > 1:
+    if sum(n > 1 for n in made.shape) > 1:
         return TracedArray(value_of(made), contiguous=False)
     return ascontiguousarray(made)
 

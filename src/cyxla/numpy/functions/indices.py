@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.errors import InvalidArgumentError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
-from cyxla.numpy.functions.movement import array_of, model, ravel
+from cyxla.numpy.functions.movement import along, array_of, model, ravel
 from cyxla.numpy.indexing.access import as_type_of, assign, get, plan_of
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.parse import parse
@@ -69,13 +69,11 @@ def _target(value: Any, name: str) -> Array:
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
     """Elements, rows or the like by number."""
-    array = array_of(a)
-    array = ravel(array) if axis is None else array
-    along = 0 if axis is None else normalize_axis_index(axis, array.ndim)
+    array, at = along(a, axis)
     wanted = _indices(indices)
-    if array.shape[along] == 0 and wanted.size:
+    if array.shape[at] == 0 and wanted.size:
         raise OutOfRangeError("cannot do a non-empty take from an empty axes.", where=_trace.place())
-    found = get(array, (*[slice(None)] * along, wanted), _mode(mode))
+    found = get(array, (*[slice(None)] * at, wanted), _mode(mode))
     made = TracedArray(value_of(found))
     return made if out is None else _into(made, out, "take")
 
@@ -189,11 +187,13 @@ def _write_flat(array: Array, key: Any, values: Any, mode: str | None) -> None:
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write to elements by their number in row-major order; values begin again where there are too few."""
     array, places = _target(a, "put"), _indices(ind)
-    values = _flat(v, array)
-    if places.size == 0 or values.size == 0:
+    if places.size == 0:
         return
     if array.size == 0:
         raise OutOfRangeError("cannot replace elements of an empty array", where=_trace.place())
+    values = _flat(v, array)
+    if values.size == 0:
+        return
     _write_flat(array, places.reshape(-1), _repeated(values, places.size), _mode(mode))
 
 

@@ -12,7 +12,16 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy.functions.movement import array_of, atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, resized
+from cyxla.numpy.functions.movement import (
+    along,
+    array_of,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    moveaxis,
+    ravel,
+    resized,
+)
 from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
@@ -348,19 +357,16 @@ def resize(a: Any, new_shape: Any) -> Array:
 @implements(np.repeat, note="counts must be known while tracing")
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Array:
     """Each element as often as a count says."""
-    array = array_of(a)
-    if axis is None:
-        array, axis = ravel(array), 0
-    along = normalize_axis_index(axis, array.ndim)
-    n = array.shape[along]
+    array, at = along(a, axis)
+    n = array.shape[at]
     counts = known(repeats, "repeat", "counts").astype(np.intp)
     if counts.ndim > 1 or counts.size not in (1, n):
         raise ValueError(f"operands could not be broadcast together with shape ({n},) {counts.shape}")
     if (counts < 0).any():
         raise ValueError("repeats may not contain negative values.")
     if counts.size == 1:
-        return _each_repeated(array, int(counts.reshape(-1)[0]), along)
-    return TracedArray(picked(value_of(array), np.repeat(np.arange(n), counts), along))
+        return _each_repeated(array, int(counts.reshape(-1)[0]), at)
+    return TracedArray(picked(value_of(array), np.repeat(np.arange(n), counts), at))
 
 
 def _each_repeated(array: Array, count: int, axis: int) -> Array:
@@ -405,20 +411,29 @@ def _along(arr: Any, axis: int | None) -> tuple[Array, int]:
 @implements(np.insert, note="places must be known while tracing")
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """Values put in before places."""
-    array, along = _along(arr, axis)
-    n = array.shape[along]
-    places = obj if isinstance(obj, slice) else known(obj, "insert", "places")
+    array, at = _along(arr, axis)
+    n = array.shape[at]
+    places = _places(obj, n, "insert")
     new = as_traced(array_of(values), array.dtype)
     new = resized(new, (*[1] * (array.ndim - new.ndim), *new.shape))
-    scalar = not isinstance(places, slice) and places.ndim == 0
-    if scalar:  # NumPy takes the values along the first dimension of what is put in at one place
-        new = moveaxis(new, 0, along)
-    marks = np.insert(np.zeros(n, bool), places, np.ones(new.shape[along], bool) if scalar else True)
+    if places.ndim == 0:  # NumPy takes the values along the first dimension of what is put in at one place
+        new = moveaxis(new, 0, at)
+    marks = np.insert(np.zeros(n, bool), places, np.ones(new.shape[at], bool) if places.size == 1 else True)
     count = int(marks.sum())
     order = np.insert(np.arange(n), places, n + np.arange(count))
-    room = (*array.shape[:along], count, *array.shape[along + 1 :])
-    both = xla.concatenate([value_of(array), repeated(_fitting(new, room), room)], along)
-    return TracedArray(picked(both, order, along))
+    room = (*array.shape[:at], count, *array.shape[at + 1 :])
+    both = xla.concatenate([value_of(array), repeated(_fitting(new, room), room)], at)
+    return TracedArray(picked(both, order, at))
+
+
+def _places(value: Any, size: int, name: str) -> Any:
+    """Places along a dimension as numbers."""
+    if isinstance(value, slice):
+        return np.arange(size)[value]
+    places = known(value, name, "places")
+    if places.dtype.kind == "b" and places.ndim == 1 and places.size == size:
+        return np.flatnonzero(places)
+    return places if places.size else places.astype(np.intp)
 
 
 def _fitting(new: Array, room: tuple[int, ...]) -> XlaOp:
@@ -430,11 +445,9 @@ def _fitting(new: Array, room: tuple[int, ...]) -> XlaOp:
 @implements(np.delete, note="places must be known while tracing")
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     """All elements but those at places."""
-    array, along = _along(arr, axis)
-    places = obj if isinstance(obj, slice) else known(obj, "delete", "places")
-    if not isinstance(places, slice) and places.size == 0:
-        places = places.astype(np.intp)
-    return TracedArray(picked(value_of(array), np.delete(np.arange(array.shape[along]), places), along))
+    array, at = _along(arr, axis)
+    n = array.shape[at]
+    return TracedArray(picked(value_of(array), np.delete(np.arange(n), _places(obj, n, "delete")), at))
 
 
 @implements(np.roll)

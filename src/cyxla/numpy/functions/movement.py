@@ -113,7 +113,8 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     array = array_of(a)
     require_sizes(shape)
     sizes = np.reshape(model(array), shape, order=order).shape  # type: ignore[call-overload]
-    if known_order(array, order, "reshape") == "F" and array.ndim + len(sizes) > 2:
+    turned = known_order(array, order, "reshape") == "F" and sizes != array.shape
+    if turned and sum(n > 1 for n in (*array.shape, *sizes)) > 2:
         made = _column_major(array, sizes)
     else:
         made = resized(array, sizes)
@@ -237,6 +238,14 @@ def sliding_window_view(
     return array
 
 
+def along(a: Any, axis: Any) -> tuple[Array, int]:
+    """An array and one of its dimensions; flat if it is None, and one number is taken for an array of one element."""
+    array = array_of(a)
+    if axis is None or (array.ndim == 0 and axis in (0, -1)):
+        return ravel(array), 0
+    return array, normalize_axis_index(axis, array.ndim)
+
+
 def _at_least(arrays: Sequence[Any], sizes: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
     made = []
     for a in arrays:
@@ -295,6 +304,8 @@ def flip(m: Any, axis: Any = None) -> Array:
     """The other way round."""
     array = array_of(m)
     along = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
+    if not array.ndim:
+        return array.copy()  # a number to NumPy, not a part
     return moved(
         array, lambda v: xla.reverse(v, along), lambda v: xla.reverse(v, along),
         array.contiguous and all(array.shape[d] == 1 for d in along),

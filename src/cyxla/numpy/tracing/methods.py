@@ -86,10 +86,14 @@ def _power(self: TracedArray, other: Any) -> Any:
     return _operate(np.power, self, other) if isinstance(other, _SCALAR) else NotImplemented
 
 
+def _is_scalar(array: TracedArray) -> bool:
+    """Whether it stands for a number, which is not changed in place; a part such as ``x[0, ...]`` is an array."""
+    return array.ndim == 0 and (array.base is None or _is_scalar(array.base))
+
+
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     def operator(self: TracedArray, other: Any) -> Any:
-        # NumPy's scalars and Python's numbers are not changed in place, a part such as x[0, ...] is.
-        if (self.ndim == 0 and self.base is None) or self.weak:
+        if self.weak or _is_scalar(self):
             return _operate(ufunc, self, other)
         return meaning_of(ufunc)(self, other, out=self) if ufunc.signature else call(ufunc, (self, other), out=self)
 

@@ -19,7 +19,8 @@ any arrays of a shape and dtype. What it does with them becomes a program; calls
   `x[i] = v`, `x[1:-1] += v`. Parts of an array share its memory as in NumPy. The caller's arrays are never written;
   `x.at[i].set(v)` makes a new array;
 * dtypes as NumPy 2 has them: Python's numbers are weak (NEP 50), float64 is the default;
-* nested tuples, lists, dicts, dataclasses and None as arguments and results;
+* nested tuples, lists, dicts, dataclasses and None as arguments and results; text, dtypes, functions and enums in them
+  stay what they are;
 * Python's own `if`, `for` and `while` on what is known while tracing: sizes, dtypes, static arguments;
 * `cyxla.cond`, `switch`, `while_loop`, `fori_loop`, `scan` and `map` for what is not;
 * `cyxla.grad` and `cyxla.value_and_grad` of all of this ([gradients.md](gradients.md));
@@ -31,6 +32,14 @@ What differs from NumPy:
   `UnimplementedError`, which names what to use instead;
 * an index that a call finds out of range raises `IndexError` when the call ends (`bounds="clamp"` moves it inside,
   `"unchecked"` trusts it);
+* arrays from outside, such as globals, are constants: their values are those of the time of tracing. NumPy does not
+  ask what it means to index one by a traced array, so `table[i]` is an error; `np.take(table, i)` and
+  `np.asarray(table)[i]` are not. `np.asarray(table)` is a copy;
+* `table += x` on an array from outside, or on an element of a container from outside, gives the name another array; the
+  array itself is not written. Where the name is a global, and for `table[i] = x`, it is an error;
+* one number is a number, also where an array of no dimensions was given: `x += 1` gives it a new value, and `x[i]` by
+  such an index shares memory as by an int;
+* `isinstance(x, np.ndarray)` is false of a traced array: it is a `cyxla.TracedArray`;
 * there are no warnings: a division by zero is inf or nan, and silent;
 * sums may be added in another order, so that their last bits differ; on one machine they are the same in every run.
 """

@@ -53,6 +53,9 @@ ROWS = [
             ((V,),), "fd", low=1, high=2)
         for f in (fft.fftfreq, fft.rfftfreq)
     ],
+    *[Row(f"fft.{f.__name__}", [lambda x, f=f: f(x), lambda x, f=f: f(x, axes=(0,)),
+                                 lambda x, f=f: f(x, s=(4, 5), axes=(0, 1), norm="ortho")], ((M,), (C,)), "e", **NEAR)
+      for f in (fft.fftn, fft.ifftn, fft.rfftn, fft.irfftn)],
     Row("fft.fft", [lambda x: fft.fft(x, out=np.zeros_like(x, complex)),
         lambda x: fft.irfft(fft.rfft(x))], ((M,),), "fd",
         platforms=("interpreter", "cpu"), **NEAR),

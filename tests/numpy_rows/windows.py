@@ -49,6 +49,21 @@ ROWS = [
         low=-5,
         high=5,
     ),
+    Row("correlate", [lambda x, y: np.correlate(x, y), lambda x, y: np.convolve(x, y)], (((), (1,)), ((3,), ())), "f"),
+    Row(
+        "convolve",
+        [
+            lambda x: np.convolve(x, [1, np.nan, 2]),
+            lambda x: np.convolve(x, [np.inf, 1, 0, -np.inf], "same"),
+            lambda x: np.correlate(x, np.arange(40) / (np.arange(40) - 20.0), "full"),
+            lambda x: np.correlate(x, 2),
+        ],
+        (((50,),),),
+        "lfD",
+        ulp=64,
+        of_largest=True,
+        platforms=("interpreter", "cpu"),
+    ),
     *(
         Row(name, [lambda x, name=name: x * getattr(np, name)(x.shape[0])], (((7,),),), "fd")
         for name in ("bartlett", "blackman", "hamming", "hanning")

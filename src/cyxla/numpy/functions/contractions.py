@@ -139,12 +139,20 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Sums over the last and first dimensions, or over pairs of them."""
     (x, y), _ = common(a, b)
     left, right = _pairs(axes, x.shape.rank)
+    _no_repetition(left, right)
     if len(left) != len(right):
         raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.place())
-    left, right = _dimensions(left, x), _dimensions(right, y)
-    if len(set(left)) < len(left) or len(set(right)) < len(right):
-        raise ValueError("tensordot: a dimension is summed over twice")
+    for i, j in zip(left, right, strict=True):  # a pair that does not fit is told before one that is not there
+        if _size(x, i) != _size(y, j):
+            raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.place())
+    left, right = [i % x.shape.rank for i in left], [j % y.shape.rank for j in right]
+    _no_repetition(left, right)
     return traced(_contracted("tensordot", x, y, left, right))
+
+
+def _no_repetition(*sides: Sequence[int]) -> None:
+    if any(len(set(side)) < len(side) for side in sides):
+        raise ValueError("tensordot: a dimension is summed over twice")
 
 
 def _pairs(axes: Any, rank: int) -> tuple[list[int], list[int]]:
@@ -157,11 +165,11 @@ def _pairs(axes: Any, rank: int) -> tuple[list[int], list[int]]:
     return sides[0], sides[1]
 
 
-def _dimensions(axes: Sequence[int], op: XlaOp) -> list[int]:
+def _size(op: XlaOp, axis: Any) -> int:
     rank = op.shape.rank
-    if any(not -rank <= index(a) < rank for a in axes):
-        raise IndexError(f"tensordot: dimensions {list(axes)} of an array of rank {rank}")
-    return [index(a) % rank for a in axes]
+    if not -rank <= index(axis) < rank:
+        raise IndexError(f"tensordot: dimension {axis} of an array of rank {rank}")
+    return op.shape.dims[index(axis)]
 
 
 @implements(np.kron)

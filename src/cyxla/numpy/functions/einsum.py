@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.errors import DTypeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.labelled import Label, Labelled, fitted, order_of, product
-from cyxla.numpy.promotion import result_type
+from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.ufuncs.apply import deliver
@@ -44,15 +44,26 @@ def einsum(
     arrays = [as_traced(v) for v in values]
     path = _path(subscripts, arrays, optimize)
     inputs, result = _labels(subscripts, [a.ndim for a in arrays])
+    if not optimize and any(isinstance(n, int) and n not in result for own in inputs for n in own):
+        raise ValueError("einsum: the result has no ellipsis for the dimensions that an operand has under one")
     if len(arrays) == 1 and out is None and set(inputs[0]) == set(result):
         return _part(arrays[0], inputs[0], result)
-    wanted = result_type(*[a.dtype for a in arrays]) if dtype is None else np.dtype(dtype)
-    for a in arrays:
-        if not np.can_cast(a.dtype, wanted, casting):
-            raise DTypeError(f"einsum: cannot cast an operand from {a.dtype} to {wanted} with casting={casting!r}")
+    wanted = _computed_in(arrays, out, dtype, casting, bool(optimize))
     terms = [_once(convert(value_of(a), wanted), own) for a, own in zip(arrays, inputs, strict=True)]
     made = _contracted(terms, result, path)
     return deliver([traced(made.op)], out, True, "unsafe" if dtype is not None else "same_kind", "einsum")
+
+
+def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: Any, pairwise: bool) -> Dtype:
+    """The type of all products and sums, which takes part in what is written to unless pairs are contracted."""
+    own = [a.dtype for a in arrays]
+    counts = isinstance(out, TracedArray) and not pairwise
+    wanted = result_type(*own, *([out.dtype] if counts else [])) if dtype is None else np.dtype(dtype)
+    casts = [*((d, wanted) for d in own), *([(out.dtype, wanted), (wanted, out.dtype)] if counts else [])]
+    for have, to in casts:
+        if not np.can_cast(have, to, casting):
+            raise DTypeError(f"einsum: cannot cast from {have} to {to} with casting={casting!r}")
+    return wanted
 
 
 def _split(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:

@@ -174,7 +174,8 @@ def _of_several(a: Any, s: Any, axes: Any, norm: Any, kind: str) -> TracedArray:
         if kind in ("RFFT", "IRFFT"):
             raise IndexError("list index out of range")
         return array
-    if len(places) <= _MOST and len(set(places)) == len(places):
+    halves = _real_type(array) == np.float16  # which only the first step is made of
+    if len(places) == 1 or (len(places) <= _MOST and len(set(places)) == len(places) and not halves):
         return _transformed(array, kind, sizes, places, norm)
     steps = [("IFFT" if kind in ("IFFT", "IRFFT") else "FFT", n, d) for n, d in zip(sizes, places, strict=True)]
     if kind in ("RFFT", "IRFFT"):

@@ -144,6 +144,18 @@ def test_what_numpy_refuses():
     fails(lambda x: np.add(x, x, dtype=float, signature="dd->d"), X, error=TypeError)
     fails(lambda x: np.add(x, x, out=np.zeros((2, 4))), X, error=ValueError)
     fails(lambda x: np.add(x, x, nonsense=1), X, error=TypeError)
+    fails(lambda x: np.add(x, x, signature="d"), X, error=TypeError)
+    fails(lambda x: np.add(x, x, signature="dd"), X, error=ValueError)
+    fails(lambda x: np.add(x, x, signature=["d", "d", "d"]), X, error=TypeError)
+    fails(lambda x: np.add(x, 1, casting="equiv"), X, error=TypeError)
+    fails(lambda x: np.add(x, x, casting="mostly"), X, error=ValueError)
+    fails(lambda x: np.add(x, x, casting=None), X, error=TypeError)
+    fails(lambda x: np.add(x, x, where=np.ones(4, int), out=x.copy()), X, error=TypeError)
+    fails(lambda x: np.add(x[0, 0], 1, where=[True], out=x[:1, 0].reshape(())), X, error=ValueError)
+    fails(lambda x: np.equal(x, 10**30, dtype=float), np.arange(3), error=TypeError)
+    fails(lambda x: np.logical_and(x, 10**30), X, error=OverflowError)
+    with pytest.raises(UnimplementedError, match="add of float128"):
+        run(lambda x: np.add(x, x, dtype=np.longdouble), X)
 
 
 def test_negative_powers_of_integers():
@@ -172,6 +184,8 @@ def test_out_is_written_to_and_given_back():
 
 def test_where_leaves_the_rest():
     same(lambda x, y: np.add(x, y, where=x > 2, out=y.copy()), X, Y)
+    same(lambda x, y: np.add(x, y, where=[1, 0, 2, 0], out=y.copy(), signature=b"dd->d"), X, Y)
+    same(lambda x, y: np.add(x, y, where=None, out=y.copy()), X, Y)
     same(lambda x, y: np.sqrt(x, where=[True, False, True, False], out=np.zeros_like(x)), X, Y)
 
 
@@ -207,7 +221,14 @@ def test_reduce_refuses_what_numpy_refuses():
     fails(lambda x: np.add.reduce(x, axis=2), X, error=np.exceptions.AxisError)
     fails(lambda x: np.add.accumulate(x[0, 0]), X, error=TypeError)
     fails(lambda x: np.add.accumulate(x, axis=None), X, error=ValueError)
+    fails(lambda x: np.add.accumulate(x[0, 0], axis=2), X, error=np.exceptions.AxisError)
+    fails(lambda x: np.hypot.reduce(x[:0], initial=None), X, error=ValueError)
+    fails(lambda x: np.left_shift.reduce(x, initial=np.nan), np.arange(3), error=ValueError)
     fails(lambda x: np.add.reduceat(x, [0, 3]), X, error=IndexError)
+    fails(lambda x: np.add.reduceat(x, [[0, 1]]), X, error=ValueError)
+    fails(lambda x: np.add.reduceat(x, 0), X, error=ValueError)
+    fails(lambda x: np.add.reduceat(x, [0], axis=None), X, error=ValueError)
+    fails(lambda x: np.add.reduceat(x[0, 0], [0]), X, error=TypeError)
     with pytest.raises(UnimplementedError, match="traced indices"):
         run(lambda x, k: np.add.reduceat(x, k), X, np.array([0, 1]))
 

@@ -260,6 +260,18 @@ ROWS = [
         high=3,
         ulp=16,
     ),
+    Row(
+        "hypot.reduce",
+        [
+            lambda x: [np.hypot.reduce(x[:1]), np.hypot.reduce(x, initial=-1), np.gcd.reduce(x[:1].astype(int))],
+            lambda x: [np.remainder.reduce(x, dtype="f", axis=1), np.fmin.reduceat(x, [0.0, 2.0], dtype="f")],
+            lambda x: [np.hypot.accumulate(x, axis=(0,)), np.subtract.accumulate(x, dtype="e")],
+            lambda x: [np.signbit(np.add.accumulate(-0.0 * x)), np.signbit(np.cumsum(-0.0 * x, axis=1))],
+            lambda x: np.add.accumulate(x, out=np.zeros((3, 4)), axis=1),
+        ],
+        ((MATRIX,),),
+        "fd",
+    ),
     Row("gcd.reduce", [lambda x: np.gcd.reduce(x, axis=1), lambda x: np.lcm.reduce(x)], ((MATRIX,), (EMPTY,)), SIGNED),
     Row(
         "add.accumulate",

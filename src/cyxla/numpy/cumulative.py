@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cyxla.types import ElementType
+from cyxla.types import ElementType, Kind
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
@@ -35,6 +35,8 @@ def cumulative(op: XlaOp, opcode: str, axis: int) -> XlaOp:
 
 
 def _start(op: XlaOp, opcode: str) -> XlaOp:
+    if opcode == "add" and op.shape.dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
+        return values.scalar(op, complex(-0.0, -0.0) if op.shape.dtype.is_complex else -0.0)  # 0.0 would take its sign
     if opcode in _START:
         return values.scalar(op, _START[opcode])
     if op.shape.dtype is ElementType.PRED:

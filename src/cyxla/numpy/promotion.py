@@ -62,6 +62,10 @@ def loop_types(
     if all(k is int for k in kinds):  # NumPy compares Python's integers as objects
         kinds = (WEAK_DTYPES[int],) * len(kinds)
     wanted = (*[bool_as_array(k) for k in kinds], *[None] * ufunc.nout)
+    if casting == "equiv" and (
+        weak := [k for k in wanted if isinstance(k, type)]
+    ):  # NumPy refuses, too; asked, it dies
+        raise DTypeError(f"{ufunc.__name__}: Python's {weak[0].__name__} is cast under no rule 'equiv'")
     try:
         return tuple(ufunc.resolve_dtypes(wanted, casting=casting, **asked))  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:

@@ -16,7 +16,7 @@ from cyxla.errors import DTypeError, ShapeError, UnimplementedError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import broadcast_to, deliver, narrowed
+from cyxla.numpy.ufuncs.apply import broadcast_to, deliver, mask_from, narrowed
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
@@ -218,7 +218,7 @@ def reduce(
     if row is None:
         raise UnimplementedError(f"{ufunc.__name__}.reduce cannot be traced", hint="np.add, np.maximum and others can")
     given = as_traced(array)
-    chosen = None if all_chosen(where) else _bools(where)
+    chosen = None if all_chosen(where) else mask_from(where)
     axes = axes_of(axis, given.ndim)
     target = out[0] if isinstance(out, tuple) else out
     op = _prepared(ufunc, given, type_of(ufunc, given, dtype, target), dtype)
@@ -292,17 +292,10 @@ def all_chosen(where: Any) -> bool:
 
 def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
     """A ``where=`` as bools of the sizes of the array."""
-    mask = value_of(_bools(where))
+    mask = value_of(mask_from(where))
     if len(mask.shape.dims) > len(sizes) or np.broadcast_shapes(mask.shape.dims, sizes) != tuple(sizes):
         raise ShapeError(f"where= of {mask.shape} does not fit an array of sizes {list(sizes)}")
     return broadcast_to(mask, sizes)
-
-
-def _bools(where: Any) -> TracedArray:
-    given = as_traced(where)
-    if given.dtype.kind != "b":
-        raise TypeError(f"Cannot cast array data from {given.dtype!r} to dtype('bool') according to the rule 'safe'")
-    return given
 
 
 def _refuse_nothing(op: XlaOp, axes: Sequence[int], masked: bool, ufunc: np.ufunc) -> None:

@@ -12,7 +12,7 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, Kind, Signature, loop_types
 from cyxla.numpy.registry import full_name
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -76,6 +76,8 @@ def call(
     if len(inputs) > ufunc.nin:  # results may be given by position
         inputs, out = inputs[: ufunc.nin], tuple(inputs[ufunc.nin :])
     asked = None if dtype is None and signature is None else asked_types(ufunc, dtype, signature)
+    if casting != "same_kind":
+        _check_rule(casting)
     results = compute(ufunc, inputs, asked, casting)
     if out is None and where is True:
         return results[0] if len(results) == 1 else tuple(results)
@@ -92,22 +94,54 @@ def asked_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signatur
     ValueError
         The signature does not have one type for each operand and result.
     """
-    one: Dtype
     if signature is None:
-        one = np.dtype(dtype)
-        return one
+        return _compiled(ufunc, dtype)
     if dtype is not None:
         raise TypeError("cannot specify both 'signature' and 'dtype'")
-    if isinstance(signature, str) and "->" in signature:
-        signature = tuple(signature.replace("->", ""))
+    if isinstance(signature, (str, bytes)):
+        signature = _letters(ufunc, signature if isinstance(signature, str) else signature.decode())
     elif not isinstance(signature, tuple):
-        signature = (signature,)
+        raise TypeError("the signature object to ufunc must be a string or a tuple.")
     if len(signature) == 1:
-        one = np.dtype(signature[0])
-        return one
+        raise TypeError("a signature of one type does not say whose it is: use dtype=")
     if len(signature) != ufunc.nargs:
         raise ValueError(f"a type-tuple must have {ufunc.nargs} items for {ufunc.__name__}, got {len(signature)}")
-    return tuple(None if t is None else np.dtype(t) for t in signature)
+    return tuple(None if t is None else _compiled(ufunc, t) for t in signature)
+
+
+def _letters(ufunc: np.ufunc, signature: str) -> tuple[str, ...]:
+    """The letters of ``dd->d``."""
+    before, arrow, after = signature.partition("->")
+    if len(signature) > 1 and (not arrow or (len(before), len(after)) != (ufunc.nin, ufunc.nout)):
+        raise ValueError(f"a type-string for {ufunc.__name__} has {ufunc.nin} letters before '->', {ufunc.nout} after")
+    return tuple(before + after)
+
+
+def _compiled(ufunc: np.ufunc, dtype: Any) -> Dtype:
+    """A type that is asked for.
+
+    Raises
+    ------
+    UnimplementedError
+        It is one of NumPy's that cannot be compiled.
+    """
+    wanted: Dtype = np.dtype(dtype)
+    if wanted.kind == "O" or wanted.name in ("float128", "complex256"):
+        raise UnimplementedError(
+            f"numpy.{full_name(ufunc)} of {wanted} cannot be traced", where=_trace.place(),
+            hint="numbers of up to 64 bits, and complex128, can",
+        )  # fmt: skip
+    return wanted
+
+
+_RULES = ("no", "equiv", "safe", "same_kind", "same_value", "unsafe")
+
+
+def _check_rule(casting: Any) -> None:
+    if type(casting) is not str:
+        raise TypeError(f"casting must be str, not {type(casting).__name__}")
+    if casting not in _RULES:
+        raise ValueError(f"casting must be one of {', '.join(map(repr, _RULES))} (got '{casting}')")
 
 
 def compute(
@@ -115,11 +149,11 @@ def compute(
 ) -> list[TracedArray]:
     """The results of an elementwise function of anything that NumPy takes for arrays."""
     emit = emitter_of(ufunc)
-    ready = _ready(ufunc, inputs) if dtype is None else None
+    ready = _ready(ufunc, inputs) if dtype is None and casting == "same_kind" else None
     if ready is not None:
         made = emit(*ready)
         return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
-    if ufunc in _COMPARISONS and (found := compare_out_of_range(ufunc, inputs)) is not None:
+    if ufunc in _COMPARISONS and dtype is None and (found := compare_out_of_range(ufunc, inputs)) is not None:
         return [found]
     given: list[Any] = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
     kinds = [type(x) if type(x) in _WEAK else x.kind for x in given]
@@ -185,8 +219,8 @@ def number(value: int | float | complex, dtype: Dtype) -> XlaOp:
     OverflowError
         An integer that the type cannot hold, as in NumPy.
     """
-    if type(value) is int and dtype.kind in "iu":
-        _refuse_overflow(value, dtype)
+    if type(value) is int and dtype.kind in "iub":
+        _refuse_overflow(value, dtype if dtype.kind != "b" else np.dtype(np.int64))
     return _trace.require_current().number(value, dtype, ())
 
 
@@ -304,6 +338,8 @@ def _into(result: TracedArray, target: Any, where: Any, casting: str, name: str)
         value = broadcast_to(value, target.shape)
     if where is not True:
         value = value_of(_masked(TracedArray(value), target, where))
+        if value.shape.dims != target.shape:
+            raise ShapeError(f"{name}: where= does not fit out= of {target.aval}", where=_trace.place())
     target.overwrite(value)
     return target
 
@@ -320,6 +356,22 @@ def _fresh(target: np.ndarray[Any, Any], name: str) -> TracedArray:
     return as_traced(target.copy())
 
 
+def mask_from(where: Any) -> TracedArray:
+    """A ``where=`` as bools; numbers in a list are taken for some, an array of numbers is not.
+
+    Raises
+    ------
+    TypeError
+        It is such an array.
+    """
+    if where is None or (isinstance(where, (bool, int, float, list, tuple)) and not is_traced(where)):
+        where = np.asarray(where, dtype=bool)
+    mask = as_traced(where)
+    if mask.dtype.kind != "b":
+        raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
+    return mask
+
+
 def _masked(result: TracedArray, other: TracedArray, where: Any) -> TracedArray:
-    mask, yes, no = aligned([value_of(as_traced(where, bool)), value_of(result), value_of(other)], "where")
+    mask, yes, no = aligned([value_of(mask_from(where)), value_of(result), value_of(other)], "where")
     return TracedArray(xla.select(mask, yes, no))

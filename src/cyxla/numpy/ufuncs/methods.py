@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import reduce as _fold
 from itertools import pairwise
 from math import prod
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, TraceError, Un
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.cumulative import cumulative
 from cyxla.numpy.promotion import Dtype, loop_types
-from cyxla.numpy.reducing import NOT_GIVEN, REDUCTIONS, axes_of, axis_of, flag, kept_sizes, mask_of, reduce_op
+from cyxla.numpy.reducing import NOT_GIVEN, REDUCTIONS, axes_of, flag, kept_sizes, mask_of, reduce_op
 from cyxla.numpy.reducing import reduce as reduce_by_opcode
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.trace import Trace, tracing
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to, call, deliver, emitter_of, narrowed
 from cyxla.numpy.ufuncs.emitting import Emit
 from cyxla.types import ElementType, Shape
@@ -49,17 +48,18 @@ def _joins(ufunc: np.ufunc, method: str) -> Emit:
     return emitter_of(ufunc)
 
 
-def _element_type(ufunc: np.ufunc, array: TracedArray, dtype: Any) -> Dtype:
-    """The type that elements are joined in.
+def _element_type(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any = None) -> Dtype:
+    """The type that elements are joined in; that of ``out=`` has a say.
 
     Raises
     ------
     DTypeError
         There is none of which operands and result are.
     """
-    asked: dict[str, Any] = {} if dtype is None else {"signature": (None, None, np.dtype(dtype))}
+    asked: dict[str, Any] = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
+    before = None if dtype is not None or out is None else out.dtype
     try:
-        types = ufunc.resolve_dtypes((None, array.dtype, None), reduction=True, casting="unsafe", **asked)
+        types = ufunc.resolve_dtypes((before, array.dtype, None), reduction=True, casting="unsafe", **asked)
     except TypeError as error:
         raise DTypeError(str(error)) from None
     if types[0] != types[1] or types[1] != types[2]:
@@ -84,7 +84,7 @@ def reduce(
         return reduce_by_opcode(ufunc, array, axis, dtype, out, keepdims, initial, where)
     given = as_traced(array)
     axes = axes_of(axis, given.ndim)
-    wanted = _element_type(ufunc, given, dtype)
+    wanted = _element_type(ufunc, given, dtype, _one(out))
     _check_reduction(ufunc, given, axes, initial, where)
     op = _flattened(convert(value_of(given), wanted), axes)
     start = _start(ufunc, initial, wanted)
@@ -92,7 +92,7 @@ def reduce(
         mask = _flattened(mask_of(where, given.shape), axes)
         made = _joined_where(emit, op, mask, _number(start, wanted))
     else:
-        first = [] if start is None or (initial is NOT_GIVEN and op.shape.dims[0]) else [_number(start, wanted)]
+        first = [] if start is None else [_number(start, wanted)]
         made = _joined(ufunc, emit, op, first)
     kept = [n for d, n in enumerate(given.shape) if d not in axes]
     made = broadcast_to(made, kept)
@@ -109,14 +109,19 @@ def _start(ufunc: np.ufunc, initial: Any, dtype: Dtype) -> Any:
 
 
 def _number(value: Any, dtype: Dtype) -> XlaOp:
-    return narrowed(as_traced(value), dtype)
+    """A first element: a known one as NumPy puts it into an array, which refuses more than a conversion does."""
+    if is_traced(value):
+        return narrowed(as_traced(value), dtype)
+    held = np.empty((), dtype)
+    held[()] = value
+    return _trace.require_current().constant(held)
 
 
 def _check_reduction(ufunc: np.ufunc, given: TracedArray, axes: Sequence[int], initial: Any, where: Any) -> None:
     name, has = f"reduction operation '{ufunc.__name__}'", initial not in (NOT_GIVEN, None)
     if len(axes) > 1 and (ufunc not in _IN_ANY_ORDER or ufunc is np.lcm):
         raise ValueError(f"{name} is not reorderable, so at most one axis may be specified")
-    if has or ufunc.identity is not None:
+    if has or (ufunc.identity is not None and initial is NOT_GIVEN):
         return
     if where is not True:
         raise ValueError(f"{name} does not have an identity, so to use a where mask one has to specify 'initial'")
@@ -197,18 +202,30 @@ def _joined_where(emit: Emit, op: XlaOp, mask: XlaOp, start: XlaOp) -> XlaOp:
 # -- accumulate
 
 
+def _one_axis(axis: Any, given: TracedArray, method: str) -> int:
+    """The dimension that a method which has one works along.
+
+    Raises
+    ------
+    TypeError
+        The array has no dimensions.
+    ValueError
+        More than one is meant.
+    """
+    axes = axes_of(axis, given.ndim)
+    if given.ndim == 0:
+        raise TypeError(f"cannot {method} on a scalar")
+    if len(axes) != 1:
+        raise ValueError(f"{method} does not allow multiple axes")
+    return axes[0]
+
+
 def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
     """Each element joined with all before it."""
     emit = _joins(ufunc, "accumulate")
     given = as_traced(array)
-    if given.ndim == 0:
-        raise TypeError("cannot accumulate on a scalar")
-    if axis is None or isinstance(axis, tuple):
-        if given.ndim > 1 or (isinstance(axis, tuple) and len(axis) > 1):
-            raise ValueError("accumulate does not allow multiple axes")
-        axis = 0 if axis is None else axis[0]
-    along = axis_of(axis, given.ndim)
-    op = convert(value_of(given), _element_type(ufunc, given, dtype))
+    along = _one_axis(axis, given, "accumulate")
+    op = convert(value_of(given), _element_type(ufunc, given, dtype, _one(out)))
     made = _running(ufunc, emit, op, along)
     return deliver([TracedArray(made)], _one(out), True, "unsafe", ufunc.__name__)
 
@@ -267,14 +284,15 @@ def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: An
             f"{ufunc.__name__}.reduceat with traced indices cannot be traced", where=_trace.place(),
             hint="mark them static, or use np.add.at with the numbers of the segments",
         )  # fmt: skip
-    places = np.asarray(indices)
-    places = places.astype(np.intp) if places.size == 0 else np.array([index(k) for k in places])
-    along = axis_of(axis, given.ndim)
+    places = np.asarray(indices).astype(np.intp)
+    if places.ndim != 1:
+        raise ValueError(f"the indices of {ufunc.__name__}.reduceat have {places.ndim} dimensions, not 1")
+    along = _one_axis(axis, given, "reduceat")
     count = given.shape[along]
     for k in places.tolist():
         if not 0 <= k < count:
             raise OutOfRangeError(f"index {k} out-of-bounds in {ufunc.__name__}.reduceat [0, {count})")
-    op = convert(value_of(given), _element_type(ufunc, given, dtype))
+    op = convert(value_of(given), _element_type(ufunc, given, dtype, _one(out)))
     made = _segments(ufunc, emit, op, [*places.tolist(), count], along)
     return deliver([TracedArray(made)], _one(out), True, "unsafe", ufunc.__name__)
 

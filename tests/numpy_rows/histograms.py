@@ -42,4 +42,10 @@ ROWS = [
         lambda x: np.histogramdd(x, 3), lambda x: np.histogramdd(x, (2, 3, EDGES), density=True),
         lambda x: np.histogramdd(x.T[:2].T, range=[(-5, 5), (-9, 9)]), lambda x: np.histogramdd((x[:, 0], x[:, 1]), 2),
     ], (((20, 3),),), FLOATS, ulp=16),
+    Row("histogram", [
+        lambda x: np.histogram(x, 4, (2.5, 20)), lambda x: np.histogram(x, []), lambda x: np.histogram(x, [2]),
+        lambda x: np.histogram(x, EDGES, weights=x > 1), lambda x: np.histogram(x, 3, weights=x > 1),
+    ], (((20,),),), "ef", ulp=8),
+    Row("bincount", [lambda x: np.bincount(x, minlength=9.5), lambda x: np.bincount(x, minlength=10)], (((9,),),), "L",
+        make=places),
 ]  # fmt: skip

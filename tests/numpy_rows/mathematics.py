@@ -203,6 +203,45 @@ ROWS = [
         dtypes="bHlefd",
     ),
     Row(
+        "piecewise",
+        [
+            lambda x: np.piecewise(x, [x[:, 0] > 2, x[:, 1] > 2], [1, lambda v: v * 2, 3]),
+            lambda x: np.piecewise(x, [[True, False, True]], [lambda v: -v]),
+            lambda x: np.piecewise(x, [x[0, :2] > 0], [1]),
+            lambda x: np.piecewise(x, [x[None] > 0], [1]),
+        ],
+        (((3, 3),),),
+        "lfd",
+    ),
+    Row(
+        "round",
+        [lambda x: np.round(x, np.int64(1)), lambda x: np.round(x > 0, 1), lambda x: np.round(x > 0)],
+        ((VECTOR,),),
+        "el",
+    ),
+    Row("nan_to_num", [lambda x: np.nan_to_num(x, nan=1j)], ((VECTOR,),), "dD"),
+    Row("unwrap", [lambda x: np.unwrap(x, period=5), lambda x: np.unwrap(x, period=4)], ((VECTOR,),), "BH"),
+    Row(
+        "interp",
+        [lambda x: np.interp(x, [1.0], [2.0]), lambda x: np.interp(x, [1.0, 2], [2.0, 3], left=1j)],
+        ((VECTOR,),),
+        "d",
+        special=True,
+    ),
+    Row("apply_along_axis", [lambda x: np.apply_along_axis(np.sum, 1, x)], (((3, 0),),), "d"),
+    Row(
+        "pad",
+        [
+            lambda x: np.pad(x, 1, constant_values=np.nan),
+            lambda x: np.pad(x, 1, constant_values=(300, 2.5)),
+            lambda x: np.pad(x, 1, constant_values=(x[0], 2)),
+            lambda x: np.pad(x, [], mode="edge"),
+            lambda x: np.pad(x[0], 1, mode="minimum", stat_length=-1),
+        ],
+        ((VECTOR,),),
+        "bdD",
+    ),
+    Row(
         "apply_along_axis",
         [
             lambda x: np.apply_along_axis(np.sum, 0, x),

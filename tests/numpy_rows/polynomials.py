@@ -35,6 +35,13 @@ ROWS = [
     ),
     Row("polysub", [lambda x, y: np.polysub(x, y)], TWO, NUMBERS, differentiable=True),
     Row("polymul", [lambda x, y: np.polymul(x, y)], TWO, NUMBERS, low=1, ulp=64, of_largest=True, differentiable=True),
+    Row(
+        "polymul",
+        [lambda x: np.polymul(x, [0, 0, 1, 2]), lambda x: np.polymul([0.0], x), lambda x: np.polymul(x, [[1], [2]])],
+        (((3,),), ((1,),)),
+        "lfD",
+        low=1,
+    ),
     Row("polyder", [lambda x: np.polyder(x), lambda x: np.polyder(x, 2)], (((5,),),), NUMBERS, differentiable=True),
     Row(
         "polyint",

@@ -78,4 +78,9 @@ ROWS = [
         lambda x: np.nanquantile(x, PARTS, weights=np.arange(12).reshape(3, 4), method="inverted_cdf"),
         lambda x: np.nanpercentile(x, 30, axis=1, weights=np.ones((3, 4), int), method="inverted_cdf"),
     ], ((MATRIX,),), FLOATS, make=with_nan, ulp=0),
+    Row("quantile", [
+        lambda x: np.quantile(x, np.array([0, 1]), method="averaged_inverted_cdf"),
+        lambda x: np.nanquantile(x, np.array([0, 1]), method="hazen"), lambda x: np.quantile(x, np.array([0, 1])),
+        lambda x: np.quantile(x[:, :0], x[0, :2] * 0, axis=0),
+    ], ((MATRIX,),), "ef", low=1),
 ]  # fmt: skip

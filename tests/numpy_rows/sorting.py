@@ -54,4 +54,8 @@ ROWS = [
         lambda x: np.digitize(x, np.sort(x.ravel())), lambda x: np.digitize(x, RISING * (-1) ** np.arange(6)),
         lambda x: np.digitize(x, [-1, 2, np.nan]),
     ], ((MATRIX,), (SCALAR,), (EMPTY,)), REALS, low=-5, high=5, special=True),
+    Row("searchsorted", [
+        lambda x: np.searchsorted(RISING, x, side=0), lambda x: np.digitize(x, RISING + 1j),
+        lambda x: np.lexsort((x[0, 0], x[0, 1]), axis=1), lambda x: np.lexsort((x[0, 0],), axis=-1),
+    ], ((MATRIX,),), "d"),
 ]  # fmt: skip

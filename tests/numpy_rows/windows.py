@@ -59,7 +59,7 @@ ROWS = [
             lambda x: np.correlate(x, 2),
         ],
         (((50,),),),
-        "lfD",
+        "lf",
         ulp=64,
         of_largest=True,
         platforms=("interpreter", "cpu"),

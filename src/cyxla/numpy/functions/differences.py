@@ -192,9 +192,10 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * pi)
         ambiguous = left == 0
     else:
         high, ambiguous = period / 2, True
-    folded = np.mod(steps + high, period) - high
+    low = -high  # which integers without sign do not hold
+    folded = np.mod(steps - low, period) + low
     if ambiguous:
-        folded = np.where(np.logical_and(folded == -high, steps > 0), high, folded)
+        folded = np.where(np.logical_and(folded == low, steps > 0), high, folded)
     extra = np.where(np.abs(steps) < limit, 0, folded - steps)
     return _with_first(array, np.cumsum(extra, axis=axis), axis, dtype)
 
@@ -212,6 +213,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     for name, given in (("x", x), ("xp", xp)):
         if as_traced(given).dtype.kind == "c":
             raise TypeError(f"interp: {name} is complex: Cannot cast array data according to the rule 'safe'")
+    if kind is np.float64 and any(as_traced(side).dtype.kind == "c" for side in (left, right) if side is not None):
+        raise TypeError("interp: left= and right= must be real numbers, as fp is")
     places, table, numbers = strong(x, np.float64), strong(xp, np.float64), strong(fp, kind)
     if period is not None:
         left = right = None
@@ -243,15 +246,14 @@ def _interpolated(places: Array, table: Array, numbers: Array, left: Any, right:
     left = numbers[0] if left is None else cast(strong(left), numbers.dtype)
     right = numbers[-1] if right is None else cast(strong(right), numbers.dtype)
     if last == 0:
-        made = np.where(places < table[0], left, np.where(places > table[0], right, numbers[0]))
-    else:
-        at = np.clip(np.searchsorted(table, places, side="right") - 1, 0, last - 1)
-        x0, x1, y0, y1 = (np.take(a, at + k, mode="clip") for a in (table, numbers) for k in (0, 1))
-        slope = (y1 - y0) / (x1 - x0)
-        made = slope * (places - x0) + y0
-        made = np.where(np.isnan(made), slope * (places - x1) + y1, made)
-        made = np.where(np.logical_and(np.isnan(made), y0 == y1), y0, made)
-        made = np.where(places == x0, y0, made)
-        made = np.where(places < table[0], left, made)
-        made = np.where(places >= table[-1], np.where(places > table[-1], right, numbers[-1]), made)
+        return np.where(places < table[0], left, np.where(places > table[0], right, numbers[0]))
+    at = np.clip(np.searchsorted(table, places, side="right") - 1, 0, last - 1)
+    x0, x1, y0, y1 = (np.take(a, at + k, mode="clip") for a in (table, numbers) for k in (0, 1))
+    slope = (y1 - y0) / (x1 - x0)
+    made = slope * (places - x0) + y0
+    made = np.where(np.isnan(made), slope * (places - x1) + y1, made)
+    made = np.where(np.logical_and(np.isnan(made), y0 == y1), y0, made)
+    made = np.where(places == x0, y0, made)
+    made = np.where(places < table[0], left, made)
+    made = np.where(places >= table[-1], np.where(places > table[-1], right, numbers[-1]), made)
     return np.where(np.isnan(places), cast(places, numbers.dtype), made)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError, UnimplementedError
+from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, UnimplementedError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.sorting import place_in
 from cyxla.numpy.promotion import result_type
@@ -50,7 +51,8 @@ def counts(places: XlaOp, size: int, weights: XlaOp | None = None) -> XlaOp:
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
     """How often each number from 0 on comes."""
     given = as_traced(x)
-    _check_counted(given, minlength)
+    minlength = _checked_length(minlength)
+    _check_counted(given)
     summed = None if weights is None else _weights(weights, given)
     if not given.size:
         summed = None  # as NumPy does it
@@ -65,15 +67,18 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> TracedArray:
     return TracedArray(counts(places, size, summed))
 
 
-def _check_counted(array: TracedArray, minlength: Any) -> None:
+def _checked_length(minlength: Any) -> int:
+    least = index(minlength)
+    if least < 0:
+        raise ValueError("'minlength' must not be negative")
+    return least
+
+
+def _check_counted(array: TracedArray) -> None:
     if array.ndim != 1:
         raise ShapeError("object of too small depth for desired array" if not array.ndim else "object too deep")
-    if not np.can_cast(array.dtype, _S64, "safe"):
+    if array.dtype.kind not in "biu":
         raise TypeError(f"Cannot cast array data from {array.dtype!r} to dtype('int64') according to the rule 'safe'")
-    if minlength is None:
-        raise TypeError("'NoneType' object cannot be interpreted as an integer")
-    if int(minlength) < 0:
-        raise ValueError("'minlength' must not be negative")
 
 
 def _weights(weights: Any, array: TracedArray) -> XlaOp:
@@ -85,18 +90,18 @@ def _weights(weights: Any, array: TracedArray) -> XlaOp:
     return convert(value_of(given), np.dtype(np.float64))
 
 
-def _known_length(x: Any, array: TracedArray, minlength: Any) -> int:
+def _known_length(x: Any, array: TracedArray, minlength: int) -> int:
     known = known_values(x)
     if known is not None:
         if known.size and known.min() < 0:
             raise ValueError("'list' argument must have no negative elements")
-        return max(int(minlength), int(known.max()) + 1 if known.size else 0)
+        return max(minlength, int(known.max()) + 1 if known.size else 0)
     if not minlength and array.size:
         raise UnimplementedError(
             "bincount of a traced array without minlength= cannot be traced: the length of the result is not known",
             where=place(), hint="give minlength=, one more than the greatest element",
         )  # fmt: skip
-    return int(minlength)
+    return minlength
 
 
 # -- edges
@@ -148,24 +153,29 @@ def _check_rising(bins: Any, edges: TracedArray) -> None:
 
 def _outer(array: TracedArray, range: Any) -> tuple[TracedArray, TracedArray]:
     """The first and the last edge: those given, or the least and the greatest element."""
-    if range is not None:
-        low, high = range
-        known = known_values((low, high)) is not None
-        if known and low > high:
-            raise ValueError("max must be larger than min in range parameter.")
-        if known and not np.isfinite(known_values((low, high))).all():
-            raise ValueError(f"supplied range of [{low}, {high}] is not finite")
-        first, last = as_traced(low), as_traced(high)
-        if not known:
-            _check_run(xla.gt(*_alike(first, last)), ValueError("max must be larger than min in range parameter."))
-    elif not array.size:
-        first, last = as_traced(0), as_traced(1)
+    if range is None:
+        found = (np.min(array), np.max(array)) if array.size else (0, 1)
+        first, last = as_traced(found[0]), as_traced(found[1])
+        if not array.size:
+            return first, last
     else:
-        first, last = as_traced(np.min(array)), as_traced(np.max(array))
-        known = False
-    if range is None or not known:
-        _check_finite(first, last)
+        low, high = range
+        if known_values((low, high)) is not None:
+            return _known_outer(low, high)
+        first, last = as_traced(low), as_traced(high)
+        _check_run(xla.gt(*_alike(first, last)), ValueError("max must be larger than min in range parameter."))
+    _check_finite(first, last)
     return _apart(first, last)
+
+
+def _known_outer(low: Any, high: Any) -> tuple[TracedArray, TracedArray]:
+    if low > high:
+        raise ValueError("max must be larger than min in range parameter.")
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError(f"supplied range of [{low}, {high}] is not finite")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return as_traced(low), as_traced(high)
 
 
 def _alike(first: TracedArray, last: TracedArray) -> tuple[XlaOp, XlaOp]:
@@ -180,14 +190,8 @@ def _check_finite(first: TracedArray, last: TracedArray) -> None:
 
 
 def _apart(first: TracedArray, last: TracedArray) -> tuple[TracedArray, TracedArray]:
-    """Edges that are equal moved apart by one; integers stay as they are where that is known not to be needed."""
+    """Edges that are equal moved apart by one."""
     low, high = _alike(first, last)
-    known = [op.instruction.attrs.get("literal") if op.instruction is not None else None for op in (low, high)]
-    if known[0] is not None and known[1] is not None:
-        if known[0].array != known[1].array:
-            return first, last
-        half: Any = 0.5
-        return as_traced(first - half), as_traced(last + half)
     if not values.is_float(low):
         low, high = xla.convert(low, ElementType.F64), xla.convert(high, ElementType.F64)
     half_op, equal = values.scalar(low, 0.5), xla.eq(low, high)
@@ -230,8 +234,10 @@ def histogram(
     """How many elements, or what weights, are in each bin."""
     array, given = _flat(a, weights)
     edges = _edges(array, bins, range)
+    if given is not None and given.dtype.kind == "b" and _bin_count(bins) is None:
+        raise DTypeError("weights that are bools cannot be added up between edges")
     placed = _bin_of(array, edges)
-    found: Any = TracedArray(counts(placed, edges.size - 1, None if given is None else value_of(given)))
+    found: Any = TracedArray(counts(placed, max(edges.size - 1, 0), None if given is None else value_of(given)))
     if density:
         widths = np.diff(edges).astype(float)
         found = found / widths / found.sum()
@@ -240,6 +246,8 @@ def histogram(
 
 def _bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:
     """The bin that each element is in, as s64; one beyond the last where it is in none."""
+    if edges.size < 2:
+        return xla.broadcast(xla.constant(value_of(array).builder, 0, ElementType.S64), array.shape)
     common = result_type(array.dtype, edges.dtype)
     op, line = convert(value_of(array), common), convert(value_of(edges), common)
     passed = place_in(line, op, behind=True)
@@ -259,6 +267,8 @@ def histogramdd(
     each = _for_each(bins, len(columns), "bins")
     ranges = [None] * len(columns) if range is None else _for_each(range, len(columns), "range")
     edges = [_edges_of_column(*parts) for parts in zip(columns, each, ranges, strict=True)]
+    if not all(e.size for e in edges):
+        raise OutOfRangeError("bins of a dimension have no edges")
     sizes = [e.size - 1 for e in edges]
     given = None if weights is None else _weights(weights, columns[0])
     found = counts(_joint([_bin_of(c, e) for c, e in zip(columns, edges, strict=True)], sizes), prod(sizes), given)

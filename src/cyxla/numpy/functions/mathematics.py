@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import pi
+from math import pi, prod
+from operator import index
 from typing import Any
 
 import numpy as np
 
-from cyxla.errors import ShapeError
+from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.indexing.access import as_type_of
 from cyxla.numpy.promotion import result_type
@@ -44,13 +45,15 @@ def weak_or_strong(value: Any) -> Any:
 @implements(np.round, np.around)
 def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """To so many decimals, halves to the even neighbour."""
-    array = strong(a)
+    array, decimals = strong(a), index(decimals)
     if array.dtype.kind == "c":
         return _delivered(_complex_of(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
     if array.dtype.kind in "iu":
         return _delivered(np.copy(array) if decimals >= 0 else _rounded_whole(array, -decimals), out)
     if decimals == 0:
         return _delivered(np.rint(array), out)
+    if array.dtype.kind == "b":
+        raise DTypeError(f"bools cannot be rounded to {decimals} decimals")
     scale = 10.0 ** abs(decimals)
     if decimals > 0:
         return _delivered(np.rint(array * scale) / scale, out)
@@ -130,6 +133,9 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 def _finite(array: Array, nan: Any, posinf: Any, neginf: Any) -> Array:
     op = value_of(array)
     most, least = (TracedArray(f(op)) for f in (values.highest, values.lowest))
+    for given in (nan, posinf, neginf):
+        if given is not None and strong(given).dtype.kind == "c":
+            raise DTypeError("nan_to_num: parts of complex numbers take real numbers in place of nan and infinities")
     made = np.where(np.isnan(array), cast(strong(nan), array.dtype), array)
     for sign, given, end in ((1, posinf, most), (-1, neginf, least)):
         number = end if given is None else cast(strong(given), array.dtype)
@@ -290,8 +296,16 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     made: Array = np.zeros_like(array)
     for condition, function in zip(conditions, funclist, strict=True):
         value = function(array, *args, **kw) if isinstance(function, Callable) else function  # type: ignore[arg-type]
-        made = np.where(condition, TracedArray(as_type_of(value, array)), made)
+        made = np.where(_of_leading(condition, array.shape), TracedArray(as_type_of(value, array)), made)
     return made
+
+
+def _of_leading(mask: Array, sizes: tuple[int, ...]) -> Array:
+    """A mask as an index has it: of the first dimensions, whatever the others are."""
+    rank = mask.ndim
+    if mask.shape != sizes[:rank]:
+        raise OutOfRangeError(f"a condition of sizes {list(mask.shape)} does not index an array of {list(sizes)}")
+    return np.reshape(mask, (*mask.shape, *[1] * (len(sizes) - rank)))
 
 
 def _conditions(given: Any, array: Array) -> list[Array]:
@@ -329,7 +343,7 @@ def _of_lines(function: Callable[[Array], Array], lines: Array) -> Array:
     from cyxla.numpy.control import map as map_
 
     outer = lines.shape[:-1]
-    rows = np.reshape(lines, (-1, lines.shape[-1]))
+    rows = np.reshape(lines, (prod(outer), lines.shape[-1]))
     if len(rows) <= _WRITTEN_OUT:
         made = np.stack([function(rows[k]) for k in range(len(rows))])
     else:

@@ -10,11 +10,13 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.functions.joining import concatenate, known, picked
 from cyxla.numpy.functions.movement import array_of, flip
+from cyxla.numpy.reducing import known_values
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.numpy.ufuncs.apply import narrowed
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
@@ -42,15 +44,21 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
         raise ValueError(f"mode '{mode}' is not supported")
     if unknown := set(kwargs) - {_KEYWORDS[mode]}:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
-    if mode == "empty" or (mode == "constant" and not np.ndim(kwargs.get("constant_values", 0))):
+    if mode == "empty" or (mode == "constant" and _is_one(kwargs.get("constant_values", 0))):
         return _uniform(given, widths, kwargs.get("constant_values", 0))
     if mode != "constant" and not given.size:
         return _of_nothing(given, widths)
     option = kwargs.get(_KEYWORDS[mode], _DEFAULTS.get(mode))
+    if _AXIS[mode] is _statistic:
+        _check_lengths(option)
     for axis, width in enumerate(widths):
         if any(width):
             given = _AXIS[mode](given, axis, width, mode, option)
     return TracedArray(value_of(given))
+
+
+def _is_one(value: Any) -> bool:
+    return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
 
 
 def _widths(pad_width: Any, rank: int) -> list[Widths]:
@@ -60,7 +68,7 @@ def _widths(pad_width: Any, rank: int) -> list[Widths]:
             pairs[axis] = (width, width) if isinstance(width, int) else width
         pad_width = pairs
     numbers = known(pad_width, "pad", "widths")
-    if numbers.dtype.kind != "i" and numbers.size:
+    if numbers.dtype.kind != "i":
         raise TypeError("`pad_width` must be of integral type.")
     if (numbers < 0).any():
         raise ValueError("index can't contain negative values")
@@ -68,8 +76,16 @@ def _widths(pad_width: Any, rank: int) -> list[Widths]:
 
 
 def _uniform(array: Array, widths: list[Widths], value: Any) -> Array:
-    number = narrowed(as_traced(value), array.dtype)
-    return TracedArray(xla.pad(value_of(array), number, widths))
+    return TracedArray(xla.pad(value_of(array), _number(value, array), widths))
+
+
+def _number(value: Any, array: Array) -> XlaOp:
+    """A value as NumPy writes it to an array."""
+    if isinstance(value, TracedArray):
+        return narrowed(value, array.dtype)
+    cells = np.zeros(1, array.dtype)
+    cells[0] = np.asarray(value)[()]
+    return value_of(as_traced(cells[0], array.dtype))
 
 
 def _of_nothing(array: Array, widths: list[Widths]) -> Array:
@@ -86,9 +102,8 @@ def _pairs(value: Any, rank: int) -> Any:
 
 
 def _stacked(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return array_of(value)
-    return value
+    numbers = known_values(value)
+    return array_of(value) if numbers is None else numbers
 
 
 def _beside(array: Array, axis: int, before: Any, after: Any) -> Array:
@@ -101,7 +116,7 @@ def _filled(array: Array, axis: int, count: int, value: Any) -> Array | None:
     if not count:
         return None
     sizes = tuple(count if d == axis else n for d, n in enumerate(array.shape))
-    return TracedArray(repeated(narrowed(as_traced(value), array.dtype), sizes))
+    return TracedArray(repeated(_number(value, array), sizes))
 
 
 def _constant(array: Array, axis: int, width: Widths, mode: str, values: Any) -> Array:
@@ -120,12 +135,16 @@ def _range(array: Array, axis: int, start: int, stop: int) -> Array:
     return TracedArray(xla.slice_in_dim(value_of(array), start, stop, 1, axis))
 
 
+def _check_lengths(lengths: Any) -> None:
+    given = np.asarray(lengths, object)
+    if any(c is not None and c < 0 for c in given.ravel()):
+        raise ValueError("index can't contain negative values")
+
+
 def _statistic(array: Array, axis: int, width: Widths, mode: str, lengths: Any) -> Array:
     n = array.shape[axis]
     pair = np.broadcast_to(np.asarray(lengths, object), (array.ndim, 2))[axis]
     counts = [n if c is None or n < c else int(c) for c in pair]
-    if any(c is not None and c < 0 for c in pair):
-        raise ValueError("index can't contain negative values")
     if 0 in counts and mode in ("maximum", "minimum"):
         raise ValueError("stat_length of 0 yields no value for padding")
     ends = [_range(array, axis, 0, counts[0]), _range(array, axis, n - counts[1], n)]

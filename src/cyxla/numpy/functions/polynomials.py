@@ -8,6 +8,7 @@ import numpy as np
 
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.functions.mathematics import strong
+from cyxla.numpy.reducing import known_values
 from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import as_traced, cast, value_of
@@ -54,14 +55,24 @@ def _longer(terms: Array, count: int) -> Array:
     return np.pad(terms, (count - len(terms), 0)) if len(terms) < count else terms
 
 
-@implements(np.polymul, note="the first coefficients must not be zero")
+@implements(np.polymul, note="the first coefficients of traced polynomials must not be zero")
 def polymul(a1: Any, a2: Any) -> Any:
     """The product of two polynomials."""
-    x, y = np.atleast_1d(strong(a1)), np.atleast_1d(strong(a2))
-    for terms in (x, y):
-        if len(terms) > 1:
-            _refuse_zeros(terms[:1], "polymul of traced polynomials needs first coefficients that are not zero")
-    return np.convolve(x, y)
+    return np.convolve(*(_without_zeros(a, "polymul") for a in (a1, a2)))
+
+
+def _without_zeros(given: Any, name: str) -> Array:
+    """Coefficients from the first that is not zero on, which runs check where it is not known while tracing."""
+    terms: Array = np.atleast_1d(strong(given))
+    if terms.ndim > 1:
+        raise ValueError("Polynomial must be 1d only.")
+    known = known_values(given)
+    if known is not None:
+        found = np.flatnonzero(known)
+        terms = terms[found[0] :] if found.size else terms[:0]
+    elif len(terms) > 1:
+        _refuse_zeros(terms[:1], f"{name} of traced polynomials needs first coefficients that are not zero")
+    return terms if len(terms) else np.zeros_like(terms, shape=1)
 
 
 @implements(np.polyder)

@@ -80,6 +80,9 @@ class Lines:
 
     def at(self, places: Number) -> TracedArray:
         """Elements at places: of NumPy's, the same in every line; or traced, [..., count]."""
+        if not self.count:
+            before = places.shape[:-1] if isinstance(places, TracedArray) else places.shape
+            return TracedArray(xla.broadcast(values.scalar(self.op, 0), (*before, 0)))
         if not isinstance(places, TracedArray):
             columns = [xla.reshape(self.column(int(p)), (1, self.count)) for p in places.ravel()]
             if not columns:
@@ -349,8 +352,11 @@ def _under(parts: TracedArray, lines: Lines) -> TracedArray:
 
 
 def _found(lines: Lines, spot: Number, size: Number, weak: bool, method: Method) -> TracedArray:
-    if method.weight is None or np.dtype(spot.dtype).kind in "iu":
+    whole = np.dtype(spot.dtype).kind in "iu"
+    if method.weight is None or (whole and method is METHODS["linear"]):
         return lines.at(_clipped(spot, lines))
+    if whole:
+        spot = spot.astype(np.float64)
     floor = np.floor(spot)
     last = size - 1 + 0 * floor
     above, below = spot >= last, spot < 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.ordering import before, sort_places, sort_together
 from cyxla.numpy.promotion import result_type
-from cyxla.numpy.reducing import axis_of, known_values, reduce_op
+from cyxla.numpy.reducing import axes_of, axis_of, known_values, reduce_op
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
@@ -102,6 +103,7 @@ def lexsort(keys: Any, axis: Any = -1) -> TracedArray:
     if len({k.shape for k in given}) > 1:
         raise ShapeError("all keys need to be the same shape")
     if given[0].ndim == 0:
+        axes_of(index(axis), 0)
         return TracedArray(xla.constant(require_current().builder, np.int64(0)))
     return TracedArray(sort_places([value_of(k) for k in reversed(given)], axis_of(axis, given[0].ndim)))
 
@@ -122,7 +124,9 @@ def sort_complex(a: Any) -> TracedArray:
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> TracedArray:
     """Where elements belong in a sorted array."""
     array, sought = as_traced(a), as_traced(v)
-    if not isinstance(side, str) or side not in ("left", "right"):
+    if not isinstance(side, str):
+        raise TypeError(f"search side must be str, not {type(side).__name__}")
+    if side not in ("left", "right"):
         raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
     if array.ndim != 1:
         raise ShapeError(f"searchsorted needs an array of one dimension, not {array.aval}")
@@ -197,6 +201,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
     given, edges = as_traced(x), as_traced(bins)
     if given.dtype.kind == "c":
         raise TypeError("x may not be complex")
+    if edges.dtype.kind == "c":
+        raise TypeError(f"Cannot cast array data from {edges.dtype!r} to dtype('float64') according to the rule 'safe'")
     if edges.ndim != 1:
         raise ShapeError("object of too small depth for desired array")
     side = "left" if right else "right"

@@ -333,10 +333,13 @@ def test_constants_that_mean_something_else_than_arrays_of_numbers(constant):
 
 
 def test_a_container_that_contains_itself():
-    loop = []
-    loop.append(loop)
-    with pytest.raises(cyxla.errors.TraceError, match="contains itself"):
-        jit(lambda x: x)(loop)
+    loop, twice = [], {}
+    loop += [loop, loop]
+    twice.update(a=[twice], b=twice)
+    for value in (loop, twice):
+        with pytest.raises(cyxla.errors.TraceError, match="contains itself") as found:
+            jit(lambda x: x)(value)
+        assert len(str(found.value)) < 100
 
 
 # --- static -----------------------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ cdef enum:
     INLINE = 64  # programs with more buffers, or ways with more leaves, go by way of lists
     CELL = 16  # bytes of the largest number
     DEEPEST = 32  # how far a hash looks into containers
+    MOST_HASHED = 1 << 16  # values that it looks at: a container may contain itself several times
     MOST_WAYS = 4096
 
 
@@ -510,8 +511,11 @@ cdef inline uint64_t mixed(uint64_t hash, uint64_t value) noexcept:
     return hash ^ (hash >> 29)
 
 
-cdef uint64_t hashed(uint64_t hash, PyObject *value, int depth) noexcept:
-    """What equal signatures have in common; static parts inside of containers count by their types alone."""
+cdef uint64_t hashed(uint64_t hash, PyObject *value, int depth, int *left) noexcept:
+    """What equal signatures have in common; static parts inside of containers count by their types alone.
+
+    What comes after so many values that `left` is 0 does not count.
+    """
     cdef Py_ssize_t k, position = 0
     cdef PyObject *key
     cdef PyObject *part
@@ -522,19 +526,20 @@ cdef uint64_t hashed(uint64_t hash, PyObject *value, int depth) noexcept:
             hash = mixed(hash, PyArray_DIMS(<PyArrayObject *> value)[k] + 1)
         return hash
     hash = mixed(hash, <uint64_t> Py_TYPE(value))
-    if depth == DEEPEST:
+    left[0] -= 1
+    if depth == DEEPEST or left[0] < 0:
         return hash
     if Py_TYPE(value) == <PyTypeObject *> Receiver:
         return mixed(hash, <uint64_t> <PyObject *> (<Receiver> value).value)
     if PyTuple_Check(whole):
         for k in range(PyTuple_GET_SIZE(whole)):
-            hash = hashed(hash, PyTuple_GET_ITEM(whole, k), depth + 1)
+            hash = hashed(hash, PyTuple_GET_ITEM(whole, k), depth + 1, left)
     elif PyList_CheckExact(whole):
         for k in range(PyList_GET_SIZE(whole)):
-            hash = hashed(hash, PyList_GET_ITEM(whole, k), depth + 1)
+            hash = hashed(hash, PyList_GET_ITEM(whole, k), depth + 1, left)
     elif PyDict_CheckExact(whole):
         while PyDict_Next(whole, &position, &key, &part):
-            hash = hashed(hashed_key(hash, key), part, depth + 1)
+            hash = hashed(hashed_key(hash, key), part, depth + 1, left)
     return hash
 
 
@@ -596,12 +601,13 @@ cdef class Dispatcher:
     cdef uint64_t hash_of(self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) noexcept:
         cdef Py_ssize_t k
         cdef uint64_t hash = nargs
+        cdef int left = MOST_HASHED
         cdef PyObject *name
         for k in range(nargs):
             if self.is_static_position(k):
                 hash = hashed_key(hash, args[k])
             else:
-                hash = hashed(hash, args[k], 0)
+                hash = hashed(hash, args[k], 0, &left)
         if kwnames != NULL:
             for k in range(PyTuple_GET_SIZE(<tuple> kwnames)):
                 name = PyTuple_GET_ITEM(<tuple> kwnames, k)
@@ -609,7 +615,7 @@ cdef class Dispatcher:
                 if self.static_names is not None and <object> name in self.static_names:
                     hash = hashed_key(hash, args[nargs + k])
                 else:
-                    hash = hashed(hash, args[nargs + k], 0)
+                    hash = hashed(hash, args[nargs + k], 0, &left)
         return hash
 
     cdef inline bint is_static_position(self, Py_ssize_t k) noexcept:

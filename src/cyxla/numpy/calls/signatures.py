@@ -23,6 +23,7 @@ OUT = "out"
 _DEFAULT = object()
 _NUMBERS = {float: Node.FLOAT, int: Node.INT, bool: Node.BOOL, complex: Node.COMPLEX}
 _PLAIN = (str, bytes, int)
+_LONGEST = 40  # letters of the name of a part of a container that contains itself
 _NODES = {
     containers.NONE: Node.NONE, containers.TUPLE: Node.TUPLE, containers.LIST: Node.LIST, containers.DICT: Node.DICT,
     containers.NAMED: Node.NAMED, containers.DATACLASS: Node.RECORD,
@@ -353,7 +354,7 @@ class _Reader:
         try:
             return Tree(kind, key, tuple([self.read(part, name + step) for step, part in steps]))
         except RecursionError:
-            raise TraceError(f"argument {name} contains itself") from None
+            raise TraceError(f"argument {name[:_LONGEST]}... contains itself") from None
 
     def static(self, value: Any, name: str) -> Tree:
         if isinstance(value, Receiver):

@@ -263,6 +263,9 @@ class Picked(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> NoReturn:
         _refuse("be indexed")
 
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        _refuse("be written to one by one")
+
     def __bool__(self) -> NoReturn:
         _refuse("decide a branch")
 

@@ -222,3 +222,15 @@ def test_errors_are_of_numpys_classes(name):
         function(GOOD)
     with pytest.raises(kind):
         jit(lambda x: function(x), platform="interpreter")(GOOD)
+
+
+@pytest.mark.parametrize("make", [np.real, lambda x: x], ids=["real", "complex"])
+def test_gradient_of_a_determinant_needs_no_inverse(make):
+    """In a stack of a regular matrix, one of rank n - 1 and one of rank n - 2."""
+    x = make(np.random.default_rng(3).normal(size=(3, 3, 3)) * (1 + 0.3j))
+    x[1, 1] = x[1, 0]
+    x[2, 1:] = x[2, 0]
+    found = jit(cyxla.grad(lambda x: np.sum(np.real(la.det(x)))), platform="interpreter")(x)
+    for m, i, j in np.ndindex(x.shape):
+        minor = np.delete(np.delete(x[m], i, 0), j, 1)
+        np.testing.assert_allclose(found[m, i, j], (-1) ** (i + j) * la.det(minor), rtol=1e-10, atol=1e-13)

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from cyxla.errors import UnimplementedError
+from cyxla.numpy.control import cond
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.lapack import (
     adjoint,
@@ -28,10 +32,12 @@ from cyxla.numpy.lapack import (
     window,
 )
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import full_like, scalar, select, zeros_like
 
+Array = Any
 Cotangents = Sequence[XlaOp | None]
 Again = Callable[..., list[XlaOp]]
 Formula = Callable[[Sequence[XlaOp], Sequence[XlaOp], Cotangents], Cotangents]
@@ -257,10 +263,30 @@ def slogdet(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangent
 
 
 def det(given: Sequence[XlaOp], made: Sequence[XlaOp], cotangents: Cotangents) -> Cotangents:
-    """Of a determinant, from a matrix and its factors."""
+    """Of a determinant, from a matrix and its factors; by singular values where there is no inverse."""
+    x, factors, order = given
     g = cotangents[0]
     assert g is not None
-    return [_scaled_inverse(given, xla.multiply(conjugate(made[0]), g)), None, None]
+
+    def by_inverse(x: Array, factors: Array, order: Array, g: Array, value: Array) -> Array:
+        known = [value_of(v) for v in (x, factors, order)]
+        return TracedArray(_scaled_inverse(known, xla.multiply(conjugate(value_of(value)), value_of(g))))
+
+    def by_values(x: Array, factors: Array, order: Array, g: Array, value: Array) -> Array:
+        return g[..., None, None] * np.conj(np.swapaxes(_adjugate(x), -1, -2))
+
+    main: Array = TracedArray(diagonal(factors))
+    singular = np.any(main == 0)
+    slope = cond(singular, by_values, by_inverse, *map(TracedArray, (x, factors, order, g, made[0])))
+    return [value_of(slope), None, None]
+
+
+def _adjugate(x: Array) -> Array:
+    """The inverse times the determinant, which every matrix has."""
+    u, s, vh = np.linalg.svd(x)
+    minors = np.prod(np.where(np.eye(s.shape[-1], dtype=bool), 1.0, s[..., None, :]), axis=-1)
+    v, uh = (np.conj(np.swapaxes(m, -1, -2)) for m in (vh, u))
+    return np.linalg.det(u @ vh)[..., None, None] * ((v * minors[..., None, :]) @ uh)
 
 
 def _scaled_inverse(given: Sequence[XlaOp], scale: XlaOp) -> XlaOp:

@@ -154,6 +154,7 @@ REFUSALS = {
         r"init is float\[\], but body_fun returns float64\[3,2\]",
     ),
     "no-pair": (lambda x: scan(lambda c, r: c, x[0], x), TraceError, "pair"),
+    "length": (lambda x: scan(lambda c, r: (c, c), 0, length=-2), ShapeError, "length is -2"),
     "lengths": (lambda x: scan(lambda c, r: (c, c), 0, (x, x[0])), ShapeError, "how many rounds"),
     "no-length": (lambda x: scan(lambda c, r: (c, c), 0), ShapeError, "neither"),
     "rank": (lambda x: scan(lambda c, r: (c, c), 0, x[0, 0]), ShapeError, "rank 0"),

@@ -94,7 +94,7 @@ def test_a_derivative_by_hand():
 
     wave.defvjp(lambda x: (np.sin(x), x), lambda x, g: (10 * g * np.cos(x),))
     assert wave(0.5) == np.sin(0.5)
-    assert grad(wave)(0.0) == 10
+    assert grad(wave)(0.0) == grad(lambda x: wave(x=x))(0.0) == 10
     np.testing.assert_allclose(grad(grad(wave))(1.0), -10 * np.sin(1.0))
 
 
@@ -165,6 +165,7 @@ def test_what_is_computed_again():
         (lambda: grad(lambda x: x * 2)(X), TraceError, "one real number"),
         (lambda: grad(lambda x: np.sum(x) * 1j)(X), TraceError, "one real number"),
         (lambda: grad(lambda x: (x, x))(1.0), TraceError, "a tuple of 2 arrays"),
+        (lambda: grad(lambda x: None)(1.0), TraceError, "returns None"),
         (lambda: grad(loss, argnums=2)(X, W), InvalidArgumentError, "without argument 2"),
         (lambda: grad(loss, argnums="v")(X, W), InvalidArgumentError, "without argument 'v'"),
         (lambda: grad(lambda x: x, has_aux=True)(1.0), TraceError, "must return a pair"),

@@ -189,6 +189,8 @@ def length_of(what: str, xs: Any, length: int | None) -> int:
     """
     sizes = {_first_size(what, x) for x in flatten(xs)[0]}
     if length is not None:
+        if int(length) < 0:
+            raise ShapeError(f"{what}: length is {length}", where=place())
         sizes.add(int(length))
     if len(sizes) != 1:
         have = f"arrays of {sorted(sizes)} slices" if sizes else "neither slices nor length="

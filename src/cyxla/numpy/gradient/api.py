@@ -104,13 +104,12 @@ class _Differentiated:
     def _traced(self, *args: Any, **kwargs: Any) -> Any:
         chosen = choose(self.fun, self.argnums, args, kwargs)
         call = Call.of(self.fun, args, kwargs, chosen, self.has_aux, self.allow_int)
-        out = call.results[0]
-        if len(call.results) != 1 or out.shape != () or out.dtype.kind not in "fV":
+        if len(call.results) != 1 or call.results[0].shape != () or call.results[0].dtype.kind not in "fV":
             raise TraceError(
                 f"grad needs a function of one real number, but {_name(self.fun)} returns {_described(call.out)}",
                 where=place(), hint="np.sum makes one number of an array; vjp takes any result",
             )  # fmt: skip
-        one = require_current().constant(1, out.dtype)
+        one = require_current().constant(1, call.results[0].dtype)
         slopes = call.pull([one])
         parts = [slopes[key] for key in chosen.keys]
         value = (call.out, call.aux) if self.has_aux else call.out
@@ -356,6 +355,6 @@ def _name(fun: Callable[..., Any]) -> str:
 
 def _described(value: Any) -> str:
     leaves = flatten(value)[0]
-    if len(leaves) == 1 and leaves[0] is value:
+    if value is None or (len(leaves) == 1 and leaves[0] is value):
         return repr(value)
     return f"a {type(value).__name__} of {len(leaves)} arrays"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper, wraps
+from inspect import signature
 from typing import Any
 
 from cyxla.errors import FailedPreconditionError, TraceError
@@ -65,14 +66,22 @@ class custom_vjp:  # noqa: N801 - a decorator
 
         return self if instance is None else partial(self, instance)
 
-    def __call__(self, *args: Any) -> Any:
-        """The function; inside of what is to be differentiated, by way of `fwd`."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function; inside of what is to be differentiated, by way of `fwd`, which is given all by position."""
         trace = current()
         if trace is None or not trace.program.gradients:
-            return self.fun(*args)
+            return self.fun(*args, **kwargs)
         if self.forward is None or self.backward is None:
             raise FailedPreconditionError(f"{self.__name__} has no derivative yet", where=place(), hint="call defvjp")  # type: ignore[attr-defined]
-        return _by_hand(self.forward, self.backward, args)
+        return _by_hand(self.forward, self.backward, self._by_position(args, kwargs) if kwargs else args)
+
+    def _by_position(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Sequence[Any]:
+        given = signature(self.fun).bind(*args, **kwargs)
+        given.apply_defaults()
+        if given.kwargs:
+            names = ", ".join(given.kwargs)
+            raise TraceError(f"{self.__name__} has a derivative by its positions, but takes {names} by name alone")  # type: ignore[attr-defined]
+        return given.args
 
 
 def _by_hand(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[Any]) -> Any:

@@ -21,7 +21,8 @@ from cyxla.xla.hlo import HloModule
 
 FLAGS = [
     "-std=gnu11", "-O2", "-ftree-vectorize", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno",
-    "-fno-trapping-math", "-ffp-contract=off", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Werror", "-x", "c", "-",
+    "-fno-trapping-math", "-ffp-contract=off", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Werror",
+    "-nostdlib", "-x", "c", "-", "-lgcc",
 ]  # fmt: skip
 _ = (emit_loop, emit_reduce, emit_rows)
 
@@ -102,12 +103,17 @@ def build(text: str, *flags: str, apart: bool = False) -> Compiled:
 def check(text: str, *inputs: np.ndarray, ulp: float = 0, near: float = 1e-3) -> Compiled:
     """Compile a module and compare it with the evaluator: bit for bit, or within `ulp` or `near` of the largest."""
     compiled = build(text)
+    judge(compiled, *inputs, ulp=ulp, near=near)
+    return compiled
+
+
+def judge(compiled: Compiled, *inputs: np.ndarray, ulp: float = 0, near: float = 1e-3) -> None:
+    """Compare what was compiled with the evaluator."""
     wanted = flat(evaluate(compiled.module, list(inputs)))
     for got, want in zip(compiled(*inputs), wanted, strict=True):
         assert got.dtype == want.dtype
         assert got.shape == want.shape
         compare(got, np.asarray(want), ulp, near)
-    return compiled
 
 
 def flat(value: object) -> list[np.ndarray]:

@@ -154,8 +154,9 @@ def test_forms(after, dtype):
     check(cases)
 
 
-@pytest.mark.parametrize("dtype", TYPES, ids=str)
-@pytest.mark.parametrize("isa, after", [("", False), ("", True), ("x86-64-v3", False), ("x86-64-v1", False)])
+@pytest.mark.parametrize("isa, after, dtype", [
+    ("", False, TYPES[0]), ("", True, TYPES[1]), ("x86-64-v3", False, TYPES[1]), ("x86-64-v1", False, TYPES[0]),
+])  # fmt: skip
 def test_prebuilt_or_not(isa, after, dtype, monkeypatch):
     """Numbers that arrive at run time change no bit."""
     text = module_of([Convolution(**{**_fields(c), "after": after, "dtype": dtype}) for c in CASES.values()]).to_text()

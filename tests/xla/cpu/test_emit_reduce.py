@@ -57,15 +57,16 @@ def test_sums(dims, gone):
     ("f32", "multiply"), ("c64", "add"), ("c64", "multiply"),
 ])  # fmt: skip
 def test_combiners(dtype, opcode):
-    for dims, gone in (([6, 100], [1]), ([100, 6], [0]), ([20, 3], [1]), ([40, 70], [0])):
+    arrays, parameters, results, kept = [], [], [], []
+    for k, (dims, gone) in enumerate((([6, 100], 1), ([100, 6], 0), ([20, 3], 1), ([40, 70], 0))):
         x = values(dtype, dims)
-        if opcode == "multiply" and dtype[0] in "fc":
-            x = (x / np.abs(x)).astype(x.dtype)
-        check(
-            text(dtype, dims, gone, opcode, "(1,0)" if dtype == "c64" else "1"),
-            x,
-            ulp=8,
-        )
+        arrays.append((x / np.abs(x)).astype(x.dtype) if opcode == "multiply" and dtype[0] in "fc" else x)
+        kept.append(f"{dtype}[{dims[1 - gone]}]")
+        parameters.append(f"p{k} = {dtype}[{dims[0]},{dims[1]}] parameter({k})")
+        results.append(f"r{k} = {kept[k]} reduce(p{k}, z), dimensions={{{gone}}}, to_apply=f")
+    one = f"z = {dtype}[] constant({'(1,0)' if dtype == 'c64' else '1'})"
+    root = f"ROOT t = ({', '.join(kept)}) tuple(r0, r1, r2, r3)"
+    check(module(";".join([*parameters, one, *results, root]), body(dtype, opcode)), *arrays, ulp=8)
 
 
 @pytest.mark.parametrize("opcode,dims", list(itertools.product(["maximum", "minimum"], [[2, 100], [100, 20]])))

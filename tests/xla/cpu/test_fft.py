@@ -151,11 +151,17 @@ def test_none_at_all(kind, dims, rank):
     assert cyxla.compile(program(kind, "f32", dims, rank))(x).shape == exact(kind, x, dims[-rank:]).shape
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "dims, rank", [((9, 210), 1), ((3, 1024), 1), ((2, 101), 1), ((40, 17, 20), 2), ((1, 131072), 1)]
+    "kind, dims, rank",
+    [
+        (kind, dims, rank)
+        for k, (dims, rank) in enumerate(
+            [((9, 210), 1), ((3, 1024), 1), ((2, 101), 1), ((40, 17, 20), 2), ((1, 131072), 1)]
+        )
+        for kind in (("FFT", "IRFFT"), ("IFFT", "RFFT"))[k % 2]
+    ],
 )
-def test_the_prebuilt_text_and_the_program_s_own_give_the_same_bits(monkeypatch, dims, rank, kind):
+def test_the_prebuilt_text_and_the_program_s_own_give_the_same_bits(monkeypatch, kind, dims, rank):
     x, got = argument(kind, "f32", dims), set()
     for prebuilt in ("0", "1"):
         monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)

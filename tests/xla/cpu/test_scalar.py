@@ -2,6 +2,7 @@
 
 import ctypes
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,7 @@ def every_value(dtype: E) -> np.ndarray:
     return np.arange(2**dtype.bits, dtype=f"u{dtype.itemsize}").view(dtype.numpy_dtype)
 
 
+@cache
 def samples(dtype: E) -> np.ndarray:
     rng = np.random.default_rng(0)
     if dtype.itemsize <= 2 and not dtype.is_integer:

@@ -6,7 +6,7 @@ from graph_programs import random_graph
 
 import cyxla
 
-GRAPHS, TOGETHER, QUICK = 500, 25, 4
+GRAPHS, TOGETHER, QUICK = 250, 10, 4
 STARTS = [
     pytest.param(start, marks=[pytest.mark.slow] if start >= QUICK * TOGETHER else [])
     for start in range(0, GRAPHS, TOGETHER)

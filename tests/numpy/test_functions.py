@@ -6,20 +6,30 @@ import numpy as np
 import pytest
 from function_rows import SUBJECTS, check, rows
 
+
+def shares(row):
+    """Dtypes for each call on each group of shapes, two or three of them: all take turns, in an order of the row's."""
+    calls = len(row.calls) * len(row.shapes)
+    order = np.random.default_rng(zlib.crc32(row.name.encode())).permutation(list(row.dtypes))
+    each = min(2 if calls > 2 else 3, len(order))
+    return ["".join(order[(each * k + j) % len(order)] for j in range(each)) for k in range(calls)]
+
+
 CASES = [
-    pytest.param(row, call, shapes, id=f"{subject}-{row.name}-{k}-{'x'.join(map(str, shapes)).replace(' ', '')}")
+    pytest.param(
+        row, call, shapes, letters, id=f"{subject}-{row.name}-{k}-{'x'.join(map(str, shapes))}".replace(" ", "")
+    )
     for subject in SUBJECTS
     for row in rows(subject)
-    for k, call in enumerate(row.calls)
-    for shapes in row.shapes
+    for (k, call, shapes), letters in zip(
+        ((k, call, shapes) for k, call in enumerate(row.calls) for shapes in row.shapes), shares(row), strict=True
+    )
 ]
 
 
-@pytest.mark.parametrize("row, call, shapes", CASES)
-def test_function(row, call, shapes, request):
-    seed = zlib.crc32(request.node.name.encode())
-    rng = np.random.default_rng(seed)
-    letters = row.dtypes if len(row.dtypes) <= 3 else "".join(rng.choice(list(row.dtypes), 3, replace=False))
+@pytest.mark.parametrize("row, call, shapes, letters", CASES)
+def test_function(row, call, shapes, letters, request):
+    rng = np.random.default_rng(zlib.crc32(request.node.name.encode()))
     for letter in letters:
         for platform in row.platforms:
             check(row, call, row.arrays(rng, shapes, letter), platform)

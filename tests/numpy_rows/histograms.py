@@ -21,10 +21,12 @@ ROWS = [
     Row("histogram", [
         lambda x: np.histogram(x), lambda x: np.histogram(x, 7, (-4, 5)), lambda x: np.histogram(x, EDGES),
         lambda x: np.histogram(x, bins=40, range=(-20.0, 20.0), density=True),
-        lambda x: np.histogram(x, EDGES.astype(np.int64), weights=x * 2, density=True),
         lambda x: np.histogram(x, np.sort(x.ravel())), lambda x: np.histogram(x, 5, (3, 3)),
         lambda x: np.histogram(x, 5, (3, 2)), lambda x: np.histogram(x, EDGES[::-1]), lambda x: np.histogram(x, 0),
     ], ((MANY,), (MATRIX,)), REALS, ulp=8, of_largest=True),
+    *(Row("histogram", [lambda x: np.histogram(x, EDGES.astype(np.int64), weights=x * 2, density=True)],
+          ((MANY,), (MATRIX,)), letters, ulp=ulp, of_largest=True)
+      for letters, ulp in ((INTEGERS + "d", 8), ("e", 2.0**45), ("f", 2.0**32))),  # sums of weights in their own type
     Row("histogram", [lambda x: np.histogram(x), lambda x: np.histogram(x, EDGES, density=True)], (((0,),), (SCALAR,)),
         REALS),
     Row("histogram", [lambda x: np.histogram(x, 4, (-5, 5)), lambda x: np.histogram(x)], ((MANY,),), FLOATS,

@@ -60,7 +60,7 @@ def test_convert(run, source, to, values, want):
 
 
 POSITIVE = np.arange(0x7F80, dtype=np.uint16).view(ElementType.BF16.numpy_dtype).astype(np.float64)
-BF16_VALUES = sorted({Fraction(v) for p in POSITIVE.tolist() for v in (p, -p)})
+BF16_VALUES = [Fraction(v) for v in sorted({v for p in POSITIVE.tolist() for v in (p, -p)})]
 
 TYPES = sorted((e for e in ElementType if e.numpy_dtype is not None), key=str)
 

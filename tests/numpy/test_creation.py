@@ -304,3 +304,17 @@ def test_random_numbers_of_no_ones_state_are_not_drawn_once_for_all(call):
     with pytest.raises(cyxla.errors.UnimplementedError, match=r"numpy\.random\."):
         jit(call, platform="interpreter")(np.ones(3))
     assert (np.random.rand, np.random.default_rng) == before
+
+
+def test_elements_with_their_places_and_sizes_together():
+    def function(x):
+        total = 0.0
+        for (i, j), value in np.ndenumerate(x):
+            total += value * (i - 2 * j)
+        together = np.broadcast(x, x[0], 1)
+        return total, np.ones(together.shape), together.ndim, together.size, next(iter(np.ndenumerate([5])))[1]
+
+    x = np.arange(6.0).reshape(2, 3)
+    for got, want in zip(jit(function, platform="interpreter")(x), function(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert isinstance(np.ndenumerate, type)

@@ -305,7 +305,7 @@ def flip(m: Any, axis: Any = None) -> Array:
     array = array_of(m)
     along = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
     if not array.ndim:
-        return array.copy()  # a number to NumPy, not a part
+        return TracedArray(value_of(array))  # a number to NumPy, not a part
     return moved(
         array, lambda v: xla.reverse(v, along), lambda v: xla.reverse(v, along),
         array.contiguous and all(array.shape[d] == 1 for d in along),

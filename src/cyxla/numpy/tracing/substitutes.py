@@ -26,6 +26,7 @@ from cyxla.numpy.tracing.concatenators import Concatenator
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import current, place
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
+from cyxla.numpy.tracing.walking import broadcast, ndenumerate
 
 _TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
 _MAKING = (
@@ -170,8 +171,10 @@ def _lists_traced(value: Any) -> bool:
 _SUBSTITUTES: dict[str, Any] = {name: _taking(_originals[name]) for name in _TAKING} | {
     name: _making(_originals[name]) for name in _MAKING
 }
-_originals["take"] = np.take
-_SUBSTITUTES["take"] = _looking_up(np.take)
+_originals |= {"take": np.take, "ndenumerate": np.ndenumerate, "broadcast": np.broadcast}
+_SUBSTITUTES |= {
+    "take": _looking_up(np.take), "ndenumerate": ndenumerate(np.ndenumerate), "broadcast": broadcast(np.broadcast),
+}  # fmt: skip
 for _name in _ASKING_ARRAYS:
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = _of_lists(_originals[_name])

@@ -350,3 +350,28 @@ def test_the_documents_run():
     np.testing.assert_array_equal(known["small"], np.ones(3))
     at = slope(lambda a: known["rollout"](a, np.ones((5, 2))), known["a"])
     np.testing.assert_allclose(known["by_a"], at, rtol=1e-7)
+
+
+TABLE = (np.array([0.0, 1.0, 2.0]), np.array([0.0, 10.0, 5.0]))
+CHOSEN = {  # where there is no derivative, or none by the formula: a function, places, slopes
+    "abs": (np.abs, [0.0, -0.0], [0, 0]),
+    "abs-complex": (np.abs, [0j], [0]),
+    "max": (np.max, [1.0, 3, 3], [0, 0.5, 0.5]),
+    "maximum": (lambda x: np.maximum(x, 1.0), [0.0, 1, 2], [0, 0.5, 1]),
+    "clip": (lambda x: np.clip(x, 0.0, 1.0), [-1.0, 0.5, 2], [0, 1, 0]),
+    "sqrt": (np.sqrt, [0.0], [np.inf]),
+    "sqrt-inside": (lambda x: np.where(x > 0, np.sqrt(np.where(x > 0, x, 1)), 0), [0.0, 4], [0, 0.25]),
+    "power": (lambda x: x**0.0, [0.0, 2], [0, 0]),
+    "prod": (np.prod, [0.0, 2, 3], [6, 0, 0]),
+    "median": (np.median, [2.0, 5, 1], [1, 0, 0]),
+    "interp": (lambda x: np.interp(x, *TABLE), [-1.0, 0, 1, 1.5, 2, 3], [0, 10, -5, -5, -5, 0]),
+    "sinc": (np.sinc, [0.0, 1e-9], [0, -(np.pi**2) / 3e9]),
+    "sinc-twice": (lambda x: grad(lambda x: np.sum(np.sinc(x)))(x), [0.0, 1e-4], [-(np.pi**2) / 3] * 2),
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_what_is_chosen_at_kinks(name):
+    function, places, slopes = CHOSEN[name]
+    found = jit(grad(lambda x: np.sum(function(x))), platform="interpreter")(np.array(places))
+    np.testing.assert_allclose(found, slopes, rtol=1e-6)

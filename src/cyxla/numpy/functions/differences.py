@@ -253,7 +253,10 @@ def _interpolated(places: Array, table: Array, numbers: Array, left: Any, right:
     made = slope * (places - x0) + y0
     made = np.where(np.isnan(made), slope * (places - x1) + y1, made)
     made = np.where(np.logical_and(np.isnan(made), y0 == y1), y0, made)
-    made = np.where(places == x0, y0, made)
+    steep = ~np.isfinite(slope)
+    made = np.where(np.logical_and(places == x0, steep), y0, made)
     made = np.where(places < table[0], left, made)
-    made = np.where(places >= table[-1], np.where(places > table[-1], right, numbers[-1]), made)
+    end = np.where(places == table[-1], places - table[-1], 0.0)  # 0, but it moves with the place
+    ending = np.where(steep, numbers[-1], numbers[-1] + np.where(steep, 0.0, slope) * end)
+    made = np.where(places >= table[-1], np.where(places > table[-1], right, ending), made)
     return np.where(np.isnan(places), cast(places, numbers.dtype), made)

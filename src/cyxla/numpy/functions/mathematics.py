@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import pi, prod
+from collections.abc import Callable, Sequence
+from math import factorial, pi, prod
 from operator import index
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
 from cyxla.numpy.conversion import convert
+from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.indexing.access import as_type_of
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.reducing import NOT_GIVEN
 from cyxla.numpy.registry import INSTEAD, implements
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, traced, value_of
 from cyxla.numpy.ufuncs.apply import call, deliver
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import special, values
 
@@ -183,7 +185,25 @@ def sinc(x: Any) -> Any:
     turned: Array = pi * strong(x)
     small = np.finfo(turned.dtype).eps if turned.dtype.kind == "f" else 1e-20
     held = np.where(turned != 0, turned, np.asarray(small, turned.dtype))
-    return np.sin(held) / held
+    made: Array = np.sin(held) / held
+    return traced(attach([value_of(turned)], [value_of(made)], vjp=_sinc_slope)[0])
+
+
+_SINC = [2 * k * (-1) ** k / factorial(2 * k + 1) for k in range(1, 10)]  # of the derivative's series, by odd powers
+
+
+def _sinc_slope(inputs: list[XlaOp], _: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
+    """By a series near 0, where the terms of the closed form cancel."""
+    if cotangents[0] is None:
+        return [None]
+    t: Array = traced(inputs[0])
+    near = np.abs(t) < 1
+    small, large = np.where(near, t, 0), np.where(near, 1, t)
+    series = np.zeros_like(t)
+    for weight in _SINC[::-1]:
+        series = series * small * small + weight
+    slope: Array = np.where(near, series * small, (np.cos(large) - np.sin(large) / large) / large)
+    return [xla.multiply(cotangents[0], value_of(slope))]
 
 
 @implements(np.i0)

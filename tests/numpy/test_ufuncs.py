@@ -1,5 +1,9 @@
 """Ufuncs on traced arrays: types, keywords, methods, and what they refuse."""
 
+import pickle
+from decimal import Decimal
+from fractions import Fraction
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -129,6 +133,56 @@ def test_signed_beside_unsigned_is_compared_as_it_is():
     for ufunc in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal):
         same(lambda x, y, f=ufunc: f(x, y), signed, unsigned)
         same(lambda x, y, f=ufunc: f(y, x), signed, unsigned)
+
+
+# -- what is no number
+
+
+@pytest.mark.parametrize("other", [None, "a", {1}, object(), np.array(["a"] * 4), np.datetime64("2020-01-01")], ids=str)
+def test_nothing_is_equal_to_what_is_no_number(other):
+    same(lambda x: [x == other, x != other][0], X)
+    same(lambda x: (x != other) | (x == other), X)
+    assert run(lambda x: x + 1 if x[0, 0] != None else x, X)[0, 0] == X[0, 0] + 1  # noqa: E711
+
+
+def test_none_given_to_functions():
+    same(lambda x: np.equal(x, None), X)
+    same(lambda x: np.not_equal(None, x), X)
+    fails(lambda x: np.add(x, None), X, error=TypeError)
+    with pytest.raises(UnimplementedError, match="add of a Fraction"):
+        run(lambda x: np.add(x, Fraction(1, 2)), X)
+    with pytest.raises(UnimplementedError, match="equal of a Decimal"):
+        run(lambda x: x == Decimal(1), X)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.sqrt([x[0, 0], x[1, 1]]),
+        lambda x: np.add([x, x], 1),
+        lambda x: np.add(1, [[x[0, 0], 1], (2, x[1, 0])]),
+        lambda x: np.maximum.reduce([x, 1 / x]),
+        lambda x: np.add.accumulate((x[0], x[1])),
+        lambda x: np.multiply.outer([x[0, 0], 2], [1, x[1, 1]]),
+        lambda x: np.matmul([x[0], x[1]], x.T),
+        lambda x: x + range(4),
+        lambda x: (x > 2) ** 2,
+    ],
+)
+def test_lists_of_traced_arrays(function):
+    same(function, X)
+
+
+def test_ufuncs_are_what_they_are_while_something_is_traced():
+    def function(x):
+        assert isinstance(np.add, np.ufunc)
+        assert np.abs is np.absolute
+        assert {np.add: np.add.nin}[np.add] == 2
+        assert pickle.loads(pickle.dumps(np.add)) == np.add
+        return np.add(x, 1)
+
+    same(function, X)
+    assert type(np.add) is np.ufunc
 
 
 # -- errors

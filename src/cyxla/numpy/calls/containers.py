@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NamedTuple
 
+from cyxla.numpy.registry import NUMPY_OWN
+
 
 class Kind(NamedTuple):
     """How one kind of container is taken apart and put together.
@@ -66,8 +68,15 @@ DATACLASS = Kind(
     lambda v: [getattr(v, n) for n in field_names(v)], lambda v: (type(v), field_names(v)),
     lambda v: [f".{n}" for n in field_names(v)], _record,
 )  # fmt: skip
-FIXED = Kind(lambda v: (), lambda v: v, lambda v: (), lambda key, parts: key)  # what is no array and stays what it is
+FIXED = Kind(
+    lambda v: (), lambda v: _own(v), lambda v: (), lambda key, parts: key
+)  # what is no array and stays what it is
 _EXACT = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
+
+
+def _own(value: Any) -> Any:
+    """NumPy's function where a program hands on what stands in for it while tracing."""
+    return NUMPY_OWN.get(value, value) if callable(value) else value
 
 
 def kind_of(value: Any) -> Kind | None:

@@ -327,7 +327,7 @@ def _nan_extreme(
     nothing = reduce_op(np.logical_and, bad, axes_of(axis, array.ndim), flag(keepdims))
     made: Any = TracedArray(xla.select(nothing, values.full_like(joint, np.nan), joint))
     if begun:
-        made = (np.fmax if ufunc is np.maximum else np.fmin)(TracedArray(initial_of(initial, joint)), made)
+        made = (np.fmax if ufunc == np.maximum else np.fmin)(TracedArray(initial_of(initial, joint)), made)
     return handed(value_of(made), out, ufunc.__name__)
 
 

@@ -11,9 +11,10 @@ from cyxla.errors import DTypeError
 from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.tracing import bits
 from cyxla.numpy.tracing.boundary import boundary
+from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import place
 from cyxla.numpy.tracing.traced_array import TracedArray
-from cyxla.numpy.ufuncs.apply import call
+from cyxla.numpy.ufuncs.apply import call, is_no_number
 
 _np: Any = np  # whose functions dispatch to ours
 _BINARY = {
@@ -42,7 +43,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "swapaxes": np.swapaxes, "take": np.take, "trace": np.trace, "var": np.var,
     "put": np.put,
 }  # fmt: skip
-_SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list, tuple)
+_SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list, tuple, range)
 _WEAK_ORDER = [bool, int, float, complex]
 
 
@@ -75,13 +76,33 @@ def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     return operator
 
 
+def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """The operators that are also defined beside texts and objects that no number is equal to: they know the answer."""
+
+    def operator(self: TracedArray, other: Any) -> Any:
+        if isinstance(other, (str, bytes)) or is_no_number(other) or _is_foreign(other):
+            sizes = np.broadcast_shapes(self.shape, np.shape(other) if isinstance(other, np.ndarray) else ())
+            known = KnownArray(np.broadcast_to(np.bool_(ufunc == np.not_equal), sizes).copy())
+            return known if sizes else np.bool_(known)
+        if isinstance(other, _SCALAR):
+            return _operate(ufunc, self, other)
+        return NotImplemented if hasattr(type(other), "__array_ufunc__") else call(ufunc, (self, other))
+
+    return operator
+
+
+def _is_foreign(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "SUMm"
+
+
 _SHORTER: dict[tuple[type, Any], np.ufunc] = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
+_OF_ALL = (np.square,)  # the others only of floats and complex numbers
 
 
 def _power(self: TracedArray, other: Any) -> Any:
-    """NumPy's operator, other than its function, takes shorter ways to some powers, which differ at infinities."""
+    """NumPy's operator, unlike its function, takes shorter ways to some powers; they differ at infinities."""
     shorter = _SHORTER.get((type(other), other)) if type(other) in (int, float) else None
-    if shorter is not None and self.dtype.kind in "fc":
+    if shorter is not None and (self.dtype.kind in "fc" or shorter in _OF_ALL):
         return _operate(shorter, self)
     return _operate(np.power, self, other) if isinstance(other, _SCALAR) else NotImplemented
 
@@ -173,7 +194,7 @@ def _attach() -> None:
             _give(f"__i{name}__", _in_place(ufunc))
     _give("__pow__", _power)
     for name, ufunc in _COMPARING.items():
-        _give(f"__{name}__", _binary(ufunc))
+        _give(f"__{name}__", (_equality if name in ("eq", "ne") else _binary)(ufunc))
     for name, ufunc in _UNARY.items():
         _give(f"__{name}__", _unary(ufunc))
     for name, function in _METHODS.items():

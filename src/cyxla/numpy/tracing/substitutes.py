@@ -24,6 +24,7 @@ from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.registry import NUMPY_OWN, meaning_of
 from cyxla.numpy.tracing.concatenators import Concatenator
 from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.listed import ListedUfunc
 from cyxla.numpy.tracing.trace import current, place
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
 from cyxla.numpy.tracing.walking import broadcast, ndenumerate
@@ -181,6 +182,10 @@ for _name in _ASKING_ARRAYS:
 for _name in ("r_", "c_"):
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = Concatenator(_originals[_name], columns=_name == "c_")
+_UFUNCS = {name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)}
+_listed = {f: ListedUfunc(f) for f in _UFUNCS.values()}  # some have two names
+_originals.update(_UFUNCS)
+_SUBSTITUTES.update((name, _listed[f]) for name, f in _UFUNCS.items())
 
 
 @contextlib.contextmanager

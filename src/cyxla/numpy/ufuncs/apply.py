@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -153,9 +154,11 @@ def compute(
     if ready is not None:
         made = emit(*ready)
         return [TracedArray(m) for m in made] if isinstance(made, tuple) else [TracedArray(made)]
+    if ufunc in (np.equal, np.not_equal) and any(map(is_no_number, inputs)):
+        return [_unlike(ufunc, inputs)]
     if ufunc in _COMPARISONS and dtype is None and (found := compare_out_of_range(ufunc, inputs)) is not None:
         return [found]
-    given: list[Any] = [x if type(x) in _WEAK else as_traced(x) for x in inputs]
+    given: list[Any] = [x if type(x) in _WEAK else _operand(x, ufunc) for x in inputs]
     kinds = [type(x) if type(x) in _WEAK else x.kind for x in given]
     if ufunc in _COMPARISONS:
         kinds = [_wide(x, k) for x, k in zip(given, kinds, strict=True)]
@@ -280,6 +283,33 @@ def compare_out_of_range(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray 
         return None
     above = (number > info.max) != swapped
     return as_traced(np.broadcast_to(np.bool_(_COMPARISONS[ufunc][0 if above else 1]), array.shape))
+
+
+def _operand(value: Any, ufunc: np.ufunc) -> TracedArray:
+    """An array of whatever is given.
+
+    Raises
+    ------
+    UnimplementedError
+        It is a number of Python's that NumPy would compute with as an object, such as a fraction.
+    """
+    if isinstance(value, Number) and not isinstance(value, (int, float, complex, np.generic)):
+        raise UnimplementedError(
+            f"numpy.{full_name(ufunc)} of a {type(value).__name__} cannot be traced", where=_trace.place(),
+            hint="make it a float first: float(value)",
+        )  # fmt: skip
+    return as_traced(value)
+
+
+def is_no_number(value: Any) -> bool:
+    """Whether something is equal to no number whatever: None, a set, an object without an idea of equality."""
+    equality: Any = type(value).__eq__
+    return value is None or isinstance(value, (set, frozenset, dict)) or equality is object.__eq__
+
+
+def _unlike(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray:
+    sizes = np.broadcast_shapes(*[as_traced(x).shape for x in inputs if not is_no_number(x)])
+    return as_traced(np.broadcast_to(np.bool_(ufunc == np.not_equal), sizes))
 
 
 def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:

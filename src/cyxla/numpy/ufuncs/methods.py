@@ -119,7 +119,7 @@ def _number(value: Any, dtype: Dtype) -> XlaOp:
 
 def _check_reduction(ufunc: np.ufunc, given: TracedArray, axes: Sequence[int], initial: Any, where: Any) -> None:
     name, has = f"reduction operation '{ufunc.__name__}'", initial not in (NOT_GIVEN, None)
-    if len(axes) > 1 and (ufunc not in _IN_ANY_ORDER or ufunc is np.lcm):
+    if len(axes) > 1 and (ufunc not in _IN_ANY_ORDER or ufunc == np.lcm):
         raise ValueError(f"{name} is not reorderable, so at most one axis may be specified")
     if has or (ufunc.identity is not None and initial is NOT_GIVEN):
         return

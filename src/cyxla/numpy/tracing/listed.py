@@ -1,0 +1,77 @@
+"""NumPy's ufuncs given lists of traced arrays: NumPy asks what stands in a call by itself, not what lists hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.tracing.trace import current
+from cyxla.numpy.tracing.traced_array import is_traced
+
+_ARRAYS_OF = {
+    "reduce": 1,
+    "accumulate": 1,
+    "reduceat": 1,
+    "outer": 2,
+}  # how many operands a method's arguments begin with
+
+
+class ListedUfunc:
+    """Stands for a ufunc while something is traced, and is equal to it.
+
+    Parameters
+    ----------
+    ufunc : numpy.ufunc
+        It; what it has that is not here is its own.
+    """
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self._ufunc = ufunc
+        self.__name__ = ufunc.__name__
+        self.__doc__ = ufunc.__doc__
+        self.__module__ = "numpy"
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return np.ufunc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the ufunc makes of arrays, in the place of lists too."""
+        return self._ufunc(*stacked(args, self._ufunc.nin), **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._ufunc, name)
+        return _of_lists(found, _ARRAYS_OF[name]) if name in _ARRAYS_OF else found
+
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self._ufunc
+
+    def __hash__(self) -> int:
+        return hash(self._ufunc)
+
+    def __repr__(self) -> str:
+        return repr(self._ufunc)
+
+    def __reduce__(self) -> Any:
+        return self.__name__  # where NumPy has it
+
+
+def stacked(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+    """Arguments, with arrays in the place of lists that hold traced ones among the first of them."""
+    if current() is None or not any(isinstance(a, (list, tuple)) for a in args[:count]):
+        return args
+    array: Any = np.array  # which dispatches to us
+    return (
+        tuple([array(a) if isinstance(a, (list, tuple)) and is_traced(a) else a for a in args[:count]]) + args[count:]
+    )
+
+
+def _of_lists(method: Callable[..., Any], count: int) -> Callable[..., Any]:
+    @wraps(method)
+    def taking(*args: Any, **kwargs: Any) -> Any:
+        return method(*stacked(args, count), **kwargs)
+
+    return taking

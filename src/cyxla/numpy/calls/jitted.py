@@ -21,8 +21,9 @@ from cyxla._native.dispatch import Dispatcher, Receiver, Way
 from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
 from cyxla.numpy.calls.containers import map_leaves
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
+from cyxla.numpy.calls.forms import Form, StaticNames, form_of
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, Spec, lower
-from cyxla.numpy.calls.signatures import Call, Form, StaticNames, form_of, read, static_key
+from cyxla.numpy.calls.signatures import Call, read, static_key
 from cyxla.numpy.tracing import methods as _methods
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.frames import trimmed
@@ -414,7 +415,10 @@ def _stacklevel() -> int:
 
 
 @boundary
-def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+def jit(
+    fn: Callable[..., Any] | None = None, *, static: Any = (), donate: Any = (), platform: str = "cpu",
+    bounds: str = "raise", name: str | None = None, **options: Any,
+) -> Any:  # fmt: skip
     """Compile a function written with NumPy.
 
     The function runs once for each signature, on arrays that have a shape and a dtype but no values; what it does to
@@ -463,9 +467,8 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     >>> norm(np.array([3.0, 4.0]))
     np.float64(5.0)
     """
-    if fn is None:
-        return partial(jit, **options)
-    return Jitted(fn, **options)
+    given = {"static": static, "donate": donate, "platform": platform, "bounds": bounds, "name": name, **options}
+    return partial(jit, **given) if fn is None else Jitted(fn, **given)
 
 
 @boundary

@@ -1,0 +1,113 @@
+"""What is known of one argument: of arrays, of what stands for one, and of what a user says of one beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError, OpError, ShapeError, TraceError, UnimplementedError
+from cyxla.numpy.calls.lowering import Spec
+from cyxla.numpy.tracing.traced_array import TracedArray, require_plain
+from cyxla.types import from_numpy
+
+
+def array_spec(value: Any, name: str) -> Spec:
+    """What is known of an array.
+
+    Raises
+    ------
+    DTypeError
+        Its elements are none that a program can work on.
+    """
+    dtype = value.dtype if value.dtype.isnative else value.dtype.newbyteorder("=")
+    try:
+        from_numpy(dtype)
+    except OpError:
+        raise DTypeError(
+            f"argument {name} is an array of dtype {value.dtype}, which cannot be compiled",
+            hint="convert it first, such as by x.astype(float)",
+        ) from None
+    return Spec(value.shape, dtype)
+
+
+def array_of(value: Any, name: str) -> Any:
+    """The array that an argument stands for, by one of NumPy's protocols.
+
+    Raises
+    ------
+    DTypeError
+        It stands for none.
+    """
+    if isinstance(value, TracedArray):
+        raise TraceError(
+            f"argument {name} is a traced value of a function that has ended",
+            hint="return it from the function instead of keeping it elsewhere",
+        )
+    for kind in (float, int, complex):  # classes made from Python's numbers
+        if isinstance(value, kind):
+            made: Any = kind
+            return made(value)
+    require_plain(value, f"argument {name}")
+    if isinstance(value, (np.ndarray, memoryview, bytearray)) or hasattr(value, "__array__") or _is_buffer(value):
+        return np.asarray(value).view(np.ndarray)
+    if hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    raise DTypeError(
+        f"argument {name} is a {type(value).__name__}, which is neither an array nor a number nor a container",
+        hint="name it in static= if it can be hashed, or make its class a dataclass of arrays",
+    )
+
+
+def _is_buffer(value: Any) -> bool:
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
+def spec(shape: Any, dtype: Any = float) -> Spec:
+    """Describe an array that an argument will be.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Its sizes.
+    dtype : dtype
+        Of its elements.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        There is no such array.
+    UnimplementedError
+        A size is None.
+
+    Examples
+    --------
+    >>> print(spec((3, 4), "f4"))
+    float32[3,4]
+    """
+    sizes = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    if None in sizes:
+        raise UnimplementedError(
+            f"a program for arrays of sizes {shape}, None standing for any size",
+            hint="jit compiles for each size that it meets; pad to a few sizes where there are many",
+        )
+    try:
+        made = np.broadcast_to(np.empty((), np.dtype(dtype)), [s.__index__() for s in sizes])
+    except (ValueError, AttributeError):
+        raise ShapeError(f"{shape!r} are no sizes of an array") from None
+    except TypeError:
+        raise DTypeError(f"{dtype!r} is no dtype") from None
+    return array_spec(made, "spec")
+
+
+def is_pair(value: Any) -> bool:
+    """Whether this is a pair of sizes and a dtype."""
+    if type(value) is not tuple or len(value) != 2 or not isinstance(value[0], (tuple, list)):
+        return False
+    if not all(s is None or hasattr(s, "__index__") for s in value[0]) or isinstance(value[1], (tuple, list)):
+        return False
+    return isinstance(value[1], (str, type, np.dtype))

@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, UnimplementedError
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.functions.sorting import place_in
+from cyxla.numpy.functions.sorting import place_in, take_each
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.reducing import known_values, reduce_op
 from cyxla.numpy.registry import implements
@@ -24,6 +24,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 _S64 = np.dtype(np.int64)
+_LISTED = 8  # edges up to which each is compared with each element
 
 
 def _check_run(bad: XlaOp, error: Exception) -> None:
@@ -236,7 +237,7 @@ def histogram(
     edges = _edges(array, bins, range)
     if given is not None and given.dtype.kind == "b" and _bin_count(bins) is None:
         raise DTypeError("weights that are bools cannot be added up between edges")
-    placed = _bin_of(array, edges)
+    placed = (_bin_of if _bin_count(bins) is None else _equal_bin_of)(array, edges)
     found: Any = TracedArray(counts(placed, max(edges.size - 1, 0), None if given is None else value_of(given)))
     if density:
         widths = np.diff(edges).astype(float)
@@ -256,6 +257,28 @@ def _bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:
     inside = xla.subtract(xla.select(last, values.full_like(passed, edges.size - 1), passed), one)
     outside = xla.lt(inside, values.zeros_like(inside))
     return xla.select(outside, values.full_like(inside, edges.size), inside)
+
+
+def _equal_bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:
+    """The same of bins that are all as wide: how far an element is, put right where rounding took it to a neighbour."""
+    count, sizes = edges.size - 1, array.shape
+    if array.dtype != edges.dtype or array.dtype.itemsize < 4 or count <= _LISTED or not array.size:
+        return _bin_of(array, edges)
+    op, line = value_of(array), value_of(edges)
+    first, last = (broadcast_to(xla.reshape(xla.slice_(line, (k,), (k + 1,)), ()), sizes) for k in (0, count))
+    far = xla.divide(xla.subtract(op, first), xla.subtract(last, first))
+    inside = xla.and_(xla.ge(op, first), xla.le(op, last))
+    steps = xla.select(inside, xla.multiply(far, values.full_like(far, count)), values.zeros_like(far))
+    near = xla.minimum(xla.convert(steps, ElementType.S64), xla.broadcast(_whole(line, count - 1), sizes))
+    one = values.full_like(near, 1)
+    near = xla.subtract(near, xla.convert(xla.lt(op, take_each(line, near)), ElementType.S64))
+    more = xla.and_(xla.ge(op, take_each(line, xla.add(near, one))), xla.ne(near, values.full_like(near, count - 1)))
+    near = xla.add(near, xla.convert(more, ElementType.S64))
+    return xla.select(inside, near, values.full_like(near, count))
+
+
+def _whole(like: XlaOp, number: int) -> XlaOp:
+    return xla.constant(like.builder, number, ElementType.S64)
 
 
 @implements(np.histogramdd, note="no bins= by name, no complex numbers")

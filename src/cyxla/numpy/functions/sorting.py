@@ -105,7 +105,17 @@ def lexsort(keys: Any, axis: Any = -1) -> TracedArray:
     if given[0].ndim == 0:
         axes_of(index(axis), 0)
         return TracedArray(xla.constant(require_current().builder, np.int64(0)))
-    return TracedArray(sort_places([value_of(k) for k in reversed(given)], axis_of(axis, given[0].ndim)))
+    return _by_one_after_the_other(given, axis_of(axis, given[0].ndim))
+
+
+def _by_one_after_the_other(keys: Sequence[Any], axis: int) -> TracedArray:
+    """Places by the least key first: stable sorts by one key each take less time than one by all of them."""
+    places: Any = TracedArray(sort_places([value_of(keys[0])], axis))
+    for key in keys[1:]:
+        ordered: Any = np.take_along_axis(key, places, axis)
+        order: Any = TracedArray(sort_places([value_of(ordered)], axis))
+        places = np.take_along_axis(places, order, axis)
+    return as_traced(places)
 
 
 @implements(np.sort_complex)

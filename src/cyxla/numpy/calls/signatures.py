@@ -176,7 +176,7 @@ class _Reader:
         try:
             return Tree(kind, key, tuple([self.read(part, name + step) for step, part in steps]))
         except RecursionError:
-            raise TraceError(f"argument {name[:_LONGEST]}... contains itself") from None
+            raise TraceError(f"argument {name[:_LONGEST]}... is nested too deep, or contains itself") from None
 
     def static(self, value: Any, name: str) -> Tree:
         if isinstance(value, Receiver):

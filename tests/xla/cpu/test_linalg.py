@@ -1,5 +1,7 @@
 """Blocked linear algebra against the interpreter, and against what defines it: sizes around blocks, forms, batches."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from differential import flat
@@ -23,6 +25,13 @@ def program(target: str, operands: list[str], result: str, attributes: str = "")
     return "\n".join(["ENTRY e {", *lines, f"  ROOT r = {result} {tail}", "}"])
 
 
+def call_of(target: str, operands: list[str], result: str, attributes: str = "") -> str:
+    """An instruction but for its name."""
+    tail = program(target, [""] * len(operands), result, attributes).split("ROOT r = ")[1].removesuffix("\n}")
+    arguments = ", ".join(f"p{k}" for k in range(len(operands)))
+    return tail.replace(f"({arguments})", f"({', '.join(operands)})", 1)
+
+
 def shape_of(x):
     return f"{'f32' if x.dtype == np.float32 else 'f64'}[{','.join(map(str, x.shape))}]"
 
@@ -36,6 +45,22 @@ def run(target, args, result, attributes=""):
     compiled = cyxla.compile(text)
     assert "python" not in compiled.explain()
     return compiled(*args), evaluate(cyxla.hlo.parse_module(text), list(args))
+
+
+def run_all(problems):
+    """What `run` gives for each (target, arguments, result, attributes), from one program of all."""
+    lines, calls, given = [], [], []
+    for target, args, result, attributes in problems:
+        names = [f"p{len(given) + k}" for k in range(len(args))]
+        lines += [f"  {p} = {shape_of(a)} parameter({p[1:]})" for p, a in zip(names, args, strict=True)]
+        calls.append(f"  r{len(calls)} = {call_of(target, names, result, attributes)}")
+        given += args
+    results = ", ".join(result for _, _, result, _ in problems)
+    root = f"  ROOT t = ({results}) tuple({', '.join(f'r{k}' for k in range(len(calls)))})"
+    text = "\n".join(["ENTRY e {", *lines, *calls, root, "}"])
+    compiled = cyxla.compile(text)
+    assert "python" not in compiled.explain()
+    return zip(compiled(*given), evaluate(cyxla.hlo.parse_module(text), given), strict=True)
 
 
 def positive(rng, n, dtype, batch=()):
@@ -52,7 +77,8 @@ def triangle(rng, n, dtype, batch=()):
 # --- triangular-solve -----------------------------------------------------------------------------------------------
 
 
-def solve(rng, dtype, n, columns, *, left, lower, transposed, unit, batch=()):
+def system(rng, dtype, n, columns, *, left, lower, transposed, unit, batch=()):
+    """Whose other half is nan."""
     a = triangle(rng, n, dtype, batch)
     other = np.triu(np.ones((n, n), bool), 1) if lower else np.tril(np.ones((n, n), bool), -1)
     a[..., other] = np.nan
@@ -60,16 +86,23 @@ def solve(rng, dtype, n, columns, *, left, lower, transposed, unit, batch=()):
     transpose = "TRANSPOSE" if transposed else "NO_TRANSPOSE"
     attributes = f"left_side={left}, lower={lower}, transpose_a={transpose}, unit_diagonal={unit}".lower()
     attributes = attributes.replace("no_transpose", "NO_TRANSPOSE").replace("=transpose", "=TRANSPOSE")
-    got, want = run("triangular-solve", [a, b], shape_of(b), attributes)
-    np.testing.assert_allclose(got, want, rtol=0, atol=tolerance(b) * np.abs(want).max())
+    return "triangular-solve", [a, b], shape_of(b), attributes
 
 
-@pytest.mark.parametrize("form", range(16))
-def test_every_form_of_triangular_solve(form):
-    bits = [bool(form >> k & 1) for k in range(4)]
-    names = ("left", "lower", "transposed", "unit")
-    rng = np.random.default_rng(form)
-    solve(rng, TYPES["f32" if form % 3 else "f64"], 53, 37, **dict(zip(names, bits, strict=True)))
+def solved(systems):
+    for (got, want), (_, (_, b), _, attributes) in zip(run_all(systems), systems, strict=True):
+        np.testing.assert_allclose(
+            got, want, rtol=0, atol=tolerance(b) * np.abs(want).max(), err_msg=f"{b.dtype} {attributes}"
+        )
+
+
+NAMES = ("left", "lower", "transposed", "unit")
+FORMS = [dict(zip(NAMES, bits, strict=True)) for bits in product([False, True], repeat=4)]
+
+
+def test_every_form_of_triangular_solve():
+    rng = np.random.default_rng(0)
+    solved([system(rng, TYPES["f32" if k % 3 else "f64"], 53, 37, **form) for k, form in enumerate(FORMS)])
 
 
 @settings(max_examples=12, deadline=None)
@@ -80,16 +113,13 @@ def test_every_form_of_triangular_solve(form):
     st.lists(st.booleans(), min_size=4, max_size=4),
 )
 def test_triangular_solve_of_any_size(dtype, n, columns, bits):
-    names = ("left", "lower", "transposed", "unit")
-    solve(np.random.default_rng(n), TYPES[dtype], n, columns, **dict(zip(names, bits, strict=True)))
+    solved([system(np.random.default_rng(n), TYPES[dtype], n, columns, **dict(zip(NAMES, bits, strict=True)))])
 
 
-@pytest.mark.parametrize("form", range(16))
-def test_one_or_two_right_sides(form):
-    left, lower, transposed, unit = (bool(form >> k & 1) for k in range(4))
-    rng = np.random.default_rng(form)
-    for dtype, n, columns in ((np.float32, 201, 1), (np.float64, 75, 2)):
-        solve(rng, dtype, n, columns, left=left, lower=lower, transposed=transposed, unit=unit)
+@pytest.mark.parametrize("dtype, n, columns", [(np.float32, 201, 1), (np.float64, 75, 2)])
+def test_one_or_two_right_sides(dtype, n, columns):
+    rng = np.random.default_rng(n)
+    solved([system(rng, dtype, n, columns, **form) for form in FORMS])
 
 
 def test_singular_triangles_divide_by_zero():
@@ -269,13 +299,15 @@ def test_large_ones_have_the_same_bits_on_any_threads(target, count, result, att
 
 @pytest.mark.parametrize("isa", ["x86-64-v1", "x86-64-v2", "x86-64-v3"])
 @pytest.mark.parametrize("dtype", TYPES.values())
-@pytest.mark.parametrize("target, count, result, attributes", EACH, ids=lambda x: str(x)[:8])
-def test_narrower_vectors(target, count, result, attributes, dtype, isa, monkeypatch):
+def test_narrower_vectors(dtype, isa, monkeypatch):
     monkeypatch.setenv("CYXLA_ISA", isa)
-    args, shapes = problem(target, count, result, (), 61, dtype)
-    got, want = run(target, args, shapes, attributes)
-    for g, w in zip(flat(got), flat(want), strict=True):
-        np.testing.assert_allclose(g, w, rtol=0, atol=tolerance(args[0]) * np.abs(w).max())
+    problems = []
+    for target, count, result, attributes in EACH:
+        args, shapes = problem(target, count, result, (), 61, dtype)
+        problems.append((target, args, shapes, attributes))
+    for (got, want), (target, (a, *_), *_) in zip(run_all(problems), problems, strict=True):
+        for g, w in zip(flat(got), flat(want), strict=True):
+            np.testing.assert_allclose(g, w, rtol=0, atol=tolerance(a) * np.abs(w).max(), err_msg=target)
 
 
 def test_meanings_of_the_programs_own_are_refused():

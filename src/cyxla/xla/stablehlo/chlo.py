@@ -46,6 +46,17 @@ def _is(value: float) -> Callable[[XlaOp], XlaOp]:
     return lambda x: xla.eq(x, full_like(x, value))
 
 
+def _zeta(x: XlaOp, q: XlaOp) -> XlaOp:
+    """Poles of even powers are infinite for all x, nothing has a value at infinity."""
+    nan, inf = full_like(x, np.nan), full_like(x, np.inf)
+    half = x * full_like(x, 0.5)
+    pole = xla.and_(xla.le(q, full_like(q, 0)), xla.eq(q, xla.floor(q)))
+    pole = xla.and_(pole, xla.eq(half, xla.floor(half)))
+    found = xla.select(xla.and_(pole, xla.is_finite(x)), inf, special_loops.zeta(x, q))
+    unknown = xla.and_(xla.eq(q, inf), xla.ne(x, full_like(x, 1)))
+    return xla.select(xla.or_(unknown, xla.eq(x, inf)), nan, found)
+
+
 _UNARY: dict[str, Callable[[XlaOp], XlaOp]] = {
     "atan": _atan,
     **{name: _inverse(name) for name in ("acos", "acosh", "asin", "asinh", "atanh")},
@@ -64,7 +75,7 @@ _FLOAT = frozenset({"bessel_i1e", "digamma", "erf_inv", "erfc", "lgamma"})
 _BINARY: dict[str, Callable[[XlaOp, XlaOp], XlaOp]] = {
     "next_after": special.next_after,
     "polygamma": in_f64(special_loops.polygamma),
-    "zeta": in_f64(special_loops.zeta),
+    "zeta": in_f64(_zeta),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cyxla.errors import ResourceExhaustedError
 from cyxla.types import Literal, Shape
 from cyxla.xla.stablehlo.dense import DenseError, elements_of, from_bytes
 from cyxla.xla.stablehlo.lexer import Lexer, symbol, unquote
@@ -21,6 +22,7 @@ _DENSE = re.compile(r'dense\s*+<(\s*+"[^"]*+"\s*+|[^">]*+)>', re.DOTALL)
 _RESOURCE = re.compile(r'(?m)^\s*([\w.\-"]+)\s*:\s*"0x([0-9A-Fa-f]*)"')
 _FLOAT = re.compile(r"-?[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]{1,9})?")
 _HEX = re.compile(r"-?0x")
+_MANY = 1 << 18  # elements of an attribute
 
 
 class Symbol(str):
@@ -49,7 +51,9 @@ class Dense(NamedTuple):
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
-        """All elements."""
+        """All elements; for attributes, which are never as many as constants may have."""
+        if self.shape.size > _MANY:
+            raise ResourceExhaustedError(f"an attribute of {self.shape.size} elements")
         return np.broadcast_to(self.literal.array, self.shape.dims)
 
 
@@ -99,7 +103,7 @@ class AttributeReader:
         first = token[:1]
         if first == '"':
             return self._typed(unquote(lexer.next()))
-        if first.isdigit() or (first == "-" and len(token) > 1 and token != "->"):
+        if "0" <= first <= "9" or (first == "-" and len(token) > 1 and token != "->"):
             return self._number()
         if first == "@":
             return Symbol(symbol(lexer.next()))

@@ -89,9 +89,10 @@ def _check_brackets(text: str, shape: Shape) -> None:
     marks = marks.translate(_MARKS)
     wanted = ""
     for n in reversed(shape.dims):
-        wanted = "[" + ",".join([wanted] * n) + "]"
-        if len(wanted) > len(marks):
+        if n * (len(wanted) + 1) > len(marks):  # more than there is, and maybe than there is memory
+            wanted = ""
             break
+        wanted = "[" + ",".join([wanted] * n) + "]"
     if marks != wanted:
         raise DenseError(f"the brackets do not fit {shape}")
 

@@ -257,6 +257,13 @@ CASES = {
     "scatter-replace": (put("replace", INDICES[:3]), drawn(4, 3), drawn(3, 3)),
     "scatter-replace-unique": (put("replace", INDICES[1:], unique_indices=True), drawn(4, 3), drawn(3, 3)),
     "scatter-multiply": (put("multiply", INDICES[1:], unique_indices=True), drawn(4, 3), drawn(3, 3)),
+    "scatter-multiply-again": (put("multiply"), drawn(4, 3), drawn(4, 3)),
+    "scatter-multiply-zeros": (
+        lambda u: put("multiply", np.array([1, 1, 1, 0]))(constant(np.ones((2, 1))), u),
+        np.array([[0.0], [2.0], [0.5], [0.0]]),
+    ),
+    "scatter-subtract": (put("subtract"), drawn(4, 3), drawn(4, 3)),
+    "scatter-divide": (put("divide"), drawn(4, 3), drawn(4, 3)),
     "scatter-max": (put("maximum"), apart(4, 3), apart(4, 3) + 0.02),
     "scatter-min": (put("minimum"), apart(4, 3), apart(4, 3) + 0.02),
     "topk": (lambda x: elements(xla.topk(x, 2))[0], apart(2, 5)),
@@ -448,7 +455,7 @@ def test_what_has_no_derivative_is_named():
 @pytest.mark.parametrize(
     "function, args",
     [
-        (put("multiply"), (drawn(4, 3), drawn(4, 3))),
+        (put("power"), (drawn(4, 3), drawn(4, 3))),
         (window("multiply", (2,), (1,), [(0, 0)]), (drawn(4),)),
         (lambda x: xla.reduce(x, 0.0, pair_of_scalars(lambda a, b: a * 2.0 + b), (0,)), (drawn(4),)),
     ],

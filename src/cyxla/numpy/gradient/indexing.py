@@ -59,7 +59,7 @@ def scatter(node: Node) -> Cotangents:
     """By what the updates are combined with."""
     if len(node.shapes) != 3:
         raise no_rule(node.instruction, " of several arrays")
-    how = _replaces(node.called[0]) or combiner(node.called[0])
+    how = _replaces(node.called[0]) or combiner(node.called[0]) or _taken_off(node.called[0])
     if how not in _BY_COMBINER:
         raise no_rule(node.instruction, f" by {how or 'a function of its own'}")
     if not node.shapes[2].size:
@@ -70,6 +70,13 @@ def scatter(node: Node) -> Cotangents:
 
 def _replaces(computation: Computation) -> str | None:
     return "replace" if computation.root is computation.parameters[1] else None
+
+
+def _taken_off(computation: Computation) -> str | None:
+    """The opcode, if updates are subtracted, or divided by."""
+    root = computation.root
+    wanted = root.opcode in ("subtract", "divide") and list(root.operands) == list(computation.parameters)
+    return root.opcode if wanted else None
 
 
 class _Places:
@@ -166,9 +173,48 @@ def _multiply(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
     back = node.g * factor if node.needs[0] else None
     if not node.needs[2]:
         return back, None
-    if not node.attrs["unique_indices"] and node.shapes[2].size > 1:
-        raise no_rule(node.instruction, " by multiply, where indices may be equal, by its updates")
-    return back, places.taken(node.g * x)
+    slope = places.taken(node.g * x)
+    if node.attrs["unique_indices"] or node.shapes[2].size == 1:
+        return back, slope
+    return back, slope * _products_of_others(places.taken(_numbered(x.shape)), updates)
+
+
+def _products_of_others(numbers: XlaOp, x: XlaOp) -> XlaOp:
+    """For each element the product of all others that have the same number, by sorting, without a division."""
+    count = x.shape.size
+    keys, flat = (xla.reshape(v, (count,)) for v in (numbers, x))
+    order = _numbered(keys.shape)
+    keys, order, flat = (xla.get_tuple_element(xla.sort([keys, order, flat], None, 0), k) for k in range(3))
+    both = _products_before(keys, flat)
+    turned = _products_before(xla.reverse(keys, (0,)), xla.reverse(flat, (0,)))
+    made = xla.sort([order, both * xla.reverse(turned, (0,))], None, 0)
+    return xla.reshape(xla.get_tuple_element(made, 1), x.shape.dims)
+
+
+def _products_before(keys: XlaOp, x: XlaOp) -> XlaOp:
+    """The products of the elements before each one that have its key; equal keys stand together."""
+    count = x.shape.dims[0]
+
+    def earlier(v: XlaOp, step: int) -> XlaOp:
+        same = xla.eq(xla.slice_in_dim(keys, step, count, 1, 0), xla.slice_in_dim(keys, 0, count - step, 1, 0))
+        moved = xla.slice_in_dim(v, 0, count - step, 1, 0)
+        return xla.pad_in_dim(xla.select(same, moved, number(moved, 1)), 1, 0, step, 0)
+
+    found, step = earlier(x, 1), 1
+    while step < count:
+        found = found * earlier(found, step)
+        step *= 2
+    return found
+
+
+def _subtract(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
+    return node.g, -_Places(node).taken(node.g) if node.needs[2] else None
+
+
+def _divide(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
+    places, updates = _Places(node), node.operands[2]
+    divisor = places.put(number(node.operands[0], 1), updates, "multiply")
+    return node.g / divisor if node.needs[0] else None, -(places.taken(node.g * node.out) / updates)
 
 
 def _extreme(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
@@ -185,7 +231,10 @@ def _ones_where(mask: XlaOp, like: XlaOp) -> XlaOp:
     return xla.select(mask, number(like, 1), number(like, 0))
 
 
-_BY_COMBINER = {"add": _add, "replace": _replace, "multiply": _multiply, "maximum": _extreme, "minimum": _extreme}
+_BY_COMBINER = {
+    "add": _add, "subtract": _subtract, "replace": _replace, "multiply": _multiply, "divide": _divide,
+    "maximum": _extreme, "minimum": _extreme,
+}  # fmt: skip
 
 
 @rule("topk")

@@ -6,7 +6,7 @@ import random_programs
 from cyxla.errors import UnimplementedError
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(500))
 def test_random_program(seed):
     try:
         random_programs.check(seed)

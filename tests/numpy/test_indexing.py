@@ -378,6 +378,11 @@ def test_sums_over_masks():
     same(lambda x: np.stack([x[x > 4].sum(), x[x > 4].mean(), np.max(x[x > 4]), np.min(x[x < 9]), x[x > 99].prod()]), x)
     same(lambda x: np.stack([(x[x > 4] ** 2 > 50).any(), np.all(x[x > 4] > 5)]), x)
     same(lambda x: x[x > 4].astype(np.int8).sum(), x)
+    same(lambda x: np.stack([x[x > 4].sum() / x[x > 4].size, x[x[:, 0] > 4].size, np.nanmean(x[x > 2]), np.amax(x)]), x)
+    same(
+        lambda x: np.stack([np.count_nonzero(x[x < 3]), np.count_nonzero(x[x[:, 0] > 4], axis=0)[1], x[x < 3].size]), x
+    )
+    same(lambda x: np.nansum(np.where(x > 3, np.nan, x)[x < 9]) + np.amin(x[x > 2]), x)
 
 
 def test_a_wrong_number_of_values_for_a_mask_is_an_error_of_the_run():

@@ -207,6 +207,11 @@ class Picked(NDArrayOperatorsMixin):
         """Number of dimensions."""
         return len(self.plan.rest) + 1
 
+    @property
+    def size(self) -> Any:
+        """Number of elements, which is traced."""
+        return np.count_nonzero(TracedArray(self.plan.over_all()))
+
     def astype(self, dtype: Any, **options: Any) -> Picked:
         """In another type."""
         return Picked(self.plan, self.whole.astype(dtype, **options))
@@ -279,22 +284,28 @@ def _refuse(what: str, hint: str = _HINT) -> NoReturn:
     )
 
 
-_GIVEN = (np.sum, np.prod, np.mean, np.std, np.var, np.any, np.all, np.max, np.min)
-_REDUCTIONS: tuple[Callable[..., Any], ...] = tuple(NUMPY_OWN.get(f, f) for f in _GIVEN)
-_EXTREMES = _REDUCTIONS[-2:]
-_METHODS = {f.__name__.removeprefix("a") if f in _EXTREMES else f.__name__: f for f in _REDUCTIONS}
+def _count_nonzero(array: Any, *, where: Any, **options: Any) -> Any:
+    return np.sum(np.not_equal(array, 0), where=where, **options)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    name: NUMPY_OWN.get(getattr(np, name), getattr(np, name))
+    for name in ("sum", "prod", "mean", "std", "var", "any", "all", "max", "min")
+}
+_GREATEST, _LEAST = [{NUMPY_OWN.get(f, f) for f in some} for some in ((np.max, np.amax), (np.min, np.amin))]
+_OTHERS = (np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar, np.count_nonzero)
+_REDUCTIONS = {*_METHODS.values(), *_GREATEST, *_LEAST, *[NUMPY_OWN.get(f, f) for f in _OTHERS]}
 
 
 def _reduced(picked: Picked, function: Callable[..., Any], axis: Any = None, **options: Any) -> Any:
     if axis is not None:
         options["axis"] = _axes_of_all(picked, axis, options.get("keepdims", False))
     mask = TracedArray(picked.plan.over_all())
-    if function not in _EXTREMES:
-        return function(picked.whole, where=mask, **options)
-    if "initial" not in options:
+    if function in _GREATEST | _LEAST and "initial" not in options:
         _fail_if_none(mask, function.__name__)
-        options["initial"] = _neutral(picked.dtype, function is _EXTREMES[0])
-    return function(picked.whole, where=mask, **options)
+        options["initial"] = _neutral(picked.dtype, function in _GREATEST)
+    reduce = _count_nonzero if function is np.count_nonzero else function
+    return reduce(picked.whole, where=mask, **options)
 
 
 def _axes_of_all(picked: Picked, axis: Any, keepdims: Any) -> tuple[int, ...]:

@@ -7,6 +7,9 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from multiprocessing import get_context
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,8 +49,16 @@ def bits(executable: cyxla.Executable, arguments: list[Any], threads: int) -> by
     return b"".join(x.tobytes() for x in leaves(executable(*arguments)))
 
 
-def differs(corpus: Any, case: dict[str, Any]) -> bool | None:
+@cache
+def opened(path: Path) -> Any:
+    """The corpus beside a runner, once in each process."""
+    return load(path).Corpus(str(path.parent))
+
+
+def differs(path: Path, name: str) -> bool | None:
     """Whether the bits of a case depend on threads; None if it has no native code."""
+    corpus = opened(path)
+    case = corpus.cases[name]
     arrays, _ = corpus.arrays(case)
     arguments = [nested(s, arrays) for s in case["args"]] if case.get("args") else arrays
     try:
@@ -60,8 +71,9 @@ def differs(corpus: Any, case: dict[str, Any]) -> bool | None:
 def main(runner: str, wanted: str = "") -> int:
     """Run all, report, judge."""
     path = Path(runner).resolve()
-    corpus = load(path).Corpus(str(path.parent))
-    verdicts = {name: differs(corpus, case) for name, case in corpus.cases.items() if re.search(wanted, name)}
+    names = [name for name in opened(path).cases if re.search(wanted, name)]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        verdicts = dict(zip(names, pool.map(partial(differs, path), names, chunksize=8), strict=True))
     wrong = [name for name, verdict in verdicts.items() if verdict]
     for name in wrong:
         print(f"DIFFERS {name}")

@@ -12,7 +12,7 @@ from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, Unimpleme
 from cyxla.numpy.indexing.arrays import Lookup
 from cyxla.numpy.indexing.basic import Box, contiguous
 from cyxla.numpy.indexing.masks import MaskPlan, Picked
-from cyxla.numpy.indexing.parse import Mask, Selection, parse
+from cyxla.numpy.indexing.parse import Mask, Point, Selection, parse
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to, narrowed
@@ -149,12 +149,17 @@ def _combined(
     array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation, mode: str | None = None, *,
     extra: bool = True,
 ) -> XlaOp:  # fmt: skip
-    """The array with a value combined into elements, which may have further dimensions of size 1 if `extra`."""
+    """The array with a value combined into elements.
+
+    The value may have further dimensions of size 1 if `extra`, or, as in NumPy, beside indices that are no arrays.
+    """
     dtype = array.aval.dtype
     combine = scalar_computation(opcode, dtype) if isinstance(opcode, str) else opcode
-    plan = plan_of(parse(key, array.shape, mode), array)
+    selection = parse(key, array.shape, mode)
+    plan = plan_of(selection, array)
     op = value_of(array)
-    if not extra and not isinstance(plan, MaskPlan) and np.ndim(value) > len(plan.result):
+    exact = not extra and not any(isinstance(e, (Mask, Point)) for e in selection.entries)
+    if exact and np.ndim(value) > len(plan.result):  # type: ignore[union-attr]
         raise ShapeError("array is not broadcastable to correct shape", where=_trace.place())
     if isinstance(plan, Lookup):
         return plan.write(op, fitted(value, array, plan.result), combine)

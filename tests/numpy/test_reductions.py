@@ -197,3 +197,24 @@ def test_an_axis_that_is_traced_is_told_of():
 def test_histograms_are_of_real_numbers(function):
     with pytest.raises(UnimplementedError, match="complex"):
         run(lambda x: function(x), np.ones(3, complex))
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_of_many_elements_extremes_are_found_in_blocks(platform):
+    places = jit(lambda x: (np.argmax(x), np.argmin(x)), platform=platform)
+    for size, first, second in [(4096, 0, 4095), (5000, 4097, 4999), (6143, 2047, 2048)]:
+        x = np.zeros(size)
+        x[[first, second]] = 1, -1
+        assert places(x) == (first, second)
+        x[[first, second]] = np.nan
+        assert places(x) == (first, first)
+
+
+def test_lines_of_nan_among_many_elements():
+    x = np.ones((300, 256))
+    x[5], x[7], x[8] = np.nan, -np.inf, np.nan
+    x[8, 4] = -np.inf
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        want = np.nanmax(x, axis=1)
+    np.testing.assert_array_equal(run(lambda v: np.nanmax(v, axis=1), x), want)
+    assert run(np.nanmin, x) == -np.inf

@@ -238,11 +238,19 @@ def histogram(
     if given is not None and given.dtype.kind == "b" and _bin_count(bins) is None:
         raise DTypeError("weights that are bools cannot be added up between edges")
     placed = (_bin_of if _bin_count(bins) is None else _equal_bin_of)(array, edges)
-    found: Any = TracedArray(counts(placed, max(edges.size - 1, 0), None if given is None else value_of(given)))
+    found: Any = TracedArray(_summed(placed, max(edges.size - 1, 0), given))
     if density:
         widths = np.diff(edges).astype(float)
         found = found / widths / found.sum()
     return found, edges
+
+
+def _summed(places: XlaOp, size: int, weights: TracedArray | None) -> XlaOp:
+    """Counts, or sums of weights, which floats are added up in twice their precision for, as NumPy adds them."""
+    if weights is None or weights.dtype.kind not in "fc":
+        return counts(places, size, None if weights is None else value_of(weights))
+    wide = np.dtype(np.complex128 if weights.dtype.kind == "c" else np.float64)
+    return convert(counts(places, size, convert(value_of(weights), wide)), weights.dtype)
 
 
 def _bin_of(array: TracedArray, edges: TracedArray) -> XlaOp:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, ShapeError
+from cyxla.numpy.control import cond
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.cumulative import cumulative
 from cyxla.numpy.promotion import Dtype
@@ -41,6 +42,8 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 _CACHED = 1 << 24  # bytes that caches may hold
+_BLOCK = 1 << 11  # elements of a long vector that are looked at together
+_LONG = 1 << 16  # elements from which on a second look at all of them is worth avoiding
 
 
 # -- joining elements
@@ -163,6 +166,8 @@ def _is_near(op: XlaOp, axis: int) -> bool:
 def _found(op: XlaOp, axis: int, name: str) -> XlaOp:
     """The first place of what equals the extreme; that is nan where any element is."""
     sizes = op.shape.dims
+    if sizes == (sizes[axis],) and sizes[axis] >= 2 * _BLOCK:
+        return _found_in_blocks(op, name)
     extreme = reduce_op(np.maximum if name == "argmax" else np.minimum, op, [axis], keepdims=True)
     hit = xla.eq(op, broadcast_to(extreme, sizes))
     if values.is_float(op):
@@ -171,6 +176,20 @@ def _found(op: XlaOp, axis: int, name: str) -> XlaOp:
     places = values.iota_along(op.builder, small, sizes, axis)
     first = reduce_op(np.minimum, xla.select(hit, places, values.full_like(places, sizes[axis] - 1)), [axis])
     return xla.convert(first, ElementType.S64)
+
+
+def _found_in_blocks(op: XlaOp, name: str) -> XlaOp:
+    """The same of a long vector: which block has the first extreme, and where in it; elements are read once."""
+    (size,) = op.shape.dims
+    whole = size // _BLOCK * _BLOCK
+    ufunc = np.maximum if name == "argmax" else np.minimum
+    extremes = reduce_op(ufunc, xla.reshape(xla.slice_in_dim(op, 0, whole), (whole // _BLOCK, _BLOCK)), [1])
+    if whole < size:
+        rest = reduce_op(ufunc, xla.slice_in_dim(op, whole, size), [0], keepdims=True)
+        extremes = xla.concatenate([extremes, rest], 0)
+    block = _found(extremes, 0, name)
+    start = xla.minimum(xla.multiply(block, values.scalar(block, _BLOCK)), values.scalar(block, size - _BLOCK))
+    return xla.add(start, _found(xla.dynamic_slice(op, [start], (_BLOCK,)), 0, name))
 
 
 def _compared(op: XlaOp, axis: int, name: str) -> XlaOp:
@@ -322,13 +341,27 @@ def _nan_extreme(
     begun = has_start(row, initial)
     start = TracedArray(row.start(value_of(array))) if begun else initial
     joint = convert(value_of(reduce(ufunc, filled, axis, None, None, keepdims, start, where)), _type(ufunc, array, out))
-    if not all_chosen(where):
-        bad = xla.or_(bad, xla.not_(mask_of(where, array.shape)))
-    nothing = reduce_op(np.logical_and, bad, axes_of(axis, array.ndim), flag(keepdims))
+    axes, keep = axes_of(axis, array.ndim), flag(keepdims)
+    if all_chosen(where) and array.size >= _LONG and values.is_float(joint):
+        nothing = _all_nan(array, joint, row.start(joint), axes, keep)
+    else:
+        outside = bad if all_chosen(where) else xla.or_(bad, xla.not_(mask_of(where, array.shape)))
+        nothing = reduce_op(np.logical_and, outside, axes, keep)
     made: Any = TracedArray(xla.select(nothing, values.full_like(joint, np.nan), joint))
     if begun:
         made = (np.fmax if ufunc == np.maximum else np.fmin)(TracedArray(initial_of(initial, joint)), made)
     return handed(value_of(made), out, ufunc.__name__)
+
+
+def _all_nan(array: TracedArray, joint: XlaOp, start: XlaOp, axes: Sequence[int], keepdims: bool) -> XlaOp:
+    """Where all is nan: only looked for where a result is what is also made of nothing."""
+    suspect: Any = TracedArray(xla.eq(joint, broadcast_to(start, joint.shape.dims)))
+
+    def look(given: TracedArray) -> TracedArray:
+        op = value_of(given)
+        return TracedArray(reduce_op(np.logical_and, xla.ne(op, op), axes, keepdims))
+
+    return value_of(cond(np.any(suspect), look, lambda given: np.zeros_like(suspect), array))
 
 
 def _type(ufunc: np.ufunc, array: TracedArray, out: Any) -> Dtype:

@@ -318,3 +318,18 @@ def test_elements_with_their_places_and_sizes_together():
     for got, want in zip(jit(function, platform="interpreter")(x), function(x), strict=True):
         np.testing.assert_array_equal(got, want)
     assert isinstance(np.ndenumerate, type)
+
+
+def test_compiled_modules_can_be_loaded_by_a_traced_function():
+    """They look for types in NumPy, of which `numpy.broadcast` is one."""
+    import sys
+
+    def program(x):
+        assert np.broadcast(x, 1).shape == (2,)
+        sys.modules.pop("colorsys", None)
+        import colorsys  # noqa: F401 - any that is not loaded
+
+        assert isinstance(np.broadcast, type)
+        return x
+
+    jit(program, platform="interpreter")(np.ones(2))

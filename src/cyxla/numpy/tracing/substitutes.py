@@ -188,6 +188,15 @@ _originals.update(_UFUNCS)
 _SUBSTITUTES.update((name, _listed[f]) for name, f in _UFUNCS.items())
 
 
+class _Imports:
+    """Finds no module, but is asked before one is loaded: compiled ones insist on ``numpy.broadcast`` being a type."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        """Have NumPy's own there for the rest of the trace."""
+        np.broadcast = _originals["broadcast"]  # type: ignore[misc]
+
+
 @contextlib.contextmanager
 def substituted() -> Iterator[None]:
     """Have the substitutes in place; nested and parallel uses count, the last to end takes them away."""
@@ -197,6 +206,7 @@ def substituted() -> Iterator[None]:
         if _active == 1:
             _loaded = frozenset(sys.modules)
             _put(_SUBSTITUTES)
+            sys.meta_path.insert(0, _Imports)
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -207,6 +217,7 @@ def substituted() -> Iterator[None]:
         with _lock:
             _active -= 1
             if _active == 0:
+                sys.meta_path.remove(_Imports)
                 _put(_originals)
                 for name in sys.modules.keys() - _loaded:  # what they took out of NumPy were the substitutes
                     _exchange(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)

@@ -161,7 +161,8 @@ _TABLE: dict[np.ufunc, Emit] = {
 
 def known() -> list[np.ufunc]:
     """NumPy's own ufuncs that can be written, by name; its products of matrices are functions of another table."""
-    own = [ufunc for ufunc in _TABLE if np.__dict__.get(ufunc.__name__) is ufunc]  # those of SciPy are met on the way
+    # Those of SciPy are met on the way; and what stands in for NumPy's while tracing is equal to them.
+    own = [np.__dict__[u.__name__] for u in _TABLE if np.__dict__.get(u.__name__) == u]
     return sorted(own, key=lambda ufunc: ufunc.__name__)
 
 

@@ -15,6 +15,7 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import full_like, iota_along, scalar, zeros_like
 
 Array = TracedArray
 
@@ -42,9 +43,11 @@ def on_diagonal(op: XlaOp, offset: int) -> XlaOp:
     side = n + abs(offset)
     if not n:
         return xla.broadcast(xla.constant(op.builder, 0, op.shape.dtype), (side, side))
-    first, _ = _span(side, side, offset)
-    rest = side * side - first - ((n - 1) * (side + 1) + 1)
-    return xla.reshape(xla.pad(op, xla.constant(op.builder, 0, op.shape.dtype), [(first, rest, side)]), (side, side))
+    rows, columns = (iota_along(op.builder, ElementType.S64, (side, side), d) for d in range(2))
+    hit = xla.eq(xla.add(rows, full_like(rows, offset)), columns)
+    longer = xla.pad_in_dim(op, scalar(op, 0), 0, 0, abs(offset))
+    spread = xla.broadcast_in_dim(longer, (side, side), (0 if offset >= 0 else 1,))
+    return xla.select(hit, spread, zeros_like(spread))
 
 
 @implements(np.diag)

@@ -215,7 +215,12 @@ ROWS = [
     ),
     Row(
         "round",
-        [lambda x: np.round(x, np.int64(1)), lambda x: np.round(x > 0, 1), lambda x: np.round(x > 0)],
+        [
+            lambda x: np.round(x, np.int64(1)),
+            lambda x: np.round(x > 0, 1),
+            lambda x: np.round(x > 0),
+            lambda x: np.round(x, 400),
+        ],
         ((VECTOR,),),
         "el",
     ),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import factorial, pi, prod
+from math import factorial, inf, pi, prod
 from operator import index
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
         return _delivered(np.rint(array), out)
     if array.dtype.kind == "b":
         raise DTypeError(f"bools cannot be rounded to {decimals} decimals")
-    scale = 10.0 ** abs(decimals)
+    scale = 10.0 ** abs(decimals) if abs(decimals) <= float_info.max_10_exp else inf
     if decimals > 0:
         return _delivered(np.rint(array * scale) / scale, out)
     return _delivered(np.rint(array / scale) * scale, out)

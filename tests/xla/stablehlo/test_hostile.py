@@ -150,6 +150,8 @@ def test_deep_nesting_is_refused(name):
     'func.func @main() { "stablehlo.send"() : () -> () return }', 'func.func @main() { "stablehlo.map"() ({ stablehlo.return }) : () -> () return }',
     'func.func @main() { "stablehlo.while"() ({ stablehlo.return }, { stablehlo.return }) : () -> () return }', 'func.func @main() { "stablehlo.recv"() : () -> () return }',
     "func.func @main() { stablehlo.custom_call @ApproxTopK() {called_computations = [@main]} : () -> () return }", "func.func @main() { stablehlo.custom_call @shape_assertion() : () -> () return }",
+    "func.func @main(%a: tensor<f32>) { stablehlo.custom_call @ApproxTopK(%a, %a) {backend_config = {}, called_computations = [@f]} : (tensor<f32>, tensor<f32>) -> () return } "
+    "func.func private @f(%a: tensor<f32>, %b: tensor<f32>) -> tensor<i1> { %0 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1> return %0 : tensor<i1> }",
     "func.func @main() { %0 = stablehlo.constant dense<[[true]]> : tensor<2x2147483648xi1> return }",
     "func.func @main() attributes {a = \u00b2} { return }", "func.func @main() attributes {a = \u0663} { return }",
     "func.func @main() { %0 = stablehlo." + "odd" * 2000 + "(%1) : tensor<f32> return }",

@@ -220,6 +220,10 @@ ROWS = [
     ("real_dynamic_slice", "%h = stablehlo.constant dense<3> : tensor<1xi64> %o = stablehlo.constant dense<1> : "
      "tensor<1xi64> %0 = stablehlo.real_dynamic_slice %a, %b, %h, %o : (tensor<3xf32>, tensor<1xi64>, tensor<1xi64>, "
      "tensor<1xi64>) -> tensor<2xf32>", ["tensor<2xf32>"], (X, arr(1, dtype=np.int64)), X[1:]),
+    ("real_dynamic_slice", "%k = stablehlo.constant dense<2> : tensor<1xi64> %o = stablehlo.constant dense<1> : "
+     "tensor<1xi64> %h = stablehlo.add %b, %k : tensor<1xi64> %0 = stablehlo.real_dynamic_slice %a, %b, %h, %o : "
+     "(tensor<3xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>", ["tensor<?xf32>"],
+     (X, arr(1, dtype=np.int64)), X[1:]),
     ("dynamic_slice", "%0 = stablehlo.dynamic_slice %a, %b, sizes = [2] : (tensor<3xf32>, tensor<i32>) -> tensor<2xf32>",
      ["tensor<2xf32>"], (X, np.int32(9)), X[1:]),
     ("dynamic_update_slice", "%0 = stablehlo.dynamic_update_slice %a, %b, %c : (tensor<3xf32>, tensor<1xf32>, "

@@ -208,18 +208,25 @@ def test_sizes_that_depend_on_values_are_not_read():
     assert "line 2" in caught.value.where
 
 
-def test_approximate_top_k_is_exact():
+@pytest.mark.parametrize("sized", [False, True])
+def test_approximate_top_k_is_exact(sized):
+    more = ("", "", "", "2") if not sized else (
+        ", %s, %s", "indices_of_shape_operands = dense<[4, 5]> : tensor<2xi64>, ", ", tensor<2xi32>, tensor<2xi32>", "?",
+    )  # fmt: skip
     text = """func.func @main(%x: tensor<2x4xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>) {
       %i = stablehlo.iota dim = 1 : tensor<2x4xi32>
       %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
       %none = stablehlo.constant dense<-1> : tensor<i32>
-      %0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %low, %none) {called_computations = [@greater], mhlo.backend_config = {aggregate_to_topk = true, reduction_dim = 1 : i64, top_k = 2 : i64}} : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<f32>, tensor<i32>) -> (tensor<2x2xf32>, tensor<2x2xi32>)
-      return %0#0, %0#1 : tensor<2x2xf32>, tensor<2x2xi32>
+      %s = stablehlo.constant dense<2> : tensor<2xi32>
+      %0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %low, %none OPERANDS) {called_computations = [@greater], ATTRIBUTES mhlo.backend_config = {aggregate_to_topk = true, reduction_dim = 1 : i64, top_k = 2 : i64}} : (tensor<2x4xf32>, tensor<2x4xi32>, tensor<f32>, tensor<i32> TYPES) -> (tensor<SIZEx2xf32>, tensor<SIZEx2xi32>)
+      return %0#0, %0#1 : tensor<SIZEx2xf32>, tensor<SIZEx2xi32>
     }
     func.func private @greater(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>) -> tensor<i1> {
       %0 = stablehlo.compare GT, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
       return %0 : tensor<i1>
     }"""
+    for name, part in zip(("OPERANDS", "ATTRIBUTES", "TYPES", "SIZE"), more, strict=True):
+        text = text.replace(name, part)
     values, places = cyxla.compile(text, platform="interpreter")(np.array([[1, 4, 3, 2], [8, 5, 6, 7]], np.float32))
     np.testing.assert_array_equal(values, [[4, 3], [8, 7]])
     np.testing.assert_array_equal(places, [[1, 2], [0, 3]])

@@ -204,13 +204,16 @@ def _approximate_top_k(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     """Exactly: all sorted by the comparator, the first ones taken."""
     names = op.attributes.get("called_computations", ())
     config = op.attributes.get("mhlo.backend_config", op.attributes.get("backend_config"))
+    xs, results = _sized(c, op, xs)
     n = len(xs) // 2
     if len(names) != 1 or not isinstance(config, Dictionary) or not n:
         raise UnimplementedError("ApproxTopK without a comparator or options")
     axis = field_int(config, "reduction_dim", -1) % max(xs[0].shape.rank, 1)
+    if not results or not results[0].is_array or results[0].rank <= axis:
+        raise InvalidArgumentError(f"ApproxTopK gives arrays with a dimension {axis}")
     attrs = {"dimensions": (axis,), "is_stable": True}
     found = c.parts(c.builder.call("sort", xs[:n], [_callee(c, names[0])], attrs), n)
-    size = op.results[0].type.dims[axis]
+    size = results[0].dims[axis]
     return [xla.slice_in_dim(x, 0, size, 1, axis) for x in found]
 
 

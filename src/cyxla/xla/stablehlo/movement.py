@@ -115,9 +115,20 @@ def _real_dynamic_slice(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if all(k is not None for k in known):
         starts, limits, strides = (c.numbers(x, op.name) for x in xs[1:])
         return xla.slice_(xs[0], starts, limits, strides)
-    if stated.is_dynamic or known[2] is None or any(s != 1 for s in known[2].ravel()):
+    sizes = stated.dims if not stated.is_dynamic else _span(c, xs[1], xs[2])
+    if sizes is None or known[2] is None or any(s != 1 for s in known[2].ravel()):
         raise UnimplementedError(f"the sizes of {op.name} depend on the arguments of the program")
-    return xla.dynamic_slice(xs[0], _scalars(xs[1], stated.rank), stated.dims)
+    return xla.dynamic_slice(xs[0], _scalars(xs[1], stated.rank), sizes)
+
+
+def _span(c: Context, start: XlaOp, limit: XlaOp) -> tuple[int, ...] | None:
+    """The sizes of a slice that ends a known way from where it starts."""
+    end = limit.instruction
+    if end is None or end.opcode != "add" or start.instruction not in end.operands or not start.shape.dtype.is_integer:
+        return None
+    added = end.operands[1 if end.operands[0] is start.instruction else 0]
+    found = c.array(XlaOp(limit.builder, added))
+    return None if found is None else tuple(found.ravel().tolist())
 
 
 def _scalars(x: XlaOp, count: int) -> list[XlaOp]:

@@ -103,6 +103,7 @@ ROWS = [
                    lambda x: np.einsum("ij->ji", x, out=np.zeros_like(x, shape=(4, 3), dtype=np.float64)),
                    lambda x: np.einsum("ij,kj", x, x, out=np.zeros_like(x, shape=(3, 3), dtype=np.float32)),
                    lambda x: np.einsum("ij,kj", x, x, out=np.zeros_like(x, shape=(3, 3), dtype="f"), optimize=True),
+                   lambda x: np.einsum("ij,kj", x, x, out=np.zeros_like(x, shape=(3, 3), dtype=int), casting="unsafe"),
                    lambda x: np.einsum("ij->j", x, dtype="f", out=np.zeros_like(x, shape=(4,), dtype=np.float64))],
         ((M34,),), "fd", **SMALL),
     Row("einsum", [lambda x: np.einsum("ij->j", x, dtype=np.float64),

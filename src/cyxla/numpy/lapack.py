@@ -55,6 +55,11 @@ def squares(*values: Any) -> list[TracedArray]:
     return arrays
 
 
+def without_elements(array: TracedArray) -> bool:
+    """Whether matrices have no elements, rather than a stack no matrices."""
+    return 0 in array.shape[-2:]
+
+
 def in_double(*arrays: TracedArray) -> tuple[list[XlaOp], Dtype]:
     """The values in double precision, in which everything is computed, and the type of results.
 

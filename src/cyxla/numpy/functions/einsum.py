@@ -51,7 +51,8 @@ def einsum(
     wanted = _computed_in(arrays, out, dtype, casting, bool(optimize))
     terms = [_once(convert(value_of(a), wanted), own) for a, own in zip(arrays, inputs, strict=True)]
     made = _contracted(terms, result, path)
-    return deliver([traced(made.op)], out, True, "unsafe" if dtype is not None else "same_kind", "einsum")
+    checked = dtype is not None or not optimize or casting == "unsafe"
+    return deliver([traced(made.op)], out, True, "unsafe" if checked else "same_kind", "einsum")
 
 
 def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: Any, pairwise: bool) -> Dtype:

@@ -73,6 +73,8 @@ def _inverse(x: XlaOp, factors: tuple[XlaOp, XlaOp]) -> XlaOp:
 
 def inverse_or_nan(x: XlaOp) -> XlaOp:
     """The inverses of matrices in double precision; nan for those that have none."""
+    if not x.shape.size:
+        return x
     factors = lapack.factored(x)
     main = lapack.diagonal(factors[0])
     regular = reduced(nonzero(main), "and", scalar(nonzero(main), True), [main.shape.rank - 1])
@@ -119,7 +121,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
     """From singular values, of which the small ones count as zero."""
     (array,) = lapack.stacks(a)
     limit = _limit(rcond, rtol, array)
-    if not array.size:
+    if lapack.without_elements(array):
         *batch, rows, columns = array.shape
         return as_traced(np.zeros((*batch, columns, rows), array.dtype))
     (x,), dtype = in_double(array)

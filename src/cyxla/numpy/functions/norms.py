@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,7 +18,7 @@ from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 Array = Any
-_EXTREMES = {np.inf: np.max, -np.inf: np.min}
+_EXTREMES: dict[float, Callable[..., Any]] = {np.inf: partial(np.max, initial=0), -np.inf: np.min}
 
 
 def _inexact(x: Any) -> Array:
@@ -118,7 +120,7 @@ def cond(x: Any, p: Any = None) -> Array:
     """How much a matrix enlarges errors."""
     (stacked,) = lapack.stacks(x)
     array: Array = stacked
-    if not array.size:
+    if lapack.without_elements(array):
         raise LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         s = svd(array, compute_uv=False)

@@ -97,6 +97,7 @@ BINARY = [
 CHLO_BINARY = [
     ("next_after", X, P, np.nextafter), ("zeta", P + 1, P, scipy.special.zeta),
     ("zeta", arr(0, 2, -2, 1, 3, np.inf), arr(0, -1, -3, np.nan, np.inf, 2), lambda x, q: arr(*[np.inf] * 4, np.nan, np.nan)),
+    ("polygamma", arr(1, 3, np.inf, 0), arr(np.inf, np.inf, 2, np.inf), lambda n, x: arr(np.nan, np.nan, np.nan, np.inf)),
     ("polygamma", arr(1, 2, 0), P, lambda n, x: arr(*map(scipy.special.polygamma, n.astype(int), x))),
 ]  # fmt: skip
 

@@ -57,6 +57,13 @@ def _zeta(x: XlaOp, q: XlaOp) -> XlaOp:
     return xla.select(xla.or_(unknown, xla.eq(x, inf)), nan, found)
 
 
+def _polygamma(n: XlaOp, x: XlaOp) -> XlaOp:
+    """Without a value at infinity, as `_zeta`, but for digamma."""
+    inf = full_like(x, np.inf)
+    unknown = xla.or_(xla.eq(n, inf), xla.and_(xla.eq(x, inf), xla.gt(n, full_like(n, 0))))
+    return xla.select(unknown, full_like(x, np.nan), special_loops.polygamma(n, x))
+
+
 _UNARY: dict[str, Callable[[XlaOp], XlaOp]] = {
     "atan": _atan,
     **{name: _inverse(name) for name in ("acos", "acosh", "asin", "asinh", "atanh")},
@@ -74,7 +81,7 @@ _UNARY: dict[str, Callable[[XlaOp], XlaOp]] = {
 _FLOAT = frozenset({"bessel_i1e", "digamma", "erf_inv", "erfc", "lgamma"})
 _BINARY: dict[str, Callable[[XlaOp, XlaOp], XlaOp]] = {
     "next_after": special.next_after,
-    "polygamma": in_f64(special_loops.polygamma),
+    "polygamma": in_f64(_polygamma),
     "zeta": in_f64(_zeta),
 }
 

@@ -27,7 +27,7 @@ from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.listed import ListedUfunc
 from cyxla.numpy.tracing.trace import current, place
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
-from cyxla.numpy.tracing.walking import broadcast, ndenumerate
+from cyxla.numpy.tracing.walking import ndenumerate, nditer
 
 _TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
 _MAKING = (
@@ -172,10 +172,9 @@ def _lists_traced(value: Any) -> bool:
 _SUBSTITUTES: dict[str, Any] = {name: _taking(_originals[name]) for name in _TAKING} | {
     name: _making(_originals[name]) for name in _MAKING
 }
-_originals |= {"take": np.take, "ndenumerate": np.ndenumerate, "broadcast": np.broadcast}
-_SUBSTITUTES |= {
-    "take": _looking_up(np.take), "ndenumerate": ndenumerate(np.ndenumerate), "broadcast": broadcast(np.broadcast),
-}  # fmt: skip
+for _name, _make in {"take": _looking_up, "ndenumerate": ndenumerate, "nditer": nditer}.items():
+    _originals[_name] = getattr(np, _name)
+    _SUBSTITUTES[_name] = _make(_originals[_name])
 for _name in _ASKING_ARRAYS:
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = _of_lists(_originals[_name])
@@ -188,15 +187,6 @@ _originals.update(_UFUNCS)
 _SUBSTITUTES.update((name, _listed[f]) for name, f in _UFUNCS.items())
 
 
-class _Imports:
-    """Finds no module, but is asked before one is loaded: compiled ones insist on ``numpy.broadcast`` being a type."""
-
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
-        """Have NumPy's own there for the rest of the trace."""
-        np.broadcast = _originals["broadcast"]  # type: ignore[misc]
-
-
 @contextlib.contextmanager
 def substituted() -> Iterator[None]:
     """Have the substitutes in place; nested and parallel uses count, the last to end takes them away."""
@@ -206,7 +196,6 @@ def substituted() -> Iterator[None]:
         if _active == 1:
             _loaded = frozenset(sys.modules)
             _put(_SUBSTITUTES)
-            sys.meta_path.insert(0, _Imports)
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -217,7 +206,6 @@ def substituted() -> Iterator[None]:
         with _lock:
             _active -= 1
             if _active == 0:
-                sys.meta_path.remove(_Imports)
                 _put(_originals)
                 for name in sys.modules.keys() - _loaded:  # what they took out of NumPy were the substitutes
                     _exchange(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)

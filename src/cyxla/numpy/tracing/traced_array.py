@@ -296,6 +296,10 @@ class TracedArray:
         assign(self, key, value)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__array_interface__":
+            raise AttributeError(
+                "traced arrays have no strides; np.lib.stride_tricks.sliding_window_view takes windows"
+            )
         if name.startswith("__"):
             raise AttributeError(name)
         if hasattr(np.ndarray, name):

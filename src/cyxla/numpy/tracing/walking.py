@@ -1,14 +1,14 @@
-"""``np.ndenumerate`` and ``np.broadcast`` of traced arrays: NumPy's are classes, which want values of what they get."""
+"""``np.ndenumerate`` and the like of traced arrays: NumPy's are classes, which want values of what they get."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.tracing.trace import current
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing.trace import current, place
 from cyxla.numpy.tracing.traced_array import as_traced, is_traced
 
 
@@ -24,14 +24,15 @@ def ndenumerate(original: Callable[..., Any]) -> Callable[..., Any]:
     return _named(substitute, original)
 
 
-def broadcast(original: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in for ``np.broadcast``: it knows what sizes arrays have together, and gives no elements."""
+def nditer(original: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in for ``np.nditer``, which cannot be."""
 
-    def substitute(*args: Any) -> Any:
-        if current() is None or not any(map(is_traced, args)):
-            return original(*args)
-        sizes = np.broadcast_shapes(*[np.shape(a) for a in args])
-        return SimpleNamespace(shape=sizes, ndim=len(sizes), nd=len(sizes), size=int(np.prod(sizes)), numiter=len(args))
+    def substitute(op: Any, *args: Any, **kwargs: Any) -> Any:
+        if current() is not None and is_traced(op):
+            raise UnimplementedError(
+                "numpy.nditer cannot be traced", where=place(), hint="np.ndenumerate, np.ndindex; functions of all of x"
+            )
+        return original(op, *args, **kwargs)
 
     return _named(substitute, original)
 

@@ -330,8 +330,10 @@ def test_walks_that_are_refused():
 def test_compiled_modules_can_be_loaded_by_a_traced_function():
     """They insist on these being types, and of a size."""
 
+    names = ("broadcast", "dtype", "flatiter", "ndarray", "ufunc", "generic")
+
     def program(x):
-        assert all(isinstance(getattr(np, n), type) for n in "broadcast dtype flatiter ndarray ufunc generic".split())
+        assert all(isinstance(getattr(np, name), type) for name in names)
         return x
 
     jit(program, platform="interpreter")(np.ones(2))

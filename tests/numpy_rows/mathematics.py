@@ -228,7 +228,12 @@ ROWS = [
     Row("unwrap", [lambda x: np.unwrap(x, period=5), lambda x: np.unwrap(x, period=4)], ((VECTOR,),), "BH"),
     Row(
         "interp",
-        [lambda x: np.interp(x, [1.0], [2.0]), lambda x: np.interp(x, [1.0, 2], [2.0, 3], left=1j)],
+        [
+            lambda x: np.interp(x, [1.0], [2.0]),
+            lambda x: np.interp(x, [1.0, 2], [2.0, 3], left=1j),
+            lambda x: np.interp(x + 1j, [1.0, 2], [2.0, 3], period=3),
+            lambda x: np.interp(x + 1j, [1.0, 2], [2.0, 3]),
+        ],
         ((VECTOR,),),
         "d",
         special=True,

@@ -210,14 +210,13 @@ def _with_first(array: Array, corrections: Array, axis: int, dtype: Any) -> Arra
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Values at places between those of a table, along straight lines."""
     kind = np.complex128 if as_traced(fp).dtype.kind == "c" else np.float64
-    for name, given in (("x", x), ("xp", xp)):
-        if as_traced(given).dtype.kind == "c":
-            raise TypeError(f"interp: {name} is complex: Cannot cast array data according to the rule 'safe'")
-    if kind is np.float64 and any(as_traced(side).dtype.kind == "c" for side in (left, right) if side is not None):
-        raise TypeError("interp: left= and right= must be real numbers, as fp is")
-    places, table, numbers = strong(x, np.float64), strong(xp, np.float64), strong(fp, kind)
-    if period is not None:
+    if period is None:  # NumPy takes complex places in a period by their real parts
+        _refuse_complex(x=x, xp=xp)
+    else:
         left = right = None
+    if kind is np.float64:
+        _refuse_complex(left=left, right=right)
+    places, table, numbers = strong(x, np.float64), strong(xp, np.float64), strong(fp, kind)
     if table.ndim != 1 or numbers.ndim != 1:
         raise ShapeError("Data points must be 1-D sequences")
     if table.shape != numbers.shape:
@@ -227,6 +226,12 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if period is not None:
         places, table, numbers = _folded(places, table, numbers, period)
     return _interpolated(places, table, numbers, left, right)
+
+
+def _refuse_complex(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None and as_traced(value).dtype.kind == "c":
+            raise TypeError(f"interp: {name} is complex: Cannot cast array data according to the rule 'safe'")
 
 
 def _folded(places: Array, table: Array, numbers: Array, period: Any) -> tuple[Array, Array, Array]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -526,3 +527,28 @@ def test_indices_that_the_function_makes_are_known():
     x = numbered((3, 2))
     for got, want in zip(jit(function, platform="interpreter")(x), function(x), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def written(write):
+    def function(x):
+        write(x)
+        return x
+
+    return function
+
+
+@pytest.mark.parametrize("value", [300, [300, 1, 2], 2j, [2j, 1, 1], float("nan"), 2.5, [2.5, 1, 3], -200, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: written(lambda x: np.fill_diagonal(x, v)), lambda v: written(lambda x: np.put(x, [0, 4, 5], v)),
+        lambda v: written(lambda x: np.place(x, x == 0, v)), lambda v: written(lambda x: np.putmask(x, x == 0, v)),
+        lambda v: written(lambda x: x.__setitem__(0, v)), lambda v: written(lambda x: x.__setitem__(x[:, 0] == 0, v)),
+        lambda v: written(lambda x: setattr(x, "flat", v)), lambda v: lambda x: np.insert(x, 1, v),
+        lambda v: lambda x: np.where(x > 0, x, v), lambda v: lambda x: np.choose(x + 1, [x, v]),
+    ],
+)  # fmt: skip
+def test_numbers_that_a_type_does_not_hold(function, value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, of parts that are dropped
+        same(function(value), np.zeros((3, 3), np.int8))

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from cyxla.numpy.functions.joining import known
 from cyxla.numpy.functions.movement import array_of, broadcast_arrays, model, moveaxis, ravel, resized
 from cyxla.numpy.functions.movement import broadcast_to as numpy_broadcast_to
+from cyxla.numpy.indexing.access import as_type_of
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import ElementType, Shape
@@ -98,7 +99,7 @@ def fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     places = np.zeros(a.size, bool)
     places[:end:step] = True
     count = int(places.sum())
-    values = ravel(as_traced(array_of(val), a.dtype))
+    values = ravel(TracedArray(as_type_of(val, a)))
     if not count or not values.size:
         return
     if values.size > 1:

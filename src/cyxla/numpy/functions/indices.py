@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.errors import InvalidArgumentError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
+from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.movement import along, array_of, model, ravel
 from cyxla.numpy.indexing.access import as_type_of, assign, get, plan_of
 from cyxla.numpy.indexing.bounds import fail_where
@@ -20,7 +21,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.known_array import values_of
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import aligned, narrowed
+from cyxla.numpy.ufuncs.apply import aligned
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -127,7 +128,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     number = array_of(_indices(a))
     listed = [as_traced(c) for c in choices]
     dtype = result_type(*[c.kind for c in listed])
-    ops = aligned([value_of(number), *[narrowed(c, dtype) for c in listed]], "choose")
+    ops = aligned([value_of(number), *[convert(value_of(c), dtype) for c in listed]], "choose")
     which = _chosen(ops[0], len(listed), _mode(mode))
     made = TracedArray(_pick(which, ops[1:]))
     return made if out is None else _into(made, out, "choose")
@@ -279,7 +280,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Array:
     arrays = [as_traced(v) for v in (x, y)]
     dtype = result_type(*[a.kind for a in arrays])
     mask = value_of(as_traced(condition, bool))
-    return TracedArray(xla.select(*aligned([mask, *[narrowed(a, dtype) for a in arrays]], "where")))
+    return TracedArray(xla.select(*aligned([mask, *[convert(value_of(a), dtype) for a in arrays]], "where")))
 
 
 def _refuse(name: str, hint: str = _WHERE) -> NoReturn:

@@ -22,6 +22,7 @@ from cyxla.numpy.functions.movement import (
     ravel,
     resized,
 )
+from cyxla.numpy.indexing.access import as_type_of
 from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
@@ -414,7 +415,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     array, at = _along(arr, axis)
     n = array.shape[at]
     places = _places(obj, n, "insert")
-    new = as_traced(array_of(values), array.dtype)
+    new = TracedArray(as_type_of(values, array))
     new = resized(new, (*[1] * (array.ndim - new.ndim), *new.shape))
     if places.ndim == 0:  # NumPy takes the values along the first dimension of what is put in at one place
         new = moveaxis(new, 0, at)

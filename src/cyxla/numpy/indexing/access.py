@@ -14,7 +14,7 @@ from cyxla.numpy.indexing.basic import Box, contiguous
 from cyxla.numpy.indexing.masks import MaskPlan, Picked
 from cyxla.numpy.indexing.parse import Mask, Point, Selection, parse
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to, narrowed
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
@@ -125,6 +125,8 @@ def as_type_of(value: Any, array: TracedArray) -> XlaOp:
         number = np.empty((), array.dtype)
         number[()] = value  # raises what NumPy raises
         value = number[()]
+    elif isinstance(value, (list, tuple)) and not is_traced(value):
+        value = np.array(value, array.dtype)  # as well, of the numbers in it
     return narrowed(as_traced(value), array.dtype)
 
 

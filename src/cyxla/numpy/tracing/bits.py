@@ -9,7 +9,7 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.promotion import Dtype
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.types import ElementType, Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -124,7 +124,9 @@ def flat(self: TracedArray) -> TracedArray:
 
 def set_flat(self: TracedArray, value: Any) -> None:
     """Write to the elements in row-major order; a value of fewer elements repeats."""
-    made: Any = np.resize(as_traced(value, self.dtype), self.shape)
+    from cyxla.numpy.indexing.access import as_type_of
+
+    made: Any = np.resize(TracedArray(as_type_of(value, self)), self.shape)
     self.overwrite(value_of(made))
 
 

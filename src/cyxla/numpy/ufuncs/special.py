@@ -12,6 +12,7 @@ from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.trace import Rule
 from cyxla.numpy.ufuncs import floats as flt
+from cyxla.numpy.ufuncs import gammas
 from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, with_derivative
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -137,7 +138,12 @@ def _entr(x: XlaOp) -> XlaOp:
 def _rel_entr(x: XlaOp, y: XlaOp) -> XlaOp:
     zero, one = of(x, 0), of(x, 1)
     inside = xla.and_(xla.gt(x, zero), xla.gt(y, zero))
-    found = x * xla.log(select(inside, x, one) / select(inside, y, one))
+    a, b = select(inside, x, one), select(inside, y, one)
+    ratio = a / b
+    near = xla.and_(xla.gt(ratio, of(x, 0.5)), xla.lt(ratio, of(x, 2)))
+    plain = xla.and_(xla.gt(ratio, of(x, np.finfo(np.float64).tiny)), xla.lt(ratio, of(x, np.inf)))
+    logs = select(plain, xla.log(ratio), xla.log(a) - xla.log(b))
+    found = x * select(near, xla.log_plus_one((a - b) / b), logs)
     edge = xla.and_(xla.eq(x, zero), xla.ge(y, zero))
     found = select(inside, found, select(edge, zero, of(x, np.inf)))
     return select(xla.or_(xla.ne(x, x), xla.ne(y, y)), of(x, np.nan), found)
@@ -148,7 +154,12 @@ def _kl_div(x: XlaOp, y: XlaOp) -> XlaOp:
     inside = xla.and_(xla.gt(x, zero), xla.gt(y, zero))
     entropy = _rel_entr(x, y)
     edge = xla.and_(xla.eq(x, zero), xla.ge(y, zero))
-    return select(inside, entropy - x + y, select(edge, y, entropy))
+    apart = select(inside, (x - y) / y, zero)
+    ratio = select(inside, x / y, of(x, 1))
+    near = xla.and_(xla.gt(ratio, of(x, 0.5)), xla.lt(ratio, of(x, 2)))
+    close = y * (ratio * gammas.log_less(apart, ratio) + apart * apart)
+    found = select(near, close, entropy - x + y)
+    return select(inside, found, select(edge, y, entropy))
 
 
 def _exprel(x: XlaOp) -> XlaOp:
@@ -173,8 +184,8 @@ def _pseudo_huber(delta: XlaOp, r: XlaOp) -> XlaOp:
     nothing = xla.or_(xla.eq(delta, zero), xla.eq(r, zero))
     ratio = r / select(nothing, one, delta)
     square = ratio * ratio
-    found = delta * delta * (square / (xla.sqrt(one + square) + one))
-    found = select(xla.eq(xla.abs_(r), of(r, np.inf)), of(r, np.inf), select(nothing, zero, found))
+    share = select(xla.eq(square, of(r, np.inf)), square, square / (xla.sqrt(one + square) + one))
+    found = select(nothing, zero, delta * delta * share)
     return select(xla.lt(delta, zero), of(r, np.inf), found)
 
 
@@ -183,7 +194,10 @@ def _boxcox(logarithm: Emit) -> Emit:
         logs: XlaOp = logarithm(x)
         flat = xla.lt(xla.abs_(power), of(x, 1e-19 if x.shape.dtype is ElementType.F64 else 1e-9))
         held = select(flat, of(x, 1), power)
-        return select(flat, logs, xla.exponential_minus_one(held * logs) / held)
+        found = xla.exponential_minus_one(held * logs) / held
+        far = xla.ge(held * logs, of(x, 709.78))  # the quotient may be a float where the exponential is none
+        beyond = xla.sign(held) * xla.exponential(held * logs - xla.log(xla.abs_(held))) - of(x, 1) / held
+        return select(flat, logs, select(far, beyond, found))
 
     return emit
 
@@ -192,7 +206,10 @@ def _inv_boxcox(exponential: Emit) -> Emit:
     def emit(y: XlaOp, power: XlaOp) -> XlaOp:
         flat = xla.eq(power, of(y, 0))
         held = select(flat, of(y, 1), power)
-        return select(flat, exponential(y), exponential(xla.log_plus_one(held * y) / held))
+        found = exponential(xla.log_plus_one(held * y) / held)
+        if exponential is xla.exponential_minus_one:  # so SciPy has it, whatever y is
+            found = select(xla.lt(xla.abs_(held * y), of(y, 1e-154)), y, found)
+        return select(flat, exponential(y), found)
 
     return emit
 
@@ -211,19 +228,39 @@ def _powm1(x: XlaOp, y: XlaOp) -> XlaOp:
     return select(near, xla.exponential_minus_one(y * xla.log(held)), xla.power(x, y) - of(x, 1))
 
 
-def _turns(function: Emit, shift: float) -> Emit:
-    """A circular function of degrees, exact where its values are."""
+def _quarters(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
+    """Of degrees: how many quarter turns (below 4) they are about, and the sine and cosine of the rest."""
+    turn = xla.remainder(x, of(x, 360))
+    count = xla.round_nearest_even(turn * of(x, 1 / 90))
+    angle = (turn - count * of(x, 90)) * of(x, pi / 180)
+    count = count - of(x, 4) * xla.floor(count * of(x, 0.25))
+    return count, xla.sine(angle), xla.cosine(angle)
+
+
+def _circular(start: int) -> Emit:
+    """The sine of degrees and so many quarter turns; 0 of numbers that say nothing about their degrees."""
 
     def emit(x: XlaOp) -> XlaOp:
-        made: XlaOp = function(x * of(x, 1 / 180) + of(x, shift))
-        return made
+        count, sine, cosine = _quarters(x)
+        count = count + of(x, start)
+        odd = xla.not_(is_whole(count * of(x, 0.5)))
+        found = select(odd, cosine, sine)
+        below = xla.and_(xla.ge(count, of(x, 2)), xla.lt(count, of(x, 4)))
+        return _of_degrees(x, select(below, -found, found))
 
     return emit
 
 
+def _of_degrees(x: XlaOp, found: XlaOp) -> XlaOp:
+    return select(xla.gt(xla.abs_(x), of(x, 1e14)), of(x, 0), found)
+
+
 def _tandg(x: XlaOp) -> XlaOp:
-    turns = x * of(x, 1 / 180)
-    return gamma_function.sine_of_turns(turns) / gamma_function.sine_of_turns(turns + of(x, 0.5))
+    count, sine, cosine = _quarters(x)
+    odd = xla.not_(is_whole(count * of(x, 0.5)))
+    found = select(odd, -cosine / sine, sine / cosine)
+    pole = xla.and_(odd, xla.eq(sine, of(x, 0)))
+    return _of_degrees(x, select(pole, of(x, np.inf), found))
 
 
 # -- Bessel functions
@@ -252,101 +289,6 @@ def _i1e_slope(out: XlaOp, x: XlaOp) -> XlaOp:
 # -- gamma functions
 
 
-def _gammaln(x: XlaOp) -> XlaOp:
-    return select(xla.eq(x, of(x, -np.inf)), x, gamma_function.log_gamma(x))
-
-
-def _psi(x: XlaOp) -> XlaOp:
-    return select(xla.eq(x, of(x, 0)), of(x, -1) / x, special.digamma(x))
-
-
-def _hurwitz(x: XlaOp, q: XlaOp) -> XlaOp:
-    pole = xla.and_(xla.and_(xla.le(q, of(q, 0)), is_whole(q)), xla.gt(x, of(x, 1)))
-    return select(pole, of(x, np.inf), special_loops.zeta(x, q))
-
-
-def _loggamma(x: XlaOp) -> XlaOp:
-    return select(xla.lt(x, of(x, 0)), of(x, np.nan), gamma_function.log_gamma(x))
-
-
-def _gammasgn(x: XlaOp) -> XlaOp:
-    zero, one = of(x, 0), of(x, 1)
-    floor = xla.floor(x)
-    odd = xla.not_(is_whole(floor * of(x, 0.5)))
-    sign = select(odd, -one, one)
-    below = select(xla.eq(floor, x), of(x, np.nan), sign)
-    found = select(xla.gt(x, zero), one, select(xla.lt(x, zero), below, flt.copysign(one, x)))
-    return select(xla.ne(x, x), x, found)
-
-
-def _rgamma(x: XlaOp) -> XlaOp:
-    pole = xla.and_(xla.le(x, of(x, 0)), is_whole(x))
-    return select(pole, of(x, 0), of(x, 1) / gamma_function.gamma(select(pole, of(x, 1), x)))
-
-
-def _betaln(a: XlaOp, b: XlaOp) -> XlaOp:
-    plain = gamma_function.log_gamma(a) + gamma_function.log_gamma(b) - gamma_function.log_gamma(a + b)
-    great, small = xla.maximum(a, b), xla.minimum(a, b)
-    far = xla.and_(xla.gt(great, of(a, 1e6) * xla.maximum(small, of(a, 1))), xla.lt(great, of(a, 1e300)))
-    far = xla.and_(far, xla.gt(small, of(a, 0)))
-    great, small = select(far, great, of(a, 1e6)), select(far, small, of(a, 1))
-    total = great + small  # Stirling's series, in which what cancels is left out
-    rest = (of(a, 1 / 12) / great - of(a, 1 / 12) / total) - of(a, 1 / 360) / (great * great * great)
-    gap = small - (great - of(a, 0.5)) * xla.log_plus_one(small / great) - small * xla.log(total) + rest
-    return select(far, gamma_function.log_gamma(small) + gap, plain)
-
-
-def _beta(a: XlaOp, b: XlaOp) -> XlaOp:
-    total = a + b
-    small = xla.and_(xla.lt(xla.abs_(total), of(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), of(a, 170)))
-    held = [select(small, v, of(v, 1)) for v in (a, b, total)]
-    gammas = [gamma_function.gamma(v) for v in held]
-    product = gammas[0] / gammas[2] * gammas[1]
-    found = select(small, product, xla.exponential(_betaln(a, b)))
-    return select(xla.or_(xla.eq(a, of(a, 0)), xla.eq(b, of(b, 0))), of(a, np.inf), found)
-
-
-def _binom(n: XlaOp, k: XlaOp) -> XlaOp:
-    one = of(n, 1)
-    found = one / ((n + one) * _beta(one + n - k, one + k))
-    whole = xla.and_(is_whole(n), is_whole(k))
-    return select(whole, xla.round_nearest_even(found), found)
-
-
-def _zeta(x: XlaOp) -> XlaOp:
-    """Riemann's; below 0 by the functional equation."""
-    one = of(x, 1)
-    low = xla.lt(x, of(x, 0))
-    held = select(low, one - x, x)
-    # between 0 and 1 the alternating series, made to settle by Euler's means, is what there is
-    strip = xla.and_(xla.ge(held, of(x, 0)), xla.lt(held, one))
-    found = special_loops.zeta(select(strip, of(x, 2), held), one)
-    found = select(strip, _in_strip(select(strip, held, of(x, 0.5))), found)
-    angle = gamma_function.sine_of_turns(x * of(x, 0.5))
-    factor = xla.power(of(x, 2), x) * xla.power(of(x, pi), x - one) * angle * gamma_function.gamma(held)
-    return select(low, factor * found, found)
-
-
-def _in_strip(x: XlaOp) -> XlaOp:
-    """P. Borwein, "An efficient algorithm for the Riemann zeta function", 2000, for 0 <= x < 1."""
-    count = 24
-    weights = _borwein(count)
-    total = of(x, 0)
-    for k in range(count):
-        total = total + of(x, weights[k]) * xla.power(of(x, k + 1), -x)
-    return total / (of(x, 1) - xla.power(of(x, 2), of(x, 1) - x))
-
-
-def _borwein(count: int) -> list[float]:
-    from math import factorial as f
-
-    sums, running = [], 0.0
-    for i in range(count + 1):
-        running += f(count + i - 1) * 4**i / (f(count - i) * f(2 * i))
-        sums.append(count * running)
-    return [(-1.0) ** k * (sums[-1] - sums[k]) / sums[-1] for k in range(count)]
-
-
 def _polygamma(n: int) -> Emit:
     """The n-th derivative of the digamma function, whose own derivative is the next."""
     emit: Emit = _wide(lambda x: special_loops.polygamma(of(x, n), x), lambda out, x: _polygamma(n + 1)(x))
@@ -356,11 +298,6 @@ def _polygamma(n: int) -> Emit:
 def _zeta_slope(out: XlaOp, x: XlaOp, q: XlaOp) -> XlaOp:
     following: XlaOp = _ZETA(x + of(x, 1), q)
     return -x * following
-
-
-def _swapped(function: Emit) -> Emit:
-    """The other tail of the incomplete beta function."""
-    return lambda a, b, x: function(b, a, of(x, 1) - x)
 
 
 def _gamma_density(sign: float) -> Callable[..., XlaOp]:
@@ -378,22 +315,10 @@ def _gamma_by_shape(sign: float) -> Callable[..., XlaOp]:
 def _beta_density(sign: float) -> Callable[..., XlaOp]:
     def slope(out: XlaOp, a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
         one = of(x, 1)
-        power = (a - one) * xla.log(x) + (b - one) * xla.log_plus_one(-x) - _betaln(a, b)
+        power = (a - one) * xla.log(x) + (b - one) * xla.log_plus_one(-x) - gammas.betaln(a, b)
         return of(x, sign) * xla.exponential(power)
 
     return slope
-
-
-def _lower(a: XlaOp, x: XlaOp) -> XlaOp:
-    return select(_all_at_zero(a, x), of(x, 1), special_loops.igamma(a, x))
-
-
-def _upper(a: XlaOp, x: XlaOp) -> XlaOp:
-    return select(_all_at_zero(a, x), of(x, 0), special_loops.igammac(a, x))
-
-
-def _all_at_zero(a: XlaOp, x: XlaOp) -> XlaOp:
-    return xla.and_(xla.eq(a, of(a, 0)), xla.gt(x, of(x, 0)))
 
 
 def _halves(function: Emit) -> Emit:
@@ -408,6 +333,14 @@ def _poisson(function: Emit) -> Emit:
     return emit
 
 
+def _from_zero(function: Emit) -> Emit:
+    def emit(a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
+        made: XlaOp = function(b, a * x)
+        return select(xla.lt(x, of(x, 0)), of(x, np.nan), made)
+
+    return emit
+
+
 def _of(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
     """A function in the operands' own type, with its derivatives."""
     return with_derivative(function, by(*slopes)) if slopes else function
@@ -418,10 +351,10 @@ def _wide(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
     return _of(in_f64(function), *slopes)
 
 
-_DIGAMMA = _wide(special.digamma, lambda out, x: _polygamma(1)(x))
-_ZETA = partly(in_f64(_hurwitz), "zeta", _zeta_slope)
-_GAMMAINC = _wide(_lower, _gamma_by_shape(1), _gamma_density(1))
-_GAMMAINCC = _wide(_upper, _gamma_by_shape(-1), _gamma_density(-1))
+_DIGAMMA = _wide(gammas.psi, lambda out, x: _polygamma(1)(x))
+_ZETA = partly(in_f64(gammas.hurwitz), "zeta", _zeta_slope)
+_GAMMAINC = _wide(lambda a, x: gammas.gammaincs(a, x)[0], _gamma_by_shape(1), _gamma_density(1))
+_GAMMAINCC = _wide(lambda a, x: gammas.gammaincs(a, x)[1], _gamma_by_shape(-1), _gamma_density(-1))
 
 # fmt: off
 _TABLE: dict[str, Emit] = {
@@ -443,50 +376,50 @@ _TABLE: dict[str, Emit] = {
     "entr":          _of(_entr, lambda out, x: -(xla.log(x) + of(x, 1))),
     "rel_entr":      _wide(_rel_entr, lambda out, x, y: xla.log(x / y) + of(x, 1), lambda out, x, y: -(x / y)),
     "kl_div":        _wide(_kl_div, lambda out, x, y: xla.log(x / y), lambda out, x, y: of(x, 1) - x / y),
-    "exprel":        _exprel,
+    "exprel":        _wide(_exprel),
     "cbrt":          xla.cbrt,
     "exp2":          flt.exp2,
     "exp10":         _of(lambda x: xla.power(of(x, 10), x), lambda out, x: out * of(x, log(10))),
     "expm1":         xla.exponential_minus_one,
     "log1p":         xla.log_plus_one,
     "huber":         _huber,
-    "pseudo_huber":  _pseudo_huber,
+    "pseudo_huber":  _wide(_pseudo_huber),
     "boxcox":        _wide(_boxcox(xla.log)),
     "boxcox1p":      _wide(_boxcox(xla.log_plus_one)),
     "inv_boxcox":    _wide(_inv_boxcox(xla.exponential)),
     "inv_boxcox1p":  _wide(_inv_boxcox(xla.exponential_minus_one)),
     "cosm1":         _cosm1,
     "powm1":         _powm1,
-    "sindg":         _wide(_turns(gamma_function.sine_of_turns, 0)),
-    "cosdg":         _wide(_turns(gamma_function.sine_of_turns, 0.5)),
+    "sindg":         _wide(_circular(0)),
+    "cosdg":         _wide(_circular(1)),
     "tandg":         _wide(_tandg),
     "i0":            _wide(_i0, lambda out, x: in_f64(_i1)(x)),
     "i0e":           _wide(special.bessel_i0e, lambda out, x: in_f64(special.bessel_i1e)(x) - xla.sign(x) * out),
     "i1":            _wide(_i1, lambda out, x: in_f64(_i1_slope)(out, x)),
     "i1e":           _wide(special.bessel_i1e, lambda out, x: in_f64(_i1e_slope)(out, x)),
-    "gamma":         _wide(gamma_function.gamma, lambda out, x: out * _DIGAMMA(x)),
-    "gammaln":       _wide(_gammaln, lambda out, x: _DIGAMMA(x)),
-    "loggamma":      _wide(_loggamma, lambda out, x: _DIGAMMA(x)),
-    "rgamma":        _wide(_rgamma, lambda out, x: -out * _DIGAMMA(x)),
-    "gammasgn":      _gammasgn,
-    "psi":           _wide(_psi, lambda out, x: _polygamma(1)(x)),
-    "beta":          _wide(_beta, *(lambda out, a, b, k=k: out * (_DIGAMMA((a, b)[k])
+    "gamma":         _wide(gammas.gamma, lambda out, x: out * _DIGAMMA(x)),
+    "gammaln":       _wide(gammas.gammaln, lambda out, x: _DIGAMMA(x)),
+    "loggamma":      _wide(gammas.loggamma, lambda out, x: _DIGAMMA(x)),
+    "rgamma":        _wide(gammas.rgamma, lambda out, x: -out * _DIGAMMA(x)),
+    "gammasgn":      gammas.gammasgn,
+    "psi":           _wide(gammas.psi, lambda out, x: _polygamma(1)(x)),
+    "beta":          _wide(gammas.beta, *(lambda out, a, b, k=k: out * (_DIGAMMA((a, b)[k])
                                     - _DIGAMMA(a + b)) for k in range(2))),
-    "betaln":        _wide(_betaln, *(lambda out, a, b, k=k: _DIGAMMA((a, b)[k])
+    "betaln":        _wide(gammas.betaln, *(lambda out, a, b, k=k: _DIGAMMA((a, b)[k])
                                       - _DIGAMMA(a + b) for k in range(2))),
-    "betainc":       partly(in_f64(special_loops.betainc), "betainc", _beta_density(1)),
-    "betaincc":      partly(in_f64(_swapped(special_loops.betainc)), "betaincc", _beta_density(-1)),
+    "betainc":       partly(in_f64(lambda a, b, x: gammas.betaincs(a, b, x)[0]), "betainc", _beta_density(1)),
+    "betaincc":      partly(in_f64(lambda a, b, x: gammas.betaincs(a, b, x)[1]), "betaincc", _beta_density(-1)),
     "gammainc":      _GAMMAINC,
     "gammaincc":     _GAMMAINCC,
     "chdtr":         _halves(_GAMMAINC),
     "chdtrc":        _halves(_GAMMAINCC),
-    "gdtr":          lambda a, b, x: _GAMMAINC(b, a * x),
-    "gdtrc":         lambda a, b, x: _GAMMAINCC(b, a * x),
+    "gdtr":          _from_zero(_GAMMAINC),
+    "gdtrc":         _from_zero(_GAMMAINCC),
     "pdtr":          _poisson(_GAMMAINCC),
     "pdtrc":         _poisson(_GAMMAINC),
-    "binom":         _wide(_binom),
+    "binom":         _wide(gammas.binom),
     "_zeta":         _ZETA,
-    "_riemann_zeta": _wide(_zeta),
+    "_riemann_zeta": _wide(gammas.zeta),
 }
 # fmt: on
 

@@ -120,7 +120,7 @@ def _parts(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     return valid, xla.and_(valid, xla.or_(xla.le(x, of(x, 1)), xla.le(x, a)))
 
 
-def _gammas(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
+def gammas(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     """P, and Q = 1 - P, each with all its digits where it is the smaller one."""
     valid, low = _parts(a, x)
     high = xla.and_(valid, xla.not_(low))
@@ -139,12 +139,12 @@ def _gammas(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 def igamma(a: XlaOp, x: XlaOp) -> XlaOp:
     """The regularised lower incomplete gamma function."""
-    return _gammas(a, x)[0]
+    return gammas(a, x)[0]
 
 
 def igammac(a: XlaOp, x: XlaOp) -> XlaOp:
     """The regularised upper incomplete gamma function."""
-    return _gammas(a, x)[1]
+    return gammas(a, x)[1]
 
 
 # ------------------------------------------------------------------------- derivatives of incomplete gamma functions

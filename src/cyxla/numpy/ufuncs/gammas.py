@@ -1,0 +1,372 @@
+"""Gamma, beta, binomial and zeta functions as SciPy has them: poles, signs, and what is left where digits cancel."""
+
+from __future__ import annotations
+
+from math import e, factorial, log, pi, sqrt
+from typing import Final
+
+import numpy as np
+
+from cyxla.numpy.ufuncs import floats as flt
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import gamma_function, special, special_loops
+from cyxla.xla.lib.special import is_whole, of, polynomial
+from cyxla.xla.lib.values import select
+
+#: Where the digamma function is 0: a float, and what it is too small by.
+_ROOT: Final = (1.4616321449683622, 9.549995429965697e-17)
+#: The digamma function by the distance from there, without a constant.
+_BESIDE_ROOT: Final = (
+    0.9676722454476212, -0.4427631689835921, 0.258499760955651, -0.16394270544240652, 0.10782405069126237,
+    -0.07219956125645471, 0.04880428816414311, -0.03316112647484736, 0.022597648232218104, -0.01542476590494896,
+    0.010538791616612175, -0.007204534386356869, 0.004926781395729853, -0.003369801655439328, 0.002305126326734928,
+    -0.0015769367714301972, 0.0010788252019162967, -0.0007380709389960052, 0.000504953265834602,
+    -0.0003454680251063077, 0.00023635601564027053, -0.00016170622091974803, 0.0001106337276874741,
+    -7.569179582195066e-05, 5.178575795222081e-05, -3.5430070947659604e-05,
+)  # fmt: skip
+#: The logarithm of gamma(1 + a) over a, by a.
+_LOG_GAMMA_1P: Final = (
+    -0.5772156649015329, 0.8224670334241132, -0.40068563438653143, 0.27058080842778454, -0.20738555102867398,
+    0.1695571769974082, -0.1440498967688461, 0.12550966952474304, -0.11133426586956469, 0.1000994575127818,
+    -0.09095401714582904, 0.083353840546109, -0.0769325164113522, 0.07143294629536133, -0.06666870588242046,
+    0.06250095514121304, -0.058823978658684585, 0.055555767627403614, -0.05263167937961666, 0.05000004769810169,
+    -0.047619070330142226, 0.04545455629320467, -0.04347826605304026, 0.04166666915034121, -0.04000000119214014,
+    0.03846153903467518, -0.037037037312989324,
+)  # fmt: skip
+#: Temme's coefficients for great a: of 1 and of 1 / a, by eta.
+_TEMME: Final = (
+    (
+        -0.3333333333333333, 0.08333333333333333, -0.014814814814814815, 0.0011574074074074073, 0.0003527336860670194,
+        -0.0001787551440329218, 3.919263178522438e-05, -2.185448510679992e-06, -1.85406221071516e-06,
+        8.296711340953087e-07, -1.7665952736826078e-07, 6.707853543401498e-09, 1.0261809784240309e-08,
+        -4.382036018453353e-09,
+    ),
+    (
+        -0.001851851851851852, -0.003472222222222222, 0.0026455026455026454, -0.0009902263374485596,
+        0.00020576131687242798, -4.018775720164609e-07, -1.8098550334489977e-05, 7.64916091608111e-06,
+    ),
+)  # fmt: skip
+_STIRLING: Final = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)
+
+
+def _is_pole(x: XlaOp) -> XlaOp:
+    return xla.and_(xla.le(x, of(x, 0)), is_whole(x))
+
+
+# -- gamma and digamma
+
+
+def gamma(x: XlaOp) -> XlaOp:
+    """Gamma; beside 0 the inverse of x."""
+    beside = xla.lt(xla.abs_(x), of(x, 1e-20))
+    return select(beside, of(x, 1) / x, gamma_function.gamma(x))
+
+
+def rgamma(x: XlaOp) -> XlaOp:
+    """One over gamma; 0 at its poles."""
+    beside, pole = xla.lt(xla.abs_(x), of(x, 1e-20)), _is_pole(x)
+    found = of(x, 1) / gamma_function.gamma(select(xla.or_(pole, beside), of(x, 1), x))
+    return select(pole, of(x, 0), select(beside, x, found))
+
+
+def gammaln(x: XlaOp) -> XlaOp:
+    """The logarithm of the size of gamma."""
+    return select(xla.eq(x, of(x, -np.inf)), x, gamma_function.log_gamma(x))
+
+
+def loggamma(x: XlaOp) -> XlaOp:
+    """The logarithm of gamma; of negative numbers it is complex, so nan."""
+    return select(xla.lt(x, of(x, 0)), of(x, np.nan), gamma_function.log_gamma(x))
+
+
+def gammasgn(x: XlaOp) -> XlaOp:
+    """The sign of gamma; nan at its poles."""
+    zero, one = of(x, 0), of(x, 1)
+    floor = xla.floor(x)
+    odd = xla.not_(is_whole(floor * of(x, 0.5)))
+    below = select(xla.eq(floor, x), of(x, np.nan), select(odd, -one, one))
+    found = select(xla.gt(x, zero), one, select(xla.lt(x, zero), below, flt.copysign(one, x)))
+    return select(xla.ne(x, x), x, found)
+
+
+def psi(x: XlaOp) -> XlaOp:
+    """The digamma function, with its digits around its positive root."""
+    apart = (x - of(x, _ROOT[0])) - of(x, _ROOT[1])
+    near = xla.lt(xla.abs_(apart), of(x, 0.3))
+    held = select(near, apart, of(x, 0.1))
+    found = select(near, held * polynomial(held, _BESIDE_ROOT), special.digamma(x))
+    return select(xla.eq(x, of(x, 0)), of(x, -1) / x, found)
+
+
+# -- incomplete gamma functions
+
+
+def log_less(d: XlaOp, ratio: XlaOp) -> XlaOp:
+    """log(1 + d) - d, where 1 + d is a ratio, with all of its digits for small d."""
+    s = d / (of(d, 2) + d)
+    square = s * s
+    series = of(d, 2) * s * square * polynomial(square, [1 / (2 * k + 3) for k in range(13)]) - s * d
+    small = xla.lt(xla.abs_(d), of(d, 0.35))
+    return select(small, series, xla.log(ratio) - d)
+
+
+def _stirling(y: XlaOp) -> XlaOp:
+    """What Stirling's formula leaves of the logarithm of gamma, for y from 40 on; less exact below."""
+    inverse = of(y, 1) / y
+    return inverse * polynomial(inverse * inverse, _STIRLING)
+
+
+def _correction(a: XlaOp, x: XlaOp) -> XlaOp:
+    """What is missing to x^a exp(-x) / gamma(a) as one exponential, which loses digits for large a, as a factor."""
+    large = xla.and_(xla.ge(a, of(a, 40)), xla.and_(xla.gt(x, of(x, 0)), xla.lt(x, of(x, 1e300))))
+    large = xla.and_(large, xla.lt(a, of(a, 1e300)))
+    a, x = select(large, a, of(a, 40)), select(large, x, of(x, 40))
+    exact = a * log_less((x - a) / a, x / a) - _stirling(a) + of(a, 0.5) * xla.log(a * of(a, 1 / (2 * pi)))
+    apart = exact - (a * xla.log(x) - x - special.lgamma(a))
+    held = xla.minimum(xla.maximum(apart, of(a, -50)), of(a, 50))  # beyond, what is multiplied is 0
+    return select(large, xla.exponential(held), of(a, 1))
+
+
+def _log_gamma_1p(a: XlaOp) -> XlaOp:
+    near = xla.lt(a, of(a, 0.25))
+    series = a * polynomial(select(near, a, of(a, 0)), _LOG_GAMMA_1P)
+    return select(near, series, gamma_function.log_gamma(a + of(a, 1)))
+
+
+def _upper_of_small(a: XlaOp, x: XlaOp) -> XlaOp:
+    """The upper function for x up to 1.1 and a not much greater: what is missing to 1, without taking it from 1."""
+    factor = total = of(x, 0)
+    factor = factor + of(x, 1)
+    for n in range(1, 21):
+        factor = factor * x * of(x, -1 / n)
+        total = total + factor / (a + of(a, n))
+    power = a * xla.log(x) - _log_gamma_1p(a)
+    return -xla.exponential_minus_one(power) - xla.exponential(power) * a * total
+
+
+def _uniform(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """Both functions for great a, however near x is: N. M. Temme, "The asymptotic expansion", 1979."""
+    apart = (x - a) / a
+    half = -log_less(apart, x / a)
+    eta = flt.copysign(xla.sqrt(xla.maximum(half + half, of(a, 0))), apart)
+    near = xla.lt(xla.abs_(eta), of(a, 0.5))  # farther away there is nothing but the other tail
+    held = select(near, eta, of(a, 0))
+    series = polynomial(held, _TEMME[0]) + polynomial(held, _TEMME[1]) / a
+    rest = xla.exponential(-a * half) * xla.rsqrt(a * of(a, 2 * pi)) * series
+    rest = select(near, rest, of(a, 0))
+    place = eta * xla.sqrt(a * of(a, 0.5))
+    return of(a, 0.5) * special.erfc(-place) - rest, of(a, 0.5) * special.erfc(place) + rest
+
+
+def gammaincs(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """The regularised lower and upper incomplete gamma functions."""
+    zero, one = of(x, 0), of(x, 1)
+    lower, upper = special_loops.gammas(a, x)
+    factor = _correction(a, x)
+    low = xla.or_(xla.le(x, one), xla.le(x, a))  # where the lower one is what was summed up
+    lower, upper = lower * factor, upper * factor
+    lower, upper = select(low, lower, one - upper), select(low, one - lower, upper)
+    inside = xla.and_(xla.gt(a, zero), xla.and_(xla.gt(x, zero), xla.le(x, of(x, 1.1))))
+    edge = select(xla.le(x, of(x, 0.5)), of(x, -0.4) / xla.log(select(inside, x, of(x, 0.5))), x * of(x, 1.1))
+    small = xla.and_(inside, xla.le(a, edge))
+    upper = select(small, _upper_of_small(select(small, a, one), select(small, x, one)), upper)
+    great = xla.and_(xla.ge(a, of(a, 2e4)), xla.and_(xla.gt(x, zero), xla.lt(x, of(x, np.inf))))
+    great = xla.and_(great, xla.lt(a, of(a, np.inf)))
+    tails = _uniform(select(great, a, of(a, 2e4)), select(great, x, of(x, 2e4)))
+    lower, upper = select(great, tails[0], lower), select(great, tails[1], upper)
+    unknown = xla.and_(xla.eq(a, of(a, np.inf)), xla.eq(x, a))
+    lower, upper = (select(unknown, of(a, np.nan), v) for v in (lower, upper))
+    all_at_zero = xla.and_(xla.eq(a, zero), xla.gt(x, zero))
+    return select(all_at_zero, one, lower), select(all_at_zero, zero, upper)
+
+
+# -- beta and binomial
+
+
+def _log_beta(a: XlaOp, b: XlaOp) -> XlaOp:
+    """The logarithm of the size of beta, where neither is a pole."""
+    plain = gamma_function.log_gamma(a) + gamma_function.log_gamma(b) - gamma_function.log_gamma(a + b)
+    swap = xla.gt(xla.abs_(b), xla.abs_(a))
+    great, small = select(swap, b, a), select(swap, a, b)
+    endless = -small * xla.log(great)
+    far = xla.and_(xla.gt(great, of(a, 40)), xla.lt(xla.abs_(small), great * of(a, 0.5)))
+    held, rest = select(far, great, of(a, 40)), select(far, small, of(a, 1))
+    total = held + rest  # Stirling's formula twice; what cancels is left out
+    gap = rest - (held - of(a, 0.5)) * xla.log_plus_one(rest / held) - rest * xla.log(total)
+    found = gamma_function.log_gamma(rest) + (gap + _stirling(held) - _stirling(total))
+    return select(xla.eq(great, of(a, np.inf)), endless, select(far, found, plain))
+
+
+def _off_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
+    """Operands, the sign and whether all is lost: beta of a pole and a greater whole number is one of positive ones."""
+    first, second = _is_pole(a), _is_pole(b)
+    pole, other = select(first, a, b), select(first, b, a)
+    some = xla.or_(first, second)
+    mirrored = of(a, 1) - pole - other
+    saved = xla.and_(xla.and_(some, is_whole(other)), xla.and_(xla.gt(other, of(a, 0)), xla.gt(mirrored, of(a, 0))))
+    saved = xla.and_(saved, xla.lt(mirrored, of(a, np.inf)))
+    even = is_whole(other * of(a, 0.5))
+    sign = select(xla.and_(saved, xla.not_(even)), of(a, -1), of(a, 1))
+    one = of(a, 1)
+    a, b = (select(some, select(saved, new, one), old) for new, old in ((mirrored, a), (other, b)))
+    return a, b, sign, xla.and_(some, xla.not_(saved))
+
+
+def betaln(a: XlaOp, b: XlaOp) -> XlaOp:
+    """The logarithm of the size of beta."""
+    nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
+    a, b, _, lost = _off_poles(a, b)
+    return select(lost, of(a, np.inf), select(nan, of(a, np.nan), _log_beta(a, b)))
+
+
+def beta(a: XlaOp, b: XlaOp) -> XlaOp:
+    """Beta: a quotient of gammas, or where these are too large an exponential."""
+    nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
+    a, b, sign, lost = _off_poles(a, b)
+    total = a + b
+    small = xla.and_(xla.lt(xla.abs_(total), of(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), of(a, 170)))
+    gammas = [gamma(select(small, v, of(v, 1))) for v in (a, b, total)]
+    product = select(_is_pole(total), of(a, 0), gammas[0] / gammas[2] * gammas[1])
+    signs = gammasgn(a) * gammasgn(b) * select(_is_pole(total), of(a, 1), gammasgn(total))
+    found = sign * select(small, product, signs * xla.exponential(_log_beta(a, b)))
+    return select(lost, of(a, np.inf), select(nan, of(a, np.nan), found))
+
+
+def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """The regularised incomplete beta function and what is missing to 1.
+
+    At the ends of a and b all weight is at one of the ends of x.
+    """
+    zero, one, inf = of(x, 0), of(x, 1), of(x, np.inf)
+    known = xla.and_(xla.and_(xla.ge(x, zero), xla.le(x, one)), xla.and_(xla.ge(a, zero), xla.ge(b, zero)))
+    first = xla.or_(xla.eq(a, zero), xla.eq(b, inf))
+    last = xla.or_(xla.eq(b, zero), xla.eq(a, inf))
+    step = select(first, select(xla.gt(x, zero), one, zero), select(xla.lt(x, one), zero, one))
+    step = select(xla.and_(first, last), of(x, np.nan), step)
+    found, missing = _sharper(a, b, x, special_loops.betainc(a, b, x))
+    lost = xla.and_(known, xla.ne(found, found))  # a or b so great that nothing is left to tell
+    above = select(xla.gt(x, a / (a + b)), one, zero)
+    found, missing = select(lost, above, found), select(lost, one - above, missing)
+    ends = xla.and_(known, xla.or_(first, last))
+    return select(ends, step, found), select(ends, one - step, missing)
+
+
+def _log_beta_density(a: XlaOp, b: XlaOp, x: XlaOp, powers: XlaOp) -> XlaOp:
+    """The logarithm of x^a (1 - x)^b over beta: by Stirling's formula, around the mean, where both are large."""
+    large = xla.and_(xla.ge(a, of(a, 20)), xla.ge(b, of(a, 20)))
+    large = xla.and_(large, xla.lt(a + b, of(a, 1e150)))
+    plain = powers - _log_beta(a, b)
+    a, b = select(large, a, of(a, 20)), select(large, b, of(b, 20))
+    total, rest = a + b, of(x, 1) - x
+    apart = x * b - rest * a
+    exact = a * log_less(apart / a, x * total / a) + b * log_less(-apart / b, rest * total / b)
+    exact = exact + of(a, 0.5) * xla.log(a / total * b * of(a, 1 / (2 * pi)))
+    return select(large, exact + (_stirling(total) - _stirling(a) - _stirling(b)), plain)
+
+
+def _sharper(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """The incomplete beta function with the power before its fraction made again, out of better logarithms.
+
+    Limits: where the result is less than 1e-16 of what it is taken from (of tiny b, or tiny a and the other tail) it
+    has no digits.
+    """
+    zero, one = of(x, 0), of(x, 1)
+    inside = xla.and_(xla.and_(xla.gt(a, zero), xla.gt(b, zero)), xla.and_(xla.gt(x, zero), xla.lt(x, one)))
+    a, b, held = (select(inside, v, of(x, c)) for v, c in ((a, 1), (b, 1), (x, 0.5)))
+    swap = xla.gt(held, (a + one) / (a + b + of(x, 2)))  # what was summed up is the other tail
+    logs = xla.log(held), xla.log_plus_one(-held)
+    left, right = (select(swap, logs[1 - k], logs[k]) for k in range(2))
+    a, b = select(swap, b, a), select(swap, a, b)
+    powers = a * left + b * right
+    coarse = powers + special.lgamma(a + b) - special.lgamma(a) - special.lgamma(b)
+    fine = _log_beta_density(a, b, select(swap, one - held, held), powers)
+    apart = xla.minimum(xla.maximum(fine - coarse, of(x, -50)), of(x, 50))
+    tail = select(swap, one - found, found) * xla.exponential(apart)
+    tail = xla.minimum(xla.maximum(tail, zero), one)
+    lower, upper = select(swap, one - tail, tail), select(swap, tail, one - tail)
+    return select(inside, lower, found), select(inside, upper, one - found)
+
+
+def _by_products(n: XlaOp, k: XlaOp) -> XlaOp:
+    """For whole k from 0 to 19: a product of so many quotients, over one divisor each time it would grow too large."""
+    above = below = of(n, 1)
+    for i in range(1, 20):
+        taken = xla.le(of(k, i), k)
+        above = select(taken, above * (n - k + of(n, i)), above)
+        below = select(taken, below * of(n, i), below)
+        huge = xla.gt(xla.abs_(above), of(n, 1e50))
+        above, below = select(huge, above / below, above), select(huge, of(n, 1), below)
+    return above / below
+
+
+def binom(n: XlaOp, k: XlaOp) -> XlaOp:
+    """Binomial coefficients of any numbers; of negative whole n there are none."""
+    zero, one = of(n, 0), of(n, 1)
+    whole_k, whole_n = is_whole(k), is_whole(n)
+    mirrored = xla.and_(xla.and_(whole_n, xla.gt(n, zero)), xla.gt(k, n * of(n, 0.5)))
+    few = select(xla.and_(whole_k, mirrored), n - k, k)
+    usual = xla.or_(xla.gt(xla.abs_(n), of(n, 1e-8)), xla.eq(n, zero))
+    direct = xla.and_(xla.and_(whole_k, usual), xla.and_(xla.ge(few, zero), xla.lt(few, of(n, 20))))
+    found = one / ((n + one) * beta(one + n - k, one + k))
+    wide = xla.and_(xla.ge(n, of(n, 1e10) * k), xla.gt(k, zero))
+    found = select(wide, xla.exponential(-betaln(one + n - k, one + k) - xla.log(n + one)), found)
+    far = xla.and_(xla.not_(wide), xla.gt(k, of(n, 1e8) * xla.abs_(n)))
+    found = select(far, _far_binom(n, select(far, k, one)), found)
+    found = select(direct, _by_products(n, select(direct, few, zero)), found)
+    nan = xla.or_(xla.and_(whole_n, xla.lt(n, zero)), xla.or_(xla.ne(n, n), xla.ne(k, k)))
+    return select(nan, of(n, np.nan), found)
+
+
+def _far_binom(n: XlaOp, k: XlaOp) -> XlaOp:
+    """For k much greater than n: two terms of a series in 1 / k."""
+    base = gamma(of(n, 1) + n)
+    size = (base / k + base * n / (of(n, 2) * k * k)) / (of(n, pi) * xla.power(k, n))
+    floor = xla.floor(k)
+    odd = xla.not_(is_whole(floor * of(k, 0.5)))
+    return size * gamma_function.sine_of_turns(k - floor - n) * select(odd, of(k, -1), of(k, 1))
+
+
+# -- zeta
+
+
+def hurwitz(x: XlaOp, q: XlaOp) -> XlaOp:
+    """Hurwitz's zeta function; infinite where a term is."""
+    pole = xla.and_(_is_pole(q), xla.gt(x, of(x, 1)))
+    return select(pole, of(x, np.inf), special_loops.zeta(x, q))
+
+
+def zeta(x: XlaOp) -> XlaOp:
+    """Riemann's; below -1 by the functional equation, from there to 1 by an alternating series."""
+    one, zero = of(x, 1), of(x, 0)
+    low, strip = xla.lt(x, -one), xla.and_(xla.ge(x, -one), xla.lt(x, one))
+    held = select(low, one - x, select(strip, of(x, 2), x))
+    found = special_loops.zeta(held, one)
+    found = select(strip, _in_strip(select(strip, x, of(x, 0.5))), found)
+    y = select(low, xla.minimum(one - x, of(x, 400)), of(x, 2))
+    near = xla.lt(y, of(y, 40))
+    small = gamma_function.gamma(select(near, y, of(y, 2))) * xla.power(of(y, 2 * pi), -select(near, y, of(y, 2)))
+    half = xla.power(y * of(y, 1 / (2 * pi * e)), y * of(y, 0.5) - of(y, 0.25))
+    large = half * of(y, sqrt(1 / e)) * xla.exponential(_stirling(select(near, of(y, 40), y)))
+    angle = of(x, 2) * gamma_function.sine_of_turns(x * of(x, 0.5))
+    mirrored = select(near, angle * small * found, (angle * found * large) * half)
+    mirrored = select(xla.eq(angle, zero), zero, mirrored)
+    return select(low, select(xla.eq(x, of(x, -np.inf)), of(x, np.nan), mirrored), found)
+
+
+def _in_strip(x: XlaOp) -> XlaOp:
+    """P. Borwein, "An efficient algorithm for the Riemann zeta function", 2000, for -1 <= x < 1."""
+    count = 24
+    weights = _borwein(count)
+    total = of(x, 0)
+    for k in reversed(range(count)):
+        total = total + of(x, weights[k]) * xla.power(of(x, k + 1), -x)
+    return total / -xla.exponential_minus_one((of(x, 1) - x) * of(x, log(2)))
+
+
+def _borwein(count: int) -> list[float]:
+    sums, running = [], 0
+    for i in range(count + 1):
+        running += factorial(count + i - 1) * 4**i * count // (factorial(count - i) * factorial(2 * i))
+        sums.append(running)
+    return [(-1.0) ** k * ((sums[-1] - sums[k]) / sums[-1]) for k in range(count)]

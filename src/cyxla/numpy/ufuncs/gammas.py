@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import e, factorial, log, pi, sqrt
 from typing import Final
 
@@ -184,17 +185,26 @@ def gammaincs(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 # -- beta and binomial
 
 
+def _of_each(function: Callable[[XlaOp], XlaOp], *values: XlaOp) -> list[XlaOp]:
+    """A function of several arrays of one shape as one of a larger one, so that its code is written once."""
+    sizes = values[0].shape.dims
+    together = xla.concatenate([xla.reshape(v, (1, *sizes)) for v in values], 0)
+    made = function(together)
+    return [xla.reshape(xla.slice_in_dim(made, k, k + 1), sizes) for k in range(len(values))]
+
+
 def _log_beta(a: XlaOp, b: XlaOp) -> XlaOp:
     """The logarithm of the size of beta, where neither is a pole."""
-    plain = gamma_function.log_gamma(a) + gamma_function.log_gamma(b) - gamma_function.log_gamma(a + b)
     swap = xla.gt(xla.abs_(b), xla.abs_(a))
     great, small = select(swap, b, a), select(swap, a, b)
     endless = -small * xla.log(great)
     far = xla.and_(xla.gt(great, of(a, 40)), xla.lt(xla.abs_(small), great * of(a, 0.5)))
     held, rest = select(far, great, of(a, 40)), select(far, small, of(a, 1))
+    logs = _of_each(gamma_function.log_gamma, a, b, a + b, rest)
+    plain = logs[0] + logs[1] - logs[2]
     total = held + rest  # Stirling's formula twice; what cancels is left out
     gap = rest - (held - of(a, 0.5)) * xla.log_plus_one(rest / held) - rest * xla.log(total)
-    found = gamma_function.log_gamma(rest) + (gap + _stirling(held) - _stirling(total))
+    found = logs[3] + (gap + _stirling(held) - _stirling(total))
     return select(xla.eq(great, of(a, np.inf)), endless, select(far, found, plain))
 
 
@@ -220,15 +230,21 @@ def betaln(a: XlaOp, b: XlaOp) -> XlaOp:
     return select(lost, of(a, np.inf), select(nan, of(a, np.nan), _log_beta(a, b)))
 
 
+def _as_product(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
+    """Where beta is a quotient of gammas that are floats, that, and its sign; neither operand is a pole."""
+    total = a + b
+    small = xla.and_(xla.lt(xla.abs_(total), of(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), of(a, 170)))
+    gammas = _of_each(gamma, *(select(small, v, of(v, 1)) for v in (a, b, total)))
+    nothing = _is_pole(total)
+    product = select(nothing, of(a, 0), gammas[0] / gammas[2] * gammas[1])
+    return small, product, gammasgn(a) * gammasgn(b) * select(nothing, of(a, 1), gammasgn(total))
+
+
 def beta(a: XlaOp, b: XlaOp) -> XlaOp:
     """Beta: a quotient of gammas, or where these are too large an exponential."""
     nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
     a, b, sign, lost = _off_poles(a, b)
-    total = a + b
-    small = xla.and_(xla.lt(xla.abs_(total), of(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), of(a, 170)))
-    gammas = [gamma(select(small, v, of(v, 1))) for v in (a, b, total)]
-    product = select(_is_pole(total), of(a, 0), gammas[0] / gammas[2] * gammas[1])
-    signs = gammasgn(a) * gammasgn(b) * select(_is_pole(total), of(a, 1), gammasgn(total))
+    small, product, signs = _as_product(a, b)
     found = sign * select(small, product, signs * xla.exponential(_log_beta(a, b)))
     return select(lost, of(a, np.inf), select(nan, of(a, np.nan), found))
 
@@ -308,10 +324,12 @@ def binom(n: XlaOp, k: XlaOp) -> XlaOp:
     few = select(xla.and_(whole_k, mirrored), n - k, k)
     usual = xla.or_(xla.gt(xla.abs_(n), of(n, 1e-8)), xla.eq(n, zero))
     direct = xla.and_(xla.and_(whole_k, usual), xla.and_(xla.ge(few, zero), xla.lt(few, of(n, 20))))
-    found = one / ((n + one) * beta(one + n - k, one + k))
-    wide = xla.and_(xla.ge(n, of(n, 1e10) * k), xla.gt(k, zero))
-    found = select(wide, xla.exponential(-betaln(one + n - k, one + k) - xla.log(n + one)), found)
-    far = xla.and_(xla.not_(wide), xla.gt(k, of(n, 1e8) * xla.abs_(n)))
+    far = xla.gt(k, of(n, 1e8) * xla.abs_(n))
+    a, b, sign, lost = _off_poles(one + n - k, one + k)
+    small, product, signs = _as_product(a, b)
+    logs = _log_beta(a, b) + xla.log(xla.abs_(n + one))
+    found = select(small, one / ((n + one) * product), signs * xla.sign(n + one) * xla.exponential(-logs))
+    found = select(lost, zero, sign * found)
     found = select(far, _far_binom(n, select(far, k, one)), found)
     found = select(direct, _by_products(n, select(direct, few, zero)), found)
     nan = xla.or_(xla.and_(whole_n, xla.lt(n, zero)), xla.or_(xla.ne(n, n), xla.ne(k, k)))

@@ -262,6 +262,17 @@ def test_out_of_numpy_is_refused():
         run(lambda x: np.add(x, 1, out=X.copy()), X)
 
 
+def test_keywords_of_gufuncs():
+    square = X[:, :3]
+    same(lambda x: np.vecdot(x, x, axes=[0, 0], keepdims=True), square)
+    same(lambda x: np.vecdot(x, x, axes=[0, 0, 0], keepdims=True), square)
+    same(lambda x: np.vecdot(x, x, axis=0, keepdims=True), square)
+    fails(lambda x: np.vecdot(x, x, axis=None), square, error=TypeError)
+    fails(lambda x: np.matmul(x, x, axis=0), square, error=TypeError)
+    fails(lambda x: np.matmul(x, x[0, 0], dtype=int), square, error=TypeError)
+    fails(lambda x: np.matmul(x, x, signature="d"), square, error=TypeError)
+
+
 # -- methods
 
 

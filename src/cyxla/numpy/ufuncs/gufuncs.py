@@ -10,11 +10,11 @@ import numpy as np
 
 from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.promotion import loop_types
+from cyxla.numpy.promotion import Dtype, Signature, loop_types
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import deliver, shown
+from cyxla.numpy.ufuncs.apply import asked_types, deliver, shown
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -56,33 +56,39 @@ def _call(
         raise TypeError(f"{ufunc.__name__}() takes from 2 to 3 positional arguments but {len(inputs)} were given")
     out = inputs[2] if len(inputs) == 3 else out
     arrays = [as_traced(x) for x in inputs[:2]]
-    own = _own_ranks(ufunc, ranks, [a.ndim for a in arrays])
-    axes = _axes(ufunc, own, keywords)
-    types = loop_types(ufunc, tuple(a.kind for a in arrays), _asked(keywords))
+    _check_keywords(ufunc, keywords)
     casting = keywords.get("casting", "same_kind")
+    types = loop_types(ufunc, tuple(a.kind for a in arrays), _asked(ufunc, keywords), casting)
     for k, (array, wanted) in enumerate(zip(arrays, types, strict=False)):
         if not array.weak and not np.can_cast(array.dtype, wanted, casting):
             raise DTypeError(
                 f"Cannot cast ufunc '{ufunc.__name__}' input {k} from {array.dtype!r} to {wanted!r} with casting rule "
                 f"'{casting}'"
             )
+    own = _own_ranks(ufunc, ranks, [a.ndim for a in arrays])
+    axes = _axes(ufunc, own, keywords)
     ops = [
         _moved_last(convert(value_of(a), t), places, ufunc.__name__)
         for a, t, places in zip(arrays, types, axes, strict=False)
     ]
     made = core(*ops)
     if keywords.get("keepdims"):
-        made, axes[2] = xla.reshape(made, (*made.shape.dims, 1)), axes[0]
+        made = xla.reshape(made, (*made.shape.dims, 1))
     made = _moved_back(made, axes[2], ufunc.__name__)
     return deliver([TracedArray(made)], out, True, casting, ufunc.__name__)
 
 
-def _asked(keywords: dict[str, Any]) -> Any:
-    wanted = keywords.get("dtype")
-    signature = keywords.get("signature")
-    if wanted is None and signature is not None:
-        wanted = signature[-1] if isinstance(signature, tuple) else str(signature).rpartition(">")[2]
-    return None if wanted is None else np.dtype(wanted)
+def _asked(ufunc: np.ufunc, keywords: dict[str, Any]) -> Dtype | Signature | None:
+    dtype, signature = keywords.get("dtype"), keywords.get("signature")
+    return None if dtype is None and signature is None else asked_types(ufunc, dtype, signature)
+
+
+def _check_keywords(ufunc: np.ufunc, keywords: dict[str, Any]) -> None:
+    """Some functions have no one dimension that ``axis=`` could name."""
+    if ("axis" in keywords or keywords.get("keepdims")) and ufunc.signature != "(n),(n)->()":
+        raise TypeError(f"{ufunc.__name__}: axis and keepdims are for functions of a single shared dimension")
+    if keywords.get("axes") is not None and keywords.get("axis") is not None:
+        raise TypeError("cannot specify both 'axis' and 'axes'")
 
 
 def _own_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> list[int]:
@@ -102,21 +108,19 @@ def _own_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> 
 
 def _axes(ufunc: np.ufunc, own: Sequence[int], keywords: dict[str, Any]) -> list[tuple[int, ...]]:
     """Where the function's own dimensions lie in the operands and in the result."""
-    axes, axis = keywords.get("axes"), keywords.get("axis")
-    if (axis is not None or keywords.get("keepdims")) and ufunc.signature != "(n),(n)->()":
-        raise TypeError(f"{ufunc.__name__}: axis and keepdims are for functions of a single shared dimension")
-    if axes is not None and axis is not None:
-        raise TypeError("cannot specify both 'axis' and 'axes'")
-    if axis is not None:
-        return [(index(axis),)] * 2 + [()]
+    axes = keywords.get("axes")
+    own = [*own[:2], own[2] + bool(keywords.get("keepdims"))]
+    if "axis" in keywords:
+        shared = (index(keywords["axis"]),)
+        return [shared, shared, shared[: own[2]]]
     if axes is None:
         return [tuple(range(-rank, 0)) for rank in own]
     if not isinstance(axes, list):
         raise TypeError("axes should be a list.")
-    if len(axes) < 2 or (len(axes) < 3 and own[2]) or len(axes) > 3:
+    if len(axes) < 2 or (len(axes) < 3 and own[2] and not keywords.get("keepdims")) or len(axes) > 3:
         raise ValueError("axes should be a list with an entry for all inputs and outputs")
     places = [(index(a),) if not isinstance(a, tuple) else tuple(map(index, a)) for a in axes]
-    places += [()] * (3 - len(places))
+    places += [tuple(range(-own[2], 0))] * (3 - len(places))
     for k, (place, rank) in enumerate(zip(places, own, strict=True)):
         if len(place) != rank:
             raise np.exceptions.AxisError(f"{ufunc.__name__}: operand {k} has {rank} core dimensions, but axes {place}")

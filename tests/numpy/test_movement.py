@@ -198,7 +198,7 @@ UNSUPPORTED = {
     "repeat": lambda x: np.repeat(x, x.astype(int).ravel()),
     "insert": lambda x: np.insert(x, [x.astype(int)[0, 0, 0]], 1),
     "pad": lambda x: np.pad(x, 1, mode=print),
-    "reshape": lambda x: x.T.reshape(-1, order="A"),
+    "ravel": lambda x: x[:, ::-1].ravel(order="K"),
     "unique_counts": lambda x: np.unique_counts(x),
 }
 

@@ -19,6 +19,7 @@ STEPS = [
     ("part", st.sampled_from(KEYS)), ("write", st.sampled_from(KEYS)), ("add", st.sampled_from(KEYS)),
     ("turn", NOTHING), ("double", NOTHING), ("read", NOTHING), ("swap", NOTHING), ("total", st.integers(0, 9)),
     ("pick", st.sampled_from([[0], [0, 0], [-1]])), ("at", st.integers(-2, 0)),
+    ("resize", st.tuples(st.sampled_from([(-1,), (2, -1), (-1, 2), (1, -1), (2, -1, 1)]), st.sampled_from("CF"))),
 ]  # fmt: skip
 PROGRAMS = st.lists(
     st.sampled_from(STEPS).flatmap(lambda s: st.tuples(st.just(s[0]), st.integers(0, 9), s[1])), max_size=14
@@ -52,6 +53,11 @@ class Program:
 
     def turn(self, a, *_):
         self.arrays.append(a.T)
+
+    def resize(self, a, how, _):
+        sizes, order = how
+        if a.size % abs(np.prod(sizes)) == 0:
+            self.arrays.append(a.reshape(sizes, order=order))
 
     def double(self, a, *_):
         a *= 2

@@ -21,6 +21,8 @@ ROWS = [
             lambda x: x.reshape(-1, 2),
             lambda x: x.reshape((2, -1), order="F"),
             lambda x: np.reshape(x, (1, x.size, 1), order="A"),
+            lambda x: np.reshape(x.T, (1, x.size, 1), order="A"),
+            lambda x: np.reshape(x[..., ::-1] if x.ndim else x, (1, x.size, 1), order="A"),
             lambda x: np.reshape(x, (-1, 3), copy=True),
             lambda x: x.T.reshape(-1),
         ],

@@ -41,6 +41,8 @@ What differs from NumPy:
   such an index shares memory as by an int;
 * `isinstance(x, np.ndarray)` is false of a traced array: it is a `cyxla.TracedArray`;
 * there are no warnings: a division by zero is inf or nan, and silent;
+* what an operation makes lies in row-major order, also where NumPy keeps the order of transposed operands, so that
+  `(x.T + 1).reshape(-1)` is a part here and a copy there: it matters to who writes to it;
 * sums may be added in another order, so that their last bits differ; on one machine they are the same in every run.
 """
 

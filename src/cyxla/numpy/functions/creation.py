@@ -12,6 +12,7 @@ from cyxla.numpy.indexing.access import fitted
 from cyxla.numpy.promotion import common_kind, inexact
 from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.memory import column_major
 from cyxla.numpy.tracing.trace import place
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
@@ -240,11 +241,11 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 
 @implements(np.asfortranarray)
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
-    """The array; how elements lie in memory is up to the compiler."""
+    """The array itself where its elements follow each other by columns, else a copy; one dimension at least."""
     made = _as_array(a, dtype)
-    if sum(n > 1 for n in made.shape) > 1:
-        return TracedArray(value_of(made), contiguous=False)
-    return ascontiguousarray(made)
+    if not made.memory.flags.f_contiguous:
+        return TracedArray(value_of(made), memory=column_major(made.shape, made.dtype))
+    return made if made.ndim else resized(made, (1,))
 
 
 @implements(np.require)
@@ -253,7 +254,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
     asked = {str(r).upper()[0] for r in requirements or ()}
     if {"C", "F"} <= asked:
         raise ValueError('Cannot specify both "C" and "F" order')
-    made = _as_array(a, dtype)
+    made = asfortranarray(a, dtype) if "F" in asked else _as_array(a, dtype)
     return made.copy() if "O" in asked or ("C" in asked and not made.contiguous) else made
 
 

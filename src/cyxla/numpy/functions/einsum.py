@@ -13,6 +13,7 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.labelled import Label, Labelled, fitted, order_of, product
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements
+from cyxla.numpy.tracing.memory import memory_of
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.ufuncs.apply import deliver
 from cyxla.types import ElementType
@@ -121,7 +122,10 @@ def _part(array: TracedArray, labels: tuple[Label, ...], result: tuple[Label, ..
             spread = xla.select(on, spread, base)
         return spread
 
-    return array.part(lambda base: _once(base, labels).ordered(result).op, write)
+    steps = [sum(s for s, n in zip(array.memory.strides, labels, strict=True) if n == name) for name in result]
+    sizes_of_result = [sizes[labels.index(name)] for name in result]
+    memory = memory_of(sizes_of_result, array.dtype, steps)
+    return array.part(lambda base: _once(base, labels).ordered(result).op, write, memory)
 
 
 def _in_order_of(

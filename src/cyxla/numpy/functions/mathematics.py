@@ -156,7 +156,7 @@ def real(val: Any) -> Any:
     array = as_traced(val)
     if array.dtype.kind != "c":
         return array
-    return array.part(xla.real, lambda base, new: xla.complex_(new, xla.imag(base)))
+    return array.part(xla.real, lambda base, new: xla.complex_(new, xla.imag(base)), array.memory.real)
 
 
 @implements(np.imag)
@@ -164,8 +164,8 @@ def imag(val: Any) -> Any:
     """The imaginary parts, which share memory with the numbers; of real numbers zeros that cannot be written to."""
     array = as_traced(val)
     if array.dtype.kind != "c":
-        return array.part(values.zeros_like, None)
-    return array.part(xla.imag, lambda base, new: xla.complex_(xla.real(base), new))
+        return array.part(values.zeros_like, None, None)
+    return array.part(xla.imag, lambda base, new: xla.complex_(xla.real(base), new), array.memory.imag)
 
 
 @implements(np.angle)

@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.memory import Memory, column_major, reshaped
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_sizes, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp
@@ -30,9 +31,9 @@ def model(a: Array) -> np.ndarray[Any, Any]:
     return np.broadcast_to(np.empty((), a.dtype), a.shape)
 
 
-def moved(a: Array, there: Callable[[XlaOp], XlaOp], back: Callable[[XlaOp], XlaOp], contiguous: bool) -> Array:
+def moved(a: Array, there: Callable[[XlaOp], XlaOp], back: Callable[[XlaOp], XlaOp], memory: Memory | None) -> Array:
     """All elements of an array in other places, sharing its memory."""
-    return a.part(there, lambda base, new: back(new), contiguous=contiguous)
+    return a.part(there, lambda base, new: back(new), memory)
 
 
 # -- sizes
@@ -56,30 +57,25 @@ def size(a: Any, axis: Any = None) -> int:
     return int(np.size(model(array_of(a)), axis))
 
 
-def _only_splits(old: Sequence[int], new: Sequence[int]) -> bool:
-    """Whether new sizes come from old ones by taking single dimensions apart; NumPy needs no copy for that."""
-    rest = [n for n in new if n != 1]
-    for want in (n for n in old if n != 1):
-        have = 1
-        while rest and have < want:
-            have *= rest.pop(0)
-        if have != want:
-            return False
-    return not rest
-
-
 def resized(a: Array, sizes: Sequence[int]) -> Array:
     """The elements in row-major order with other sizes: a view where NumPy makes one."""
     old, new = a.shape, tuple(sizes)
-    if a.contiguous or a.size <= 1 or _only_splits(old, new):
-        return moved(a, lambda v: xla.reshape(v, new), lambda v: xla.reshape(v, old), a.contiguous)
+    memory = None if a.contiguous else reshaped(a.memory, new)
+    if a.contiguous or memory is not None:
+        return moved(a, lambda v: xla.reshape(v, new), lambda v: xla.reshape(v, old), memory)
     return TracedArray(xla.reshape(value_of(a), new))
 
 
-def _column_major(a: Array, sizes: Sequence[int]) -> Array:
-    """The elements in column-major order with other sizes."""
-    turned = xla.reshape(_reversed(value_of(a)), tuple(reversed(sizes)))
-    return TracedArray(_reversed(turned), contiguous=sum(n > 1 for n in sizes) < 2)
+def _in_columns(a: Array, sizes: Sequence[int], memory: Memory | None) -> Array:
+    """The elements in column-major order with other sizes: a part that lies so, or a copy."""
+    old, new = a.shape, tuple(sizes)
+    if memory is not None:
+        return moved(a, lambda v: _column_major(v, new), lambda v: _column_major(v, old), memory)
+    return TracedArray(_column_major(value_of(a), new), memory=column_major(new, a.dtype))
+
+
+def _column_major(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    return _reversed(xla.reshape(_reversed(op), tuple(reversed(sizes))))
 
 
 def _reversed(op: XlaOp) -> XlaOp:
@@ -92,13 +88,17 @@ def known_order(a: Array, order: str | None, name: str) -> str:
     Raises
     ------
     UnimplementedError
-        It depends on how the elements lie in memory, which a traced array does not know.
+        It is the order of memory, of elements that do not lie in one piece.
     """
     letter = (order or "K").upper()[:1]
     if letter not in "CFAK":
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
     if letter in "AK":
-        if not a.contiguous and a.ndim > 1:
+        if a.contiguous or a.ndim < 2:
+            return "C"
+        if a.memory.flags.f_contiguous:
+            return "F"
+        if letter == "K":
             raise UnimplementedError(
                 f"{name} with order={order!r} of an array that is a part of another",
                 where=_trace.place(), hint="say order='C' or order='F'",
@@ -107,7 +107,7 @@ def known_order(a: Array, order: str | None, name: str) -> str:
     return letter
 
 
-@implements(np.reshape, note="order='A' only of whole arrays")
+@implements(np.reshape)
 def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """Other sizes."""
     array = array_of(a)
@@ -115,7 +115,7 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     sizes = np.reshape(model(array), shape, order=order).shape  # type: ignore[call-overload]
     turned = known_order(array, order, "reshape") == "F" and sizes != array.shape
     if turned and sum(n > 1 for n in (*array.shape, *sizes)) > 2:
-        made = _column_major(array, sizes)
+        made = _in_columns(array, sizes, reshaped(array.memory, sizes, "F"))
     else:
         made = resized(array, sizes)
     if copy is False and made.base is None:
@@ -123,12 +123,13 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     return TracedArray(value_of(made)) if copy else made
 
 
-@implements(np.ravel, note="order='A' and 'K' only of whole arrays")
+@implements(np.ravel, note="order='K' only of arrays in one piece")
 def ravel(a: Any, order: str = "C") -> Array:
     """One dimension."""
     array = array_of(a)
     if known_order(array, order, "ravel") == "F" and array.ndim > 1:
-        return _column_major(array, (array.size,))
+        memory = reshaped(array.memory, (array.size,), "F")
+        return _in_columns(array, (array.size,), memory if memory is not None and memory.flags.c_contiguous else None)
     if array.contiguous:
         return resized(array, (array.size,))
     return TracedArray(xla.reshape(value_of(array), (array.size,)))
@@ -149,11 +150,8 @@ def transpose(a: Any, axes: Any = None) -> Array:
 
 def _permuted(array: Array, order: tuple[int, ...]) -> Array:
     back = tuple(np.argsort(order).tolist())
-    wide = [d for d in order if array.shape[d] != 1]
-    return moved(
-        array, lambda v: xla.transpose(v, order), lambda v: xla.transpose(v, back),
-        array.contiguous and wide == sorted(wide),
-    )  # fmt: skip
+    memory = array.memory.transpose(order)
+    return moved(array, lambda v: xla.transpose(v, order), lambda v: xla.transpose(v, back), memory)
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -282,8 +280,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Array:
     given = array_of(array)
     require_sizes(shape)
     sizes = np.broadcast_to(model(given), shape).shape
-    same = sizes == given.shape
-    return given.part(lambda v: repeated(v, sizes), None, contiguous=given.contiguous and same)
+    return given.part(lambda v: repeated(v, sizes), None, np.broadcast_to(given.memory, sizes))
 
 
 @implements(np.broadcast_arrays)
@@ -306,10 +303,8 @@ def flip(m: Any, axis: Any = None) -> Array:
     along = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim)
     if not array.ndim:
         return TracedArray(value_of(array))  # a number to NumPy, not a part
-    return moved(
-        array, lambda v: xla.reverse(v, along), lambda v: xla.reverse(v, along),
-        array.contiguous and all(array.shape[d] == 1 for d in along),
-    )  # fmt: skip
+    memory = np.flip(array.memory, along)
+    return moved(array, lambda v: xla.reverse(v, along), lambda v: xla.reverse(v, along), memory)
 
 
 @implements(np.flipud)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.numpy.indexing.arrays import Lookup
-from cyxla.numpy.indexing.basic import Box, contiguous
+from cyxla.numpy.indexing.basic import Box, as_key
 from cyxla.numpy.indexing.masks import MaskPlan, Picked
 from cyxla.numpy.indexing.parse import Mask, Point, Selection, parse
 from cyxla.numpy.tracing import trace as _trace
@@ -45,8 +45,7 @@ def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
         return Picked(plan, TracedArray(plan.box.read(value_of(array))))
     if isinstance(plan, Lookup) or selection.copies:
         return TracedArray(plan.read(value_of(array)))
-    whole = array.contiguous and contiguous(array.shape, selection.entries)
-    return array.part(plan.read, plan.write, contiguous=whole)
+    return array.part(plan.read, plan.write, array.memory[as_key(selection.entries)])
 
 
 def plan_of(selection: Selection, array: TracedArray) -> Plan:

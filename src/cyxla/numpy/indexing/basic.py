@@ -155,12 +155,9 @@ def _starts(lows: Sequence[int | XlaOp]) -> list[XlaOp]:
     return made
 
 
-def contiguous(sizes: Sequence[int], entries: Sequence[Entry]) -> bool:
-    """Whether the part of an array that lies in one piece lies in one piece, too; asked of NumPy."""
-    steps = np.cumprod([1, *[max(n, 1) for n in reversed(sizes)]][:-1], dtype=np.int64)[::-1]
-    like = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), sizes, tuple(int(s) for s in steps))
-    key = tuple(_static(e) for e in entries)
-    return bool(like[key].flags.c_contiguous)
+def as_key(entries: Sequence[Entry]) -> tuple[int | slice | None, ...]:
+    """What NumPy calls a part that lies alike, with 0 for a start that is not known."""
+    return tuple([_static(e) for e in entries])
 
 
 def _static(entry: Entry) -> int | slice | None:

@@ -26,29 +26,14 @@ def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
     if (isinstance(dtype, _CLASS) and issubclass(dtype, np.ndarray)) or type is not None:
         raise UnimplementedError("view as a class of arrays", where=_trace.place(), hint="view(dtype) takes bits")
     have, wanted = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
-    _require_fit(self, have, wanted)
+    memory = self.memory.view(wanted)  # raises what NumPy raises
     sizes = (*self.shape[:-1], self.shape[-1] * have.itemsize // wanted.itemsize) if self.ndim else ()
     return self.part(
-        lambda op: as_bits(op, wanted, sizes), lambda base, new: as_bits(new, have, base.shape.dims),
-        contiguous=self.contiguous,
+        lambda op: as_bits(op, wanted, sizes), lambda base, new: as_bits(new, have, base.shape.dims), memory
     )  # fmt: skip
 
 
 _CLASS = type
-
-
-def _require_fit(array: TracedArray, have: Dtype, wanted: Dtype) -> None:
-    if have.itemsize == wanted.itemsize:
-        return
-    if not array.ndim:
-        raise ValueError("Changing the dtype of a 0d array is only supported if the itemsize is unchanged")
-    if not array.contiguous and array.shape[-1] != 1:
-        raise ValueError("To change to a dtype of a different size, the last axis must be contiguous")
-    if array.shape[-1] * have.itemsize % wanted.itemsize:
-        raise ValueError(
-            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis "
-            "of the array."
-        )
 
 
 def as_bits(op: XlaOp, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
@@ -119,7 +104,7 @@ def byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
 def flat(self: TracedArray) -> TracedArray:
     """The elements in row-major order; memory is shared."""
     old, new = self.shape, (self.size,)
-    return self.part(lambda v: xla.reshape(v, new), lambda base, v: xla.reshape(v, old), contiguous=self.contiguous)
+    return self.part(lambda v: xla.reshape(v, new), lambda base, v: xla.reshape(v, old), None)
 
 
 def set_flat(self: TracedArray, value: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from cyxla.numpy.promotion import Dtype
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.boundary import boundary
+from cyxla.numpy.tracing.memory import memory_of
 from cyxla.numpy.tracing.traced_array import TracedArray, View
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
@@ -47,7 +48,8 @@ class KnownArray(TracedArray):
         self._again = again
         self._children: list[weakref.ref[KnownArray]] = []
         self.weak = None
-        self.contiguous = bool(values.flags.c_contiguous)
+        lies = values.flags.c_contiguous
+        self._memory = None if lies else memory_of(values.shape, values.dtype, values.strides)
         self.origin = ""
         self.owner = _trace.current()
         _VIEW.__set__(self, View(parent, _same, None, None) if parent is not None else None)  # type: ignore[arg-type]
@@ -101,7 +103,7 @@ class KnownArray(TracedArray):
             assert self._again is not None
             self._values = None
             part = self._again()
-            self._op, self._view, self.contiguous = part._op, part._view, part.contiguous
+            self._op, self._view, self._memory = part._op, part._view, part._memory
         for child in self._children:
             if (found := child()) is not None:
                 found._forget()

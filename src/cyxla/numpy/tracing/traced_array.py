@@ -14,6 +14,7 @@ from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.frames import doing
+from cyxla.numpy.tracing.memory import Memory, reshaped, row_major
 from cyxla.numpy.tracing.trace import Trace
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
@@ -57,15 +58,15 @@ class TracedArray:
         Python's `int`, `float` or `complex` for a number that takes on the type of what it meets.
     """
 
-    __slots__ = ("__weakref__", "_op", "_view", "contiguous", "origin", "owner", "weak")
+    __slots__ = ("__weakref__", "_memory", "_op", "_view", "origin", "owner", "weak")
     __array_priority__ = 1000.0
 
-    def __init__(self, op: XlaOp, weak: type | None = None, *, contiguous: bool = True, origin: str = "") -> None:
+    def __init__(self, op: XlaOp, weak: type | None = None, *, memory: Memory | None = None, origin: str = "") -> None:
         op.shape  # noqa: B018 - raises if the operation could not be made
         self._op = op
         self._view: View | None = None
         self.weak = weak
-        self.contiguous = contiguous
+        self._memory = memory
         self.origin = origin
         self.owner: Trace | None = _trace.current()
 
@@ -111,8 +112,11 @@ class TracedArray:
     @shape.setter
     def shape(self, sizes: Any) -> None:
         new, old, view = self.reshape(sizes).shape, self.shape, self._view
-        if not self.contiguous and self.ndim > 1 and new != old:
-            raise AttributeError("Incompatible shape for in-place modification: use x.reshape(sizes)")
+        if self._memory is not None:
+            memory = reshaped(self._memory, new)
+            if memory is None:
+                raise AttributeError("Incompatible shape for in-place modification: use x.reshape(sizes)")
+            self._memory = memory
         self._op = xla.reshape(_here(self.op), new)
         if view is not None:
             read, write = view.read, view.write
@@ -146,17 +150,26 @@ class TracedArray:
 
     # -- parts that share memory, and writing
 
+    @property
+    def memory(self) -> Memory:
+        """How the elements lie in memory; never to be read."""
+        return self._memory if self._memory is not None else row_major(self.shape, self.dtype)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie one after the other in row-major order."""
+        return self._memory is None or bool(self._memory.flags.c_contiguous)
+
     def part(
         self,
         read: Callable[[XlaOp], XlaOp],
         write: Callable[[XlaOp, XlaOp], XlaOp] | None,
-        *,
-        contiguous: bool = False,
+        memory: Memory | None,
     ) -> TracedArray:
-        """An array that shares memory with this one; see `View`."""
+        """An array that shares memory with this one, and lies in row-major order unless it is said how; see `View`."""
         op = self.op
         sizes = op.shape.dims
-        made = TracedArray(read(_here(op)), contiguous=contiguous)
+        made = TracedArray(read(_here(op)), memory=memory)
         # `x.shape = ...` gives the base other sizes, but the part is what it was.
         made._view = View(
             self, lambda base: read(_sized(base, sizes)),

@@ -105,7 +105,6 @@ ROWS = [
             lambda x, y: np.geomspace(x, y, 4, endpoint=False, axis=-1),
             lambda x, y: np.geomspace(-x, -y, 3),
             lambda x, y: np.geomspace(x, y, 3, dtype=np.float32),
-            lambda x, y: np.geomspace(1, y.astype(np.float32), 2),
         ],
         PAIRS,
         "dil",
@@ -114,6 +113,7 @@ ROWS = [
         ulp=64,
         differentiable=True,
     ),
+    Row("geomspace", [lambda x, y: np.geomspace(1, y.astype(np.float32), 2)], PAIRS, "dil", low=1, high=20, ulp=64),
     Row(
         "astype",
         [lambda x: np.astype(x, np.float32), lambda x: x.astype(complex), lambda x: x.astype(bool)],

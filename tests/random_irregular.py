@@ -51,7 +51,8 @@ def one_nan(w, x):
     """Without the signs of what is no number: the order has them, but of a computed one nobody promises it."""
     if not x.shape.dtype.is_float:
         return x
-    return w.add("select", [w.add("compare", [x, x], {"direction": "EQ"}), x, w.add("abs", [x])])
+    is_number, positive = w.add("compare", [x, x], {"direction": "EQ"}), w.add("abs", [x])
+    return positive and w.add("select", [is_number, x, positive])  # nothing if x is too large
 
 
 def dims(w, rank, most=6):
@@ -178,6 +179,8 @@ def sort(w):
         return
     beside = w.pick(lambda v: v.shape.dims == x.shape.dims) if w.rng.random() < 0.5 else None
     x = one_nan(w, x)
+    if not x:
+        return
     operands = [x] if beside is None else [x, beside]
     body = w.module.new_computation(f"order_{len(w.module.computations)}")
     args = []

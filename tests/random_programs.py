@@ -97,10 +97,11 @@ class Writer:
         same = [v for v in self.values if v.shape is value.shape and (v.exact or not exact)]
         return self.choice(same) if same and self.rng.random() < 0.8 else self.constant(value.shape)
 
-    def constant(self, shape: Shape) -> Value:
+    def constant(self, shape: Shape, *, signed=True) -> Value:
         from strategies import ordinary
 
         scalar_value = np.asarray(ordinary(shape.dtype, (), self.rng)).astype(shape.dtype.numpy_dtype)
+        scalar_value = scalar_value if signed else np.abs(scalar_value)
         one = self.entry.add(
             "constant",
             attrs={"literal": Literal(scalar_value, Shape.array(shape.dtype))},
@@ -277,7 +278,7 @@ def reduce(w: Writer) -> None:
         (x,) = without_signs(w, [tame(w, x)], np.prod(kept))
     w.add(
         "reduce",
-        [x, w.constant(Shape.array(dtype))],
+        [x, w.constant(Shape.array(dtype), signed=exact)],
         {"dimensions": dims},
         called=[w.reducer(name, dtype)],
         exact=exact,
@@ -312,7 +313,8 @@ def rows(w: Writer) -> None:
 
         last = w.add(w.choice(["tanh", "logistic"]), [y], exact=False)
         (last,) = without_signs(w, [last], np.prod(x.shape.dims[:kept]))
-        w.add("reduce", [last, w.constant(Shape.array(dtype))], gone, called=[w.reducer("add", dtype)], exact=False)
+        init = w.constant(Shape.array(dtype), signed=False)  # nor does what a sum begins with cancel it
+        w.add("reduce", [last, init], gone, called=[w.reducer("add", dtype)], exact=False)
 
 
 def dot(w: Writer) -> None:

@@ -17,6 +17,7 @@ from cyxla.xla.cpu.nest import Nest, reachable
 _FAR_BYTES = 1 << 19  # smaller arrays stay in the second cache
 _NEAR_BYTES = 1 << 17  # more than that of a row would push out what was asked for first
 RUN = 256  # elements of a loop between two requests: all of a row at once, and the queue to memory overflows
+_LEAD_BYTES = 1 << 14  # memory answers late: of short rows, several are on their way
 _EARLY = 8  # the part of a row that is asked for at once: what memory delivers while the first pass computes
 _LINE = 64
 
@@ -50,10 +51,13 @@ class Ahead:
         What to read.
     row : Atom
         The loop over rows.
+    rows : int
+        How many rows ahead.
     """
 
     loads: tuple[Node, ...]
     row: Atom
+    rows: int = 1
 
     @staticmethod
     def of(loads: Collection[Node], arrays: Sequence[Value], row: Atom, inner: tuple[Atom, int]) -> Ahead | None:
@@ -66,8 +70,10 @@ class Ahead:
             and n.data[1].coefficient(row)
             and arrays[n.data[0]].shape.nbytes > _FAR_BYTES
         }
-        near = sum(n.dtype.itemsize * trip for n in far.values()) <= _NEAR_BYTES
-        return Ahead(tuple(far.values()), row) if far and near else None
+        nbytes = sum(n.dtype.itemsize * trip for n in far.values())
+        if not far or nbytes > _NEAR_BYTES:
+            return None
+        return Ahead(tuple(far.values()), row, max(1, _LEAD_BYTES // nbytes))
 
     def begin(self, nest: Nest, trip: int) -> list[str]:
         """Ask for the begin of the next row, before the first pass over this one; `rest` asks for what is left."""
@@ -84,7 +90,7 @@ class Ahead:
         for node in self.loads:
             slot, form = node.data
             width, step = node.dtype.itemsize, form.coefficient(nest.inner)
-            start = f"{nest.block_start(form)} + ({form.coefficient(self.row)}ll)"
+            start = f"{nest.block_start(form)} + ({self.rows * form.coefficient(self.row)}ll)"
             start += f" + {first}" if step == 1 else f" - {first} - {count - 1}"
             found.append(
                 f"cyx_ahead((const char *)p{slot} + {width} * ({start}), {-(-count * width // _LINE) * _LINE});"

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cyxla.errors import InvalidArgumentError
 
 PREFIX: Final = "CYXLA_"
 
 
-@dataclass(frozen=True)
-class Flag:
+class Flag(NamedTuple):
     """One setting.
 
     Attributes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache, cached_property
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from cyxla.errors import DTypeError
@@ -37,15 +37,22 @@ def _numpy_name(text: str) -> str:
     return f"float{text[1]}_{text[2:]}"  # f8e5m2 -> float8_e5m2
 
 
-def _facts(text: str) -> tuple[Kind, int, np.dtype[Any] | None]:
+def _facts(text: str) -> tuple[Kind, int]:
     if text in _NOT_ARRAYS:
-        return Kind.OTHER, 0, None
+        return Kind.OTHER, 0
     kind = {"p": Kind.PRED, "s": Kind.SIGNED, "u": Kind.UNSIGNED, "c": Kind.COMPLEX}.get(text[0], Kind.FLOAT)
-    digits = text.removeprefix("b")[1:].split("e")[0] if kind is not Kind.PRED else "8"
+    return kind, int(text.removeprefix("b")[1:].split("e")[0]) if kind is not Kind.PRED else 8
+
+
+def _twin(text: str, kind: Kind) -> np.dtype[Any]:
     name = _numpy_name(text)
-    # ml_dtypes has no one-bit integers in every release: a byte holds them, which loses nothing.
-    scalar = getattr(ml_dtypes, name, None) or getattr(np, name, None) or (np.int8 if kind is Kind.SIGNED else np.uint8)
-    return kind, int(digits), np.dtype(scalar)
+    scalar = getattr(np, name, None)
+    if scalar is None:
+        import ml_dtypes  # here, as it takes milliseconds and most programs need none of its types
+
+        # There are no one-bit integers in every release: a byte holds them, which loses nothing.
+        scalar = getattr(ml_dtypes, name, None) or (np.int8 if kind is Kind.SIGNED else np.uint8)
+    return np.dtype(scalar)
 
 
 class ElementType(Enum):
@@ -59,8 +66,6 @@ class ElementType(Enum):
         Width of one element's value; 0 for what is not an array element.
     kind : Kind
         Sort of the element.
-    numpy_dtype : numpy.dtype or None
-        Type of host arrays; types below a byte take one byte an element.
     """
 
     PRED = 1
@@ -103,11 +108,15 @@ class ElementType(Enum):
     text: str
     bits: int
     kind: Kind
-    numpy_dtype: np.dtype[Any] | None
 
     def __init__(self, number: int) -> None:
         self.text = self.name.lower()
-        self.kind, self.bits, self.numpy_dtype = _facts(self.text)
+        self.kind, self.bits = _facts(self.text)
+
+    @cached_property
+    def numpy_dtype(self) -> np.dtype[Any] | None:
+        """Type of host arrays, None where there are none; types below a byte take one byte an element."""
+        return _twin(self.text, self.kind) if self.is_array else None
 
     # Enum members are singletons, so identity is the cheapest hash there is.
     __hash__ = object.__hash__
@@ -160,10 +169,16 @@ class ElementType(Enum):
 
 
 _BY_TEXT = {e.text: e for e in ElementType}
-_BY_NUMPY: dict[np.dtype[Any], ElementType] = {}
-for _e in ElementType:
-    if _e.numpy_dtype is not None:
-        _BY_NUMPY.setdefault(_e.numpy_dtype, _e)
+
+
+@cache
+def _by_numpy(own: bool) -> dict[np.dtype[Any], ElementType]:
+    """The first element type of each dtype; `own` are those that NumPy has itself."""
+    found: dict[np.dtype[Any], ElementType] = {}
+    for e in ElementType:
+        if e.is_array and (not own or hasattr(np, _numpy_name(e.text))) and e.numpy_dtype is not None:
+            found.setdefault(e.numpy_dtype, e)
+    return found
 
 
 def element_type(name: str) -> ElementType:
@@ -194,7 +209,7 @@ def from_numpy(dtype: Any) -> ElementType:
         Arrays of that dtype have no HLO element type.
     """
     wanted = np.dtype(dtype).newbyteorder("=")
-    try:
-        return _BY_NUMPY[wanted]
-    except KeyError:
-        raise DTypeError(f"arrays of dtype {wanted} cannot be compiled") from None
+    found = _by_numpy(own=True).get(wanted) or _by_numpy(own=False).get(wanted)
+    if found is None:
+        raise DTypeError(f"arrays of dtype {wanted} cannot be compiled")
+    return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.hashing import blake2b
 from cyxla.types.shape import Shape
 
 

@@ -20,17 +20,12 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cyxla import config
+from cyxla.hashing import blake2b
 from cyxla.include_dir import get_include
-
-try:
-    from _blake2 import blake2b  # what hashlib gives, without the milliseconds of loading OpenSSL
-except ImportError:
-    from hashlib import blake2b
 
 if TYPE_CHECKING:
     import logging
@@ -107,8 +102,7 @@ def _open(directory: Path, limit: int) -> DiskCache | None:
         return None
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry that checked out.
 
     Attributes
@@ -127,8 +121,7 @@ class Entry:
         return bytes(self.parts[0])
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(NamedTuple):
     """A compiled module from the cache.
 
     Attributes
@@ -383,15 +376,14 @@ def _write(path: Path, parts: Sequence[bytes | memoryview]) -> int:
 
 def _replace(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
     """Put a file in place at once, readable by its owner only."""
-    import tempfile
-
-    fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(fd, "wb") as file:
             file.writelines(chunks)
         os.replace(temporary, path)
     except BaseException:
-        _unlink(Path(temporary))
+        _unlink(temporary)
         raise
 
 

@@ -6,8 +6,7 @@ What finds a program in the disk cache is imported with this module; what compil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -210,8 +209,7 @@ def _check_names(options: CompileOptions) -> None:
     check_names(options.disabled_passes)
 
 
-@dataclass(frozen=True)
-class _Target:
+class _Target(NamedTuple):
     """What to compile with, and where to keep the result: under no key, only the shared object is kept."""
 
     build: Build

@@ -6,7 +6,6 @@ import logging
 import os
 import shlex
 import subprocess
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
         logger.debug("%s does not work: %s", " ".join(command), error)
         return None
     steps = _working_steps(command, isa) if kind == "gcc" else None
-    return {"version": version, "kind": kind, "steps": steps and astuple(steps)}
+    return {"version": version, "kind": kind, "steps": steps}
 
 
 def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

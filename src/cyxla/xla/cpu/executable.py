@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,7 @@ ENTRY = "cyx_main"  # the function that a call runs
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(NamedTuple):
     """What running a compiled module takes beside its code; stored with it.
 
     Attributes
@@ -64,7 +62,7 @@ class Manifest:
     parameters: list[signature.Outline]
     result: signature.Outline
     sites: int | None = None
-    donations: list[tuple[int, int]] = field(default_factory=list)
+    donations: Sequence[tuple[int, int]] = ()
 
     @staticmethod
     def of(module: HloModule, plan: Plan, buffers: Buffers, *, profile: bool = False) -> Manifest:
@@ -93,7 +91,7 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return asdict(self)
+        return self._asdict()
 
 
 class CpuExecutable(Program, Executable):

@@ -5,7 +5,7 @@ It imports nothing, so that the build can read it before anything is installed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Explicit features, never -march=native: what the code needs is then part of its cache key. gcc before 11 does not know
 # the names x86-64-vN, hence the lists. Each level adds to the one before it.
@@ -50,8 +50,7 @@ FUSED = """#ifndef CYX_FUSED
 """
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """What the texts of kernels depend on of a processor.
 
     Attributes

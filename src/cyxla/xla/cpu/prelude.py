@@ -73,7 +73,7 @@ def _read(header: str) -> str:
 
 
 def _names(text: str) -> set[str]:
-    return set(_NAME.findall(_COMMENT.sub("", text)))
+    return set(_NAME.findall(_COMMENT.sub("", text) if "/*" in text else text))
 
 
 @cache

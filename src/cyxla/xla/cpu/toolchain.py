@@ -10,10 +10,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cyxla import config, errors
 from cyxla._native import _rt
@@ -59,8 +58,7 @@ NO_COMPILER = "native code needs a C compiler and none was found"
 HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """One translation unit.
 
     Attributes
@@ -75,8 +73,7 @@ class Unit:
     contract: bool = False
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(NamedTuple):
     """The programs that the driver of a compiler runs, so that they can be run without it.
 
     Attributes
@@ -101,8 +98,7 @@ class Steps:
 MAIN, INPUTS, OUTPUT = "main.c", "<inputs>", "<output>"
 
 
-@dataclass(frozen=True)
-class Compiler:
+class Compiler(NamedTuple):
     """A C compiler that was seen to work.
 
     Attributes
@@ -123,8 +119,7 @@ class Compiler:
     steps: Steps | None = None
 
 
-@dataclass(frozen=True)
-class Toolchain:
+class Toolchain(NamedTuple):
     """A compiler and the processor level to compile for."""
 
     compiler: Compiler

@@ -7,9 +7,9 @@ caches on disk may use it as their key.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
+from cyxla.hashing import blake2b
 from cyxla.types import Literal, Shape
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction

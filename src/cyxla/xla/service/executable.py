@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cyxla._native.arguments import count
 from cyxla.errors import InvalidArgumentError, UnimplementedError
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from cyxla.xla.service.profile import Profile
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(NamedTuple):
     """How to run a compiled program.
 
     Attributes

@@ -6,7 +6,8 @@ Comments are blanked out beforehand (same length, so positions stay true), hence
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from cyxla.errors import HloParseError
 from cyxla.xla.hlo.limits import MAX_NESTING
@@ -17,9 +18,32 @@ KEYWORDS: Final = ("HloModule", "ENTRY", "ROOT")
 INT64: Final = (-(2**63), 2**63 - 1)
 
 
-def pattern(source: str) -> re.Pattern[str]:
-    """Compile a pattern that skips blanks first; character classes are ASCII."""
-    return re.compile(WS + source, re.ASCII)
+class Pattern:
+    """A pattern that skips blanks first; character classes are ASCII.
+
+    It is compiled when it is first used: all of them take milliseconds, and a text needs few.
+    """
+
+    __slots__ = ("_source", "finditer", "fullmatch", "match")
+
+    match: Callable[..., re.Match[str] | None]
+    fullmatch: Callable[..., re.Match[str] | None]
+    finditer: Callable[..., Iterator[re.Match[str]]]
+
+    def __init__(self, source: str) -> None:
+        self._source = WS + source
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Pattern.__slots__:
+            raise AttributeError(name)
+        compiled = re.compile(self._source, re.ASCII)
+        self.match, self.fullmatch, self.finditer = compiled.match, compiled.fullmatch, compiled.finditer
+        return getattr(self, name)
+
+
+def pattern(source: str) -> Pattern:
+    """Name a pattern, with blanks before it."""
+    return Pattern(source)
 
 
 _BLANKS = re.compile(WS)
@@ -86,7 +110,7 @@ class Cursor:
         m = _WORD.match(self.text, self.pos)
         return repr(m.group().strip()[:40]) if m else "the end"
 
-    def match(self, wanted: re.Pattern[str]) -> re.Match[str] | None:
+    def match(self, wanted: re.Pattern[str] | Pattern) -> re.Match[str] | None:
         """Match a pattern here and move past it."""
         m = wanted.match(self.text, self.pos)
         if m is not None:

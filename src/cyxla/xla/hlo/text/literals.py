@@ -14,7 +14,7 @@ import numpy as np
 
 from cyxla.errors import HloParseError
 from cyxla.types import ElementType, Kind, Literal, Shape
-from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
+from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern, pattern
 
 _MAX_ELIDED_BYTES = 2**28
 _MAX_NUMPY_RANK = 32
@@ -279,7 +279,7 @@ class _Values:
                 tokens.append(token)
         return tokens
 
-    def _matches(self, row: _Row, wanted: re.Pattern[str], what: str) -> list[re.Match[str]]:
+    def _matches(self, row: _Row, wanted: Pattern, what: str) -> list[re.Match[str]]:
         """Matches that fill a row, with commas between them."""
         c = Cursor(self.c.text)
         c.pos, end, found = row.at, row.at + len(row.text), []

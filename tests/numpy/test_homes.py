@@ -27,6 +27,18 @@ def test_every_row_is_where_the_table_says():
         assert homes.HOMES[row.name] == module or module == "gufuncs", row.name
 
 
+FIRST = """
+import numpy as np
+import cyxla
+print(cyxla.jit(lambda x, y: 0.5 * np.sqrt(x) + y)(np.float64([4, 9]), 2))
+"""
+
+
+def test_nothing_that_wants_numpys_own_ufuncs_is_first_imported_while_tracing():
+    made = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    assert made.stdout.strip() == "[3.  3.5]"
+
+
 def test_only_what_is_used_is_imported():
     made = subprocess.run([sys.executable, "-c", NEEDED], capture_output=True, text=True, check=True)
     assert made.stdout.strip() == "[]"

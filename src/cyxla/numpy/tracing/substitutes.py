@@ -18,6 +18,7 @@ from functools import cache, lru_cache, wraps
 from types import CodeType
 from typing import Any
 
+import ml_dtypes  # noqa: F401  its import adds to ufuncs that it takes from the module numpy, which must be NumPy's own
 import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError

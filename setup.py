@@ -75,6 +75,11 @@ class BuildKernels(build_ext):
     It also compiles the Python sources of an editable install, as pip does for any other: a new process starts sooner.
     """
 
+    def finalize_options(self) -> None:
+        """Build several modules at a time."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
     def run(self) -> None:
         """Build, then compile."""
         super().run()

@@ -41,8 +41,8 @@ def against(claim, best_time):
     different times.
     """
 
-    def measure(what, unit, limit, work, run, args, at_least=None, rounds=5):
-        pairs = [(limit(), work / best_time(lambda: run(*args), 0.25)) for _ in range(rounds)]
+    def measure(what, unit, limit, work, run, args, at_least=None, rounds=15):
+        pairs = [(limit(), work / best_time(lambda: run(*args), 0.1)) for _ in range(rounds)]
         most, rate = sorted(pairs, key=lambda pair: pair[1] / pair[0])[rounds // 2]
         claim(f"{what}: {unit}", rate / 1e9, unit)
         claim(f"  part of the limit, {most / 1e9:.0f} {unit}", rate / most, "", at_least=at_least)

@@ -17,6 +17,7 @@ LANES = {"f32": 16, "f64": 8}
 SUMS = 16  # of limits.c
 TURNS = 2_000_000
 BYTES = 256 << 20
+TRIES = 6  # of each rate; the best counts
 
 
 @cache
@@ -43,10 +44,10 @@ class Machine:
         self.threads = native.threads()
         self.pool = ThreadPoolExecutor(self.threads)
 
-    def fastest(self, work, tries=6):
+    def fastest(self, work):
         """Seconds of the quickest run of `work(thread)` by all threads at once."""
         best = float("inf")
-        for _ in range(tries):
+        for _ in range(TRIES):
             started = time.perf_counter()
             list(self.pool.map(work, range(self.threads)))
             best = min(best, time.perf_counter() - started)

@@ -17,7 +17,7 @@ from cyxla.xla.cpu.nest import Nest, reachable
 _FAR_BYTES = 1 << 19  # smaller arrays stay in the second cache
 _NEAR_BYTES = 1 << 17  # more than that of a row would push out what was asked for first
 RUN = 256  # elements of a loop between two requests: all of a row at once, and the queue to memory overflows
-_LEAD_BYTES = 1 << 14  # memory answers late: of short rows, several are on their way
+_LEAD_BYTES = 1 << 14  # main memory answers late: of short rows, several are on their way
 _EARLY = 8  # the part of a row that is asked for at once: what memory delivers while the first pass computes
 _LINE = 64
 
@@ -73,7 +73,8 @@ class Ahead:
         nbytes = sum(n.dtype.itemsize * trip for n in far.values())
         if not far or nbytes > _NEAR_BYTES:
             return None
-        return Ahead(tuple(far.values()), row, max(1, _LEAD_BYTES // nbytes))
+        uncached = sum(arrays[slot].shape.nbytes for slot in {slot for slot, _ in far}) > cost.CACHE_BYTES
+        return Ahead(tuple(far.values()), row, max(1, _LEAD_BYTES // nbytes) if uncached else 1)
 
     def begin(self, nest: Nest, trip: int) -> list[str]:
         """Ask for the begin of the next row, before the first pass over this one; `rest` asks for what is left."""

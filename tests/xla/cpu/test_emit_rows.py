@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501  programs read best a line at a time
 
+import re
 from functools import cache, partial
 
 import ml_dtypes
@@ -135,6 +136,12 @@ def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, di
     assert ("cyx_stream(" in far.text) == (dims[1] >= 256)
     for a, b in zip(near(*args), far(*args), strict=True):
         assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("rows, columns, ahead", [(2048, 1024, 1), (16384, 1024, 4), (65536, 256, 16), (4096, 4096, 1)])
+def test_of_what_no_cache_holds_short_rows_are_asked_for_several_ahead(rows, columns, ahead):
+    asked = re.findall(r"cyx_ahead\(\(const char \*\)p0 .*?\((\d+)ll\)", build(program("softmax", rows, columns)).text)
+    assert set(asked) == {str(ahead * columns)}
 
 
 @pytest.mark.parametrize("rows", [1, 2, 133])

@@ -3,7 +3,6 @@
 RUNNER is the script beside a corpus of cases; FILTER a regular expression on their names.
 """
 
-import importlib.util
 import re
 import sys
 from collections.abc import Iterator
@@ -11,22 +10,13 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+
+from runner import load
 
 import cyxla
 
 THREADS = (1, 2, 8, 2, 1)
-
-
-def load(path: Path) -> ModuleType:
-    """Import the runner from where it lies."""
-    spec = importlib.util.spec_from_file_location("runner", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def nested(spec: Any, arrays: list[Any]) -> Any:

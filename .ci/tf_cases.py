@@ -1,46 +1,38 @@
 """Run graphs whose results TensorFlow recorded: python .ci/tf_cases.py RUNNER.
 
 Right answers and the codes of errors both count; what TensorFlow itself cannot compile does not. The runner starts a
-process for each folder of cases; here two processes take them all, by the runner's own function, in half the time.
+process for each folder of cases; here two processes take them all, by its own function, in a tenth of the time.
 """
 
 import json
+import signal
 import sys
 import tempfile
 from argparse import Namespace
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache, partial
-from importlib.util import module_from_spec, spec_from_file_location
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from types import ModuleType
+
+from runner import load
 
 # (folder beside the runner, jit, platform, least part that must pass)
 CHECKS = [
     ("cases", "off", "cpu", 1.0),
     *(("models", jit, "cpu", 1.0) for jit in ("off", "auto", "on")),
 ]
-LIMIT = 600  # seconds to wait for the results of a folder
-
-
-@cache
-def load(path: Path) -> ModuleType:
-    """Import the runner from where it lies, once in each process."""
-    spec = spec_from_file_location("runner", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+LIMIT = 240  # seconds for a folder: one that hangs ends its process, and with it the check
 
 
 def results(runner: Path, jit: str, platform: str, folder: Path) -> dict[str, tuple[str, str]]:
     """Status and detail of each case of a folder."""
+    signal.alarm(LIMIT)
     with tempfile.NamedTemporaryFile() as report:
         options = {"worker": str(folder), "jit": jit, "platform": platform, "json": report.name}
         load(runner).worker(Namespace(**options, module="cyxla", skip=0))
         first, *lines = map(json.loads, Path(report.name).read_text().splitlines())
+    signal.alarm(0)
     found = {name: (status, detail) for name, status, detail, _ in (line for line in lines if line[0] != "#start")}
     return {name: found.get(name, ("error", "no result")) for name in first[1]}
 
@@ -49,9 +41,7 @@ def check(pool: ProcessPoolExecutor, runner: Path, folder: str, jit: str, platfo
     """Run, report, judge."""
     folders = sorted(path.parent for path in runner.parent.glob(f"{folder}/*/cases.json"))
     counts: Counter[str] = Counter()
-    for where, found in zip(
-        folders, pool.map(partial(results, runner, jit, platform), folders, timeout=LIMIT), strict=True
-    ):
+    for where, found in zip(folders, pool.map(partial(results, runner, jit, platform), folders), strict=True):
         counts.update(status for status, _ in found.values())
         for name, (status, detail) in found.items():
             if status not in ("pass", "na"):

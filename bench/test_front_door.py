@@ -1,6 +1,6 @@
-"""Claims: a warm call of a traced function costs at most 1.5 us above its kernel; the first answer comes within 15 ms.
+"""Claims: a warm call of a traced function costs at most 1.5 us above its kernel, the first at most 300 ms.
 
-The call is timed in turns with that of the same executable, which holds the kernel: the difference is what `cyxla.jit`
+From the disk cache the first answer comes within 3 ms. The call is timed in turns with that of the same executable, which holds the kernel: the difference is what `cyxla.jit`
 adds. First answers are of a function of a hundred operations.
 """
 
@@ -78,7 +78,7 @@ def test_tracing(benchmark, claim, best_time):
 def test_first_answers(benchmark, claim, best_time, tmp_path, monkeypatch):
     a = np.ones(64)
     cyxla.jit(hundred)(a, a)
-    claim("first answer from the disk cache", best_time(lambda: cyxla.jit(hundred)(a, a)) * 1e3, "ms", at_most=5)
+    claim("first answer from the disk cache", best_time(lambda: cyxla.jit(hundred)(a, a)) * 1e3, "ms", at_most=3)
     monkeypatch.setenv("CYXLA_CACHE", "0")
     started = perf_counter()
     cyxla.jit(hundred)(a, a)

@@ -1,7 +1,7 @@
 """Claims: a warm call of a traced function costs at most 1.5 us above its kernel, the first at most 300 ms.
 
-From the disk cache the first answer comes within 3 ms. The call is timed in turns with that of the same executable, which holds the kernel: the difference is what `cyxla.jit`
-adds. First answers are of a function of a hundred operations.
+From the disk cache the first answer comes within 3 ms. A call is timed in turns with that of the same executable, which
+holds the kernel: the difference is what `cyxla.jit` adds. First answers are of a function of a hundred operations.
 """
 
 import os

@@ -369,17 +369,19 @@ def test_gradient_goes_through_the_parameters():
 
 @pytest.mark.parametrize("shape", [0.3, 2.5])
 def test_gradient_of_a_gamma_number_keeps_its_place(shape):
-    def draw(a):
-        return random.standard_gamma(KEY, a, size=40)
+    count = 40 if shape > 1 else 20_000
 
-    slopes = jit(lambda a: cyxla.grad(lambda a: np.sum(np.log(draw(a))))(a), platform="interpreter")(np.full(40, shape))
-    draws, step = jit(draw, platform="interpreter")(np.full(40, shape)), 1e-5
+    def draw(a):
+        return random.standard_gamma(KEY, a, size=count)
+
+    slopes = jit(lambda a: cyxla.grad(lambda a: np.sum(np.log(draw(a))))(a))(np.full(count, shape))
+    draws, step = jit(draw)(np.full(count, shape)), 1e-5
     if shape > 1:
         places = stats.gamma(shape).cdf(draws)
         moved = [np.log(stats.gamma(shape + s).ppf(places)) for s in (step, -step)]
         np.testing.assert_allclose(slopes, (moved[0] - moved[1]) / (2 * step), rtol=1e-6)
     else:  # of E log x, by as many numbers
-        np.testing.assert_allclose(slopes.mean(), special.polygamma(1, shape), rtol=0.5)
+        np.testing.assert_allclose(slopes.mean(), special.polygamma(1, shape), rtol=0.02)
 
 
 def test_spawn():

@@ -122,6 +122,13 @@ def test_polygamma(dtype: Any) -> None:
         close(run("Polygamma", n, x, platform=platform), [np.array(expected, dtype)])
 
 
+def test_polygamma_below_zero_where_terms_cancel() -> None:
+    """Halfway between poles, even derivatives are those as far above 1 (reflection formula, DLMF 5.15.6)."""
+    n, above = np.array([2.0, 4, 30, 60, 88, 88]), np.array([1.5, 4.5, 11.5, 1.5, 1.5, 2.5])
+    for platform in PLATFORMS:
+        close(run("Polygamma", n, 1 - above, platform=platform), run("Polygamma", n, above, platform=platform))
+
+
 @pytest.mark.parametrize("name", [row[0] for row in ONE])
 def test_empty_arrays_and_scalars(name: str) -> None:
     check(name, np.zeros((0, 3), np.float32))

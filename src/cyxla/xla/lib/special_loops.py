@@ -275,8 +275,8 @@ def zeta(x: XlaOp, q: XlaOp) -> XlaOp:
     part = select(below, q - xla.floor(q), q)
     starts = [part, select(below, one - part, one), select(below, one - q, one)]
     found, above, beyond = _apart(_zeta_above(_together([x, x, x]), _together(starts)))
-    mirrored = above - beyond
-    found = select(below, found + select(even, mirrored, -mirrored), found)
+    # At odd halves all of `found` and `above` cancel, so what is small comes last.
+    found = select(below, select(even, found + above - beyond, found - above + beyond), found)
     nan, inf = of(x, np.nan), of(x, np.inf)
     found = select(below, select(whole_q, select(even, inf, nan), select(whole_x, found, nan)), found)
     return select(xla.eq(x, one), inf, select(xla.gt(x, one), found, nan))

@@ -66,6 +66,40 @@ def test_errors_carry_their_code(cls):
     assert type(errors.from_code(error.number, "what")).code == error.code
 
 
+LONG = "begin " + 3000 * "x" + " end"
+LINES = "\n".join(["begin", *(f"line {n}" for n in range(50)), "end"])
+
+
+@pytest.mark.parametrize("message", ["short", LONG, LINES, LINES + LONG])
+@pytest.mark.parametrize("where", ["", "%x", LONG, LINES])
+@pytest.mark.parametrize("hint", ["", "reshape one", LONG, LINES])
+def test_errors_leave_out_the_middle_of_what_is_long(message, where, hint):
+    error = errors.InvalidArgumentError(message, where=where, hint=hint)
+    text = str(error)
+    assert len(text) <= 900
+    assert text.count("\n") < 15
+    assert text.startswith(message[:5])
+    assert text.endswith((hint or where or message)[-2:])
+    assert (error.message, error.where, error.hint) == (message, where, hint)
+    assert ("…" in text) == (max(map(len, (message, where, hint))) > 200)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "HloModule m\nENTRY e { ROOT r = f32[8] add(LONG, LONG) }",
+        "HloModule m\nENTRY e { p = f32[] parameter(0) ROOT r = f32[] LONG(p) }",
+        "HloModule m\nENTRY e { LONG = f32[8] parameter(0) ROOT r = f32[9] add(LONG, LONG) }",
+        "HloModule m\nENTRY e { p = f32[8] parameter(0), LONG=3 }",
+        "HloModule m, LONG={}\nENTRY e { ROOT p = f32[8] parameter(0) }",
+    ],
+)
+def test_long_names_do_not_make_long_errors(text):
+    with pytest.raises(InvalidArgumentError) as caught:
+        cyxla.compile(text.replace("LONG", 3000 * "n"))
+    assert len(str(caught.value)) <= 900
+
+
 def test_errors_say_what_where_and_how_to_mend():
     error = errors.ShapeError("sizes differ", rule="add C1", where="%x", hint="reshape one")
     assert str(error) == "sizes differ  [add C1]\n  at:   %x\n  mend: reshape one"

@@ -30,9 +30,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+_MOST_LINES, _MOST_CHARACTERS = 15, 900
+_PLACE, _PLACE_LINES = 200, 3  # of a long place, or of long advice
+
 
 class OpError(Exception):
     """Base of all errors: what went wrong, where, and how to mend it.
+
+    As text, at most 15 lines and 900 characters: of what is longer the middle is left out, which the attributes keep.
 
     Parameters
     ----------
@@ -66,15 +71,38 @@ class OpError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        lines = [self.message]
-        if self.where:
-            lines.append(f"  at:   {self.where}")
-        if self.hint:
-            lines.append(f"  mend: {self.hint}")
-        return "\n".join(lines)
+        text = _together(self.message, self.where, self.hint)
+        if len(text) <= _MOST_CHARACTERS and text.count("\n") < _MOST_LINES:
+            return text
+        where, hint = (_without_middle(part, _PLACE_LINES, _PLACE) for part in (self.where, self.hint))
+        taken = _together("", where, hint)
+        lines, characters = _MOST_LINES - taken.count("\n"), _MOST_CHARACTERS - len(taken)
+        return _together(_without_middle(self.message, lines, characters), where, hint)
 
 
 Error = OpError
+
+
+def _together(message: str, where: str, hint: str) -> str:
+    """An error's text."""
+    lines = [message]
+    if where:
+        lines.append(f"  at:   {where}")
+    if hint:
+        lines.append(f"  mend: {hint}")
+    return "\n".join(lines)
+
+
+def _without_middle(text: str, lines: int, characters: int) -> str:
+    """A text of at most so many lines and characters; its end may say why, so a third of what stays is the end."""
+    rows = text.split("\n")
+    if len(rows) > lines:
+        last = max(1, (lines - 1) // 3)
+        text = "\n".join([*rows[: lines - 1 - last], "…", *rows[len(rows) - last :]])
+    if len(text) > characters:
+        last = characters // 3
+        text = f"{text[: characters - last - 3]} … {text[-last:]}"
+    return text
 
 
 class CancelledError(OpError):

@@ -22,7 +22,7 @@ from cyxla.xla.hlo.attributes import (
     SliceDim,
     WindowDim,
 )
-from cyxla.xla.hlo.text.lexer import WS, Cursor, balanced_end, pattern, quote, unescape
+from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern, balanced_end, quote, unescape
 from cyxla.xla.hlo.text.literals import literal_text, read_literal
 from cyxla.xla.hlo.text.shapes import ShapeReader
 from cyxla.xla.hlo.text.sharding import iota_text, read_iota, read_sharding, sharding_text
@@ -36,18 +36,18 @@ class Kind:
     spell: Callable[[Any], str]
 
 
-_DIMS = pattern(r"\{([0-9, \t\r\n-]*+)\}")
-_WORD = pattern(r"([\w.\-]++)")
-_FLOAT = pattern(r"(-?+(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+|inf|nan))(?![\w.])")
-_SLICE = pattern(rf"\[{WS}([0-9]++){WS}:{WS}([0-9]++){WS}(?::{WS}([0-9]++){WS})?\]")
+_DIMS = Pattern(r"\{([0-9, \t\r\n-]*+)\}")
+_WORD = Pattern(r"([\w.\-]++)")
+_FLOAT = Pattern(r"(-?+(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+|inf|nan))(?![\w.])")
+_SLICE = Pattern(rf"\[{WS}([0-9]++){WS}:{WS}([0-9]++){WS}(?::{WS}([0-9]++){WS})?\]")
 _N = "-?[0-9]{1,19}"
-_PADDING = pattern(rf"({_N}_{_N}(?:_{_N})?(?:x{_N}_{_N}(?:_{_N})?)*+)(?![\w])")
-_NOTHING = pattern(r"(?=[,})]|ROOT[ \t\r\n]|%?[A-Za-z_][\w.\-]*+[ \t\r\n]++=|\Z)")
-_WINDOW_FIELD = pattern(r"([a-z_]++)=")
-_BY_X = pattern(rf"({_N}(?:x{_N})*+)(?![\w])")
-_PAD_BY_X = pattern(rf"({_N}_{_N}(?:x{_N}_{_N})*+)(?![\w])")
-_DIM_LABELS = pattern(r"([a-z0-9?]++)_([a-z0-9?]++)->([a-z0-9?]++)")
-_KEY = pattern(rf"(?:([\w.\-/:$@]++)|\"((?:[^\"\\]|\\[\s\S])*+)\"){WS}=")
+_PADDING = Pattern(rf"({_N}_{_N}(?:_{_N})?(?:x{_N}_{_N}(?:_{_N})?)*+)(?![\w])")
+_NOTHING = Pattern(r"(?=[,})]|ROOT[ \t\r\n]|%?[A-Za-z_][\w.\-]*+[ \t\r\n]++=|\Z)")
+_WINDOW_FIELD = Pattern(r"([a-z_]++)=")
+_BY_X = Pattern(rf"({_N}(?:x{_N})*+)(?![\w])")
+_PAD_BY_X = Pattern(rf"({_N}_{_N}(?:x{_N}_{_N})*+)(?![\w])")
+_DIM_LABELS = Pattern(r"([a-z0-9?]++)_([a-z0-9?]++)->([a-z0-9?]++)")
+_KEY = Pattern(rf"(?:([\w.\-/:$@]++)|\"((?:[^\"\\]|\\[\s\S])*+)\"){WS}=")
 _PRECISIONS = ("default", "high", "highest", "packed_nibble")
 
 
@@ -493,8 +493,8 @@ _METADATA: dict[str, Kind] = {  # in the order they are printed
 }
 # fmt: on
 METADATA_FIELDS = tuple(_METADATA)
-_FIELD = pattern(r",?[ \t\r\n]*+([a-z_]++)=")
-_FAST_STRING = pattern(r'"([^"\\]*+)"')
+_FIELD = Pattern(r",?[ \t\r\n]*+([a-z_]++)=")
+_FAST_STRING = Pattern(r'"([^"\\]*+)"')
 
 
 def read_metadata(s: ShapeReader) -> Metadata:

@@ -9,14 +9,14 @@ from cyxla.types import Shape
 from cyxla.xla.hlo.attributes import BufferDonor, EntryLayout, InputOutputAlias
 from cyxla.xla.hlo.module import HloModule, ModuleConfig
 from cyxla.xla.hlo.text.attributes import BOOLS, KINDS, Kind, dims_text, frontend_text, read_frontend
-from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
+from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 from cyxla.xla.hlo.text.shapes import ShapeReader
 
-_HEADER_WORD = pattern(r"HloModule(?![\w.\-])")
-_ATTRIBUTE = pattern(rf",{WS}([A-Za-z_]\w*+)=")
+_HEADER_WORD = Pattern(r"HloModule(?![\w.\-])")
+_ATTRIBUTE = Pattern(rf",{WS}([A-Za-z_]\w*+)=")
 STACK_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_TABLE = pattern(rf"({'|'.join(STACK_TABLES)})(?=[ \t\r\n]+[^({{ \t\r\n])")
-_TABLE_LINE = pattern(r'([0-9]++)[ \t\r\n]++("(?:[^"\\]|\\.)*+"|\{[^{}]*+\})')
+_TABLE = Pattern(rf"({'|'.join(STACK_TABLES)})(?=[ \t\r\n]+[^({{ \t\r\n])")
+_TABLE_LINE = Pattern(r'([0-9]++)[ \t\r\n]++("(?:[^"\\]|\\.)*+"|\{[^{}]*+\})')
 
 
 def _entry_layout(s: ShapeReader) -> EntryLayout:

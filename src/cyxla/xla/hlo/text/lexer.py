@@ -41,17 +41,12 @@ class Pattern:
         return getattr(self, name)
 
 
-def pattern(source: str) -> Pattern:
-    """Name a pattern, with blanks before it."""
-    return Pattern(source)
-
-
 _BLANKS = re.compile(WS)
-_WORD = pattern(r"[\w.\-+]+|\S")
-_INTEGER = pattern(r"(-?+[0-9]++)(?![\w.])")
+_WORD = Pattern(r"[\w.\-+]+|\S")
+_INTEGER = Pattern(r"(-?+[0-9]++)(?![\w.])")
 _PLAIN_INTEGERS = re.compile(r"[ \t\r\n]*-?[0-9]{1,18}[ \t\r\n]*(?:,[ \t\r\n]*-?[0-9]{1,18}[ \t\r\n]*)*+")
-_NAME = pattern(rf"%?+({NAME})")
-_STRING = pattern(r'"((?:[^"\\]|\\[\s\S])*+)"')
+_NAME = Pattern(rf"%?+({NAME})")
+_STRING = Pattern(r'"((?:[^"\\]|\\[\s\S])*+)"')
 _BALANCE = re.compile(r'"(?:[^"\\]|\\[\s\S])*+"|[{}"]')
 _QUOTED_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\[\s\S])*+"|//[^\n]*+|/\*[\s\S]*?\*/|/\*')
 _NOT_NEWLINE = re.compile(r"[^\n]")

@@ -14,7 +14,7 @@ import numpy as np
 
 from cyxla.errors import HloParseError
 from cyxla.types import ElementType, Kind, Literal, Shape
-from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern, pattern
+from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 
 _MAX_ELIDED_BYTES = 2**28
 _MAX_NUMPY_RANK = 32
@@ -27,13 +27,13 @@ _SIGNED_NAN = {ElementType.F8E4M3FN}
 _DECIMAL = r"-?+[0-9]++(?:\.[0-9]*+)?+(?:[eE][+-]?+[0-9]++)?+"
 _REAL = rf"-?nan(?:\(0x[0-9a-fA-F]++\))?+|-?inf|{_DECIMAL}"
 _NUMBER = rf"{_REAL}|true|false"
-_VALUE = pattern(rf"({_NUMBER})(?![\w.])")
-_COMPLEX = pattern(rf"\({WS}({_REAL}){WS},{WS}({_REAL}){WS}\)")
-_PART = pattern(rf"({_REAL})(?![\w.])")
-_SCALAR = pattern(rf"({_NUMBER})(?![\w.])")
-_SCALAR_COMPLEX = pattern(rf"(\({WS}(?:{_REAL}){WS},{WS}(?:{_REAL}){WS}\))")
-_ROW = pattern(r"\{([^{}]*+)\}")
-_ELIDED = pattern(rf"\{{{WS}\.\.\.{WS}\}}")
+_VALUE = Pattern(rf"({_NUMBER})(?![\w.])")
+_COMPLEX = Pattern(rf"\({WS}({_REAL}){WS},{WS}({_REAL}){WS}\)")
+_PART = Pattern(rf"({_REAL})(?![\w.])")
+_SCALAR = Pattern(rf"({_NUMBER})(?![\w.])")
+_SCALAR_COMPLEX = Pattern(rf"(\({WS}(?:{_REAL}){WS},{WS}(?:{_REAL}){WS}\))")
+_ROW = Pattern(r"\{([^{}]*+)\}")
+_ELIDED = Pattern(rf"\{{{WS}\.\.\.{WS}\}}")
 _PLAIN_FLOATS = re.compile(rf"(?:{WS}{_DECIMAL}{WS},)*+", re.ASCII)
 _PLAIN_INTEGERS = re.compile(rf"(?:{WS}-?+[0-9]{{1,20}}{WS},)*+", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,20}", re.ASCII)

@@ -16,26 +16,26 @@ from cyxla.xla.hlo.module import HloModule
 from cyxla.xla.hlo.opcode import OPCODES, Opcode
 from cyxla.xla.hlo.text.attributes import COMMON, kind_of
 from cyxla.xla.hlo.text.header import check_aliases, read_header, read_stack_frames
-from cyxla.xla.hlo.text.lexer import NAME, WS, Cursor, blank_comments, pattern
+from cyxla.xla.hlo.text.lexer import NAME, WS, Cursor, Pattern, blank_comments
 from cyxla.xla.hlo.text.literals import read_literal
 from cyxla.xla.hlo.text.names import IGNORED_ATTRIBUTES, NOT_REQUIRED_CALLS, call_names, split_async
 from cyxla.xla.hlo.text.shapes import ARRAY, ShapeReader
 
-_HEAD = pattern(rf"(ROOT[ \t\r\n]++)?+(?:%({NAME}){WS}|([A-Za-z_][\w.\-]*+)[ \t\r\n]++)=(?!=)")
-_SHAPE = pattern(rf"({ARRAY})[ \t\r\n]++(?=[a-z])")
-_SHAPE_START = pattern(r"(?:[a-z][a-z0-9]*+\[|b\()")
-_OPCODE = pattern(rf"([a-z][a-z0-9\-]*+){WS}\(")
-_OPERAND = pattern(rf"(?:({ARRAY})[ \t\r\n]++)?+%?+({NAME}){WS}(?=[,)])")
-_OPERAND_NAME = pattern(rf"%?+({NAME}){WS}(?=[,)])")
-_NESTED = pattern(rf"(?=[a-z][a-z0-9\-]*+{WS}\()")
-_ATTRIBUTE = pattern(rf",{WS}([A-Za-z_][\w.\-]*+)=")
-_MISPLACED = pattern(rf"(ROOT[ \t\r\n]++)?+%?+({NAME})")
-_SIGNATURE_NAME = pattern(rf"(%)?+{NAME}{WS}:")
-_WORD = pattern(r"([a-z][a-z0-9\-]*+)")
-_ENTRY = pattern(r"(ENTRY)(?![\w.\-])")
-_THREAD = pattern(rf",{WS}execution_thread=")
-_BARE_RHS = pattern(rf"(?:\(|{ARRAY}|[a-z][a-z0-9\-]*+{WS}\()")
-_LINE_START = pattern(rf"%?+{NAME}{WS}(?:\{{|\({WS}(?:\){WS}->|%?+{NAME}{WS}:))")
+_HEAD = Pattern(rf"(ROOT[ \t\r\n]++)?+(?:%({NAME}){WS}|([A-Za-z_][\w.\-]*+)[ \t\r\n]++)=(?!=)")
+_SHAPE = Pattern(rf"({ARRAY})[ \t\r\n]++(?=[a-z])")
+_SHAPE_START = Pattern(r"(?:[a-z][a-z0-9]*+\[|b\()")
+_OPCODE = Pattern(rf"([a-z][a-z0-9\-]*+){WS}\(")
+_OPERAND = Pattern(rf"(?:({ARRAY})[ \t\r\n]++)?+%?+({NAME}){WS}(?=[,)])")
+_OPERAND_NAME = Pattern(rf"%?+({NAME}){WS}(?=[,)])")
+_NESTED = Pattern(rf"(?=[a-z][a-z0-9\-]*+{WS}\()")
+_ATTRIBUTE = Pattern(rf",{WS}([A-Za-z_][\w.\-]*+)=")
+_MISPLACED = Pattern(rf"(ROOT[ \t\r\n]++)?+%?+({NAME})")
+_SIGNATURE_NAME = Pattern(rf"(%)?+{NAME}{WS}:")
+_WORD = Pattern(r"([a-z][a-z0-9\-]*+)")
+_ENTRY = Pattern(r"(ENTRY)(?![\w.\-])")
+_THREAD = Pattern(rf",{WS}execution_thread=")
+_BARE_RHS = Pattern(rf"(?:\(|{ARRAY}|[a-z][a-z0-9\-]*+{WS}\()")
+_LINE_START = Pattern(rf"%?+{NAME}{WS}(?:\{{|\({WS}(?:\){WS}->|%?+{NAME}{WS}:))")
 
 
 class _Operands(NamedTuple):

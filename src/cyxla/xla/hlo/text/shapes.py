@@ -6,19 +6,19 @@ import re
 
 from cyxla.errors import DTypeError, ShapeError, UnimplementedError
 from cyxla.types import COMBINE, UNBOUNDED, ElementType, Layout, Shape, SplitConfig, element_type, is_element_type
-from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
+from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 
 # A brace behind the sizes is a layout when an order of dimensions or a colon follows, as in `{1,0}` and `{:S(2)}`.
 _LAYOUT = rf"(?:\{{\}}|{WS}\{{{WS}[0-9:][^{{}}]*+(?:\{{[^{{}}]*+\}}[^{{}}]*+)*+\}})?+"
 ARRAY = rf"[a-z][a-z0-9]*+\[[^\[\](){{}}\x22]*+\]{_LAYOUT}"  # for use inside larger patterns
-_ARRAY = pattern(f"({ARRAY})")
+_ARRAY = Pattern(f"({ARRAY})")
 _PARTS = re.compile(r"([a-z0-9]+)\[([^\]]*)\](?:[ \t\r\n]*\{(.*)\})?", re.DOTALL)
 _PLAIN_SIZES = re.compile(r"[0-9]{1,18}(?:,[0-9]{1,18})*")
-_SIZE = pattern(r"(<=)?([0-9]++|\?)(?![\w.\-])")
-_EXTRA = pattern(r"(SC|D|T|L|E|S|P|M|#|\*)\(")
-_OPEN = pattern(r"([a-z][a-z0-9]*+)\[")
-_BUFFER = pattern(r"b\(")
-_DIM_LEVEL = pattern(r"([DCSHLdcshl]\+?~?)")
+_SIZE = Pattern(r"(<=)?([0-9]++|\?)(?![\w.\-])")
+_EXTRA = Pattern(r"(SC|D|T|L|E|S|P|M|#|\*)\(")
+_OPEN = Pattern(r"([a-z][a-z0-9]*+)\[")
+_BUFFER = Pattern(r"b\(")
+_DIM_LEVEL = Pattern(r"([DCSHLdcshl]\+?~?)")
 _NOT_DENSE = (ElementType.TUPLE, ElementType.BUFFER)
 
 

@@ -7,14 +7,14 @@ from math import prod
 
 from cyxla.errors import InvalidArgumentError
 from cyxla.xla.hlo.attributes import IotaTiles, Sharding
-from cyxla.xla.hlo.text.lexer import WS, Cursor, pattern
+from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 from cyxla.xla.hlo.text.tile_assignment import usual_sharding
 
 _PLAIN = ("replicated", "manual", "unknown", "unreduced")
 SUBGROUPS = ("replicated", "maximal", "manual", "unreduced", "unknown")
-_LIST = pattern(r"\[([0-9, \t\r\n]*+)\]")
-_DEVICE = pattern("device=")
-_TRANSPOSE = pattern(rf"T{WS}\(([0-9, \t\r\n]*+)\)")
+_LIST = Pattern(r"\[([0-9, \t\r\n]*+)\]")
+_DEVICE = Pattern("device=")
+_TRANSPOSE = Pattern(rf"T{WS}\(([0-9, \t\r\n]*+)\)")
 
 
 def read_iota(c: Cursor) -> IotaTiles:

@@ -23,7 +23,7 @@ from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
 from cyxla.xla.stablehlo.attributes import Location, resolve
 from cyxla.xla.stablehlo.extras import extras_of
 from cyxla.xla.stablehlo.functions import Functions
-from cyxla.xla.stablehlo.lexer import Lexer, clipped
+from cyxla.xla.stablehlo.lexer import Lexer
 from cyxla.xla.stablehlo.registry import HANDLERS, LEAST
 from cyxla.xla.stablehlo.scope import Scope, SharedModule
 from cyxla.xla.stablehlo.syntax import Operation, Region, Value
@@ -81,7 +81,6 @@ class Converter:
         if not error.where and not isinstance(error, HloParseError):
             line, column = self.lexer.place(op.at)
             error.where = f"line {line}, column {column}: {op.name[:80]}"
-        error.message = clipped(error.message)
         return error
 
 

@@ -24,14 +24,6 @@ _TOKEN = re.compile(
 )
 _SHUT = re.compile(r'"(?:[^"\\\n]|\\.)*+"|->|[<>(){}\[\]]', re.DOTALL)
 _PARTNER = {")": "(", "]": "[", "}": "{", ">": "<"}
-_LONGEST: Final = 600  # characters of a message
-_MOST: Final = 10  # lines of one
-
-
-def clipped(message: str) -> str:
-    """A message without its end where names and types of the text have made it long."""
-    short = "\n".join(message.splitlines()[:_MOST])
-    return short if len(short) <= _LONGEST else f"{short[: _LONGEST - 4]} ..."
 
 
 class Lexer:
@@ -78,7 +70,7 @@ class Lexer:
 
     def error(self, message: str, at: int | None = None, hint: str = "") -> HloParseError:
         """An error at a position, by default at the next token."""
-        return HloParseError(clipped(message), *self.place(self.start if at is None else at), hint=hint)
+        return HloParseError(message, *self.place(self.start if at is None else at), hint=hint)
 
     def place(self, position: int) -> tuple[int, int]:
         """Line and column, both from 1."""

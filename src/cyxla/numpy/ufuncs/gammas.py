@@ -304,18 +304,6 @@ def _sharper(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
     return select(inside, lower, found), select(inside, upper, one - found)
 
 
-def _by_products(n: XlaOp, k: XlaOp) -> XlaOp:
-    """For whole k from 0 to 19: a product of so many quotients, over one divisor each time it would grow too large."""
-    above = below = of(n, 1)
-    for i in range(1, 20):
-        taken = xla.le(of(k, i), k)
-        above = select(taken, above * (n - k + of(n, i)), above)
-        below = select(taken, below * of(n, i), below)
-        huge = xla.gt(xla.abs_(above), of(n, 1e50))
-        above, below = select(huge, above / below, above), select(huge, of(n, 1), below)
-    return above / below
-
-
 def binom(n: XlaOp, k: XlaOp) -> XlaOp:
     """Binomial coefficients of any numbers; of negative whole n there are none."""
     zero, one = of(n, 0), of(n, 1)
@@ -331,7 +319,7 @@ def binom(n: XlaOp, k: XlaOp) -> XlaOp:
     found = select(small, one / ((n + one) * product), signs * xla.sign(n + one) * xla.exponential(-logs))
     found = select(lost, zero, sign * found)
     found = select(far, _far_binom(n, select(far, k, one)), found)
-    found = select(direct, _by_products(n, select(direct, few, zero)), found)
+    found = select(direct, special_loops.few_of(n, select(direct, few, zero)), found)
     nan = xla.or_(xla.and_(whole_n, xla.lt(n, zero)), xla.or_(xla.ne(n, n), xla.ne(k, k)))
     return select(nan, of(n, np.nan), found)
 

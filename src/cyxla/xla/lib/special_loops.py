@@ -260,6 +260,21 @@ def _beta_fraction(a: XlaOp, b: XlaOp, x: XlaOp) -> XlaOp:
     return _until_settled((a, b, x, one, d, d), step)[5]
 
 
+def few_of(n: XlaOp, k: XlaOp) -> XlaOp:
+    """Binomial coefficients for whole k from 0 to 19: products over products, divided each time they grow too large."""
+
+    def step(count: XlaOp, state: State) -> tuple[State, XlaOp]:
+        n, k, above, below = state
+        i = _like(count, n)
+        above, below = above * (n - k + i), below * i
+        huge = xla.gt(xla.abs_(above), of(n, 1e50))
+        return (n, k, select(huge, above / below, above), select(huge, of(n, 1), below)), xla.lt(i, k)
+
+    one = of(n, 1)
+    _, _, above, below = _until_settled((n, k, one, one), step, 19)
+    return select(xla.lt(k, one), one, above / below)
+
+
 # -------------------------------------------------------------------------------------------------------- zeta function
 
 

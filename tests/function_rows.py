@@ -135,7 +135,7 @@ def check(row: Row, call: Callable[..., Any], arrays: Sequence[np.ndarray], plat
 def alike(got: Any, want: Any, row: Row, what: str) -> None:
     """Assert that results are of one dtype and shape, and their values as near as the row asks."""
     if isinstance(want, (tuple, list)):
-        assert isinstance(got, (tuple, list)), f"{what}: {got!r} is not {want!r}"
+        assert isinstance(got, list if isinstance(want, list) else tuple), f"{what}: {got!r} is not {want!r}"
         assert len(got) == len(want), f"{what}: {got!r} is not {want!r}"
         for g, w in zip(got, want, strict=True):
             alike(g, w, row, what)

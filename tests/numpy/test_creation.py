@@ -92,6 +92,15 @@ def stacked(x):
     return parts, square, grid, ramp, letters, np.array(x, ndmin=3), np.array([1, 2])
 
 
+def listed(x):
+    from numpy.linalg import solve
+
+    matrix = [[x[0], 1.0], [0.5, x[1]]]
+    solved = np.linalg.inv(matrix), solve(matrix, [x[0], 2.0]), np.linalg.matrix_rank(matrix)
+    joined = np.convolve([x[0], 1], [1, x[1]]), np.correlate([x[0], 1, 2], [x[1]]), np.linalg.norm([x[0], x[1]])
+    return *solved, *joined, np.interp(0.5, [0, 1], [x[0], x[1]]), np.polyval([x[0], 1], 2), np.trapezoid([x[0], 1.0])
+
+
 def passed_through(x):
     same = np.asarray(x)
     copied = np.array(x)
@@ -163,7 +172,7 @@ def compiled_libraries_make_arrays(x):
 
 FUNCTIONS = [
     filled_by_parts, filled_through_views, views_made_before_the_first_write, concrete_use, in_place, stacked,
-    passed_through, copied_from_outside, by_like, scalars_and_text, nested, names_of_numpys,
+    listed, passed_through, copied_from_outside, by_like, scalars_and_text, nested, names_of_numpys,
     calls_that_are_hard_to_tell, compiled_libraries_make_arrays,
 ]  # fmt: skip
 

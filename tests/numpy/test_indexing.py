@@ -511,6 +511,15 @@ def test_lists_that_hold_traced_values():
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize(
+    "key", [np.s_[:, np.zeros(0, bool)], np.zeros((2, 0), bool), np.zeros((0, 3), bool), np.zeros((0, 5), bool)]
+)
+def test_masks_without_elements(key):
+    same(lambda x: x[key], numbered((2, 3, 4)))
+    if isinstance(key, tuple):
+        same(lambda x, m: x[:, m], numbered((2, 3, 4)), key[1])
+
+
 def test_looking_up_in_a_numpy_array():
     table = np.array([1.5, 2.5, 4.0])
     for index in (np.int64(1), np.array([[2, -1]])):

@@ -9,6 +9,7 @@ import pickle
 import threading
 import weakref
 from collections import Counter, OrderedDict, defaultdict, namedtuple
+from contextlib import nullcontext
 from functools import partial
 
 import ml_dtypes
@@ -513,6 +514,12 @@ def test_out_that_does_not_fit(name, platform):
         jit(lambda x: x + 1, platform=platform)(X, out=out)
 
 
+def test_out_that_names_an_array_twice():
+    place = np.zeros((2, 3))
+    with pytest.raises(cyxla.errors.InvalidArgumentError, match="one array for several"):
+        jit(lambda x: (x + 1, x * 2))(X, out=(place, place))
+
+
 def test_a_parameter_called_out_is_the_functions():
     equal(jit(lambda x, out: x + out)(X, out=1.0), X + 1)
 
@@ -537,6 +544,17 @@ def test_inside_of_another():
     outer = jit(lambda x: inner(x)[1]["k"] + inner(x, n=2)[0])
     equal(outer(X), X[0] + X * 2)
     assert inner.cache_info().misses == 0
+
+
+@pytest.mark.parametrize("outside", ["raise", "clamp"])
+def test_inside_of_another_bounds_are_ones_own(outside):
+    clamping, raising = (jit(lambda x, i: x[i], bounds=b) for b in ("clamp", "raise"))
+    x = np.arange(3.0)
+    assert jit(lambda x, i: clamping(x, i), bounds=outside)(x, 9) == 2
+    with pytest.raises(IndexError):
+        jit(lambda x, i: clamping(x, i) + raising(x, i), bounds=outside)(x, 9)
+    with pytest.raises(IndexError) if outside == "raise" else nullcontext():
+        assert jit(lambda x, i: clamping(x, i) + x[i], bounds=outside)(x, 9) == 4
 
 
 def test_a_function_inside_writes_to_arrays_of_its_own():

@@ -72,6 +72,15 @@ SCRIPTS = {
         """,
         ["check(x)", "two dimensions"], "Mine",
     ),
+    "rounded to an int": (
+        """
+        @jit
+        def run(x):
+            return round(x[0], 1) + round(x[0])
+        run(np.ones(3))
+        """,
+        ["round(x[0], 1) + round(x[0])", "cannot become an int", "np.rint(x)"], "TraceError",
+    ),
     "unsupported argument": ("jit(lambda x: x)({1})", ["argument x is a set"], "DTypeError"),
     "inside of another": (
         """

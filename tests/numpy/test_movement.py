@@ -48,6 +48,8 @@ VIEWS = {
     "real": lambda x: np.real(x),
 }
 COPIES = {
+    "elements of flat": lambda x: x.flat[2:9],
+    "all of flat": lambda x: x.flat[...],
     "reshape of turned": lambda x: x.T.reshape(-1),
     "ravel of turned": lambda x: np.ravel(x.T),
     "ravel of a part": lambda x: np.ravel(x[:, 1]),
@@ -85,7 +87,13 @@ def test_memory_is_shared_as_numpy_shares_it(name):
 
 
 @pytest.mark.parametrize(
-    "part", [lambda x: np.broadcast_to(x, (2, 2, 3, 4)), lambda x: x.diagonal(), lambda x: np.diag(x[0])]
+    "part",
+    [
+        lambda x: np.broadcast_to(x, (2, 2, 3, 4)),
+        lambda x: x.diagonal(),
+        lambda x: np.diag(x[0]),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, 0),
+    ],
 )
 def test_parts_that_numpy_makes_read_only(part):
     def function(x):
@@ -249,6 +257,44 @@ def test_flat_writes_to_the_array():
     got, one = run(function, X)
     np.testing.assert_array_equal(got, want)
     assert one == want.flat[5]
+
+
+WRITTEN_TO_FLAT = {
+    "repeats": (slice(None, None, 2), [1, 2]), "is cut off": (slice(1, 3), np.arange(9.0)), "all": (Ellipsis, [1, 2]),
+    "nothing": (slice(1, 1), [1, 2]), "of nothing": ([0, 1], []), "mask": (np.arange(24) % 3 == 0, [7, 8, 9]),
+    "of two dimensions": (slice(1, None, 2), [[1.0], [2]]), "indices of two": ([[0, 1], [5, -1]], [1, 2, 3]),
+    "number": (-1, 3.5), "number everywhere": (slice(None), 7), "tuple": ((slice(0, 3),), [1]),
+    "sequence into one": (2, [5]), "out of range": (24, 1), "two dimensions": ((1, 2), 5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN_TO_FLAT)
+def test_written_to_flat(name):
+    key, value = WRITTEN_TO_FLAT[name]
+
+    def function(x):
+        y = x.copy()
+        y.transpose(1, 0, 2).flat[key] = value
+        return y
+
+    try:
+        want = function(X)
+    except (IndexError, ValueError) as failure:
+        with pytest.raises(type(failure)):
+            run(function, X)
+    else:
+        np.testing.assert_array_equal(run(function, X), want)
+
+
+def test_windows_see_what_is_written_later():
+    def function(x):
+        y = x.copy()
+        windows = np.lib.stride_tricks.sliding_window_view(y.T, (2, 3), (0, 1))
+        y[0, 1] = -1
+        return windows, windows.reshape(-1, 6).sum(axis=1)
+
+    for got, want in zip(run(function, X), function(X), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_bytes_swapped_in_place():

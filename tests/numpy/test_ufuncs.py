@@ -322,6 +322,25 @@ def test_at_changes_a_place_that_is_named_twice_twice(ufunc):
     np.testing.assert_allclose(run(function, x.astype("f4"), k, y), function(x.astype("f4"), k, y), rtol=1e-6)
 
 
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("ufunc", [np.floor_divide, np.remainder, np.copysign, np.nextafter, np.gcd, np.lcm])
+def test_at_of_what_takes_a_loop(ufunc, platform):
+    dtypes = "il" if ufunc in (np.gcd, np.lcm) else "fd"
+
+    def function(x, k, y):
+        z = x.copy()
+        ufunc.at(z, k, y)
+        ufunc.at(z[:, 1:], (slice(None), [0, 0]), y[:1])
+        ufunc.at(z, np.zeros(0, int), y[:1])
+        return z
+
+    for letter in dtypes:
+        x = np.array([[7, -8, 9], [10, 14, 6], [-4, 5, 12]], letter)
+        k, y = np.array([0, 0, -1]), np.array([3, -2, 7], letter)
+        np.testing.assert_array_equal(jit(function, platform=platform)(x, k, y), function(x, k, y))
+    fails(lambda x, k: ufunc.at(x, k, x[:1]), np.ones(3, dtypes[0]), np.array([9]), error=IndexError)
+
+
 def test_at_leaves_others_as_they_are():
     def function(x):
         np.floor_divide.at(x, [0, 0, -1], 2)
@@ -351,6 +370,17 @@ def test_at_checks_its_indices():
 
 def test_reductions_of_lists_of_traced_arrays():
     same(lambda x, y: np.maximum.reduce(np.stack([x, y])), X, Y)
+
+
+def test_folds_that_overflow_go_from_left_to_right():
+    x = np.array([[200, 198, 7, 9, 13], [9, 13, 250, 6, 35]], np.uint8)
+    same(lambda x: np.lcm.reduce(x, axis=1), x)
+    same(lambda x: np.lcm.accumulate(x.reshape(-1)), x)
+
+
+@pytest.mark.parametrize("function", [lambda x: np.any(x) ** 2, lambda x: (x[0, 0] > 0) ** 2, lambda x: (x > 0) ** 2])
+def test_squares_of_truth(function):
+    same(function, X)
 
 
 # -- conversions

@@ -54,7 +54,7 @@ class Entry(Compiled):
 
     def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
         """Run in ways that C leaves to Python: into given arrays, or on platforms without native code."""
-        places = None if out is None else _places(out, self.plan, "out")
+        places = None if out is None else _distinct(_places(out, self.plan, "out"))
         results = self.executable(*arguments, out=self._out(places))
         results = [results] if self.lowered.is_array else list(results)
         if self.fails:
@@ -98,6 +98,14 @@ def _places(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
         return []
     parts, steps = _parts(out, plan, path)
     return [place for part, at, step in zip(parts, plan[-1], steps, strict=True) for place in _places(part, at, step)]
+
+
+def _distinct(places: list[Any]) -> list[Any]:
+    """Arrays to write to, none of them twice."""
+    given = [p for p in places if p is not None]
+    if len({id(p) for p in given}) < len(given):
+        raise InvalidArgumentError("out names one array for several results", hint="an array for each")
+    return places
 
 
 def _parts(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequence[Any], Sequence[str]]:

@@ -27,7 +27,7 @@ from cyxla.numpy.calls.signatures import Call, read, static_key
 from cyxla.numpy.tracing import methods as _methods
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.frames import trimmed
-from cyxla.numpy.tracing.trace import current
+from cyxla.numpy.tracing.trace import current, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
@@ -121,12 +121,15 @@ class Jitted(Dispatcher):
         return found
 
     def _inline(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
-        """Become a part of the function that is being traced."""
+        """Become a part of the function that is being traced, with bounds of its own."""
         form = self._form(len(args) - len(kwnames), kwnames)
         values = [a.default if a.source is None else args[a.source] for a in form.arguments]
         given = [v if a.static else map_leaves(_inlined, v) for a, v in zip(form.arguments, values, strict=True)]
         pairs = list(zip(form.arguments, given, strict=True))
-        made = self.function(*[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword})
+        with require_current().program.bounded(self.bounds):
+            made = self.function(
+                *[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword}
+            )
         out = None if form.out is None else args[form.out]
         return made if out is None else map_leaves(_written, out, made)
 

@@ -292,7 +292,7 @@ def _whole(like: XlaOp, number: int) -> XlaOp:
 @implements(np.histogramdd, note="no bins= by name, no complex numbers")
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
-) -> tuple[TracedArray, tuple[TracedArray, ...]]:
+) -> tuple[TracedArray, list[TracedArray]]:
     """How many points, or what weights, are in each bin of several dimensions."""
     columns = _columns(sample)
     each = _for_each(bins, len(columns), "bins")
@@ -309,7 +309,7 @@ def histogramdd(
         for axis, e in enumerate(edges):
             made = made / np.diff(e).reshape([1] * axis + [-1] + [1] * (len(edges) - axis - 1))
         made = made / total
-    return made, tuple(edges)
+    return made, edges
 
 
 def _columns(sample: Any) -> list[TracedArray]:

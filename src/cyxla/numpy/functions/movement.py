@@ -225,15 +225,20 @@ def sliding_window_view(
     """Windows over dimensions, as new dimensions behind all others."""
     array = array_of(x)
     if writeable:
-        raise UnimplementedError("sliding_window_view with writeable=True cannot be traced: windows are copies")
-    np.lib.stride_tricks.sliding_window_view(model(array), window_shape, axis)  # for its errors
+        raise UnimplementedError("sliding_window_view with writeable=True cannot be traced: elements lie in several")
+    memory = np.lib.stride_tricks.sliding_window_view(array.memory, window_shape, axis)  # and its errors
     windows = tuple(window_shape) if np.iterable(window_shape) else (window_shape,)
     axes = range(array.ndim) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)
-    for along, size in zip(axes, windows, strict=True):
-        places = np.arange(array.shape[along] - size + 1)[:, None] + np.arange(size)
-        taken: Any = np.take  # which dispatches to us
-        array = moveaxis(taken(array, places, axis=along), along + 1, -1)
-    return array
+
+    def read(op: XlaOp) -> XlaOp:
+        made: Array = TracedArray(op)
+        for along, size in zip(axes, windows, strict=True):
+            places = np.arange(made.shape[along] - size + 1)[:, None] + np.arange(size)
+            taken: Any = np.take  # which dispatches to us
+            made = moveaxis(taken(made, places, axis=along), along + 1, -1)
+        return value_of(made)
+
+    return array.part(read, None, memory)
 
 
 def along(a: Any, axis: Any) -> tuple[Array, int]:

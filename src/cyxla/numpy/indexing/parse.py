@@ -225,6 +225,8 @@ def _entries(item: Any, sizes: Sequence[int], axis: int, left: int, mode: str | 
         return [Cut(0, n) for n in sizes[axis : axis + left]]
     if isinstance(item, slice):
         return [_cut(item, sizes[axis], axis, mode)]
+    if _is_mask(item) and not item.size:
+        item = np.zeros(item.shape, bool)
     if isinstance(item, TracedArray):
         return [_traced_entry(item, sizes, axis, mode)]
     if isinstance(item, np.ndarray):
@@ -285,7 +287,7 @@ def _zeros(shape: Sequence[int]) -> XlaOp:
 
 def _match_mask(shape: Sequence[int], sizes: Sequence[int], axis: int) -> None:
     for k, n in enumerate(shape):
-        if n != sizes[axis + k]:
+        if n and n != sizes[axis + k]:  # one without elements fits any
             raise _error(
                 f"boolean index did not match indexed array along axis {axis + k}; size of axis is {sizes[axis + k]} "
                 f"but size of corresponding boolean axis is {n}"

@@ -77,7 +77,7 @@ class Multivariate(Discrete):
                 self._taken(have[k].astype(np.float64), rest.astype(np.float64), left.astype(np.float64), sizes)
             )
             left = left - found[-1]
-        return np.stack([*found, left], axis=-1)[..., : have.shape[0]]
+        return np.stack([*found, left.astype(np.int64)], axis=-1)[..., : have.shape[0]]
 
 
 def _one_whole(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Methods of arrays that are about bits: ``view`` and ``byteswap``, and ``flat``."""
+"""Methods of arrays that are about bits: ``view`` and ``byteswap``; and ``resize``, which there is not."""
 
 from __future__ import annotations
 
@@ -99,20 +99,6 @@ def byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
         return TracedArray(result)
     self.overwrite(result)
     return self
-
-
-def flat(self: TracedArray) -> TracedArray:
-    """The elements in row-major order; memory is shared."""
-    old, new = self.shape, (self.size,)
-    return self.part(lambda v: xla.reshape(v, new), lambda base, v: xla.reshape(v, old), None)
-
-
-def set_flat(self: TracedArray, value: Any) -> None:
-    """Write to the elements in row-major order; a value of fewer elements repeats."""
-    from cyxla.numpy.indexing.access import as_type_of
-
-    made: Any = np.resize(TracedArray(as_type_of(value, self)), self.shape)
-    self.overwrite(value_of(made))
 
 
 def resize(self: TracedArray, *sizes: Any, refcheck: bool = True) -> NoReturn:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cyxla.errors import DTypeError
 from cyxla.numpy.registry import meaning_of
-from cyxla.numpy.tracing import bits
+from cyxla.numpy.tracing import bits, flat
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import place
@@ -102,6 +102,8 @@ _OF_ALL = (np.square,)  # the others only of floats and complex numbers
 def _power(self: TracedArray, other: Any) -> Any:
     """NumPy's operator, unlike its function, takes shorter ways to some powers; they differ at infinities."""
     shorter = _SHORTER.get((type(other), other)) if type(other) in (int, float) else None
+    if self.dtype.kind == "b" and _is_scalar(self):
+        shorter = None
     if shorter is not None and (self.dtype.kind in "fc" or shorter in _OF_ALL):
         return _operate(shorter, self)
     return _operate(np.power, self, other) if isinstance(other, _SCALAR) else NotImplemented
@@ -170,6 +172,15 @@ def _conjugate(self: TracedArray, out: Any = None) -> Any:
     return self
 
 
+def _round(self: TracedArray, digits: Any = None) -> Any:
+    """What the built-in function makes of a number: with digits one of the same type."""
+    if self.ndim:
+        raise TypeError("arrays do not define __round__: use np.round(x, digits)")
+    if digits is None:
+        self._refuse("become an int", "round(x, 0) or np.rint(x) keeps it traced")
+    return np.round(self, digits)
+
+
 def _sort(self: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
     self[...] = _np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
 
@@ -213,13 +224,13 @@ def _set_part(self: TracedArray, name: str, value: Any) -> None:
 _OWN: dict[str, Callable[..., Any]] = {
     "reshape": _reshape, "transpose": _transpose, "astype": _astype, "fill": _fill, "sort": _sort,
     "partition": _partition, "flatten": _flatten, "view": bits.view, "byteswap": bits.byteswap, "resize": bits.resize,
-    "conj": _conjugate, "conjugate": _conjugate,
+    "conj": _conjugate, "conjugate": _conjugate, "__round__": _round,
 }  # fmt: skip
 _PROPERTIES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
     "T": (lambda self: np.transpose(self), None),
     "mT": (lambda self: np.swapaxes(self, -1, -2), None),
     "real": (lambda self: np.real(self), lambda self, v: _set_part(self, "real", v)),
     "imag": (lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v)),
-    "flat": (bits.flat, bits.set_flat),
+    "flat": (flat.flat, flat.set_flat),
 }
 _attach()

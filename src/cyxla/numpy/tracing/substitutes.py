@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache, wraps
+from operator import attrgetter
 from types import CodeType
 from typing import Any
 
@@ -38,8 +39,14 @@ _MAKING = (
 _ASKING_ARRAYS = (
     "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "ptp",
     "median", "quantile", "percentile", "average", "cumsum", "cumprod", "diff", "sort", "argsort", "lexsort", "dot",
-    "inner", "outer", "vdot", "transpose", "reshape", "ravel", "nansum", "nanmean", "nanmax", "nanmin",
+    "inner", "outer", "vdot", "transpose", "reshape", "ravel", "nansum", "nanmean", "nanmax", "nanmin", "convolve",
+    "correlate", "interp", "polyval", "trapezoid",
+    *(f"linalg.{name}" for name in (
+        "cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_norm", "matrix_power",
+        "matrix_rank", "norm", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "trace", "vector_norm",
+    )),
 )  # fmt: skip
+_LISTED = 3  # arguments that may be lists of traced arrays
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _SIZED = ("zeros", "ones", "empty", "full")  # whose first argument is sizes
 _full: Any = np.full
@@ -158,10 +165,10 @@ def _of_lists(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(original)
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if current() is None or not any(map(_lists_traced, args[:2])):
+        if current() is None or not any(map(_lists_traced, args[:_LISTED])):
             return original(*args, **kwargs)
-        given = [np.array(a) if _lists_traced(a) else a for a in args[:2]]
-        return original(*given, *args[2:], **kwargs)
+        given = [np.array(a) if _lists_traced(a) else a for a in args[:_LISTED]]
+        return original(*given, *args[_LISTED:], **kwargs)
 
     return substitute
 
@@ -177,7 +184,7 @@ for _name, _make in {"take": _looking_up, "ndenumerate": ndenumerate, "nditer": 
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = _make(_originals[_name])
 for _name in _ASKING_ARRAYS:
-    _originals[_name] = getattr(np, _name)
+    _originals[_name] = attrgetter(_name)(np)
     _SUBSTITUTES[_name] = _of_lists(_originals[_name])
 for _name in ("r_", "c_"):
     _originals[_name] = getattr(np, _name)
@@ -249,7 +256,8 @@ def _exchange(space: dict[str, Any], functions: dict[int, Any]) -> None:
 
 def _put(functions: dict[str, Any]) -> None:
     for name, function in functions.items():
-        setattr(np, name, function)
+        space, _, attribute = name.rpartition(".")
+        setattr(getattr(np, space) if space else np, attribute, function)
     if "numpy.random" in sys.modules:
         for name, function in _random_functions()[functions is _originals].items():
             setattr(np.random, name, function)

@@ -107,6 +107,15 @@ class Program:
     bounds: str = "raise"
     gradients: int = 0
 
+    @contextlib.contextmanager
+    def bounded(self, bounds: str) -> Iterator[None]:
+        """Trace something for which indices out of range do something else."""
+        before, self.bounds = self.bounds, bounds
+        try:
+            yield
+        finally:
+            self.bounds = before
+
 
 class _Builder(XlaBuilder):
     """Notes with every instruction the line of the program that it is of."""

@@ -144,6 +144,11 @@ class TracedArray:
         return self.size * self.itemsize
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes between neighbours along each dimension, as NumPy would have them."""
+        return self.memory.strides
+
+    @property
     def base(self) -> TracedArray | None:
         """The array that this is a part of."""
         return self._view.base if self._view is not None else None
@@ -165,11 +170,12 @@ class TracedArray:
         read: Callable[[XlaOp], XlaOp],
         write: Callable[[XlaOp, XlaOp], XlaOp] | None,
         memory: Memory | None,
+        kind: type[TracedArray] | None = None,
     ) -> TracedArray:
         """An array that shares memory with this one, and lies in row-major order unless it is said how; see `View`."""
         op = self.op
         sizes = op.shape.dims
-        made = TracedArray(read(_here(op)), memory=memory)
+        made = (kind or TracedArray)(read(_here(op)), memory=memory)
         # `x.shape = ...` gives the base other sizes, but the part is what it was.
         made._view = View(
             self, lambda base: read(_sized(base, sizes)),
@@ -218,6 +224,9 @@ class TracedArray:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         self._refuse("become a NumPy array", _NO_ARRAY)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return np
 
     # -- values that it does not have
 

@@ -26,7 +26,7 @@ from cyxla.xla.hlo.builder import XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 # Joined in any order, by halves: there is no HLO opcode for them.
-_IN_ANY_ORDER = (np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.lcm, np.fmax, np.fmin)
+_IN_ANY_ORDER = (np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.fmax, np.fmin)
 _PREFIXES: dict[np.ufunc, str] = {
     np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum", np.logical_or: "or",
     np.logical_and: "and",
@@ -119,7 +119,7 @@ def _number(value: Any, dtype: Dtype) -> XlaOp:
 
 def _check_reduction(ufunc: np.ufunc, given: TracedArray, axes: Sequence[int], initial: Any, where: Any) -> None:
     name, has = f"reduction operation '{ufunc.__name__}'", initial not in (NOT_GIVEN, None)
-    if len(axes) > 1 and (ufunc not in _IN_ANY_ORDER or ufunc == np.lcm):
+    if len(axes) > 1 and ufunc not in _IN_ANY_ORDER:
         raise ValueError(f"{name} is not reorderable, so at most one axis may be specified")
     if has or (ufunc.identity is not None and initial is NOT_GIVEN):
         return
@@ -361,7 +361,11 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
         )  # fmt: skip
     wide = a if types[0] == a.dtype else TracedArray(convert(value_of(a), types[0]))
     given = TracedArray(convert(value_of(value), types[0]))
-    scatter_at(wide, indices, given, _combiner(ufunc, wide.aval.dtype, a.dtype))
+    combiner = _combiner(ufunc, wide.aval.dtype, a.dtype)
+    if _needs_loop(combiner):
+        _one_by_one(wide, indices, given, combiner)
+    else:
+        scatter_at(wide, indices, given, combiner)
     if wide is not a:
         made = TracedArray(convert(value_of(wide), a.dtype))
         if not np.can_cast(a.dtype, types[0]) or (a.dtype.itemsize == 8 and a.dtype.kind in "iu"):
@@ -389,6 +393,36 @@ def _combiner(ufunc: np.ufunc, dtype: ElementType, kept: Dtype) -> str | XlaComp
             where=_trace.place(), hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
         )  # fmt: skip
     return inner.build(made)
+
+
+#: What no backend computes between reading an element and writing it.
+_LOOPED = frozenset({"bitcast-convert", "while"})
+
+
+def _needs_loop(combiner: str | XlaComputation) -> bool:
+    if isinstance(combiner, str):
+        return False
+    return any(i.opcode in _LOOPED for c in combiner.module().computations.values() for i in c.instructions)
+
+
+def _one_by_one(array: TracedArray, indices: Any, given: TracedArray, combiner: Any) -> None:
+    """Change the elements that indices name in their order."""
+    from cyxla.numpy.control.looping import fori_loop
+    from cyxla.numpy.indexing.access import get
+
+    numbers: Any = np.arange(array.size).reshape(array.shape)
+    places = get(as_traced(numbers), indices)
+    line = np.ravel(places)
+    values: Any = np.ravel(TracedArray(broadcast_to(value_of(given), places.shape)))
+
+    def step(k: Any, now: Any) -> Any:
+        place = line[k]
+        operands = [value_of(now[place]), value_of(values[k])]
+        return now.at[place].set(TracedArray(xla.call(operands[0].builder, combiner, operands)))
+
+    if line.size:
+        made = fori_loop(0, line.size, step, np.ravel(array))
+        array.overwrite(xla.reshape(value_of(made), array.shape))
 
 
 METHODS: dict[str, Callable[..., Any]] = {

@@ -1,0 +1,48 @@
+"""``flat``: the elements of an array in row-major order, read and written by NumPy's own rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.xla.hlo.builder import functions as xla
+
+
+class FlatArray(TracedArray):
+    """What ``x.flat`` is. It shares memory with `x`, but what is taken out of it does not.
+
+    What is written to several elements repeats if it is too short, and is cut off if it is too long.
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        made: Any = super().__getitem__(key)
+        return made.copy() if isinstance(made, TracedArray) and made.base is not None and made.ndim else made
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from cyxla.numpy.indexing.access import as_type_of
+
+        given: Any = TracedArray(as_type_of(value, self))
+        if given.ndim == 0:
+            super().__setitem__(key, given)
+            return
+        sizes = super().__getitem__(key).shape
+        if not sizes:
+            raise ValueError("Error setting single item of array.")
+        if given.size:
+            repeated: Any = np.resize  # which dispatches to us
+            super().__setitem__(key, repeated(given, sizes))
+
+
+def flat(self: TracedArray) -> TracedArray:
+    """The elements in row-major order; memory is shared."""
+    old, new = self.shape, (self.size,)
+    return self.part(lambda v: xla.reshape(v, new), lambda base, v: xla.reshape(v, old), None, FlatArray)
+
+
+def set_flat(self: TracedArray, value: Any) -> None:
+    """Write to the elements in row-major order; a value of fewer elements repeats."""
+    flat(self)[...] = value

@@ -89,7 +89,7 @@ static inline cyx_c128 cyx_sign_c128(cyx_c128 z) {
 static inline cyx_c128 cyx_exponential_c128(cyx_c128 z) {
   const double r = cyx_exponential_f64(z.re);
   if (z.im == 0) return cyx_c128_of(r, z.im);
-  if (r == 0 && !(__builtin_fabs(z.im) < __builtin_inf())) return cyx_c128_of(0, 0);
+  if (z.re == -__builtin_inf() && !(__builtin_fabs(z.im) < __builtin_inf())) return cyx_c128_of(0, 0);
   return cyx_c128_of(r * cyx_cosine_any_f64(z.im), r * cyx_sine_any_f64(z.im));
 }
 
@@ -129,11 +129,13 @@ static inline cyx_c128 cyx_rsqrt_c128(cyx_c128 z) { return cyx_divide_c128(cyx_c
 static inline cyx_c128 cyx_tanh_c128(cyx_c128 z) {
   if (__builtin_fabs(z.re) > 20) {
     const double s = cyx_sine_any_f64(2 * z.im), e = cyx_exponential_f64(-2 * __builtin_fabs(z.re));
-    return cyx_c128_of(__builtin_copysign(1.0, z.re), __builtin_fabs(z.im) < __builtin_inf() ? 2 * s * e : 0.0);
+    const double one = __builtin_copysign(1.0, z.re);
+    if (__builtin_fabs(z.im) < __builtin_inf()) return cyx_c128_of(one, 2 * s * e);
+    return __builtin_fabs(z.re) == __builtin_inf() ? cyx_c128_of(one, 0) : cyx_c128_of(s, s);
   }
   const double t = cyx_sine_any_f64(z.im) / cyx_cosine_any_f64(z.im), s = cyx_sinh_f64(z.re), c = cyx_cosh_f64(z.re);
   const double beta = 1 + t * t, d = 1 + beta * s * s;
-  return cyx_c128_of(beta * c * s / d, t / d);
+  return cyx_c128_of(z.re == 0 ? z.re : beta * c * s / d, z.im == 0 ? z.im : t / d);
 }
 
 static inline cyx_c128 cyx_tan_c128(cyx_c128 z) {

@@ -55,6 +55,22 @@ def test_quotients_without_a_value(dtype):
     np.testing.assert_allclose(got.imag, want.imag, rtol=1e-6)
 
 
+FUNCTIONS = [
+    "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "rsqrt", "sign", "sqrt", "tan", "tanh",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+@pytest.mark.parametrize("opcode", FUNCTIONS)
+def test_functions_at_the_edges(opcode, dtype):
+    real = {"c64": np.float32, "c128": np.float64}[dtype]
+    parts = [-INF, -1e20, -2.5, -0.0, 0.0, 1.0, 1e20, INF, NAN]
+    x = np.array(list(product(parts, repeat=2)), real).view(f"c{2 * real().nbytes}").reshape(-1)
+    text = f"HloModule m\nENTRY e {{ x = {dtype}[{len(x)}] parameter(0) ROOT r = {dtype}[{len(x)}] {opcode}(x) }}"
+    with np.errstate(all="ignore"):
+        agree(text, x, ulp=64)
+
+
 @pytest.mark.parametrize("dtype", ["c64", "c128"])
 def test_division_of_random_numbers(dtype):
     rng = np.random.default_rng(0)

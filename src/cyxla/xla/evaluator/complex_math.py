@@ -59,6 +59,24 @@ def _divide(x: Array, y: Array) -> Array:
     return complex_of(real, imag)
 
 
+def _exponential(z: Array) -> Array:
+    """Nothing is known of infinite numbers in an unknown direction."""
+    lost = (z.real == np.inf) & ~np.isfinite(z.imag)
+    return np.where(lost, complex_of(np.full_like(z.real, np.nan), np.full_like(z.real, np.nan)), np.exp(z))
+
+
+def _exponential_minus_one(z: Array) -> Array:
+    """Real numbers stay on their line."""
+    return np.where(z.imag == 0, complex_of(np.expm1(z.real), z.imag), np.expm1(z))
+
+
+def _rsqrt(z: Array) -> Array:
+    """Infinite numbers give zero, whatever the other part is."""
+    endless = np.isinf(z.real) | np.isinf(z.imag)
+    zero = complex_of(np.zeros_like(z.real), -np.copysign(np.zeros_like(z.imag), z.imag))
+    return np.where(endless, zero, 1 / np.sqrt(z))
+
+
 def _power(x: Array, y: Array) -> Array:
     return np.where((x == 0) & (y == 0), 1, np.power(x, y))
 
@@ -80,17 +98,17 @@ def _atan2(y: Array, x: Array) -> Array:
 COMPLEX: dict[str, Callable[..., Any]] = {
     "negate":                np.negative,
     "sign":                  _sign,
-    "exponential":           np.exp,
-    "exponential-minus-one": np.expm1,
+    "exponential":           _exponential,
+    "exponential-minus-one": _exponential_minus_one,
     "log":                   np.log,
     "log-plus-one":          _log_plus_one,
-    "logistic":              lambda z: 1 / (1 + np.exp(-z)),
+    "logistic":              lambda z: _divide(np.ones_like(z), 1 + _exponential(-z)),
     "tanh":                  np.tanh,
     "tan":                   np.tan,
     "sine":                  np.sin,
     "cosine":                np.cos,
     "sqrt":                  np.sqrt,
-    "rsqrt":                 lambda z: 1 / np.sqrt(z),
+    "rsqrt":                 _rsqrt,
     "acos":                  np.arccos,
     "acosh":                 np.arccosh,
     "asin":                  np.arcsin,

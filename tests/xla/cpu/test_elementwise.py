@@ -33,7 +33,7 @@ def plain(name: str, dtype: ElementType):
 
 
 COMPLEX_OF = {ElementType.F32: ElementType.C64, ElementType.F64: ElementType.C128}
-FORMATS = ((5, 10), (8, 7), (4, 3), (11, 52), (2, 1))
+FORMATS = ((5, 10), (8, 7), (4, 3), (11, 52), (2, 1), (32, 64), (2**31 - 1, 2**31 - 1))
 OWN_VARIANTS = {
     "compare": comparisons,
     "convert": lambda dtype: (((dtype,), {}, to) for to in ElementType if to.is_array),

@@ -8,7 +8,7 @@ import pytest
 from differential import flat
 
 import cyxla
-from cyxla.errors import UnimplementedError
+from cyxla.errors import DTypeError, UnimplementedError
 from cyxla.xla.cpu import emit_lapack, host_functions
 from cyxla.xla.evaluator import evaluate
 
@@ -183,7 +183,7 @@ def test_matrices_without_elements():
 
 
 def test_what_does_not_fit():
-    with pytest.raises(UnimplementedError, match="custom-call"):
+    with pytest.raises(DTypeError, match="custom-call"):
         cyxla.compile(program("lapack_dgetrf_ffi", "s", [(2, 2)], ["f32[2,2]", "s32[2]", "s32[]"], {}))
     with pytest.raises(UnimplementedError):
         host_functions.address("system")

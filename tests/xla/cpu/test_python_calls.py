@@ -97,3 +97,21 @@ def test_targets_that_the_evaluator_knows():
     text = 'ENTRY e { x = f32[3] parameter(0) ROOT y = f32[3] custom-call(x), custom_call_target="mhlo.erf" }'
     got = cyxla.compile(text)(np.array([0, 1, 2], "f4"))
     np.testing.assert_allclose(got, [0, 0.8427008, 0.9953223], rtol=1e-6)
+
+
+def test_the_interpreter_is_named_where_it_helps():
+    """An operation that only it runs; a custom call beside it that nobody knows has to be mended first."""
+    text = """ENTRY e {
+      x = f32[3] parameter(0)
+      y = f32[<=3] custom-call(x), custom_call_target="TARGET"
+      ROOT r = s32[] get-dimension-size(y), dimensions={0}
+    }"""
+    with pytest.raises(UnimplementedError, match="no native code") as caught:
+        cyxla.compile(text, custom_calls={"TARGET": lambda ev, ins, x: x[:2]})
+    assert "interpreter" in caught.value.hint
+    assert "TARGET" not in caught.value.hint
+    with pytest.raises(UnimplementedError, match="get-dimension-size") as caught:
+        cyxla.compile(text)
+    assert "'TARGET' has no meaning here: cyxla.register_custom_call gives it one; then run" in caught.value.hint
+    run = cyxla.compile(text, platform="interpreter", custom_calls={"TARGET": lambda ev, ins, x: x[:2]})
+    assert run(np.float32([1, 2, 3])) == 2

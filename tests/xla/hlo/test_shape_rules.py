@@ -181,6 +181,8 @@ is-finite types     | pred[2] is-finite(s32[2])
 convert C2          | (f32[2]) convert(f32[2])
 reduce-precision C2 | f32[2] reduce-precision(f32[2]), exponent_bits=0, mantissa_bits=1
 reduce-precision C3 | f32[2] reduce-precision(f32[2]), exponent_bits=1, mantissa_bits=-1
+reduce-precision C2 | f32[2] reduce-precision(f32[2]), exponent_bits=2147483648, mantissa_bits=1
+reduce-precision C3 | f32[2] reduce-precision(f32[2]), exponent_bits=1, mantissa_bits=9223372036854775807
 complex C2          | c64[2] complex(f32[2], f64[2])
 complex C3          | c64[2] complex(f32[2], f32[3])
 complex C4          | c64[2] complex(f16[2], f16[2])
@@ -381,6 +383,7 @@ fusion C2           | s32[] fusion(f32[]), kind=kLoop, calls=truncate, output_to
 custom-call C2      | f32[2] custom-call(f32[2]), custom_call_target="t", operand_layout_constraints={f32[3]{0}}
 custom-call C3      | f32[2] custom-call(f32[2]), custom_call_target="t", output_to_operand_aliasing={{0}: (0, {})}
 custom-call C3      | f32[2] custom-call(f32[2]), custom_call_target="t", output_to_operand_aliasing={{}: (1, {})}
+custom-call C4      | (f32[2,3], s32[]) custom-call(f32[2,3]), custom_call_target="lapack_spotrf_ffi"
 after-all C1        | token[] after-all(f32[])
 add-dependency C1   | f32[] add-dependency(f32[], f32[])
 rng C1              | f32[2] rng(f32[1], f32[]), distribution=rng_normal

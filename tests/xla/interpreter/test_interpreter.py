@@ -1,11 +1,20 @@
 """The interpreter as a platform: what it takes as arguments, gives as results, and its options."""
 
+import resource
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import DeadlineExceededError, InvalidArgumentError, OpError, ShapeError, UnimplementedError
+from cyxla.errors import (
+    DeadlineExceededError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+    ShapeError,
+    UnimplementedError,
+)
 from cyxla.xla.evaluator import TOKEN_VALUE
 
 
@@ -200,3 +209,26 @@ def test_random_numbers_start_from_the_seed():
     np.testing.assert_array_equal(one, again)
     assert (one != other).any()
     assert ((one >= 0) & (one < 1)).all()
+
+
+@pytest.fixture
+def little_memory():
+    """Some systems promise any amount of memory, and end the process when it is used."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (64 << 30, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("body, culprit", [
+    ("c = f32[100000000000] iota(), iota_dimension=0\n  ROOT r = f32[1] slice(c), slice={[2:3]}", "%c = "),
+    ("x = f32[] parameter(0)\n  b = f32[100000000000] broadcast(x), dimensions={}\n  n = f32[100000000000] negate(b)\n"
+     "  ROOT r = f32[1] slice(n), slice={[2:3]}", "%n = "),
+    ("x = f32[] parameter(0)\n  ROOT b = f32[100000000000] broadcast(x), dimensions={}", "%b = "),  # as a result
+])  # fmt: skip
+def test_too_little_memory_is_an_error_that_names_the_instruction(body, culprit):
+    program = interpret(f"ENTRY e {{\n  {body}\n}}")
+    with pytest.raises(ResourceExhaustedError, match="GiB") as caught:
+        program(*[np.float32(1)] * ("parameter" in body))
+    assert culprit in caught.value.where

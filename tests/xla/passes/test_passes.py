@@ -186,6 +186,8 @@ def exploding(levels: int, opcode: str) -> HloModule:
         call = (
             f"call(x), to_apply=f{k}"
             if opcode == "call"
+            else f"map(x), dimensions={{}}, to_apply=f{k}"
+            if opcode == "map"
             else f"conditional(p, x, x), true_computation=f{k}, false_computation=f{k}"
         )
         lines.append(
@@ -195,9 +197,25 @@ def exploding(levels: int, opcode: str) -> HloModule:
     return parse_module("\n".join(lines))
 
 
-def test_calls_that_explode_are_refused(few):
+@pytest.mark.parametrize("opcode", ["call", "map"])
+def test_calls_that_explode_are_refused_before_any_is_copied(few, opcode):
+    module = exploding(40, opcode)
     with pytest.raises(ResourceExhaustedError, match="larger than"):
-        inline.run(exploding(40, "call"))
+        inline.run(module)
+    assert {len(c.instructions) for c in module.post_order()} == {2, 5}
+
+
+def test_the_size_that_calls_grow_to_is_known_beforehand(monkeypatch):
+    grown = exploding(5, "call")
+    inline.run(grown)
+    size = len(grown.entry.instructions)
+    monkeypatch.setattr(inline, "MAX_INSTRUCTIONS", size)
+    inline.run(exploding(5, "call"))
+    monkeypatch.setattr(inline, "MAX_INSTRUCTIONS", size - 1)
+    module = exploding(5, "call")
+    with pytest.raises(ResourceExhaustedError, match="inlining calls makes f5 larger"):
+        inline.run(module)
+    assert len(module.entry.instructions) == 2
 
 
 def test_branches_that_explode_are_refused(few):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cyxla.errors import OpError
+from cyxla.errors import HloParseError, OpError
 from cyxla.xla.stablehlo import is_stablehlo, read_stablehlo
 
 SEEDS = [
@@ -182,6 +182,16 @@ def test_calls_that_double_at_each_level_are_shared():
         f"func.func @main(%a: tensor<f32>) -> tensor<f32> {{ %0 = {call.format('%a', 'f', 0)} return %0 : tensor<f32> }}"
     )
     assert len(read_stablehlo("\n".join(lines)).computations) == 202
+
+
+@pytest.mark.parametrize("parts", ["!t{0}, !t{0}", "!t{0}", "!t{0}, !t{0}, tuple<>"])
+def test_aliases_that_double_or_nest_at_each_level_are_refused(parts):
+    start, first = time.process_time(), "tuple<>" if "tuple" in parts else "tensor<3xf32>"
+    lines = [f"!t0 = {first}", *(f"!t{k + 1} = tuple<{parts.format(k)}>" for k in range(5000))]
+    with pytest.raises(HloParseError, match=r"parts|deep") as caught:
+        read_stablehlo("\n".join(lines) + "\nfunc.func @main(%a: !t5000) { return }")
+    assert caught.value.line in range(10, 80)
+    assert time.process_time() - start < 5
 
 
 def test_time_grows_with_the_length_of_a_text():

@@ -1,11 +1,14 @@
 # ruff: noqa: E501 - programs are longer than lines
 """Regions that use values from around them, functions that call functions, sizes that are open."""
 
+import time
+
 import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
+from cyxla.errors import InvalidArgumentError, OpError, ResourceExhaustedError, ShapeError, UnimplementedError
+from cyxla.types import Shape
 from cyxla.xla.stablehlo import read_stablehlo
 
 X = np.array([1, 2, 3], np.float32)
@@ -188,6 +191,114 @@ def test_open_sizes_are_settled_by_the_arguments(platform, rows):
     np.testing.assert_array_equal(run(x), np.arange(rows * 3) + 1)
 
 
+V = "tensor<?xf32>"
+SIZES = ", ".join(["tensor<1xi64>"] * 3)
+DOUBLING = {
+    "same": "%0 = CALL(%x, %k) : TYPES %1 = CALL(%0, %k) : TYPES",
+    "numbers": """%c = stablehlo.constant dense<STEP> : tensor<i32> %more = stablehlo.add %k, %c : tensor<i32>
+        %0 = CALL(%x, %k) : TYPES %1 = CALL(%0, %more) : TYPES""",
+    "sizes": f"""%v = stablehlo.constant dense<0.0> : tensor<f32> %zero = stablehlo.constant dense<0> : tensor<1xi64>
+        %step = stablehlo.constant dense<STEP> : tensor<1xi64>
+        %more = stablehlo.dynamic_pad %x, %v, %zero, %step, %zero : ({V}, tensor<f32>, {SIZES}) -> {V}
+        %0 = CALL(%x, %k) : TYPES %1 = CALL(%more, %k) : TYPES""",
+}  # fmt: skip
+
+
+def doubling(levels, name):
+    """Functions of open sizes, each of which calls the one below twice; a step is as large as those below together."""
+    head, types = f"(%x: {V}, %k: tensor<i32>) -> {V}", f"({V}, tensor<i32>) -> {V}"
+    lines = [f"func.func private @f0{head} {{ %0 = stablehlo.sine %x : {V} return %0 : {V} }}"]
+    for k in range(levels):
+        body = DOUBLING[name].replace("CALL", f"call @f{k}").replace("TYPES", types).replace("STEP", str(2**k))
+        lines.append(f"func.func private @f{k + 1}{head} {{ {body} return %1 : {V} }}")
+    body = f"%k = stablehlo.constant dense<0> : tensor<i32> %0 = call @f{levels}(%x, %k) : {types}"
+    return "\n".join([*lines, f"func.func @main(%x: {V}) -> {V} {{ {body} return %0 : {V} }}"])
+
+
+def test_functions_of_open_sizes_are_shared():
+    text = doubling(23, "same")
+    start = time.process_time()
+    module = read_stablehlo(text, [Shape.array("f32", (3,))])
+    assert time.process_time() - start < 5
+    assert sum(len(c.instructions) for c in module.computations.values()) < 100
+
+
+def test_functions_of_open_sizes_give_what_they_gave_in_place():
+    text = doubling(5, "same")
+    x = want = np.float32([0.5, 1, 2])
+    for _ in range(32):
+        want = np.sin(want)
+    for platform in ("interpreter", "cpu"):
+        np.testing.assert_allclose(cyxla.compile(text, x, platform=platform)(x), want, 1e-5)
+
+
+@PLATFORMS
+def test_known_sizes_go_into_functions_and_come_out_of_them(platform):
+    """The sizes are worked out in a function of the sizes that another one found."""
+    text = """func.func private @rows(%x: tensor<?x3xf32>) -> (tensor<i32>, tensor<?x3xf32>) {
+      %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
+      %y = stablehlo.negate %x : tensor<?x3xf32>
+      return %n, %y : tensor<i32>, tensor<?x3xf32>
+    }
+    func.func private @filled(%n: tensor<i32>, %v: tensor<f32>) -> tensor<?xf32> {
+      %s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+      %0 = stablehlo.dynamic_broadcast_in_dim %v, %s, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }
+    func.func @main(%x: tensor<?x3xf32>, %v: tensor<f32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?x3xf32>) {
+      %n, %y = call @rows(%x) : (tensor<?x3xf32>) -> (tensor<i32>, tensor<?x3xf32>)
+      %m = stablehlo.add %n, %n : tensor<i32>
+      %0 = call @filled(%n, %v) : (tensor<i32>, tensor<f32>) -> tensor<?xf32>
+      %1 = call @filled(%m, %v) : (tensor<i32>, tensor<f32>) -> tensor<?xf32>
+      %2 = call @filled(%n, %v) : (tensor<i32>, tensor<f32>) -> tensor<?xf32>
+      return %0, %1, %2, %y : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?x3xf32>
+    }"""
+    x = np.ones((2, 3), np.float32)
+    found = cyxla.compile(text, x, np.float32(7), platform=platform)(x, np.float32(7))
+    for got, want in zip(found, ([7] * 2, [7] * 4, [7] * 2, -x), strict=True):
+        np.testing.assert_array_equal(got, np.float32(want))
+    module = read_stablehlo(text, [Shape.of(x), Shape.array("f32", ())])
+    assert sorted(module.computations) == ["filled", "filled.1", "main", "rows"]  # one @filled for each size
+
+
+def test_functions_of_open_sizes_without_results():
+    text = """func.func private @tell(%x: tensor<?xf32>) {
+      stablehlo.custom_call @tell(%x) {has_side_effect = true} : (tensor<?xf32>) -> ()
+      return
+    }
+    func.func private @nothing(%x: tensor<?xf32>) { return }
+    func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      call @tell(%x) : (tensor<?xf32>) -> ()
+      call @nothing(%x) : (tensor<?xf32>) -> ()
+      return %x : tensor<?xf32>
+    }"""
+    module = read_stablehlo(text, [Shape.array("f32", (3,))])
+    assert [i.opcode for i in module.entry.instructions] == ["parameter", "call"]
+
+
+def test_effects_of_functions_of_known_results_stay():
+    text = """func.func private @rows(%x: tensor<?xf32>) -> tensor<i32> {
+      %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+      stablehlo.custom_call @tell(%x) {has_side_effect = true} : (tensor<?xf32>) -> ()
+      return %n : tensor<i32>
+    }
+    func.func @main(%x: tensor<?xf32>) -> tensor<i32> {
+      %n = call @rows(%x) : (tensor<?xf32>) -> tensor<i32>
+      return %n : tensor<i32>
+    }"""
+    module = read_stablehlo(text, [Shape.array("f32", (3,))])
+    assert [i.opcode for i in module.entry.instructions] == ["parameter", "call", "constant"]
+
+
+@pytest.mark.parametrize("name", ["numbers", "sizes"])
+def test_functions_that_multiply_with_other_sizes_each_time_are_refused(name):
+    start = time.process_time()
+    with pytest.raises(ResourceExhaustedError, match="@f") as caught:
+        read_stablehlo(doubling(23, name), [Shape.array("f32", (3,))])
+    assert time.process_time() - start < 5
+    assert "column" in caught.value.where
+
+
 @pytest.mark.parametrize("given, error, match", [
     ((), UnimplementedError, "no bounds"), ((np.ones((2, 3), np.float32),), ShapeError, "at least 3 rows, not 2"),
     ((np.ones((3, 4), np.float32),), ShapeError, "argument 0"), ((np.ones((3, 3)),), ShapeError, "argument 0"), ((X, X), InvalidArgumentError, "1 arguments"),
@@ -230,3 +341,27 @@ def test_approximate_top_k_is_exact(sized):
     values, places = cyxla.compile(text, platform="interpreter")(np.array([[1, 4, 3, 2], [8, 5, 6, 7]], np.float32))
     np.testing.assert_array_equal(values, [[4, 3], [8, 7]])
     np.testing.assert_array_equal(places, [[1, 2], [0, 3]])
+
+
+FOREIGN = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = call @f(%x) : (tensor<3xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+func.func private @f(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %1 = stablehlo.negate %x : tensor<3xf32>
+  %0 = stablehlo.custom_call @my_target(%1) : (tensor<3xf32>) -> tensor<3xf32> LOC
+  return %0 : tensor<3xf32>
+}"""
+
+
+@PLATFORMS
+@pytest.mark.parametrize("location", ["", 'loc("a.py":30:4)'])
+def test_custom_calls_that_nobody_knows_say_where_they_stand_and_how_to_mend(platform, location):
+    text = FOREIGN.replace("LOC", location)
+    with pytest.raises(UnimplementedError, match="'my_target' has no meaning") as caught:
+        cyxla.compile(text, platform=platform)
+    assert "line 7, column 8: stablehlo.custom_call" in caught.value.where
+    assert "cyxla.register_custom_call" in caught.value.hint
+    assert "interpreter" not in str(caught.value)
+    run = cyxla.compile(text, platform=platform, custom_calls={"my_target": lambda ev, ins, x: 2 * x})
+    np.testing.assert_array_equal(run(X), -2 * X)

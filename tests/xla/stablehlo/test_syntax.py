@@ -8,6 +8,7 @@ import cyxla
 from cyxla.errors import HloParseError, InvalidArgumentError, OpError, ShapeError, UnimplementedError
 from cyxla.xla.hlo.attributes import BufferDonor, InputOutputAlias
 from cyxla.xla.stablehlo import is_stablehlo, read_stablehlo
+from cyxla.xla.stablehlo.parser import Parser
 
 BODY = "%0 = stablehlo.add %arg0, %arg0 : tensor<3xf32>\n    return %0 : tensor<3xf32>"
 PLAIN = f"func.func @main(%arg0: tensor<3xf32>) -> tensor<3xf32> {{\n    {BODY}\n}}"
@@ -90,6 +91,87 @@ def test_errors_say_where(text, line, column, match):
     assert (caught.value.line, caught.value.column) == (line, column), str(caught.value)
 
 
+@pytest.mark.parametrize("attribute", [
+    "128 : si8", "256 : i8", "-129 : i8", "-1 : ui8", "256 : ui8", "65536 : i16", "4294967296 : i32", "-2147483649 : i32", "0x100000000 : i32",
+    "9223372036854775807 : i32", "18446744073709551616 : i64", "18446744073709551616 : index", "2 : i1", "18446744073709551616", "-9223372036854775809",
+    "1.5 : i32", "0x10000 : f16", "99999999999999999999",
+])  # fmt: skip
+def test_numbers_that_their_type_does_not_hold(attribute):
+    with pytest.raises(HloParseError, match=r"out of the range of|no integer") as caught:
+        read_stablehlo(PLAIN.replace("@main(%arg0: tensor<3xf32>)", f"@main(%arg0: tensor<3xf32> {{a = {attribute}}})"))
+    assert (caught.value.line, caught.value.column) == (1, 43)
+
+
+@pytest.mark.parametrize(
+    "array",
+    ["array<i32: 1, 4294967296>", "array<i8: 1, -129>", "array<i64: 1, 18446744073709551616>", "array<i1: 1, 2>"],
+)
+def test_numbers_that_the_type_of_an_array_does_not_hold(array):
+    with pytest.raises(HloParseError, match="out of the range of") as caught:
+        read_stablehlo(PLAIN.replace("@main(%arg0: tensor<3xf32>)", f"@main(%arg0: tensor<3xf32> {{a = {array}}})"))
+    assert (caught.value.line, caught.value.column) == (1, 43 + array.rindex(" ") + 1)
+
+
+@pytest.mark.parametrize("attribute, want", [
+    ("255 : i8", -1), ("-128 : i8", -128), ("255 : ui8", 255), ("127 : si8", 127), ("4294967295 : i32", -1), ("0xFF : i8", -1), ("18446744073709551615 : i64", -1),
+    ("9223372036854775807", 2**63 - 1), ("-9223372036854775808 : index", -(2**63)), ("1 : i1", True), ("-1 : i1", True), ("0 : i1", False), ("true", True),
+    ("false", False), ("0x7C00 : f16", np.inf), ("1.5 : f32", 1.5), ("array<i8: 255, -1, 127>", (-1, -1, 127)), ("array<ui64: 18446744073709551615>", (2**64 - 1,)),
+    ("array<i1: true, 1, 0>", (True, True, False)), ("2 : ui2", 2), ("3 : i2", -1),
+])  # fmt: skip
+def test_numbers_of_a_type(attribute, want):
+    found = Parser(attribute).attributes.attribute()
+    assert (found, type(found)) == (want, type(want))
+
+
+@pytest.mark.parametrize("head", [
+    "!t0 = tensor<3xf32>\n", "!a = i32\n!t0 = tensor<3xf32> // as all below\n#loc = loc(unknown)\n", "!b = tensor<3xf32>\n!a.b = !b\n!t0 = !a.b\n",
+])  # fmt: skip
+@pytest.mark.parametrize("text", [
+    PLAIN, PLAIN.replace("tensor<3xf32> {", "(tensor<3xf32> {a.b = tensor<3xf32>}) attributes {a.c = !t0} {"),
+    PLAIN.replace("add %arg0, %arg0 : tensor<3xf32>", "add %arg0, %arg0 : (!t0, tensor<3xf32>) -> !t0"),
+    PLAIN.replace("%0 =", "%c = stablehlo.constant dense<0.0> : tensor<3xf32>\n %0 ="),
+])  # fmt: skip
+def test_aliases_of_types(head, text):
+    text = head + text.replace("tensor<3xf32>", "!t0")
+    assert is_stablehlo(text)
+    np.testing.assert_array_equal(run(text, X), 2 * X)
+
+
+def test_aliases_of_tuples_and_functions():
+    text = """!t = tensor<3xf32>
+    !pair = tuple<!t, !t>
+    !both = (!pair) -> !t
+    module {
+      "func.func"() <{function_type = !both, sym_name = "main"}> ({
+      ^bb0(%p: !pair):
+        %0 = stablehlo.get_tuple_element %p[1] : (!pair) -> !t
+        "func.return"(%0) : (!t) -> ()
+      }) : () -> ()
+    }"""
+    np.testing.assert_array_equal(run(text, (X, -X)), -X)
+
+
+@pytest.mark.parametrize("text, line, column, match", [
+    ("!a = !a\n" + PLAIN, 1, 6, "!a is not defined"), ("!a = tuple<!b>\n!b = tuple<!a>\n" + PLAIN, 1, 12, "!b is not defined"),
+    (PLAIN.replace("tensor<3xf32>", "!t0"), 1, 24, "!t0 is not defined"), ("!t0 = tensor<f32>\n!t0 = tensor<f32>\n" + PLAIN, 2, 1, "defined twice"),
+    ("!t0 = () -> ()\n" + PLAIN.replace("tensor<3xf32>", "!t0"), 2, 24, "is a function's"), ("!t0 = 5\n" + PLAIN, 1, 7, "expected a type"),
+    ("!f = tensor<f32>\n" + '"func.func"() <{function_type = !f, sym_name = "main"}> ({}) : () -> ()', 2, 1, "a name and a type"),
+    ("!stablehlo.token = tensor<f32>\n" + PLAIN, 1, 1, "!stablehlo.token"),
+])  # fmt: skip
+def test_aliases_of_types_that_make_no_sense(text, line, column, match):
+    with pytest.raises(HloParseError, match=match) as caught:
+        read_stablehlo(text)
+    assert (caught.value.line, caught.value.column) == (line, column), str(caught.value)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_a_byte_order_mark_is_skipped(platform):
+    np.testing.assert_array_equal(cyxla.compile("\ufeff" + PLAIN, platform=platform)(X), 2 * X)
+    with pytest.raises(HloParseError) as caught:
+        read_stablehlo("\ufeffmodule {")
+    assert (caught.value.line, caught.value.column) == (1, 9)
+
+
 @pytest.mark.parametrize("lines, error, match", [
     ("%0 = stablehlo.frobnicate %arg0 : tensor<3xf32>", UnimplementedError, "stablehlo.frobnicate"),
     ("%0 = foo.add %arg0, %arg0 : tensor<3xf32>", UnimplementedError, "foo.add"),
@@ -115,7 +197,7 @@ def test_errors_name_the_operation_and_its_line(lines, error, match):
     (PLAIN.replace("tensor<3xf32>", "tensor<3x!quant.uniform<i8:f32, 0.5:3>>"), "quantised"), (PLAIN.replace("tensor<3xf32>", "memref<3xf32>"), "memref"),
     (f"module {{ module {{ {PLAIN} }} }}", "module inside a module"), (PLAIN.replace("tensor<3xf32>", "tensor<3xtf32>"), "tf32"),
     (PLAIN.replace("    return", "    return %0 : tensor<3xf32>\n ^bb1:\n return"), "several blocks"), (PLAIN.replace("tensor<3xf32>", "!foo.bar"), "!foo.bar"),
-    ('"func.func"() <{function_type = () -> (), sym_name = "main"}> ({ "cf.br"()[^bb1] : () -> () }) : () -> ()', "control flow"), ("!t = tensor<f32>\n" + PLAIN, "alias"),
+    ('"func.func"() <{function_type = () -> (), sym_name = "main"}> ({ "cf.br"()[^bb1] : () -> () }) : () -> ()', "control flow"),
 ])  # fmt: skip
 def test_what_is_not_read_says_so(text, match):
     with pytest.raises(OpError, match=match) as caught:

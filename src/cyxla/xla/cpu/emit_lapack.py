@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
+from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.c_writer import CWriter
@@ -24,6 +25,7 @@ _DTYPES: Final = {"s": ElementType.F32, "d": ElementType.F64, "c": ElementType.C
 _BLOCK: Final = 64  # columns that a blocked routine works on at once; workspaces are sized for it
 _SMALL: Final = 64  # matrices up to this size are shared out among threads; LAPACK itself threads larger ones
 _BAD_ARGUMENT: Final = -4  # info where a matrix holds infinities or nan, on which LAPACK may not return
+_MOST: Final = 2**31 - 1  # LAPACK's integers
 _MAC_NS: Final = 0.3
 
 
@@ -57,6 +59,8 @@ class _Problem:
         Working memory.
     functions : list of str
         What it calls.
+    numbers : set of int
+        What it passes.
     """
 
     def __init__(self, ins: Instruction, letter: str, ranks: tuple[int, ...]) -> None:
@@ -71,6 +75,7 @@ class _Problem:
         self.c = CWriter()
         self.nbytes = 0
         self.functions: list[str] = []
+        self.numbers: set[int] = set()
 
     @property
     def is_complex(self) -> bool:
@@ -136,6 +141,7 @@ class _Problem:
         """Call a routine, named without its letter; numbers are passed by address, as Fortran wants everything."""
         number = len(self.functions)
         self.functions.append(self.letter + name)
+        self.numbers.update(a for a in arguments if isinstance(a, int))
         kinds = ", ".join(["void *"] * len(arguments))
         given = ", ".join(_int(a) if isinstance(a, int) else a for a in arguments)
         self.c.line(f"((void (*)({kinds})){{F{number}}})({given});")
@@ -178,19 +184,6 @@ def is_lapack(target: str) -> bool:
     return target in _ROUTINES
 
 
-def check(ins: Instruction) -> str | None:
-    """Why a call of one of these routines cannot be emitted; None if it can."""
-    target = ins.attrs["custom_call_target"]
-    routine, letter = _ROUTINES[target], target.removeprefix("lapack_")[0]
-    if len(ins.operands) != len(routine.ranks):
-        return f"it takes {len(routine.ranks)} operands"
-    if any(o.shape.rank < r for o, r in zip(ins.operands, routine.ranks, strict=True)):
-        return "an operand has too few dimensions"
-    if ins.operands[0].shape.dtype is not _DTYPES[letter]:
-        return f"it takes {_DTYPES[letter]}"
-    return None
-
-
 def lapack(ins: Instruction) -> Step:
     """The kernel of one call."""
     target = ins.attrs["custom_call_target"]
@@ -198,8 +191,10 @@ def lapack(ins: Instruction) -> Step:
     problem = _Problem(ins, letter, routine.ranks)
     first: Shape = ins.operands[0].shape
     units = prod(first.dims[: first.rank - routine.ranks[0]])
-    if all(o.shape.size for o in ins.operands):
+    changed = next(o for o, rank in zip(ins.operands[::-1], routine.ranks[::-1], strict=True) if rank == 2)
+    if changed.shape.size:
         routine.write(problem)
+        _check_numbers(problem, ins)
     else:
         units = 1
         for leaf in range(len(problem.results)):
@@ -223,6 +218,16 @@ def lapack(ins: Instruction) -> Step:
             c.line(text)
     kernel = Kernel(c.text(), tasks, ns, tasks * problem.nbytes, "lapack")
     return Step(kernel, tuple(reads), tuple(writes), functions=tuple(problem.functions))
+
+
+def _check_numbers(problem: _Problem, ins: Instruction) -> None:
+    largest = max(problem.numbers, default=0)
+    if largest > _MOST:
+        raise UnimplementedError(
+            f"{ins.attrs['custom_call_target']} needs the number {largest}, but LAPACK counts with 32 bits",
+            where=repr(ins),
+            hint='smaller matrices, or platform="interpreter"',
+        )
 
 
 # --- the routines -----------------------------------------------------------------------------------------------------

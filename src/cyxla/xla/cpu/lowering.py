@@ -119,7 +119,7 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
     Raises
     ------
     UnimplementedError
-        Names them all: opcode, types, why.
+        Names them all: opcode, types, why; or a custom call that no platform runs.
     """
     missing: dict[str, Instruction] = {}
     for computation in _scheduled(module):
@@ -133,12 +133,28 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
                 reason = reason or without_meaning(ins, options.custom_calls)
             if reason is not None:
                 missing.setdefault(f"{ins.opcode} of {_types(ins)} ({reason})", ins)
+    unknown = _unknown_call(module, options)
+    if unknown is not None and all(ins.opcode == "custom-call" for ins in missing.values()):
+        raise unknown
     if missing:
+        hint = 'run it with platform="interpreter"'
         raise UnimplementedError(
             f"no native code for {len(missing)} of the program's operations: {'; '.join(missing)}",
-            where=repr(next(iter(missing.values()))),
-            hint='run it with platform="interpreter"',
+            where=repr(next(iter(missing.values()))) if unknown is None else unknown.where,
+            hint=hint if unknown is None else f"{unknown.message}: {unknown.hint}; then {hint}",
         )
+
+
+def _unknown_call(module: HloModule, options: CompileOptions) -> UnimplementedError | None:
+    """The error of a custom call that no platform runs."""
+    if any(ins.opcode == "custom-call" for computation in module.post_order() for ins in computation.instructions):
+        from cyxla.xla.evaluator import check_custom_calls  # most programs have none
+
+        try:
+            check_custom_calls(module, options.custom_calls)
+        except UnimplementedError as error:
+            return error
+    return None
 
 
 def _types(ins: Instruction) -> str:

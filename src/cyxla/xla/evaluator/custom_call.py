@@ -17,13 +17,13 @@ from cyxla.errors import AlreadyExistsError, UnimplementedError
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Value
+from cyxla.xla.hlo.backend_config import read_options
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
 
 CustomCall: TypeAlias = Callable[..., Value]  # (evaluation, instruction, *operands) -> Value
 
 _TARGETS: dict[str, CustomCall] = {}
-_ATTRIBUTE = re.compile(r'"?([\w.]+)"?\s*[=:]\s*("(?:[^"\\]|\\.)*"|[-+.\w]+)')
 _PYTHON_CALLBACKS = re.compile(r"(^|_)python_(cpu_|gpu_)?callback")
 
 
@@ -88,7 +88,7 @@ def find_custom_call(target: str, extra: Mapping[str, CustomCall] | None = None)
     _load_built_in()
     found = (extra or {}).get(target) or _TARGETS.get(target)
     if found is None:
-        hint = "cyxla.xla.evaluator.register_custom_call gives it one"
+        hint = "cyxla.register_custom_call gives it one"
         if _PYTHON_CALLBACKS.search(target):
             hint = f"the Python function lives in the process that wrote the program; {hint}"
         raise UnimplementedError(f"custom-call target {target!r} has no meaning here", hint=hint)
@@ -117,28 +117,14 @@ def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
                 try:
                     find_custom_call(ins.attrs["custom_call_target"])
                 except UnimplementedError as error:
-                    error.where = f"{ins!r} of computation {computation.name}"
+                    place = module.places.get(ins.attrs["custom_call_target"])
+                    error.where = "; ".join(t for t in (place, f"{ins!r} of computation {computation.name}") if t)
                     raise
 
 
 def options_of(ins: Instruction) -> dict[str, Any]:
     """Read the options of a backend configuration: ``{uplo = 76 : ui8, left = true}`` or a JSON object of scalars."""
-    config = ins.extras.get("backend_config") or ""
-    text = config.decode() if isinstance(config, bytes) else str(config)
-    return {key: _scalar(value) for key, value in _ATTRIBUTE.findall(text)}
-
-
-def _scalar(text: str) -> Any:
-    if text.startswith('"'):
-        return text[1:-1]
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    return read_options(ins.extras.get("backend_config"))
 
 
 @evaluates("custom-call")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import InternalError, InvalidArgumentError, OpError
+from cyxla.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
 from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value
 from cyxla.xla.hlo.computation import Computation
@@ -296,10 +296,12 @@ def _on_common_size(handler: Handler) -> Handler:
 
 
 def _locate(error: Exception, ins: Instruction) -> None:
-    """Tell where an error came from, unless an instruction further in did."""
+    """Tell where an error came from, unless an instruction further in did; too little memory is one of cyxla's own."""
     place = f"{ins!r} of computation {ins.computation.name}"
     if isinstance(error, OpError):
         error.where = error.where or place
+    elif isinstance(error, MemoryError):
+        raise ResourceExhaustedError(str(error) or "out of memory", where=place) from error
     elif not getattr(error, "__notes__", None):
         error.add_note(f"while evaluating {place}")
 
@@ -343,10 +345,14 @@ def evaluate(module: HloModule, args: Sequence[Any], *, options: Options | None 
 def evaluate_instruction(ins: Instruction, *operands: Value, options: Options | None = None) -> Value:
     """Evaluate one instruction on values of its operands, as constant folding does."""
     ev = Evaluation(options)
-    with np.errstate(all="ignore"):
-        value: Any = handler_of(ins.opcode)(ev, ins, *operands)
-        if isinstance(value, GeneratorType):
-            value = _drive(ev, value)
+    try:
+        with np.errstate(all="ignore"):
+            value: Any = handler_of(ins.opcode)(ev, ins, *operands)
+            if isinstance(value, GeneratorType):
+                value = _drive(ev, value)
+    except MemoryError as error:
+        _locate(error, ins)
+        raise
     if not isinstance(value, (np.ndarray, tuple, Token)):
         value = np.asarray(value)
     _check(ins, value)
@@ -369,5 +375,9 @@ def evaluate_computation(computation: Computation, args: Sequence[Any], *, optio
     if len(args) != len(parameters):
         raise InvalidArgumentError(f"computation {computation.name} takes {len(parameters)} arguments, got {len(args)}")
     values = [import_value(a, p.shape) for a, p in zip(args, parameters, strict=True)]
-    with np.errstate(all="ignore"):
-        return export_value(Evaluation(options).apply(computation, *values))
+    try:
+        with np.errstate(all="ignore"):
+            return export_value(Evaluation(options).apply(computation, *values))
+    except MemoryError as error:  # a result that was a view is stored when it is handed out
+        _locate(error, computation.root)
+        raise

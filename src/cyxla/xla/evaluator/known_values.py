@@ -14,7 +14,8 @@ from cyxla.xla.hlo.builder import XlaOp
 _UNKNOWN = frozenset(
     {
         "parameter", "rng", "rng-bit-generator", "rng-get-and-update-state", "custom-call", "infeed", "recv",
-        "partition-id", "replica-id", "all-reduce", "while", "call", "conditional",
+        "partition-id", "replica-id", "all-reduce", "all-gather", "all-to-all", "collective-permute",
+        "collective-broadcast", "reduce-scatter", "ragged-all-to-all", "while", "call", "conditional",
     }
 )  # fmt: skip
 _MOST_ELEMENTS = 1 << 20

@@ -62,7 +62,8 @@ def _batched(routine: Routine, letter: str, ranks: tuple[int, ...]) -> Callable[
         results = [np.zeros(leaf.dims, numpy_dtype(leaf)) for leaf in leaves]
         call = _Call(letter, options_of(ins))
         batch = arrays[0].shape[: arrays[0].ndim - ranks[0]]
-        if all(a.size for a in arrays):
+        changed = next(a for a, rank in zip(arrays[::-1], ranks[::-1], strict=True) if rank == 2)
+        if changed.size:
             for at in np.ndindex(batch):
                 for result, part in zip(results, routine(call, *(a[at] for a in arrays)), strict=True):
                     if part is not None:
@@ -127,6 +128,8 @@ def _orgqr(call: _Call, a: Array, tau: Array) -> Results:
 @lapack("unmqr", 2, 1, 2, letters="cz")
 def _ormqr(call: _Call, a: Array, tau: Array, c: Array) -> Results:
     """(op(Q) c or c op(Q),)."""
+    if not tau.size:
+        return (c,)
     left = bool(call.options.get("left", True))
     return (_multiply_q(call, a[:, : tau.size], tau, c, left=left, adjoint=bool(call.options.get("transpose", False))),)
 
@@ -257,7 +260,8 @@ def _sytrd(call: _Call, a: Array) -> Results:
 def _gtsv(call: _Call, lower: Array, diagonal: Array, upper: Array, b: Array) -> Results:
     """(three diagonals of U, solution, info); `lower` starts, and `upper` ends, with an element that is not used."""
     if diagonal.size == 1:
-        return lower, diagonal, upper, b / diagonal, int(diagonal[0] == 0)
+        singular = bool(diagonal[0] == 0)
+        return lower, diagonal, upper, b if singular else b / diagonal, int(singular)
     second, main, first, x, info = call.routine("gtsv")(lower[1:], diagonal, upper[:-1], b)
     return np.append(lower[:1], second), main, np.append(first, upper[-1:]), x, info
 
@@ -300,6 +304,6 @@ def _perturbed(lower: Array, diagonal: Array, upper: Array, b: Array) -> Array:
 def _away_from_zero(pivot: Any, floor: float, amount: float) -> Any:
     """Move a pivot out, by ever larger amounts, until what is divided by it stays finite."""
     step = -amount if np.signbit(pivot.real) else amount
-    while abs(pivot) <= floor:
+    while abs(pivot) <= floor < np.inf:  # beside infinity, no pivot is far enough
         pivot, step = pivot + step, 2 * step
     return pivot

@@ -24,6 +24,7 @@ def infer_shape(
     attrs: Mapping[str, Any] | None = None,
     called: Sequence[Computation] = (),
     declared: Shape | None = None,
+    extras: Mapping[str, Any] | None = None,
 ) -> Shape:
     """The result shape, without layouts, of an operation on instructions.
 
@@ -39,6 +40,8 @@ def infer_shape(
         Called computations in the order of the opcode's `calls`.
     declared : Shape, optional
         The result shape that the program states.
+    extras : mapping, optional
+        Attributes that any instruction may carry.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def infer_shape(
     NotFoundError
         No such opcode.
     """
-    return infer_from_shapes(opcode, [o.shape for o in operands], attrs, called, declared)
+    return infer_from_shapes(opcode, [o.shape for o in operands], attrs, called, declared, extras)
 
 
 def infer_from_shapes(
@@ -61,18 +64,21 @@ def infer_from_shapes(
     attrs: Mapping[str, Any] | None = None,
     called: Sequence[Computation] = (),
     declared: Shape | None = None,
+    extras: Mapping[str, Any] | None = None,
 ) -> Shape:
     """`infer_shape` for operands of which only the shapes are known."""
     row = lookup(opcode)
     shapes = tuple(s.logical for s in operands)
     stated = declared.logical if declared is not None else None
-    return _apply(row, Site(row.name, shapes, complete_attrs(row, attrs or {}, shapes), tuple(called), stated))
+    full = complete_attrs(row, attrs or {}, shapes)
+    return _apply(row, Site(row.name, shapes, full, tuple(called), stated, extras))
 
 
 def infer_instruction(ins: Instruction) -> Shape:
     """The shape that an instruction ought to have."""
     row = lookup(ins.opcode)
-    site = Site(ins.opcode, tuple([o.shape.logical for o in ins.operands]), ins.attrs, ins.called, ins.shape.logical)
+    shapes = tuple([o.shape.logical for o in ins.operands])
+    site = Site(ins.opcode, shapes, ins.attrs, ins.called, ins.shape.logical, ins.extras)
     return _apply(row, site)
 
 

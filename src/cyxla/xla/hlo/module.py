@@ -41,15 +41,18 @@ class HloModule:
         Where running starts; `FailedPreconditionError` when there is none.
     config : ModuleConfig
         Everything else.
+    places : dict of str to str
+        Where in a text of another form the module's custom calls stand, the first one of each target; for messages.
     """
 
-    __slots__ = ("__weakref__", "_entry", "computations", "config", "name")
+    __slots__ = ("__weakref__", "_entry", "computations", "config", "name", "places")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.computations: dict[str, Computation] = {}
         self._entry: Computation | None = None
         self.config = ModuleConfig()
+        self.places: dict[str, str] = {}
 
     @property
     def entry(self) -> Computation:

@@ -76,6 +76,8 @@ class Site:
         Called computations, in the row's order.
     declared : Shape or None
         The result shape that the program states (without layouts); opcodes such as `reshape` need it.
+    extras : mapping or None
+        Attributes that any instruction may carry.
     """
 
     opcode: str
@@ -83,6 +85,7 @@ class Site:
     attrs: Mapping[str, Any]
     called: tuple[Computation, ...] = ()
     declared: Shape | None = None
+    extras: Mapping[str, Any] | None = None
 
     def require(self, holds: bool, constraint: str, message: str, error: type[ShapeError] | Any = ShapeError) -> None:
         """Raise the error of a numbered constraint, such as ``"C4"``, unless it holds."""

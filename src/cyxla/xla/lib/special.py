@@ -109,8 +109,7 @@ def _inverse(y: XlaOp, tail: XlaOp) -> XlaOp:
 
 def erfinv(y: XlaOp) -> XlaOp:
     """The number whose error function is y; nan outside of [-1, 1]."""
-    found = _inverse(y, (of(y, 1) - xla.abs_(y)) * of(y, 0.5))
-    found = select(xla.lt(y, of(y, 0)), -found, found)
+    found = xla.sign(y) * _inverse(y, (of(y, 1) - xla.abs_(y)) * of(y, 0.5))  # the sign of a zero stays
     return select(xla.le(xla.abs_(y), of(y, 1)), found, of(y, np.nan))
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from cyxla.errors import ResourceExhaustedError
 from cyxla.types import Shape
-from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.hlo import Computation, HloModule, Instruction
 from cyxla.xla.passes.clone import copy_body, copy_instruction
 
 #: Calls of calls of calls may double the program at each level; beyond this many instructions it is refused.
@@ -37,6 +37,7 @@ _SCALAR_ONLY = frozenset(
 
 def run(module: HloModule) -> bool:
     """Inline every call, fusion, map and async chain that the entry reaches."""
+    _check_growth(module)
     changed = False
     for computation in module.post_order():  # callees first: what is inlined has nothing left to inline
         ordered = [i for i in computation.instructions if i.control_predecessors]
@@ -51,11 +52,36 @@ def run(module: HloModule) -> bool:
                 other.control_predecessors = tuple(p for p in other.control_predecessors if p is not ins)
             if not ins.users:  # else its side effects, if it has any, would happen twice
                 computation.remove(ins)
-            if len(computation.instructions) > MAX_INSTRUCTIONS:
-                raise ResourceExhaustedError(
-                    f"inlining calls makes {computation.name} larger than {MAX_INSTRUCTIONS} instructions"
-                )
+            _check_size(computation, len(computation.instructions))
     return changed
+
+
+def _check_growth(module: HloModule) -> None:
+    """Refuse what grows too large before anything is copied; of the constants of maps, some copies are not counted."""
+    made: dict[Computation, int] = {}  # instructions that a copy of a computation adds, its own calls inlined
+    plain: dict[Computation, bool] = {}  # works element by element, its own calls inlined
+    for computation in module.post_order():
+        size, plain[computation] = len(computation.instructions), True
+        for ins in computation.instructions:
+            body = _copied(ins)
+            if body is not None and (ins.opcode != "map" or plain[body]):
+                size += made[body] - 1
+                _check_size(computation, size)
+            plain[computation] &= _is_elementwise(ins) or (body is not None and plain[body])
+        made[computation] = size - len(computation.parameters)
+
+
+def _check_size(computation: Computation, size: int) -> None:
+    if size > MAX_INSTRUCTIONS:
+        raise ResourceExhaustedError(
+            f"inlining calls makes {computation.name} larger than {MAX_INSTRUCTIONS} instructions"
+        )
+
+
+def _copied(ins: Instruction) -> Computation | None:
+    """The computation whose copy may take the place of an instruction."""
+    start = _start(ins) if ins.opcode == "async-done" else ins if ins.opcode in _REWRITES else None
+    return None if start is None else start.called[0]
 
 
 def _inline_call(ins: Instruction) -> Instruction | None:
@@ -63,12 +89,16 @@ def _inline_call(ins: Instruction) -> Instruction | None:
 
 
 def _inline_async(ins: Instruction) -> Instruction | None:
-    start = ins.operands[0]
+    start = _start(ins)
+    return None if start is None else copy_body(start.called[0], ins.computation, start.operands)
+
+
+def _start(done: Instruction) -> Instruction | None:
+    """The beginning of an async chain."""
+    start = done.operands[0]
     while start.opcode == "async-update":
         start = start.operands[0]
-    if start.opcode != "async-start":
-        return None
-    return copy_body(start.called[0], ins.computation, start.operands)
+    return start if start.opcode == "async-start" else None
 
 
 def _inline_map(ins: Instruction) -> Instruction | None:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cyxla.errors import ResourceExhaustedError
-from cyxla.types import Literal, Shape
-from cyxla.xla.stablehlo.dense import DenseError, elements_of, from_bytes
+from cyxla.types import ElementType, Literal, Shape
+from cyxla.xla.stablehlo.dense import DenseError, elements_of, from_bytes, is_held, signed
 from cyxla.xla.stablehlo.lexer import Lexer, symbol, unquote
 from cyxla.xla.stablehlo.types import TypeReader, unsupported
 
@@ -113,11 +113,7 @@ class AttributeReader:
             return self.dictionary()
         if first == "#":
             return self._dialect()
-        if first == "(":
-            return self.types.function_type()
-        if token in _WORDS:
-            return _WORDS[token](self)
-        return self.types.type()
+        return _WORDS[token](self) if token in _WORDS else self.types.any()
 
     def _typed(self, value: Any) -> Any:
         if self.lexer.accept(":"):
@@ -128,15 +124,26 @@ class AttributeReader:
         lexer, start, token = self.lexer, self.lexer.start, self.lexer.next()
         if len(token) > 400:
             raise lexer.error("a number of too many digits", start)
-        whole = not token.count(".")
-        value: int | float = int(token, 0) if _HEX.match(token) else int(token) if whole else float(token)
+        whole, is_hex = not token.count("."), _HEX.match(token) is not None
+        value: int | float = int(token, 0) if is_hex else int(token) if whole else float(token)
         if not lexer.accept(":"):
-            return value
-        kind = self.types.type().dtype
-        if kind.is_float and kind.numpy_dtype is not None and _HEX.match(token):
-            bits = int(value) & ((1 << 8 * kind.itemsize) - 1)
-            return float(np.frombuffer(bits.to_bytes(kind.itemsize, "little"), kind.numpy_dtype)[0])
+            return self._held(value, ElementType.S64, start) if whole else value
+        is_signed, kind = lexer.token.startswith("si"), self.types.type().dtype
+        if kind.is_float and kind.numpy_dtype is not None and is_hex:
+            if not 0 <= value < 1 << kind.bits:
+                raise lexer.error(f"{token[:40]} is out of the range of {kind}", start)
+            return float(np.frombuffer(int(value).to_bytes(kind.itemsize, "little"), kind.numpy_dtype)[0])
+        if kind.is_integer or kind is ElementType.PRED:
+            return self._held(value, kind, start, is_signed)
         return float(value) if kind.is_float and abs(value) < 1 << 1000 else value
+
+    def _held(self, value: float, kind: ElementType, start: int, is_signed: bool = False) -> int:
+        """An integer of a type, which must hold it; one beyond the largest of a signless type stands for its bits."""
+        if not isinstance(value, int):
+            raise self.lexer.error(f"{value} is no integer", start)
+        if not is_held(value, 2 * value if is_signed else value, kind):
+            raise self.lexer.error(f"{str(value)[:40]} is out of the range of {kind}", start)
+        return value != 0 if kind is ElementType.PRED else signed(value, kind)
 
     def list(self) -> list[Any]:
         """Read ``[...]``."""
@@ -185,21 +192,22 @@ class AttributeReader:
         lexer = self.lexer
         lexer.next()
         lexer.expect("<", "after array")
-        self.types.type()
+        is_signed, kind = lexer.token.startswith("si"), self.types.type().dtype
         found: list[Any] = []
         if lexer.accept(":"):
-            found.append(self._element())
+            found.append(self._element(kind, is_signed))
             while lexer.accept(","):
-                found.append(self._element())
+                found.append(self._element(kind, is_signed))
         lexer.expect(">", "at the end of an array")
         return tuple(found)
 
-    def _element(self) -> Any:
-        lexer = self.lexer
+    def _element(self, kind: ElementType, is_signed: bool) -> Any:
+        lexer, start = self.lexer, self.lexer.start
         if lexer.token in ("true", "false"):
             return lexer.next() == "true"
         if lexer.token.lstrip("-").isdecimal():
-            return lexer.integer("a number")
+            value = lexer.integer("a number")
+            return value if kind.is_float else self._held(value, kind, start, is_signed)
         if _FLOAT.fullmatch(lexer.token):
             return float(lexer.next())
         raise lexer.error(f"expected a number, found {lexer.seen()}")

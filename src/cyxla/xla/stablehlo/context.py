@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from cyxla.errors import (
     HloParseError,
@@ -13,7 +15,7 @@ from cyxla.errors import (
     ShapeError,
     UnimplementedError,
 )
-from cyxla.types import TOKEN, UNBOUNDED, Shape
+from cyxla.types import TOKEN, UNBOUNDED, ElementType, Shape
 from cyxla.xla.evaluator.known_values import ConstantEvaluator
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.hlo.attributes import Metadata
@@ -22,7 +24,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
 from cyxla.xla.stablehlo.attributes import Location, resolve
 from cyxla.xla.stablehlo.extras import extras_of
-from cyxla.xla.stablehlo.functions import Functions
+from cyxla.xla.stablehlo.functions import Function, Functions
 from cyxla.xla.stablehlo.lexer import Lexer
 from cyxla.xla.stablehlo.registry import HANDLERS, LEAST
 from cyxla.xla.stablehlo.scope import Scope, SharedModule
@@ -32,7 +34,15 @@ _TERMINATORS = frozenset({"return", "yield"})
 _CHEAP = frozenset({"constant", "broadcast", "iota"})  # repeated in a region rather than handed to it
 _CHEAP_ELEMENTS = 1024
 _DIALECTS = ("stablehlo", "mhlo", "chlo", "func", "sdy", "arith", "shape", "tensor")
-_MOST_INLINED = 256  # calls within calls
+_MOST_NESTED = 32  # calls within calls of functions that are made when they are called
+
+
+class Made(NamedTuple):
+    """A function made for the sizes of one call; `known` are results that are constants, None for others."""
+
+    computation: Computation
+    known: tuple[tuple[Any, ElementType] | None, ...]
+    is_called: bool  # for a result, or for its effects
 
 
 class Converter:
@@ -48,6 +58,10 @@ class Converter:
         The module being built.
     computations : dict of str to Computation
         Functions that are computations already.
+    made : dict
+        Functions made for one call's sizes, by their name, the types of arguments and the values of those known.
+    made_again, most_again : int
+        Operations in all of `made` but the first of each name, and how many there may be.
     is_open : bool
         The text leaves sizes open.
     """
@@ -58,9 +72,23 @@ class Converter:
         self.aliases = aliases
         self.shared = SharedModule(name)
         self.computations: dict[str, Computation] = {}
+        self.made: dict[tuple[Any, ...], Made] = {}
+        self.made_again, self.most_again = 0, functions.most_again
         self.is_open = False
         self.depth = 0
+        self._named: set[str] = set()
         self._metadata: dict[Any, Metadata] = {}
+
+    def count(self, function: Function) -> None:
+        """Count what is made of a function again; a short text may ask for any number of sizes."""
+        if function.name not in self._named:
+            self._named.add(function.name)
+            return
+        self.made_again += function.size
+        if self.made_again > self.most_again:
+            raise ResourceExhaustedError(
+                f"@{function.name[:60]} and others are called with too many different sizes or numbers"
+            )
 
     def metadata(self, location: Location | str | None) -> Metadata:
         """A location as HLO's metadata; those of aliases are made once."""
@@ -79,9 +107,18 @@ class Converter:
     def located(self, error: OpError, op: Operation) -> OpError:
         """An error that names the operation and its line."""
         if not error.where and not isinstance(error, HloParseError):
-            line, column = self.lexer.place(op.at)
-            error.where = f"line {line}, column {column}: {op.name[:80]}"
+            error.where = self._place(op)
         return error
+
+    def _place(self, op: Operation) -> str:
+        line, column = self.lexer.place(op.at)
+        return f"line {line}, column {column}: {op.name[:80]}"
+
+    def remember(self, op: Operation, target: str) -> None:
+        """Keep where a custom call stands: whether anything computes its target shows when the module is compiled."""
+        places = self.shared.module.places
+        if target not in places:
+            places[target] = self._place(op)
 
 
 class Context:
@@ -227,33 +264,69 @@ class Context:
 
     # Functions
 
-    def function(self, name: str, operands: Sequence[XlaOp], attrs: dict[str, Any] | None = None) -> list[XlaOp]:
-        """Call a function; one whose sizes depend on its arguments is repeated in place."""
+    def function(self, name: str, operands: Sequence[XlaOp]) -> list[XlaOp]:
+        """Call a function; one whose sizes depend on its arguments is made for those of this call."""
         converter = self.converter
         function = converter.functions.find(name)
         if len(operands) != len(function.body.arguments):
             raise InvalidArgumentError(f"@{name} takes {len(function.body.arguments)} values, not {len(operands)}")
         done = converter.computations.get(name)
         if done is not None and not self._settles(operands):
-            made = self.builder.call("call", operands, [done], attrs)
-            return self.parts(made, len(function.type.results)) if len(function.type.results) != 1 else [made]
-        return self._inlined(function.body, operands)
+            return self._results(done, operands, len(function.type.results))
+        known = [self._known(x) for x in operands]
+        made = self._made(function, [x.shape.logical for x in operands], known)
+        return self._called(made, [x for x, value in zip(operands, known, strict=True) if value is None])
 
     def _settles(self, operands: Sequence[XlaOp]) -> bool:
         """Whether a function of sizes is called with sizes that are known."""
         return self.converter.is_open and all(x.shape.size < 2 and self.array(x) is not None for x in operands)
 
-    def _inlined(self, body: Region, operands: Sequence[XlaOp]) -> list[XlaOp]:
+    def _known(self, op: XlaOp) -> Any:
+        """The value of what may be a size, or is a constant; None where it is large or depends on arguments."""
+        shape = op.shape
+        if not shape.is_array or shape.is_dynamic or shape.size > _CHEAP_ELEMENTS:
+            return None
+        is_size = shape.size < 2 or shape.dtype.is_integer
+        return self.array(op) if is_size or is_cheap(op.instruction) else None
+
+    def _results(self, computation: Computation, operands: Sequence[XlaOp], count: int) -> list[XlaOp]:
+        made = self.builder.call("call", operands, [computation])
+        return [made] if count == 1 else self.parts(made, count)
+
+    def _called(self, made: Made, operands: Sequence[XlaOp]) -> list[XlaOp]:
+        """The results, those known as constants."""
+        results = self._results(made.computation, operands, len(made.known)) if made.is_called else []
+        return [
+            results[k] if value is None else xla.constant(self.builder, *value) for k, value in enumerate(made.known)
+        ]
+
+    def _made(self, function: Function, shapes: Sequence[Shape], known: Sequence[Any]) -> Made:
         converter = self.converter
-        converter.depth += 1
-        if converter.depth > _MOST_INLINED // 8:
-            raise ResourceExhaustedError("calls of functions of dynamic sizes are nested too deep")
-        outer, self.values = self.values, dict(zip(body.arguments, operands, strict=True))
-        try:
-            return self.run(body)
-        finally:
-            self.values = outer
+        values = (None if v is None else np.asarray(v).tobytes() for v in known)
+        key = (function.name, *zip(shapes, values, strict=True))
+        found = converter.made.get(key)
+        if found is None:
+            converter.count(function)
+            converter.depth += 1
+            if converter.depth > _MOST_NESTED:
+                raise ResourceExhaustedError("calls of functions of dynamic sizes are nested too deep")
+            found = converter.made[key] = self._make(function, shapes, known)
             converter.depth -= 1
+        return found
+
+    def _make(self, function: Function, shapes: Sequence[Shape], known: Sequence[Any]) -> Made:
+        inside, number = Context(self.converter, function.name), 0
+        for argument, shape, value in zip(function.body.arguments, shapes, known, strict=True):
+            if value is not None:
+                inside.values[argument] = xla.constant(inside.builder, value, shape.dtype)
+                continue
+            inside.values[argument] = inside.parameter(number, shape)
+            number += 1
+        results = inside.run(function.body)
+        values = [inside._known(r) for r in results]
+        computation = inside.builder.finish(inside.bundle(results))
+        constants = tuple(None if v is None else (v, r.shape.dtype) for v, r in zip(values, results, strict=True))
+        return Made(computation, constants, None in constants or computation.has_side_effect)
 
 
 def is_cheap(ins: Instruction | None) -> bool:

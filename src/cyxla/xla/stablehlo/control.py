@@ -113,6 +113,7 @@ def _foreign(c: Context, op: Operation, xs: list[XlaOp], target: str) -> Results
         attrs["schedule"] = _SCHEDULES.get(integer(op, "custom_call_schedule"), "SCHEDULE_NONE")
     extras = {"backend_config": config} if config else {}
     called = [_callee(c, name) for name in op.attributes.get("called_computations", ())]
+    c.converter.remember(op, target)
     with c.builder.attributes(**extras):
         made = c.builder.call("custom-call", xs, called, attrs, shape)
     return [made] if len(results) == 1 else c.parts(made, len(results))

@@ -144,10 +144,20 @@ def _floats(words: list[str], dtype: ElementType) -> Array:
 
 def _integers(words: list[str], dtype: ElementType) -> Array:
     values = [int(w, 0) if w[:1] != "0" or w[1:2] in "xX" else int(w) for w in words]
-    least = 0 if dtype.is_unsigned else -(1 << (dtype.bits - 1))
-    if values and not (least <= min(values) and max(values) < 1 << dtype.bits):
+    if values and not is_held(min(values), max(values), dtype):
         raise DenseError(f"an element out of the range of {dtype}")
     if dtype.is_signed and values and max(values) >= 1 << (dtype.bits - 1):  # the bits of a signless integer
-        values = [v - (1 << dtype.bits) if v >= 1 << (dtype.bits - 1) else v for v in values]
+        values = [signed(v, dtype) for v in values]
     wide = np.array(values, np.uint64 if dtype.is_unsigned else np.int64)
     return wide.astype(dtype.numpy_dtype)
+
+
+def is_held(least: int, most: int, dtype: ElementType) -> bool:
+    """Whether a type of integers holds all from `least` to `most`, one that is signless both as signed and unsigned."""
+    bits = 1 if dtype is ElementType.PRED else dtype.bits
+    return (0 if dtype.is_unsigned else -(1 << (bits - 1))) <= least and most < 1 << bits
+
+
+def signed(value: int, dtype: ElementType) -> int:
+    """The number that a signless integer's bits are."""
+    return value - (1 << dtype.bits) if dtype.is_signed and value >= 1 << (dtype.bits - 1) else value

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+BYTE_ORDER_MARK: Final = "\ufeff"  # editors put it before a text
 _START: Final = re.compile(
-    r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+    BYTE_ORDER_MARK + r"?+(?:[ \t\r\n]++|//[^\n]*+)*+"
     r"(?:(?:builtin\.)?module(?=\s*+(?:[@{]|attributes\b))|"
     r'func\.func\b|"(?:builtin\.module|func\.func)"|#[\w$.\-]++\s*+=|![\w$.\-]++\s*+=)'
 )

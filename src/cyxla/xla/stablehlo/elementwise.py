@@ -110,7 +110,7 @@ def _reduce_precision(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     exponent, mark, mantissa = keyword(op, "format").removeprefix("e").partition("m")
     if not (mark and exponent.isdecimal() and mantissa.isdecimal()):
         raise InvalidArgumentError(f"format {keyword(op, 'format')[:40]!r} is not like e5m10")
-    return xla.reduce_precision(xs[0], int(exponent[:9]), int(mantissa[:9]))
+    return xla.reduce_precision(xs[0], int(exponent[:20]), int(mantissa[:20]))
 
 
 @handles("constant")

@@ -14,6 +14,7 @@ from cyxla.xla.stablehlo.syntax import Operation, Region
 from cyxla.xla.stablehlo.types import FunctionType
 
 _CALLS = ("callee", "decomposition", "called_computations")
+_FEW = 1 << 12  # operations that any program may have made again
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +33,8 @@ class Function:
         Functions that it names.
     is_dynamic : bool
         Some size in it depends on its arguments.
+    size : int
+        Operations.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Function:
     type: FunctionType
     calls: list[str] = field(default_factory=list)
     is_dynamic: bool = False
+    size: int = 0
 
     @property
     def body(self) -> Region:
@@ -85,10 +89,17 @@ class Functions:
             if tuple(given) != type_.inputs:
                 raise self._lexer.error(f"the body of @{name[:60]} does not take what its type says", op.at)
         for inner in _walk(op):
+            function.size += 1
             function.calls += (s for key in _CALLS for s in _symbols(inner.attributes.get(key)))
             function.is_dynamic = function.is_dynamic or any(_is_open(v.type) for v in inner.results)
         function.is_dynamic = function.is_dynamic or any(map(_is_open, type_.inputs + type_.results))
         self._all[name] = function
+
+    @property
+    def most_again(self) -> int:
+        """Operations to make again for other sizes: enough for each function to be made once for every call."""
+        calls = sum(len(f.calls) for f in self._all.values())
+        return _FEW + calls * sum(f.size for f in self._all.values())
 
     def find(self, name: str) -> Function:
         """The function of a name.
@@ -161,4 +172,4 @@ def _symbols(value: Any) -> list[str]:
 
 
 def _is_open(shape: Shape) -> bool:
-    return UNBOUNDED in shape.dims or (shape.is_tuple and any(map(_is_open, shape.elements)))
+    return UNBOUNDED in shape.dims or (shape.is_tuple and shape.is_dynamic and any(map(_is_open, shape.elements)))

@@ -108,8 +108,10 @@ class Lexer:
     def integer(self, what: str) -> int:
         """Read a decimal integer of 64 bits."""
         token = self.token
-        if not token.lstrip("-").isdecimal() or len(token) > 20:
+        if not token.lstrip("-").isdecimal():
             raise self.error(f"expected {what}, found {self.seen()}")
+        if len(token) > 20 or not -(1 << 63) <= int(token) < 1 << 64:
+            raise self.error(f"{token[:40]} is out of the range of 64 bits")
         self.next()
         return int(token)
 

@@ -57,11 +57,12 @@ class Parser:
         return top
 
     def _alias(self) -> None:
-        lexer, at = self.lexer, self.lexer.start
+        lexer = self.lexer
+        if lexer.token[0] == "!":
+            self.types.define()
+            return
         name = lexer.next()
         lexer.expect("=", "after an alias")
-        if name[0] == "!":
-            raise unsupported(lexer, "an alias of a type", at)
         self.attributes.aliases[name[1:]] = self.attributes.attribute()
 
     # Values

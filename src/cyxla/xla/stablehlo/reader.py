@@ -12,6 +12,7 @@ from cyxla.xla.hlo.attributes import BufferDonor, InputOutputAlias
 from cyxla.xla.hlo.limits import MAX_INSTRUCTIONS
 from cyxla.xla.stablehlo import chlo, collective, contraction, control, elementwise, functional, movement
 from cyxla.xla.stablehlo.context import Context, Converter, fits
+from cyxla.xla.stablehlo.detect import BYTE_ORDER_MARK
 from cyxla.xla.stablehlo.extras import extras_of
 from cyxla.xla.stablehlo.functions import Function, Functions
 from cyxla.xla.stablehlo.parser import Parser
@@ -52,7 +53,7 @@ def read_stablehlo(text: str, arguments: Sequence[Shape] | None = None) -> HloMo
     >>> read_stablehlo(text).entry.root.opcode
     'negate'
     """
-    parser = Parser(text)
+    parser = Parser(text.removeprefix(BYTE_ORDER_MARK))
     try:
         top = parser.read()
         return _converted(parser, top, arguments)
@@ -71,7 +72,7 @@ def _converted(parser: Parser, top: Region, arguments: Sequence[Shape] | None) -
     converter.is_open = entry.is_dynamic
     try:
         for function in functions.in_order(entry)[:-1]:
-            if function.op.regions and not function.is_dynamic:  # others are repeated where they are called
+            if function.op.regions and not function.is_dynamic:  # others are made for the sizes of each call
                 _compute(converter, function, function.type.inputs, [])
         _compute(converter, entry, _settled(entry, arguments), entry.op.attributes.get("arg_attrs") or [])
     except OpError as e:

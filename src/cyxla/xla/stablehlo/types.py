@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 from cyxla.errors import OpError, UnimplementedError
 from cyxla.types import OPAQUE, TOKEN, ElementType, Shape, element_type, is_element_type
 from cyxla.types.shape import UNBOUNDED
-from cyxla.xla.stablehlo.lexer import Lexer
+from cyxla.xla.stablehlo.lexer import MAX_NESTING, Lexer
 
 MAX_RANK: Final = 256
+MAX_PARTS: Final = 1 << 16  # of a tuple, and of those in it
 _TENSOR = re.compile(
     r"tensor\s*+<\s*+((?:(?:[0-9]++|\?)\s*+x\s*+)*+)(complex\s*+<\s*+\w++\s*+>|[A-Za-z]\w*+)\s*+([,>])", re.ASCII
 )
@@ -66,11 +67,18 @@ class TypeReader:
     ----------
     lexer : Lexer
         Where to read.
+
+    Attributes
+    ----------
+    aliases : dict
+        Types that the text has named, by ``!name``.
     """
 
     def __init__(self, lexer: Lexer) -> None:
         self.lexer = lexer
+        self.aliases: dict[str, Shape | FunctionType] = {}
         self._tensors: dict[str, Shape] = {}
+        self._extents: dict[Shape, tuple[int, int]] = {}  # of tuples, how many parts and how deep
 
     def type(self) -> Shape:
         """Read a type of a value."""
@@ -92,9 +100,40 @@ class TypeReader:
         if token.isalnum() and (found := element(token)) is not None:
             lexer.next()
             return Shape.array(found)
+        if token[:1] == "!" and (token in self.aliases or "." not in token):
+            return self._named()
         if token[:1] == "!" or token in ("memref", "vector"):
             raise unsupported(lexer, f"type {token[:40]}", lexer.start)
         raise lexer.error(f"expected a type, found {lexer.seen()}")
+
+    def _named(self) -> Shape:
+        lexer, start = self.lexer, self.lexer.start
+        found = self.alias()
+        if isinstance(found, FunctionType):
+            raise lexer.error("expected the type of a value, this one is a function's", start)
+        return found
+
+    def alias(self) -> Shape | FunctionType:
+        """Read the name of a type that the text has defined before."""
+        found = self.aliases.get(self.lexer.token)
+        if found is None:
+            raise self.lexer.error(f"{self.lexer.token[:40]} is not defined")
+        self.lexer.next()
+        return found
+
+    def define(self) -> None:
+        """Read ``!name = type``."""
+        lexer, start, name = self.lexer, self.lexer.start, self.lexer.next()
+        if name in self.aliases or name in _TOKENS:
+            raise lexer.error(f"{name[:40]} is defined twice", start)
+        lexer.expect("=", "after the name of a type")
+        self.aliases[name] = self.any()
+
+    def any(self) -> Shape | FunctionType:
+        """Read a type of a value, or one of a function."""
+        if self.lexer.token == "(":
+            return self.function_type()
+        return self.alias() if self.lexer.token in self.aliases else self.type()
 
     def _tensor(self) -> Shape:
         lexer, start = self.lexer, self.lexer.start
@@ -142,14 +181,26 @@ class TypeReader:
         return [d if b == "?" or d != UNBOUNDED or int(b) < 0 else int(b) for d, b in zip(dims, bounds, strict=True)]
 
     def _tuple(self) -> Shape:
-        lexer = self.lexer
+        lexer, start = self.lexer, self.lexer.start
         lexer.next()
         lexer.expect("<", "after tuple")
         lexer.enter()
         parts = [] if lexer.token == ">" else self.types()
         lexer.leave()
         lexer.expect(">", "at the end of a tuple type")
-        return Shape.tuple(parts)
+        found = Shape.tuple(parts)
+        if found not in self._extents:
+            self._extents[found] = self._extent(found, start)
+        return found
+
+    def _extent(self, shape: Shape, start: int) -> tuple[int, int]:
+        """How many parts a tuple has, and how deep they are; few names may stand for any number of them."""
+        inner = [self._extents.get(e, (1, 0)) for e in shape.elements]
+        parts, depth = 1 + sum(n for n, _ in inner), 1 + max((d for _, d in inner), default=0)
+        if parts > MAX_PARTS or depth > MAX_NESTING:
+            what = "of too many parts" if parts > MAX_PARTS else "nested too deep"
+            raise self.lexer.error(f"a tuple {what}", start)
+        return parts, depth
 
     def types(self) -> list[Shape]:
         """Read types between commas."""

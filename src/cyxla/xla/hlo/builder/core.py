@@ -163,11 +163,11 @@ class XlaBuilder:
         inputs = [o.instruction for o in operands if o.instruction is not None]
         callees = [self._import(c) for c in called]
         attrs = {k: _plain(v) for k, v in attrs.items()} if attrs else {}
-        inferred = infer_shape(opcode, inputs, attrs, callees, shape)
+        extras = {**self._extras, **(extras or {})}
+        inferred = infer_shape(opcode, inputs, attrs, callees, shape, extras)
         stated = shape if shape is not None and shape.logical is inferred else inferred
         self._last = XlaOp(self, self._computation.add(
-            opcode, inputs, attrs, shape=stated, called=callees, name=name, metadata=self._metadata,
-            extras={**self._extras, **(extras or {})},
+            opcode, inputs, attrs, shape=stated, called=callees, name=name, metadata=self._metadata, extras=extras,
         ))  # fmt: skip
         return self._last
 

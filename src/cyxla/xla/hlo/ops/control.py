@@ -84,7 +84,7 @@ def custom_call(site: Site) -> Shape:
     """The stated result.
 
     (C1) the result is stated; (C2) operand_layout_constraints are the operands' shapes; (C3) aliases name parts of the
-    result and of the operands that are of one shape.
+    result and of the operands that are of one shape; (C4) a routine of linear algebra takes and gives what it knows.
     """
     result, constraints = stated(site, "C1", array=False), site.attrs["operand_layout_constraints"]
     if constraints is not None:
@@ -93,6 +93,9 @@ def custom_call(site: Site) -> Shape:
             fits, "C2", f"operand_layout_constraints {', '.join(map(str, constraints))} are not the operands' shapes"
         )
     _aliases(site, "C3", result)
+    from cyxla.xla.hlo.known_calls import check_known_call  # most programs have none
+
+    check_known_call(site)
     return result
 
 

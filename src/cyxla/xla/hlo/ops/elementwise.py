@@ -67,11 +67,11 @@ def converted(site: Site) -> Shape:
 
 
 def reduced_precision(site: Site) -> Shape:
-    """(C1) an array; (C2) exponent_bits >= 1; (C3) mantissa_bits >= 0."""
+    """(C1) an array; (C2) 1 <= exponent_bits < 2^31; (C3) 0 <= mantissa_bits < 2^31."""
     arrays(site)
     exponent, mantissa = site.attrs["exponent_bits"], site.attrs["mantissa_bits"]
-    site.require(exponent >= 1, "C2", f"exponent_bits is {exponent}, but must be at least 1")
-    site.require(mantissa >= 0, "C3", f"mantissa_bits is {mantissa}, but must not be negative")
+    site.require(1 <= exponent < 1 << 31, "C2", f"exponent_bits is {exponent}, not at least 1 and of 32 bits")
+    site.require(0 <= mantissa < 1 << 31, "C3", f"mantissa_bits is {mantissa}, not at least 0 and of 32 bits")
     return site.operands[0]
 
 

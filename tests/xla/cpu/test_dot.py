@@ -26,6 +26,8 @@ FORMS = {
     "links of copied panels": ("f32", (1, 70, 2050, 1024), 1, 0),
     "links of a cut vector": ("f64", (1, 7, 1300, 21), 1, 0),
     "rows a page apart": ("f32", (1, 50, 20, 1024), 1, 0),
+    "many rows on a page each": ("f64", (1, 70, 600, 530), 1, 0),
+    "links of many rows on a page each": ("f32", (2, 70, 1030, 1100), 1, 0),
     "right operand across": ("f32", (1, 50, 20, 100), 1, 1),
     "left operand across": ("f32", (1, 50, 20, 100), 0, 0),
     "large left operand across": ("f32", (1, 70, 260, 130), 0, 0),

@@ -5,8 +5,9 @@ tile, a few rows by a few vectors stay in registers while the contracted dimensi
 times one element of the left for each row. Two ways through the operands:
 
 * panel by panel: a panel of the right operand is used by all rows before the next. It is read where it lies, or copied
-  first when its columns are no neighbours, when the last vector would be cut, or when its rows lie a multiple of a page
-  apart, so that they would drive each other out of the cache. Long contracted dimensions are done in links.
+  first when its columns are no neighbours, when the last vector would be cut, when its rows lie a multiple of a page
+  apart, so that they would drive each other out of the cache, or when many lie on a page each. Long contracted
+  dimensions are done in links.
 * streaming, for few rows and a large right operand: a few of its rows at a time, over many columns, so that it comes
   through memory once and nearly in order.
 
@@ -27,6 +28,7 @@ from cyxla.xla.cpu.levels import FUSED
 from cyxla.xla.cpu.prebuilt_dot import TILES
 
 PAGE = 4096
+SCATTERED_ROWS = 512  # rows on as many pages, which are more than the processor finds without looking them up
 STACK_BYTES = 64 << 10  # sums on a thread's stack
 STREAMED_ROWS = 32
 STREAMED_BYTES = 16 << 20  # right operands above this size are streamed where there are few rows
@@ -146,7 +148,8 @@ class Tiled:
         if p.panel:
             return False
         apart = p.rhs[1] * self.itemsize
-        return p.rhs[2] != 1 or (apart % PAGE == 0 and apart > 0 and self.tiles >= 4)
+        scattered = apart >= PAGE and p.k >= SCATTERED_ROWS and self.tiles >= 8
+        return p.rhs[2] != 1 or scattered or (apart % PAGE == 0 and apart > 0 and self.tiles >= 4)
 
     def _tasks(self, wanted: int) -> int:
         """Tasks of equal shares of the units; where panels are fetched ahead, of several neighbours."""

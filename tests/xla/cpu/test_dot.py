@@ -28,6 +28,8 @@ FORMS = {
     "rows a page apart": ("f32", (1, 50, 20, 1024), 1, 0),
     "many rows on a page each": ("f64", (1, 70, 600, 530), 1, 0),
     "links of many rows on a page each": ("f32", (2, 70, 1030, 1100), 1, 0),
+    "slabs of a large left operand": ("f32", (1, 4100, 1030, 70), 1, 0),
+    "slabs, left operand across": ("f64", (1, 4224, 520, 33), 0, 1),
     "right operand across": ("f32", (1, 50, 20, 100), 1, 1),
     "left operand across": ("f32", (1, 50, 20, 100), 0, 0),
     "large left operand across": ("f32", (1, 70, 260, 130), 0, 0),

@@ -8,6 +8,7 @@ times one element of the left for each row. Two ways through the operands:
   first when its columns are no neighbours, when the last vector would be cut, when its rows lie a multiple of a page
   apart, so that they would drive each other out of the cache, or when many lie on a page each. Long contracted
   dimensions are done in links.
+  A left operand too large for the caches goes by in slabs of rows, each past all panels.
 * streaming, for few rows and a large right operand: a few of its rows at a time, over many columns, so that it comes
   through memory once and nearly in order.
 
@@ -18,7 +19,7 @@ the contracted dimension: neither tiles nor threads change a bit.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cyxla.xla.cpu import dot_text
 from cyxla.xla.cpu.c_writer import CWriter
@@ -29,6 +30,9 @@ from cyxla.xla.cpu.prebuilt_dot import TILES
 
 PAGE = 4096
 SCATTERED_ROWS = 512  # rows on as many pages, which are more than the processor finds without looking them up
+SLAB_BYTES = 8 << 20  # of a left operand that comes by again for each panel
+LEAST_SLABS = 2
+SLAB_ROWS = 64  # that share a copied panel, at least
 STACK_BYTES = 64 << 10  # sums on a thread's stack
 STREAMED_ROWS = 32
 STREAMED_BYTES = 16 << 20  # right operands above this size are streamed where there are few rows
@@ -88,14 +92,25 @@ class Tile:
         return f"KERNEL_{self.rows}x{self.vectors}_{self.step}" + (f"c{self.cut}" if self.cut else "")
 
 
+def in_slabs(p: Product) -> Product:
+    """A product with a large left operand as a batch of some, each of rows that stay in the cache for all panels."""
+    count = -(-p.m * p.k * p.dtype.itemsize // SLAB_BYTES)
+    if p.batch != 1 or count < LEAST_SLABS:
+        return p
+    parts = next((c for c in range(count, 2 * count) if p.m % c == 0 and p.m // c >= SLAB_ROWS), 1)
+    rows = p.m // parts
+    return replace(p, batch=parts, m=rows, lhs=(rows * p.lhs[1], *p.lhs[1:]), rhs=(0, *p.rhs[1:])) if parts > 1 else p
+
+
 class Tiled:
     """Chooses panels, ranges and tiles for a product and writes its kernel."""
 
     def __init__(self, p: Product, output: Output) -> None:
-        self.p, self.output, self.direct = p, output, output.is_direct
+        self.ns = p.ns + output.epilogue.ns
+        self.p = p = in_slabs(p)
+        self.output, self.direct = output, output.is_direct
         self.itemsize, self.bytes = p.dtype.itemsize, vector_bytes()
         self.lanes = self.bytes // self.itemsize
-        self.ns = p.ns + output.epilogue.ns
         self.vectors = p.panel // self.lanes if p.panel else self._vectors()
         self.width = self.vectors * self.lanes
         self.panels = max(1, -(-p.n // self.width))

@@ -102,8 +102,7 @@ def _places(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
 
 def _distinct(places: list[Any]) -> list[Any]:
     """Arrays to write to, none of them twice."""
-    given = [p for p in places if p is not None]
-    if len({id(p) for p in given}) < len(given):
+    if len(places) > 1 and len({id(p) for p in places if p is not None}) < sum(p is not None for p in places):
         raise InvalidArgumentError("out names one array for several results", hint="an array for each")
     return places
 

@@ -103,7 +103,7 @@ class CpuExecutable(Program, Executable):
         The module, or how to get it: a program from the disk cache is read when somebody asks what is in it.
     """
 
-    platform = "cpu"
+    platform, tier = "cpu", "native"
 
     def __init__(
         self,

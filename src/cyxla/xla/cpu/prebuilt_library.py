@@ -13,7 +13,8 @@ from cyxla.xla.cpu.prelude import prelude
 
 #: Modules beside this one that write prebuilt functions; see `prebuilt`.
 MODULES: tuple[str, ...] = (
-    "prebuilt_convolution", "prebuilt_convolution_rows", "prebuilt_dot", "prebuilt_fft", "prebuilt_sort",
+    "prebuilt_convolution", "prebuilt_convolution_rows", "prebuilt_dot", "prebuilt_elementwise", "prebuilt_fft",
+    "prebuilt_moves", "prebuilt_reductions", "prebuilt_sort",
 )  # fmt: skip
 
 KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")

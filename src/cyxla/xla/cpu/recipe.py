@@ -15,7 +15,7 @@ from cyxla.xla.cpu.buffers import Buffers, Copy, Place
 from cyxla.xla.cpu.emit_control import places, start_of
 from cyxla.xla.cpu.nodes import KernelNode, Plan
 
-_COPY, _CALL = 0, 1
+COPY, CALL = 0, 1
 MOST_BUFFERS: Final = 31  # of one kernel
 
 
@@ -48,11 +48,11 @@ def _call(buffers: Buffers, node: KernelNode) -> list[int]:
     assert function is not None
     found = [_number(buffers, place) for place in places(buffers, node)]
     numbers = kernel.call.numbers
-    return [_CALL, function, kernel.tasks, kernel.phases, len(found), *found, len(numbers), *numbers]
+    return [CALL, function, kernel.tasks, kernel.phases, len(found), *found, len(numbers), *numbers]
 
 
 def _copies(buffers: Buffers, copies: Iterable[Copy]) -> list[list[int]]:
-    return [[_COPY, _number(buffers, c.target), _number(buffers, c.source), c.nbytes] for c in copies]
+    return [[COPY, _number(buffers, c.target), _number(buffers, c.source), c.nbytes] for c in copies]
 
 
 def _number(buffers: Buffers, place: Place) -> int:

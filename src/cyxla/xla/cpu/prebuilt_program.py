@@ -1,0 +1,460 @@
+"""Programs of element-wise operations and moves as calls of prebuilt functions: no pass, no plan and no C.
+
+Each instruction becomes a step of a recipe (see `recipe`), or none where it only looks at its operand in another way.
+That takes some microseconds an instruction where native code takes a compiler, and what it computes is what native code
+computes, to the bit: the functions hold the same expressions. Whatever native code may compute in another way is not
+taken: sums of floats, whose order the fused loops settle, and what the passes fold or put in place of a power.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla._native import kernels as library
+from cyxla.types import Shape
+from cyxla.xla.cpu import prebuilt, prebuilt_elementwise, prebuilt_moves, scalar, signature
+from cyxla.xla.cpu.executable import CpuExecutable, Manifest
+from cyxla.xla.cpu.levels import Level
+from cyxla.xla.cpu.native import Library
+from cyxla.xla.cpu.prebuilt_elementwise import OPCODES, Form
+from cyxla.xla.cpu.recipe import CALL, COPY
+from cyxla.xla.cpu.toolchain import isa_level
+from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.hlo.combiners import combiner
+from cyxla.xla.service import CompileOptions
+from cyxla.xla.service.bound import own
+
+TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
+STEP_NS: Final = 60.0
+BYTE_NS: Final = 0.1  # to move one
+ALIGNMENT: Final = 64
+# Rounded once or not at all, so that it makes no difference who computes them: the passes may do so for constants.
+_EXACT: Final = frozenset({"add", "subtract", "negate", "compare", "select", "convert", "real", "imag", "complex"})
+_EXACT_REAL: Final = _EXACT | {
+    "multiply", "divide", "abs", "sign", "sqrt", "floor", "ceil", "maximum", "minimum", "clamp", "is-finite",
+    "round-nearest-afz", "round-nearest-even",
+}  # fmt: skip
+
+
+class NotCoveredError(Exception):
+    """A program that prebuilt functions cannot run; the text says why."""
+
+
+class PrebuiltExecutable(CpuExecutable):
+    """A program of platform cpu that runs without code of its own: all that it calls is prebuilt."""
+
+    tier = "kernels"
+
+    def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
+        """Fix some arguments; see `Executable.bind`. The program stays as it is."""
+        fixed = self._to_fix(arguments)
+        return self.with_fixed(self._bound | {k: own(v) for k, v in fixed.items()}) if fixed else self
+
+    def explain(self) -> str:
+        """Say what is called, and how often."""
+        calls = Counter(_called(self.library.recipe))
+        lines = [
+            f"{sum(calls.values())} calls of {len(calls)} prebuilt functions, {self._manifest.arena_bytes} bytes of "
+            "temporaries"
+        ]
+        return "\n".join([*lines, *(f"  {name} x{count}" for name, count in calls.most_common())])
+
+
+def _called(recipe: bytes) -> list[str]:
+    """The names of the functions that a recipe calls, in order."""
+    names = {number: name.rpartition("_")[0] for name, number in library.numbers.items()}
+    words = struct.unpack(f"<{len(recipe) // 8}q", recipe)
+    at, found = 4, []
+    while at < len(words):
+        if words[at] == COPY:
+            at += 4
+            continue
+        found.append(names[words[at + 1]])
+        buffers = words[at + 4]
+        at += 6 + buffers + words[at + 5 + buffers]
+    return found
+
+
+def prebuilt_program(module: HloModule, options: CompileOptions, most_ns: float) -> PrebuiltExecutable:
+    """Make the executable of a program.
+
+    Parameters
+    ----------
+    module : HloModule
+        Verified.
+    options : CompileOptions
+        As for native code.
+    most_ns : float
+        How long a call may take, by an estimate.
+
+    Raises
+    ------
+    NotCoveredError
+        Something in the program, or among the options, is not for prebuilt functions; or it would take longer.
+    """
+    if options.profile or options.donate or options.disabled_passes or prebuilt.number("move_1") is None:
+        raise NotCoveredError("options that are for native code")
+    if not all(p.shape.is_array for p in module.parameters):
+        raise NotCoveredError("arguments that are no arrays")
+    writer = _Writer(module, most_ns)
+    writer.write()
+    manifest = Manifest(
+        arena_bytes=writer.arena_bytes,
+        cost=writer.cost,
+        loops=False,
+        constants=[signature.outline(shape) for shape, _ in writer.constants],
+        functions=[],
+        parameters=[signature.outline(p.shape) for p in module.parameters],
+        result=signature.outline(module.entry.root.shape),
+    )
+    constants = [array.reshape(-1).view(np.uint8).data for _, array in writer.constants]
+    return PrebuiltExecutable(module, Library.from_bytes(writer.recipe), manifest, constants, options)
+
+
+class _Writer:
+    """Writes the recipe of a program.
+
+    Attributes
+    ----------
+    cost : float
+        Estimated ns of a call.
+    arena_bytes : int
+        Temporaries.
+    constants : list of (Shape, array)
+        In the order of their buffers.
+    """
+
+    def __init__(self, module: HloModule, most_ns: float) -> None:
+        self.module, self.most_ns = module, most_ns
+        self.cost, self.arena_bytes = 0.0, 0
+        self.constants: list[tuple[Shape, np.ndarray[Any, Any]]] = []
+        self.order = module.entry.post_order()
+        root = module.entry.root
+        self.results = list(root.operands) if root.opcode == "tuple" else [root]
+        self.order = self.order[:-1] if root.opcode == "tuple" else self.order
+        self.source: dict[Instruction, Instruction] = {}  # whose memory an instruction's elements are in
+        self.spread: set[Instruction] = set()  # of one element, which is all there is in memory
+        self.known: set[Instruction] = set()  # settled by constants
+        self.place: dict[Instruction, int] = {}  # of sources
+        self.wanted: dict[Instruction, int] = {}  # sources that are results -> their buffer
+        self._words: list[int] = []
+        self._steps = 0
+        self._suffix = Level(Level(isa_level()).prebuilt).suffix
+        self._free: dict[int, list[int]] = {}
+        self._first_constant = len(module.parameters) + len(self.results)
+
+    def write(self) -> None:
+        """Go through the program."""
+        dying = self._survey()
+        for at, ins in enumerate(self.order):
+            if self.source[ins] is ins:
+                _WRITERS[ins.opcode](self, ins)
+                if self.cost > self.most_ns:
+                    raise NotCoveredError(f"more than {self.most_ns:.0f} ns of work")
+            for source in dying.get(at, ()):
+                place = self.place.get(source, 1)
+                if not place & 1:
+                    self._free.setdefault(self._room(source), []).append(place)
+        taken: set[Instruction] = set()
+        for number, leaf in enumerate(self.results):
+            source = self.source[leaf]
+            if source not in self.wanted or source in taken or leaf in self.spread:
+                self._copy_out(leaf, 2 * (len(self.module.parameters) + number) + 1)
+            taken.add(source)
+
+    @property
+    def recipe(self) -> bytes:
+        """The steps."""
+        head = [*library.head, 4 + len(self._words), self._steps]
+        return struct.pack(f"<{len(head) + len(self._words)}q", *head, *self._words)
+
+    def _survey(self) -> dict[int, list[Instruction]]:
+        """Find out what is the same memory, what is of one element, and after which instruction which memory is free."""
+        last: dict[Instruction, int] = {}
+        for at, ins in enumerate(self.order):
+            _check(ins)
+            operands = ins.operands
+            spread = bool(operands) and ins.opcode in _SPREADABLE and all(map(self._is_one, operands))
+            if spread and ins.shape.size != 1:
+                self.spread.add(ins)
+            same = ins.opcode in _SAME or (spread and ins.opcode in _MOVES)
+            self.source[ins] = self.source[operands[0]] if same else ins
+            if ins.opcode in ("constant", "iota") or (operands and self.known.issuperset(operands)):
+                self._check_known(ins)
+            for o in operands:
+                last[self.source[o]] = at
+        for number, leaf in enumerate(self.results):
+            source = self.source[leaf]
+            last[source] = len(self.order)
+            if leaf not in self.spread and source.opcode not in ("parameter", "constant", "iota"):
+                self.wanted.setdefault(source, 2 * (len(self.module.parameters) + number) + 1)
+        dying: dict[int, list[Instruction]] = {}
+        for source, at in last.items():
+            dying.setdefault(at, []).append(source)
+        return dying
+
+    def _is_one(self, ins: Instruction) -> bool:
+        """Whether all elements are the one in memory."""
+        return ins in self.spread or ins.shape.size == 1
+
+    def _check_known(self, ins: Instruction) -> None:
+        self.known.add(ins)
+        dtype = ins.operands[0].shape.dtype if ins.operands else ins.shape.dtype
+        exact = _EXACT if dtype.is_complex else _EXACT_REAL
+        if ins.opcode in OPCODES and ins.opcode not in exact and (dtype.is_float or dtype.is_complex):
+            raise NotCoveredError(f"{ins.opcode} of constants, which the passes fold")
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def _new(self, ins: Instruction) -> int:
+        """A place for what an instruction computes."""
+        place = self.wanted.get(ins)
+        if place is None:
+            place = self._temporary(self._room(ins))
+        self.place[ins] = place
+        return place
+
+    def _room(self, ins: Instruction) -> int:
+        """Bytes of memory for what an instruction computes."""
+        return ALIGNMENT if ins in self.spread else _aligned(ins.shape.nbytes)
+
+    def _temporary(self, room: int) -> int:
+        free = self._free.get(room)
+        if free:
+            return free.pop()
+        at = self.arena_bytes
+        self.arena_bytes += room
+        return 2 * at
+
+    def _constant(self, shape: Shape, array: np.ndarray[Any, Any]) -> int:
+        self.constants.append((shape, array))
+        return 2 * (self._first_constant + len(self.constants) - 1) + 1
+
+    def _function(self, name: str) -> int:
+        found = library.numbers.get(name + self._suffix)
+        if found is None:
+            raise NotCoveredError(f"{name} is not prebuilt")
+        return found
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    def _call(self, function: int, tasks: int, places: Sequence[int], numbers: Sequence[int], ns: float) -> None:
+        self._words += [CALL, function, tasks, 1, len(places), *places, len(numbers), *numbers]
+        self._steps += 1
+        self.cost += STEP_NS + ns
+
+    def parameter(self, ins: Instruction) -> None:
+        """Lent by the caller."""
+        self.place[ins] = 2 * int(ins.attrs["parameter_number"]) + 1
+
+    def constant(self, ins: Instruction) -> None:
+        """Lent to every call."""
+        self.place[ins] = self._constant(ins.shape, np.ascontiguousarray(ins.attrs["literal"].array))
+
+    def iota(self, ins: Instruction) -> None:
+        """Counted once and for all."""
+        shape, axis = ins.shape, ins.attrs["iota_dimension"]
+        counted = np.arange(shape.dims[axis]).astype(shape.dtype.numpy_dtype)
+        along = [-1 if d == axis else 1 for d in range(len(shape.dims))]
+        self.cost += shape.nbytes * BYTE_NS
+        self.place[ins] = self._constant(
+            shape, np.ascontiguousarray(np.broadcast_to(counted.reshape(along), shape.dims))
+        )
+
+    def elementwise(self, ins: Instruction) -> None:
+        """One of the functions of `prebuilt_elementwise`."""
+        attrs, operands = ins.attrs, ins.operands
+        form = Form(ins.opcode, ins.shape.dtype, tuple([o.shape.dtype for o in operands]), attrs.get("direction", ""))
+        function = self._function(_name(form))
+        if ins.opcode == "power" and operands[1] in self.known:
+            raise NotCoveredError("powers that the passes multiply out")
+        steps = [0 if self._is_one(o) else 1 for o in operands]
+        count = 1 if ins in self.spread else ins.shape.size
+        places = [*[self.place[self.source[o]] for o in operands], self._new(ins)]
+        if count:
+            ns = scalar.cost(ins.opcode, operands[0].shape.dtype) * max(count, prebuilt_elementwise.BLOCK)
+            self._call(function, -(-count // TASK), places, (count, TASK, *steps), ns)
+
+    def transpose(self, ins: Instruction) -> None:
+        """Strides in another order."""
+        (operand,), order = ins.operands, ins.attrs["dimensions"]
+        strides = _strides(operand.shape)
+        self._move_all(ins, operand, [strides[d] for d in order])
+
+    def broadcast(self, ins: Instruction) -> None:
+        """Strides of zero."""
+        (operand,), places = ins.operands, ins.attrs["dimensions"]
+        strides = [0] * len(ins.shape.dims)
+        for d, stride in zip(places, _strides(operand.shape), strict=True):
+            strides[d] = stride
+        self._move_all(ins, operand, strides)
+
+    def reverse(self, ins: Instruction) -> None:
+        """Strides that go down."""
+        (operand,), gone = ins.operands, ins.attrs["dimensions"]
+        strides, first = _strides(operand.shape), 0
+        for d in gone:
+            first += (operand.shape.dims[d] - 1) * strides[d]
+            strides[d] = -strides[d]
+        self._move_all(ins, operand, strides, first)
+
+    def slice(self, ins: Instruction) -> None:
+        """Strides that leave out."""
+        (operand,), ranges = ins.operands, ins.attrs["slice"]
+        strides = _strides(operand.shape)
+        first = sum(r.start * s for r, s in zip(ranges, strides, strict=True))
+        self._move_all(ins, operand, [r.stride * s for r, s in zip(ranges, strides, strict=True)], first)
+
+    def concatenate(self, ins: Instruction) -> None:
+        """A move of each operand."""
+        (axis,), strides = ins.attrs["dimensions"], _strides(ins.shape)
+        place, at = self._new(ins), 0
+        for operand in ins.operands:
+            self._move((self._read(operand), place), ins.shape.dtype.itemsize, operand.shape.dims,
+                       self._steps_of(operand), strides, 0, at * strides[axis])  # fmt: skip
+            at += operand.shape.dims[axis]
+
+    def pad(self, ins: Instruction) -> None:
+        """A move of the number around, then one of what is left of the operand."""
+        operand, around = ins.operands
+        place, size, strides = self._new(ins), ins.shape.dtype.itemsize, _strides(ins.shape)
+        zeros = [0] * len(strides)
+        self._move((self._read(around), place), size, ins.shape.dims, zeros, strides)
+        own, dims, steps, first, to = self._steps_of(operand), [], [], 0, 0
+        for n, whole, pad, stride, out in zip(
+            operand.shape.dims, ins.shape.dims, ins.attrs["padding"], own, strides, strict=True
+        ):
+            apart = pad.interior + 1
+            begin = max(0, -(pad.low // apart))  # the first element that is not cut off: a ceiling
+            end = min(n, (whole - 1 - pad.low) // apart + 1)
+            dims.append(max(0, end - begin))
+            steps.append(out * apart)
+            first += begin * stride
+            to += (pad.low + begin * apart) * out
+        if prod(dims):
+            self._move((self._read(operand), place), size, dims, own, steps, first, to)
+
+    def reduce(self, ins: Instruction) -> None:
+        """One of the functions of `prebuilt_reductions`."""
+        gone, dtype = ins.attrs["dimensions"], ins.shape.dtype
+        if len(ins.operands) != 2 or not gone:
+            raise NotCoveredError("a reduction of several arrays, or along no dimension")
+        operand, start = ins.operands
+        function = self._function(f"reduce_{combiner(ins.called[0])}_{dtype}")
+        dims = operand.shape.dims
+        order = [d for d in range(len(dims)) if d not in gone]
+        before = next((k for k, d in enumerate(order) if d > min(gone)), len(order))
+        order[before:before] = sorted(gone)
+        strides, read = self._steps_of(operand), self._read(operand)
+        if order != list(range(len(dims))) or operand in self.spread:
+            turned = self._temporary(_aligned(operand.shape.nbytes))
+            sorted_dims = [dims[d] for d in order]
+            self._move(
+                (read, turned), dtype.itemsize, sorted_dims, [strides[d] for d in order], _strides_of(sorted_dims)
+            )
+            read = turned
+        sizes = [prod(dims[d] for d in some) for some in (order[:before], gone, order[before + len(gone) :])]
+        places = (read, self._read(start), self._new(ins))
+        if ins.shape.size:
+            self._call(function, 1, places, sizes, operand.shape.size * scalar.cost("maximum", dtype) * 4)
+
+    # --- moves -------------------------------------------------------------------------------------------------------
+
+    def _read(self, operand: Instruction) -> int:
+        return self.place[self.source[operand]]
+
+    def _steps_of(self, operand: Instruction) -> list[int]:
+        return [0] * len(operand.shape.dims) if operand in self.spread else _strides(operand.shape)
+
+    def _move_all(self, ins: Instruction, operand: Instruction, strides: Sequence[int], first: int = 0) -> None:
+        places = (self._read(operand), self._new(ins))
+        self._move(places, ins.shape.dtype.itemsize, ins.shape.dims, strides, _strides(ins.shape), first)
+
+    def _copy_out(self, leaf: Instruction, place: int) -> None:
+        dims = leaf.shape.dims
+        self._move((self._read(leaf), place), leaf.shape.dtype.itemsize, dims, self._steps_of(leaf), _strides_of(dims))
+
+    def _move(
+        self, places: Sequence[int], size: int, dims: Sequence[int], read: Sequence[int], written: Sequence[int],
+        first: int = 0, to: int = 0,
+    ) -> None:  # fmt: skip
+        if 0 in dims:
+            return
+        loops = _joined(dims, read, written)
+        if loops == [(prod(dims), 1, 1)] and not first and not to:
+            self._words += [COPY, places[1], places[0], prod(dims) * size]
+            self._steps += 1
+            self.cost += STEP_NS + prod(dims) * size * BYTE_NS
+            return
+        if len(loops) > prebuilt_moves.MOST_RANK:
+            raise NotCoveredError(f"a move of {len(loops)} dimensions")
+        function = self._function(f"move_{size}")
+        numbers = [first, to, len(loops), *(n for loop in loops for n in loop)]
+        self._call(function, 1, places, numbers, prod(dims) * (0.5 + size * BYTE_NS))
+
+
+def _check(ins: Instruction) -> None:
+    """Raise unless there is a way to write an instruction."""
+    shape = ins.shape
+    if ins.opcode not in _WRITERS or not shape.is_array or shape.is_dynamic or ins.control_predecessors:
+        raise NotCoveredError(f"{ins.opcode} to {shape}")
+    if shape.layout is not None and shape != shape.logical:
+        raise NotCoveredError(f"the layout of {shape}")
+    if shape.dtype not in _TYPES or ins.attrs.get("type") == "TOTALORDER":
+        raise NotCoveredError(f"{ins.opcode} to {shape}")
+
+
+@cache
+def _name(form: Form) -> str:
+    return form.name
+
+
+def _aligned(nbytes: int) -> int:
+    return max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
+
+
+def _strides(shape: Shape) -> list[int]:
+    return _strides_of(shape.dims)
+
+
+def _strides_of(dims: Sequence[int]) -> list[int]:
+    """In elements, of an array in row-major order."""
+    strides, step = [], 1
+    for n in reversed(dims):
+        strides.append(step)
+        step *= n
+    return strides[::-1]
+
+
+def _joined(dims: Sequence[int], read: Sequence[int], written: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Loops as (length, step of what is read, step of what is written): without those of one turn, neighbours joined."""
+    loops = [loop for loop in zip(dims, read, written, strict=True) if loop[0] > 1] or [(1, 1, 1)]
+    joined = loops[:1]
+    for _, (n, r, w) in pairwise(loops):
+        m, outer_r, outer_w = joined[-1]
+        if outer_r == n * r and outer_w == n * w:
+            joined[-1] = (m * n, r, w)
+        else:
+            joined.append((n, r, w))
+    return joined
+
+
+_TYPES: Final = frozenset(prebuilt_elementwise.TYPES)
+_SAME: Final = frozenset({"reshape", "bitcast", "copy"})  # the same elements in the same order
+_MOVES: Final = frozenset({"transpose", "broadcast", "reverse", "slice"})  # of one element for all: nothing to do
+_SPREADABLE: Final = OPCODES | _SAME | _MOVES
+_WRITERS: Final[Mapping[str, Callable[[_Writer, Instruction], None]]] = {
+    **dict.fromkeys(OPCODES, _Writer.elementwise),
+    **dict.fromkeys(_SAME, _Writer.parameter),  # never called: they have the memory of their operands
+    "parameter": _Writer.parameter, "constant": _Writer.constant, "iota": _Writer.iota,
+    "transpose": _Writer.transpose, "broadcast": _Writer.broadcast, "reverse": _Writer.reverse,
+    "slice": _Writer.slice, "concatenate": _Writer.concatenate, "pad": _Writer.pad, "reduce": _Writer.reduce,
+}  # fmt: skip

@@ -59,6 +59,12 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def _tier(text: str) -> str:
+    if text not in TIERS:
+        raise ValueError(f"want one of {', '.join(TIERS)}")
+    return text
+
+
 def _trimming(text: str) -> str:
     if text not in ("full", "short"):
         raise ValueError("want full or short")
@@ -69,6 +75,7 @@ def _folders(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(os.pathsep) if part)
 
 
+TIERS: Final = ("auto", "kernels", "native")
 SANITIZERS: Final = ("address", "undefined", "float-cast-overflow")
 FLAGS: Final[Mapping[str, Flag]] = {
     "CACHE": Flag(_switch, True, "keep compiled programs on disk"),
@@ -87,6 +94,12 @@ FLAGS: Final[Mapping[str, Flag]] = {
         _sanitizers, (), "sanitizers that generated code is built with, separated by commas; the process must have them"
     ),
     "THREADS": Flag(_positive, 0, "threads of a call; 0 is as many as the process may use"),
+    "TIER": Flag(
+        _tier,
+        "auto",
+        "what answers calls of traced functions: `auto` is prebuilt kernels until native code is there, `native` waits "
+        "for it, `kernels` makes none where prebuilt ones do",
+    ),
     "TRACEBACK": Flag(_trimming, "short", "`full` keeps the frames of this package in tracebacks of traced functions"),
     "VERIFY": Flag(_switch, False, "verify the program after every pass, and compiled shapes against the declared"),
 }

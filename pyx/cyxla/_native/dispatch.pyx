@@ -165,14 +165,20 @@ cdef class Compiled:
     cdef public unsigned long long stamp  # of the last call, by the clock of the dispatcher
 
     def __init__(self, executable, tuple plan, bint fails):
-        self.executable, self.plan, self.fails = executable, plan, fails
+        self.plan, self.fails = plan, fails
         self.single = plan[0] == 0
         self.flat = plan[0] == 1 and all(part[0] == 0 for part in plan[1])
+        self.use(executable)
+
+    def use(self, executable):
+        """Run this from now on, which takes and gives the same; calls under way end with what they began with."""
+        cdef Program program = None
         direct = isinstance(executable, Program) and type(executable).__call__ is Program.__call__
         if direct and not (<Program> executable).nested and (<Program> executable).donations is None:
             if (<Program> executable).n_buffers <= INLINE:
-                self.program = executable
-                self.n_results = self.program.n_outputs - fails
+                program = executable
+                self.n_results = program.n_outputs - self.fails
+        self.executable, self.program = executable, program
 
     def __call__(self, list leaves, out=None):
         """Run on the arrays and numbers among the arguments, in the order of the program."""
@@ -187,14 +193,14 @@ cdef class Compiled:
     cdef object run(self, PyObject **inputs, Py_ssize_t count, object out):
         cdef void *bufs[INLINE]
         cdef char memory[(INLINE + 4) * CELL]
-        if self.program is None or out is not None:
+        cdef Program program = self.program  # which may be another one before this ends
+        if program is None or out is not None:
             return self.run_slowly([<object> inputs[k] for k in range(count)], out)
-        memcpy(bufs, self.program.template, self.program.n_buffers * sizeof(void *))
-        return self.run_on(bufs, <char *> ((<uint64_t> memory + 63) & ~<uint64_t> 63), inputs)
+        memcpy(bufs, program.template, program.n_buffers * sizeof(void *))
+        return self.run_on(program, bufs, <char *> ((<uint64_t> memory + 63) & ~<uint64_t> 63), inputs)
 
-    cdef object run_on(self, void **bufs, char *cells, PyObject **inputs):
+    cdef object run_on(self, Program program, void **bufs, char *cells, PyObject **inputs):
         """Run on buffers; numbers that come and go have cells of 16 bytes, each where its buffer has its number."""
-        cdef Program program = self.program
         cdef Py_ssize_t k
         cdef Spec *spec
         cdef object held = None
@@ -227,18 +233,18 @@ cdef class Compiled:
             self.fail(failure[0], failure[1])
         if self.single:
             return arrays[0] if spec.ndim else PyArray_Scalar(bufs[program.n_inputs], spec.descr, NULL)
-        return self.container(bufs, arrays)
+        return self.container(program, bufs, arrays)
 
-    cdef object container(self, void **bufs, list arrays):
+    cdef object container(self, Program program, void **bufs, list arrays):
         cdef Py_ssize_t k, at = 0
-        cdef Spec *spec = &self.program.specs[self.program.n_inputs]
+        cdef Spec *spec = &program.specs[program.n_inputs]
         cdef list leaves = []
         for k in range(self.n_results):
             if spec[k].ndim:
                 leaves.append(arrays[at])
                 at += 1
             else:
-                leaves.append(PyArray_Scalar(bufs[self.program.n_inputs + k], spec[k].descr, NULL))
+                leaves.append(PyArray_Scalar(bufs[program.n_inputs + k], spec[k].descr, NULL))
         return tuple(leaves) if self.flat else build(self.plan, iter(leaves))
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
 from cyxla._native.dispatch import Compiled, build
 from cyxla._native.launch import Program
-from cyxla.errors import InvalidArgumentError
+from cyxla.errors import DeadlineExceededError, InvalidArgumentError
 from cyxla.numpy.calls import containers
 from cyxla.numpy.calls.containers import Tree
 from cyxla.numpy.calls.lowering import Lowered
 from cyxla.xla.service import Executable, WrappedExecutable
+from cyxla.xla.service.background import Job, submit
 
 _LEAF, _TUPLE, _LIST, _DICT, _NONE, _OTHER = range(6)
 _SEQUENCES = {containers.TUPLE: _TUPLE, containers.LIST: _LIST}
@@ -50,7 +53,37 @@ class Entry(Compiled):
         super().__init__(executable, plan_of(lowered.tree), lowered.fails)
         self.lowered = lowered
         self.seconds = seconds
+        self.job: Job | None = None
+        self.failure: Exception | None = None
         self._own_results = isinstance(executable, Program)
+
+    def improve(self, make: Callable[[], Executable]) -> None:
+        """Have a faster executable made in the background, and run that from then on."""
+        self.job = submit(partial(_improve, ref(self), make))
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait for what is made in the background.
+
+        Raises
+        ------
+        DeadlineExceededError
+            It takes longer.
+        OpError
+            It failed.
+        """
+        if self.job is not None and not self.job.wait(timeout):
+            raise DeadlineExceededError(f"native code of {self.lowered.module.name} is not there after {timeout} s")
+        if self.failure is not None:
+            raise self.failure
+
+    def explain(self) -> str:
+        """For people: what runs."""
+        told = self.executable.explain()
+        if self.failure is not None:
+            return f"prebuilt kernels, since native code could not be made: {self.failure}\n{told}"
+        if self.job is not None and not self.job.done.is_set():
+            return f"prebuilt kernels, until native code is there, which is being made\n{told}"
+        return told
 
     def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
         """Run in ways that C leaves to Python: into given arrays, or on platforms without native code."""
@@ -76,6 +109,26 @@ class Entry(Compiled):
     def fail(self, code: int, number: int) -> None:
         """Raise what a run found."""
         raise self.lowered.error(code, number)
+
+
+def _improve(reference: ref[Entry], make: Callable[[], Executable]) -> None:
+    """Make a faster executable for an entry, unless nobody can call it any more."""
+    if reference() is None:
+        return
+    made, failure = None, None
+    try:
+        made = make()
+    except Exception as error:  # whoever calls has an answer already
+        import logging
+
+        logging.getLogger(__name__).warning("native code was not made, prebuilt kernels stay: %s", error)
+        failure = error
+    entry = reference()
+    if entry is None:
+        return
+    entry.failure = failure
+    if made is not None:
+        entry.use(made)
 
 
 def _apart(result: Any) -> Any:

@@ -143,7 +143,7 @@ class Jitted(Dispatcher):
             found = self._entries.get(key)
             if found is None:
                 started = perf_counter()
-                found = self._compile(call)
+                found = self._compile(call, soon=True)
                 found.seconds = perf_counter() - started
                 self._keep(key, found, call)
         return found
@@ -158,13 +158,20 @@ class Jitted(Dispatcher):
         with self._lock:
             self._building.pop(key, None)
 
-    def _compile(self, call: Call) -> Entry:
+    def _compile(self, call: Call, *, soon: bool = False) -> Entry:
+        """Trace and compile; where an answer is wanted `soon`, prebuilt functions may run it until that is done."""
         lowered = self._lower(call)
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
         options = CompileOptions.of(self._options(call))
         if config.get("VERIFY"):
             lowered.module.verify()
-        return Entry(lowered, compiler.compile(lowered.module, options))
+        if not soon:
+            return Entry(lowered, compiler.compile(lowered.module, options))
+        executable, later = compiler.compile_soon(lowered.module, options)
+        entry = Entry(lowered, executable)
+        if later is not None:
+            entry.improve(later)
+        return entry
 
     def _lower(self, call: Call) -> Lowered:
         from cyxla.numpy.tracing.substitutes import substituted_in
@@ -247,9 +254,28 @@ class Jitted(Dispatcher):
         if specs or named or not self._entries:
             return self.compile(*specs, **named).explain()
         return "\n\n".join(
-            f"{self.name}({', '.join(map(str, key[2]))})\n{entry.executable.explain()}"
-            for key, entry in self._entries.items()
+            f"{self.name}({', '.join(map(str, key[2]))})\n{entry.explain()}" for key, entry in self._entries.items()
         )
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until native code runs all signatures that were called; their first answers may come from prebuilt kernels.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds for each of them.
+
+        Raises
+        ------
+        DeadlineExceededError
+            It takes longer.
+        OpError
+            Native code could not be made.
+        """
+        with self._lock:
+            entries = list(self._entries.values())
+        for entry in entries:
+            entry.wait(timeout)
 
     def call_async(self, *args: Any, **kwargs: Any) -> Future[Any]:
         """Queue a call; it is made by a thread that makes all such calls, one after the other.

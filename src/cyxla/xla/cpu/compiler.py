@@ -6,6 +6,7 @@ What finds a program in the disk cache is imported with this module; what compil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cyxla.xla.hlo import HloModule, Instruction
 
 
+MOST_NS = 5e6  # of a call that prebuilt functions answer while native code is being made
 SHORT = 4_000  # characters that are read at once, which shows what to expect
 # What prebuilt functions compute as a rule: a program of nothing else most likely needs no compiler.
 PREBUILT = frozenset({"dot", "convolution", "fft", "sort", "topk"})
@@ -49,6 +51,28 @@ class CpuCompiler(Compiler):
             return _uncompiled(module, options)
         with tools.build() as build:
             return self._compile(module, options, _target(build, options, module.fingerprint))
+
+    def compile_soon(
+        self, module: HloModule, options: CompileOptions
+    ) -> tuple[Executable, Callable[[], Executable] | None]:
+        """Compile a verified module, or have prebuilt functions run it meanwhile if it is small and they can."""
+        tier = config.get("TIER")
+        if tier == "native" or config.get("DUMP") or config.get("CC") == "none":
+            return self.compile(module, options), None
+        cache = store.open_cache() if options.cache else None
+        if cache is not None and toolchain.is_known() and tier != "kernels":
+            tools = toolchain.find()
+            key = tools.module_key(module.fingerprint(), options.key()) if tools is not None else ""
+            found = _cached(module, options, cache, key)
+            if found is not None:
+                return found, None
+        from cyxla.xla.cpu.prebuilt_program import NotCoveredError, prebuilt_program
+
+        try:
+            first = prebuilt_program(module, options, MOST_NS)
+        except NotCoveredError:
+            return self.compile(module, options), None
+        return first, None if tier == "kernels" else partial(self.compile, module, options)
 
     def compile_written(
         self, program: str | bytes, read: Callable[[], HloModule], options: CompileOptions

@@ -35,6 +35,13 @@ _DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
 _PARTS = {E.F32: E.C64, E.F64: E.C128}  # real -> complex
 
 
+# From the last operand's type and the result's: the result's type and those of the operands.
+_IRREGULAR = {
+    "compare": lambda t, _: (E.PRED, (t, t)), "select": lambda t, _: (t, (E.PRED, t, t)),
+    "clamp": lambda t, _: (t, (t, t, t)), "convert": lambda t, to: (to, (t,)),
+}  # fmt: skip
+
+
 class Form(NamedTuple):
     """An opcode at types.
 
@@ -60,6 +67,15 @@ class Form(NamedTuple):
         """The name of the function."""
         types = [self.operands[-1], *([self.result] if self.opcode == "convert" else [])]
         return "_".join(["map", *filter(None, [self.opcode.replace("-", "_"), self.direction]), *map(str, types)])
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the types are such that the name, which has only some of them, means no other form."""
+        t = self.operands[-1]
+        if self.opcode in _IRREGULAR:
+            return (self.result, self.operands) == _IRREGULAR[self.opcode](t, self.result)
+        count = 2 if self.opcode in _BINARY else 1
+        return (self.result, self.operands) == (_result(self.opcode, t), (t,) * count)
 
     @property
     def attrs(self) -> dict[str, Any]:

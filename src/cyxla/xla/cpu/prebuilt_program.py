@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla._native import kernels as library
-from cyxla.types import Shape
+from cyxla.types import ElementType, Shape
 from cyxla.xla.cpu import prebuilt, prebuilt_elementwise, prebuilt_moves, scalar, signature
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.cpu.levels import Level
@@ -141,7 +141,7 @@ class _Writer:
         self.results = list(root.operands) if root.opcode == "tuple" else [root]
         self.order = self.order[:-1] if root.opcode == "tuple" else self.order
         self.source: dict[Instruction, Instruction] = {}  # whose memory an instruction's elements are in
-        self.spread: set[Instruction] = set()  # of one element, which is all there is in memory
+        self.single: set[Instruction] = set()  # whose elements are all the one that is in memory
         self.known: set[Instruction] = set()  # settled by constants
         self.place: dict[Instruction, int] = {}  # of sources
         self.wanted: dict[Instruction, int] = {}  # sources that are results -> their buffer
@@ -166,7 +166,7 @@ class _Writer:
         taken: set[Instruction] = set()
         for number, leaf in enumerate(self.results):
             source = self.source[leaf]
-            if source not in self.wanted or source in taken or leaf in self.spread:
+            if source not in self.wanted or source in taken or not self._is_whole(leaf):
                 self._copy_out(leaf, 2 * (len(self.module.parameters) + number) + 1)
             taken.add(source)
 
@@ -182,9 +182,9 @@ class _Writer:
         for at, ins in enumerate(self.order):
             _check(ins)
             operands = ins.operands
-            spread = bool(operands) and ins.opcode in _SPREADABLE and all(map(self._is_one, operands))
-            if spread and ins.shape.size != 1:
-                self.spread.add(ins)
+            spread = bool(operands) and ins.opcode in _SPREADABLE and self.single.issuperset(operands)
+            if spread or ins.shape.size == 1:
+                self.single.add(ins)
             same = ins.opcode in _SAME or (spread and ins.opcode in _MOVES)
             self.source[ins] = self.source[operands[0]] if same else ins
             if ins.opcode in ("constant", "iota") or (operands and self.known.issuperset(operands)):
@@ -194,16 +194,16 @@ class _Writer:
         for number, leaf in enumerate(self.results):
             source = self.source[leaf]
             last[source] = len(self.order)
-            if leaf not in self.spread and source.opcode not in ("parameter", "constant", "iota"):
+            if self._is_whole(leaf) and source.opcode not in ("parameter", "constant", "iota"):
                 self.wanted.setdefault(source, 2 * (len(self.module.parameters) + number) + 1)
         dying: dict[int, list[Instruction]] = {}
         for source, at in last.items():
             dying.setdefault(at, []).append(source)
         return dying
 
-    def _is_one(self, ins: Instruction) -> bool:
-        """Whether all elements are the one in memory."""
-        return ins in self.spread or ins.shape.size == 1
+    def _is_whole(self, ins: Instruction) -> bool:
+        """Whether every element is in memory."""
+        return ins not in self.single or ins.shape.size == 1
 
     def _check_known(self, ins: Instruction) -> None:
         self.known.add(ins)
@@ -224,7 +224,7 @@ class _Writer:
 
     def _room(self, ins: Instruction) -> int:
         """Bytes of memory for what an instruction computes."""
-        return ALIGNMENT if ins in self.spread else _aligned(ins.shape.nbytes)
+        return ALIGNMENT if ins in self.single else _aligned(ins.shape.nbytes)
 
     def _temporary(self, room: int) -> int:
         free = self._free.get(room)
@@ -271,17 +271,18 @@ class _Writer:
 
     def elementwise(self, ins: Instruction) -> None:
         """One of the functions of `prebuilt_elementwise`."""
-        attrs, operands = ins.attrs, ins.operands
-        form = Form(ins.opcode, ins.shape.dtype, tuple([o.shape.dtype for o in operands]), attrs.get("direction", ""))
-        function = self._function(_name(form))
-        if ins.opcode == "power" and operands[1] in self.known:
+        operands, opcode, source, place = ins.operands, ins.opcode, self.source, self.place
+        types = tuple([o.shape.dtype for o in operands])
+        function, ns = _form(opcode, ins.shape.dtype, types, ins.attrs.get("direction", ""), self._suffix)
+        if opcode == "power" and operands[1] in self.known:
             raise NotCoveredError("powers that the passes multiply out")
-        steps = [0 if self._is_one(o) else 1 for o in operands]
-        count = 1 if ins in self.spread else ins.shape.size
-        places = [*[self.place[self.source[o]] for o in operands], self._new(ins)]
+        steps = [0 if o in self.single else 1 for o in operands]
+        count = 1 if ins in self.single else ins.shape.size
+        places = [place[source[o]] for o in operands]
+        places.append(self._new(ins))
         if count:
-            ns = scalar.cost(ins.opcode, operands[0].shape.dtype) * max(count, prebuilt_elementwise.BLOCK)
-            self._call(function, -(-count // TASK), places, (count, TASK, *steps), ns)
+            tasks = -(-count // TASK)
+            self._call(function, tasks, places, (count, TASK, *steps), ns * max(count, prebuilt_elementwise.BLOCK))
 
     def transpose(self, ins: Instruction) -> None:
         """Strides in another order."""
@@ -354,7 +355,7 @@ class _Writer:
         before = next((k for k, d in enumerate(order) if d > min(gone)), len(order))
         order[before:before] = sorted(gone)
         strides, read = self._steps_of(operand), self._read(operand)
-        if order != list(range(len(dims))) or operand in self.spread:
+        if order != list(range(len(dims))) or not self._is_whole(operand):
             turned = self._temporary(_aligned(operand.shape.nbytes))
             sorted_dims = [dims[d] for d in order]
             self._move(
@@ -372,7 +373,7 @@ class _Writer:
         return self.place[self.source[operand]]
 
     def _steps_of(self, operand: Instruction) -> list[int]:
-        return [0] * len(operand.shape.dims) if operand in self.spread else _strides(operand.shape)
+        return [0] * len(operand.shape.dims) if operand in self.single else _strides(operand.shape)
 
     def _move_all(self, ins: Instruction, operand: Instruction, strides: Sequence[int], first: int = 0) -> None:
         places = (self._read(operand), self._new(ins))
@@ -413,8 +414,12 @@ def _check(ins: Instruction) -> None:
 
 
 @cache
-def _name(form: Form) -> str:
-    return form.name
+def _form(opcode: str, result: ElementType, types: tuple[ElementType, ...], direction: str, suffix: str) -> tuple[int, float]:
+    """The function of an element-wise opcode, and the time of an element in ns."""
+    form = Form(opcode, result, types, direction)
+    if form.is_regular and form.name + suffix in library.numbers:
+        return library.numbers[form.name + suffix], scalar.cost(opcode, types[0])
+    raise NotCoveredError(f"{opcode} of {', '.join(map(str, types))} is not prebuilt")
 
 
 def _aligned(nbytes: int) -> int:

@@ -54,6 +54,7 @@ LINK_SCRIPT = """SECTIONS {
 """
 
 PROBE_FORMAT = 3  # of what is noted about a compiler
+NOTES = "compilers.json"
 NO_COMPILER = "native code needs a C compiler and none was found"
 HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
 
@@ -227,6 +228,15 @@ def find() -> Toolchain | None:
     return Toolchain(compiler, isa_level()) if compiler else None
 
 
+def is_known() -> bool:
+    """Whether `find` answers without trying out a compiler, since that was done, here or in another process."""
+    if find_compiler.cache_info().currsize or config.get("CC"):
+        return True
+    commands = [candidate(os.environ.get("CC", "")) for candidate in CANDIDATES[:-1]]
+    command = next((found for c in commands if c and (found := _located(c))), None)
+    return command is None or isinstance(store.Notes(NOTES).get(_note(command)), dict)
+
+
 def isa_level() -> str:
     """Return the processor level to compile for: CYXLA_ISA, else what this processor has ('' on other than x86-64)."""
     detected = _rt.isa_level()
@@ -287,13 +297,10 @@ CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
 
 def _probe(command: tuple[str, ...]) -> Compiler | None:
     """Identify a compiler and try it, or recall from disk that this was done."""
-    path = which(command[0])
-    if path is None:
+    located = _located(command)
+    if located is None:
         return None
-    command = (path, *command[1:])
-    stat = os.stat(os.path.realpath(path))
-    name = json.dumps([PROBE_FORMAT, command, os.path.realpath(path), stat.st_size, stat.st_mtime_ns, isa_level()])
-    notes = store.Notes("compilers.json")
+    command, name, notes = located, _note(located), store.Notes(NOTES)
     facts = notes.get(name)
     if not isinstance(facts, dict):
         from cyxla.xla.cpu.compiler_probe import try_out
@@ -304,6 +311,18 @@ def _probe(command: tuple[str, ...]) -> Compiler | None:
         notes.put(name, facts)
     steps = facts["steps"] and Steps(*map(tuple, facts["steps"]))
     return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps)
+
+
+def _located(command: tuple[str, ...]) -> tuple[str, ...] | None:
+    path = which(command[0])
+    return (path, *command[1:]) if path is not None else None
+
+
+def _note(command: tuple[str, ...]) -> str:
+    """Under which name it is noted what a compiler is."""
+    path = os.path.realpath(command[0])
+    stat = os.stat(path)
+    return json.dumps([PROBE_FORMAT, command, path, stat.st_size, stat.st_mtime_ns, isa_level()])
 
 
 def which(name: str) -> str | None:

@@ -6,19 +6,19 @@ The first program of a process that is evaluated says so.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from math import inf
+from typing import Final
 
 import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.cpu.native import Library
+from cyxla.xla.cpu.prebuilt_program import NotCoveredError, PrebuiltExecutable, prebuilt_program
 from cyxla.xla.cpu.toolchain import HOW_TO_GET_ONE, NO_COMPILER
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.service import CompileOptions, Executable
-from cyxla.xla.service.bound import own
 from cyxla.xla.service.evaluated import EvaluatedExecutable
 
 #: A program with anything else in it, or longer than this, is not worth planning: it has kernels that are not prebuilt.
@@ -31,10 +31,17 @@ _LONGEST: Final = 100
 
 def without_compiler(module: HloModule, options: CompileOptions) -> Executable:
     """Make the executable of a program where nothing can be compiled."""
-    return _prebuilt(module, options) or UncompiledExecutable(module, options)
+    return _steps(module, options) or _kernels(module, options) or UncompiledExecutable(module, options)
 
 
-def _prebuilt(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
+def _steps(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
+    try:
+        return prebuilt_program(module, options, inf)
+    except NotCoveredError:
+        return None
+
+
+def _kernels(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
     instructions = module.entry.instructions
     if len(instructions) > _LONGEST or any(i.opcode not in _PREBUILT for i in instructions):
         return None
@@ -49,20 +56,15 @@ def _prebuilt(module: HloModule, options: CompileOptions) -> PrebuiltExecutable 
         return None
     manifest = Manifest.of(module, planned, buffers)
     constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
-    return PrebuiltExecutable(module, Library.from_bytes(source.recipe), manifest, constants, options)
+    return PlannedExecutable(module, Library.from_bytes(source.recipe), manifest, constants, options)
 
 
-class PrebuiltExecutable(CpuExecutable):
-    """A program of platform cpu that needs no compiler, since all its kernels are prebuilt."""
-
-    def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
-        """Fix some arguments; see `Executable.bind`. The program stays as it is."""
-        fixed = self._to_fix(arguments)
-        return self.with_fixed(self._bound | {k: own(v) for k, v in fixed.items()}) if fixed else self
+class PlannedExecutable(PrebuiltExecutable):
+    """A program that was planned like any other, with kernels that are all prebuilt."""
 
     def explain(self) -> str:
         """Say how the program runs."""
-        return f"{NO_COMPILER}: not for this program, whose kernels are prebuilt\n{super().explain()}"
+        return f"{NO_COMPILER}: not for this program, whose kernels are prebuilt\n{CpuExecutable.explain(self)}"
 
 
 class UncompiledExecutable(EvaluatedExecutable):

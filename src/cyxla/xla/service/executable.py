@@ -37,9 +37,12 @@ class Executable(ABC):
         Shapes of the arguments.
     outputs : Shape
         Shape of the result: an array, or a tuple for a tuple root.
+    tier : str
+        What runs it: ``"interpreter"``, ``"kernels"`` (prebuilt functions alone), or ``"native"`` code of its own.
     """
 
     platform: str
+    tier: str = "interpreter"
     inputs: tuple[Shape, ...]
     outputs: Shape
 
@@ -154,7 +157,7 @@ class WrappedExecutable(Executable):
 
     def __init__(self, whole: Executable) -> None:
         self._whole = whole
-        self.platform = whole.platform
+        self.platform, self.tier = whole.platform, whole.tier
 
     def hlo(self, stage: str = "optimized") -> str:
         """HLO text of the whole program."""

@@ -1,0 +1,93 @@
+"""Work that nobody waits for: done by a thread of its own, one piece after the other.
+
+The thread is there from the first piece on. A forked child has one of its own, with what was not done yet, once it
+submits or waits for something: most children end sooner. A process that ends waits for the first piece that is not
+done, and leaves the others.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from _thread import start_new_thread
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Event, Lock
+
+
+class Job:
+    """A piece of work.
+
+    Parameters
+    ----------
+    run : callable
+        Does it; what it raises, it has to keep to itself.
+    """
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self.run = run
+        self.done = Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is done, for so many seconds at most; says whether it is."""
+        with _lock:
+            _start()
+        return self.done.wait(timeout)
+
+
+_jobs: deque[Job] = deque()  # the first is under way, or about to be
+_queue: SimpleQueue[Job] = SimpleQueue()
+_lock = Lock()
+_running = _ending = False
+_last: Job | None = None  # of a process that ends
+
+
+def submit(run: Callable[[], None]) -> Job:
+    """Have something done; returns at once."""
+    job = Job(run)
+    with _lock:
+        _jobs.append(job)
+        _start()
+    _queue.put(job)
+    return job
+
+
+def _start() -> None:
+    """Start the thread. `threading.Thread` would wait for it, and it would go on with its work first."""
+    global _running
+    if not _running:
+        _running = True
+        start_new_thread(_work, (_queue,))
+
+
+def _work(queue: SimpleQueue[Job]) -> None:
+    while True:
+        job = queue.get()
+        try:
+            if not _ending or job is _last:
+                job.run()
+        finally:
+            _jobs.remove(job)
+            job.done.set()
+
+
+@atexit.register
+def _end() -> None:
+    global _ending, _last
+    _last = next(iter(_jobs), None)
+    _ending = True
+    if _last is not None and _running:
+        _last.done.wait()
+
+
+def _renew() -> None:
+    """Begin again in a forked child, which does not have the thread."""
+    global _queue, _lock, _running
+    _queue, _lock, _running = SimpleQueue(), Lock(), False
+    for job in _jobs:
+        job.done = Event()
+        _queue.put(job)
+
+
+os.register_at_fork(after_in_child=_renew)

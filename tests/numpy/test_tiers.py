@@ -1,4 +1,4 @@
-"""Calls that prebuilt kernels answer until native code is there: when, with which bits, and what becomes of failures."""
+"""Calls that prebuilt kernels answer until native code is there: which, with which bits, and what if it never is."""
 
 import logging
 import os
@@ -106,7 +106,7 @@ def test_much_work_waits_for_native_code():
     assert tiers(f) == ["native"]
 
 
-@pytest.mark.parametrize(("tier", "there"), [("native", "native"), ("kernels", "kernels")])
+@pytest.mark.parametrize("tier, there", [("native", "native"), ("kernels", "kernels")])
 def test_tiers_can_be_asked_for(monkeypatch, tier, there):
     monkeypatch.setenv("CYXLA_TIER", tier)
     f = cyxla.jit(wave)

@@ -13,6 +13,10 @@ from cyxla.xla.cpu import toolchain, uncompiled
 
 ADD = "ENTRY e { x = f32[3] parameter(0) y = f32[3] parameter(1) ROOT s = f32[3] add(x, y) }"
 
+# Nothing of this is prebuilt.
+ROUNDED = """ENTRY e { x = f32[3] parameter(0) y = f32[3] parameter(1) s = f32[3] add(x, y)
+ ROOT r = f32[3] reduce-precision(s), exponent_bits=8, mantissa_bits=20 }"""
+
 
 def in_new_process(script, **environment):
     import os
@@ -33,8 +37,8 @@ import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import cyxla
-    first = cyxla.compile({ADD!r})
-    second = cyxla.compile({ADD.replace("add", "multiply")!r})
+    first = cyxla.compile({ROUNDED!r})
+    second = cyxla.compile({ROUNDED.replace("add", "multiply")!r})
 print(first([1, 2, 3], [4, 5, 6]).tolist(), second([1, 2, 3], [4, 5, 6]).tolist(), first.platform)
 print([(w.category.__name__, "gcc" in str(w.message)) for w in caught])
 print("install gcc" in first.explain())
@@ -73,12 +77,26 @@ def test_calls_follow_the_same_rules(no_compiler):
     np.testing.assert_array_equal(out, [2, 3, 4])
     np.testing.assert_array_equal(run.bind({0: np.ones(3, "f4")})([1, 2, 3]), [2, 3, 4])
     assert [str(s) for s in run.inputs] == ["f32[3]", "f32[3]"]
-    assert run.memory == {"arguments": 24, "results": 12}
+    assert run.memory == {"arguments": 24, "results": 12, "temporaries": 0, "constants": 0}
     assert "add" in run.hlo()
+    assert run.tier == "kernels"
+    assert "map_add_f32 x1" in run.explain()
+    assert "install gcc" in run.explain()
     with pytest.raises(InvalidArgumentError):
         run(np.ones(4, "f4"), np.ones(3, "f4"))
     with pytest.raises(InvalidArgumentError):
         run(np.ones(3), np.ones(3, "f4"))
+
+
+def test_what_is_evaluated_follows_the_same_rules(no_compiler):
+    run = cyxla.compile(ROUNDED)
+    out = np.empty(3, "f4")
+    assert run([1, 2, 3], [1, 1, 1], out=out) is out
+    np.testing.assert_array_equal(run.bind({0: np.ones(3, "f4")})([1, 2, 3]), out)
+    assert run.memory == {"arguments": 24, "results": 12}
+    assert run.tier == "interpreter"
+    with pytest.raises(InvalidArgumentError):
+        run(np.ones(4, "f4"), np.ones(3, "f4"))
 
 
 DOT = """ENTRY e { x = f32[70,80] parameter(0) y = f32[80,90] parameter(1)
@@ -97,16 +115,19 @@ def test_prebuilt_kernels_need_none(no_compiler):
     assert run.library.recipe is not None
 
 
-@pytest.mark.parametrize("text", [DOT.replace("f32", "s32"), DOT.replace("f32", "bf16"), DOT.replace("70", "3")])
+@pytest.mark.parametrize(
+    "text", [DOT.replace("f32", "s32"), DOT.replace("f32", "bf16"), DOT.replace("70", "3"), ROUNDED]
+)
 def test_what_is_not_prebuilt_is_evaluated(no_compiler, text):
     run = cyxla.compile(text)
     assert isinstance(run, uncompiled.UncompiledExecutable)
     run(*(np.ones(s.dims, s.dtype.numpy_dtype) for s in run.inputs))
 
 
-def test_what_there_is_not(no_compiler):
+@pytest.mark.parametrize("text", [ADD, ROUNDED])
+def test_what_there_is_not(no_compiler, text):
     with pytest.raises(UnimplementedError, match="C compiler") as caught:
-        _ = cyxla.compile(ADD).c_source
+        _ = cyxla.compile(text).c_source
     assert "gcc" in caught.value.hint
     with pytest.raises(UnimplementedError, match="nowhere"):
         cyxla.compile('ENTRY e { x = f32[] parameter(0) ROOT y = f32[] custom-call(x), custom_call_target="nowhere" }')

@@ -78,7 +78,7 @@ class Entry(Compiled):
 
     def explain(self) -> str:
         """For people: what runs."""
-        told = self.executable.explain()
+        told: str = self.executable.explain()
         if self.failure is not None:
             return f"prebuilt kernels, since native code could not be made: {self.failure}\n{told}"
         if self.job is not None and not self.job.done.is_set():

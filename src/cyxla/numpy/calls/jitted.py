@@ -258,7 +258,7 @@ class Jitted(Dispatcher):
         )
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until native code runs all signatures that were called; their first answers may come from prebuilt kernels.
+        """Wait until native code runs all signatures that were called: prebuilt kernels may run them meanwhile.
 
         Parameters
         ----------

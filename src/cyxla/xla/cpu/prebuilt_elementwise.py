@@ -6,7 +6,7 @@ by in blocks of one length; what is left over at the end is a block in buffers o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from cyxla.types import ElementType as E
@@ -36,7 +36,7 @@ _PARTS = {E.F32: E.C64, E.F64: E.C128}  # real -> complex
 
 
 # From the last operand's type and the result's: the result's type and those of the operands.
-_IRREGULAR = {
+_IRREGULAR: dict[str, Callable[[E, E], tuple[E, tuple[E, ...]]]] = {
     "compare": lambda t, _: (E.PRED, (t, t)), "select": lambda t, _: (t, (E.PRED, t, t)),
     "clamp": lambda t, _: (t, (t, t, t)), "convert": lambda t, to: (to, (t,)),
 }  # fmt: skip
@@ -116,7 +116,8 @@ FUNCTIONS = dict.fromkeys(forms().values(), KERNEL)
 
 _RUN = """\
 typedef void (*map_block)(const char *const *in, char *out);
-static cyx_status map_run(void *const *bufs, int64_t begin, int64_t end, int operands, const int *sizes, map_block block) {{
+static cyx_status map_run(
+    void *const *bufs, int64_t begin, int64_t end, int operands, const int *sizes, map_block block) {{
   const int64_t *numbers = CYX_NUMBERS(bufs), *steps = numbers + 2;
   const int64_t first = begin * numbers[1], last = end * numbers[1] < numbers[0] ? end * numbers[1] : numbers[0];
   char same[3][{block} * 16] __attribute__((aligned(64))), rest[4][{block} * 16] __attribute__((aligned(64)));
@@ -124,7 +125,8 @@ static cyx_status map_run(void *const *bufs, int64_t begin, int64_t end, int ope
   const int size = sizes[3];
   char *const out = bufs[operands];
   for (int o = 0; o < operands; ++o)
-    for (int k = 0; k < {block} && !steps[o]; ++k) __builtin_memcpy(same[o] + k * sizes[o], bufs[o], (unsigned long)sizes[o]);
+    for (int k = 0; k < {block} && !steps[o]; ++k)
+      __builtin_memcpy(same[o] + k * sizes[o], bufs[o], (unsigned long)sizes[o]);
   int64_t at = first;
   for (; at + {block} <= last; at += {block}) {{
     for (int o = 0; o < operands; ++o) in[o] = steps[o] ? (const char *)bufs[o] + at * sizes[o] : same[o];

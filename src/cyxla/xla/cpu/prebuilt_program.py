@@ -60,7 +60,7 @@ class PrebuiltExecutable(CpuExecutable):
 
     def explain(self) -> str:
         """Say what is called, and how often."""
-        calls = Counter(_called(self.library.recipe))
+        calls = Counter(_called(self.library.recipe or b""))
         lines = [
             f"{sum(calls.values())} calls of {len(calls)} prebuilt functions, {self._manifest.arena_bytes} bytes of "
             "temporaries"
@@ -83,7 +83,9 @@ def _called(recipe: bytes) -> list[str]:
     return found
 
 
-def prebuilt_program(module: HloModule, options: CompileOptions, most_ns: float) -> PrebuiltExecutable:
+def prebuilt_program(
+    module: HloModule, options: CompileOptions, most_ns: float, kind: type[PrebuiltExecutable] = PrebuiltExecutable
+) -> PrebuiltExecutable:
     """Make the executable of a program.
 
     Parameters
@@ -94,6 +96,8 @@ def prebuilt_program(module: HloModule, options: CompileOptions, most_ns: float)
         As for native code.
     most_ns : float
         How long a call may take, by an estimate.
+    kind : type
+        Of the executable.
 
     Raises
     ------
@@ -116,7 +120,7 @@ def prebuilt_program(module: HloModule, options: CompileOptions, most_ns: float)
         result=signature.outline(module.entry.root.shape),
     )
     constants = [array.reshape(-1).view(np.uint8).data for _, array in writer.constants]
-    return PrebuiltExecutable(module, Library.from_bytes(writer.recipe), manifest, constants, options)
+    return kind(module, Library.from_bytes(writer.recipe), manifest, constants, options)
 
 
 class _Writer:
@@ -177,7 +181,7 @@ class _Writer:
         return struct.pack(f"<{len(head) + len(self._words)}q", *head, *self._words)
 
     def _survey(self) -> dict[int, list[Instruction]]:
-        """Find out what is the same memory, what is of one element, and after which instruction which memory is free."""
+        """Find out what is the same memory, what is of one element, and when which memory is free."""
         last: dict[Instruction, int] = {}
         for at, ins in enumerate(self.order):
             _check(ins)
@@ -414,7 +418,9 @@ def _check(ins: Instruction) -> None:
 
 
 @cache
-def _form(opcode: str, result: ElementType, types: tuple[ElementType, ...], direction: str, suffix: str) -> tuple[int, float]:
+def _form(
+    opcode: str, result: ElementType, types: tuple[ElementType, ...], direction: str, suffix: str
+) -> tuple[int, float]:
     """The function of an element-wise opcode, and the time of an element in ns."""
     form = Form(opcode, result, types, direction)
     if form.is_regular and form.name + suffix in library.numbers:
@@ -440,7 +446,7 @@ def _strides_of(dims: Sequence[int]) -> list[int]:
 
 
 def _joined(dims: Sequence[int], read: Sequence[int], written: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Loops as (length, step of what is read, step of what is written): without those of one turn, neighbours joined."""
+    """Loops as (length, step of what is read, of what is written): without those of one turn, neighbours joined."""
     loops = [loop for loop in zip(dims, read, written, strict=True) if loop[0] > 1] or [(1, 1, 1)]
     joined = loops[:1]
     for _, (n, r, w) in pairwise(loops):

@@ -36,7 +36,7 @@ def without_compiler(module: HloModule, options: CompileOptions) -> Executable:
 
 def _steps(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
     try:
-        return prebuilt_program(module, options, inf)
+        return prebuilt_program(module, options, inf, SteppedExecutable)
     except NotCoveredError:
         return None
 
@@ -57,6 +57,19 @@ def _kernels(module: HloModule, options: CompileOptions) -> PrebuiltExecutable |
     manifest = Manifest.of(module, planned, buffers)
     constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
     return PlannedExecutable(module, Library.from_bytes(source.recipe), manifest, constants, options)
+
+
+class SteppedExecutable(PrebuiltExecutable):
+    """A program of operations that are all prebuilt."""
+
+    def explain(self) -> str:
+        """Say how the program runs, and what would make it faster."""
+        return f"{NO_COMPILER}: {super().explain()}\nfor native code, {HOW_TO_GET_ONE}"
+
+    @property
+    def c_source(self) -> str:
+        """There is none."""
+        raise UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
 
 
 class PlannedExecutable(PrebuiltExecutable):

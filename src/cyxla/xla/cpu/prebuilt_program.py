@@ -3,7 +3,8 @@
 Each instruction becomes a step of a recipe (see `recipe`), or none where it only looks at its operand in another way.
 That takes some microseconds an instruction where native code takes a compiler, and what it computes is what native code
 computes, to the bit: the functions hold the same expressions. Whatever native code may compute in another way is not
-taken: sums of floats, whose order the fused loops settle, and what the passes fold or put in place of a power.
+taken: sums of floats whose order depends on what they are fused with, and what the passes fold or put in place of a
+power.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from math import prod
 from typing import Any, Final
@@ -20,7 +21,7 @@ import numpy as np
 
 from cyxla._native import kernels as library
 from cyxla.types import ElementType, Shape
-from cyxla.xla.cpu import prebuilt, prebuilt_elementwise, prebuilt_moves, scalar, signature
+from cyxla.xla.cpu import cost, prebuilt, prebuilt_elementwise, prebuilt_moves, prebuilt_reductions, scalar, signature
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.cpu.levels import Level
 from cyxla.xla.cpu.native import Library
@@ -36,6 +37,8 @@ TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
 STEP_NS: Final = 60.0
 BYTE_NS: Final = 0.1  # to move one
 ALIGNMENT: Final = 64
+WHOLE, ROW = 4096, 16  # as in `loops` and `reduce_loops`: the longest row in one block, the shortest that is a row
+PARTED_NS = 20_000.0  # of work on one sum, from twice which on it may be cut
 # Rounded once or not at all, so that it makes no difference who computes them: the passes may do so for constants.
 _EXACT: Final = frozenset({"add", "subtract", "negate", "compare", "select", "convert", "real", "imag", "complex"})
 _EXACT_REAL: Final = _EXACT | {
@@ -353,6 +356,8 @@ class _Writer:
         if len(ins.operands) != 2 or not gone:
             raise NotCoveredError("a reduction of several arrays, or along no dimension")
         operand, start = ins.operands
+        if dtype.is_float and combiner(ins.called[0]) in prebuilt_reductions.LANED:
+            self._check_sum(ins)
         function = self._function(f"reduce_{combiner(ins.called[0])}_{dtype}")
         dims = operand.shape.dims
         order = [d for d in range(len(dims)) if d not in gone]
@@ -370,6 +375,33 @@ class _Writer:
         places = (read, self._read(start), self._new(ins))
         if ins.shape.size:
             self._call(function, 1, places, sizes, operand.shape.size * scalar.cost("maximum", dtype) * 4)
+
+    def _check_sum(self, ins: Instruction) -> None:
+        """Raise unless native code adds up in the order of the elements, lane by lane."""
+        operand, gone = ins.operands[0], ins.attrs["dimensions"]
+        dims = operand.shape.dims
+        row, kept = prod(dims[d] for d in gone), prod(dims) // max(1, prod(dims[d] for d in gone))
+        if not 0 < row <= WHOLE or (len(gone) < len(dims) and (gone != (len(dims) - 1,) or row < ROW)):
+            raise NotCoveredError("a sum of floats that is not along short rows")
+        if row * kept * self._element_ns > PARTED_NS:
+            raise NotCoveredError("a sum of floats that may be cut into parts")
+        seen, stack = {operand}, [operand]
+        while stack:
+            found = stack.pop()
+            if found in self.single or found.opcode in ("parameter", "constant", "iota"):
+                continue
+            if found.opcode == "broadcast" and len(gone) == 1 < len(dims) and found.operands[0].shape.rank <= 1:
+                continue
+            if found.opcode not in OPCODES:
+                raise NotCoveredError(f"a sum of floats behind {found.opcode}")
+            new = [o for o in found.operands if o not in seen]
+            seen.update(new)
+            stack += new
+
+    @cached_property
+    def _element_ns(self) -> float:
+        """Time of one element of every operation."""
+        return cost.element_ns(self.order) + cost.memory_ns(8 * len(self.module.parameters))
 
     # --- moves -------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""Reductions whose order makes no difference, prebuilt: of integers and truth values, and the extremes of floats."""
+"""Reductions, prebuilt: those whose order makes no difference, and float sums and products along rows.
+
+The order of the latter is that of `reduce_loops.by_rows`: lanes, which the functions of ``loops.h`` take in and fold.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,12 @@ from cyxla.xla.cpu.levels import Level
 from cyxla.xla.cpu.prebuilt_elementwise import TYPES
 
 KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
-#: What a kernel is told: of an array of three dimensions, whose middle one goes, the sizes. It reads the array and the
-#: start.
+#: What a kernel is told: of an array of three dimensions, whose middle one goes, the sizes; the last is 1 for sums of
+#: floats. It reads the array and the start.
 NUMBERS = ("outer", "reduced", "inner")
 _EXTREMES = ("maximum", "minimum")
+_LANES = {E.F32: 64, E.F64: 32}  # of sums and products
+LANED = ("add", "multiply")
 _ALL = ("add", "multiply", *_EXTREMES, "and", "or", "xor")
 
 
@@ -19,6 +24,7 @@ def forms() -> dict[tuple[str, E], str]:
     """Combiner and type -> the name of the function."""
     types = [t for t in TYPES if not t.is_complex]
     pairs = [(c, t) for t in types for c in (_EXTREMES if t.is_float else _ALL)]
+    pairs += [(c, t) for t in _LANES for c in LANED]
     return {(c, t): f"reduce_{c}_{t}" for c, t in pairs if scalar.supported(c, t, (t, t), {})}
 
 
@@ -54,6 +60,22 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
   return CYX_OK;
 }}
 """
+_LANED = """\
+cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {{
+  const int64_t *numbers = CYX_NUMBERS(bufs), n = numbers[1];
+  const reduce_{t} *from = bufs[0], *start = bufs[1];
+  reduce_{t} *to = bufs[2];
+  (void)begin;
+  (void)end;
+  for (int64_t o = 0; o < numbers[0]; ++o, from += n) {{
+    {c} x[{lanes}] __attribute__((aligned(64)));
+    for (int k = 0; k < {lanes}; ++k) x[k] = {unit};
+    cyx_lanes_{combiner}_{t}(x, from, n);
+    to[o] = start[0] {sign} cyx_fold_{combiner}_{t}(x);
+  }}
+  return CYX_OK;
+}}
+"""
 
 
 def text(_: Level) -> str:
@@ -64,6 +86,10 @@ def text(_: Level) -> str:
 
 
 def _function(combiner: str, t: E, name: str) -> str:
+    if t.is_float and combiner in LANED:
+        unit, sign = ("-0.0", "+") if combiner == "add" else ("1", "*")
+        c = scalar.storage_type(t)
+        return _LANED.format(name=name, t=t, c=c, lanes=_LANES[t], unit=unit, sign=sign, combiner=combiner)
     value = scalar.expression(combiner, t, (t, t), {}, ("x", "y"))
     return _TEXT.format(
         name=name,

@@ -12,7 +12,8 @@ HEAD = """# What `cyxla.jit` compiles
 Written by `cyxla functions --markdown`.
 
 A function decorated with `@cyxla.jit` is called once for each signature of its arguments, with arrays that stand for
-any arrays of a shape and dtype. What it does with them becomes a program; calls run the program. All this is NumPy's:
+any arrays of a shape and dtype. What it does with them becomes a program; calls run the program. Until its native code
+is made, prebuilt functions run it if they can, with the same bits ([prebuilt.md](prebuilt.md)). All this is NumPy's:
 
 * operators, methods and attributes of arrays: arithmetic, comparisons, `@`, `x.sum(axis=0)`, `x.T`, `x.astype(...)`;
 * indexing of every kind (integers, slices, `...`, `None`, integer arrays, masks known while tracing), and writing:

@@ -3,7 +3,8 @@
 Adding a function
 -----------------
 Its C is written by a module ``prebuilt_*.py``, named in `prebuilt_library.MODULES`, which imports nothing but
-`c_writer`, `levels`, `scalar` and others of its kind (the build reads it before anything is installed). Such a module has
+`c_writer`, `levels`, `scalar` and others of its kind (the build reads it before anything is installed). Such a module
+has
 
 * ``FUNCTIONS``: name -> (C type of the result, C text of the arguments);
 * ``text(level)``: C without includes, which defines every function of the table for a `levels.Level`, not static, under

@@ -3,6 +3,8 @@
 Which functions there are, the build has written down from the emitters; this module only hands them out.
 """
 
+import struct
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
 
@@ -24,7 +26,8 @@ cdef extern from *:
 cdef extern from "recipe.h":
     int check_recipe(const int64_t *, int64_t, int64_t, int64_t) nogil
     cyx_status run_recipe(void *const *, const cyx_ctx *) nogil
-    const int64_t RECIPE_MAGIC
+    const int64_t RECIPE_MAGIC, RECIPE_HEAD
+    const int RECIPE_COPY, RECIPE_CALL
 
 
 def _described(int k):
@@ -42,6 +45,30 @@ head = (RECIPE_MAGIC, int.from_bytes(bytes.fromhex(digest), "little", signed=Tru
 #: Addresses: of the table of functions, and of the entry of recipes.
 table = <size_t> &cyx_prebuilt_functions[0]
 entry = <size_t> <void *> run_recipe
+
+
+#: Kinds of steps.
+COPY, CALL = RECIPE_COPY, RECIPE_CALL
+
+
+def recipe(list words, int steps):
+    """Make a recipe of so many steps, one after the other as numbers."""
+    numbers = [*head, RECIPE_HEAD + len(words), steps, *words]
+    return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+def called(bytes recipe):
+    """List the numbers of the functions that a recipe calls, in order."""
+    words = struct.unpack(f"<{len(recipe) // 8}q", recipe)
+    at, found = RECIPE_HEAD, []
+    while at < len(words):
+        if words[at] == RECIPE_COPY:
+            at += 4
+            continue
+        found.append(words[at + 1])
+        buffers = words[at + 4]
+        at += 6 + buffers + words[at + 5 + buffers]
+    return found
 
 
 def is_recipe(bytes image):

@@ -31,12 +31,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cyxla import config
 from cyxla._native import kernels as library
 from cyxla.xla.cpu.kernel import Call, Kernel
-from cyxla.xla.cpu.levels import Level
 from cyxla.xla.cpu.prebuilt_library import KERNEL
-from cyxla.xla.cpu.toolchain import isa_level
+from cyxla.xla.cpu.prebuilt_numbers import number
 
 __all__ = ["KERNEL", "kernel", "number", "pointer"]
 
@@ -50,13 +48,6 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
 }}
 """
 _AFTER = "\n  const void *const after[] = {{{functions}}};"
-
-
-def number(name: str) -> int | None:
-    """The number of a function for this process's processor level; None where generated code brings its own."""
-    if config.get("SANITIZE") or not config.get("PREBUILT"):
-        return None
-    return library.numbers.get(name + Level(Level(isa_level()).prebuilt).suffix)
 
 
 def pointer(name: str) -> str | None:

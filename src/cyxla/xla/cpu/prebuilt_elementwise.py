@@ -6,81 +6,18 @@ by in blocks of one length; what is left over at the end is a block in buffers o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.levels import Level
+from cyxla.xla.cpu.prebuilt_forms import BINARY, BLOCK, DIRECTIONS, PARTS, TYPES, UNARY, Form, result_of
 
 KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
 #: What a kernel is told: how many elements there are, how many are a task; for each operand 1, or 0 where it is one
 #: element for all.
 NUMBERS = ("count", "task", "step0", "step1", "step2")
-BLOCK = 64  # elements
-
-TYPES = (E.PRED, E.S8, E.S16, E.S32, E.S64, E.U8, E.U16, E.U32, E.U64, E.F32, E.F64, E.C64, E.C128)
-_UNARY = (
-    "negate", "not", "abs", "sign", "popcnt", "count-leading-zeros", "sqrt", "rsqrt", "cbrt", "ceil", "floor",
-    "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one", "log", "log-plus-one",
-    "logistic", "tanh", "tan", "sine", "cosine", "sinh", "cosh", "asin", "acos", "asinh", "acosh", "atanh", "erf",
-    "real", "imag",
-)  # fmt: skip
-_BINARY = (
-    "add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "and", "or", "xor", "atan2",
-    "shift-left", "shift-right-logical", "shift-right-arithmetic", "complex",
-)  # fmt: skip
-OPCODES = frozenset({*_UNARY, *_BINARY, "is-finite", "compare", "clamp", "select", "convert"})
-_DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
-_PARTS = {E.F32: E.C64, E.F64: E.C128}  # real -> complex
-
-
-# From the last operand's type and the result's: the result's type and those of the operands.
-_IRREGULAR: dict[str, Callable[[E, E], tuple[E, tuple[E, ...]]]] = {
-    "compare": lambda t, _: (E.PRED, (t, t)), "select": lambda t, _: (t, (E.PRED, t, t)),
-    "clamp": lambda t, _: (t, (t, t, t)), "convert": lambda t, to: (to, (t,)),
-}  # fmt: skip
-
-
-class Form(NamedTuple):
-    """An opcode at types.
-
-    Attributes
-    ----------
-    opcode : str
-        The opcode.
-    result : ElementType
-        Of the result.
-    operands : tuple of ElementType
-        Of the operands.
-    direction : str
-        Of a comparison.
-    """
-
-    opcode: str
-    result: E
-    operands: tuple[E, ...]
-    direction: str = ""
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        types = [self.operands[-1], *([self.result] if self.opcode == "convert" else [])]
-        return "_".join(["map", *filter(None, [self.opcode.replace("-", "_"), self.direction]), *map(str, types)])
-
-    @property
-    def is_regular(self) -> bool:
-        """Whether the types are such that the name, which has only some of them, means no other form."""
-        t = self.operands[-1]
-        if self.opcode in _IRREGULAR:
-            return (self.result, self.operands) == _IRREGULAR[self.opcode](t, self.result)
-        count = 2 if self.opcode in _BINARY else 1
-        return (self.result, self.operands) == (_result(self.opcode, t), (t,) * count)
-
-    @property
-    def attrs(self) -> dict[str, Any]:
-        """Attributes of such an instruction."""
-        return {"direction": self.direction} if self.direction else {}
 
 
 def forms() -> dict[Form, str]:
@@ -90,26 +27,18 @@ def forms() -> dict[Form, str]:
 
 def _candidates() -> Iterator[Form]:
     for t in TYPES:
-        for opcode in (*_UNARY, *(("is-finite",) if t.is_float else ())):
-            yield Form(opcode, _result(opcode, t), (t,))
-        for opcode in _BINARY:
-            if opcode != "complex" or t in _PARTS:
-                yield Form(opcode, _result(opcode, t), (t, t))
-        for direction in _DIRECTIONS if not t.is_complex else _DIRECTIONS[:2]:
+        for opcode in (*UNARY, *(("is-finite",) if t.is_float else ())):
+            yield Form(opcode, result_of(opcode, t), (t,))
+        for opcode in BINARY:
+            if opcode != "complex" or t in PARTS:
+                yield Form(opcode, result_of(opcode, t), (t, t))
+        for direction in DIRECTIONS if not t.is_complex else DIRECTIONS[:2]:
             yield Form("compare", E.PRED, (t, t), direction)
         yield Form("clamp", t, (t, t, t))
         yield Form("select", t, (E.PRED, t, t))
         for to in TYPES:
             if to is not t:
                 yield Form("convert", to, (t,))
-
-
-def _result(opcode: str, t: E) -> E:
-    if opcode == "is-finite":
-        return E.PRED
-    if opcode == "complex":
-        return _PARTS[t]
-    return t.real_part if opcode in ("real", "imag", "abs") else t
 
 
 FUNCTIONS = dict.fromkeys(forms().values(), KERNEL)

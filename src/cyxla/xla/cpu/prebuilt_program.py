@@ -9,7 +9,6 @@ power.
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
@@ -21,13 +20,10 @@ import numpy as np
 
 from cyxla._native import kernels as library
 from cyxla.types import ElementType, Shape
-from cyxla.xla.cpu import cost, prebuilt, prebuilt_elementwise, prebuilt_moves, prebuilt_reductions, scalar, signature
+from cyxla.xla.cpu import cost, prebuilt_numbers, scalar, signature
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
-from cyxla.xla.cpu.levels import Level
 from cyxla.xla.cpu.native import Library
-from cyxla.xla.cpu.prebuilt_elementwise import OPCODES, Form
-from cyxla.xla.cpu.recipe import CALL, COPY
-from cyxla.xla.cpu.toolchain import isa_level
+from cyxla.xla.cpu.prebuilt_forms import BLOCK, LANED, MOST_RANK, OPCODES, TYPES, Form
 from cyxla.xla.hlo import HloModule, Instruction
 from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.service import CompileOptions
@@ -63,27 +59,13 @@ class PrebuiltExecutable(CpuExecutable):
 
     def explain(self) -> str:
         """Say what is called, and how often."""
-        calls = Counter(_called(self.library.recipe or b""))
+        names = {number: name.rpartition("_")[0] for name, number in library.numbers.items()}
+        calls = Counter(names[number] for number in library.called(self.library.recipe or b""))
         lines = [
             f"{sum(calls.values())} calls of {len(calls)} prebuilt functions, {self._manifest.arena_bytes} bytes of "
             "temporaries"
         ]
         return "\n".join([*lines, *(f"  {name} x{count}" for name, count in calls.most_common())])
-
-
-def _called(recipe: bytes) -> list[str]:
-    """The names of the functions that a recipe calls, in order."""
-    names = {number: name.rpartition("_")[0] for name, number in library.numbers.items()}
-    words = struct.unpack(f"<{len(recipe) // 8}q", recipe)
-    at, found = 4, []
-    while at < len(words):
-        if words[at] == COPY:
-            at += 4
-            continue
-        found.append(names[words[at + 1]])
-        buffers = words[at + 4]
-        at += 6 + buffers + words[at + 5 + buffers]
-    return found
 
 
 def prebuilt_program(
@@ -107,11 +89,12 @@ def prebuilt_program(
     NotCoveredError
         Something in the program, or among the options, is not for prebuilt functions; or it would take longer.
     """
-    if options.profile or options.donate or options.disabled_passes or prebuilt.number("move_1") is None:
+    suffix = prebuilt_numbers.suffix()
+    if options.profile or options.donate or options.disabled_passes or suffix is None:
         raise NotCoveredError("options that are for native code")
     if not all(p.shape.is_array for p in module.parameters):
         raise NotCoveredError("arguments that are no arrays")
-    writer = _Writer(module, most_ns)
+    writer = _Writer(module, most_ns, suffix)
     writer.write()
     manifest = Manifest(
         arena_bytes=writer.arena_bytes,
@@ -139,8 +122,8 @@ class _Writer:
         In the order of their buffers.
     """
 
-    def __init__(self, module: HloModule, most_ns: float) -> None:
-        self.module, self.most_ns = module, most_ns
+    def __init__(self, module: HloModule, most_ns: float, suffix: str) -> None:
+        self.module, self.most_ns, self._suffix = module, most_ns, suffix
         self.cost, self.arena_bytes = 0.0, 0
         self.constants: list[tuple[Shape, np.ndarray[Any, Any]]] = []
         self.order = module.entry.post_order()
@@ -154,7 +137,6 @@ class _Writer:
         self.wanted: dict[Instruction, int] = {}  # sources that are results -> their buffer
         self._words: list[int] = []
         self._steps = 0
-        self._suffix = Level(Level(isa_level()).prebuilt).suffix
         self._free: dict[int, list[int]] = {}
         self._first_constant = len(module.parameters) + len(self.results)
 
@@ -180,8 +162,7 @@ class _Writer:
     @property
     def recipe(self) -> bytes:
         """The steps."""
-        head = [*library.head, 4 + len(self._words), self._steps]
-        return struct.pack(f"<{len(head) + len(self._words)}q", *head, *self._words)
+        return library.recipe(self._words, self._steps)
 
     def _survey(self) -> dict[int, list[Instruction]]:
         """Find out what is the same memory, what is of one element, and when which memory is free."""
@@ -254,7 +235,7 @@ class _Writer:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def _call(self, function: int, tasks: int, places: Sequence[int], numbers: Sequence[int], ns: float) -> None:
-        self._words += [CALL, function, tasks, 1, len(places), *places, len(numbers), *numbers]
+        self._words += [library.CALL, function, tasks, 1, len(places), *places, len(numbers), *numbers]
         self._steps += 1
         self.cost += STEP_NS + ns
 
@@ -289,7 +270,7 @@ class _Writer:
         places.append(self._new(ins))
         if count:
             tasks = -(-count // TASK)
-            self._call(function, tasks, places, (count, TASK, *steps), ns * max(count, prebuilt_elementwise.BLOCK))
+            self._call(function, tasks, places, (count, TASK, *steps), ns * max(count, BLOCK))
 
     def transpose(self, ins: Instruction) -> None:
         """Strides in another order."""
@@ -356,7 +337,7 @@ class _Writer:
         if len(ins.operands) != 2 or not gone:
             raise NotCoveredError("a reduction of several arrays, or along no dimension")
         operand, start = ins.operands
-        if dtype.is_float and combiner(ins.called[0]) in prebuilt_reductions.LANED:
+        if dtype.is_float and combiner(ins.called[0]) in LANED:
             self._check_sum(ins)
         function = self._function(f"reduce_{combiner(ins.called[0])}_{dtype}")
         dims = operand.shape.dims
@@ -427,11 +408,11 @@ class _Writer:
             return
         loops = _joined(dims, read, written)
         if loops == [(prod(dims), 1, 1)] and not first and not to:
-            self._words += [COPY, places[1], places[0], prod(dims) * size]
+            self._words += [library.COPY, places[1], places[0], prod(dims) * size]
             self._steps += 1
             self.cost += STEP_NS + prod(dims) * size * BYTE_NS
             return
-        if len(loops) > prebuilt_moves.MOST_RANK:
+        if len(loops) > MOST_RANK:
             raise NotCoveredError(f"a move of {len(loops)} dimensions")
         function = self._function(f"move_{size}")
         numbers = [first, to, len(loops), *(n for loop in loops for n in loop)]
@@ -490,7 +471,7 @@ def _joined(dims: Sequence[int], read: Sequence[int], written: Sequence[int]) ->
     return joined
 
 
-_TYPES: Final = frozenset(prebuilt_elementwise.TYPES)
+_TYPES: Final = frozenset(TYPES)
 _SAME: Final = frozenset({"reshape", "bitcast", "copy"})  # the same elements in the same order
 _MOVES: Final = frozenset({"transpose", "broadcast", "reverse", "slice"})  # of one element for all: nothing to do
 _SPREADABLE: Final = OPCODES | _SAME | _MOVES

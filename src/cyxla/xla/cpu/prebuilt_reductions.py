@@ -8,7 +8,7 @@ from __future__ import annotations
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.levels import Level
-from cyxla.xla.cpu.prebuilt_elementwise import TYPES
+from cyxla.xla.cpu.prebuilt_forms import LANED, TYPES
 
 KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
 #: What a kernel is told: of an array of three dimensions, whose middle one goes, the sizes; the last is 1 for sums of
@@ -16,7 +16,6 @@ KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
 NUMBERS = ("outer", "reduced", "inner")
 _EXTREMES = ("maximum", "minimum")
 _LANES = {E.F32: 64, E.F64: 32}  # of sums and products
-LANED = ("add", "multiply")
 _ALL = ("add", "multiply", *_EXTREMES, "and", "or", "xor")
 
 

@@ -5,7 +5,6 @@ What the numbers mean, and what runs them, stands in ``src/native/recipe.h``.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,7 +14,6 @@ from cyxla.xla.cpu.buffers import Buffers, Copy, Place
 from cyxla.xla.cpu.emit_control import places, start_of
 from cyxla.xla.cpu.nodes import KernelNode, Plan
 
-COPY, CALL = 0, 1
 MOST_BUFFERS: Final = 31  # of one kernel
 
 
@@ -30,9 +28,7 @@ def recipe(plan: Plan, buffers: Buffers) -> bytes | None:
         if any(v.shape.nbytes for v in node.step.writes):
             steps.append(_call(buffers, node))
     steps += _copies(buffers, buffers.copies.get((plan, "return", 0), ()))
-    words = [word for step in steps for word in step]
-    head = [*library.head, 4 + len(words), len(steps)]
-    return struct.pack(f"<{len(head) + len(words)}q", *head, *words)
+    return library.recipe([word for step in steps for word in step], len(steps))
 
 
 def _is_call(node: KernelNode) -> bool:
@@ -48,11 +44,11 @@ def _call(buffers: Buffers, node: KernelNode) -> list[int]:
     assert function is not None
     found = [_number(buffers, place) for place in places(buffers, node)]
     numbers = kernel.call.numbers
-    return [CALL, function, kernel.tasks, kernel.phases, len(found), *found, len(numbers), *numbers]
+    return [library.CALL, function, kernel.tasks, kernel.phases, len(found), *found, len(numbers), *numbers]
 
 
 def _copies(buffers: Buffers, copies: Iterable[Copy]) -> list[list[int]]:
-    return [[COPY, _number(buffers, c.target), _number(buffers, c.source), c.nbytes] for c in copies]
+    return [[library.COPY, _number(buffers, c.target), _number(buffers, c.source), c.nbytes] for c in copies]
 
 
 def _number(buffers: Buffers, place: Place) -> int:

@@ -1,0 +1,84 @@
+"""What is prebuilt of single operations, by names: element-wise opcodes, moves and reductions; no text of any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cyxla.types import ElementType as E
+
+BLOCK = 64  # elements that an element-wise function computes at a time
+MOST_RANK = 8  # of the loops of a move
+LANED = ("add", "multiply")  # reductions of floats that depend on the order
+
+TYPES = (E.PRED, E.S8, E.S16, E.S32, E.S64, E.U8, E.U16, E.U32, E.U64, E.F32, E.F64, E.C64, E.C128)
+UNARY = (
+    "negate", "not", "abs", "sign", "popcnt", "count-leading-zeros", "sqrt", "rsqrt", "cbrt", "ceil", "floor",
+    "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one", "log", "log-plus-one",
+    "logistic", "tanh", "tan", "sine", "cosine", "sinh", "cosh", "asin", "acos", "asinh", "acosh", "atanh", "erf",
+    "real", "imag",
+)  # fmt: skip
+BINARY = (
+    "add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "and", "or", "xor", "atan2",
+    "shift-left", "shift-right-logical", "shift-right-arithmetic", "complex",
+)  # fmt: skip
+OPCODES = frozenset({*UNARY, *BINARY, "is-finite", "compare", "clamp", "select", "convert"})
+DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
+PARTS = {E.F32: E.C64, E.F64: E.C128}  # real -> complex
+
+
+# From the last operand's type and the result's: the result's type and those of the operands.
+_IRREGULAR: dict[str, Callable[[E, E], tuple[E, tuple[E, ...]]]] = {
+    "compare": lambda t, _: (E.PRED, (t, t)), "select": lambda t, _: (t, (E.PRED, t, t)),
+    "clamp": lambda t, _: (t, (t, t, t)), "convert": lambda t, to: (to, (t,)),
+}  # fmt: skip
+
+
+class Form(NamedTuple):
+    """An opcode at types.
+
+    Attributes
+    ----------
+    opcode : str
+        The opcode.
+    result : ElementType
+        Of the result.
+    operands : tuple of ElementType
+        Of the operands.
+    direction : str
+        Of a comparison.
+    """
+
+    opcode: str
+    result: E
+    operands: tuple[E, ...]
+    direction: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        types = [self.operands[-1], *([self.result] if self.opcode == "convert" else [])]
+        return "_".join(["map", *filter(None, [self.opcode.replace("-", "_"), self.direction]), *map(str, types)])
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the types are such that the name, which has only some of them, means no other form."""
+        t = self.operands[-1]
+        if self.opcode in _IRREGULAR:
+            return (self.result, self.operands) == _IRREGULAR[self.opcode](t, self.result)
+        count = 2 if self.opcode in BINARY else 1
+        return (self.result, self.operands) == (result_of(self.opcode, t), (t,) * count)
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of such an instruction."""
+        return {"direction": self.direction} if self.direction else {}
+
+
+def result_of(opcode: str, t: E) -> E:
+    """The type of the result of an opcode on one type."""
+    if opcode == "is-finite":
+        return E.PRED
+    if opcode == "complex":
+        return PARTS[t]
+    return t.real_part if opcode in ("real", "imag", "abs") else t

@@ -13,7 +13,13 @@ static inline cyx_c64 cyx_c64_of(float re, float im) { const cyx_c64 z = {re, im
 
 static inline cyx_c128 cyx_c128_from_c64(cyx_c64 z) { return cyx_c128_of((double)z.re, (double)z.im); }
 
-static inline cyx_c64 cyx_c64_from_c128(cyx_c128 z) { return cyx_c64_of((float)z.re, (float)z.im); }
+/* To float, hidden from gcc, which would leave out that and the way back where it computes both parts at once. */
+static inline CYX_ALWAYS float cyx_part_c64(double x) {
+  const uint32_t u = cyx_bits_f32((float)x);
+  return cyx_from_bits_f32(u & (-(uint32_t)(x == x) | 0xffc00000u));
+}
+
+static inline CYX_ALWAYS cyx_c64 cyx_c64_from_c128(cyx_c128 z) { return cyx_c64_of(cyx_part_c64(z.re), cyx_part_c64(z.im)); }
 
 static inline cyx_c64 cyx_add_c64(cyx_c64 a, cyx_c64 b) { return cyx_c64_of(a.re + b.re, a.im + b.im); }
 
@@ -64,7 +70,8 @@ static inline CYX_ALWAYS cyx_c128 cyx_divide_c128(cyx_c128 a, cyx_c128 b) {
   const double big = wide ? b.re : b.im, small = wide ? b.im : b.re;
   const double first = wide ? a.re : a.im, second = wide ? a.im : a.re;
   const double ratio = small / big, scale = 1.0 / (big + small * ratio);
-  const double im = wide ? second - first * ratio : first * ratio - second;
+  const double turned = first * ratio;
+  const double im = wide ? second + cyx_minus_c128(turned) : turned + cyx_minus_c128(second);
   return cyx_divide_mend_c128(a, b, (first + second * ratio) * scale, im * scale);
 }
 

@@ -232,6 +232,11 @@ static inline uint64_t cyx_u64_from_f64(double x) {
 
 static inline uint64_t cyx_u64_from_f32(float x) { return cyx_u64_from_f64((double)x); }
 
+/* x, with 0 for -0, in a way that gcc leaves there also if it takes x for an integer that was converted. */
+static inline float cyx_unsigned_zero_f32(float x) { return cyx_from_bits_f32(cyx_bits_f32(x) & -(uint32_t)(x != 0)); }
+
+static inline double cyx_unsigned_zero_f64(double x) { return cyx_from_bits_f64(cyx_bits_f64(x) & -(uint64_t)(x != 0)); }
+
 /* A NaN on either side wins; +0 is above -0. In masks, since of nested choices gcc makes twice the instructions. */
 static inline float cyx_maximum_f32(float a, float b) {
   const uint32_t x = cyx_bits_f32(a), y = cyx_bits_f32(b), sign = (uint32_t)1 << 31;

@@ -17,6 +17,11 @@ _SAME = frozenset({
     "copy", "opt-barrier", "bitcast", "reshape", "broadcast", "transpose", "reverse", "slice", "add-dependency",
     "domain", "copy-start", "copy-done",
 })  # fmt: skip
+# Elements of their results are elements of their operands, or those in another integer type.
+_HANDED_ON = _SAME | {
+    "convert", "select", "clamp", "maximum", "minimum", "concatenate", "pad", "dynamic-slice", "gather",
+    "dynamic-update-slice",
+}  # fmt: skip
 _CALLS = frozenset({"call", "fusion", "map"})
 _Value = str | tuple["_Value", ...]
 
@@ -59,6 +64,35 @@ def reason(computation: Computation) -> str | None:
             seen.update(new)
             stack += new
     return None
+
+
+def expression(ins: Instruction, result: ElementType, operands: Sequence[ElementType], values: Sequence[str]) -> str:
+    """The C expression of an element of an instruction; parameters are those of `scalar.expression`.
+
+    Of a number that was made an integer and a float again, gcc makes a whole float in one step, without asking for the
+    sign of zero: -0.3 would become -0.
+    """
+    if ins.opcode != "convert" or not operands[0].is_integer or not _was_float(ins.operands[0]):
+        return scalar.expression(ins.opcode, result, operands, ins.attrs, values)
+    part = result.real_part
+    text = scalar.expression(ins.opcode, part, operands, ins.attrs, values)
+    if part.is_float:
+        text = f"cyx_unsigned_zero_{'f64' if part is ElementType.F64 else 'f32'}({text})"
+    return f"cyx_{result}_of({text}, 0)" if result.is_complex else text
+
+
+def _was_float(integer: Instruction) -> bool:
+    """Whether elements of an integer may be those of a float, converted."""
+    seen, stack = {integer}, [integer]
+    while stack:
+        ins = stack.pop()
+        if ins.opcode == "convert" and ins.operands[0].shape.dtype.real_part.is_float:
+            return True
+        if ins.opcode in _HANDED_ON:
+            new = [o for o in ins.operands if o not in seen and o.shape.is_array and o.shape.dtype.is_integer]
+            seen.update(new)
+            stack += new
+    return False
 
 
 def _reason(ins: Instruction) -> str | None:
@@ -135,4 +169,4 @@ class _Inliner:
         if ins.opcode == "iota":
             return scalar.literal(dtype, dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
         types = [o.shape.dtype for o in ins.operands]
-        return scalar.expression(ins.opcode, dtype, types, ins.attrs, [str(o) for o in operands])
+        return expression(ins, dtype, types, [str(o) for o in operands])

@@ -312,7 +312,7 @@ class Nest:
         types = [o.dtype for o in node.operands]
         if ins.opcode == "bitcast-convert":
             return scalar.bitcast(node.dtype, types[0], values[0])
-        return scalar.expression(ins.opcode, node.dtype, types, ins.attrs, values)
+        return emit_scalar.expression(ins, node.dtype, types, values)
 
     def _guard(self, node: Node) -> str:
         inside, outside = (self.text(o) for o in node.operands)

@@ -137,8 +137,9 @@ def _loops(form: Form) -> str:
 def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, str], loop: dict[str, Any]) -> str:
     """The loop of a function whose rare arguments take another form, and the loop where one of them is there."""
     predicate, slow = (f"{function}({', '.join(values)})" for function in twin)
+    fast = slow.replace("_slow(", "(", 1)
     rare = f"\n    rare |= (uint32_t)({predicate});"
-    whole = scalar.store(form.result, f"{predicate} ? {slow} : {value}")
+    whole = scalar.store(form.result, value.replace(fast, f"({predicate} ? {slow} : {fast})"))
     return (
         "  uint32_t rare = 0;\n"
         + _LOOP.format(**loop, value=scalar.store(form.result, value), more=rare)

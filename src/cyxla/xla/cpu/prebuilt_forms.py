@@ -11,7 +11,9 @@ BLOCK = 64  # elements that an element-wise function computes at a time
 MOST_RANK = 8  # of the loops of a move
 LANED = ("add", "multiply")  # reductions of floats that depend on the order
 
-TYPES = (E.PRED, E.S8, E.S16, E.S32, E.S64, E.U8, E.U16, E.U32, E.U64, E.F32, E.F64, E.C64, E.C128)
+TYPES = (
+    E.PRED, E.S8, E.S16, E.S32, E.S64, E.U8, E.U16, E.U32, E.U64, E.F16, E.BF16, E.F32, E.F64, E.C64, E.C128,
+)  # fmt: skip
 UNARY = (
     "negate", "not", "abs", "sign", "popcnt", "count-leading-zeros", "sqrt", "rsqrt", "cbrt", "ceil", "floor",
     "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one", "log", "log-plus-one",

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from cyxla._native import kernels as library
-from cyxla.types import ElementType, Shape
+from cyxla.types import ElementType, Kind, Shape, row_major
 from cyxla.xla.cpu import cost, prebuilt_numbers, scalar, signature
 from cyxla.xla.cpu.executable import CpuExecutable, Manifest
 from cyxla.xla.cpu.native import Library
@@ -129,10 +129,10 @@ class _Writer:
         self.order = module.entry.post_order()
         root = module.entry.root
         self.results = list(root.operands) if root.opcode == "tuple" else [root]
-        self.order = self.order[:-1] if root.opcode == "tuple" else self.order
+        self.order = [ins for ins in self.order if ins is not root] if root.opcode == "tuple" else self.order
         self.source: dict[Instruction, Instruction] = {}  # whose memory an instruction's elements are in
         self.single: set[Instruction] = set()  # whose elements are all the one that is in memory
-        self.known: set[Instruction] = set()  # settled by constants
+        self.known: set[Instruction] = set()  # that may be constants once the passes have run
         self.place: dict[Instruction, int] = {}  # of sources
         self.wanted: dict[Instruction, int] = {}  # sources that are results -> their buffer
         self._words: list[int] = []
@@ -175,8 +175,10 @@ class _Writer:
                 self.single.add(ins)
             same = ins.opcode in _SAME or (spread and ins.opcode in _MOVES)
             self.source[ins] = self.source[operands[0]] if same else ins
-            if ins.opcode in ("constant", "iota") or (operands and self.known.issuperset(operands)):
-                self._check_known(ins)
+            if self._may_be_constant(ins):
+                self.known.add(ins)
+            if operands and self.known.issuperset(operands):
+                _check_folded(ins)
             for o in operands:
                 last[self.source[o]] = at
         for number, leaf in enumerate(self.results):
@@ -193,12 +195,24 @@ class _Writer:
         """Whether every element is in memory."""
         return ins not in self.single or ins.shape.size == 1
 
-    def _check_known(self, ins: Instruction) -> None:
-        self.known.add(ins)
-        dtype = ins.operands[0].shape.dtype if ins.operands else ins.shape.dtype
-        exact = _EXACT if dtype.is_complex else _EXACT_REAL
-        if ins.opcode in OPCODES and ins.opcode not in exact and (dtype.is_float or dtype.is_complex):
-            raise NotCoveredError(f"{ins.opcode} of constants, which the passes fold")
+    def _may_be_constant(self, ins: Instruction) -> bool:
+        """Whether the passes might find out what an instruction computes; if in doubt, yes."""
+        operands, opcode, known = ins.operands, ins.opcode, self.known
+        if not operands:
+            return opcode != "parameter"
+        if known.issuperset(operands):
+            return True
+        if opcode in ("concatenate", "pad"):  # of which a slice may take one part alone
+            return not known.isdisjoint(operands)
+        if opcode == "select":
+            return operands[0] in known and not known.isdisjoint(operands[1:])
+        if opcode == "reduce":
+            return operands[0] in known or not operands[0].shape.size
+        if len(operands) == 1 or (_is_inexact(operands[0]) and opcode != "compare"):
+            return False
+        kinds = {o.opcode for o in operands}
+        equal = (len(kinds) == 1 and "parameter" not in kinds) or len({self.source[o] for o in operands}) == 1
+        return equal or not (_is_inexact(operands[0]) or known.isdisjoint(operands))
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
@@ -337,7 +351,7 @@ class _Writer:
         if len(ins.operands) != 2 or not gone:
             raise NotCoveredError("a reduction of several arrays, or along no dimension")
         operand, start = ins.operands
-        if dtype.is_float and combiner(ins.called[0]) in LANED:
+        if _is_inexact(ins) and combiner(ins.called[0]) in LANED:
             self._check_sum(ins)
         function = self._function(f"reduce_{combiner(ins.called[0])}_{dtype}")
         dims = operand.shape.dims
@@ -419,12 +433,25 @@ class _Writer:
         self._call(function, 1, places, numbers, prod(dims) * (0.5 + size * BYTE_NS))
 
 
+def _is_inexact(ins: Instruction) -> bool:
+    """Whether its numbers are rounded."""
+    return ins.shape.dtype.kind in (Kind.FLOAT, Kind.COMPLEX)
+
+
+def _check_folded(ins: Instruction) -> None:
+    """Raise if an instruction on constants, which the passes fold, is one that native code rounds in another way."""
+    exact = _EXACT if ins.operands[0].shape.dtype.is_complex else _EXACT_REAL
+    inexact = ins.opcode in OPCODES and ins.opcode not in exact
+    if _is_inexact(ins.operands[0]) and (inexact or ins.opcode == "reduce"):
+        raise NotCoveredError(f"{ins.opcode} of constants, which the passes fold")
+
+
 def _check(ins: Instruction) -> None:
     """Raise unless there is a way to write an instruction."""
     shape = ins.shape
     if ins.opcode not in _WRITERS or not shape.is_array or shape.is_dynamic or ins.control_predecessors:
         raise NotCoveredError(f"{ins.opcode} to {shape}")
-    if shape.layout is not None and shape != shape.logical:
+    if shape.layout is not None and shape.layout != row_major(shape.rank):
         raise NotCoveredError(f"the layout of {shape}")
     if shape.dtype not in _TYPES or ins.attrs.get("type") == "TOTALORDER":
         raise NotCoveredError(f"{ins.opcode} to {shape}")

@@ -1,6 +1,7 @@
-"""Reductions, prebuilt: those whose order makes no difference, and float sums and products along rows.
+"""Reductions, prebuilt: those whose order makes no difference, and sums and products of floats along rows.
 
-The order of the latter is that of `reduce_loops.by_rows`: lanes, which the functions of ``loops.h`` take in and fold.
+The order of the latter is that of `reduce_loops.by_rows`: lanes, which the functions of ``loops.h`` take in and fold;
+complex numbers are added up one after the other.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ _ALL = ("add", "multiply", *_EXTREMES, "and", "or", "xor")
 
 def forms() -> dict[tuple[str, E], str]:
     """Combiner and type -> the name of the function."""
-    types = [t for t in TYPES if not t.is_complex]
-    pairs = [(c, t) for t in types for c in (_EXTREMES if t.is_float else _ALL)]
+    pairs = [(c, t) for t in TYPES for c in (("add",) if t.is_complex else _EXTREMES if t.is_float else _ALL)]
     pairs += [(c, t) for t in _LANES for c in LANED]
     return {(c, t): f"reduce_{c}_{t}" for c, t in pairs if scalar.supported(c, t, (t, t), {})}
 
@@ -39,7 +39,7 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
   (void)end;
   for (int64_t o = 0; o < numbers[0]; ++o, from += reduced * inner, to += inner) {{
     if (inner == 1) {{
-      {local} x = first;
+      {local} x = {unit};
       for (int64_t k = 0; k < reduced; ++k) {{
         const {local} y = {row};
         x = {value};
@@ -80,8 +80,13 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
 def text(_: Level) -> str:
     """The functions."""
     types = dict.fromkeys(t for _, t in forms())
-    memory = [f"typedef {scalar.storage_type(t)} reduce_{t} __attribute__((aligned(1), may_alias));\n" for t in types]
+    memory = [_memory(t) for t in types]
     return "".join([*memory, *(_function(c, t, name) for (c, t), name in forms().items())])
+
+
+def _memory(dtype: E) -> str:
+    alias = "" if dtype.is_complex else ", may_alias"  # gcc takes that attribute for scalars only
+    return f"typedef {scalar.storage_type(dtype)} reduce_{dtype} __attribute__((aligned(1){alias}));\n"
 
 
 def _function(combiner: str, t: E, name: str) -> str:
@@ -90,7 +95,9 @@ def _function(combiner: str, t: E, name: str) -> str:
         c = scalar.storage_type(t)
         return _LANED.format(name=name, t=t, c=c, lanes=_LANES[t], unit=unit, sign=sign, combiner=combiner)
     value = scalar.expression(combiner, t, (t, t), {}, ("x", "y"))
+    joined = scalar.expression(combiner, t, (t, t), {}, ("first", "x"))
     return _TEXT.format(
+        unit=f"cyx_{t}_of(-0.0, -0.0)" if t.is_complex else "first",
         name=name,
         t=t,
         local=scalar.local_type(t),
@@ -99,6 +106,6 @@ def _function(combiner: str, t: E, name: str) -> str:
         column=scalar.load(t, "from[k * inner + j]"),
         so_far=scalar.load(t, "to[j]"),
         value=value,
-        stored=scalar.store(t, "x"),
+        stored=joined if t.is_complex else scalar.store(t, "x"),
         stored_value=scalar.store(t, value),
     )

@@ -83,3 +83,25 @@ def test_division_of_random_numbers(dtype):
     )
     got, want = cyxla.compile(text)(x, y), x.astype(np.complex128) / y.astype(np.complex128)
     assert np.max(np.abs(got - want) / np.abs(want)) < (1e-7 if dtype == "c64" else 1e-15)
+
+
+@pytest.mark.parametrize("size", ["", "4", "129"])
+@pytest.mark.parametrize("opcode", ["cosine", "exponential", "log", "sqrt", "tanh"])
+def test_every_step_is_rounded(opcode, size):
+    text = f"""ENTRY e {{ x = c64[{size}] parameter(0)
+        y = c64[{size}] {opcode}(x)
+        ROOT z = c128[{size}] convert(y) }}"""
+    rng = np.random.default_rng(1)
+    x = (rng.standard_normal(129) + 1j * rng.standard_normal(129)).astype(np.complex64)
+    z = cyxla.compile(text)(x[: int(size)] if size else x[0])
+    assert np.all(z.astype(np.complex64).astype(np.complex128) == z)
+
+
+def test_a_quotient_of_equal_numbers_is_not_fused():
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal(129) + 1j * rng.standard_normal(129)
+    once = cyxla.compile("ENTRY e { x = c128[129] parameter(0) ROOT q = c128[129] divide(x, x) }")(x)
+    twice = cyxla.compile(
+        "ENTRY e { x = c128[129] parameter(0) y = c128[129] parameter(1) ROOT q = c128[129] divide(x, y) }"
+    )(x, x.copy())
+    assert once.tobytes() == twice.tobytes()

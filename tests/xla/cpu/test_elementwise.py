@@ -197,6 +197,33 @@ def test_what_does_not_fit_is_rounded_before_it_is_widened(dtype, name):
     np.testing.assert_array_equal(got, want)
 
 
+BETWEEN = ["{i} copy(w)", "{i} maximum(w, w)", "{i} reshape(w)", "{i} select(p, w, w)", "s64[{n}] convert(w)"]
+
+
+@pytest.mark.parametrize("size", ["", "8", "100"])
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize(
+    "real, integer", [("f32", "s32"), ("f64", "s64"), ("f64", "s32"), ("f32", "s8"), ("f16", "s32")]
+)
+def test_the_zero_of_an_integer_has_no_sign(real, integer, between, size):
+    made = between.format(i=f"{integer}[{size}]", n=size)
+    text = f"""ENTRY e {{ x = {real}[{size}] parameter(0)
+        p = pred[{size}] is-finite(x)
+        w = {integer}[{size}] convert(x)
+        k = {made}
+        y = {real}[{size}] convert(k)
+        ROOT s = {real}[{size}] sign(y) }}"""
+    x = np.linspace(-0.9, -0.1, int(size or 1)).reshape([int(size)] if size else [])
+    x = x.astype(element_type(real).numpy_dtype)
+    assert not np.signbit(cyxla.compile(text)(x)).any()
+
+
+def test_the_zero_of_an_integer_has_no_sign_in_complex_numbers():
+    text = """ENTRY e { x = c128[8] parameter(0) w = s64[8] convert(x) ROOT y = c128[8] convert(w) }"""
+    y = cyxla.compile(text)(np.linspace(-0.9, -0.1, 8) + 1j)
+    assert not np.signbit(y.real).any()
+
+
 CONSTANTS = ["0", "-0", "6", "-1.5", "inf", "-inf", "nan", "1e-40"]
 
 

@@ -205,7 +205,8 @@ class _Writer:
         if opcode in ("concatenate", "pad"):  # of which a slice may take one part alone
             return not known.isdisjoint(operands)
         if opcode == "select":
-            return operands[0] in known and not known.isdisjoint(operands[1:])
+            arms = operands[1:]
+            return known.issuperset(arms) or (operands[0] in known and not known.isdisjoint(arms))
         if opcode == "reduce":
             return operands[0] in known or not operands[0].shape.size
         if len(operands) == 1 or (_is_inexact(operands[0]) and opcode != "compare"):

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import threading
+from collections import deque
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -84,7 +86,7 @@ def test_every_signature_has_a_tier_of_its_own(held):
 
 
 ELSEWHERE = {
-    "a float sum": (lambda x, y: (x * y).sum(), {}),
+    "a sum along columns": (lambda x, y: (x * y).reshape(20, 10).sum(axis=0), {}),
     "a product": (lambda x, y: x @ y, {}),
     "a donated argument": (wave, {"donate": ("x",)}),
     "a profile": (wave, {"profile": True}),
@@ -273,6 +275,30 @@ def test_jobs_are_done_in_order_and_one_at_a_time():
     jobs = [background.submit(lambda k=k: done.append(k)) for k in range(20)]
     assert all(job.wait(60) for job in jobs)
     assert done == list(range(20))
+
+
+def test_a_job_that_fails_holds_up_no_other(caplog):
+    done = []
+    failing, next_one = background.submit(lambda: 1 / 0), background.submit(lambda: done.append(True))
+    assert failing.wait(60)
+    assert next_one.wait(60)
+    assert done
+    assert "work in the background failed" in caplog.text
+
+
+def test_without_threads_kernels_stay(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(background, "_running", False)
+    monkeypatch.setattr(background, "_queue", SimpleQueue())
+    monkeypatch.setattr(background, "_jobs", deque())
+    monkeypatch.setattr(background, "start_new_thread", refuse)
+    f = cyxla.jit(wave)
+    np.testing.assert_allclose(f(X, Y), wave(X, Y), rtol=1e-13)
+    with pytest.raises(DeadlineExceededError):
+        f.wait(0.01)
+    assert tiers(f) == ["kernels"]
 
 
 def test_kernels_that_are_not_there_are_told(monkeypatch):

@@ -63,7 +63,7 @@ class CacheInfo(NamedTuple):
     entries : int
         Programs that are kept.
     seconds : float
-        What tracing and compiling took.
+        What calls waited for tracing and compiling.
     """
 
     hits: int

@@ -22,7 +22,7 @@ class Job:
     Parameters
     ----------
     run : callable
-        Does it; what it raises, it has to keep to itself.
+        Does it; what it raises is logged, and goes no further.
     """
 
     def __init__(self, run: Callable[[], None]) -> None:
@@ -57,8 +57,11 @@ def _start() -> None:
     """Start the thread. `threading.Thread` would wait for it, and it would go on with its work first."""
     global _running
     if not _running:
+        try:
+            start_new_thread(_work, (_queue,))
+        except RuntimeError:  # no more threads, or the interpreter is ending: the next one may have more luck
+            return
         _running = True
-        start_new_thread(_work, (_queue,))
 
 
 def _work(queue: SimpleQueue[Job]) -> None:
@@ -67,6 +70,10 @@ def _work(queue: SimpleQueue[Job]) -> None:
         try:
             if not _ending or job is _last:
                 job.run()
+        except Exception:  # the next ones are to be done all the same
+            import logging
+
+            logging.getLogger(__name__).exception("work in the background failed")
         finally:
             _jobs.remove(job)
             job.done.set()

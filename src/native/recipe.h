@@ -15,6 +15,7 @@
 #define RECIPE_COPY 0
 #define RECIPE_CALL 1
 #define RECIPE_BUFFERS 32 /* of one kernel, with its phase */
+#define RECIPE_POLL 16    /* steps between two looks at the caller's wish to stop, where they are short */
 
 /* Whether a recipe of so many numbers is one, for a library of so many functions: nothing in it leads astray `run_recipe`. */
 static inline int check_recipe(const int64_t *r, int64_t size, int64_t digest, int64_t functions) {
@@ -62,6 +63,10 @@ static cyx_status run_recipe(void *const *bufs, const cyx_ctx *ctx) {
     all[n + 1] = &phase;
     for (; phase < phases; ++phase) {
       const cyx_status s = tasks == 1 ? kernel(all + 1, 0, 1) : ctx->parallel_for(ctx, kernel, all + 1, tasks);
+      if (s) return s;
+    }
+    if (tasks > 1 || k % RECIPE_POLL == RECIPE_POLL - 1) {
+      const cyx_status s = ctx->poll(ctx);
       if (s) return s;
     }
     r += 6 + n + r[5 + n];

@@ -13,7 +13,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import DeadlineExceededError, InternalError
-from cyxla.xla.cpu import prebuilt_program
+from cyxla.xla.cpu import compiler, prebuilt_program
 from cyxla.xla.cpu.compiler import CpuCompiler
 from cyxla.xla.service import CompileOptions, background
 
@@ -105,6 +105,13 @@ def test_much_work_waits_for_native_code():
     x = np.ones(1_000_000)
     f = cyxla.jit(wave)
     f(x, x)
+    assert tiers(f) == ["native"]
+
+
+def test_long_programs_wait_for_native_code(monkeypatch):
+    monkeypatch.setattr(compiler, "MOST_STEPS", 10)
+    f = cyxla.jit(wave)
+    f(X, Y)
     assert tiers(f) == ["native"]
 
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from cyxla.xla.hlo import HloModule, Instruction
 
 
-MOST_NS = 5e6  # of a call that prebuilt functions answer while native code is being made
+# Of programs that prebuilt functions run while native code is being made: ns of a call, and instructions.
+MOST_NS, MOST_STEPS = 5e6, 1000
 SHORT = 4_000  # characters that are read at once, which shows what to expect
 # What prebuilt functions compute as a rule: a program of nothing else most likely needs no compiler.
 PREBUILT = frozenset({"dot", "convolution", "fft", "sort", "topk"})
@@ -57,7 +58,8 @@ class CpuCompiler(Compiler):
     ) -> tuple[Executable, Callable[[], Executable] | None]:
         """Compile a verified module, or have prebuilt functions run it meanwhile if it is small and they can."""
         tier = config.get("TIER")
-        if tier == "native" or config.get("DUMP") or config.get("CC") == "none":
+        long = len(module.entry.instructions) > MOST_STEPS
+        if tier == "native" or long or config.get("DUMP") or config.get("CC") == "none":
             return self.compile(module, options), None
         cache = store.open_cache() if options.cache else None
         if cache is not None and toolchain.is_known() and tier != "kernels":

@@ -33,6 +33,7 @@ TASK: Final = 1 << 15  # elements of an element-wise operation that are one task
 STEP_NS: Final = 60.0
 BYTE_NS: Final = 0.1  # to move one
 ALIGNMENT: Final = 64
+MOST_COUNTED: Final = 1 << 24  # bytes of an iota, which becomes a constant
 WHOLE, ROW = 4096, 16  # as in `loops` and `reduce_loops`: the longest row in one block, the shortest that is a row
 PARTED_NS = 20_000.0  # of work on one sum, from twice which on it may be cut
 # Rounded once or not at all, so that it makes no difference who computes them: the passes may do so for constants.
@@ -265,6 +266,8 @@ class _Writer:
     def iota(self, ins: Instruction) -> None:
         """Counted once and for all."""
         shape, axis = ins.shape, ins.attrs["iota_dimension"]
+        if shape.nbytes > MOST_COUNTED:
+            raise NotCoveredError(f"an iota of {shape.nbytes} bytes")
         counted = np.arange(shape.dims[axis]).astype(shape.dtype.numpy_dtype)
         along = [-1 if d == axis else 1 for d in range(len(shape.dims))]
         self.cost += shape.nbytes * BYTE_NS

@@ -107,11 +107,10 @@ def reverse(w: Writer) -> None:
 def broadcast(w: Writer) -> None:
     x = w.pick()
     rank = min(MOST_RANK, x.shape.rank + w.rng.randint(0, 2))
-    places = w.rng.sample(range(rank), x.shape.rank)
-    dims = [w.rng.choice([1, 2, 3, 17, 64]) for _ in range(rank)]
-    for d, size in zip(places, x.shape.dims, strict=True):
-        dims[d] = size
-    w.add("broadcast", [x], {"dimensions": tuple(places)}, Shape.array(x.shape.dtype, dims))
+    places = tuple(w.rng.sample(range(rank), x.shape.rank))
+    sizes = dict(zip(places, x.shape.dims, strict=True))
+    dims = [sizes.get(d, w.rng.choice([1, 2, 3, 17, 64])) for d in range(rank)]
+    w.add("broadcast", [x], {"dimensions": places}, x.shape.with_dims(dims))
 
 
 def slice_(w: Writer) -> None:
@@ -125,11 +124,10 @@ def slice_(w: Writer) -> None:
 
 def concatenate(w: Writer) -> None:
     x = w.pick()
-    if not x.shape.rank:
-        return
-    axis = w.rng.randrange(x.shape.rank)
-    fit = [v for v in w.values if _without(v.shape, axis) == _without(x.shape, axis)]
-    w.add("concatenate", w.rng.choices(fit, k=w.rng.randint(1, 3)), {"dimensions": (axis,)})
+    if x.shape.rank:
+        axis = w.rng.randrange(x.shape.rank)
+        fit = [v for v in w.values if _without(v.shape, axis) == _without(x.shape, axis)]
+        w.add("concatenate", w.rng.choices(fit, k=w.rng.randint(1, 3)), {"dimensions": (axis,)})
 
 
 def _without(shape: Shape, axis: int) -> Shape:
@@ -217,7 +215,6 @@ def same_bits(a: Any, b: Any) -> bool:
 
 def _bits(array: np.ndarray) -> np.ndarray:
     numbers = np.ascontiguousarray(array).reshape(-1)
-    if numbers.dtype.kind == "c":
-        numbers = numbers.view(numbers.real.dtype)
+    numbers = numbers.view(numbers.real.dtype) if numbers.dtype.kind == "c" else numbers
     bits = numbers.view(f"u{numbers.itemsize}")
     return bits if numbers.dtype.kind in "biu" else np.where(np.isnan(numbers), np.iinfo(bits.dtype).max, bits)

@@ -28,7 +28,8 @@ def forms() -> dict[Form, str]:
 def _candidates() -> Iterator[Form]:
     for t in TYPES:
         for opcode in (*UNARY, *(("is-finite",) if t.is_float else ())):
-            yield Form(opcode, result_of(opcode, t), (t,))
+            if not (t.is_unsigned and opcode in ("abs", "sign")):
+                yield Form(opcode, result_of(opcode, t), (t,))
         for opcode in BINARY:
             if opcode != "complex" or t in PARTS:
                 yield Form(opcode, result_of(opcode, t), (t, t))

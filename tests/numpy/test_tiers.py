@@ -277,6 +277,25 @@ def test_forked_children_compile_what_was_not_done(tmp_path):
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "[0, 0, 0, 0] True\n")
 
 
+WAITED_FOR = """
+import threading, time
+from cyxla.xla.service import background
+f.wait()
+done, begun = [], threading.Event()
+background.submit(lambda: (begun.set(), time.sleep(0.3), done.append(True)))
+begun.wait()
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if done else 1)
+print(os.waitpid(pid, 0)[1])
+"""
+
+
+def test_a_fork_waits_for_the_work_under_way(tmp_path):
+    done = run(WAITED_FOR, tmp_path)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "0\n")
+
+
 def test_jobs_are_done_in_order_and_one_at_a_time():
     done = []
     jobs = [background.submit(lambda k=k: done.append(k)) for k in range(20)]

@@ -1,6 +1,7 @@
 """Work that nobody waits for: done by a thread of its own, one piece after the other.
 
-The thread is there from the first piece on. A forked child has one of its own, with what was not done yet, once it
+The thread is there from the first piece on. A fork waits for the piece under way: what the thread is just importing
+would stay half imported in the child. A forked child has a thread of its own, with what was not done yet, once it
 submits or waits for something: most children end sooner. A process that ends waits for the first piece that is not
 done, and leaves the others.
 """
@@ -13,7 +14,9 @@ from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from threading import Event, Lock
+from threading import Event, Lock, RLock
+
+PATIENCE = 60.0  # seconds that a fork waits
 
 
 class Job:
@@ -38,7 +41,7 @@ class Job:
 
 _jobs: deque[Job] = deque()  # the first is under way, or about to be
 _queue: SimpleQueue[Job] = SimpleQueue()
-_lock = Lock()
+_lock, _busy = Lock(), RLock()
 _running = _ending = False
 _last: Job | None = None  # of a process that ends
 
@@ -57,6 +60,8 @@ def _start() -> None:
     """Start the thread. `threading.Thread` would wait for it, and it would go on with its work first."""
     global _running
     if not _running:
+        import logging  # noqa: F401  it has to do with forks, too: not for the first time while one waits for the thread
+
         try:
             start_new_thread(_work, (_queue,))
         except RuntimeError:  # no more threads, or the interpreter is ending: the next one may have more luck
@@ -69,7 +74,8 @@ def _work(queue: SimpleQueue[Job]) -> None:
         job = queue.get()
         try:
             if not _ending or job is _last:
-                job.run()
+                with _busy:
+                    job.run()
         except Exception:  # the next ones are to be done all the same
             import logging
 
@@ -88,13 +94,26 @@ def _end() -> None:
         _last.done.wait()
 
 
+_held = False  # by a fork
+
+
+def _hold() -> None:
+    global _held
+    _held = _busy.acquire(timeout=PATIENCE)
+
+
+def _let_go() -> None:
+    if _held:
+        _busy.release()
+
+
 def _renew() -> None:
     """Begin again in a forked child, which does not have the thread."""
-    global _queue, _lock, _running
-    _queue, _lock, _running = SimpleQueue(), Lock(), False
+    global _queue, _lock, _busy, _running
+    _queue, _lock, _busy, _running = SimpleQueue(), Lock(), RLock(), False
     for job in _jobs:
         job.done = Event()
         _queue.put(job)
 
 
-os.register_at_fork(after_in_child=_renew)
+os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_renew)

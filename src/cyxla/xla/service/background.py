@@ -13,10 +13,11 @@ import os
 from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from queue import SimpleQueue
 from threading import Event, Lock, RLock
 
-PATIENCE = 60.0  # seconds that a fork waits
+PATIENCE = 10.0  # seconds that a fork waits
 
 
 class Job:
@@ -60,8 +61,7 @@ def _start() -> None:
     """Start the thread. `threading.Thread` would wait for it, and it would go on with its work first."""
     global _running
     if not _running:
-        import logging  # noqa: F401  it has to do with forks, too: not for the first time while one waits for the thread
-
+        _watch_forks()
         try:
             start_new_thread(_work, (_queue,))
         except RuntimeError:  # no more threads, or the interpreter is ending: the next one may have more luck
@@ -94,7 +94,21 @@ def _end() -> None:
         _last.done.wait()
 
 
+# --- forks ------------------------------------------------------------------------------------------------------------
+
 _held = False  # by a fork
+
+
+@cache
+def _watch_forks() -> None:
+    """Be called at forks.
+
+    Before a fork, those who registered last are called first. `logging` holds a lock then that the thread may ask for:
+    it has to come after `_hold`.
+    """
+    import logging  # noqa: F401
+
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_renew)
 
 
 def _hold() -> None:
@@ -114,6 +128,3 @@ def _renew() -> None:
     for job in _jobs:
         job.done = Event()
         _queue.put(job)
-
-
-os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_renew)

@@ -5,7 +5,7 @@ tile, a few rows by a few vectors stay in registers while the contracted dimensi
 times one element of the left for each row. Two ways through the operands:
 
 * panel by panel: a panel of the right operand is used by all rows before the next. It is read where it lies, or copied
-  first when its columns are no neighbours, when the last vector would be cut, when its rows lie a multiple of a page
+  first when its columns are no neighbours, when the last vector would be cut, when its rows lie a multiple of 1 KiB
   apart, so that they would drive each other out of the cache, or when many lie on a page each. Long contracted
   dimensions are done in links.
   A left operand too large for the caches goes by in slabs of rows, each past all panels.
@@ -29,6 +29,7 @@ from cyxla.xla.cpu.levels import FUSED
 from cyxla.xla.cpu.prebuilt_dot import TILES
 
 PAGE = 4096
+ALIASED = 1024  # bytes: rows a multiple of it apart share few places of the first cache
 SCATTERED_ROWS = 512  # rows on as many pages, which are more than the processor finds without looking them up
 SLAB_BYTES = 8 << 20  # of a left operand that comes by again for each panel
 LEAST_SLABS = 2
@@ -164,7 +165,7 @@ class Tiled:
             return False
         apart = p.rhs[1] * self.itemsize
         scattered = apart >= PAGE and p.k >= SCATTERED_ROWS and self.tiles >= 8
-        return p.rhs[2] != 1 or scattered or (apart % PAGE == 0 and apart > 0 and self.tiles >= 4)
+        return p.rhs[2] != 1 or scattered or (apart % ALIASED == 0 and apart > 0 and self.tiles >= 4)
 
     def _tasks(self, wanted: int) -> int:
         """Tasks of equal shares of the units; where panels are fetched ahead, of several neighbours."""

@@ -64,8 +64,7 @@ def memory_type(dtype: ElementType) -> str:
 def memory_typedefs(values: Sequence[Value]) -> list[str]:
     """The definitions of the memory types of some arrays; they read the same wherever they stand."""
     dtypes = dict.fromkeys(v.shape.dtype for v in values)
-    alias = {d: "" if d.is_complex else ", may_alias" for d in dtypes}  # gcc takes that attribute for scalars only
-    return [f"typedef {scalar.storage_type(d)} {memory_type(d)} __attribute__((aligned(1){alias[d]}));" for d in dtypes]
+    return [scalar.memory_typedef(memory_type(d), d) for d in dtypes]
 
 
 def slots(box: Box) -> list[int]:

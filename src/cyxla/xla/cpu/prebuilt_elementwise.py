@@ -12,12 +12,11 @@ from typing import Any
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.levels import Level
+from cyxla.xla.cpu.prebuilt_dot import KERNEL
 from cyxla.xla.cpu.prebuilt_forms import BINARY, BLOCK, DIRECTIONS, PARTS, TYPES, UNARY, Form, result_of
 
-KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
-#: What a kernel is told: how many elements there are, how many are a task; for each operand 1, or 0 where it is one
-#: element for all.
-NUMBERS = ("count", "task", "step0", "step1", "step2")
+# What a kernel is told: how many elements there are, how many are a task; for each operand 1, or 0 where it is one
+# element for all.
 
 
 def forms() -> dict[Form, str]:
@@ -97,12 +96,13 @@ _LOOP = """\
 def text(_: Level) -> str:
     """The functions."""
     used = dict.fromkeys(t for form in forms() for t in (form.result, *form.operands))
-    return "".join([*map(_memory, used), _RUN.format(block=BLOCK), *(_function(*item) for item in forms().items())])
-
-
-def _memory(dtype: E) -> str:
-    alias = "" if dtype.is_complex else ", may_alias"  # gcc takes that attribute for scalars only
-    return f"typedef {scalar.storage_type(dtype)} map_{dtype} __attribute__((aligned(1){alias}));\n"
+    return "".join(
+        [
+            *(scalar.memory_typedef(f"map_{t}", t) + "\n" for t in used),
+            _RUN.format(block=BLOCK),
+            *(_function(*item) for item in forms().items()),
+        ]
+    )
 
 
 def _function(form: Form, name: str) -> str:

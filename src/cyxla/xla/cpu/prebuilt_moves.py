@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from cyxla.xla.cpu.levels import Level
+from cyxla.xla.cpu.prebuilt_dot import KERNEL
 from cyxla.xla.cpu.prebuilt_forms import MOST_RANK
 
-KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
 SIZES = (1, 2, 4, 8, 16)  # bytes of an element
-#: What a kernel is told: the first elements read and written, the number of loops, then of each, outermost first, its
-#: length, the step of what is read and the step of what is written; all in elements.
-NUMBERS = ("from", "to", "loops")
+# What a kernel is told: the first elements read and written, the number of loops, then of each, outermost first, its
+# length, the step of what is read and the step of what is written; all in elements.
 
 FUNCTIONS = {f"move_{size}": KERNEL for size in SIZES}
 

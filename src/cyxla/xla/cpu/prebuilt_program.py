@@ -127,10 +127,10 @@ class _Writer:
         self.module, self.most_ns, self._suffix = module, most_ns, suffix
         self.cost, self.arena_bytes = 0.0, 0
         self.constants: list[tuple[Shape, np.ndarray[Any, Any]]] = []
-        self.order = module.entry.post_order()
         root = module.entry.root
-        self.results = list(root.operands) if root.opcode == "tuple" else [root]
-        self.order = [ins for ins in self.order if ins is not root] if root.opcode == "tuple" else self.order
+        several = root.opcode == "tuple"
+        self.results = list(root.operands) if several else [root]
+        self.order = [ins for ins in module.entry.post_order() if ins is not root or not several]
         self.source: dict[Instruction, Instruction] = {}  # whose memory an instruction's elements are in
         self.single: set[Instruction] = set()  # whose elements are all the one that is in memory
         self.known: set[Instruction] = set()  # that may be constants once the passes have run

@@ -9,12 +9,11 @@ from __future__ import annotations
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu import scalar
 from cyxla.xla.cpu.levels import Level
+from cyxla.xla.cpu.prebuilt_dot import KERNEL
 from cyxla.xla.cpu.prebuilt_forms import LANED, TYPES
 
-KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
-#: What a kernel is told: of an array of three dimensions, whose middle one goes, the sizes; the last is 1 for sums of
-#: floats. It reads the array and the start.
-NUMBERS = ("outer", "reduced", "inner")
+# What a kernel is told: of an array of three dimensions, whose middle one goes, the sizes; the last is 1 for sums of
+# floats. It reads the array and the start.
 _EXTREMES = ("maximum", "minimum")
 _LANES = {E.F32: 64, E.F64: 32}  # of sums and products
 _ALL = ("add", "multiply", *_EXTREMES, "and", "or", "xor")
@@ -80,13 +79,8 @@ cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {
 def text(_: Level) -> str:
     """The functions."""
     types = dict.fromkeys(t for _, t in forms())
-    memory = [_memory(t) for t in types]
+    memory = [scalar.memory_typedef(f"reduce_{t}", t) + "\n" for t in types]
     return "".join([*memory, *(_function(c, t, name) for (c, t), name in forms().items())])
-
-
-def _memory(dtype: E) -> str:
-    alias = "" if dtype.is_complex else ", may_alias"  # gcc takes that attribute for scalars only
-    return f"typedef {scalar.storage_type(dtype)} reduce_{dtype} __attribute__((aligned(1){alias}));\n"
 
 
 def _function(combiner: str, t: E, name: str) -> str:

@@ -34,6 +34,12 @@ def storage_type(dtype: E) -> str:
     return _NATIVE.get(dtype) or ("uint16_t" if dtype.bits == 16 else "uint8_t")
 
 
+def memory_typedef(name: str, dtype: E) -> str:
+    """The definition of a type of elements in memory, which may lie anywhere."""
+    alias = "" if dtype.is_complex else ", may_alias"  # gcc takes that attribute for scalars only
+    return f"typedef {storage_type(dtype)} {name} __attribute__((aligned(1){alias}));"
+
+
 def register_type(dtype: E) -> str:
     """C type of an element in a local."""
     return _NATIVE.get(dtype, "float")

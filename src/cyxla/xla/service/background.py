@@ -35,8 +35,9 @@ class Job:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is done, for so many seconds at most; says whether it is."""
-        with _lock:
-            _start()
+        if not self.done.is_set():
+            with _lock:
+                _start()
         return self.done.wait(timeout)
 
 

@@ -21,6 +21,7 @@ constexpr int64_t kSpin = 50'000;            // ns an idle worker stays awake: a
 constexpr int64_t kWorthWaking = 30'000;     // ns of remaining work below which parked workers come too late
 constexpr int64_t kShortChunk = 20'000;      // ns: a thread whose chunk took less claims twice as much the next time
 constexpr int kChunksPerThread = 8;          // no chunk is a larger part of the whole, so that the ends balance
+constexpr int kRememberedBits = 6;           // of the number of regions that are remembered
 constexpr int64_t kNoTask = std::numeric_limits<int64_t>::max();
 
 int64_t clock_ns() {
@@ -116,6 +117,7 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_, quiet_;
   int started_ = 0;
+  uint64_t worth_[1 << kRememberedBits] = {};   // regions that were worth waking for
   std::mutex error_mutex_;
   int64_t error_task_ = kNoTask;
   cyx_status error_ = CYX_OK;
@@ -229,12 +231,14 @@ bool Pool::run_chunk(Pace &pace) noexcept {
 }
 
 // Waking a thread costs as much as a small region. Where there are many tasks, see first what some of them take: each one
-// that the caller does says more about the rest, and the first may be the shortest.
+// that the caller does says more about the rest, and the first may be the shortest. What was worth it once is so again.
 void Pool::drain_as_caller(int threads) noexcept {
   const cyx_ctx *ctx = region_.ctx;
   Pace pace(region_.longest);
+  const uint64_t key = reinterpret_cast<uintptr_t>(region_.kernel) + static_cast<uint64_t>(region_.tasks);
+  uint64_t &known = worth_[key * 0x9e3779b97f4a7c15 >> (64 - kRememberedBits)];
   bool unsure = sleepers_.load(std::memory_order_seq_cst) != 0;
-  if (unsure && region_.tasks < int64_t{kChunksPerThread} * threads) {
+  if (unsure && (region_.tasks < int64_t{kChunksPerThread} * threads || known == key)) {
     wake();
     unsure = false;
   }
@@ -242,6 +246,7 @@ void Pool::drain_as_caller(int threads) noexcept {
   do {
     const int64_t done = unsure ? std::min(next_.load(std::memory_order_relaxed), region_.tasks) : 0;
     if (done && (clock_ns() - start) / done * (region_.tasks - done) > kWorthWaking) {
+      known = key;
       wake();
       unsure = false;
     }

@@ -8,7 +8,8 @@ times one element of the left for each row. Two ways through the operands:
   first when its columns are no neighbours, when the last vector would be cut, when its rows lie a multiple of 1 KiB
   apart, so that they would drive each other out of the cache, or when many lie on a page each. Long contracted
   dimensions are done in links.
-  A left operand too large for the caches goes by in slabs of rows, each past all panels.
+  A left operand too large for the caches goes by in slabs of rows, each past all panels; or the prebuilt kernel copies
+  two panels at a time, so that it comes by half as often.
 * streaming, for few rows and a large right operand: a few of its rows at a time, over many columns, so that it comes
   through memory once and nearly in order.
 
@@ -21,8 +22,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from cyxla.xla.cpu import dot_text
+from cyxla.xla.cpu import dot_text, prebuilt
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.dot_shares import STRIP, Shares, in_pairs
 from cyxla.xla.cpu.emit_dot_product import CHAIN, MOST_TASKS, Output, Product, tasks, tile_rows, vector_bytes
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.levels import FUSED
@@ -41,7 +43,7 @@ STREAMED_CHAIN = 32
 STREAMED_COLUMNS = 4096  # bytes of a row that are read at once
 CACHED_BYTES = 1 << 20  # a laid-out panel of a larger operand is fetched ahead
 LEAST_RUN = 8  # rows of a prebuilt tile between two looks at what to fetch ahead
-TOGETHER = 4  # panels of a task, where one is fetched while another is used
+NEIGHBOURS = 4  # panels of a task, where one is fetched while another is used
 #: What a panel of so many vectors costs, in vectors of the best tile.
 _PANEL_COST = {1: 1.7, 2: 2.1, 3: 3.0, 4: 4.0}
 
@@ -108,8 +110,7 @@ class Tiled:
 
     def __init__(self, p: Product, output: Output) -> None:
         self.ns = p.ns + output.epilogue.ns
-        self.p = p = in_slabs(p)
-        self.output, self.direct = output, output.is_direct
+        self.p, self.output, self.direct = p, output, output.is_direct
         self.itemsize, self.bytes = p.dtype.itemsize, vector_bytes()
         self.lanes = self.bytes // self.itemsize
         self.vectors = p.panel // self.lanes if p.panel else self._vectors()
@@ -117,11 +118,13 @@ class Tiled:
         self.panels = max(1, -(-p.n // self.width))
         self.last = p.n - (self.panels - 1) * self.width  # columns of the last panel
         self.last_vectors = max(1, -(-self.last // self.lanes))
-        rows = 1 if p.m == 1 else tile_rows().get(self.vectors, 1)
-        self.tiles = max(1, -(-p.m // rows))  # of rows
-        self.height, self.higher = divmod(p.m, self.tiles)  # the first `higher` tiles have one row more
+        self._cut_rows()
         self.streams = self._is_streamed()
         self.packs_all = not self.streams and self._packs_all()
+        in_two = in_pairs(p.batch, self.panels, self.tiles) if self.packs_all and self._is_prebuilt() else None
+        if in_two is None:
+            self.p = p = in_slabs(p)
+            self._cut_rows()
         self.packs_last = not p.panel and (self.packs_all or p.rhs[2] != 1 or self.last % self.lanes != 0)
         self.links = max(1, -(-p.k // (STREAMED_CHAIN if self.streams else CHAIN)))
         self.link = -(-p.k // self.links)
@@ -129,17 +132,29 @@ class Tiled:
             most = STREAMED_COLUMNS // (self.width * self.itemsize)
             self.span = max(1, min(most, self.panels // 4))  # panels of a unit
             self.groups = -(-self.panels // self.span)
-            self.ranges, self.units = 1, max(1, p.batch * self.groups)
+            self.shares, self.units = Shares(), max(1, p.batch * self.groups)
             self.tasks = min(self.units, MOST_TASKS) if tasks(self.ns, self.units) > 1 else 1
         else:
             wanted = tasks(self.ns, max(1, p.batch * self.panels * self.tiles))
-            self.ranges = self._ranges(wanted)
-            self.units = max(1, p.batch * self.panels * self.ranges)
+            self.shares = in_two or Shares(ranges=self._ranges(wanted))
+            self.units = max(1, self.shares.units(p.batch * -(-self.panels // self.shares.together)))
             self.tasks = self._tasks(wanted)
         self.sums_bytes = self._sums_bytes()
         self.sums_on_stack = self.sums_bytes <= STACK_BYTES
 
     # ------------------------------------------------------------------------------------------------ choices
+    def _cut_rows(self) -> None:
+        """Tiles of rows; the first `higher` of them have one row more than the others."""
+        rows = 1 if self.p.m == 1 else tile_rows().get(self.vectors, 1)
+        self.tiles = max(1, -(-self.p.m // rows))
+        self.height, self.higher = divmod(self.p.m, self.tiles)
+
+    def _is_prebuilt(self) -> bool:
+        """Whether the prebuilt kernel does it: results stored as they are, the left operand in rows or columns."""
+        apart, step = self.p.lhs[1:]
+        fits = self.direct and self.ns >= prebuilt.LEAST_NS and (step == 1 or (apart == 1 and not self.streams))
+        return fits and prebuilt.pointer(f"dot_tiles_{self.p.dtype.text}") is not None
+
     def _vectors(self) -> int:
         """Vectors of a panel: as few panels as can be, of about equal width."""
         needed = max(1, -(-self.p.n // self.lanes))
@@ -171,8 +186,8 @@ class Tiled:
         """Tasks of equal shares of the units; where panels are fetched ahead, of several neighbours."""
         if wanted == 1:
             return 1
-        together = TOGETHER if self._ahead() and self.units >= 4 * TOGETHER else 1
-        share = max(together, self.units // (4 * wanted))
+        least = NEIGHBOURS if self._ahead() and self.units >= 4 * NEIGHBOURS else 1
+        share = max(least, self.units // (4 * wanted))
         return -(-self.units // share)
 
     def _ranges(self, tasks: int) -> int:
@@ -191,27 +206,26 @@ class Tiled:
             return 0
         if self.streams:
             return self.p.m * self.span * self.width * self.itemsize
-        tiles = -(-self.tiles // self.ranges) if self.links > 1 else 1
+        tiles = -(-self.tiles // self.shares.ranges) if self.links > 1 else 1
         return tiles * (self.height + (self.higher > 0)) * self.width * self.itemsize
 
     # ------------------------------------------------------------------------------------------------ kernel
     def kernel(self) -> Kernel:
-        """The kernel, prebuilt if results are stored as they are and the left operand lies in rows or columns."""
-        apart, step = self.p.lhs[1:]
-        neighbours = step == 1 or (apart == 1 and not self.streams)
-        made = self.output.prebuilt("dot_tiles", self.ns, self._numbers) if neighbours else None
+        """The kernel, prebuilt or written."""
+        made = self.output.prebuilt("dot_tiles", self.ns, self._numbers) if self._is_prebuilt() else None
         return made or self._written()
 
     def _numbers(self) -> tuple[list[int], int]:
         """What the prebuilt kernel is told, and the tasks."""
-        p = self.p
+        p, shares = self.p, self.shares
         told = {
             "m": p.m, "n": p.n, "k": p.k, "ab": p.lhs[0], "am": p.lhs[1], "ak": p.lhs[2], "bb": p.rhs[0],
             "bk": p.rhs[1], "bn": p.rhs[2], "vectors": self.vectors, "width": self.width, "panels": self.panels,
             "panel_step": self._panel_step, "packs": int(self.packs_all), "last_vectors": self.last_vectors,
             "last": self.last, "packs_last": int(self.packs_last), "tiles": self.tiles,
-            "height": self.height, "higher": self.higher, "ranges": self.ranges, "link": self.link,
-            "units": self.units, "tasks": self.tasks, "streams": int(self.streams),
+            "height": self.height, "higher": self.higher, "link": self.link, "units": self.units, "tasks": self.tasks,
+            "together": shares.together, "strip": STRIP if shares.together > 1 else max(1, self.tiles),
+            "ranges": shares.ranges, "finer": shares.finer, "end": shares.end, "streams": int(self.streams),
             "span": self.span if self.streams else 0, "groups": self.groups if self.streams else 0,
             **dict(zip(("left", "right", "out"), self.output.places, strict=True)), **self._told_ahead(),
         }  # fmt: skip
@@ -278,8 +292,8 @@ class Tiled:
 
     def _ahead(self) -> Ahead:
         """What to fetch ahead of an operand too large to stay in the cache, shared out among the tiles of a range."""
-        p, share = self.p, max(1, self.tiles // self.ranges)
-        if self.streams or self.panels == 1 or p.k * p.n * self.itemsize < CACHED_BYTES:
+        p, share = self.p, max(1, self.tiles // self.shares.ranges)
+        if self.streams or self.panels == 1 or self.shares.together > 1 or p.k * p.n * self.itemsize < CACHED_BYTES:
             return Ahead()
         if p.panel or (p.rhs[1] == 1 and p.rhs[2] == p.k and self.links == 1):
             return Ahead(nbytes=-(-self.width * self.itemsize // share))
@@ -380,9 +394,9 @@ class Tiled:
     def _unit(self, c: CWriter) -> None:
         """All of a panel, for a range of tiles."""
         p, linked = self.p, self.links > 1
-        c.line(f"const int64_t range = u % {self.ranges}, panel = u / {self.ranges} % {self.panels};")
-        c.line(f"const int64_t batch = u / {self.ranges * self.panels};")
-        limits = [f"{bound} * {self.tiles} / {self.ranges}" for bound in ("range", "(range + 1)")]
+        c.line(f"const int64_t range = u % {self.shares.ranges}, panel = u / {self.shares.ranges} % {self.panels};")
+        c.line(f"const int64_t batch = u / {self.shares.ranges * self.panels};")
+        limits = [f"{bound} * {self.tiles} / {self.shares.ranges}" for bound in ("range", "(range + 1)")]
         c.line(f"const int64_t from = {limits[0]}, to = {limits[1]};")
         c.line(f"const KERNEL_e *const left = a + batch * {p.lhs[0]};")
         c.line(f"const KERNEL_e *const right = b + batch * {p.rhs[0]} + panel * {self._panel_step};")

@@ -21,7 +21,9 @@ TILES = (
     "vectors", "width", "panels", "panel_step", "packs",  # panels before the last
     "last_vectors", "last", "packs_last",  # the last one, with so many columns
     "bn",  # between columns, for copies
-    "tiles", "height", "higher", "ranges", "link", "units", "tasks",
+    "together", "strip",  # panels of a unit, and tiles of each of them before the next
+    "tiles", "height", "higher", "link", "units", "tasks",
+    "ranges", "finer", "end",  # units of a group of panels; the last so many groups have more of them
     "streams", "span", "groups",  # a link of so many panels before the next link
     "ahead", "ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile",  # see _AHEAD
 )  # fmt: skip
@@ -109,25 +111,35 @@ static void {t}_panel(const {t}_dot *s, cyx_dot_kind *kind, int64_t last, const 
   }}
   kind->adds = adds;
 }}
+/* Some panels side by side, for a range of tiles: a strip of tiles goes past all of them before the next. */
 static void {t}_unit(const {t}_dot *s, cyx_dot_kind *kind, void *const *bufs, {element} *store, int64_t u) {{
-  const int64_t range = u % s->ranges, panel = u / s->ranges % s->panels, batch = u / (s->ranges * s->panels);
-  const int64_t from = range * s->tiles / s->ranges, to = (range + 1) * s->tiles / s->ranges;
+  const int64_t early = s->units - s->end * s->finer, before = u < early ? 0 : early;
+  const int64_t ranges = before ? s->finer : s->ranges, range = (u - before) % ranges;
+  const int64_t group = before / s->ranges + (u - before) / ranges;
+  const int64_t groups = (s->panels + s->together - 1) / s->together;
+  const int64_t first = group % groups * s->together, batch = group / groups;
+  const int64_t stop = first + s->together < s->panels ? first + s->together : s->panels;
+  const int64_t from = range * s->tiles / ranges, to = (range + 1) * s->tiles / ranges;
   const {t}_e *const left = (const {t}_e *)bufs[s->left] + batch * s->ab;
-  const {t}_e *const right = (const {t}_e *)bufs[s->right] + batch * s->bb + panel * s->panel_step;
-  {t}_e *const result = ({t}_e *)bufs[s->out] + batch * s->m * s->n + panel * s->width;
-  const int64_t last = panel == s->panels - 1;
+  const {t}_e *const right = (const {t}_e *)bufs[s->right] + batch * s->bb + first * s->panel_step;
+  {t}_e *const result = ({t}_e *)bufs[s->out] + batch * s->m * s->n + first * s->width;
   int64_t k = 0;
   do {{
     const int64_t count = s->k - k < s->link ? s->k - k : s->link;
     const {t}_e *b = right + k * s->bk;
     const char *ahead = s->ahead ? (const char *)(s->ahead == 3 ? b + count * s->width : right + s->ahead_start) : 0;
-    if (last ? s->packs_last : s->packs) {{
-      {t}_pack(s, b, store, count, last ? s->last : s->width);
-      b = store;
+    int64_t step = s->panel_step;
+    if (stop == s->panels ? s->packs_last : s->packs) {{
+      for (int64_t p = 0; p < stop - first; ++p)
+        {t}_pack(s, b + p * step, store + p * s->link * s->width, count, first + p == s->panels - 1 ? s->last : s->width);
+      b = store, step = s->link * s->width;
     }}
     kind->count = count;
     kind->adds = k > 0;
-    {t}_panel(s, kind, last, left + k * s->ak, b, result, from, to, ahead);
+    for (int64_t t = from; t < to; t += s->strip)
+      for (int64_t p = 0; p < stop - first; ++p)
+        {t}_panel(s, kind, first + p == s->panels - 1, left + k * s->ak, b + p * step, result + p * s->width, t,
+                  t + s->strip < to ? t + s->strip : to, ahead);
     k += s->link;
   }} while (k < s->k);
 }}
@@ -157,7 +169,7 @@ cyx_status CYX_PREBUILT(dot_tiles_{t})(void *const *bufs, int64_t begin, int64_t
   cyx_dot_kind kind = {{.stride = s->ak == 1 ? s->am : s->ak, .every = 0x7fffffffffffffff}};
   if (s->ahead) kind.every = s->ahead_every, kind.lines = s->ahead_lines, kind.jump = s->ahead_jump;
   {element} *store = 0;
-  const unsigned long copied = sizeof *store * (unsigned long)((s->link ? s->link : 1) * s->width);
+  const unsigned long copied = sizeof *store * (unsigned long)((s->link ? s->link : 1) * s->width * s->together);
   if (s->packs || s->packs_last) store = __builtin_alloca_with_align(copied, 512);
   const int64_t last = end * s->units / s->tasks;
   for (int64_t u = begin * s->units / s->tasks; u < last; ++u)

@@ -130,9 +130,10 @@ static void {t}_unit(const {t}_dot *s, cyx_dot_kind *kind, void *const *bufs, {e
     const char *ahead = s->ahead ? (const char *)(s->ahead == 3 ? b + count * s->width : right + s->ahead_start) : 0;
     int64_t step = s->panel_step;
     if (stop == s->panels ? s->packs_last : s->packs) {{
+      const int64_t room = s->link * s->width;
       for (int64_t p = 0; p < stop - first; ++p)
-        {t}_pack(s, b + p * step, store + p * s->link * s->width, count, first + p == s->panels - 1 ? s->last : s->width);
-      b = store, step = s->link * s->width;
+        {t}_pack(s, b + p * step, store + p * room, count, first + p == s->panels - 1 ? s->last : s->width);
+      b = store, step = room;
     }}
     kind->count = count;
     kind->adds = k > 0;

@@ -72,6 +72,11 @@ DOTS: dict[str, str] = {
     "a row, streamed": dot((1, 1000), (1000, 3000), (1, 0)),
     "a column": dot((500, 700), (700, 1), (1, 0)),
     "few rows along k": dot((3, 1900), (177, 1900), (1, 1)),
+    "few rows along k, a short end": dot((125, 1), (124, 125), (0, 1)),
+    "a column, of much": dot((1101, 601), (601, 1), (1, 0)),
+    "pairs of copied panels": dot((4, 50, 20), (4, 20, 512), (2, 1)),
+    "pairs of copied panels, long sums": dot((40, 1100), (1100, 1024), (1, 0), "f64"),
+    "pairs of copied panels, a finer end": dot((780, 9), (9, 2048), (1, 0)),
     "streamed": dot((16, 2100), (2100, 2100), (1, 0)),
     "streamed, f64": dot((7, 1500), (1500, 1501), (1, 0), "f64"),
     "fetched ahead, left turned": dot((700, 600), (700, 768), (0, 0)),
@@ -88,7 +93,8 @@ def test_dots(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "__builtin_prefetch" not in source
 
 
-THREADED = ("long sums, cut", "copied panels", "batches", "streamed", "fetched ahead", "a column")
+THREADED = ("long sums, cut", "copied panels", "batches", "streamed", "fetched ahead", "a column", "a column, of much",
+            "pairs of copied panels, a finer end")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", THREADED)

@@ -84,8 +84,7 @@ def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, a
             with c.block(f"for (; k + {vectors * lanes} <= {k}; k += {vectors * lanes})"):
                 for v in range(vectors):
                     c.line(f"const {name}_v a{v} = *(const {name}_u *)(a + k + {v * lanes});")
-                for n in range(columns):
-                    for v in range(vectors):
+                    for n in range(columns):
                         c.line(f"s{n}_{v} += a{v} * *(const {name}_u *)(b + k + {n} * {apart} + {v * lanes});")
         c.line(f"{element} t[{columns}][{lanes}];")
         for n in range(columns):
@@ -96,5 +95,7 @@ def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, a
             while width:
                 c.line(f"for (int l = 0; l < {width}; ++l) t[n][l] += t[n][l + {width}];")
                 width //= 2
-            c.line(f"for (int64_t i = k; i < {k}; ++i) t[n][0] += a[i] * b[i + n * {apart}];")
+            # Opaque, or gcc would multiply in vectors and add one by one: no longer fused.
+            step = f"t[n][0] += a[i] * b[i + n * {apart}];"
+            c.line(f'for (int64_t i = k; i < {k}; ++i) {{ __asm__("" : "+r"(i)); {step} }}')
             c.line("to[n] = t[n][0];")

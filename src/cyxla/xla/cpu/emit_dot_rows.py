@@ -7,10 +7,11 @@ from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_dot_product import Output, Product, tasks
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.levels import FUSED
-from cyxla.xla.cpu.prebuilt_dot import TOGETHER
+from cyxla.xla.cpu.prebuilt_dot import COLUMNS
 
 FEW_ROWS = 4
-COLUMNS = 16  # dot products of one unit of work
+UNIT = 16  # dot products of one unit of work
+CACHED_BYTES = 2 << 20  # from a larger operand two columns at once come fastest, from a smaller one four
 
 
 def runs_along_k(p: Product) -> bool:
@@ -24,7 +25,8 @@ class RowsOfDots:
     def __init__(self, p: Product, output: Output) -> None:
         self.p, self.output = p, output
         self.ns = p.ns + output.epilogue.ns
-        self.width = min(p.n, COLUMNS)
+        self.width = min(p.n, UNIT)
+        self.together = 4 if p.n * p.k * p.dtype.itemsize <= CACHED_BYTES else 2
         self.blocks = -(-p.n // self.width)
         self.last = p.n - (self.blocks - 1) * self.width
 
@@ -42,15 +44,16 @@ class RowsOfDots:
         """What the prebuilt kernel is told (`prebuilt_dot.ROWS`), and the tasks."""
         p, (units, count) = self.p, self._tasks
         sizes = [p.m, p.n, p.k, p.lhs[0], p.lhs[1], p.rhs[0], p.rhs[2], self.width, self.blocks]
-        return [*self.output.places, *sizes, units, count], count
+        return [*self.output.places, *sizes, self.together, units, count], count
 
     def _written(self) -> Kernel:
         """Its text; a unit of work is a few columns."""
         p, c, direct = self.p, CWriter(), self.output.is_direct
         c.lines(FUSED.splitlines())
         c.lines(dot_text.types("KERNEL", p.c_type, 64))
-        self._dots(c, TOGETHER)
-        self._dots(c, 1)
+        at_once = [n for n in COLUMNS if n <= self.together]
+        for columns in at_once:
+            self._dots(c, columns)
         widths = dict.fromkeys((self.width, self.last))
         functions = {} if direct else {w: self.output.epilogue.function(c, w) for w in widths}
         units, count = self._tasks
@@ -68,7 +71,7 @@ class RowsOfDots:
                     c.line(f"const KERNEL_e *const left = a + batch * {p.lhs[0]} + m * {p.lhs[1]};")
                     c.line(f"const KERNEL_e *const right = b + batch * {p.rhs[0]} + from * {p.rhs[2]};")
                     c.line("int64_t n = 0;")
-                    for columns in (TOGETHER, 1):
+                    for columns in at_once:
                         call = f"KERNEL_dots{columns}(left, right + n * {p.rhs[2]}, (KERNEL_e *)to + m * {apart} + n)"
                         c.line(f"for (; n + {columns} <= width; n += {columns}) {call};")
                 for width, name in functions.items():

@@ -28,8 +28,8 @@ TILES = (
     "ahead", "ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile",  # see _AHEAD
 )  # fmt: skip
 #: What ``dot_rows`` is told.
-ROWS = ("left", "right", "out", "m", "n", "k", "ab", "am", "bb", "bn", "width", "blocks", "units", "tasks")
-TOGETHER = 4  # columns of ``dot_rows`` at once
+ROWS = ("left", "right", "out", "m", "n", "k", "ab", "am", "bb", "bn", "width", "blocks", "together", "units", "tasks")
+COLUMNS = (4, 2, 1)  # of ``dot_rows`` at once, no more than it is told
 
 #: A kind of tile, in C: what it reads, and where its sums go, to be stored or to be added to what is there. Every so
 #: many rows of the right operand it asks for some lines of what comes next, or in every row for what lies `due` behind.
@@ -79,6 +79,9 @@ static __attribute__((noinline)) void {t}_pack(const {t}_dot *s, const {t}_e *re
 }}
 """
 
+_DOTS = """\
+      for (; {columns} <= s->together && n + {columns} <= width; n += {columns})
+        {t}_dots{columns}(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);"""
 _MAIN = """\
 typedef void (*{t}_tile)(const cyx_dot_kind *, const {t}_e *, const {t}_e *, {t}_e *, const char *,
                          int64_t);
@@ -188,9 +191,7 @@ cyx_status CYX_PREBUILT(dot_rows_{t})(void *const *bufs, int64_t begin, int64_t 
     {t}_e *const to = ({t}_e *)bufs[s->out] + batch * s->m * s->n + from;
     for (int64_t m = 0; m < s->m; ++m) {{
       int64_t n = 0;
-      for (; n + {together} <= width; n += {together})
-        {t}_dots{together}(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);
-      for (; n < width; ++n) {t}_dots1(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);
+{dots}
     }}
   }}
   return CYX_OK;
@@ -222,14 +223,15 @@ def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
         for vectors, most in heights.items():
             for height in range(1, most + 1):
                 _tile(c, name, element, form, height, vectors, lanes, size)
-    for columns in (TOGETHER, 1):
+    for columns in COLUMNS:
         head = f"static CYX_FUSED __attribute__((noinline)) void {name}_dots{columns}(const {name}_e *restrict a, "
         head += f"const {name}_e *restrict b, {name}_e *restrict to, int64_t count, int64_t apart)"
         dot_text.dots(c, head, f"{name}_w", element, columns, "count", "apart")
     table = ",\n".join("  {" + ", ".join(_row_of_table(name, form, heights)) + "}" for form in _FORMS)
     sizes = {"forms": len(_FORMS), "columns": len(heights), "rows": max(heights.values()) + 1, "lanes": lanes}
     most = max(v * h for v, h in heights.items()) * lanes
-    c.lines(_MAIN.format(t=name, element=element, table=table, together=TOGETHER, most=most, **sizes).splitlines())
+    dots = "\n".join(_DOTS.format(t=name, columns=n) for n in COLUMNS)
+    c.lines(_MAIN.format(t=name, element=element, table=table, most=most, dots=dots, **sizes).splitlines())
 
 
 def _row_of_table(name: str, form: str, heights: dict[int, int]) -> list[str]:

@@ -8,6 +8,8 @@ from cyxla.xla.cpu.c_writer import CWriter
 
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
+FETCHING = 2  # columns of dot products at once that come from main memory, and are fetched
+FETCHED = 2048  # bytes ahead
 ROW_OF_VECTORS = 8  # vectors of a tile of one row, at most
 
 
@@ -85,7 +87,10 @@ def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, a
                 for v in range(vectors):
                     c.line(f"const {name}_v a{v} = *(const {name}_u *)(a + k + {v * lanes});")
                     for n in range(columns):
-                        c.line(f"s{n}_{v} += a{v} * *(const {name}_u *)(b + k + {n} * {apart} + {v * lanes});")
+                        place = f"b + k + {n} * {apart} + {v * lanes}"
+                        if vectors > 1 and columns == FETCHING:
+                            c.line(f"__builtin_prefetch((const char *)({place}) + {FETCHED});")
+                        c.line(f"s{n}_{v} += a{v} * *(const {name}_u *)({place});")
         c.line(f"{element} t[{columns}][{lanes}];")
         for n in range(columns):
             c.line(f"s{n}_0 = (s{n}_0 + s{n}_1) + (s{n}_2 + s{n}_3);")

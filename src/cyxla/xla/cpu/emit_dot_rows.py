@@ -26,7 +26,7 @@ class RowsOfDots:
         self.p, self.output = p, output
         self.ns = p.ns + output.epilogue.ns
         self.width = min(p.n, UNIT)
-        self.together = 4 if p.n * p.k * p.dtype.itemsize <= CACHED_BYTES else 2
+        self.together = 4 if p.n * p.k * p.dtype.itemsize <= CACHED_BYTES else dot_text.FETCHING
         self.blocks = -(-p.n // self.width)
         self.last = p.n - (self.blocks - 1) * self.width
 

@@ -29,7 +29,7 @@ TILES = (
 )  # fmt: skip
 #: What ``dot_rows`` is told.
 ROWS = ("left", "right", "out", "m", "n", "k", "ab", "am", "bb", "bn", "width", "blocks", "together", "units", "tasks")
-COLUMNS = (4, 2, 1)  # of ``dot_rows`` at once, no more than it is told
+COLUMNS = (4, dot_text.FETCHING, 1)  # of ``dot_rows`` at once, no more than it is told
 
 #: A kind of tile, in C: what it reads, and where its sums go, to be stored or to be added to what is there. Every so
 #: many rows of the right operand it asks for some lines of what comes next, or in every row for what lies `due` behind.

@@ -3,30 +3,36 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace cyxla {
 namespace {
 
 constexpr int64_t kSpin = 50'000;            // ns an idle worker stays awake: about one Python call
+constexpr int64_t kHeldUp = 10'000;          // ns: who has run for less than this in kSpin waits for a CPU
+constexpr std::chrono::milliseconds kLook{1};  // how often a caller that waits for workers sees whether they run
 constexpr int64_t kWorthWaking = 30'000;     // ns of remaining work below which parked workers come too late
 constexpr int64_t kShortChunk = 20'000;      // ns: a thread whose chunk took less claims twice as much the next time
 constexpr int kChunksPerThread = 8;          // no chunk is a larger part of the whole, so that the ends balance
 constexpr int kRememberedBits = 6;           // of the number of regions that are remembered
 constexpr int64_t kNoTask = std::numeric_limits<int64_t>::max();
 
-int64_t clock_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+int64_t clock_ns(clockid_t clock = CLOCK_MONOTONIC) {
+  timespec now{};
+  clock_gettime(clock, &now);
   return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
 }
 
@@ -81,6 +87,16 @@ class Pace {
 
 thread_local bool inside_task = false;
 
+// A thread of the pool. Those of a pool are a list that its mutex guards.
+struct Worker {
+  pid_t thread = 0;
+  clockid_t clock{};        // of the time it has run
+  cpu_set_t allowed{};
+  std::atomic<bool> active{false};
+  int64_t ran = 0;          // of `clock`, when it was last looked at
+  Worker *next = nullptr;
+};
+
 class Pool {
  public:
   cyx_status run(const Region &region, int threads) noexcept;
@@ -96,9 +112,11 @@ class Pool {
   void start_workers(int wanted) noexcept;
   void open(const Region &region) noexcept;
   void close() noexcept;
+  void give_cpu() noexcept;
   void wake() noexcept;
   void work(int index) noexcept;
-  bool await_region(uint64_t seen, int index) noexcept;
+  void enter(Worker *worker) noexcept;
+  bool await_region(uint64_t seen, int index, Worker *worker) noexcept;
   bool join(uint64_t *seen) noexcept;
   void leave() noexcept;
   bool run_chunk(Pace &pace) noexcept;
@@ -117,6 +135,7 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_, quiet_;
   int started_ = 0;
+  Worker *workers_ = nullptr;
   uint64_t worth_[1 << kRememberedBits] = {};   // regions that were worth waking for
   std::mutex error_mutex_;
   int64_t error_task_ = kNoTask;
@@ -131,25 +150,35 @@ void leave_cpu(int cpu, const cpu_set_t &allowed) {
   if (CPU_COUNT(&others)) sched_setaffinity(0, sizeof others, &others);
 }
 
+void Pool::enter(Worker *worker) noexcept {
+  worker->thread = static_cast<pid_t>(syscall(SYS_gettid));
+  pthread_getcpuclockid(pthread_self(), &worker->clock);
+  sched_getaffinity(0, sizeof worker->allowed, &worker->allowed);
+  std::lock_guard<std::mutex> hold(mutex_);
+  worker->next = workers_;
+  workers_ = worker;
+}
+
 void Pool::work(int index) noexcept {
   inside_task = true;
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof allowed, &allowed);
+  Worker self;
+  enter(&self);
   uint64_t seen = 0;
-  while (await_region(seen, index)) {
-    leave_cpu(caller_cpu_.load(std::memory_order_relaxed), allowed);
+  while (await_region(seen, index, &self)) {
+    leave_cpu(caller_cpu_.load(std::memory_order_relaxed), self.allowed);
     if (join(&seen)) {
+      self.active.store(true, std::memory_order_relaxed);
       Pace pace(region_.longest);
       while (run_chunk(pace)) {
       }
+      self.active.store(false, std::memory_order_relaxed);
       leave();
     }
   }
 }
 
 // False when this worker is to end.
-bool Pool::await_region(uint64_t seen, int index) noexcept {
+bool Pool::await_region(uint64_t seen, int index, Worker *worker) noexcept {
   const auto news = [&] {
     return generation(word_.load(std::memory_order_seq_cst)) != seen || index >= wanted_.load(std::memory_order_relaxed);
   };
@@ -162,6 +191,9 @@ bool Pool::await_region(uint64_t seen, int index) noexcept {
   if (index < wanted_.load(std::memory_order_relaxed)) return true;
   std::lock_guard<std::mutex> hold(mutex_);
   if (index < wanted_.load(std::memory_order_relaxed)) return true;
+  Worker **link = &workers_;
+  while (*link != worker) link = &(*link)->next;
+  *link = worker->next;
   --started_;
   return false;
 }
@@ -199,9 +231,28 @@ void Pool::close() noexcept {
   const auto quiet = [&] { return active(word_.load(std::memory_order_seq_cst)) == 0; };
   if (spin_until(quiet)) return;
   std::unique_lock<std::mutex> hold(mutex_);
+  for (Worker *worker = workers_; worker; worker = worker->next) worker->ran = clock_ns(worker->clock);
+  if (spin_until(quiet)) return;
   caller_sleeps_.store(true, std::memory_order_seq_cst);
-  quiet_.wait(hold, quiet);
+  do give_cpu();
+  while (!quiet_.wait_for(hold, kLook, quiet));
   caller_sleeps_.store(false, std::memory_order_seq_cst);
+}
+
+// A worker may have lost its CPU to another program, for milliseconds, and the caller has nothing left to do but wait for it:
+// give the CPU that the caller is about to leave to one that has not run since the last look.
+void Pool::give_cpu() noexcept {
+  bool given = false;
+  for (Worker *worker = workers_; worker; worker = worker->next) {
+    const int64_t before = std::exchange(worker->ran, clock_ns(worker->clock));
+    if (given || worker->ran - before > kHeldUp || !worker->active.load(std::memory_order_relaxed)) continue;
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(sched_getcpu(), &here);
+    sched_setaffinity(worker->thread, sizeof here, &here);  // moves it
+    sched_setaffinity(worker->thread, sizeof worker->allowed, &worker->allowed);
+    given = true;
+  }
 }
 
 void Pool::wake() noexcept {

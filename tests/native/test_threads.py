@@ -1,5 +1,6 @@
 """The thread pool: every task once, the first error by number, inline when taken, alive after fork."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -81,6 +82,63 @@ def test_workers_take_part(program, pause):
         time.sleep(pause)
         seen.add(len(set(who().tolist())))
     assert max(seen) == 2
+
+
+HELD_UP = """
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+extern long syscall(long, ...);
+extern int sched_getcpu(void);
+
+static void run_for(clockid_t clock, long ns, volatile int64_t *until) {
+  struct timespec now;
+  clock_gettime(clock, &now);
+  const int64_t end = now.tv_sec * 1000000000L + now.tv_nsec + ns;
+  do clock_gettime(clock, &now);
+  while (now.tv_sec * 1000000000L + now.tv_nsec < end && !*until);
+}
+static cyx_status task(void *const *b, int64_t begin, int64_t end) {
+  volatile int64_t *y = b[0];
+  unsigned long mask[16] = {0};
+  mask[BUSY / 64] = 1UL << BUSY % 64;
+  for (int64_t k = begin; k < end; ++k) {
+    if (syscall(SYS_gettid) == getpid()) {
+      run_for(CLOCK_MONOTONIC, 1000000000L, y);  // until the worker has the other task
+    } else {
+      syscall(SYS_sched_setaffinity, 0, sizeof mask, mask);
+      y[0] = 1;
+      run_for(CLOCK_THREAD_CPUTIME_ID, 20000000L, y + 2);
+      y[1] = sched_getcpu();
+    }
+  }
+  return CYX_OK;
+}
+CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) {
+  int64_t *y = b[0];
+  y[0] = y[2] = 0;
+  y[1] = BUSY;
+  return c->parallel_for(c, task, b, 2);
+}
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_a_worker_that_lost_its_processor_gets_the_callers(program):
+    allowed = os.sched_getaffinity(0)
+    here, busy = min(allowed), max(allowed)
+    native.threads(2)
+    where = program(HELD_UP.replace("BUSY", str(busy)), [], [("i8", (3,))])
+    where()  # the worker starts with all processors
+    other = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{busy}])\nwhile True: pass"])
+    try:
+        os.sched_setaffinity(0, [here])
+        assert any(where()[1] == here for _ in range(30))
+    finally:
+        os.sched_setaffinity(0, allowed)
+        other.kill()
+        other.wait()
+    assert all(os.sched_getaffinity(int(thread)) == allowed for thread in os.listdir("/proc/self/task"))
 
 
 FAIL = """

@@ -2,7 +2,8 @@
 //
 // One region at a time: a caller that finds the pool taken, and a call from inside a task, runs its tasks itself.
 // Chunks of tasks are claimed from one counter, the caller claims too, and waits only for workers that have joined,
-// so a worker that the system has not scheduled yet costs nothing. Idle workers spin for a moment, then park.
+// so a worker that the system has not scheduled yet costs nothing. One that loses its CPU later on gets the caller's.
+// Idle workers spin for a moment, then park.
 #pragma once
 
 #include "runtime.h"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import cyxla
 from cyxla._native import kernels as library
 from cyxla._native.launch import Library
-from cyxla.xla.cpu import native, prebuilt, prebuilt_library
+from cyxla.xla.cpu import emit_dot_rows, native, prebuilt, prebuilt_library
 from cyxla.xla.cpu.levels import PREBUILT_LEVELS, Level
 
 
@@ -70,6 +70,12 @@ DOTS: dict[str, str] = {
     "batches, turned": dot((5, 48, 64), (5, 80, 48), (1, 2)),
     "a row": dot((1, 700), (700, 333), (1, 0)),
     "a row, streamed": dot((1, 1000), (1000, 3000), (1, 0)),
+    "a row, an end of the sums": dot((1, 703), (703, 129), (1, 0)),
+    "a row, left in a column": dot((703, 1), (703, 1041), (0, 0)),
+    "a row, two units, f64": dot((1, 301), (301, 1025), (1, 0), "f64"),
+    "a row, batches": dot((7, 1, 50), (7, 50, 2049), (2, 1)),
+    "a row, far away": dot((1, 3001), (3001, 401), (1, 0)),
+    "a row, in one tile": dot((1, 500), (500, 128), (1, 0)),
     "a column": dot((500, 700), (700, 1), (1, 0)),
     "few rows along k": dot((3, 1900), (177, 1900), (1, 1)),
     "few rows along k, a short end": dot((125, 1), (124, 125), (0, 1)),
@@ -93,8 +99,18 @@ def test_dots(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "__builtin_prefetch" not in source
 
 
+@pytest.mark.parametrize("way", range(3))
+def test_few_rows_come_any_way(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the operand is thought to lie changes no bit."""
+    at_hand = same_bits(DOTS["few rows along k"], monkeypatch)
+    monkeypatch.setattr(emit_dot_rows, "CACHED_BYTES", [1 << 40] * (2 - way) + [0] * way)
+    other = same_bits(DOTS["few rows along k"], monkeypatch)
+    arrays = [np.random.default_rng(2).standard_normal(s.dims).astype(s.dtype.numpy_dtype) for s in other.inputs]
+    assert other(*arrays).tobytes() == at_hand(*arrays).tobytes()
+
+
 THREADED = ("long sums, cut", "copied panels", "batches", "streamed", "fetched ahead", "a column", "a column, of much",
-            "pairs of copied panels, a finer end")  # fmt: skip
+            "a row, two units, f64", "pairs of copied panels, a finer end")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", THREADED)

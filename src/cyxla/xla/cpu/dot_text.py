@@ -8,8 +8,11 @@ from cyxla.xla.cpu.c_writer import CWriter
 
 #: Rows of a tile by its vectors, where there are 32 vector registers, and where there are 16.
 ROWS = {32: {1: 14, 2: 12, 3: 8, 4: 6}, 16: {1: 10, 2: 6}}
-FETCHING = 2  # columns of dot products at once that come from main memory, and are fetched
+#: Dot products at once, and whether their operand is fetched ahead: from the caches, from beyond, from far beyond.
+WAYS = ((4, False), (2, True), (4, True))
 FETCHED = 2048  # bytes ahead
+ADDED = 8  # rows at once of a sum of rows
+SUMS_BYTES = 4096  # of its columns, at most
 ROW_OF_VECTORS = 8  # vectors of a tile of one row, at most
 
 
@@ -57,7 +60,7 @@ def multiply_in_parts(
                 c.line(" ".join(f"c{r}_{v} += a{r}[k] * b{v};" for v in part))
 
 
-def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, apart: str) -> None:
+def dots(c: CWriter, head: str, name: str, element: str, columns: int, fetches: bool, k: str, apart: str) -> None:
     """A function of some dot products with one row ``a``: four vectors run along both, a fixed tree adds them up.
 
     Parameters
@@ -72,6 +75,8 @@ def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, a
         C type.
     columns : int
         How many at once.
+    fetches : bool
+        Whether columns are fetched ahead.
     k : str
         C of their length.
     apart : str
@@ -88,7 +93,7 @@ def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, a
                     c.line(f"const {name}_v a{v} = *(const {name}_u *)(a + k + {v * lanes});")
                     for n in range(columns):
                         place = f"b + k + {n} * {apart} + {v * lanes}"
-                        if vectors > 1 and columns == FETCHING:
+                        if vectors > 1 and fetches:
                             c.line(f"__builtin_prefetch((const char *)({place}) + {FETCHED});")
                         c.line(f"s{n}_{v} += a{v} * *(const {name}_u *)({place});")
         c.line(f"{element} t[{columns}][{lanes}];")
@@ -104,3 +109,54 @@ def dots(c: CWriter, head: str, name: str, element: str, columns: int, k: str, a
             step = f"t[n][0] += a[i] * b[i + n * {apart}];"
             c.line(f'for (int64_t i = k; i < {k}; ++i) {{ __asm__("" : "+r"(i)); {step} }}')
             c.line("to[n] = t[n][0];")
+
+
+def sum_head(function: str, name: str) -> str:
+    """How a sum of rows begins."""
+    arguments = f"const {name}_e *restrict a, int64_t step, const {name}_e *restrict b, int64_t apart, "
+    arguments += f"{name}_e *restrict to, int64_t count, int64_t width"
+    return f"static CYX_FUSED __attribute__((noinline)) void {function}({arguments})"
+
+
+def sum_of_rows(c: CWriter, head: str, name: str, element: str, vector_bytes: int, near: bool) -> None:
+    """A function of rows that are added up, times one number each; `width` is a vector's at least.
+
+    The last vector begins a vector before the end: what it has in common with the one before it is computed twice.
+
+    Parameters
+    ----------
+    c : CWriter
+        Gets the text.
+    head : str
+        `sum_head`.
+    name : str
+        Of the types, which are for so many bytes.
+    element : str
+        C type.
+    vector_bytes : int
+        Of a vector.
+    near : bool
+        Whether the next rows are fetched into the first cache, or, from beyond the second, into that.
+    """
+    lanes = vector_bytes // {"float": 4, "double": 8}[element]
+    with c.block(head):
+        c.line("CYX_FUSE")
+        c.line(f"{name}_v sums[{SUMS_BYTES // vector_bytes + 1}];")
+        c.line(f"const int64_t vectors = (width + {lanes - 1}) / {lanes}, last = width - {lanes};")
+        c.line(f"for (int64_t v = 0; v < vectors; ++v) sums[v] = ({name}_v){{0}};")
+        for rows in (ADDED, 1):
+            with c.block(f"for (; count >= {rows}; count -= {rows}, a += {rows} * step, b += {rows} * apart)"):
+                c.line(f"const {element} " + ", ".join(f"a{r} = a[{r} * step]" for r in range(rows)) + ";")
+                with c.block("for (int64_t v = 0; v < vectors; ++v)"):
+                    c.line(f"const {name}_e *const at = b + (v * {lanes} < last ? v * {lanes} : last);")
+                    if rows > 1:
+                        for r in range(rows):
+                            c.line(
+                                f"__builtin_prefetch((const char *)(at + {rows + r} * apart), 0, {3 if near else 2});"
+                            )
+                    c.line(f"{name}_v s = a0 * *(const {name}_u *)at;")
+                    for r in range(1, rows):
+                        c.line(f"s += a{r} * *(const {name}_u *)(at + {r} * apart);")
+                    c.line("sums[v] += s;")
+        with c.block("for (int64_t v = 0; v < vectors; ++v)"):
+            c.line(f"*({name}_u *)(to + (v * {lanes} < last ? v * {lanes} : last)) = sums[v];")

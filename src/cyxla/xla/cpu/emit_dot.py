@@ -1,7 +1,8 @@
 """dot: which form of kernel a product takes.
 
 * f32 and f64: tiles in vector registers (`emit_dot_tiles`); with few rows, and an operand whose contracted dimension is
-  the contiguous one, dot products along it (`emit_dot_rows`);
+  the contiguous one, dot products along it (`emit_dot_rows`); with one row, and an operand of many columns that are
+  neighbours, the sum of its rows (`emit_dot_sums`);
 * integers, predicates and complex numbers: a row of accumulators (`emit_dot_plain`).
 
 What follows the dot element by element is computed on its results (`epilogue`).
@@ -14,6 +15,7 @@ from cyxla.xla.cpu.dot_text import ROWS
 from cyxla.xla.cpu.emit_dot_plain import check_plain, plain_dot
 from cyxla.xla.cpu.emit_dot_product import Output, Product, panel_width
 from cyxla.xla.cpu.emit_dot_rows import RowsOfDots, runs_along_k
+from cyxla.xla.cpu.emit_dot_sums import SumOfRows, is_sum_of_rows
 from cyxla.xla.cpu.emit_dot_tiles import Tiled
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.epilogue import Epilogue
@@ -50,5 +52,10 @@ def dot(group: Group) -> Step:
     left, right = epilogue.operands
     if product.n == 1 and product.m > 1:
         product, left, right = product.swapped, right, left
-    form = RowsOfDots if runs_along_k(product) else Tiled
-    return epilogue.step(form(product, Output(epilogue, left, right)).kernel())
+    return epilogue.step(_form(product)(product, Output(epilogue, left, right)).kernel())
+
+
+def _form(product: Product) -> type[RowsOfDots | SumOfRows | Tiled]:
+    if runs_along_k(product):
+        return RowsOfDots
+    return SumOfRows if is_sum_of_rows(product) else Tiled

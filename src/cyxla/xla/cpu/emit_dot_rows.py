@@ -7,11 +7,10 @@ from cyxla.xla.cpu.c_writer import CWriter
 from cyxla.xla.cpu.emit_dot_product import Output, Product, tasks
 from cyxla.xla.cpu.kernel import Kernel
 from cyxla.xla.cpu.levels import FUSED
-from cyxla.xla.cpu.prebuilt_dot import COLUMNS
 
 FEW_ROWS = 4
-UNIT = 16  # dot products of one unit of work
-CACHED_BYTES = 2 << 20  # from a larger operand two columns at once come fastest, from a smaller one four
+CACHED_BYTES = 4 << 20, 96 << 20  # operands above come in another of `dot_text.WAYS`
+UNITS = 16, 64, 64  # dot products of one unit of work, each way
 
 
 def runs_along_k(p: Product) -> bool:
@@ -25,8 +24,8 @@ class RowsOfDots:
     def __init__(self, p: Product, output: Output) -> None:
         self.p, self.output = p, output
         self.ns = p.ns + output.epilogue.ns
-        self.width = min(p.n, UNIT)
-        self.together = 4 if p.n * p.k * p.dtype.itemsize <= CACHED_BYTES else dot_text.FETCHING
+        self.way = sum(p.n * p.k * p.dtype.itemsize > most for most in CACHED_BYTES)
+        self.width = min(p.n, UNITS[self.way])
         self.blocks = -(-p.n // self.width)
         self.last = p.n - (self.blocks - 1) * self.width
 
@@ -44,16 +43,16 @@ class RowsOfDots:
         """What the prebuilt kernel is told (`prebuilt_dot.ROWS`), and the tasks."""
         p, (units, count) = self.p, self._tasks
         sizes = [p.m, p.n, p.k, p.lhs[0], p.lhs[1], p.rhs[0], p.rhs[2], self.width, self.blocks]
-        return [*self.output.places, *sizes, self.together, units, count], count
+        return [*self.output.places, *sizes, self.way, units, count], count
 
     def _written(self) -> Kernel:
         """Its text; a unit of work is a few columns."""
         p, c, direct = self.p, CWriter(), self.output.is_direct
         c.lines(FUSED.splitlines())
         c.lines(dot_text.types("KERNEL", p.c_type, 64))
-        at_once = [n for n in COLUMNS if n <= self.together]
-        for columns in at_once:
-            self._dots(c, columns)
+        at_once = [dot_text.WAYS[self.way], (1, False)]
+        for columns, fetches in at_once:
+            self._dots(c, columns, fetches)
         widths = dict.fromkeys((self.width, self.last))
         functions = {} if direct else {w: self.output.epilogue.function(c, w) for w in widths}
         units, count = self._tasks
@@ -71,7 +70,7 @@ class RowsOfDots:
                     c.line(f"const KERNEL_e *const left = a + batch * {p.lhs[0]} + m * {p.lhs[1]};")
                     c.line(f"const KERNEL_e *const right = b + batch * {p.rhs[0]} + from * {p.rhs[2]};")
                     c.line("int64_t n = 0;")
-                    for columns in at_once:
+                    for columns, _ in at_once:
                         call = f"KERNEL_dots{columns}(left, right + n * {p.rhs[2]}, (KERNEL_e *)to + m * {apart} + n)"
                         c.line(f"for (; n + {columns} <= width; n += {columns}) {call};")
                 for width, name in functions.items():
@@ -79,9 +78,9 @@ class RowsOfDots:
             c.line("return CYX_OK;")
         return Kernel(c.text(), count, self.ns, 0, "dot")
 
-    def _dots(self, c: CWriter, columns: int) -> None:
+    def _dots(self, c: CWriter, columns: int, fetches: bool) -> None:
         """Some neighbouring elements of a row; each is added up in the same order, whatever is beside it."""
         p = self.p
         arguments = "const KERNEL_e *restrict a, const KERNEL_e *restrict b, KERNEL_e *restrict to"
         head = f"static CYX_FUSED __attribute__((noinline)) void KERNEL_dots{columns}({arguments})"
-        dot_text.dots(c, head, "KERNEL", p.c_type, columns, str(p.k), str(p.rhs[2]))
+        dot_text.dots(c, head, "KERNEL", p.c_type, columns, fetches, str(p.k), str(p.rhs[2]))

@@ -1,7 +1,8 @@
-"""Prebuilt dots in f32 and f64 for any sizes: what `emit_dot_tiles` and `emit_dot_rows` write for given ones.
+"""Prebuilt dots in f32 and f64 for any sizes.
 
-The choices of those (panels, ranges, links, tasks ..) arrive as numbers, so that the sums are the same to the bit. Only
-results that are stored as they are come from here.
+They are what `emit_dot_tiles`, `emit_dot_rows` and `emit_dot_sums` write for given ones. The choices of those (panels,
+ranges, links, tasks ..) arrive as numbers, so that the sums are the same to the bit. Only results that are stored as
+they are come from here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from cyxla.xla.cpu.levels import FUSED, Level
 
 KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
 TYPES = {"f32": "float", "f64": "double"}
-FUNCTIONS = {f"{form}_{t}": KERNEL for t in TYPES for form in ("dot_tiles", "dot_rows")}
+FUNCTIONS = {f"{form}_{t}": KERNEL for t in TYPES for form in ("dot_tiles", "dot_rows", "dot_sums")}
 
 #: What ``dot_tiles`` is told, in order. Strides are in elements, but for those of what is fetched ahead, in bytes.
 TILES = (
@@ -28,8 +29,9 @@ TILES = (
     "ahead", "ahead_every", "ahead_lines", "ahead_jump", "ahead_start", "ahead_tile",  # see _AHEAD
 )  # fmt: skip
 #: What ``dot_rows`` is told.
-ROWS = ("left", "right", "out", "m", "n", "k", "ab", "am", "bb", "bn", "width", "blocks", "together", "units", "tasks")
-COLUMNS = (4, dot_text.FETCHING, 1)  # of ``dot_rows`` at once, no more than it is told
+ROWS = ("left", "right", "out", "m", "n", "k", "ab", "am", "bb", "bn", "width", "blocks", "way", "units", "tasks")
+#: What ``dot_sums`` is told.
+SUMS = ("left", "right", "out", "n", "k", "ab", "ak", "bb", "bk", "width", "blocks", "near", "units", "tasks")
 
 #: A kind of tile, in C: what it reads, and where its sums go, to be stored or to be added to what is there. Every so
 #: many rows of the right operand it asks for some lines of what comes next, or in every row for what lies `due` behind.
@@ -79,9 +81,12 @@ static __attribute__((noinline)) void {t}_pack(const {t}_dot *s, const {t}_e *re
 }}
 """
 
+#: The functions of dot products, by the number of their way; the last is for those that are left.
+_WAYS = (*dot_text.WAYS, (1, False))
 _DOTS = """\
-      for (; {columns} <= s->together && n + {columns} <= width; n += {columns})
-        {t}_dots{columns}(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);"""
+      if (s->way == {way})
+        for (; n + {columns} <= width; n += {columns})
+          {t}_dots{way}(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);"""
 _MAIN = """\
 typedef void (*{t}_tile)(const cyx_dot_kind *, const {t}_e *, const {t}_e *, {t}_e *, const char *,
                          int64_t);
@@ -192,7 +197,21 @@ cyx_status CYX_PREBUILT(dot_rows_{t})(void *const *bufs, int64_t begin, int64_t 
     for (int64_t m = 0; m < s->m; ++m) {{
       int64_t n = 0;
 {dots}
+      for (; n < width; ++n) {t}_dots{one}(left + m * s->am, right + n * s->bn, to + m * s->n + n, s->k, s->bn);
     }}
+  }}
+  return CYX_OK;
+}}
+cyx_status CYX_PREBUILT(dot_sums_{t})(void *const *bufs, int64_t begin, int64_t end) {{
+  const {t}_summed *const s = (const {t}_summed *)CYX_NUMBERS(bufs);
+  const int64_t last = end * s->units / s->tasks;
+  for (int64_t u = begin * s->units / s->tasks; u < last; ++u) {{
+    const int64_t batch = u / s->blocks, from = u % s->blocks * s->width;
+    const {t}_e *const left = (const {t}_e *)bufs[s->left] + batch * s->ab;
+    const {t}_e *const right = (const {t}_e *)bufs[s->right] + batch * s->bb + from;
+    {t}_e *const to = ({t}_e *)bufs[s->out] + batch * s->n + from;
+    const int64_t width = from + s->width <= s->n ? s->width : s->n - from;
+    (s->near ? {t}_sums_near : {t}_sums_far)(left, s->ak, right, s->bk, to, s->k, width);
   }}
   return CYX_OK;
 }}
@@ -216,6 +235,7 @@ def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
     c.lines(dot_text.types(f"{name}_w", element, 64))
     c.line(f"typedef struct {{ int64_t {', '.join(TILES)}; }} {name}_dot;")
     c.line(f"typedef struct {{ int64_t {', '.join(ROWS)}; }} {name}_rows;")
+    c.line(f"typedef struct {{ int64_t {', '.join(SUMS)}; }} {name}_summed;")
     c.lines(_HELPERS.format(t=name, element=element, lanes=lanes, size=size).splitlines())
     rows = dot_text.ROWS[level.registers]
     heights = {v: rows.get(v, 1) for v in range(1, dot_text.ROW_OF_VECTORS + 1)}
@@ -223,14 +243,18 @@ def _one_type(c: CWriter, name: str, element: str, level: Level) -> None:
         for vectors, most in heights.items():
             for height in range(1, most + 1):
                 _tile(c, name, element, form, height, vectors, lanes, size)
-    for columns in COLUMNS:
-        head = f"static CYX_FUSED __attribute__((noinline)) void {name}_dots{columns}(const {name}_e *restrict a, "
+    for way, (columns, fetches) in enumerate(_WAYS):
+        head = f"static CYX_FUSED __attribute__((noinline)) void {name}_dots{way}(const {name}_e *restrict a, "
         head += f"const {name}_e *restrict b, {name}_e *restrict to, int64_t count, int64_t apart)"
-        dot_text.dots(c, head, f"{name}_w", element, columns, "count", "apart")
+        dot_text.dots(c, head, f"{name}_w", element, columns, fetches, "count", "apart")
+    for place in ("near", "far"):
+        head = dot_text.sum_head(f"{name}_sums_{place}", name)
+        dot_text.sum_of_rows(c, head, name, element, level.vector_bytes, place == "near")
     table = ",\n".join("  {" + ", ".join(_row_of_table(name, form, heights)) + "}" for form in _FORMS)
     sizes = {"forms": len(_FORMS), "columns": len(heights), "rows": max(heights.values()) + 1, "lanes": lanes}
+    sizes["one"] = len(_WAYS) - 1
     most = max(v * h for v, h in heights.items()) * lanes
-    dots = "\n".join(_DOTS.format(t=name, columns=n) for n in COLUMNS)
+    dots = "\n".join(_DOTS.format(t=name, way=w, columns=n) for w, (n, _) in enumerate(dot_text.WAYS))
     c.lines(_MAIN.format(t=name, element=element, table=table, most=most, dots=dots, **sizes).splitlines())
 
 

@@ -128,6 +128,19 @@ def test_threads_change_no_bit(name: str) -> None:
     assert len(seen) == 1
 
 
+@pytest.mark.parametrize("name", DOTS)
+def test_nothing_around_a_result_is_written(name: str) -> None:
+    """Results that end in the middle of a vector, a tile, a unit of work."""
+    run = cyxla.compile(DOTS[name], cache=False)
+    arrays = [np.random.default_rng(2).standard_normal(s.dims).astype(s.dtype.numpy_dtype) for s in run.inputs]
+    want = run(*arrays)
+    memory = np.full(want.size + 4096, 7.0, want.dtype)
+    run(*arrays, out=memory[2048:-2048].reshape(want.shape))
+    assert memory[2048:-2048].tobytes() == want.tobytes()
+    assert (memory[:2048] == 7.0).all()
+    assert (memory[-2048:] == 7.0).all()
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_any_dot(data: st.DataObject) -> None:

@@ -22,7 +22,7 @@ namespace cyxla {
 namespace {
 
 constexpr int64_t kSpin = 50'000;            // ns an idle worker stays awake: about one Python call
-constexpr int64_t kHeldUp = 10'000;          // ns: who has run for less than this in kSpin waits for a CPU
+constexpr int64_t kHeldUp = 10'000;          // ns: who has run for less than this between two looks waits for a CPU
 constexpr std::chrono::milliseconds kLook{1};  // how often a caller that waits for workers sees whether they run
 constexpr int64_t kWorthWaking = 30'000;     // ns of remaining work below which parked workers come too late
 constexpr int64_t kShortChunk = 20'000;      // ns: a thread whose chunk took less claims twice as much the next time
@@ -112,7 +112,7 @@ class Pool {
   void start_workers(int wanted) noexcept;
   void open(const Region &region) noexcept;
   void close() noexcept;
-  void give_cpu() noexcept;
+  Worker *held_up() noexcept;
   void wake() noexcept;
   void work(int index) noexcept;
   void enter(Worker *worker) noexcept;
@@ -148,6 +148,18 @@ void leave_cpu(int cpu, const cpu_set_t &allowed) {
   cpu_set_t others = allowed;
   CPU_CLR(cpu, &others);
   if (CPU_COUNT(&others)) sched_setaffinity(0, sizeof others, &others);
+}
+
+// A worker may have lost its CPU to another program, for milliseconds, and the caller has nothing left to do but wait for it:
+// give it the CPU that the caller is about to leave.
+void give_cpu(const Worker *worker) {
+  const int cpu = sched_getcpu();
+  if (!worker || cpu < 0 || !CPU_ISSET(cpu, &worker->allowed)) return;
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(cpu, &here);
+  sched_setaffinity(worker->thread, sizeof here, &here);  // moves it
+  sched_setaffinity(worker->thread, sizeof worker->allowed, &worker->allowed);
 }
 
 void Pool::enter(Worker *worker) noexcept {
@@ -231,28 +243,23 @@ void Pool::close() noexcept {
   const auto quiet = [&] { return active(word_.load(std::memory_order_seq_cst)) == 0; };
   if (spin_until(quiet)) return;
   std::unique_lock<std::mutex> hold(mutex_);
-  for (Worker *worker = workers_; worker; worker = worker->next) worker->ran = clock_ns(worker->clock);
+  held_up();
   if (spin_until(quiet)) return;
   caller_sleeps_.store(true, std::memory_order_seq_cst);
-  do give_cpu();
+  do give_cpu(held_up());
   while (!quiet_.wait_for(hold, kLook, quiet));
   caller_sleeps_.store(false, std::memory_order_seq_cst);
 }
 
-// A worker may have lost its CPU to another program, for milliseconds, and the caller has nothing left to do but wait for it:
-// give the CPU that the caller is about to leave to one that has not run since the last look.
-void Pool::give_cpu() noexcept {
-  bool given = false;
+// Looks at those who still work; gives one that has hardly run since the last look.
+Worker *Pool::held_up() noexcept {
+  Worker *found = nullptr;
   for (Worker *worker = workers_; worker; worker = worker->next) {
+    if (!worker->active.load(std::memory_order_relaxed)) continue;
     const int64_t before = std::exchange(worker->ran, clock_ns(worker->clock));
-    if (given || worker->ran - before > kHeldUp || !worker->active.load(std::memory_order_relaxed)) continue;
-    cpu_set_t here;
-    CPU_ZERO(&here);
-    CPU_SET(sched_getcpu(), &here);
-    sched_setaffinity(worker->thread, sizeof here, &here);  // moves it
-    sched_setaffinity(worker->thread, sizeof worker->allowed, &worker->allowed);
-    given = true;
+    if (worker->ran - before < kHeldUp) found = worker;
   }
+  return found;
 }
 
 void Pool::wake() noexcept {

@@ -149,11 +149,8 @@ def sum_of_rows(c: CWriter, head: str, name: str, element: str, vector_bytes: in
                 c.line(f"const {element} " + ", ".join(f"a{r} = a[{r} * step]" for r in range(rows)) + ";")
                 with c.block("for (int64_t v = 0; v < vectors; ++v)"):
                     c.line(f"const {name}_e *const at = b + (v * {lanes} < last ? v * {lanes} : last);")
-                    if rows > 1:
-                        for r in range(rows):
-                            c.line(
-                                f"__builtin_prefetch((const char *)(at + {rows + r} * apart), 0, {3 if near else 2});"
-                            )
+                    for r in range(rows, 2 * rows) if rows > 1 else ():
+                        c.line(f"__builtin_prefetch((const char *)(at + {r} * apart), 0, {3 if near else 2});")
                     c.line(f"{name}_v s = a0 * *(const {name}_u *)at;")
                     for r in range(1, rows):
                         c.line(f"s += a{r} * *(const {name}_u *)(at + {r} * apart);")

@@ -18,6 +18,7 @@ from cyxla.autojit.devices import (
     compilation_device_of,
 )
 from cyxla.autojit.flags import current
+from cyxla.core.framework.batch import directly
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.runtime.device import Device, full_name
@@ -79,8 +80,10 @@ def register_device_kernels(device_type: str, jit_device: str, kernels: KernelRe
         if (device_type, id(target)) in _filled:
             return 0
         _filled.add((device_type, id(target)))
-    register_kernels(device_type)
-    return _register_host_kernels(device_type, target) + register_on_demand(device_type, jit_device, HOST_OPS, target)
+    with directly():
+        register_kernels(device_type)
+        made = _register_host_kernels(device_type, target)
+        return made + register_on_demand(device_type, jit_device, HOST_OPS, target)
 
 
 def _register_host_kernels(device_type: str, target: KernelRegistry) -> int:

@@ -23,6 +23,7 @@ from cyxla.autojit.flags import current
 from cyxla.autojit.launch import Held, Program, Variables, describe, describe_variable, locked, value_key
 from cyxla.autojit.options import LAZY, PLATFORM
 from cyxla.core.framework.attr_value import NameAttrList
+from cyxla.core.framework.batch import directly
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.variable import Var
@@ -276,10 +277,11 @@ _registered: set[str] = set()
 
 def register_kernels(*devices: str) -> None:
     """Put the kernels for processors, and for other types of devices, into the registry; each once."""
-    for device in ("CPU", *devices):
-        if device not in _registered:
-            _registered.add(device)
-            kernel("_XlaCompile", device=device)(XlaCompileOp)
-            kernel("_XlaRun", device=device)(XlaRunOp)
-            kernel("XlaLaunch", device=device)(XlaLaunchOp)
-            kernel("_XlaMerge", device=device)(XlaMergeOp)
+    with directly():
+        for device in ("CPU", *devices):
+            if device not in _registered:
+                _registered.add(device)
+                kernel("_XlaCompile", device=device)(XlaCompileOp)
+                kernel("_XlaRun", device=device)(XlaRunOp)
+                kernel("XlaLaunch", device=device)(XlaLaunchOp)
+                kernel("_XlaMerge", device=device)(XlaMergeOp)

@@ -13,6 +13,7 @@ from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from cyxla.core.framework.batch import current_batch, directly, staged_for
 from cyxla.core.framework.kernel_def import KernelDef
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op import OpRegistry
@@ -157,6 +158,7 @@ class XlaOpRegistry:
         Registers what comes with cyxla, when the registry is first asked.
     """
 
+    rank = 0
     _global: XlaOpRegistry | None = None
     _global_lock = RLock()
 
@@ -164,7 +166,7 @@ class XlaOpRegistry:
         self._ops: dict[str, list[XlaOpRegistration]] = {}
         self._backends: dict[str, XlaBackend] = {}
         self._made: WeakKeyDictionary[KernelRegistry, dict[tuple[int, str], KernelDef | None]] = WeakKeyDictionary()
-        self._loader, self._lock = loader, RLock()
+        self._loader, self.lock = loader, RLock()
 
     @classmethod
     def global_(cls) -> XlaOpRegistry:
@@ -186,7 +188,7 @@ class XlaOpRegistry:
         AlreadyExistsError
             There is one of that name.
         """
-        with self._lock:
+        with self.lock:
             if name in self._backends:
                 raise AlreadyExistsError(f"the XLA backend {name} is registered already")
             self._backends[name] = XlaBackend(name, tuple(types), op_filter)
@@ -214,11 +216,28 @@ class XlaOpRegistry:
                 f"the XLA kernel of {registration.name} is an AsyncOpKernel, which compiled code cannot wait for",
                 hint="derive it from XlaOpKernel",
             )
-        with self._lock:
-            known = self._ops.setdefault(registration.name, [])
-            for other in known:
+        with self.lock:
+            batch = current_batch()
+            known = self._ops.get(registration.name, []) if batch else self._ops.setdefault(registration.name, [])
+            staged = self._staged(registration.name)
+            for other in (*known, *staged):
                 self._check_compatible(other, registration)
-            known.append(registration)
+            (known if batch is None else batch.stage(self, list)).append(registration)
+
+    def _staged(self, op: str) -> list[XlaOpRegistration]:
+        """The kernels of an op that this thread has staged; the common registry gets them when they are let in."""
+        return [row for staged in staged_for(self) for row in staged if row.name == op]
+
+    def check_staged(self, staged: list[XlaOpRegistration]) -> None:
+        """Raise if a kernel that a batch brings does not agree with those that are there by now."""
+        for row in staged:
+            for other in self._ops.get(row.name, ()):
+                self._check_compatible(other, row)
+
+    def publish(self, staged: list[XlaOpRegistration]) -> None:
+        """Let in the kernels of a batch."""
+        for row in staged:
+            self._ops.setdefault(row.name, []).append(row)
 
     @staticmethod
     def _check_compatible(a: XlaOpRegistration, b: XlaOpRegistration) -> None:
@@ -239,8 +258,8 @@ class XlaOpRegistry:
     def registrations(self, op: str) -> list[XlaOpRegistration]:
         """Registrations of an op, in order."""
         self._load()
-        with self._lock:
-            return list(self._ops.get(op, ()))
+        with self.lock:
+            return [*self._ops.get(op, ()), *self._staged(op)]
 
     def get_all_registered_ops(self) -> list[str]:
         """Sorted names of the ops that have an XLA kernel for any device."""
@@ -278,7 +297,7 @@ class XlaOpRegistry:
         self._load()
         target = KernelRegistry.global_() if kernels is None else kernels
         declared = OpRegistry.global_() if ops is None else ops
-        with self._lock:
+        with directly(), self.lock:
             done = self._made.setdefault(target, {})
             return sum(
                 self._register_op(backend, name, target, done, declared)
@@ -341,7 +360,8 @@ class XlaOpRegistry:
         # Outside of the lock: a thread that imports one of the catalogue's modules needs the lock too
         loader = self._loader
         if loader is not None:
-            loader()
+            with directly():
+                loader()
             self._loader = None
 
 

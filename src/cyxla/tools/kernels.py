@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the verb."""
     registry = KernelRegistry.global_()
-    registry.mark()  # loads what computes, which is listed before what compiles
+    registry.load()  # what computes, which is listed before what compiles
     XlaOpRegistry.global_().register_compilation_kernels(registry)
     if args.name:
         OpRegistry.global_().look_up(args.name)  # an unknown name is an error, and names near ones

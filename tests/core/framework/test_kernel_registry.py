@@ -308,9 +308,8 @@ def test_attributes_must_be_complete(world):
 
 def test_kernels_are_taken_back(world):
     kernel("Probe", registry=world.kernels)(Probe)
-    mark = world.kernels.mark()
     kernel("Probe", label="late", registry=world.kernels)(Probe)
-    world.kernels.rollback(mark)
+    world.kernels.keep_only(lambda kernel_def: kernel_def.label != "late")
     assert len(world.kernels.get_all_registered_kernels()) == 1
 
 

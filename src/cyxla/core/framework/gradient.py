@@ -9,6 +9,7 @@ from importlib import import_module
 from threading import RLock
 from typing import Any, TypeVar
 
+from cyxla.core.framework.batch import current_batch, directly, staged_for
 from cyxla.errors import AlreadyExistsError, NotFoundError
 
 GradientFn = Callable[..., Any]
@@ -41,9 +42,11 @@ class GradientRegistry:
         Called before the first look-up, to register what belongs in from the start.
     """
 
+    rank = 3
+
     def __init__(self, catalogue: Callable[[], None] | None = None) -> None:
         self._catalogue = catalogue
-        self._lock = RLock()  # the thread that loads the catalogue registers what is in it
+        self.lock = RLock()  # the thread that loads the catalogue registers what is in it
         self._gradients: dict[str, Gradient] = {}
 
     @staticmethod
@@ -60,21 +63,37 @@ class GradientRegistry:
         AlreadyExistsError
             It was said before.
         """
-        if op_name in self._gradients:
+        batch = current_batch()
+        staged = self._gradients if batch is None else batch.stage(self, dict)
+        if op_name in self._gradients or self._staged(op_name) or staged.setdefault(op_name, gradient) is not gradient:
             raise AlreadyExistsError(f"op {op_name} has a gradient already", op=op_name)
-        self._gradients[op_name] = gradient
+
+    def _staged(self, op_name: str) -> Gradient | None:
+        """A gradient that this thread has staged."""
+        return next((staged[op_name] for staged in staged_for(self) if op_name in staged), None)
+
+    def check_staged(self, staged: dict[str, Gradient]) -> None:
+        """Raise if a gradient that a batch brings is there by now."""
+        for op_name in staged:
+            if op_name in self._gradients:
+                raise AlreadyExistsError(f"op {op_name} has a gradient already", op=op_name)
+
+    def publish(self, staged: dict[str, Gradient]) -> None:
+        """Let in the gradients of a batch."""
+        self._gradients |= staged
 
     def _load(self) -> None:
         if self._catalogue is not None:
-            with self._lock:
+            with self.lock:
                 if self._catalogue is not None:
-                    self._catalogue()
+                    with directly():
+                        self._catalogue()
                     self._catalogue = None  # only now: others wait until everything is there
 
     def find(self, op_name: str) -> Gradient | None:
         """How an op is differentiated, or None where nobody has said."""
         self._load()
-        return self._gradients.get(op_name)
+        return self._gradients.get(op_name) or self._staged(op_name)
 
     def look_up(self, op_name: str) -> Gradient:
         """How an op is differentiated.

@@ -10,6 +10,7 @@ from threading import RLock
 from typing import Any
 
 from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.batch import Once, current_batch, directly, staged_for
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name
 from cyxla.core.framework.node_def import NodeDef, validate_node_def
@@ -44,17 +45,19 @@ class KernelRegistry:
     loader : callable, optional
         Called once before the first question, to register a catalogue.
     on_miss : callable, optional
-        Called once when a kernel is first found missing, to register those of installed packages.
+        Called once when a kernel is first found missing, to register those of installed packages; threads that miss
+        a kernel meanwhile wait for it.
     """
 
+    rank = 2
     _global: KernelRegistry | None = None
 
     def __init__(self, loader: Callable[[], object] | None = None, on_miss: Callable[[], object] | None = None) -> None:
-        self._on_miss = on_miss
+        self._on_miss = Once(on_miss)
         self._kernels: dict[tuple[str, str, str], list[KernelRegistration]] = {}
         self._by_op: dict[str, list[KernelRegistration]] = {}
         self._order: list[KernelRegistration] = []
-        self._lock = RLock()
+        self.lock = RLock()
         self._loader = loader
 
     @classmethod
@@ -73,39 +76,65 @@ class KernelRegistry:
         row = KernelRegistration(
             kernel_def, class_name or getattr(factory, "__name__", type(factory).__name__), factory
         )
-        with self._lock:
+        batch = current_batch()
+        if batch is not None:
+            batch.stage(self, list).append(row)
+            return
+        with self.lock:
+            self.publish([row])
+
+    def check_staged(self, staged: list[KernelRegistration]) -> None:
+        """Let any kernel in: several may stand under one key."""
+
+    def publish(self, staged: Iterable[KernelRegistration]) -> None:
+        """Let kernels in; called under the lock."""
+        for row in staged:
+            kernel_def = row.kernel_def
             self._kernels.setdefault((kernel_def.op, kernel_def.device_type, kernel_def.label), []).append(row)
             self._by_op.setdefault(kernel_def.op, []).append(row)
             self._order.append(row)
 
-    def mark(self) -> int:
-        """How many kernels there are, for `rollback`."""
+    def load(self) -> None:
+        """Load the catalogue, unless it is there."""
         self._loaded()
-        with self._lock:
-            return len(self._order)
-
-    def rollback(self, mark: int) -> None:
-        """Take away the kernels that came after a mark."""
-        with self._lock:
-            self._remove(self._order[mark:])
 
     def keep_only(self, predicate: Callable[[KernelDef], bool]) -> None:
         """Take away the kernels that a predicate refuses."""
-        with self._lock:
-            self._remove([row for row in self._order if not predicate(row.kernel_def)])
+        with self.lock:
+            rows = list(self._order)
+        refused = [
+            row for row in rows if not predicate(row.kernel_def)
+        ]  # without the lock: it may ask other registries
+        with self.lock:
+            for row in refused:
+                self._remove(row)
 
-    def _remove(self, rows: Iterable[KernelRegistration]) -> None:
-        for row in rows:
-            kernel_def = row.kernel_def
+    def _remove(self, row: KernelRegistration) -> None:
+        kernel_def = row.kernel_def
+        if row in self._order:  # another thread may have done so
             self._kernels[kernel_def.op, kernel_def.device_type, kernel_def.label].remove(row)
             self._by_op[kernel_def.op].remove(row)
             self._order.remove(row)
+
+    def _staged(self) -> list[KernelRegistration]:
+        """The kernels that this thread has staged."""
+        return [row for staged in staged_for(self) for row in staged]
+
+    def _rows(self, op: str, device_type: str, label: str) -> list[KernelRegistration]:
+        """The kernels under a key."""
+        rows = list(self._kernels.get((op, device_type, label), ()))
+        for row in self._staged():
+            kernel_def = row.kernel_def
+            if (kernel_def.op, kernel_def.device_type, kernel_def.label) == (op, device_type, label):
+                rows.append(row)
+        return rows
 
     def _loaded(self) -> None:
         # Outside of the lock: a thread that imports one of the catalogue's modules needs the lock too
         loader = self._loader
         if loader is not None:
-            loader()
+            with directly():
+                loader()
             self._loader = None
 
     # Choice
@@ -131,17 +160,16 @@ class KernelRegistry:
         """
         self._loaded()
         label = attrs[LABEL_ATTR].value if LABEL_ATTR in attrs else ""
-        found, mismatch = self._best(self._kernels.get((op, device_type, label), ()), attrs, where)
+        found, mismatch = self._best(self._rows(op, device_type, label), attrs, where)
         # Devices of the compiler have exactly the kernels that were made for them
         if found is None and not device_type.endswith("_JIT") and device_type != DEFAULT_DEVICE:
-            found, default_mismatch = self._best(self._kernels.get((op, DEFAULT_DEVICE, label), ()), attrs, where)
+            found, default_mismatch = self._best(self._rows(op, DEFAULT_DEVICE, label), attrs, where)
             mismatch = mismatch or default_mismatch
         return found, mismatch and found is None
 
     def _best(
-        self, rows: Iterable[KernelRegistration], attrs: Mapping[str, AttrValue], where: str
+        self, rows: list[KernelRegistration], attrs: Mapping[str, AttrValue], where: str
     ) -> tuple[KernelRegistration | None, bool]:
-        rows = tuple(rows)
         matches = [row for row in rows if kernel_attrs_match(row.kernel_def, attrs)]
         if not matches:
             return None, bool(rows)
@@ -165,9 +193,8 @@ class KernelRegistry:
         """
         where = f"node '{node_def.name}' ({node_def.op})"
         found, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
-        if found is None and self._on_miss is not None:
-            on_miss, self._on_miss = self._on_miss, None
-            on_miss()
+        if found is None and self._on_miss.is_due:
+            self._on_miss()
             found, mismatch = self.find_kernel_registration(device_type, node_def.op, node_def.attr, where)
         if found is not None:
             return found
@@ -214,26 +241,26 @@ class KernelRegistry:
     def get_filtered_registered_kernels(self, predicate: Callable[[KernelDef], bool]) -> list[KernelDef]:
         """The descriptions of the kernels that a predicate accepts, by name of the op."""
         self._loaded()
-        with self._lock:
+        with self.lock:
             rows = [row for op in sorted(self._by_op) for row in self._by_op[op]]
+        rows = sorted([*rows, *staged], key=lambda row: row.kernel_def.op) if (staged := self._staged()) else rows
         return [row.kernel_def for row in rows if predicate(row.kernel_def)]
 
     def registered_so_far(self) -> list[KernelDef]:
         """The descriptions of all kernels, the catalogue's only if it is loaded already."""
-        with self._lock:
-            return [row.kernel_def for row in self._order]
+        with self.lock:
+            return [row.kernel_def for row in (*self._order, *self._staged())]
 
     def get_registered_kernels_for_op(self, op: str) -> list[KernelDef]:
         """The descriptions of the kernels of an op."""
-        self._loaded()
-        with self._lock:
-            return [row.kernel_def for row in self._by_op.get(op, ())]
+        return [row.kernel_def for row in self.registrations(op)]
 
     def registrations(self, op: str) -> list[KernelRegistration]:
         """The kernels of an op with what makes them."""
         self._loaded()
-        with self._lock:
-            return list(self._by_op.get(op, ()))
+        with self.lock:
+            rows = list(self._by_op.get(op, ()))
+        return rows + [row for row in self._staged() if row.kernel_def.op == op]
 
     def kernels_registered_for_op(self, op: str) -> str:
         """The kernels of an op, a line each."""

@@ -11,8 +11,7 @@ import logging
 import os
 import platform
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import util
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from cyxla import config
+from cyxla.core.framework.batch import LOADING, batch, directly
 from cyxla.core.framework.kernel_def import Name, as_types
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op import OpRegistry, op
@@ -44,7 +44,7 @@ PATTERN = "libcyxlakernel*.so"
 UNSAFE = "REALLY_LOAD_UNSAFE_PACKAGES"
 _STAMP = re.compile(rb"cyxla-kernel-plugin abi=(\d+) machine=(\w+) features=([\w.,]*);")
 _loaded: dict[Path, OpLibrary] = {}
-_lock = RLock()
+_being_loaded: dict[Path, Any] = {}  # a lock each: no library waits for another one
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _chain(row: _Kernel) -> Name:
     return chain
 
 
-def _load_native(path: Path, ops: OpRegistry, kernels: KernelRegistry) -> int:
+def _load_native(path: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
     try:
         library = ctypes.CDLL(str(path))
         entry = library.cyxla_kernel_plugin
@@ -264,44 +264,12 @@ def _load_native(path: Path, ops: OpRegistry, kernels: KernelRegistry) -> int:
     plugin = entry().contents
     for row in plugin.ops[: plugin.num_ops]:
         op(_text(row.name), _text(row.signature), *_parts(row.attrs), doc=_text(row.doc), shape=None, registry=ops)
-    rows = plugin.kernels[: plugin.num_kernels]
-    for row in rows:
+    for row in plugin.kernels[: plugin.num_kernels]:
         factory = partial(NativeKernel, compute=row.compute, library=library)
         kernels.register(_chain(row).build(), factory, f"{path.name}:{_text(row.op)}")
-    return len(rows)
 
 
 # Loading
-
-
-@contextmanager
-def _group(ops: OpRegistry, kernels: KernelRegistry) -> Iterator[list[OpDef]]:
-    """Let in all that is registered inside, or nothing; gives the list of the ops that came in."""
-    declared: list[OpDef] = []
-
-    def watch(error: OpError | None, op_def: OpDef) -> OpError | None:
-        if error is None:
-            declared.append(op_def)
-        return error
-
-    failure = ops.process_registrations()  # what waited before is no part of the group
-    if failure is not None:
-        raise failure
-    before = kernels.mark()
-    ops.set_watcher(watch)
-    try:
-        ops.defer_registrations()
-        yield declared
-        failure = ops.process_registrations()
-        if failure is not None:
-            raise failure
-    except BaseException:
-        ops.clear_deferred_registrations()
-        kernels.rollback(before)
-        raise
-    finally:
-        ops.set_watcher(None)
-        ops.process_registrations()
 
 
 def load_op_library(
@@ -309,7 +277,8 @@ def load_op_library(
 ) -> OpLibrary:
     """Load a library of ops and kernels: a shared library after ``cyxla/kernel_plugin.h``, or a file of Python.
 
-    All its ops enter together or, if one is bad, none. A library that was loaded before is not loaded again.
+    All its ops, kernels and gradients enter together or, if one is bad, none; until then only this thread sees them.
+    Registrations of other threads are their own. A library that was loaded before is not loaded again.
 
     Parameters
     ----------
@@ -335,21 +304,32 @@ def load_op_library(
     """
     file = Path(path).resolve()
     target = (OpRegistry.global_() if ops is None else ops), (KernelRegistry.global_() if kernels is None else kernels)
-    with _lock:
+    with _being_loaded.setdefault(file, RLock()):
         if file in _loaded and ops is None and kernels is None:
             return _loaded[file]
         if not file.is_file():
             raise NotFoundError(f"{path} is not a file", hint="build the library first")
         load = _load_python if file.suffix == ".py" else _load_checked
-        with _group(*target) as declared:
-            count = load(file, *target)
+        _fill(*target)
+        with batch() as brought:
+            load(file, *target)
+            declared = [data.op_def for data in (brought.staged(target[0]) or {}).values()]
+            count = len(brought.staged(target[1]) or ())
         library = OpLibrary(file, tuple(declared), count)
         if ops is None and kernels is None:
             _loaded[file] = library
         return library
 
 
-def _load_checked(file: Path, ops: OpRegistry, kernels: KernelRegistry) -> int:
+def _fill(ops: OpRegistry, kernels: KernelRegistry) -> None:
+    """Let in what waited before: it is no part of the library."""
+    failure = ops.process_registrations()
+    if failure is not None:
+        raise failure
+    kernels.load()
+
+
+def _load_checked(file: Path, ops: OpRegistry, kernels: KernelRegistry) -> None:
     reason = why_unsafe(file)
     if reason and not config.get(UNSAFE):
         raise FailedPreconditionError(
@@ -357,22 +337,21 @@ def _load_checked(file: Path, ops: OpRegistry, kernels: KernelRegistry) -> int:
         )
     if reason:
         _LOG.warning("%s is loaded although %s", file, reason)
-    return _load_native(file, ops, kernels)
+    _load_native(file, ops, kernels)
 
 
-def _load_python(file: Path, _ops: OpRegistry, kernels: KernelRegistry) -> int:
-    before = len(kernels.registered_so_far())
+def _load_python(file: Path, _ops: OpRegistry, _kernels: KernelRegistry) -> None:
     spec = util.spec_from_file_location(f"cyxla_op_library_{file.stem}", file)
     if spec is None or spec.loader is None:
         raise InvalidArgumentError(f"{file} is no module of Python")
     spec.loader.exec_module(util.module_from_spec(spec))
-    return len(kernels.registered_so_far()) - before
 
 
 ENTRY_POINTS = "cyxla.kernels"
 
 
 _packages: list[str] | None = None
+_asking = False  # whether this thread, which holds the lock, is calling packages
 
 
 def load_packages() -> list[str]:
@@ -387,20 +366,24 @@ def load_packages() -> list[str]:
     list of str
         The names of those that succeeded; the others are warned of.
     """
-    global _packages
-    with _lock:
+    global _packages, _asking
+    with LOADING, directly():
         load_dynamic_kernels()
-        if _packages is None:
+        if _packages is None and not _asking:
             from importlib.metadata import entry_points
 
-            _packages = []
-            _packages += [point.name for point in entry_points(group=ENTRY_POINTS) if _call(point)]
-        return _packages
+            _asking = True
+            try:
+                _packages = [point.name for point in entry_points(group=ENTRY_POINTS) if _call(point)]
+            finally:
+                _asking = False
+        return _packages or []
 
 
 def _call(point: Any) -> bool:
     try:
-        point.load()()
+        with batch():
+            point.load()()
     except Exception:
         _LOG.warning("%s = %s of the group %s failed", point.name, point.value, ENTRY_POINTS, exc_info=True)
         return False
@@ -434,18 +417,23 @@ def load_dynamic_kernels(
     """
     chosen = config.get("KERNEL_PATH") if folders is None else folders
     libraries = []
-    with _lock:
+    with LOADING:
         for folder in (Path(f).resolve() for f in chosen):
             if folder in _folders:
                 continue
             _folders.add(folder)
-            libraries += [_try_load(file, ops, kernels) for file in sorted(folder.glob(PATTERN))]
+            libraries += [_try_load(file.resolve(), ops, kernels) for file in sorted(folder.glob(PATTERN))]
     return [library for library in libraries if library is not None]
 
 
 def _try_load(file: Path, ops: OpRegistry | None, kernels: KernelRegistry | None) -> OpLibrary | None:
+    lock = _being_loaded.setdefault(file, RLock())
+    if not lock.acquire(blocking=False):  # another thread is about it; it may be waiting for us
+        return None
     try:
         return load_op_library(file, ops=ops, kernels=kernels)
     except OpError as error:
         _LOG.warning("%s", error)
         return None
+    finally:
+        lock.release()

@@ -1,7 +1,8 @@
 """Registries of ops, and the door through which ops enter them.
 
 A registry starts out *deferred*: what is registered waits until somebody asks, and then enters all at once or not at
-all. From then on it is *immediate*: a bad registration raises where it is made.
+all. From then on it is *immediate*: a bad registration raises where it is made. A library that is being loaded has its
+registrations staged for the loading thread alone: see `cyxla.core.framework.batch`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from importlib import import_module
 from inspect import cleandoc
 from typing import Any, Protocol, TypeVar
 
-from cyxla.core.framework.op_def import FLAGS, OpDef, summarize_op_def
+from cyxla.core.framework.batch import Once, current_batch, directly, staged_for
+from cyxla.core.framework.op_def import FLAGS, OpDef, summarize_op_def, validate_op_def
 from cyxla.core.framework.op_def_builder import OpDefBuilder, OpRegistrationData, ShapeFn
 from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 
@@ -40,14 +42,17 @@ class OpRegistry:
     catalogue : function, optional
         Called before the first query, to register what belongs in from the start.
     on_miss : function, optional
-        Called once, when an op is first found missing, to register what installed packages bring.
+        Called once, when an op is first found missing, to register what installed packages bring; threads that miss
+        an op meanwhile wait for it.
     """
+
+    rank = 1
 
     def __init__(
         self, catalogue: Callable[[], None] | None = None, on_miss: Callable[[], object] | None = None
     ) -> None:
-        self._catalogue, self._on_miss = catalogue, on_miss
-        self._lock = threading.RLock()
+        self._catalogue, self._on_miss = catalogue, Once(on_miss)
+        self.lock = threading.RLock()
         self._ops: dict[str, OpRegistrationData] = {}
         self._queue: list[OpRegistrationDataFactory] = []
         self._watcher: Watcher | None = None
@@ -72,11 +77,16 @@ class OpRegistry:
         Raises
         ------
         InvalidArgumentError
-            The declaration is bad (in immediate mode).
+            The declaration is bad, be it built here or given finished (in immediate mode).
         AlreadyExistsError
             There is an op of that name (in immediate mode).
         """
-        with self._lock:
+        batch = current_batch()
+        if batch is not None:
+            with self.lock:
+                self._stage(factory, batch.stage(self, dict))
+            return
+        with self.lock:
             if not self.initialized:
                 self._queue.append(factory)
                 return
@@ -86,12 +96,12 @@ class OpRegistry:
 
     def defer_registrations(self) -> None:
         """Go back to deferred mode; what is there stays visible."""
-        with self._lock:
+        with self.lock:
             self.initialized = False
 
     def clear_deferred_registrations(self) -> None:
         """Forget what waits."""
-        with self._lock:
+        with self.lock:
             self._queue.clear()
 
     def process_registrations(self) -> OpError | None:
@@ -114,9 +124,10 @@ class OpRegistry:
         # The catalogue is imported outside of the lock: a thread that imports one of its modules needs the lock too.
         catalogue = self._catalogue
         if catalogue is not None:
-            catalogue()
+            with directly():
+                catalogue()
             self._catalogue = None
-        with self._lock:
+        with self.lock:
             if not self.initialized:
                 staged: dict[str, OpRegistrationData] = {}
                 for factory in self._queue:
@@ -132,7 +143,9 @@ class OpRegistry:
         data: OpRegistrationData | None = None
         try:
             data = factory()
-            if data.op_def.name in self._ops or data.op_def.name in staged:
+            if not isinstance(getattr(factory, "__self__", None), OpDefBuilder):  # its own `finalize` has checked
+                validate_op_def(data.op_def)
+            if data.op_def.name in self._ops or data.op_def.name in staged or self._staged(data.op_def.name):
                 raise AlreadyExistsError(f"op {data.op_def.name} is registered already")
         except OpError as e:
             error = e
@@ -142,6 +155,20 @@ class OpRegistry:
             raise error
         if data is not None and data.op_def.name not in self._ops:
             staged.setdefault(data.op_def.name, data)
+
+    def _staged(self, name: str) -> OpRegistrationData | None:
+        """An op that this thread has staged."""
+        return next((staged[name] for staged in staged_for(self) if name in staged), None)
+
+    def check_staged(self, staged: dict[str, OpRegistrationData]) -> None:
+        """Raise if an op that a batch brings is there by now."""
+        for name in staged:
+            if name in self._ops:
+                raise AlreadyExistsError(f"op {name} is registered already", hint="another thread has just done so")
+
+    def publish(self, staged: dict[str, OpRegistrationData]) -> None:
+        """Let in the ops of a batch."""
+        self._ops |= staged
 
     # Watching and validating
 
@@ -153,21 +180,21 @@ class OpRegistry:
         AlreadyExistsError
             There is one already; None takes it away.
         """
-        with self._lock:
+        with self.lock:
             if watcher is not None and self._watcher is not None:
                 raise AlreadyExistsError("the registry has a watcher already", hint="call set_watcher(None) first")
             self._watcher = watcher
 
     def add_validator(self, validator: Callable[[OpRegistry], None]) -> None:
         """Have a function look at the registry after the first query has filled it; later ones look at once."""
-        with self._lock:
+        with self.lock:
             if not self._validated:
                 self._validators.append(validator)
                 return
         validator(self)
 
     def _validate(self) -> None:
-        with self._lock:
+        with self.lock:
             validators, self._validators = ([], self._validators) if self._validated else (self._validators, [])
             self._validated = True
         for validator in validators:
@@ -183,7 +210,7 @@ class OpRegistry:
         FailedPreconditionError
             The registry has been asked already.
         """
-        with self._lock:
+        with self.lock:
             if self.initialized:
                 raise FailedPreconditionError("ops are selected before the first query of the registry")
             self._selection = None if names is None else frozenset(names)
@@ -204,10 +231,9 @@ class OpRegistry:
         """
         if not self.initialized:
             self._flush()
-        data = self._ops.get(name)
-        if data is None and self._on_miss is not None:
-            on_miss, self._on_miss = self._on_miss, None
-            on_miss()
+        data = self._ops.get(name) or self._staged(name)
+        if data is None and self._on_miss.is_due:
+            self._on_miss()
             data = self._ops.get(name)
         if data is None:
             raise NotFoundError(f"op type not registered: {name!r}", hint="import the module that declares it first")
@@ -225,7 +251,7 @@ class OpRegistry:
 
     def __contains__(self, name: str) -> bool:
         self._flush()
-        return name in self._ops
+        return name in self._ops or self._staged(name) is not None
 
     def get_registered_ops(self) -> list[OpDef]:
         """All declarations, in the order of registration."""
@@ -234,8 +260,8 @@ class OpRegistry:
     def get_op_registration_data(self) -> list[OpRegistrationData]:
         """All declarations with their shape functions, in the order of registration."""
         self._flush()
-        with self._lock:
-            return list(self._ops.values())
+        with self.lock:
+            return [*self._ops.values(), *(data for staged in staged_for(self) for data in staged.values())]
 
     def export(self, include_internal: bool = False) -> list[OpDef]:
         """All declarations by name, those that start with ``_`` only on request."""

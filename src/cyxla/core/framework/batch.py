@@ -1,0 +1,135 @@
+"""Registrations that enter together, or not at all.
+
+While a thread loads a library, what it registers is staged: the thread itself sees it, the others do not. At the end
+everything enters all registries at once; after an error nothing does. Registrations of other threads are not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from threading import RLock, local
+from typing import Any, Protocol
+
+LOADING = RLock()  # one for all registries: loading what one of them lacks may ask another
+
+
+class Staging(Protocol):
+    """A registry that takes part in batches."""
+
+    rank: int  # locks are taken in this order
+    lock: Any
+
+    def check_staged(self, staged: Any) -> None:
+        """Raise if what was staged cannot enter any more; called under the lock."""
+        ...
+
+    def publish(self, staged: Any) -> None:
+        """Let in what was staged; called under the lock."""
+        ...
+
+
+class Batch:
+    """What one thread has registered since it began a batch, by registry."""
+
+    def __init__(self) -> None:
+        self._staged: dict[Staging, Any] = {}
+
+    def staged(self, registry: Staging) -> Any:
+        """What is staged for a registry, or None."""
+        return self._staged.get(registry)
+
+    def stage(self, registry: Staging, make: Callable[[], Any]) -> Any:
+        """What is staged for a registry, made with the first registration."""
+        if registry not in self._staged:
+            self._staged[registry] = make()
+        return self._staged[registry]
+
+    def commit(self) -> None:
+        """Let everything in.
+
+        Raises
+        ------
+        AlreadyExistsError
+            Another thread was faster; then nothing has entered.
+        """
+        order = sorted(self._staged, key=lambda registry: (registry.rank, id(registry)))
+        with ExitStack() as locks:
+            for registry in order:
+                locks.enter_context(registry.lock)
+            for registry in order:
+                registry.check_staged(self._staged[registry])
+            for registry in order:
+                registry.publish(self._staged[registry])
+
+
+class _Open(local):
+    batches: tuple[Batch, ...] = ()
+
+
+_open = _Open()
+
+
+def current_batch() -> Batch | None:
+    """The batch that this thread registers into, or None."""
+    return _open.batches[-1] if _open.batches else None
+
+
+def staged_for(registry: Staging) -> list[Any]:
+    """What this thread has staged for a registry, the innermost batch last."""
+    return [found for batch in _open.batches if (found := batch.staged(registry)) is not None]
+
+
+@contextmanager
+def batch() -> Iterator[Batch]:
+    """Stage what this thread registers inside, and let it in at the end."""
+    made, before = Batch(), _open.batches
+    _open.batches = (*before, made)
+    try:
+        yield made
+    finally:
+        _open.batches = before
+    made.commit()
+
+
+@contextmanager
+def directly() -> Iterator[None]:
+    """Let registrations in at once, also inside of a batch: they are not the library's."""
+    before, _open.batches = _open.batches, ()
+    try:
+        yield
+    finally:
+        _open.batches = before
+
+
+class Once:
+    """A function that is called once; other threads wait until it has ended, the thread that runs it does not.
+
+    Parameters
+    ----------
+    fn : function or None
+        If it is interrupted, the next call tries again.
+    """
+
+    __slots__ = ("_fn", "_running")
+
+    def __init__(self, fn: Callable[[], object] | None) -> None:
+        self._fn, self._running = fn, False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the function is yet to be called, or to end."""
+        return self._fn is not None
+
+    def __call__(self) -> None:
+        """Call the function, unless that was done or is being done by this thread."""
+        with LOADING:
+            if self._fn is None or self._running:
+                return
+            self._running = True
+            try:
+                with directly():
+                    self._fn()
+                self._fn = None
+            finally:
+                self._running = False

@@ -3,10 +3,10 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
+from unclocked import sending
 
 import cyxla
 
@@ -82,19 +82,8 @@ def ctrl_c():
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_loop_and_the_next_call_works(executable):
     loop = cyxla.compile(FOREVER)
-    pressed = []
-
-    def press():
-        pressed.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    timer = threading.Timer(0.3, press)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), sending(signal.SIGINT):
         loop(np.int32(1), np.ones(64, np.float32))
-    waited = time.perf_counter() - pressed[0]
-    timer.join()
-    assert waited < 5  # 0.2 s is what a user sees; a busy machine may take longer to let us run at all
     ended = loop(np.int32(-1), np.full(64, 2, np.float32))
     np.testing.assert_array_equal(ended, np.full(64, 2, np.float32))
     assert executable(np.zeros(4096, np.float32)).shape == (4096,)

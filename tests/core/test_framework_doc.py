@@ -12,7 +12,7 @@ def test_the_page_runs(tmp_path):
     """In a process of its own, since it declares an op."""
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE))
     words = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "MatMul" in done.stdout
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from unclocked import repeatedly
 
 from cyxla import errors
 from cyxla._native import _rt
@@ -77,11 +78,13 @@ def test_workers_take_part(program, pause):
         """,
         [], [("i8", (64,))],
     )  # fmt: skip
-    seen = set()
-    for _ in range(20):
+    seen = 0
+    for _ in range(2000):  # on a loaded machine the caller may do all of them many times over
         time.sleep(pause)
-        seen.add(len(set(who().tolist())))
-    assert max(seen) == 2
+        seen = max(seen, len(set(who().tolist())))
+        if seen == 2:
+            break
+    assert seen == 2
 
 
 HELD_UP = """
@@ -217,7 +220,7 @@ def test_two_hundred_forks(program, tmp_path):
     counting(program, 2)  # skips without a compiler
     script = FORK.format(text=textwrap.dedent(COUNT_TASKS))
     command = [sys.executable, "-W", "ignore", "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout == "done\n", done.stderr
 
 
@@ -234,12 +237,8 @@ def test_cancel_between_tasks(program, threads):
         """,
         [], [], (),
     )  # fmt: skip
-    timer = threading.Timer(0.1, slow.cancel)
-    timer.start()
-    start = time.monotonic()
-    with pytest.raises(errors.CancelledError):
-        slow()
-    assert time.monotonic() - start < 0.3  # all tasks would take some ten minutes
+    with repeatedly(slow.cancel), pytest.raises(errors.CancelledError):
+        slow()  # all tasks would take some ten minutes
 
 
 QUOTAS = {"max 100000": 1 << 16, "150000 100000": 2, "50000 100000": 1, "400000 100000": 4}

@@ -232,7 +232,7 @@ first = f(x).tobytes()
 def run(rest, tmp_path, **env):
     environment = {**os.environ, "TMPDIR": str(tmp_path), "CYXLA_TIER": "auto", **env}
     return subprocess.run(
-        [sys.executable, "-c", CHILD.format(rest=rest)], capture_output=True, text=True, timeout=120, env=environment
+        [sys.executable, "-c", CHILD.format(rest=rest)], capture_output=True, text=True, timeout=600, env=environment
     )
 
 

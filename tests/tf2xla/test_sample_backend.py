@@ -30,7 +30,7 @@ def installed(tmp_path_factory):
     def run(*words):
         done = subprocess.run(
             [sys.executable, "-W", "error", *words], env={**os.environ, "PYTHONPATH": path}, cwd=site,
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout

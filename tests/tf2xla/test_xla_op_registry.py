@@ -274,7 +274,7 @@ with ThreadPoolExecutor(8) as pool:
 def test_threads_may_be_the_first_to_ask():
     """Row 10.5: the kernels are loaded and made once."""
     words = [sys.executable, "-c", THREADS, str(Path(__file__).parents[1])]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 

@@ -324,7 +324,7 @@ def test_a_reader_that_leaves_is_no_error():
     words = [sys.executable, "-m", "cyxla.tools.main", "opcodes"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert (process.returncode, errors) == (0, b"")
 
 

@@ -68,7 +68,7 @@ except cyxla.errors.InvalidArgumentError as error:
 
 def test_an_op_of_ones_own():
     """rows 1.2, 3.1: nothing but the public names is needed."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=600)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         "[2,?] [[-10.0, -20.0], [-300.0, -400.0]] [[10.0, 10.0], [100.0, 100.0]] [3.0, 7.0]",

@@ -46,13 +46,13 @@ def test_deregistering_waits_for_a_running_callback():
 
     def slow():
         begun.set()
-        go_on.wait(5)
+        go_on.wait()
         order.append("callback ended")
 
     manager.register_callback(1, slow)
     cancelling = threading.Thread(target=manager.start_cancel)
     cancelling.start()
-    begun.wait(5)
+    begun.wait()
 
     def deregister():
         assert not manager.deregister_callback(1)
@@ -64,8 +64,8 @@ def test_deregistering_waits_for_a_running_callback():
     assert manager.is_cancelling
     assert not manager.try_deregister_callback(1)
     go_on.set()
-    waiting.join(5)
-    cancelling.join(5)
+    waiting.join()
+    cancelling.join()
     assert order == ["callback ended", "deregistered"]
 
 

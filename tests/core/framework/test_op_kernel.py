@@ -236,7 +236,7 @@ def test_an_asynchronous_kernel(world):
     ended = threading.Event()
     ctx = context(made, X)
     made.start(ctx, ended.set)
-    assert ended.wait(5)
+    assert ended.wait(600)
     assert ctx.take_outputs()[0].tolist() == [1, 2, 3]
 
 

@@ -100,14 +100,14 @@ def test_registering():
 
 def test_threads_wait_until_the_catalogue_is_loaded():
     def load():
-        entered.wait(5)
+        entered.wait(600)
         registry.register("Slow", Gradient(None))
 
     entered = Barrier(2)
     registry = GradientRegistry(load)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(registry.ops)
-        entered.wait(5)
+        entered.wait(600)
         assert pool.submit(registry.find, "Slow").result(5) is not None
         assert first.result(5) == ["Slow"]
 

@@ -1,12 +1,12 @@
 r"""Patterns in RE2's language: where Python's means the same, it agrees (row 23.1)."""
 
 import re
-import time
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unclocked import at_most
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.kernels.regex import Regex
@@ -102,9 +102,8 @@ def test_what_is_not_there():
 
 @pytest.mark.parametrize("pattern", ["(a*)*b", "(a|aa)+c", "(a?){25}a{25}b", "(?:(?:(?:){1000}){1000}){1000}"])
 def test_no_pattern_takes_for_ever(pattern):
-    start = time.perf_counter()
-    try:
-        assert not Regex(pattern).matches("a" * 30)
-    except InvalidArgumentError:
-        assert "1000" in pattern
-    assert time.perf_counter() - start < 5
+    with at_most(lines=4_000_000):
+        try:
+            assert not Regex(pattern).matches("a" * 30)
+        except InvalidArgumentError:
+            assert "1000" in pattern

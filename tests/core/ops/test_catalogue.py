@@ -5,11 +5,11 @@ import lzma
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from unclocked import lines_run
 
 from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
@@ -92,31 +92,25 @@ def test_every_op_is_documented():
 
 
 PROBE = """
-import sys, time
+import sys
 import cyxla
+from unclocked import lines_run
 assert not any(name.startswith("cyxla.core.ops") for name in sys.modules)
 from cyxla.core.framework.op import OpRegistry
 import cyxla.core.framework.common_shape_fns
-before = time.process_time()
-OpRegistry.global_().look_up("Abs")
-print(time.process_time() - before)
+print(lines_run(OpRegistry.global_().look_up, "Abs"))
 """
 
 
-def test_the_catalogue_registers_quickly_and_only_when_asked(tmp_path):
-    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    env["PYTHONPYCACHEPREFIX"] = str(tmp_path)  # the first run compiles the modules, the others are those that count
-    took = min(float(subprocess.check_output([sys.executable, "-c", PROBE], env=env)) for _ in range(4))
-    assert took < 0.15  # a third of that on an idle machine: the rest is room for busy ones
+def test_the_catalogue_registers_with_little_work_and_only_when_asked():
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert int(subprocess.check_output([sys.executable, "-c", PROBE], env=env)) < 450_000
 
 
 def test_looking_up_costs_little():
     registry = OpRegistry.global_()
     registry.look_up("Abs")
-    before = time.process_time()
-    for _ in range(10_000):
-        registry.look_up("MatMul")
-    assert time.process_time() - before < 0.1
+    assert lines_run(registry.look_up, "MatMul") < 20
 
 
 def test_description_is_shown_on_the_command_line(capsys):

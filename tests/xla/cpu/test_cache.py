@@ -251,7 +251,7 @@ assert path.read_bytes().startswith(b"image")
 def test_two_processes_build_once(tmp_path):
     command = [sys.executable, "-c", BUILDER, str(tmp_path / "cache")]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=60)[0] for process in processes]
+    said = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0]
     assert sorted(said) == ["", "built\n"]
 

@@ -210,7 +210,7 @@ print("cyxla.xla.cpu.lowering" in sys.modules, run(np.array([[0., 1, 0], [2, 0, 
         subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, "CYXLA_CACHE_DIR": str(tmp_path), "CYXLA_CACHE": "1"},
-            capture_output=True, text=True, check=True, timeout=60,
+            capture_output=True, text=True, check=True, timeout=600,
         ).stdout
         for _ in range(2)
     ]  # fmt: skip

@@ -1,6 +1,5 @@
 """HLO text: what is read, what is printed, and where errors point."""
 
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unclocked import at_most
 
 from cyxla.errors import HloParseError
 from cyxla.types import ElementType, Literal, Shape
@@ -261,10 +261,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_ends_soon_in_a_parse_error(name):
-    started = time.perf_counter()
-    with pytest.raises(HloParseError):
+    with at_most(lines=2_000_000), pytest.raises(HloParseError):
         parse_module(HOSTILE[name])
-    assert time.perf_counter() - started < 2
 
 
 def test_long_chains_are_read():

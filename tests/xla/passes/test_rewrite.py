@@ -3,9 +3,9 @@
 # ruff: noqa: E501  programs read best a line at a time
 
 import logging
-import time
 
 import pytest
+from unclocked import at_most, lines_run
 
 from cyxla.errors import ShapeError
 from cyxla.types import Literal, Shape
@@ -150,21 +150,19 @@ def test_constants_merge_only_once():
     assert str(rule((x + c) + d, x + (c + d))) == "add(add(x, c), d) -> add(x, add(c, d))"
 
 
-@pytest.mark.parametrize(
-    "opcode, length, seconds",
-    [("negate", 3000, 0.1), ("add", 3000, 0.1), ("negate", 20_000, 2.0), ("add", 20_000, 2.0)],
-)
-def test_time_grows_with_the_program(opcode, length, seconds):
-    m = chain(opcode, length, S32, zero if opcode == "add" else None)
-    rules_of_algebra.run(chain(opcode, 3, S32, zero if opcode == "add" else None))
-    start = time.process_time()
-    rules_of_algebra.run(m)
-    assert time.process_time() - start < seconds
-    assert opcodes(m) == ["parameter"]
+@pytest.mark.parametrize("opcode", ["negate", "add"])
+def test_work_grows_with_the_program(opcode):
+    def work(length):
+        m = chain(opcode, length, S32, zero if opcode == "add" else None)
+        lines = lines_run(rules_of_algebra.run, m)
+        assert opcodes(m) == ["parameter"]
+        return lines
+
+    work(4)
+    assert work(4000) < 2.2 * work(2000)
 
 
 def test_a_program_without_anything_to_do_takes_little_time():
     m = chain("exponential", 3000, F32)
-    start = time.process_time()
-    assert not rules_of_algebra.run(m)
-    assert time.process_time() - start < 0.1
+    with at_most(lines=100 * 3000):
+        assert not rules_of_algebra.run(m)

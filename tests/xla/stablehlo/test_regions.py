@@ -1,10 +1,9 @@
 # ruff: noqa: E501 - programs are longer than lines
 """Regions that use values from around them, functions that call functions, sizes that are open."""
 
-import time
-
 import numpy as np
 import pytest
+from unclocked import at_most
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, OpError, ResourceExhaustedError, ShapeError, UnimplementedError
@@ -217,9 +216,8 @@ def doubling(levels, name):
 
 def test_functions_of_open_sizes_are_shared():
     text = doubling(23, "same")
-    start = time.process_time()
-    module = read_stablehlo(text, [Shape.array("f32", (3,))])
-    assert time.process_time() - start < 5
+    with at_most(lines=1_000_000):
+        module = read_stablehlo(text, [Shape.array("f32", (3,))])
     assert sum(len(c.instructions) for c in module.computations.values()) < 100
 
 
@@ -292,10 +290,8 @@ def test_effects_of_functions_of_known_results_stay():
 
 @pytest.mark.parametrize("name", ["numbers", "sizes"])
 def test_functions_that_multiply_with_other_sizes_each_time_are_refused(name):
-    start = time.process_time()
-    with pytest.raises(ResourceExhaustedError, match="@f") as caught:
+    with at_most(lines=5_000_000), pytest.raises(ResourceExhaustedError, match="@f") as caught:
         read_stablehlo(doubling(23, name), [Shape.array("f32", (3,))])
-    assert time.process_time() - start < 5
     assert "column" in caught.value.where
 
 

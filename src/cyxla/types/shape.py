@@ -18,6 +18,8 @@ from cyxla.types.layout import Layout, row_major
 
 UNBOUNDED: Final = -(2**63)  # size of a `?` dimension, as in ShapeProto
 MAX_ELEMENTS: Final = 2**63 - 1
+# TensorFlow's limit. Programs may have fewer (see `cyxla.xla.hlo.limits`), but passes split dimensions in two.
+MAX_RANK: Final = 254
 _Sizes = tuple[int, ...]  # `tuple` names a method inside the class
 _Shapes = tuple["Shape", ...]
 
@@ -89,8 +91,8 @@ class Shape:
         Raises
         ------
         ShapeError
-            A size that is no whole number or negative, more than 2^63 - 1 bytes, or a layout that is not an order of
-            the dimensions.
+            A size that is no whole number or negative, more than 254 dimensions or 2^63 - 1 bytes, or a layout that is
+            not an order of the dimensions.
         """
         kind = element_type(dtype) if isinstance(dtype, str) else dtype
         sizes, moving = tuple(dims), tuple(dynamic)
@@ -218,6 +220,8 @@ def _whole(sizes: Sequence[Any]) -> _Sizes:
 
 
 def _new_array(dtype: ElementType, sizes: _Sizes, dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:
+    if len(sizes) > MAX_RANK:  # first, since the product of very many sizes takes quadratic time
+        raise ShapeError(f"an array of {len(sizes)} dimensions; {MAX_RANK} is the limit")
     dims = _whole(sizes)
     if any(d < 0 and d != UNBOUNDED for d in dims):
         raise ShapeError(f"{dtype}{list(dims)}: a size is negative")

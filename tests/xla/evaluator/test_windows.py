@@ -122,12 +122,16 @@ def test_long_windows(name, init):
     np.testing.assert_allclose(evaluate_instruction(ins, x, start), running.accumulate(x.astype(np.float64)), rtol=1e-5)
 
 
-def test_narrow_floats_round_at_each_step():
-    x = np.array([256, 1, 1, 1], np.float32).astype(Shape.array("bf16").dtype.numpy_dtype)
-    ins = instruction(
-        "reduce-window", [x, x[0] * 0], Shape.array("bf16", (1,)), [combiner("add", "bf16")], (WindowDim(4),)
-    )
-    assert evaluate_instruction(ins, x, np.asarray(x[0] * 0)).astype(np.float32) == 256
+@pytest.mark.parametrize("init", [0, -0.0, 256])
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f8e5m2"])
+def test_sums_of_narrow_floats_are_rounded_once(dtype, init):
+    x = np.array([256, 1, 1, 2, -0.0], np.float32).astype(Shape.array(dtype).dtype.numpy_dtype)
+    start = np.asarray(init, x.dtype)
+    window = (WindowDim(4, 1, 1, 4),)
+    ins = instruction("reduce-window", [x, start], Shape.array(dtype, (7,)), [combiner("add", dtype)], window)
+    exact = [sum([256, 1, 1, 2, -0.0][max(i - 1, 0) : i + 3], init) for i in range(7)]
+    got, want = evaluate_instruction(ins, x, start), np.array(exact, np.float32).astype(x.dtype)
+    assert got.tobytes() == want.tobytes()
 
 
 def test_variadic_reduce_window(hlo):

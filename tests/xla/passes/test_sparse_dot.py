@@ -58,6 +58,16 @@ CASES = {
     ),
     "smaller": program(f"x = f32[64,900] parameter(0) {band(64, 20)} ROOT r = f32[20,900] dot(w, x), {LEFT % 0}"),
 }  # fmt: skip
+ZEROS = "z = f32[] constant(0) w = f32[64,150] broadcast(z), dimensions={}"
+CASES |= {
+    f"zeros {where}": program(f"x = {x} parameter(0) {ZEROS} ROOT r = {dot}")
+    for where, x, dot in [
+        ("beside a matrix", "f32[400,64]", "f32[400,150] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+        ("on the right", "f32[4,70,64]", "f32[4,70,150] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}"),
+        ("on the left", "f32[64,90,4]", f"f32[150,90,4] dot(w, x), {LEFT % 0}"),
+        ("inside", "f32[3,64,10,4,2]", f"f32[150,3,10,4,2] dot(w, x), {LEFT % 1}"),
+    ]
+}
 SAME = {
     "not constant": program(
         f"x = f32[64,200] parameter(0) y = f32[64,150] parameter(1) ROOT r = f32[150,200] dot(y, x), {LEFT % 0}"
@@ -84,7 +94,7 @@ def test_same_sums(text):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -2e38, 0.0, -0.0])
-@pytest.mark.parametrize("name", ["narrow", "two directions"])
+@pytest.mark.parametrize("name", ["narrow", "two directions", "zeros on the right"])
 def test_zero_times_infinity(name, value):
     module = parse_module(CASES[name])
     (x,) = arguments(module)
@@ -97,3 +107,12 @@ def test_zero_times_infinity(name, value):
 @pytest.mark.parametrize("text", SAME.values(), ids=SAME)
 def test_others_stay(text):
     assert not sparse_dot.run(parse_module(text))
+
+
+@pytest.mark.parametrize("bad", [None, np.inf, np.nan])
+def test_layer_of_zeros(bad):
+    w, x = np.zeros((16, 32), np.float32), np.ones((64, 30, 16), np.float32)
+    if bad is not None:
+        x[3, 4, 5] = bad
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(cyxla.jit(lambda x: x @ w)(x), x @ w)

@@ -14,6 +14,7 @@ from cyxla.xla.evaluator.elementwise import apply_named
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.registry import Steps, evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype, tuple_of
+from cyxla.xla.hlo.combiners import combiner
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
 
@@ -58,7 +59,7 @@ def reduce_arrays(
         return list(arrays)
     rows = [_rows(a, dims) for a in arrays]
     kept = rows[0].shape[1:]
-    name = ev.scalar_function(computation) if len(arrays) == 1 else None
+    name = folding(ev, computation) if len(arrays) == 1 else None
     fold = _FOLDS.get((name or "", from_numpy(arrays[0].dtype).kind))
     if len(rows[0]) == 0:
         return [np.broadcast_to(i, kept) for i in inits]
@@ -66,6 +67,11 @@ def reduce_arrays(
         element = from_numpy(arrays[0].dtype)
         return [np.broadcast_to(fold(name, element, rows[0], inits[0]), kept)]
     return _fold_any(ev, computation, rows, inits)
+
+
+def folding(ev: Evaluation, computation: Computation) -> str | None:
+    """Name the opcode that folds one array; one in a wider float type, converts around it, counts as that opcode."""
+    return ev.scalar_function(computation) or combiner(computation)
 
 
 def _rows(x: Array, dims: Sequence[int]) -> Array:
@@ -113,9 +119,7 @@ def _fold_integer(name: str, element: ElementType, rows: Array, init: Array) -> 
 
 
 def _fold_float(name: str, element: ElementType, rows: Array, init: Array) -> Array:
-    """Fold f32 in f64 and f64 in long double, rounding once; 16 bits and fewer round at every step, as they must."""
-    if element.bits < 32:
-        return _fold_narrow(name, element, rows, init)
+    """Fold in f64, f64 in long double, rounding once: XLA sums narrow floats in f32, where they would get stuck."""
     wide = np.dtype(np.longdouble if element is ElementType.F64 else np.float64)
     ufunc = _UFUNCS[name]
     unit = -0.0 if name == "add" else 1.0  # NumPy would begin with +0, and make -0 + -0 come out as +0
@@ -132,18 +136,6 @@ def _fold_extremum(name: str, element: ElementType, rows: Array, init: Array) ->
     wins = ((wide == 0) & (np.signbit(wide) != is_maximum)).any(axis=0)  # +0 is the greater zero, -0 the less
     zero = np.where(wins != is_maximum, -0.0, 0.0).astype(wide.dtype)
     return apply_named(name, element, init, round_float(np.where(found == 0, zero, found), element))
-
-
-def _fold_narrow(name: str, element: ElementType, rows: Array, init: Array) -> Array:
-    while len(rows) > _IN_ORDER:
-        pairs = len(rows) // 2
-        rows = np.concatenate(
-            [apply_named(name, element, rows[: 2 * pairs : 2], rows[1 : 2 * pairs : 2]), rows[2 * pairs :]]
-        )
-    state = init
-    for n in range(len(rows)):
-        state = apply_named(name, element, state, rows[n, ...])
-    return state
 
 
 def _fold_complex(name: str, element: ElementType, rows: Array, init: Array) -> Array:

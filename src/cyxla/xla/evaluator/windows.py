@@ -13,6 +13,7 @@ from cyxla.types import ElementType, from_numpy
 from cyxla.xla.evaluator.convert import convert_array
 from cyxla.xla.evaluator.elementwise import apply_named
 from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.functional import folding
 from cyxla.xla.evaluator.gather_scatter import combine_at
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of, is_narrow_float
@@ -64,7 +65,8 @@ def patches(x: Array, window: Window, places: Sequence[int]) -> Array:
     shape = (*places, *(w.size for w in window))
     if 0 in shape:
         return np.empty(shape, x.dtype)
-    return np.lib.stride_tricks.as_strided(x, shape, (*strides, *inner), writeable=False)
+    bits = x.view(np.uint8) if x.dtype.itemsize == 1 else x  # NumPy takes 8-bit floats for its own, of which it has none
+    return np.lib.stride_tricks.as_strided(bits, shape, (*strides, *inner), writeable=False).view(x.dtype)
 
 
 def positions(window: Window) -> Iterator[tuple[int, ...]]:
@@ -115,8 +117,8 @@ def reduce_window(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
     arrays, inits = [array_of(o) for o in operands[:number]], [array_of(o) for o in operands[number:]]
     window: Window = ins.attrs["window"] or tuple(WindowDim(1) for _ in arrays[0].shape)
     body = ins.called[0]
-    name = ev.scalar_function(body) if number == 1 else None
-    if name in _ASSOCIATIVE and _is_unit(name, inits[0]) and _doubles(name, arrays[0], window):
+    name = folding(ev, body) if number == 1 else None
+    if name in _ASSOCIATIVE and _doubles(name, arrays[0], inits[0], window):
         return _by_doubling(name, arrays[0], inits[0], window)
     results = _fold(ev, body, Sliding.over(arrays, window), inits)
     return tuple(results) if ins.shape.is_tuple else results[0]
@@ -132,21 +134,15 @@ def _fold(ev: Evaluation, body: Computation, sliding: Sliding, inits: list[Array
     return totals
 
 
-_ASSOCIATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+_ROUNDED = ("add", "multiply")
+_ASSOCIATIVE = frozenset({*_ROUNDED, "maximum", "minimum", "and", "or", "xor"})
 
 
-def _doubles(name: str, x: Array, window: Window) -> bool:
-    """Whether a reduction runs by doubling: a long one, unless narrow floats are to be rounded at each step.
-
-    Long running totals, of which compilers make trees, are rounded once.
-    """
-    if prod(w.size for w in window) <= DOUBLING_FROM:
-        return False
-    rounds = is_narrow_float(from_numpy(x.dtype)) and name in ("add", "multiply")
-    return not rounds or any(
-        w.size == n and w.stride == 1 and sorted((w.padding_low, w.padding_high)) == [0, n - 1]
-        for n, w in zip(x.shape, window, strict=True)
-    )
+def _doubles(name: str, x: Array, init: Array, window: Window) -> bool:
+    """Whether a reduction runs by doubling: a long one, and sums of narrow floats, which are rounded once."""
+    if is_narrow_float(from_numpy(x.dtype)) and name in _ROUNDED:
+        return True
+    return prod(w.size for w in window) > DOUBLING_FROM and _is_unit(name, init)
 
 
 def _is_unit(name: str, init: Array) -> bool:
@@ -173,14 +169,20 @@ def _extreme(dtype: ElementType, *, highest: bool) -> Any:
 def _by_doubling(name: str, x: Array, init: Array, window: Window) -> Array:
     """Reduce one dimension after the other; in each, windows of 2n are made of two windows of n."""
     dtype = from_numpy(x.dtype)
-    wide = dtype
-    if name in ("add", "multiply"):
-        wide = ElementType.F64 if dtype.is_float else ElementType.C128 if dtype.is_complex else dtype
-    work = convert_array(spread(x, window, init), wide)
+    wide, fill = dtype, init
+    if name in _ROUNDED and (dtype.is_float or dtype.is_complex):
+        wide = ElementType.F64 if dtype.is_float else ElementType.C128
+        fill = (np.ones if name == "multiply" else _minus_zeros)((), wide.numpy_dtype)
+    work = spread(convert_array(x, wide), window, fill)
     for d, w in enumerate(window):
         work = _along(name, np.moveaxis(work, d, 0), w, wide)
         work = np.moveaxis(work, 0, d)
-    return convert_array(work, dtype)
+    return convert_array(apply_named(name, wide, work, convert_array(init, wide)), dtype)
+
+
+def _minus_zeros(sizes: tuple[int, ...], dtype: Any) -> Array:
+    """Make what added to anything, -0 too, changes nothing."""
+    return np.asarray(-np.zeros(sizes, dtype))
 
 
 def _along(name: str, x: Array, w: WindowDim, dtype: ElementType) -> Array:

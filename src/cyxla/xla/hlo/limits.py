@@ -7,7 +7,7 @@ from typing import Final
 from cyxla.errors import ResourceExhaustedError
 
 MAX_NESTING: Final = 200  # of tuples, literals, operands and inline computations; real programs stay below 20
-MAX_RANK: Final = 256  # dimensions of an array
+MAX_RANK: Final = 64  # dimensions of an array: as many as NumPy's, which hold arguments, results and constants
 MAX_INSTRUCTIONS: Final = 1_000_000  # in a module
 MAX_COMPUTATIONS: Final = 1_000_000
 MAX_ARRAY_BYTES: Final = 2**40 - 1  # of one array, even one that is never stored; sweeping over more takes minutes

@@ -223,6 +223,9 @@ def _apply(write: Writer, x: Instruction, step: _Step) -> Instruction:
     """One product along a dimension, which stays where it is."""
     dims, axis, dtype = x.shape.dims, step.axis, x.shape.dtype
     count, size = step.matrix.shape
+    shape = Shape.array(dtype, (*dims[:axis], size, *dims[axis + 1 :]))
+    if not step.taps:  # nothing but zeros
+        return write.full(0, shape)
     before, after = prod(dims[:axis]), prod(dims[axis + 1 :])
     places, weights = _tables(step)
     if after < _NARROW and size * after <= _MOST_PLACES:  # one long row of all that is behind the dimension
@@ -230,18 +233,18 @@ def _apply(write: Writer, x: Instruction, step: _Step) -> Instruction:
         weights = np.repeat(weights, after, axis=1)
         count, size, after = count * after, size * after, 1
     flat = write.reshape(x, (before, count, after))
-    shape = flat.shape.with_dims((before, size, after))
-    total = write.full(0, shape)
+    rows = flat.shape.with_dims((before, size, after))
+    total = write.full(0, rows)
     for at, weight in zip(places, weights, strict=True):
         table = _constant(write, at.astype(np.int32), ElementType.S32)
         picked = write.op(
-            "gather", flat, table, shape=shape, offset_dims=(0, 2), collapsed_slice_dims=(1,), start_index_map=(1,),
+            "gather", flat, table, shape=rows, offset_dims=(0, 2), collapsed_slice_dims=(1,), start_index_map=(1,),
             operand_batching_dims=(), start_indices_batching_dims=(), index_vector_dim=1,
             slice_sizes=(before, 1, after), indices_are_sorted=False,
         )  # fmt: skip
-        factor = write.broadcast(_constant(write, weight, dtype), shape, (1,))
+        factor = write.broadcast(_constant(write, weight, dtype), rows, (1,))
         total = write.op("add", total, write.op("multiply", picked, factor))
-    return write.reshape(total, (*dims[:axis], step.matrix.shape[1], *dims[axis + 1 :]))
+    return write.reshape(total, shape.dims)
 
 
 def _constant(write: Writer, array: np.ndarray[Any, Any], dtype: ElementType) -> Instruction:

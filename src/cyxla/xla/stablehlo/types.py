@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from cyxla.errors import OpError, UnimplementedError
 from cyxla.types import OPAQUE, TOKEN, ElementType, Shape, element_type, is_element_type
 from cyxla.types.shape import UNBOUNDED
+from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.stablehlo.lexer import MAX_NESTING, Lexer
 
-MAX_RANK: Final = 256
 MAX_PARTS: Final = 1 << 16  # of a tuple, and of those in it
 _TENSOR = re.compile(
     r"tensor\s*+<\s*+((?:(?:[0-9]++|\?)\s*+x\s*+)*+)(complex\s*+<\s*+\w++\s*+>|[A-Za-z]\w*+)\s*+([,>])", re.ASCII
@@ -162,8 +162,10 @@ class TypeReader:
     def _array(self, m: re.Match[str], start: int, whole: str = "") -> Shape:
         dtype = element_of(self.lexer, m[2], start)
         sizes = [s.strip() for s in m[1].split("x")[:-1]]
-        if len(sizes) > MAX_RANK or any(len(s) > 19 for s in sizes):
-            raise self.lexer.error("a tensor of too many dimensions or elements", start)
+        if len(sizes) > MAX_RANK:
+            raise self.lexer.error(f"a tensor of {len(sizes)} dimensions; {MAX_RANK} is the limit", start)
+        if any(len(s) > 19 for s in sizes):
+            raise self.lexer.error("a tensor of more than 2^63 - 1 elements", start)
         dims = [UNBOUNDED if s == "?" else int(s) for s in sizes]
         moving = [s == "?" for s in sizes]
         bounds = _BOUNDS.search(whole)

@@ -17,8 +17,8 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
         HLO or StableHLO text, a serialised HloModuleProto or HloProto, a module, a built computation, or a function
         written with NumPy.
     *specs
-        Arrays, `cyxla.spec`, or pairs of sizes and a dtype, like the arguments, of a Python function or of StableHLO
-        that leaves sizes open; other programs state their own.
+        Arrays, `cyxla.spec`, or pairs of sizes and a dtype of NumPy, like the arguments, of a Python function or of
+        StableHLO that leaves sizes open; other programs state their own.
     platform : str
         ``"cpu"`` generates C, ``"interpreter"`` evaluates on NumPy; a plugin's name is its own.
     **options
@@ -49,4 +49,13 @@ def compile(program: Any, *specs: Any, platform: str = "cpu", **options: Any) ->
         from cyxla.numpy.calls.jitted import compile_function
 
         return compile_function(program, specs, platform, options)
-    return compile_program(program, *specs, platform=platform, **options)
+    return compile_program(program, *map(_unpaired, specs), platform=platform, **options)
+
+
+def _unpaired(given: Any) -> Any:
+    """Make a pair of sizes and a dtype what `cyxla.spec` gives; all else stays."""
+    if type(given) is not tuple:
+        return given
+    from cyxla.numpy.calls.specs import is_pair, spec  # most programs state their own shapes
+
+    return spec(*given) if is_pair(given) else given

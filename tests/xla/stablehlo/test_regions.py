@@ -6,7 +6,7 @@ import pytest
 from unclocked import at_most
 
 import cyxla
-from cyxla.errors import InvalidArgumentError, OpError, ResourceExhaustedError, ShapeError, UnimplementedError
+from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ResourceExhaustedError, ShapeError, UnimplementedError
 from cyxla.types import Shape
 from cyxla.xla.stablehlo import read_stablehlo
 
@@ -188,6 +188,29 @@ def test_open_sizes_are_settled_by_the_arguments(platform, rows):
     x = np.ones((rows, 3), np.float32)
     run = cyxla.compile(OPEN, x, platform=platform)
     np.testing.assert_array_equal(run(x), np.arange(rows * 3) + 1)
+
+
+@pytest.mark.parametrize("spec", [
+    cyxla.spec((3, 3), np.float32), ((3, 3), np.float32), ([3, 3], "f4"), cyxla.Shape.array("f32", (3, 3)),
+])  # fmt: skip
+def test_open_sizes_are_settled_by_what_describes_an_array(spec):
+    x = np.ones((3, 3), np.float32)
+    np.testing.assert_array_equal(cyxla.compile(OPEN, spec, platform="interpreter")(x), np.arange(9) + 1)
+
+
+@pytest.mark.parametrize("specs, error, match", [
+    ([((3, 4), np.float32)], ShapeError, r"argument 0 of @main is f32\[\?,3\], not f32\[3,4\]"),
+    ([((3, 3), float)], ShapeError, r"not f64\[3,3\]"),
+    ([((3, 3), "f32")], DTypeError, "'f32' is no dtype"),
+    ([((-1, 3), "f4")], ShapeError, "are no sizes"),
+    ([((3, None), "f4")], UnimplementedError, "None standing for any size"),
+    ([[[1.0], [2.0, 3.0]]], InvalidArgumentError, "argument 0 is described by"),
+    ([None], DTypeError, "argument 0 is described by None"),
+    ([((3, 3), "f4")] * 2, InvalidArgumentError, "takes 1 arguments, not 2"),
+])  # fmt: skip
+def test_specs_that_do_not_fit(specs, error, match):
+    with pytest.raises(error, match=match):
+        cyxla.compile(OPEN, *specs, platform="interpreter")
 
 
 V = "tensor<?xf32>"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.types import Shape
+import numpy as np
+
+from cyxla.errors import DTypeError, InvalidArgumentError, UnimplementedError
+from cyxla.types import Shape, from_numpy
 from cyxla.xla.client import platforms as _platforms  # registers what comes with cyxla
 from cyxla.xla.service import CompileOptions, Executable, LocalService
 
@@ -81,8 +83,19 @@ def _with_open_sizes(program: Any) -> bool:
     return isinstance(program, str) and is_stablehlo(program)
 
 
-def _shape_of(spec: Any) -> Shape:
-    return spec if isinstance(spec, Shape) else Shape.of(spec)
+def _shape_of(spec: Any, number: int) -> Shape:
+    """The shape of an argument: of an array, or of what has the sizes and dtype of one."""
+    if isinstance(spec, Shape):
+        return spec
+    try:
+        sizes, dtype = (spec.shape, spec.dtype) if hasattr(spec, "dtype") else (None, None)
+        return Shape.of(spec) if dtype is None else Shape.array(from_numpy(np.dtype(dtype)), sizes)
+    except (TypeError, ValueError) as error:
+        kind = DTypeError if isinstance(error, DTypeError) else InvalidArgumentError
+        raise kind(
+            f"argument {number} is described by {spec!r}: {error}"[:400],
+            hint='give an array, cyxla.spec((3, 4), "f4"), or a pair ((3, 4), np.float32)',
+        ) from None
 
 
 def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options: Any) -> Executable:
@@ -90,7 +103,7 @@ def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options:
     if specs and _with_open_sizes(program):
         from cyxla.xla.stablehlo import read_stablehlo
 
-        module = read_stablehlo(program, [_shape_of(s) for s in specs])
+        module = read_stablehlo(program, [_shape_of(s, k) for k, s in enumerate(specs)])
         return LocalService(platform).build_executable(module, CompileOptions.of(options))
     if specs and not callable(program):
         raise InvalidArgumentError("argument specs belong to Python functions; this program states its own shapes")

@@ -15,6 +15,7 @@ from cyxla.xla.cpu.nodes import CONTROL_FLOW, Plan
 from cyxla.xla.cpu.plan import MAX_NESTING, plan
 from cyxla.xla.cpu.values import passes_on
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
+from cyxla.xla.hlo.devices import check_devices
 from cyxla.xla.passes import (
     Pass,
     dce,
@@ -82,6 +83,7 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
     check_names(options.disabled_passes)
     _check_interface(module)
     _check_nesting(module)
+    check_devices(module)
     dump.hlo("input", module)
     twin = clone(module)
     checked = config.get("VERIFY")

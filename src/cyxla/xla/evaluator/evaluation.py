@@ -13,6 +13,7 @@ from cyxla.errors import InternalError, InvalidArgumentError, OpError, ResourceE
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
 from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value
 from cyxla.xla.hlo.computation import Computation
+from cyxla.xla.hlo.devices import check_devices
 from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule, computations_post_order
 
@@ -37,7 +38,7 @@ class Options:
     seed : int
         Start of the stateful random numbers.
     replica_count, num_partitions : int
-        How many copies of the program run together.
+        How many copies of the program run together; at least as many as the module states.
     replica, partition : int
         Which of them this run is.
     rendezvous : callable or None
@@ -337,8 +338,11 @@ def evaluate(module: HloModule, args: Sequence[Any], *, options: Options | None 
     InvalidArgumentError
         The arguments do not fit the parameters.
     UnimplementedError
-        An opcode or custom-call target that has no meaning here.
+        An opcode or custom-call target that has no meaning here, or a program for more devices than the options say.
     """
+    how, config = options or Options(), module.config
+    if config.replica_count > how.replica_count or config.num_partitions > how.num_partitions:
+        check_devices(module, how.replica_count, how.num_partitions)
     return evaluate_computation(module.entry, args, options=options)
 
 

@@ -13,6 +13,7 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.evaluator import Options, Value, check_custom_calls, evaluate
 from cyxla.xla.evaluator.values import TOKEN_VALUE, fits
 from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo.devices import check_devices
 from cyxla.xla.service.donation import settled
 from cyxla.xla.service.executable import Executable
 from cyxla.xla.service.options import CompileOptions
@@ -25,11 +26,12 @@ class EvaluatedExecutable(Executable):
     Raises
     ------
     UnimplementedError
-        A custom call in it has no meaning.
+        A custom call in it has no meaning, or it needs several devices.
     """
 
     def __init__(self, module: HloModule, options: CompileOptions) -> None:
         check_custom_calls(module, options.custom_calls)
+        check_devices(module)
         options = settled(options, module)  # arguments are not written here, but those donated have to be there
         self._module, self._options = module, options
         self.inputs = tuple(p.shape.logical for p in module.parameters)

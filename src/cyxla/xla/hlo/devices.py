@@ -1,0 +1,70 @@
+"""Programs for several devices, of which a run is one."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.xla.hlo.attributes import ReplicaGroups
+from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.module import HloModule
+
+# What has another value on each device, or needs the others. The ends of asynchronous ones follow their starts.
+_DEPENDENT: Final = frozenset({
+    "all-gather", "all-gather-start", "all-reduce", "all-reduce-start", "all-to-all", "collective-broadcast",
+    "collective-permute", "collective-permute-start", "partition-id", "ragged-all-to-all", "reduce-scatter",
+    "replica-id",
+})  # fmt: skip
+
+
+def check_devices(module: HloModule, replicas: int = 1, partitions: int = 1) -> None:
+    """Refuse a program whose result depends on more devices than it is going to run on.
+
+    Parameters
+    ----------
+    module : HloModule
+        The program. One that is the same on every device, whatever their number, passes.
+    replicas, partitions : int
+        How many copies of it run together.
+
+    Raises
+    ------
+    UnimplementedError
+        It is for more replicas or partitions, and some instruction tells them apart.
+    InvalidArgumentError
+        A collective names a device that does not exist.
+    """
+    config = module.config
+    several = config.replica_count > replicas or config.num_partitions > partitions
+    for computation in module.post_order():
+        for ins in computation.instructions:
+            if ins.opcode not in _DEPENDENT:
+                continue
+            if several:
+                raise _alone(ins, config.replica_count, config.num_partitions)
+            highest = _highest(ins)
+            if highest >= replicas * partitions:
+                raise InvalidArgumentError(
+                    f"{ins.opcode} names device {highest}; this run has {replicas * partitions}",
+                    where=repr(ins),
+                    hint="state replica_count or num_partitions in the module line, or set those of the run",
+                )
+
+
+def _alone(ins: Instruction, replicas: int, partitions: int) -> UnimplementedError:
+    counts = f"replica_count={replicas}, num_partitions={partitions}"
+    return UnimplementedError(
+        f"{ins.opcode} in a program for several devices ({counts}): what is compiled runs on one",
+        where=repr(ins),
+        hint="evaluate the module on each device: cyxla.xla.evaluator.evaluate(module, args, options=Options("
+        f"{counts}, replica=.., partition=.., rendezvous=..)), where the rendezvous exchanges operands",
+    )
+
+
+def _highest(ins: Instruction) -> int:
+    """The highest number of a device that a collective names; -1 if it names none."""
+    groups: ReplicaGroups = ins.attrs.get("replica_groups") or ReplicaGroups()
+    pairs = ins.attrs.get("source_target_pairs") or ()
+    counted = prod(groups.iota.reshape) - 1 if groups.iota else -1
+    return max((i for group in (*groups.groups, *pairs) for i in group), default=counted)

@@ -165,3 +165,9 @@ def test_unused_shapes_go_away():
     del kept
     gc.collect()
     assert len(home._ARRAYS) <= before
+
+
+@pytest.mark.parametrize("dims", [(1,) * 255, (2**31 - 1,) * 300_000])
+def test_very_many_dimensions_are_refused_before_they_are_multiplied(dims):
+    with pytest.raises(ShapeError, match=f"an array of {len(dims)} dimensions; 254 is the limit"):
+        Shape.array("f32", dims)

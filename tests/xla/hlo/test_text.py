@@ -249,6 +249,11 @@ HOSTILE = {
     "many digits": entry(f"p = f32[] parameter({'9' * 100_000})"),
     "many digits of a size": entry(f"p = f32[{'9' * 100_000}] parameter(0)"),
     "overflowing sizes": entry("p = f32[4294967296,4294967296,4] parameter(0)"),
+    "very many dimensions": entry(f"p = f32[{','.join(['2147483647'] * 200_000)}] parameter(0)"),
+    "very many tile dimensions": entry(f"p = f32[] parameter(0), sharding={{devices=[{','.join(['99'] * 200_000)}]0}}"),
+    "very many iota dimensions": entry(
+        f"p = f32[] parameter(0), sharding={{devices=[1]<=[{','.join(['99'] * 200_000)}]}}"
+    ),
     "elided and huge": entry("p = f32[1000000000] constant({...})"),
     "parameter 2^31 - 1": entry("p = f32[] parameter(2147483647)"),
     "nul": "HloModule m\0" + entry("p = f32[] parameter(0)"),

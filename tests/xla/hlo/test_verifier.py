@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unclocked import lines_run
 
-from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.errors import InvalidArgumentError, ResourceExhaustedError, ShapeError
 from cyxla.types import Shape
 from cyxla.xla.hlo import Computation, HloModule, parse_module, verify
 from cyxla.xla.hlo.attributes import BufferDonor, EntryLayout, InputOutputAlias
@@ -254,3 +254,13 @@ def test_one_computation_can_be_checked_alone():
 def test_a_long_chain_is_quick():
     verify(chain(10))
     assert lines_run(verify, chain(10_000)) < 2.2 * lines_run(verify, chain(5000))
+
+
+def test_programs_have_as_many_dimensions_as_numpy():
+    def program(rank: int) -> HloModule:
+        sizes = ",".join(["1"] * rank)
+        return parse_module(f"ENTRY e {{ x = f32[{sizes}] parameter(0) ROOT r = f32[{sizes}] negate(x) }}")
+
+    verify(program(64))
+    with pytest.raises(ResourceExhaustedError, match="65 dimensions, but at most 64"):
+        verify(program(65))

@@ -232,3 +232,47 @@ def test_too_little_memory_is_an_error_that_names_the_instruction(body, culprit)
     with pytest.raises(ResourceExhaustedError, match="GiB") as caught:
         program(*[np.float32(1)] * ("parameter" in body))
     assert culprit in caught.value.where
+
+
+@pytest.mark.parametrize("body", [
+    "ROOT r = f32[1000000000000,0] iota(), iota_dimension=0",
+    "x = f32[1000000000000,0] iota(), iota_dimension=0 ROOT r = f32[1000000000000,0] add(x, x)",
+    "x = f32[1000000000000,0] iota(), iota_dimension=0 ROOT r = f32[0,0] dot(x, x), "
+    "lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+    "x = f32[1000000000000,0] iota(), iota_dimension=0 ROOT r = (f32[1000000000000,0], s32[1000000000000,0]) "
+    "topk(x), k=0, largest=true",
+])  # fmt: skip
+def test_arrays_without_elements_take_no_memory(body):
+    module = cyxla.hlo.parse_module(f"ENTRY e {{ {body} }}")
+    result = cyxla.compile(module, platform="interpreter")()
+    shapes = [part.shape for part in (result if isinstance(result, tuple) else (result,))]
+    assert shapes == [leaf.dims for leaf in module.entry.root.shape.leaves()]
+
+
+@pytest.mark.parametrize("platform", ["cpu", "interpreter"])
+def test_arrays_that_numpy_cannot_make_are_refused(platform):
+    text = "ENTRY e { x = f32[4000000000,0] iota(), iota_dimension=0 ROOT r = f32[4000000000,0,4000000000,0] dot(x, x) }"
+    with pytest.raises(ResourceExhaustedError, match="if no size were 0"):
+        cyxla.compile(text, platform=platform)
+
+
+SIZES = ",".join(["1"] * 64)
+
+
+@pytest.mark.parametrize("body", [
+    f"ROOT r = f32[{SIZES}] negate(x)",
+    f"ROOT r = f32[{SIZES}] sort(x), dimensions={{0}}, to_apply=less",
+    f"ROOT r = f32[{SIZES}] constant({'{' * 64}0{'}' * 64})",
+])  # fmt: skip
+def test_as_many_dimensions_as_numpy_has(body):
+    less = "less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT l = pred[] compare(a, b), direction=LT }\n"
+    x = np.zeros((1,) * 64, np.float32)
+    assert interpret(f"{less}ENTRY e {{ x = f32[{SIZES}] parameter(0) {body} }}")(x) == 0
+
+
+def test_windows_over_more_dimensions_than_numpy_takes():
+    add = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
+    windows = f"reduce-window(x, z), window={{size={SIZES.replace(',', 'x')}}}, to_apply=add"
+    body = f"x = f32[{SIZES}] parameter(0) z = f32[] constant(0) ROOT r = f32[{SIZES}] {windows}"
+    with pytest.raises(UnimplementedError, match="windows over 64 dimensions"):
+        interpret(f"{add}ENTRY e {{ {body} }}")(np.zeros((1,) * 64, np.float32))

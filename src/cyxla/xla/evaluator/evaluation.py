@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError
+from cyxla.types import Shape
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
-from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value
+from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value, zeros
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.devices import check_devices
 from cyxla.xla.hlo.instruction import Instruction
@@ -281,10 +282,26 @@ class Evaluation:
         frame.next += 1
 
 
+# These run whatever they give: they may have effects, or end in an error.
+_ALWAYS_RUN = frozenset({"async-start", "call", "conditional", "custom-call", "fusion", "while"})
+
+
 def _handler(ins: Instruction) -> Handler:
     """Return the opcode's handler; elementwise results of dynamic shape first cut operands to their common size."""
+    if _is_empty(ins.shape) and not ins.has_side_effect and ins.opcode not in _ALWAYS_RUN:
+        return _nothing
     handler = handler_of(ins.opcode)
     return _on_common_size(handler) if ins.row.elementwise and ins.shape.is_dynamic else handler
+
+
+def _is_empty(shape: Shape) -> bool:
+    leaves = shape.leaves()
+    return bool(leaves) and not shape.is_dynamic and all(leaf.is_array and not leaf.size for leaf in leaves)
+
+
+def _nothing(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+    """Make arrays without elements: the way there may lead over large ones, as in an iota of very many empty rows."""
+    return zeros(ins.shape)
 
 
 def _on_common_size(handler: Handler) -> Handler:
@@ -351,7 +368,7 @@ def evaluate_instruction(ins: Instruction, *operands: Value, options: Options | 
     ev = Evaluation(options)
     try:
         with np.errstate(all="ignore"):
-            value: Any = handler_of(ins.opcode)(ev, ins, *operands)
+            value: Any = _handler(ins)(ev, ins, *operands)
             if isinstance(value, GeneratorType):
                 value = _drive(ev, value)
     except MemoryError as error:

@@ -22,10 +22,10 @@ def sort(ev: Evaluation, ins: Instruction, *arrays: Array) -> Value:
     along = int(ins.attrs["dimensions"][0])
     moved = [np.moveaxis(a, along, -1) for a in arrays]
     order = _order_by_key(ev, ins.called[0], moved)
-    if order is None:
-        rows = [m.reshape(prod(m.shape[:-1]), m.shape[-1]) for m in moved]
-        order = _merge_sort(ev, ins.called[0], rows).reshape(moved[0].shape)
-    results = [np.moveaxis(np.take_along_axis(m, order, axis=-1), -1, along) for m in moved]
+    rows = [m.reshape(prod(m.shape[:-1]), m.shape[-1]) for m in moved]
+    order = _merge_sort(ev, ins.called[0], rows) if order is None else order.reshape(rows[0].shape)
+    ordered = (np.take_along_axis(r, order, axis=1).reshape(moved[0].shape) for r in rows)
+    results = [np.moveaxis(x, -1, along) for x in ordered]
     return tuple(results) if ins.shape.is_tuple else results[0]
 
 

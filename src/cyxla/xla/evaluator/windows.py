@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, from_numpy
 from cyxla.xla.evaluator.convert import convert_array
 from cyxla.xla.evaluator.elementwise import apply_named
@@ -20,6 +21,7 @@ from cyxla.xla.evaluator.values import Array, Value, array_of, is_narrow_float
 from cyxla.xla.hlo.attributes import Window, WindowDim
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.instruction import Instruction
+from cyxla.xla.hlo.limits import MAX_RANK
 
 # Windows of more elements than this may be reduced by doubling: log2(n) steps in place of n.
 DOUBLING_FROM = 16
@@ -63,6 +65,8 @@ def patches(x: Array, window: Window, places: Sequence[int]) -> Array:
     strides = [s * w.stride for s, w in zip(x.strides, window, strict=True)]
     inner = [s * w.window_dilation for s, w in zip(x.strides, window, strict=True)]
     shape = (*places, *(w.size for w in window))
+    if len(shape) > MAX_RANK:
+        raise UnimplementedError(f"windows over {x.ndim} dimensions", hint=f"{MAX_RANK // 2} is the limit")
     if 0 in shape:
         return np.empty(shape, x.dtype)
     bits = x.view(np.uint8) if x.dtype.itemsize == 1 else x  # NumPy takes 8-bit floats for its own, of which it has none

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OpError, ShapeError
-from cyxla.types import Shape
+from cyxla.types import MAX_ELEMENTS, Shape
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.infer import infer_instruction
 from cyxla.xla.hlo.instruction import Instruction
@@ -183,6 +184,9 @@ def _check_shape(ins: Instruction) -> None:
         _fail("V9", f"the operand is {ins.operands[0].opcode} instead of {' or '.join(starts)}", _place(ins))
     if declared.nbytes > MAX_ARRAY_BYTES:
         check_limit(declared.nbytes, MAX_ARRAY_BYTES, "bytes in one array", _place(ins))
+    if not declared.size and declared.rank > 2:  # NumPy multiplies the sizes that are not 0
+        apart = prod(d for d in declared.dims if d > 0) * declared.dtype.itemsize
+        check_limit(apart, MAX_ELEMENTS, f"bytes in {declared}, if no size were 0", _place(ins))
     if declared.rank > MAX_RANK or declared.is_tuple:
         check_limit(declared.rank, MAX_RANK, "dimensions", _place(ins))
         check_limit(len(declared.leaves()), MAX_LEAVES, "tuple elements", _place(ins))

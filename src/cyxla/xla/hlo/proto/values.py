@@ -10,6 +10,7 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.types import COMBINE, ElementType, Layout, Literal, Shape, SplitConfig, element_type, row_major
 from cyxla.xla.hlo.attributes import IotaTiles, Metadata, Sharding
+from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.hlo.proto.schema import text, utf8
 from cyxla.xla.hlo.text import parse_shape
 from cyxla.xla.hlo.text.attributes import METADATA_FIELDS
@@ -193,8 +194,9 @@ def read_sharding(p: Any) -> Sharding:
 
 
 def _check_tiles(dims: tuple[int, ...], iota: IotaTiles | None, devices: tuple[int, ...], subgroups: int) -> None:
-    count = prod(iota.reshape) if iota else len(devices)
-    right = len(dims) <= 32 and all(d > 0 for d in (*dims, *(iota.reshape if iota else ()))) and prod(dims) == count
+    right = len(dims) <= 32 and (not iota or len(iota.reshape) <= MAX_RANK)
+    count = prod(iota.reshape) if iota and right else len(devices)
+    right = right and all(d > 0 for d in (*dims, *(iota.reshape if iota else ()))) and prod(dims) == count
     if iota and iota.transpose and sorted(iota.transpose) != list(range(len(iota.reshape))):
         right = False
     if not right or subgroups > len(dims):

@@ -14,10 +14,10 @@ import numpy as np
 
 from cyxla.errors import HloParseError
 from cyxla.types import ElementType, Kind, Literal, Shape
+from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 
 _MAX_ELIDED_BYTES = 2**28
-_MAX_NUMPY_RANK = 32
 _MANTISSA = {ElementType.F16: 10, ElementType.BF16: 7, ElementType.F32: 23, ElementType.F64: 52}
 _MANTISSA |= {ElementType.F8E5M2: 2, ElementType.F8E4M3: 3, ElementType.F8E3M4: 4}  # these take NaN payloads
 _ONE_NAN = {ElementType.F8E4M3FN: 0x7F, ElementType.F8E8M0FNU: 0xFF}
@@ -78,8 +78,8 @@ def _read_tuple(c: Cursor, shape: Shape) -> Literal:
 
 
 def _read_array(c: Cursor, shape: Shape) -> Literal:
-    if shape.rank > _MAX_NUMPY_RANK:
-        raise c.error(f"a literal of rank {shape.rank}; {_MAX_NUMPY_RANK} is the most")
+    if shape.rank > MAX_RANK:
+        raise c.error(f"a literal of {shape.rank} dimensions; {MAX_RANK} is the limit")
     if shape.rank and c.match(_ELIDED):
         return _elided(c, shape)
     rows = list(_rows(c, shape)) if shape.rank else [_scalar(c, shape.dtype)]

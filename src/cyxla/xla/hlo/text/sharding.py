@@ -7,6 +7,7 @@ from math import prod
 
 from cyxla.errors import InvalidArgumentError
 from cyxla.xla.hlo.attributes import IotaTiles, Sharding
+from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
 from cyxla.xla.hlo.text.tile_assignment import usual_sharding
 
@@ -28,7 +29,10 @@ def _sizes(c: Cursor, what: str) -> tuple[int, ...]:
     m = c.match(_LIST)
     if m is None:
         raise c.error(f"expected {what} such as [2,2], found {c.seen()}")
-    return c.integers(m.group(1), "a size", m.start(1), 1)
+    sizes = c.integers(m.group(1), "a size", m.start(1), 1)
+    if len(sizes) > MAX_RANK:  # multiplying very many of them takes quadratic time
+        raise c.error(f"{len(sizes)} {what}; {MAX_RANK} is the limit", m.start(1))
+    return sizes
 
 
 def _iota_after(c: Cursor, dims: tuple[int, ...], start: int) -> IotaTiles:
@@ -47,6 +51,8 @@ def _iota_after(c: Cursor, dims: tuple[int, ...], start: int) -> IotaTiles:
 
 def check_iota(iota: IotaTiles) -> IotaTiles:
     """Refuse an iota that does not count its devices right; the transpose of the identity is left out."""
+    if max(len(iota.dims), len(iota.reshape)) > MAX_RANK:
+        raise InvalidArgumentError(f"a list of devices of more than {MAX_RANK} dimensions")
     turned = iota.transpose or tuple(range(len(iota.reshape)))
     positive = all(d > 0 for d in (*iota.dims, *iota.reshape))
     if not positive or prod(iota.dims) != prod(iota.reshape) or sorted(turned) != list(range(len(iota.reshape))):

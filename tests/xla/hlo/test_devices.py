@@ -22,7 +22,8 @@ DEPENDENT = {
     "all-reduce": "ROOT r = f32[4] all-reduce(x), replica_groups={}, to_apply=add",
     "all-gather": "ROOT r = f32[8] all-gather(x), replica_groups={{0,1}}, dimensions={0}",
     "collective-permute": "ROOT r = f32[4] collective-permute(x), source_target_pairs={{0,1},{1,0}}",
-    "replica-id": "i = u32[] replica-id() f = f32[] convert(i) b = f32[4] broadcast(f), dimensions={} ROOT r = add(x, b)",
+    "replica-id": "i = u32[] replica-id() f = f32[] convert(i) b = f32[4] broadcast(f), dimensions={} "
+    "ROOT r = add(x, b)",
     "partition-id": "i = u32[] partition-id() f = f32[] convert(i) b = f32[4] broadcast(f), dimensions={} "
     "ROOT r = add(x, b)",
     "all-reduce-start": "s = f32[4] all-reduce-start(x), replica_groups={{0,1}}, to_apply=add "
@@ -66,7 +67,8 @@ def test_devices_that_do_not_exist(body, highest, platform):
 @PLATFORMS
 @pytest.mark.parametrize("header", ["", ", replica_count=8, num_partitions=2"])
 def test_programs_that_are_the_same_on_each_device_run(header, platform):
-    np.testing.assert_array_equal(cyxla.compile(program("ROOT r = add(x, x)", header), platform=platform)(ONES), 2 * ONES)
+    double = cyxla.compile(program("ROOT r = add(x, x)", header), platform=platform)
+    np.testing.assert_array_equal(double(ONES), 2 * ONES)
 
 
 def test_the_way_that_the_hint_names():

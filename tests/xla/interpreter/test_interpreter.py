@@ -251,7 +251,8 @@ def test_arrays_without_elements_take_no_memory(body):
 
 @pytest.mark.parametrize("platform", ["cpu", "interpreter"])
 def test_arrays_that_numpy_cannot_make_are_refused(platform):
-    text = "ENTRY e { x = f32[4000000000,0] iota(), iota_dimension=0 ROOT r = f32[4000000000,0,4000000000,0] dot(x, x) }"
+    sizes = "4000000000,0"
+    text = f"ENTRY e {{ x = f32[{sizes}] iota(), iota_dimension=0 ROOT r = f32[{sizes},{sizes}] dot(x, x) }}"
     with pytest.raises(ResourceExhaustedError, match="if no size were 0"):
         cyxla.compile(text, platform=platform)
 

@@ -62,7 +62,7 @@ ZEROS = "z = f32[] constant(0) w = f32[64,150] broadcast(z), dimensions={}"
 CASES |= {
     f"zeros {where}": program(f"x = {x} parameter(0) {ZEROS} ROOT r = {dot}")
     for where, x, dot in [
-        ("beside a matrix", "f32[400,64]", "f32[400,150] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+        ("in rows", "f32[400,64]", "f32[400,150] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
         ("on the right", "f32[4,70,64]", "f32[4,70,150] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}"),
         ("on the left", "f32[64,90,4]", f"f32[150,90,4] dot(w, x), {LEFT % 0}"),
         ("inside", "f32[3,64,10,4,2]", f"f32[150,3,10,4,2] dot(w, x), {LEFT % 1}"),

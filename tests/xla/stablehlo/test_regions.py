@@ -6,7 +6,14 @@ import pytest
 from unclocked import at_most
 
 import cyxla
-from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ResourceExhaustedError, ShapeError, UnimplementedError
+from cyxla.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+    ShapeError,
+    UnimplementedError,
+)
 from cyxla.types import Shape
 from cyxla.xla.stablehlo import read_stablehlo
 

@@ -69,7 +69,7 @@ def patches(x: Array, window: Window, places: Sequence[int]) -> Array:
         raise UnimplementedError(f"windows over {x.ndim} dimensions", hint=f"{MAX_RANK // 2} is the limit")
     if 0 in shape:
         return np.empty(shape, x.dtype)
-    bits = x.view(np.uint8) if x.dtype.itemsize == 1 else x  # NumPy takes 8-bit floats for its own, of which it has none
+    bits = x.view(np.uint8) if x.dtype.itemsize == 1 else x  # NumPy would look for 8-bit floats of its own
     return np.lib.stride_tricks.as_strided(bits, shape, (*strides, *inner), writeable=False).view(x.dtype)
 
 

@@ -38,11 +38,12 @@ docs: $(VENV)/built  ## write docs/opcodes.md and docs/numpy.md
 	$(BIN)/cyxla opcodes --markdown > docs/opcodes.md
 	$(BIN)/cyxla functions --markdown > docs/numpy.md
 
-fuzz: $(VENV)/built  ## random programs, cpu against interpreter: SEED=1 COUNT=500
-	$(BIN)/python tests/fuzz.py --seed $(or $(SEED),0) --count $(or $(COUNT),500)
+fuzz: $(VENV)/built  ## inputs that try to break it: KIND=hlo SECONDS=60 SEED=1 KEEP=folder; see docs/reliability.md
+	$(BIN)/python tests/fuzz.py $(or $(KIND),all) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) \
+	  --keep $(or $(KEEP),build/findings)
 
 sanitize: $(VENV)/built  ## random programs with generated C under the sanitizers of gcc: SEED=1 COUNT=200
-	.ci/sanitized $(BIN)/python tests/fuzz.py --seed $(or $(SEED),0) --count $(or $(COUNT),200)
+	.ci/sanitized $(BIN)/python tests/fuzz.py programs --seed $(or $(SEED),0) --count $(or $(COUNT),200)
 
 clean:  ## remove everything built
 	rm -rf build dist $(VENV) src/cyxla.egg-info src/cyxla/_native/*.so

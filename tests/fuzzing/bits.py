@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import random
 
-STARTLING = (b"\0", b"\xff", b"\x7f", b"\x80", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\0" * 8, b"\xff" * 8, b"\x80" * 12)
+STARTLING = (
+    b"\0",
+    b"\xff",
+    b"\x7f",
+    b"\x80",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"\0" * 8,
+    b"\xff" * 8,
+    b"\x80" * 12,
+)
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:

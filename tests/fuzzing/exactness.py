@@ -11,8 +11,8 @@ from cyxla.xla.hlo import HloModule, Instruction
 MOVES = {
     "parameter", "constant", "iota", "broadcast", "reshape", "transpose", "slice", "pad", "concatenate", "reverse",
     "dynamic-slice", "dynamic-update-slice", "gather", "select", "clamp", "convert", "copy", "tuple",
-    "get-tuple-element", "while", "conditional", "call", "fusion", "map", "optimization-barrier", "is-finite", "complex",
-    "round-nearest-afz", "compare",
+    "get-tuple-element", "while", "conditional", "call", "fusion", "map", "optimization-barrier", "is-finite",
+    "complex", "round-nearest-afz", "compare",
 }  # fmt: skip
 ARITHMETIC = {*EXACT_UNARY, *EXACT_BINARY}
 COMBINING = {"reduce", "reduce-window", "scatter", "select-and-scatter"}

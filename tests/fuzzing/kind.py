@@ -13,7 +13,7 @@ LONGEST, MOST_LINES = 900, 15  # of an error's text
 Stage = Callable[[str], None]
 
 
-class Difference(AssertionError):
+class DifferenceError(AssertionError):
     """Two ways to run one program that do not agree."""
 
 
@@ -63,7 +63,7 @@ class Kind:
         ------
         OpError
             A clean refusal.
-        Difference
+        DifferenceError
             Results that should be the same are not.
         """
         raise NotImplementedError
@@ -75,7 +75,7 @@ class Kind:
 
 def complaint(error: Exception, stage: str, kind: Kind) -> str | None:
     """What is wrong with an error as an outcome; None if it is a clean refusal."""
-    if isinstance(error, Difference):
+    if isinstance(error, DifferenceError):
         return "difference"
     if isinstance(error, MemoryError):
         return None if stage in kind.runs or isinstance(error, OpError) else "memory"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from fuzzing.functions import Loops, Numpy
+from fuzzing.graphs import GraphDef, SavedModel
 from fuzzing.kind import Kind
 from fuzzing.programs import Hlo, Proto, StableHlo, Valid
+from fuzzing.tiers import Tiers
 
-KINDS: dict[str, type[Kind]] = {kind.name: kind for kind in (Hlo, StableHlo, Proto, Valid)}
+ALL: tuple[type[Kind], ...] = (Hlo, StableHlo, Proto, GraphDef, SavedModel, Numpy, Loops, Tiers, Valid)
+KINDS = {kind.name: kind for kind in ALL}

@@ -7,11 +7,17 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor as F
 
-INTEGERS = (0, 1, 2, -1, 3, 7, 8, 63, 64, 127, 128, 255, 256, 1000, 2**31 - 1, 2**31, -(2**31), 2**32, 2**63 - 1,
-            -(2**63), 2**62, 2**64 - 1)  # fmt: skip
-FLOATS = (0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 1e-320, float("nan"), float("inf"), float("-inf"), 3.5e38)
-STRINGS = ("", "x", "x:0", "^x", "y", "../../x", "/x", "a/b/c", "%n%s", "é\u2028", "f" * 2000, "x:99999999999999999999", ":", "^",
-           "DT_FLOAT", "float", "T", "while", "\x01")  # fmt: skip
+INTEGERS = (
+    0, 1, 2, -1, 3, 7, 8, 63, 64, 127, 128, 255, 256, 1000, 2**31 - 1, 2**31, -(2**31), 2**32, 2**63 - 1, -(2**63),
+    2**62, 2**64 - 1,
+)  # fmt: skip
+FLOATS = (
+    0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 1e-320, float("nan"), float("inf"), float("-inf"), 3.5e38,
+)  # fmt: skip
+STRINGS = (
+    "", "x", "x:0", "^x", "y", "../../x", "/x", "a/b/c", "%n%s", "é\u2028", "f" * 2000, "x:99999999999999999999", ":",
+    "^", "DT_FLOAT", "float", "T", "while", "\x01",
+)  # fmt: skip
 BITS = {F.TYPE_INT32: (-31, 31), F.TYPE_SINT32: (-31, 31), F.TYPE_SFIXED32: (-31, 31), F.TYPE_UINT32: (0, 32),
         F.TYPE_FIXED32: (0, 32), F.TYPE_INT64: (-63, 63), F.TYPE_SINT64: (-63, 63), F.TYPE_SFIXED64: (-63, 63),
         F.TYPE_UINT64: (0, 64), F.TYPE_FIXED64: (0, 64)}  # fmt: skip
@@ -107,7 +113,7 @@ class Message:
         if field.type in BITS:
             low, high = BITS[field.type]
             value = rng.choice(INTEGERS) if old is None or rng.random() < 0.6 else old + rng.choice((-1, 1, old))
-            return value if -(2 ** -low if low else 0) <= value < 2**high else rng.randrange(4)
+            return value if -(2**-low if low else 0) <= value < 2**high else rng.randrange(4)
         match field.type:
             case F.TYPE_BOOL:
                 return not old

@@ -42,7 +42,9 @@ class Tally:
     def __str__(self) -> str:
         stages = ", ".join(f"{name} {count}" for name, count in self.stages.items() if count)
         slow = f", {self.slow} slow" if self.slow else ""
-        return f"{self.kind}: {self.inputs} inputs in {self.seconds:.0f} s ({stages}{slow}), {len(self.findings)} findings"
+        return (
+            f"{self.kind}: {self.inputs} inputs in {self.seconds:.0f} s ({stages}{slow}), {len(self.findings)} findings"
+        )
 
 
 class Worker:

@@ -9,18 +9,22 @@ from collections.abc import Callable, Sequence
 from fuzzing import bits
 
 TOKEN = re.compile(
-    r'"[^"\n]*"|\s+|(?<=[\d?])x(?=[\d?a-z!])|[%@#^!]?[A-Za-z_](?:[\w.\-$]*[\w$])?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|.', re.S
+    r'"[^"\n]*"|\s+|(?<=[\d?])x(?=[\d?a-z!])|[%@#^!]?[A-Za-z_](?:[\w.\-$]*[\w$])?|'
+    r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|.",
+    re.DOTALL,
 )
 NUMBER = re.compile(r"-?\d")
-TYPE = re.compile(r"(?:pred|bf16|token|opaque|index|none|[suif]\d+\w*|f8\w+|f4\w+|c64|c128|tensor|tuple|complex|ui\d+)\Z")
+TYPE = re.compile(r"(?:pred|bf16|token|opaque|index|none|u?[suif]\d+\w*|f[48]\w+|c64|c128|tensor|tuple|complex)\Z")
 EXTREMES = (
     "0", "1", "-1", "2", "3", "7", "8", "63", "64", "65", "127", "128", "255", "256", "-128", "1000", "65536",
     "2147483647", "2147483648", "-2147483648", "4294967296", "9223372036854775807", "9223372036854775808",
     "-9223372036854775808", "18446744073709551616", "1000000000000000000000000000000", "1e308", "-1e308", "1e-320",
     "nan", "-nan", "inf", "-inf", "-0.0", "0.5", "1e400", "0x7fc00000", "nan(0x1)",
 )  # fmt: skip
-ODD = ("{", "}", "(", ")", "[", "]", "<", ">", ",", "=", ":", "->", '"', "%", "@", "\\", "/*", "*/", "//", "\n", ";", "?",
-       "\0", "\u2028", "é", "{}", "()", "[]", "<=", "...", "ROOT ", "ENTRY ", "metadata={", "dense<", "loc(")  # fmt: skip
+ODD = (
+    "{", "}", "(", ")", "[", "]", "<", ">", ",", "=", ":", "->", '"', "%", "@", "\\", "/*", "*/", "//", "\n", ";", "?",
+    "\0", "\u2028", "é", "{}", "()", "[]", "<=", "...", "ROOT ", "ENTRY ", "metadata={", "dense<", "loc(",
+)  # fmt: skip
 
 
 def split(text: str) -> list[str]:
@@ -189,6 +193,7 @@ def mutated(text: str, rng: random.Random, words: Vocabulary) -> str:
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 6))):
         if tokens:
             rng.choice(_CHOICES)(tokens, rng, words)
+            tokens = [token for token in tokens if token]
     return "".join(tokens)
 
 

@@ -1,4 +1,4 @@
-"""The process that tries inputs: it writes down what it is about to do, so that others see where it stood when it ended."""
+"""The process that tries inputs. It writes down what it is about to do, for those who look after it has ended."""
 
 from __future__ import annotations
 

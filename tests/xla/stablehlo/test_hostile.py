@@ -158,6 +158,10 @@ def test_deep_nesting_is_refused(name):
     'func.func @main(%a: tensor<2x2xf32>) { %0 = "stablehlo.transpose"(%a) <{permutation = dense<0> : tensor<4294967296xi64>}> : (tensor<2x2xf32>) -> tensor<2x2xf32> return }',
     'func.func @main(%a: tensor<2xf32>) { %0 = "stablehlo.collective_permute"(%a) <{source_target_pairs = dense<0> : tensor<2147483648x2xi64>}> : (tensor<2xf32>) -> tensor<2xf32> return }',
     'func.func @main() { "stablehlo.outfeed"() : () -> () return }', 'func.func @main() { "stablehlo.convolution"() : () -> () return }',
+    *(f"func.func @main() attributes {{a = {value}}} {{ return }}" for value in (
+        "array<tuple<>: 0>", "array<!stablehlo.token: 1>", "array<none: 1>", "array<complex<f32>: 1>", "array<tensor<3xi64>: 1>",
+        "dense<[[0]]> : tensor<1x0xi64>", "dense<[[], [0]]> : tensor<2x0xi64>", "dense<[0]> : tensor<0xi64>", "1 : tuple<>",
+    )),
 ])  # fmt: skip
 def test_what_is_too_large_or_senseless_is_refused(text):
     with at_most(lines=5_000_000):

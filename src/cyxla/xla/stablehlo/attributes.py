@@ -128,7 +128,7 @@ class AttributeReader:
         value: int | float = int(token, 0) if is_hex else int(token) if whole else float(token)
         if not lexer.accept(":"):
             return self._held(value, ElementType.S64, start) if whole else value
-        is_signed, kind = lexer.token.startswith("si"), self.types.type().dtype
+        kind, is_signed = self._number_type()
         if kind.is_float and kind.numpy_dtype is not None and is_hex:
             if not 0 <= value < 1 << kind.bits:
                 raise lexer.error(f"{token[:40]} is out of the range of {kind}", start)
@@ -188,11 +188,19 @@ class AttributeReader:
         self.lexer.next()
         return self._typed(False) is True
 
+    def _number_type(self) -> tuple[ElementType, bool]:
+        """The type of a number, and whether it says that it is signed."""
+        lexer = self.lexer
+        start, is_signed, shape = lexer.start, lexer.token.startswith("si"), self.types.type()
+        if not shape.is_array or shape.rank or shape.dtype.is_complex:
+            raise lexer.error(f"a number is no {shape}", start, hint="give a type of integers or floats")
+        return shape.dtype, is_signed
+
     def _array(self) -> tuple[Any, ...]:
         lexer = self.lexer
         lexer.next()
         lexer.expect("<", "after array")
-        is_signed, kind = lexer.token.startswith("si"), self.types.type().dtype
+        kind, is_signed = self._number_type()
         found: list[Any] = []
         if lexer.accept(":"):
             found.append(self._element(kind, is_signed))

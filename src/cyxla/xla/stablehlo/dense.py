@@ -51,11 +51,16 @@ def elements_of(content: str, shape: Shape) -> Array:
             raise DenseError(f"no elements for {shape}")
         return np.zeros(shape.dims, shape.dtype.numpy_dtype)
     splat = not text.startswith("[")
+    flat = text.translate(_FLAT)
     if not splat:
         _check_brackets(text, shape)
-    array = _numbers(text.translate(_FLAT), shape.dtype)
+        if not shape.size and not flat.strip(","):
+            return np.zeros(shape.dims, shape.dtype.numpy_dtype)
+    array = _numbers(flat, shape.dtype)
     if splat and array.size != 1:
         raise DenseError(f"{array.size} elements without brackets")
+    if not splat and array.size != shape.size:  # brackets of no elements look like those of one
+        raise DenseError(f"{array.size} elements for {shape}")
     return array.reshape(() if splat else shape.dims)
 
 

@@ -136,7 +136,8 @@ def _process(
     environment = {**os.environ, "NUMPY_SUITE": json.dumps(settings), "PYTHONPATH": os.pathsep.join(paths)}
     command = [
         sys.executable, "-m", "pytest", "-p", "jitted_numpy", "-p", "no:cacheprovider", "-p", "no:xdist", "-q",
-        "--tb=short", "-c", os.devnull, f"--rootdir={folder}", f"--confcutdir={folder}", "-k", options.select, str(file),
+        "--tb=short", "-c", os.devnull, f"--rootdir={folder}", f"--confcutdir={folder}",
+        "-k", options.select, str(file),
     ]  # fmt: skip
     log = results.with_name("log")
     with open(log, "w") as output:

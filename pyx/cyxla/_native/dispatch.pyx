@@ -124,6 +124,12 @@ def end_trace():
     traces -= 1
 
 
+def set_traces(int count):
+    """Say how many functions are being traced, in a forked child."""
+    global traces
+    traces = count
+
+
 @cython.final
 cdef class Receiver:
     """What a method is called on, where it is no container: static, by identity.

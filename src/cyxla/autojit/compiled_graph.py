@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import InvalidArgumentError
+from cyxla.forking import new_lock
 from cyxla.tf2xla.argument import Argument, CompilationResult
 from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
@@ -50,7 +50,7 @@ class CompiledGraph:
         self._known = sorted((self.compiler.analysis.run(graph).args | texts).difference(self._resources))
         self._variables = Variables()
         self._programs: dict[Any, Program] = {}
-        self._lock = Lock()
+        self._lock = new_lock()
         self._client: LocalClient | None = None
 
     @property

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from threading import Lock, RLock, Thread
+from threading import RLock, Thread
 from time import perf_counter
 
 from cyxla.autojit.devices import compilation_device_of
@@ -29,6 +29,7 @@ from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.resource_mgr import ResourceBase, ResourceMgr
 from cyxla.errors import OpError, UnimplementedError
+from cyxla.forking import call_in_child, new_lock
 from cyxla.tf2xla.argument import Argument, CompilationResult
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
 from cyxla.xla.client import LocalClient, LocalExecutable
@@ -89,7 +90,7 @@ class Entry:
     requests: int = 0
     program: Program | None = None
     error: OpError | None = None
-    lock: Lock = field(default_factory=Lock)
+    lock: RLock = field(default_factory=new_lock)
 
 
 def should_compile(mode: CompileMode, stats: ClusterStats, requests: int, *, always_defer: bool = False) -> bool:
@@ -117,7 +118,14 @@ class XlaCompilationCache(ResourceBase):
         self._compilers: dict[int, XlaCompiler] = {}
         self._client: LocalClient | None = None
         self._room = MOST_WAITING
-        self._lock, self._compiling = Lock(), RLock()
+        self._lock, self._compiling = new_lock(), new_lock()
+        call_in_child(self._forget_threads)
+
+    def _forget_threads(self) -> None:
+        """Let a forked child compile what threads of the parent were compiling."""
+        for entry in self._entries.values():
+            if entry.state is CompileState.COMPILING:
+                entry.state = CompileState.UNCOMPILED
 
     def compile_if_needed(
         self,

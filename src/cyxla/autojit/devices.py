@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from threading import RLock
 
 from cyxla.errors import NotFoundError
+from cyxla.forking import new_lock
 
 XLA_CPU, XLA_INTERPRETER = "XLA_CPU", "XLA_INTERPRETER"
 
@@ -81,7 +81,7 @@ class DeviceInfoRegistry:
 
     def __init__(self) -> None:
         self._infos: dict[str, DeviceInfo] = {}
-        self._lock = RLock()
+        self._lock = new_lock()
 
     def register(self, device_type: str, info: DeviceInfo) -> None:
         """Say how a type of device compiles."""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from threading import RLock
 from typing import Any
 
 from cyxla.errors import InvalidArgumentError
+from cyxla.forking import new_lock
 
 VARIABLE = "TF_XLA_FLAGS"
 NO_LIMIT = 2**31 - 1
-_LOCK = RLock()
+_LOCK = new_lock()
 
 
 @dataclass(frozen=True)

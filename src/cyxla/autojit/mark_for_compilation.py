@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from threading import Lock
 from weakref import WeakKeyDictionary
 
 from cyxla.autojit.candidates import FILTERED, STRUCTURED, RecursiveCompilabilityChecker
@@ -41,6 +40,7 @@ from cyxla.core.framework.types import INTEGRAL, DataType
 from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.errors import InvalidArgumentError
+from cyxla.forking import new_lock
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
 
 _LOG = logging.getLogger("cyxla.autojit")
@@ -408,7 +408,7 @@ def _regions(graph: Graph) -> dict[str, list[Node]]:
 
 
 _NUMBERS: WeakKeyDictionary[FunctionLibraryDefinition, int] = WeakKeyDictionary()  # the next for each library
-_LOCK = Lock()
+_LOCK = new_lock()
 
 
 def cluster_names(graph: Graph, count: int) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from threading import Lock
 
 from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassOptions, OptimizationPassRegistry
+from cyxla.forking import new_lock
 
 _REWRITE = Grouping.POST_REWRITE_FOR_EXEC
 # fmt: off
@@ -30,7 +30,7 @@ _PASSES = [
 ]
 # fmt: on
 _done: set[int] = set()
-_LOCK = Lock()
+_LOCK = new_lock()
 
 
 def _run(home: str, options: OptimizationPassOptions) -> None:

@@ -6,7 +6,6 @@ Nodes placed there are clustered whatever the level is. What is in no cluster is
 from __future__ import annotations
 
 from dataclasses import replace
-from threading import Lock
 
 from cyxla.autojit.devices import (
     REGISTRY,
@@ -23,6 +22,7 @@ from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.runtime.device import Device, full_name
 from cyxla.core.runtime.device_factory import DEFAULT_PRIORITY, DeviceFactoryRegistry
+from cyxla.forking import new_lock
 
 INTERPRETER_PRIORITY = 40
 # What such a device does as a processor does: it moves values, makes handles, and calls functions.
@@ -34,7 +34,7 @@ HOST_OPS = frozenset(
     "AssignVariableOp", "DestroyResourceOp", "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "Case",
     "StatelessCase", "While", "StatelessWhile", "Placeholder", "PlaceholderWithDefault", "Assert",
 }  # fmt: skip
-_LOCK = Lock()
+_LOCK = new_lock()
 _filled: set[tuple[str, int]] = set()
 
 

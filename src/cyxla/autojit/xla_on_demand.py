@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph
+from cyxla.forking import new_lock
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +36,7 @@ class XlaCompileOnDemandOp(OpKernel):
         self.library = construction.function_library.library if construction.function_library is not None else None
         self._graph: Graph | None = None
         self._constant: frozenset[int] = frozenset()
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program for these inputs."""

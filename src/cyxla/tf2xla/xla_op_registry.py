@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -29,6 +28,7 @@ from cyxla.core.framework.types import (
     DataType,
 )
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from cyxla.forking import new_lock
 from cyxla.xla.service import load_announced
 
 Factory = Callable[..., Any]
@@ -160,13 +160,13 @@ class XlaOpRegistry:
 
     rank = 0
     _global: XlaOpRegistry | None = None
-    _global_lock = RLock()
+    _global_lock = new_lock()
 
     def __init__(self, loader: Callable[[], object] | None = None) -> None:
         self._ops: dict[str, list[XlaOpRegistration]] = {}
         self._backends: dict[str, XlaBackend] = {}
         self._made: WeakKeyDictionary[KernelRegistry, dict[tuple[int, str], KernelDef | None]] = WeakKeyDictionary()
-        self._loader, self.lock = loader, RLock()
+        self._loader, self.lock = loader, new_lock()
 
     @classmethod
     def global_(cls) -> XlaOpRegistry:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 from operator import index
-from os import register_at_fork
-from threading import Lock
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from cyxla.errors import ShapeError
+from cyxla.forking import new_lock
 from cyxla.types.dtype import ElementType, element_type, from_numpy
 from cyxla.types.layout import Layout, row_major
 
@@ -187,15 +186,7 @@ class Shape:
 
 _ARRAYS: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
 _TUPLES: WeakValueDictionary[Any, Shape] = WeakValueDictionary()
-_LOCK = Lock()  # of two threads that make one shape, both get the first
-
-
-def _renew_lock() -> None:
-    global _LOCK
-    _LOCK = Lock()  # whoever held it is not in the child
-
-
-register_at_fork(after_in_child=_renew_lock)
+_LOCK = new_lock()  # of two threads that make one shape, both get the first
 
 
 def _rebuild(dtype: ElementType, dims: tuple[int, ...], dynamic: tuple[bool, ...], layout: Layout | None) -> Shape:

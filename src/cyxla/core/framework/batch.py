@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from threading import RLock, local
+from threading import local
 from typing import Any, Protocol
 
-LOADING = RLock()  # one for all registries: loading what one of them lacks may ask another
+from cyxla.forking import new_lock
+
+LOADING = new_lock()  # one for all registries: loading what one of them lacks may ask another
 
 
 class Staging(Protocol):

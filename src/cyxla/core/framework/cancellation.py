@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from threading import Condition, Lock, get_ident
+from threading import Condition, get_ident
 
-_MAKING = Lock()
+from cyxla.forking import new_condition, new_lock
+
+_MAKING = new_lock()
 
 
 class CancellationManager:
@@ -35,7 +37,7 @@ class CancellationManager:
         state = self._condition
         if state is None:
             with _MAKING:
-                state = self._condition = self._condition or Condition()
+                state = self._condition = self._condition or new_condition()
         return state
 
     def get_cancellation_token(self) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from threading import RLock
 from typing import Any, TypeVar
 
 from cyxla.core.framework.batch import current_batch, directly, staged_for
 from cyxla.errors import AlreadyExistsError, NotFoundError
+from cyxla.forking import new_lock
 
 GradientFn = Callable[..., Any]
 F = TypeVar("F", bound=GradientFn)
@@ -46,7 +46,7 @@ class GradientRegistry:
 
     def __init__(self, catalogue: Callable[[], None] | None = None) -> None:
         self._catalogue = catalogue
-        self.lock = RLock()  # the thread that loads the catalogue registers what is in it
+        self.lock = new_lock()  # the thread that loads the catalogue registers what is in it
         self._gradients: dict[str, Gradient] = {}
 
     @staticmethod

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from threading import RLock
 from typing import Any
 
 from cyxla.core.framework.attr_value import AttrValue
@@ -21,6 +20,7 @@ from cyxla.core.framework.op_kernel import Factory, OpKernel, OpKernelConstructi
 from cyxla.core.framework.selective_registration import should_register_op_kernel
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
+from cyxla.forking import new_lock
 
 _LOG = logging.getLogger("cyxla.kernels")
 DEFAULT_DEVICE = "DEFAULT"
@@ -57,7 +57,7 @@ class KernelRegistry:
         self._kernels: dict[tuple[str, str, str], list[KernelRegistration]] = {}
         self._by_op: dict[str, list[KernelRegistration]] = {}
         self._order: list[KernelRegistration] = []
-        self.lock = RLock()
+        self.lock = new_lock()
         self._loader = loader
 
     @classmethod

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import util
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from cyxla.errors import (
     UnimplementedError,
     from_code,
 )
+from cyxla.forking import new_lock
 
 _LOG = logging.getLogger("cyxla.plugins")
 ABI = 1
@@ -304,7 +304,7 @@ def load_op_library(
     """
     file = Path(path).resolve()
     target = (OpRegistry.global_() if ops is None else ops), (KernelRegistry.global_() if kernels is None else kernels)
-    with _being_loaded.setdefault(file, RLock()):
+    with _being_loaded.setdefault(file, new_lock()):
         if file in _loaded and ops is None and kernels is None:
             return _loaded[file]
         if not file.is_file():
@@ -427,7 +427,7 @@ def load_dynamic_kernels(
 
 
 def _try_load(file: Path, ops: OpRegistry | None, kernels: KernelRegistry | None) -> OpLibrary | None:
-    lock = _being_loaded.setdefault(file, RLock())
+    lock = _being_loaded.setdefault(file, new_lock())
     if not lock.acquire(blocking=False):  # another thread is about it; it may be waiting for us
         return None
     try:

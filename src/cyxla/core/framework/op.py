@@ -7,7 +7,6 @@ registrations staged for the loading thread alone: see `cyxla.core.framework.bat
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib import import_module
@@ -18,6 +17,7 @@ from cyxla.core.framework.batch import Once, current_batch, directly, staged_for
 from cyxla.core.framework.op_def import FLAGS, OpDef, summarize_op_def, validate_op_def
 from cyxla.core.framework.op_def_builder import OpDefBuilder, OpRegistrationData, ShapeFn
 from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+from cyxla.forking import new_lock
 
 OpRegistrationDataFactory = Callable[[], OpRegistrationData]
 Watcher = Callable[["OpError | None", OpDef], "OpError | None"]
@@ -52,7 +52,7 @@ class OpRegistry:
         self, catalogue: Callable[[], None] | None = None, on_miss: Callable[[], object] | None = None
     ) -> None:
         self._catalogue, self._on_miss = catalogue, Once(on_miss)
-        self.lock = threading.RLock()
+        self.lock = new_lock()
         self._ops: dict[str, OpRegistrationData] = {}
         self._queue: list[OpRegistrationDataFactory] = []
         self._watcher: Watcher | None = None

@@ -7,7 +7,6 @@ import keyword
 import re
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
-from threading import Lock
 from typing import Any
 
 from cyxla.core.framework.apply import apply_op
@@ -17,6 +16,7 @@ from cyxla.core.framework.op_def import ArgDef, AttrDef, OpDef, summarize_attr_v
 from cyxla.core.framework.op_overrides import ApiDef, OpGenOverrideMap
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError
+from cyxla.forking import new_lock
 
 _EMPTY = inspect.Parameter.empty
 _POSITIONAL, _KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
@@ -171,7 +171,7 @@ class OpNamespace:
         self._registry, self._overrides, self._hidden = registry, overrides or OpGenOverrideMap(), hidden
         self._apis: dict[str, ApiDef] | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
-        self._lock = Lock()
+        self._lock = new_lock()
         self._known = -1
 
     @property

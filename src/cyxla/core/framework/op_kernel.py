@@ -10,7 +10,8 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
-from threading import Event, Lock
+from itertools import count
+from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
@@ -245,8 +246,7 @@ class AsyncOpKernel(OpKernel):
             self.compute_async(ctx, once)
         except Exception as error:
             ctx.set_status(located(error, self))
-            if not once.called:
-                once()
+            once.end()
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Begin and wait for the end."""
@@ -264,15 +264,18 @@ class AsyncOpKernel(OpKernel):
 class _Once:
     """A `done` that refuses a second call."""
 
-    __slots__ = ("_done", "_kernel", "_lock", "called")
+    __slots__ = ("_calls", "_done", "_kernel")
 
     def __init__(self, done: Done, kernel: OpKernel) -> None:
-        self._done, self._kernel, self._lock, self.called = done, kernel, Lock(), False
+        self._done, self._kernel, self._calls = done, kernel, count()
+
+    def end(self) -> None:
+        """Call it unless it was called."""
+        if not next(self._calls):
+            self._done()
 
     def __call__(self) -> None:
-        with self._lock:
-            again, self.called = self.called, True
-        if again:
+        if next(self._calls):  # one step of the interpreter, so that no two threads are first
             raise InternalError(
                 "done was called twice", node=self._kernel.name, op=self._kernel.type_string, where=_where(self._kernel)
             )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
 from cyxla.core.framework.cancellation import CancellationManager
 from cyxla.core.framework.device_base import DeviceName
 from cyxla.errors import AbortedError, CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
+from cyxla.forking import new_lock
 
 Received = Callable[[OpError | None, Any, bool], object]
 """Called with (error, value, whether it is dead) when a value has come."""
@@ -62,7 +63,7 @@ class Rendezvous:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._values: dict[str, deque[tuple[Any, bool]]] = {}
         self._waiting: dict[str, deque[Received]] = {}
         self._error: OpError | None = None

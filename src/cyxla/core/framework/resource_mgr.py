@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from threading import RLock
 from typing import TypeVar
 
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import AlreadyExistsError, NotFoundError
+from cyxla.forking import new_lock
 
 DEFAULT_CONTAINER = "localhost"
 
@@ -74,7 +74,7 @@ class ResourceMgr:
     def __init__(self, default_container: str = DEFAULT_CONTAINER) -> None:
         self.default_container = default_container
         self._containers: dict[str, dict[tuple[str, str], ResourceBase]] = {}
-        self._lock = RLock()
+        self._lock = new_lock()
         self.removals = 0
 
     def create(self, container: str, name: str, resource: ResourceBase) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.types import DataType
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +31,7 @@ class Ref:
 
     def __init__(self, dtype: DataType, value: Array | None = None, name: str = "") -> None:
         self.dtype, self.value, self.name = dtype, value, name
-        self.lock = RLock()
+        self.lock = new_lock()
         self._handed_out = True
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from threading import Lock
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from cyxla.core.framework.variable import Ref
 from cyxla.core.kernels.tensor_array import Array, TensorArray
 from cyxla.core.kernels.tensor_list import zeros
 from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.forking import new_lock
 
 _NUMBERS = count()  # make names of resources unique
 
@@ -37,7 +37,7 @@ class Stack(ResourceBase):
         self.name, self.dtype, self.max_size = name, dtype, max_size
         self.values: list[Array] = []
         self.closed = False
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def push(self, value: Array) -> None:
         """Put a value on top."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ class IteratorResource(ResourceBase):
     """
 
     def __init__(self, elements: Iterable[Any] | None = None) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._elements = None if elements is None else iter(elements)
 
     def restart(self, elements: Iterable[Any]) -> None:

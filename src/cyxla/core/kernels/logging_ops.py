@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from typing import Any
 
@@ -14,6 +13,7 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.kernels.limits import wide_type
 from cyxla.core.kernels.text import summary
 from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 
@@ -44,7 +44,7 @@ class Print(OpKernel):
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         self._left = construction.get_attr("first_n")
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Print to standard error."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.types import DataType
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +28,7 @@ class LookupTable(ResourceBase):
     def __init__(self, key_dtype: DataType, value_dtype: DataType) -> None:
         self.key_dtype, self.value_dtype = key_dtype, value_dtype
         self._entries: dict[Any, Any] | None = None
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def __len__(self) -> int:
         return len(self._entries or ())

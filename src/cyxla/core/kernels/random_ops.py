@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import threading
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -19,6 +18,7 @@ from cyxla.core.kernels.gamma import gamma_sample_grad
 from cyxla.core.kernels.philox import RESERVED, Philox
 from cyxla.core.kernels.random_shapes import int_range, shape_of
 from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[Philox, int, "np.dtype[Any]"], Array]
@@ -33,7 +33,7 @@ class Seeded(OpKernel):
         if not seed and not seed2:
             seed, seed2 = secrets.randbits(64), secrets.randbits(64)
         self._next = Philox.from_seeds(seed, seed2)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def reserve(self, words: int) -> Philox:
         """A generator at the first of as many blocks as give `words` words."""

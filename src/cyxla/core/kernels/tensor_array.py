@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.tensor_list import zeros
 from cyxla.errors import InvalidArgumentError
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 
@@ -69,7 +69,7 @@ class TensorArray(ResourceBase):
         self.clear_after_read = clear_after_read
         self.closed = False
         self.elements = [Element() for _ in range(size)]
-        self.lock = RLock()
+        self.lock = new_lock()
 
     def __len__(self) -> int:
         return len(self.elements)

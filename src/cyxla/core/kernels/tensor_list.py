@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from cyxla.core.framework.op_kernel_context import as_value
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 Item = Array | None  # None where nothing was set yet
@@ -36,7 +36,7 @@ class TensorList:
     """
 
     __slots__ = ("_buffer", "_length", "dtype", "element_shape", "max_num_elements")
-    _lock = Lock()
+    _lock = new_lock()
 
     def __init__(
         self, dtype: DataType, element_shape: TensorShape, items: Iterable[Item] = (), max_num_elements: int = -1

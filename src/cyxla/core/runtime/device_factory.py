@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import RLock
 from typing import Protocol
 
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.runtime.device import Device, DeviceSet, full_name
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError
+from cyxla.forking import new_lock
 
 DEFAULT_PRIORITY = 50
 CPU_PRIORITY = 60
@@ -53,7 +53,7 @@ class DeviceFactoryRegistry:
 
     def __init__(self) -> None:
         self._entries: dict[str, FactoryEntry] = {}
-        self._lock = RLock()
+        self._lock = new_lock()
         self._loaders: list[Callable[[], object]] = []
 
     @staticmethod

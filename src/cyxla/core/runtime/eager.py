@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 from cyxla.core.runtime.engine import Engine
 from cyxla.core.runtime.invoke import Call
 from cyxla.errors import OpError
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 _KEPT_CALLS = 4096  # kernels; the oldest make room
@@ -46,7 +46,7 @@ class EagerContext:
         self._graph = Graph()
         self._graph.library = self.library
         self._calls: dict[Any, Call] = {}
-        self._lock = Lock()
+        self._lock = new_lock()
         self._step = StepContext(
             self.engine.resource_manager, None, None, self.engine.functions(self.library), self.engine.submit
         )
@@ -118,7 +118,7 @@ class EagerContext:
 
 _current: ContextVar[EagerContext | None] = ContextVar("cyxla_eager_context", default=None)
 _default: list[EagerContext] = []
-_making = Lock()
+_making = new_lock()
 
 
 def eager_context() -> EagerContext:

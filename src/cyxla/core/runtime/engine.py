@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock, local
+from threading import local
 from typing import Any
 
 from cyxla.core.framework.device_base import DeviceBase
@@ -25,6 +25,7 @@ from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassO
 from cyxla.core.runtime.partition import partition
 from cyxla.core.runtime.placer import Placer
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from cyxla.forking import call_in_child, new_lock
 
 _WITHOUT_KERNEL = frozenset({"_Arg", "_Retval", "_DeviceArg", "_DeviceRetval"})
 _INSIDE = local()  # whether this thread is one of a pool: what it calls must not wait for the pool
@@ -75,9 +76,10 @@ class Engine:
         self.passes = passes or OptimizationPassRegistry.global_()
         self._functions: dict[int, FunctionRuntime] = {}
         self._stateful: dict[tuple[str, str], OpKernel] = {}
-        self._lock = Lock()
+        self._lock = new_lock()
         self._pool: ThreadPoolExecutor | None = None
         self._closed = False
+        call_in_child(self._forget_threads)
 
     def device_of(self, node: Node) -> DeviceBase:
         """The device a node was assigned to."""
@@ -201,6 +203,9 @@ class Engine:
                     raise FailedPreconditionError("the session is closed")
                 self._pool = self._pool or ThreadPoolExecutor(self.threads, "cyxla", _mark_inside)
         self._pool.submit(work)
+
+    def _forget_threads(self) -> None:
+        self._pool = None  # a forked child has none of its threads
 
     def close(self) -> None:
         """Drop resources, kernels and threads."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from cyxla.core.graph.gradients import gradients
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.subgraph import executable_graph
 from cyxla.errors import InvalidArgumentError, NotFoundError
+from cyxla.forking import new_lock
 
 if TYPE_CHECKING:
     from cyxla.core.runtime.engine import Engine, Runner
@@ -62,7 +62,7 @@ class FunctionRuntime:
     def __init__(self, engine: Engine, library: FunctionLibraryDefinition) -> None:
         self.engine, self.library = engine, library
         self._handles: dict[Any, FunctionHandle] = {}
-        self._lock = RLock()
+        self._lock = new_lock()
 
     def instantiate(self, function: NameAttrList) -> FunctionHandle:
         """The handle of a function; made with the first call and kept.

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 from importlib import import_module
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import OpError
+from cyxla.forking import new_lock
 
 if TYPE_CHECKING:
     from cyxla.core.runtime.engine import Engine
@@ -82,7 +82,7 @@ class OptimizationPassRegistry:
 
     def __init__(self) -> None:
         self._entries: list[PassEntry] = []
-        self._lock = RLock()
+        self._lock = new_lock()
 
     @staticmethod
     @lru_cache(maxsize=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from threading import RLock
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
@@ -25,6 +24,7 @@ from cyxla.core.runtime.session_values import fed_value, own, resolve, resolve_t
 from cyxla.core.runtime.step_stats import RunMetadata
 from cyxla.core.runtime.subgraph import copy_graph, executable_graph
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
+from cyxla.forking import new_lock
 
 Array = np.ndarray[Any, Any]
 Prepare = Callable[[Engine, Graph], Runner]
@@ -133,7 +133,7 @@ class Session:
         self._programs: dict[Any, _Program] = {}
         self._runners: dict[Any, Runner] = {}
         self._size = (-1, -1)
-        self._lock = RLock()
+        self._lock = new_lock()
         self._cancellation = CancellationManager()
         self._closed = False
 

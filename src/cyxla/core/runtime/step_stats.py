@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock, get_ident
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from cyxla.core.graph.graph import Graph, Node
+from cyxla.forking import new_lock
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class StepStats:
     def __init__(self) -> None:
         self.nodes: list[NodeStats] = []
         self._threads: dict[int, int] = {}
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def record(
         self,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial, update_wrapper
+from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -19,6 +19,7 @@ from cyxla import config
 from cyxla._native import dispatch
 from cyxla._native.dispatch import Dispatcher, Receiver, Way
 from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
+from cyxla.forking import new_lock
 from cyxla.numpy.calls.containers import map_leaves
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
 from cyxla.numpy.calls.forms import Form, StaticNames, form_of
@@ -93,8 +94,8 @@ class Jitted(Dispatcher):
         self.set_static(*self._static.flags(), frozenset(self._static.names))
         self._forms: dict[Any, Form] = {}
         self._entries: dict[Any, Entry] = {}
-        self._building: dict[Any, threading.Lock] = {}
-        self._lock = threading.Lock()
+        self._building: dict[Any, RLock] = {}
+        self._lock = new_lock()
         self._slow_hits = self._misses = 0
         self._seconds = 0.0
         self._recent: list[Call] = []
@@ -152,7 +153,7 @@ class Jitted(Dispatcher):
     def _building_only(self, key: Any) -> Iterator[None]:
         """Hold off other threads that would compile the same."""
         with self._lock:
-            lock = self._building.setdefault(key, threading.Lock())
+            lock = self._building.setdefault(key, new_lock())
         with lock:
             yield
         with self._lock:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from cyxla.forking import call_in_child, new_lock
 from cyxla.numpy.tracing.boundary import boundary
 
-_LOCK = threading.Lock()
+_LOCK = new_lock()
 _queue: ThreadPoolExecutor | None = None
 
 
@@ -42,8 +41,8 @@ def _fulfil(made: Later, function: Callable[..., Any], args: Any, kwargs: Any) -
 
 def _forget() -> None:
     """Forget the thread, which a forked child does not have."""
-    global _queue, _LOCK
-    _queue, _LOCK = None, threading.Lock()
+    global _queue
+    _queue = None
 
 
-os.register_at_fork(after_in_child=_forget)
+call_in_child(_forget)

@@ -7,10 +7,11 @@ from typing import Any
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.promotion import dtype_of, result_type
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.stand_in import StandIn
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
 
 
-class Concatenator:
+class Concatenator(StandIn):
     """Joins what stands between its brackets, as NumPy's own does, which it asks where nothing is traced.
 
     Parameters
@@ -22,11 +23,9 @@ class Concatenator:
     """
 
     def __init__(self, original: Any, *, columns: bool) -> None:
+        super().__init__(original)
         self._original = original
         self._columns = columns
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
 
     def __len__(self) -> int:
         return 0

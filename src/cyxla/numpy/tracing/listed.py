@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.numpy.tracing.stand_in import StandIn
 from cyxla.numpy.tracing.trace import current
 from cyxla.numpy.tracing.traced_array import is_traced
 
@@ -19,8 +20,8 @@ _ARRAYS_OF = {
 }  # how many operands a method's arguments begin with
 
 
-class ListedUfunc:
-    """Stands for a ufunc while something is traced, and is equal to it.
+class ListedUfunc(StandIn):
+    """Stands for a ufunc while something is traced.
 
     Parameters
     ----------
@@ -29,34 +30,16 @@ class ListedUfunc:
     """
 
     def __init__(self, ufunc: np.ufunc) -> None:
-        self._ufunc = ufunc
-        self.__name__ = ufunc.__name__
-        self.__doc__ = ufunc.__doc__
+        super().__init__(ufunc)
         self.__module__ = "numpy"
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return np.ufunc
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the ufunc makes of arrays, in the place of lists too."""
-        return self._ufunc(*stacked(args, self._ufunc.nin), **kwargs)
+        return self.__wrapped__(*stacked(args, self.nin), **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._ufunc, name)
+        found = super().__getattr__(name)
         return _of_lists(found, _ARRAYS_OF[name]) if name in _ARRAYS_OF else found
-
-    def __eq__(self, other: object) -> bool:
-        return other is self or other is self._ufunc
-
-    def __hash__(self) -> int:
-        return hash(self._ufunc)
-
-    def __repr__(self) -> str:
-        return repr(self._ufunc)
-
-    def __reduce__(self) -> Any:
-        return self.__name__  # where NumPy has it
 
 
 def stacked(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:

@@ -1,8 +1,9 @@
 """NumPy's functions that dispatch on nothing, such as ``np.zeros`` and ``np.asarray``, while a function is traced.
 
 NumPy offers no protocol for them: ``np.asarray(x)`` wants values of `x`, and what ``np.zeros(3)`` gives could not take
-a traced value. So for as long as any function is being traced, these attributes of the module `numpy` are substitutes
-that do what they are there for only in the thread that traces; for all others they call NumPy's own.
+a traced value. So for as long as any function is being traced, the modules of NumPy have a class whose attributes give
+substitutes to the thread that traces; all other threads get what is in the module. Names that the traced function's
+module has taken out of NumPy are exchanged for the same substitutes, which call NumPy's own in other threads.
 docs/adr/0007-substitutes-while-tracing.md weighs the other ways.
 """
 
@@ -12,21 +13,24 @@ import contextlib
 import dis
 import inspect
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache, wraps
+from functools import cache, lru_cache
+from importlib import import_module
 from operator import attrgetter
-from types import CodeType
+from threading import get_ident
+from types import CodeType, ModuleType
 from typing import Any
 
 import ml_dtypes  # noqa: F401  its import adds to ufuncs that it takes from the module numpy, which must be NumPy's own
 import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
+from cyxla.forking import call_in_child, new_lock
 from cyxla.numpy.registry import NUMPY_OWN, meaning_of
 from cyxla.numpy.tracing.concatenators import Concatenator
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.listed import ListedUfunc
+from cyxla.numpy.tracing.stand_in import CalledInstead
 from cyxla.numpy.tracing.trace import current, place
 from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
 from cyxla.numpy.tracing.walking import ndenumerate, nditer
@@ -46,14 +50,22 @@ _ASKING_ARRAYS = (
         "matrix_rank", "norm", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "trace", "vector_norm",
     )),
 )  # fmt: skip
+
+
+class _Use:
+    """One use of the substitutes, and the thread that traces."""
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+
+
 _LISTED = 3  # arguments that may be lists of traced arrays
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
 _SIZED = ("zeros", "ones", "empty", "full")  # whose first argument is sizes
 _full: Any = np.full
-_lock = threading.Lock()
-_active = 0
+_lock = new_lock()
+_uses: set[_Use] = set()  # traces that are under way
 _loaded: frozenset[str] = frozenset()  # modules when the substitutes were put in place
-_originals: dict[str, Any] = {name: getattr(np, name) for name in (*_TAKING, *_MAKING)}
 
 
 def _of_user(original: Callable[..., Any]) -> bool:
@@ -61,7 +73,7 @@ def _of_user(original: Callable[..., Any]) -> bool:
 
     Compiled modules have no frames: what calls for them is some line of the program, which names another function.
     """
-    frame = sys._getframe(2)
+    frame = sys._getframe(3)  # of the caller of a stand-in, which calls a substitute
     if frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
         return False
     loaded, name = _callee(frame.f_code, frame.f_lasti)
@@ -115,10 +127,7 @@ def _without_like(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(original)
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if current() is None:
-            return original(*args, **kwargs)
         kwargs = _without_like(kwargs)
         given = args[0] if args else kwargs.get("a", kwargs.get("object"))
         if is_traced(given):
@@ -133,10 +142,7 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _making(original: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(original)
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if current() is None:
-            return original(*args, **kwargs)
         kwargs = _without_like(kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
             return meaning_of(original)(*args, **kwargs)
@@ -151,9 +157,8 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
 def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy asks only the array, not its indices, what a look-up means."""
 
-    @wraps(original)
     def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
-        if current() is None or not is_traced(indices):
+        if not is_traced(indices):
             return original(a, indices, *args, **kwargs)
         return meaning_of(original)(a, indices, *args, **kwargs)
 
@@ -163,9 +168,8 @@ def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
 def _of_lists(original: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy asks arrays, not lists of them, what a function means."""
 
-    @wraps(original)
     def substitute(*args: Any, **kwargs: Any) -> Any:
-        if current() is None or not any(map(_lists_traced, args[:_LISTED])):
+        if not any(map(_lists_traced, args[:_LISTED])):
             return original(*args, **kwargs)
         given = [np.array(a) if _lists_traced(a) else a for a in args[:_LISTED]]
         return original(*given, *args[_LISTED:], **kwargs)
@@ -177,15 +181,14 @@ def _lists_traced(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and is_traced(value)
 
 
-_SUBSTITUTES: dict[str, Any] = {name: _taking(_originals[name]) for name in _TAKING} | {
-    name: _making(_originals[name]) for name in _MAKING
+_KINDS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {
+    _taking: _TAKING, _making: _MAKING, _looking_up: ("take",), ndenumerate: ("ndenumerate",), nditer: ("nditer",),
+    _of_lists: _ASKING_ARRAYS,
+}  # fmt: skip
+_originals: dict[str, Any] = {name: attrgetter(name)(np) for names in _KINDS.values() for name in names}
+_SUBSTITUTES: dict[str, Any] = {
+    name: CalledInstead(_originals[name], make(_originals[name])) for make, names in _KINDS.items() for name in names
 }
-for _name, _make in {"take": _looking_up, "ndenumerate": ndenumerate, "nditer": nditer}.items():
-    _originals[_name] = getattr(np, _name)
-    _SUBSTITUTES[_name] = _make(_originals[_name])
-for _name in _ASKING_ARRAYS:
-    _originals[_name] = attrgetter(_name)(np)
-    _SUBSTITUTES[_name] = _of_lists(_originals[_name])
 for _name in ("r_", "c_"):
     _originals[_name] = getattr(np, _name)
     _SUBSTITUTES[_name] = Concatenator(_originals[_name], columns=_name == "c_")
@@ -195,15 +198,23 @@ _originals.update(_UFUNCS)
 _SUBSTITUTES.update((name, _listed[f]) for name, f in _UFUNCS.items())
 
 
+_spaces: dict[int, tuple[dict[str, Any], set[_Use]]] = {}  # modules of functions that are being traced
+_BY_FUNCTION = {id(function): _SUBSTITUTES[name] for name, function in _originals.items()}
+_BY_SUBSTITUTE = {id(_SUBSTITUTES[name]): function for name, function in _originals.items()}
+NUMPY_OWN.update((_SUBSTITUTES[name], function) for name, function in _originals.items())
+
+
 @contextlib.contextmanager
 def substituted() -> Iterator[None]:
     """Have the substitutes in place; nested and parallel uses count, the last to end takes them away."""
-    global _active, _loaded
+    global _loaded
+    use = _Use(get_ident())
     with _lock:
-        _active += 1
-        if _active == 1:
+        if not _uses:
             _loaded = frozenset(sys.modules)
-            _put(_SUBSTITUTES)
+            for module in _modules():
+                module.__class__ = _patched(module)
+        _uses.add(use)
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -212,17 +223,16 @@ def substituted() -> Iterator[None]:
         raise
     finally:
         with _lock:
-            _active -= 1
-            if _active == 0:
-                _put(_originals)
-                for name in sys.modules.keys() - _loaded:  # what they took out of NumPy were the substitutes
-                    _exchange(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)
+            _uses.discard(use)
+            if not _uses:
+                _restore()
 
 
-_spaces: dict[int, tuple[dict[str, Any], int]] = {}  # modules of functions that are being traced, how often
-_BY_FUNCTION = {id(function): _SUBSTITUTES[name] for name, function in _originals.items()}
-_BY_SUBSTITUTE = {id(_SUBSTITUTES[name]): function for name, function in _originals.items()}
-NUMPY_OWN.update((_SUBSTITUTES[name], function) for name, function in _originals.items())
+def _restore() -> None:
+    for module in reversed(_modules()):
+        module.__class__ = ModuleType
+    for name in sys.modules.keys() - _loaded:  # what they took out of NumPy were the substitutes
+        _exchange(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)
 
 
 @contextlib.contextmanager
@@ -232,20 +242,20 @@ def substituted_in(function: Callable[..., Any]) -> Iterator[None]:
     if "random" in getattr(getattr(function, "__code__", None), "co_names", ()):
         import numpy.random  # noqa: F401 - NumPy imports it when it is used first, which is too late
     space = getattr(function, "__globals__", {})
+    use = _Use(get_ident())
     with _lock:
-        count = _spaces.get(id(space), (space, 0))[1]
-        _spaces[id(space)] = (space, count + 1)
-        if not count:
+        uses = _spaces.setdefault(id(space), (space, set()))[1]
+        if not uses:
             _exchange(space, _BY_FUNCTION)
+        uses.add(use)
     try:
         yield
     finally:
         with _lock:
-            count = _spaces[id(space)][1] - 1
-            _spaces[id(space)] = (space, count)
-            if not count:
-                del _spaces[id(space)]
+            uses.discard(use)
+            if not uses:
                 _exchange(space, _BY_SUBSTITUTE)
+                _spaces.pop(id(space), None)
 
 
 def _exchange(space: dict[str, Any], functions: dict[int, Any]) -> None:
@@ -254,13 +264,66 @@ def _exchange(space: dict[str, Any], functions: dict[int, Any]) -> None:
             space[name] = functions[id(value)]
 
 
-def _put(functions: dict[str, Any]) -> None:
-    for name, function in functions.items():
-        space, _, attribute = name.rpartition(".")
-        setattr(getattr(np, space) if space else np, attribute, function)
-    if "numpy.random" in sys.modules:
-        for name, function in _random_functions()[functions is _originals].items():
-            setattr(np.random, name, function)
+def _keep_own() -> None:
+    """Take away in a forked child what only threads of the parent needed, who may have been about to do so."""
+    _drop_others(_uses)
+    if not _uses and type(np) is not ModuleType:
+        _restore()
+    for number, (space, uses) in list(_spaces.items()):
+        _drop_others(uses)
+        if not uses:
+            _exchange(space, _BY_SUBSTITUTE)
+            del _spaces[number]
+
+
+def _drop_others(uses: set[_Use]) -> None:
+    uses.intersection_update([u for u in uses if u.thread == get_ident()])
+
+
+call_in_child(_keep_own)
+
+
+# -- modules that look different from the thread that traces
+
+
+class _Attribute:
+    """An attribute of a module of NumPy, which the thread that traces sees as its substitute."""
+
+    def __init__(self, name: str, original: Any, substitute: Any) -> None:
+        self._name, self._original, self._substitute = name, original, substitute
+
+    def __get__(self, module: ModuleType, owner: type) -> Any:
+        try:
+            found = module.__dict__[self._name]
+        except KeyError:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {self._name!r}") from None
+        return self._substitute if found is self._original and current() is not None else found
+
+    def __set__(self, module: ModuleType, value: Any) -> None:
+        module.__dict__[self._name] = value
+
+    def __delete__(self, module: ModuleType) -> None:
+        del module.__dict__[self._name]
+
+
+def _modules() -> list[ModuleType]:
+    found = [np, np.linalg]  # numpy itself is the first to change, and the last to change back
+    return [*found, np.random] if "numpy.random" in sys.modules else found
+
+
+@cache
+def _patched(module: ModuleType) -> type[ModuleType]:
+    """The class of a module while something is traced: what is in the module stays, for all other threads."""
+    prefix = module.__name__.removeprefix("numpy").lstrip(".")
+    if prefix == "random":
+        substitutes, originals = _random_functions()
+    else:
+        names = [name for name in _originals if name.rpartition(".")[0] == prefix]
+        originals = {name.rpartition(".")[2]: _originals[name] for name in names}
+        substitutes = {name.rpartition(".")[2]: _SUBSTITUTES[name] for name in names}
+    attributes = {name: _Attribute(name, originals[name], substitutes[name]) for name in originals}
+    reduced = {"__reduce__": lambda self: (import_module, (self.__name__,))}  # a pickler knows modules by their class
+    return type("module", (ModuleType,), {"__module__": "builtins", **reduced, **attributes})
 
 
 # -- random numbers out of a state that is nobody's: one draw while tracing would serve all runs
@@ -273,14 +336,13 @@ def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
     names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
     own = {n: getattr(np.random, n) for n in names if n not in ("get_state", "set_state", "seed")}
     own["default_rng"] = np.random.default_rng
-    return {name: _drawing(function) for name, function in own.items()}, own
+    return {name: CalledInstead(function, _drawing(function)) for name, function in own.items()}, own
 
 
 def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(original)
     def substitute(*args: Any, **kwargs: Any) -> Any:
         seeded = original.__name__ == "default_rng" and (args or kwargs.get("seed")) not in ((), (None,), None)
-        if current() is None or seeded or not _of_user(original):
+        if seeded or not _of_user(original):
             return original(*args, **kwargs)
         raise UnimplementedError(
             f"numpy.random.{original.__name__} while a function is traced: every run would get the same numbers",

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from cyxla._native.dispatch import begin_trace, end_trace
+from cyxla._native.dispatch import begin_trace, end_trace, set_traces
 from cyxla.errors import DTypeError, TraceError
+from cyxla.forking import call_in_child
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
@@ -328,6 +329,13 @@ def current() -> Trace | None:
     """The trace that this thread is in, if any."""
     stack = getattr(_LOCAL, "stack", None)
     return stack[-1] if stack else None
+
+
+def _count_own() -> None:
+    set_traces(len(getattr(_LOCAL, "stack", ())))
+
+
+call_in_child(_count_own)
 
 
 def require_current() -> Trace:

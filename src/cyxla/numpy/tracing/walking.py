@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy.tracing.trace import current, place
+from cyxla.numpy.tracing.trace import place
 from cyxla.numpy.tracing.traced_array import as_traced, is_traced
 
 
@@ -16,27 +16,22 @@ def ndenumerate(original: Callable[..., Any]) -> Callable[..., Any]:
     """What stands in for ``np.ndenumerate``: pairs of a place, in plain numbers, and the element there."""
 
     def substitute(arr: Any) -> Any:
-        if current() is None or not is_traced(arr):
+        if not is_traced(arr):
             return original(arr)
         array = as_traced(arr)
         return ((place, array[place]) for place in np.ndindex(array.shape))
 
-    return _named(substitute, original)
+    return substitute
 
 
 def nditer(original: Callable[..., Any]) -> Callable[..., Any]:
     """What stands in for ``np.nditer``, which cannot be."""
 
     def substitute(op: Any, *args: Any, **kwargs: Any) -> Any:
-        if current() is not None and is_traced(op):
+        if is_traced(op):
             raise UnimplementedError(
                 "numpy.nditer cannot be traced", where=place(), hint="np.ndenumerate, np.ndindex; functions of all of x"
             )
         return original(op, *args, **kwargs)
 
-    return _named(substitute, original)
-
-
-def _named(substitute: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
-    substitute.__name__, substitute.__doc__ = original.__name__, original.__doc__
     return substitute

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import threading
 from collections.abc import Callable, Sequence
 from math import pi, prod, sqrt
 from typing import Any
@@ -15,6 +14,7 @@ from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.core.kernels.philox import RESERVED, Philox
 from cyxla.core.kernels.random_shapes import shape_of
 from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.forking import new_lock
 from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
 from cyxla.tf2xla.lib import cast, full
@@ -44,7 +44,7 @@ class _Streams:
     """Where the generators of nodes stand, for this process; without seeds they begin anywhere."""
 
     def __init__(self) -> None:
-        self._lock, self._next = threading.Lock(), dict[str, Philox]()
+        self._lock, self._next = new_lock(), dict[str, Philox]()
 
     def take(self, config: str) -> Philox:
         """The generator of a node, which moves on by what the node takes."""

@@ -6,7 +6,6 @@ A name means what was registered under it in this process, and nothing else: no 
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError, UnimplementedError
+from cyxla.forking import new_lock
 from cyxla.types import Shape
 from cyxla.xla.evaluator.custom_call import register_custom_call, unregister_custom_call
 from cyxla.xla.hlo.instruction import Instruction
@@ -62,7 +62,7 @@ class CCall:
 
 
 _CALLS: dict[str, CCall] = {}
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def register(target: str, address: int, keep: Any = None, *, replace: bool = False) -> None:

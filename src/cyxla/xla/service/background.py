@@ -15,7 +15,9 @@ from collections import deque
 from collections.abc import Callable
 from functools import cache
 from queue import SimpleQueue
-from threading import Event, Lock, RLock
+from threading import Event
+
+from cyxla.forking import new_lock
 
 PATIENCE = 10.0  # seconds that a fork waits
 
@@ -43,7 +45,7 @@ class Job:
 
 _jobs: deque[Job] = deque()  # the first is under way, or about to be
 _queue: SimpleQueue[Job] = SimpleQueue()
-_lock, _busy = Lock(), RLock()
+_lock, _busy = new_lock(), new_lock()
 _running = _ending = False
 _last: Job | None = None  # of a process that ends
 
@@ -125,7 +127,7 @@ def _let_go() -> None:
 def _renew() -> None:
     """Begin again in a forked child, which does not have the thread."""
     global _queue, _lock, _busy, _running
-    _queue, _lock, _busy, _running = SimpleQueue(), Lock(), RLock(), False
+    _queue, _lock, _busy, _running = SimpleQueue(), new_lock(), new_lock(), False
     for job in _jobs:
         job.done = Event()
         _queue.put(job)

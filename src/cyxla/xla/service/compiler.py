@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from threading import RLock
 from typing import TYPE_CHECKING, ClassVar
 
 from cyxla.errors import AlreadyExistsError, NotFoundError
+from cyxla.forking import new_lock
 from cyxla.xla.service.executable import Executable
 from cyxla.xla.service.options import CompileOptions
 
@@ -90,7 +90,7 @@ def _announced() -> Iterable[EntryPoint]:
 Factory = Callable[[], Compiler]
 _FACTORIES: dict[str, Factory] = {}
 _LOADED: dict[tuple[str, str], Factory] = {}  # by name and value of the entry point
-_LOADING = RLock()
+_LOADING = new_lock()
 
 
 def load_announced() -> None:

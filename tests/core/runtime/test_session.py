@@ -296,6 +296,56 @@ def test_a_missing_output_is_internal():
         ext.session(graph).run("lazy:0", {"x:0": 1.0})
 
 
+@pytest.fixture(params=["flat", "framed"])
+def half(request):
+    """A kernel that sets y only; the graph of it, which runs in either executor."""
+    ext, seen = Extension(), []
+
+    def compute(ctx):
+        seen.append(tuple(map(ctx.output_required, ("y", "z"))))
+        ctx.set_output("y", ctx.input(0) + np.float32(1))
+
+    ext.probe("Half", compute, "x: float -> y: float, z: float", stateful=True)
+    graph = ext.graph()
+    with graph.as_default():
+        x = graph.placeholder("float", [], name="x")
+        if request.param == "framed":
+            x = apply_op("Switch", x, graph.constant(True))[1]
+        y, z = apply_op("Half", x, name="half")
+        apply_op("Neg", y, name="of_y")
+        apply_op("Neg", z, name="of_z")
+        with graph.control_dependencies([y.node]):
+            apply_op("Const", value=np.float32(7), dtype="float", name="after")
+    return ext.session(graph), seen
+
+
+UNREAD = [
+    # fetch, feed, result, what is required
+    ("half:0", {}, 2, (True, False)),
+    ("of_y:0", {}, -2, (True, False)),
+    ("half", {}, None, (False, False)),
+    ("after:0", {}, 7, (False, False)),
+    (["of_y:0", "of_z:0"], {"half:1": np.float32(5)}, [-2, -5], (True, False)),
+]
+
+
+@pytest.mark.parametrize("fetch, feed, wanted, required", UNREAD, ids=["y", "of y", "node", "control", "fed over"])
+def test_outputs_that_nobody_reads_may_stay_unset(half, fetch, feed, wanted, required):
+    """Row 7.21."""
+    session, seen = half
+    for metadata in (None, RunMetadata()):
+        assert session.run(fetch, {"x:0": np.float32(1), **feed}, metadata=metadata) == wanted
+    assert seen == [required] * 2
+
+
+@pytest.mark.parametrize("fetch", ["half:1", "of_z:0", ["half:0", "half:1"]], ids=str)
+def test_outputs_that_somebody_reads_must_be_set(half, fetch):
+    session, seen = half
+    with pytest.raises(InternalError, match="Missing 1-th output from .*half"):
+        session.run(fetch, {"x:0": np.float32(1)})
+    assert seen[0][1]
+
+
 def test_jit_modes():
     graph = Graph()
     y = graph.constant(3.0)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cyxla.core.framework.step import StepContext
 from cyxla.core.graph.graph import Graph, Node
-from cyxla.core.runtime.invoke import Array, Call, annotate, as_output
+from cyxla.core.runtime.invoke import Array, Call, annotate, as_output, required_outputs
 from cyxla.core.runtime.schedule import topological_order
 from cyxla.errors import InvalidArgumentError
 
@@ -73,9 +73,15 @@ class FlatExecutor:
             else:
                 work.append(node)
         drops = _last_uses(work, slots, kept)
+        required = required_outputs(order)
         self._calls = [
             (
-                Call(node, kernels[node], [slots[t.node, t.index] in drop for t in node.inputs]),
+                Call(
+                    node,
+                    kernels[node],
+                    [slots[t.node, t.index] in drop for t in node.inputs],
+                    required.get(node, ()),
+                ),
                 [slots[t.node, t.index] for t in node.inputs],
                 [slots[node, k] for k in range(len(node.outputs))],
                 drop,

@@ -20,7 +20,7 @@ import numpy as np
 
 from cyxla.core.framework.step import StepContext
 from cyxla.core.graph.graph import Graph, Node
-from cyxla.core.runtime.invoke import Array, Call, DeadlineOf, annotate
+from cyxla.core.runtime.invoke import Array, Call, DeadlineOf, annotate, required_outputs
 from cyxla.errors import CancelledError, InvalidArgumentError, OpError
 
 _LOG = logging.getLogger("cyxla.executor")
@@ -112,7 +112,9 @@ class _Part:
     """A graph as the executor sees it."""
 
     def __init__(self, graph: Graph, kernels: Mapping[Node, Any]) -> None:
-        items = {n: _Item(n, Call(n, kernels[n]) if n in kernels else None) for n in graph.nodes.values()}
+        required = required_outputs(graph.nodes.values())
+        calls = {n: Call(n, kernel, required=required.get(n, ())) for n, kernel in kernels.items()}
+        items = {n: _Item(n, calls.get(n)) for n in graph.nodes.values()}
         for node, item in items.items():
             for k, tensor in enumerate(node.inputs):
                 items[tensor.node].edges.append((tensor.index, item, k))

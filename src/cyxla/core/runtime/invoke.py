@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -35,17 +35,26 @@ class Call:
         Inputs that come from a reference to a variable but are taken as values.
     constant : ndarray or None
         The value of a node that is a constant.
+
+    Parameters
+    ----------
+    last_use : sequence of bool
+        Inputs that nobody needs afterwards.
+    required : sequence of bool
+        Outputs that somebody reads; all if empty.
     """
 
-    __slots__ = ("_last_use", "_single", "constant", "derefs", "is_async", "is_expensive", "kernel", "node")
+    __slots__ = ("_last_use", "_required", "_single", "constant", "derefs", "is_async", "is_expensive", "kernel", "node")
 
-    def __init__(self, node: Node, kernel: OpKernel, last_use: Sequence[bool] = ()) -> None:
+    def __init__(
+        self, node: Node, kernel: OpKernel, last_use: Sequence[bool] = (), required: Sequence[bool] = ()
+    ) -> None:
         self.node, self.kernel = node, kernel
         self.is_async, self.is_expensive = kernel.is_async, kernel.is_expensive
         self.constant = kernel.const_tensor
         self.derefs = tuple(k for k, t in enumerate(node.inputs) if t.dtype.is_ref and not kernel.input_types[k].is_ref)
         self._single = len(kernel.output_types) == 1
-        self._last_use = tuple(last_use)
+        self._last_use, self._required = tuple(last_use), tuple(required)
 
     def __call__(
         self, step: StepContext, inputs: list[Any], place: Place = _OUTSIDE, *, scheduled: bool = False
@@ -98,7 +107,13 @@ class Call:
 
     def _context(self, step: StepContext, inputs: list[Any], place: Place) -> OpKernelContext:
         return OpKernelContext(
-            step, self.kernel, inputs, last_use=self._last_use, frame_iter=place[0], is_input_dead=place[1]
+            step,
+            self.kernel,
+            inputs,
+            last_use=self._last_use,
+            required=self._required,
+            frame_iter=place[0],
+            is_input_dead=place[1],
         )
 
     def dereference(self, inputs: list[Any]) -> list[Any]:
@@ -114,6 +129,14 @@ class Call:
                         hint="run its initializer first",
                     )
         return inputs
+
+
+def required_outputs(nodes: Iterable[Node]) -> dict[Node, tuple[bool, ...]]:
+    """For each node with outputs that no node reads, a bool per output: whether one does."""
+    nodes = list(nodes)
+    read = {(t.node, t.index) for node in nodes for t in node.inputs}
+    flags = {node: tuple((node, k) in read for k in range(len(node.output_types))) for node in nodes}
+    return {node: required for node, required in flags.items() if not all(required)}
 
 
 def as_output(value: Any, dtype: np.dtype[Any] | None) -> Any:

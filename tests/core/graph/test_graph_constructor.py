@@ -91,16 +91,56 @@ def test_nodes_may_come_in_any_order():
     assert list(graph.nodes) == ["x", "y", "z"]
 
 
-def test_undeclared_attributes_are_put_up_with_and_remarks_kept():
-    """Rows 1.19, 1.20: remarks stay; a default fills what the node leaves out."""
-    more = 'attr { key: "_note" value { s: "kept" } } attr { key: "from_the_future" value { i: 1 } }'
+NEW = 'attr { key: "from_the_future" value { i: 1 } }'
+
+
+def test_remarks_are_kept_and_defaults_filled_in():
+    """Rows 1.19, 1.20."""
+    more = 'attr { key: "_note" value { s: "kept" } }'
     node = load_graph((X + unary("y", "Softplus", "x", more=more)).encode()).node("y")
     assert node.attr("_note") == "kept"
-    assert not node.has_attr("from_the_future")
-    with pytest.raises(NotFoundError, match="from_the_future"):
-        node.attr("from_the_future")
     const = load_graph((X + unary("y", "MatMul", "x", "x")).encode()).node("y")
     assert const.attr("transpose_a") is False
+
+
+def in_function(node):
+    """A graph whose node calls a function of one node."""
+    body = node.replace("node {", "node_def {", 1)
+    return (
+        'library { function { signature { name: "f" input_arg { name: "x" type: DT_FLOAT } '
+        f'output_arg {{ name: "r" type: DT_FLOAT }} }} {body} ret {{ key: "r" value: "y:activations" }} }} }} '
+        'node { name: "call" op: "f" input: "x" }'
+    )
+
+
+@pytest.mark.parametrize("place", [str, in_function])
+def test_undeclared_attributes_are_refused(place):
+    """Row 1.19: code 3, with the names of the node and the attribute; of a function when it is called."""
+    text = (X + place(unary("y", "Softplus", "x", more=NEW))).replace("activations", "activations:0")
+    with pytest.raises(InvalidArgumentError, match="'from_the_future'") as caught:
+        Session(load_graph(text.encode())).run("call:0" if place is in_function else "y:0", {"x:0": 1.0})
+    assert caught.value.node == "y"
+
+
+DECLARED = """op { name: "Softplus" input_arg { name: "features" type_attr: "T" }
+    output_arg { name: "activations" type_attr: "T" } attr { name: "T" type: "type" }
+    attr { name: "from_the_future" type: "int" %s } }"""
+
+
+@pytest.mark.parametrize("place", [str, in_function])
+@pytest.mark.parametrize(
+    "default, is_dropped", [("default_value { i: 1 }", True), ("default_value { i: 2 }", False), ("", False)]
+)
+def test_new_attributes_are_dropped_if_they_hold_the_producers_default(place, default, is_dropped):
+    text = (X + place(unary("y", "Softplus", "x", more=NEW))).replace("activations", "activations:0")
+    producer = proto.parse_text("OpList", DECLARED % default)
+    fetch = "call:0" if place is in_function else "y:0"
+    if is_dropped:
+        graph = import_graph_def(text, producer_op_list=producer)
+        np.testing.assert_allclose(Session(graph).run(fetch, {"x:0": 0.0}), np.log(2), rtol=1e-6)
+    else:
+        with pytest.raises(InvalidArgumentError, match="'from_the_future'"):
+            Session(import_graph_def(text, producer_op_list=producer)).run(fetch, {"x:0": 0.0})
 
 
 def test_defaults_can_be_stripped_on_export():

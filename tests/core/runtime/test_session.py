@@ -341,7 +341,7 @@ def test_outputs_that_nobody_reads_may_stay_unset(half, fetch, feed, wanted, req
 @pytest.mark.parametrize("fetch", ["half:1", "of_z:0", ["half:0", "half:1"]], ids=str)
 def test_outputs_that_somebody_reads_must_be_set(half, fetch):
     session, seen = half
-    with pytest.raises(InternalError, match="Missing 1-th output from .*half"):
+    with pytest.raises(InternalError, match=r"Missing 1-th output from .*half"):
         session.run(fetch, {"x:0": np.float32(1)})
     assert seen[0][1]
 

@@ -15,9 +15,13 @@ from cyxla.errors import InvalidArgumentError
 
 __all__ = [
     "NodeDef", "add_defaults_to_node_def", "arg_types", "attr_from_proto", "attr_to_proto", "input_types",
-    "name_ranges", "output_types", "strip_defaults", "validate_node_def",
+    "name_ranges", "output_types", "same_value", "strip_defaults", "validate_node_def",
 ]  # fmt: skip
 
+_UNDECLARED = "the node has the attr "
+_UNDECLARED_HINT = (
+    "a newer version may have written the graph: export it for this one, or strip default-valued attributes there"
+)
 _MAX_ARGS = 1 << 20  # a broken count must not fill the memory
 
 
@@ -83,7 +87,11 @@ def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
     fault = _node_fault(node_def, op_def)
     if fault:
         raise InvalidArgumentError(
-            f"{fault}; node: {node_def}", node=node_def.name, op=node_def.op, where=f"node '{node_def.name}'"
+            f"{fault}; node: {node_def}",
+            node=node_def.name,
+            op=node_def.op,
+            where=f"node '{node_def.name}'",
+            hint=_UNDECLARED_HINT if fault.startswith(_UNDECLARED) else "",
         )
 
 
@@ -113,7 +121,7 @@ def _attrs_fault(node_def: NodeDef, op_def: OpDef) -> str | None:
             if fault:
                 return fault
         elif not name.startswith("_"):
-            return f"the node has the attr {name!r}, which {op_def} lacks"
+            return f"{_UNDECLARED}{name!r}, which {op_def} lacks"
     missing = [name for name in declared if name not in node_def.attr]
     return f"the node lacks the attrs {', '.join(map(repr, missing))} of {op_def}" if missing else None
 
@@ -136,11 +144,12 @@ def strip_defaults(node_def: NodeDef, op_def: OpDef) -> None:
     """Take away a node's attributes that equal their declared defaults."""
     for attr in op_def.attr:
         value = node_def.attr.get(attr.name)
-        if value is not None and attr.default is not None and _same(value, attr.default):
+        if value is not None and attr.default is not None and same_value(value, attr.default):
             del node_def.attr[attr.name]
 
 
-def _same(a: AttrValue, b: AttrValue) -> bool:
+def same_value(a: AttrValue, b: AttrValue) -> bool:
+    """Whether two values are equal; an empty list fits lists of any kind."""
     return bool(a.value == b.value) and (a.kind == b.kind or a.kind == "list" or b.kind == "list")
 
 

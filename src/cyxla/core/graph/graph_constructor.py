@@ -13,9 +13,10 @@ from cyxla.core.framework import proto
 from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.op_def import check_op_deprecation
+from cyxla.core.framework.op_def_proto import op_def_from_proto
 from cyxla.core.graph.function_proto import library_from_proto
 from cyxla.core.graph.graph import GRAPH_DEF_VERSION, Graph, Versions
-from cyxla.core.graph.validate import check_node_name, drop_undeclared
+from cyxla.core.graph.validate import check_node_name, drop_new_defaults
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def load_graph(source: str | bytes | os.PathLike[str]) -> Graph:
     if path.is_dir():
         from cyxla.core.graph.saved_model import read_meta_graph
 
-        return import_graph_def(read_meta_graph(path).graph_def)
+        meta_graph = read_meta_graph(path)
+        return import_graph_def(meta_graph.graph_def, producer_op_list=meta_graph.meta_info_def.stripped_op_list)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -66,7 +68,7 @@ def parse_graph_def(source: bytes | str) -> Any:
     return proto.parse_binary("GraphDef", source)
 
 
-def import_graph_def(source: Any, *, graph: Graph | None = None) -> Graph:
+def import_graph_def(source: Any, *, graph: Graph | None = None, producer_op_list: Any = None) -> Graph:
     """Build a graph from a GraphDef.
 
     Parameters
@@ -75,6 +77,9 @@ def import_graph_def(source: Any, *, graph: Graph | None = None) -> Graph:
         Binary, text, or parsed.
     graph : Graph, optional
         Where the nodes go; a new graph by default.
+    producer_op_list : OpList message, optional
+        The declarations of the version that wrote the graph: attributes that are not declared here are dropped if they
+        hold the default declared there. Any other undeclared attribute is refused.
 
     Raises
     ------
@@ -90,8 +95,14 @@ def import_graph_def(source: Any, *, graph: Graph | None = None) -> Graph:
         message = parse_graph_def(source) if isinstance(source, (bytes, str)) else source
         graph = Graph() if graph is None else graph
         graph.versions = _versions(message)
-        graph.library.update(library_from_proto(message.library, graph.library.default_registry))
-        import_nodes(graph, [NodeDef.from_proto(node) for node in message.node])
+        library = library_from_proto(message.library, graph.library.default_registry)
+        node_defs = [NodeDef.from_proto(node) for node in message.node]
+        if producer_op_list is not None:
+            producer_ops = {op.name: op_def_from_proto(op) for op in producer_op_list.op}
+            for nodes in (node_defs, *(function.node_def for function in library)):
+                drop_new_defaults(nodes, library, producer_ops)
+        graph.library.update(library)
+        import_nodes(graph, node_defs)
     return graph
 
 
@@ -206,7 +217,6 @@ class _Importer:
         try:
             registration = self.graph.look_up(node_def.op)
             check_op_deprecation(registration.op_def, self.graph.versions.producer)
-            drop_undeclared(node_def, registration.op_def)
             inputs: list[Tensor | None] = []
             controls: list[Node] = []
             late: list[tuple[int, int, int]] = []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.attr_value import PLACEHOLDER
-from cyxla.core.framework.node_def import add_defaults_to_node_def, validate_node_def
+from cyxla.core.framework.node_def import add_defaults_to_node_def, same_value, validate_node_def
 from cyxla.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -102,11 +103,15 @@ def complete_attrs(node_def: NodeDef, op_def: OpDef) -> dict[str, AttrValue]:
     return node_def.attr
 
 
-def drop_undeclared(node_def: NodeDef, op_def: OpDef) -> None:
-    """Take away attributes that neither the declaration knows nor an underscore marks as remarks.
+def drop_new_defaults(node_defs: Iterable[NodeDef], library: Any, producer_ops: Mapping[str, OpDef]) -> None:
+    """Take away attributes that came after this version and hold what the producer declares as their default.
 
-    Newer writers know more attributes than we do; import puts up with them.
+    Such a node means what it meant before there was the attribute. Any other value is left to be refused.
     """
-    declared = {attr.name for attr in op_def.attr}
-    for name in [n for n in node_def.attr if n not in declared and not n.startswith("_")]:
-        del node_def.attr[name]
+    for node_def in node_defs:
+        producer = producer_ops.get(node_def.op)
+        for attr in () if producer is None else producer.attr:
+            value = node_def.attr.get(attr.name)
+            if value is not None and attr.default is not None and same_value(value, attr.default):
+                if library.look_up(node_def.op).op_def.find_attr(attr.name) is None:
+                    del node_def.attr[attr.name]

@@ -44,7 +44,17 @@ class Call:
         Outputs that somebody reads; all if empty.
     """
 
-    __slots__ = ("_last_use", "_required", "_single", "constant", "derefs", "is_async", "is_expensive", "kernel", "node")
+    __slots__ = (
+        "_last_use",
+        "_required",
+        "_single",
+        "constant",
+        "derefs",
+        "is_async",
+        "is_expensive",
+        "kernel",
+        "node",
+    )
 
     def __init__(
         self, node: Node, kernel: OpKernel, last_use: Sequence[bool] = (), required: Sequence[bool] = ()

@@ -117,7 +117,8 @@ def load_saved_model(
         The model's graph breaks a rule.
     """
     meta_graph = read_meta_graph(path, tags)
-    graph = import_graph_def(meta_graph.graph_def)
+    producer_op_list = meta_graph.meta_info_def.stripped_op_list
+    graph = import_graph_def(meta_graph.graph_def, producer_op_list=producer_op_list)
     session = Session(graph, **session_options)
     _restore(session, meta_graph, Path(path))
     feeds = {name: np.array(file.encode(), object) for name, file in asset_feeds(meta_graph, path).items()}

@@ -153,6 +153,10 @@ class RecompileWarning(UserWarning):
     """A function is compiled again and again, since an argument keeps changing what it is."""
 
 
+class UnknownAttributeWarning(UserWarning):
+    """A graph holds attributes that no declaration knows, and is read without them."""
+
+
 class DeadlineExceededError(OpError, TimeoutError):
     """The work did not end in the time given."""
 

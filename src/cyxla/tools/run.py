@@ -47,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE", help="write the results to an .npz file")
     parser.add_argument("--profile", action="store_true", help="print what each kernel took")
     parser.add_argument("--trace", metavar="FILE", help="write the calls of kernels for the trace viewer of Chrome")
+    parser.add_argument(
+        "--allow-file-access", action="store_true", help="let a graph touch files: only for graphs that you trust"
+    )
     parser.add_argument("--quiet", action="store_true", help="do not print the results")
 
 

@@ -40,7 +40,7 @@ def is_graph(args: argparse.Namespace) -> bool:
 
 def main(args: argparse.Namespace) -> int:
     """Run the verb."""
-    graph = load_graph(args.file)
+    graph = load_graph(args.file, allow_file_access=args.allow_file_access)
     fetches = args.fetch or [tensor.name for tensor in results(graph)]
     feeds = read_feeds(graph, args.feed, fetches, args.seed)
     session = Session(graph, platform=args.platform)

@@ -19,6 +19,7 @@ from cyxla.errors import (
     NotFoundError,
     OpError,
     UnimplementedError,
+    UnknownAttributeWarning,
 )
 
 X = 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }'
@@ -108,18 +109,28 @@ def in_function(node):
     body = node.replace("node {", "node_def {", 1)
     return (
         'library { function { signature { name: "f" input_arg { name: "x" type: DT_FLOAT } '
-        f'output_arg {{ name: "r" type: DT_FLOAT }} }} {body} ret {{ key: "r" value: "y:activations" }} }} }} '
+        f'output_arg {{ name: "r" type: DT_FLOAT }} }} {body} ret {{ key: "r" value: "y:activations:0" }} }} }} '
         'node { name: "call" op: "f" input: "x" }'
     )
 
 
-@pytest.mark.parametrize("place", [str, in_function])
-def test_undeclared_attributes_are_refused(place):
-    """Row 1.19: code 3, with the names of the node and the attribute; of a function when it is called."""
-    text = (X + place(unary("y", "Softplus", "x", more=NEW))).replace("activations", "activations:0")
-    with pytest.raises(InvalidArgumentError, match="'from_the_future'") as caught:
-        Session(load_graph(text.encode())).run("call:0" if place is in_function else "y:0", {"x:0": 1.0})
-    assert caught.value.node == "y"
+PLACES = pytest.mark.parametrize("place, fetch", [(str, "y:0"), (in_function, "call:0")], ids=["graph", "function"])
+
+
+@PLACES
+def test_attributes_that_nobody_declares_are_ignored_with_a_warning(place, fetch):
+    """Row 1.19: as TensorFlow does; of a function when it is called."""
+    text = X + place(unary("y", "Softplus", "x", more=NEW))
+    with pytest.warns(UnknownAttributeWarning, match="'from_the_future' of node 'y'"):
+        value = Session(load_graph(text.encode())).run(fetch, {"x:0": 0.0})
+    np.testing.assert_allclose(value, np.log(2), rtol=1e-6)
+
+
+def test_a_warning_for_all_ignored_attributes():
+    text = X + "".join(unary(f"y{i}", "Softplus", "x", more=NEW) for i in range(9))
+    with pytest.warns(UnknownAttributeWarning, match="y0.*y4.* and 4 more") as caught:
+        load_graph(text.encode())
+    assert len(caught) == 1
 
 
 DECLARED = """op { name: "Softplus" input_arg { name: "features" type_attr: "T" }
@@ -127,20 +138,21 @@ DECLARED = """op { name: "Softplus" input_arg { name: "features" type_attr: "T" 
     attr { name: "from_the_future" type: "int" %s } }"""
 
 
-@pytest.mark.parametrize("place", [str, in_function])
+@PLACES
 @pytest.mark.parametrize(
     "default, is_dropped", [("default_value { i: 1 }", True), ("default_value { i: 2 }", False), ("", False)]
 )
-def test_new_attributes_are_dropped_if_they_hold_the_producers_default(place, default, is_dropped):
-    text = (X + place(unary("y", "Softplus", "x", more=NEW))).replace("activations", "activations:0")
+def test_new_attributes_are_dropped_if_they_hold_the_producers_default(place, fetch, default, is_dropped):
+    """Otherwise the node means what this version does not know: code 3."""
+    text = X + place(unary("y", "Softplus", "x", more=NEW))
     producer = proto.parse_text("OpList", DECLARED % default)
-    fetch = "call:0" if place is in_function else "y:0"
     if is_dropped:
         graph = import_graph_def(text, producer_op_list=producer)
         np.testing.assert_allclose(Session(graph).run(fetch, {"x:0": 0.0}), np.log(2), rtol=1e-6)
     else:
-        with pytest.raises(InvalidArgumentError, match="'from_the_future'"):
-            Session(import_graph_def(text, producer_op_list=producer)).run(fetch, {"x:0": 0.0})
+        with pytest.raises(InvalidArgumentError, match="'from_the_future'") as caught:
+            import_graph_def(text, producer_op_list=producer)
+        assert caught.value.node == "y"
 
 
 def test_defaults_can_be_stripped_on_export():
@@ -233,6 +245,7 @@ def test_pruning_and_reachability():
     assert list(graph.nodes) == ["x", "y"]
 
 
+@pytest.mark.filterwarnings("ignore::cyxla.errors.UnknownAttributeWarning")
 def test_mutated_graphs_give_an_error_or_a_graph():
     graph = Graph()
     with graph.as_default():

@@ -72,6 +72,7 @@ def damaged(data, rng):
 
 
 @pytest.mark.parametrize("build", [plain, looped, functional])
+@pytest.mark.filterwarnings("ignore::cyxla.errors.UnknownAttributeWarning")
 def test_damaged_graphs(build):
     data, feeds = build().to_graph_def().SerializeToString(), {"x:0": np.eye(2, dtype=np.float32)}
     right = Session(load_graph(data)).run("y:0", feeds)

@@ -18,10 +18,6 @@ __all__ = [
     "name_ranges", "output_types", "same_value", "strip_defaults", "validate_node_def",
 ]  # fmt: skip
 
-_UNDECLARED = "the node has the attr "
-_UNDECLARED_HINT = (
-    "a newer version may have written the graph: export it for this one, or strip default-valued attributes there"
-)
 _MAX_ARGS = 1 << 20  # a broken count must not fill the memory
 
 
@@ -91,7 +87,6 @@ def validate_node_def(node_def: NodeDef, op_def: OpDef) -> None:
             node=node_def.name,
             op=node_def.op,
             where=f"node '{node_def.name}'",
-            hint=_UNDECLARED_HINT if fault.startswith(_UNDECLARED) else "",
         )
 
 
@@ -121,7 +116,7 @@ def _attrs_fault(node_def: NodeDef, op_def: OpDef) -> str | None:
             if fault:
                 return fault
         elif not name.startswith("_"):
-            return f"{_UNDECLARED}{name!r}, which {op_def} lacks"
+            return f"the node has the attr {name!r}, which {op_def} lacks"
     missing = [name for name in declared if name not in node_def.attr]
     return f"the node lacks the attrs {', '.join(map(repr, missing))} of {op_def}" if missing else None
 

@@ -146,6 +146,16 @@ class OpKernelContext:
             return _inside(key, len(self._outputs), "output")
         return _single(self.op_kernel.output_range(key), key, key in self.op_kernel.props.output_lists, "output")
 
+    def file_path(self, path: str) -> str:
+        """The path of a file that the kernel may touch; ask before each file is opened, made or removed.
+
+        Raises
+        ------
+        PermissionDeniedError
+            The graph was loaded, and the file lies outside of its model's folder.
+        """
+        return self.step.file_access.path(path, self.op_kernel.type_string)
+
     # Inputs
 
     def input(self, key: Key) -> Any:

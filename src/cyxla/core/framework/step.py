@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.cancellation import CancellationManager
+from cyxla.core.framework.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.resource_mgr import ResourceMgr, ScopedStepContainer
 from cyxla.errors import CancelledError, DeadlineExceededError
 
@@ -40,6 +41,8 @@ class StepContext:
         Most bytes that `allocate_output` and `allocate_temp` give in the whole step.
     track_allocations : bool
         Whether contexts record what their kernels allocate.
+    file_access : FileAccess
+        Files that kernels may touch.
     """
 
     __slots__ = (
@@ -49,6 +52,7 @@ class StepContext:
         "collective_executor",
         "deadline",
         "executor_type",
+        "file_access",
         "function_library",
         "memory_limit",
         "rendezvous",
@@ -83,6 +87,7 @@ class StepContext:
         collective_executor: Any = None,
         executor_type: str = "",
         run_all_kernels_inline: bool = False,
+        file_access: FileAccess = UNLIMITED,
     ) -> None:
         self.step_id = next(_STEP_IDS) if step_id is None else step_id
         self.start_time, self.deadline = monotonic(), deadline
@@ -95,6 +100,7 @@ class StepContext:
         self.session_state, self.session_metadata, self.tensor_store = session_state, session_metadata, tensor_store
         self.collective_executor = collective_executor
         self.executor_type, self.run_all_kernels_inline = executor_type, run_all_kernels_inline
+        self.file_access = file_access
         self._container: ScopedStepContainer | None = None
 
     @property

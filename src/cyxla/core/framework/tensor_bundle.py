@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -60,9 +60,9 @@ class BundleReader:
         The index is damaged.
     """
 
-    def __init__(self, prefix: str | os.PathLike[str]) -> None:
-        self.prefix = os.fspath(prefix)
-        index = _read_file(f"{self.prefix}.index")
+    def __init__(self, prefix: str | os.PathLike[str], resolve: Callable[[str], str] = str) -> None:
+        self.prefix, self._resolve = os.fspath(prefix), resolve
+        index = _read_file(resolve(f"{self.prefix}.index"))
         self._table = read_table(index)
         if _HEADER not in self._table:
             raise DataLossError(f"the checkpoint '{self.prefix}' has no header")
@@ -146,7 +146,8 @@ class BundleReader:
     def _load(self, name: str, entry: BundleEntry) -> Array:
         if entry.dtype in _HAS_NO_BYTES:
             raise UnimplementedError(f"'{name}' is {entry.dtype}, which is not read from checkpoints")
-        data = _read_file(f"{self.prefix}.data-{entry.shard:05d}-of-{self.num_shards:05d}", entry.offset, entry.size)
+        file = self._resolve(f"{self.prefix}.data-{entry.shard:05d}-of-{self.num_shards:05d}")
+        data = _read_file(file, entry.offset, entry.size)
         if len(data) != entry.size:
             raise DataLossError(f"the data of '{name}' run over the end of the checkpoint '{self.prefix}'")
         if entry.dtype == DataType.DT_STRING:
@@ -251,16 +252,19 @@ class SavedPiece:
     extents: tuple[Extent, ...] | None = None
 
 
-def write_pieces(prefix: str | os.PathLike[str], pieces: Iterable[SavedPiece]) -> None:
-    """Write a checkpoint of tensors and slices."""
-    path = Path(prefix)
-    path.parent.mkdir(parents=True, exist_ok=True)
+def write_pieces(
+    prefix: str | os.PathLike[str], pieces: Iterable[SavedPiece], resolve: Callable[[str], str] = str
+) -> None:
+    """Write a checkpoint of tensors and slices; `resolve` judges the path of each file before it is made."""
+    data_file, index_file = (Path(resolve(f"{prefix}.{name}")) for name in ("data-00000-of-00001", "index"))
+    for path in (data_file, index_file):
+        path.parent.mkdir(parents=True, exist_ok=True)
     header = proto.message("BundleHeaderProto")(num_shards=1)
     header.version.producer = 1
     table = {_HEADER: header.SerializeToString()}
     wholes: dict[str, Any] = {}
     offset = 0
-    with open(f"{prefix}.data-00000-of-00001", "wb") as file:
+    with data_file.open("wb") as file:
         for piece in pieces:
             entry, data = _described(piece, offset)
             key = _key(piece.name)
@@ -273,7 +277,7 @@ def write_pieces(prefix: str | os.PathLike[str], pieces: Iterable[SavedPiece]) -
             file.write(data)
             offset += len(data)
     table.update({_key(name): entry.SerializeToString() for name, entry in wholes.items()})
-    Path(f"{prefix}.index").write_bytes(write_table(table.items()))
+    index_file.write_bytes(write_table(table.items()))
 
 
 def _described(piece: SavedPiece, offset: int) -> tuple[Any, bytes]:

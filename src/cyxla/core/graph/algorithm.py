@@ -122,7 +122,7 @@ def copy_graph(graph: Graph) -> Graph:
 
     new = NewGraph(graph.library.default_registry)
     new.versions = replace(graph.versions)
-    new.library = graph.library.copy()
+    new.library, new.file_access = graph.library.copy(), graph.file_access
     twins = {node: new.shallow_node(node) for node in graph.nodes.values()}
     for node, twin in twins.items():
         twin.inputs = [twins[t.node].outputs[t.index] for t in node.inputs]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.apply import apply_op, data_type_of, natural_type, to_array, to_attr_value, use_sink
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
+from cyxla.core.framework.file_access import UNLIMITED
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.node_def import NodeDef, arg_types
 from cyxla.core.framework.op import OpRegistry
@@ -193,6 +194,11 @@ class _Scope:
 class Graph:
     """A graph of nodes and a library of functions.
 
+    Attributes
+    ----------
+    file_access : FileAccess
+        Files that its nodes may touch; limited where it was loaded from somewhere.
+
     Parameters
     ----------
     registry : optional
@@ -212,6 +218,7 @@ class Graph:
         self.nodes: dict[str, Node] = {}
         self.versions = Versions()
         self.library = FunctionLibraryDefinition(registry or OpRegistry.global_())
+        self.file_access = UNLIMITED
         self._next_id = 0
         self._names: dict[str, int] = {}  # how often a name was asked for
         self._scope = _Scope()

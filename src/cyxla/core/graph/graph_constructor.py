@@ -5,19 +5,21 @@ from __future__ import annotations
 import heapq
 import os
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework import proto
+from cyxla.core.framework.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.op_def import check_op_deprecation
 from cyxla.core.framework.op_def_proto import op_def_from_proto
 from cyxla.core.graph.function_proto import library_from_proto
 from cyxla.core.graph.graph import GRAPH_DEF_VERSION, Graph, Versions
-from cyxla.core.graph.validate import check_node_name, drop_new_defaults
-from cyxla.errors import InvalidArgumentError, NotFoundError, OpError
+from cyxla.core.graph.validate import check_node_name, drop_new_defaults, drop_undeclared
+from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnknownAttributeWarning
 
 if TYPE_CHECKING:
     from cyxla.core.graph.graph import Node, Tensor
@@ -26,9 +28,10 @@ _TEXT = re.compile(rb"\A\s*(#|\w+\s*[{:<])")
 _LOOPS = ("NextIteration", "RefNextIteration")
 _MERGES = ("Merge", "RefMerge")
 _CONTROL = -1  # output number of a control edge
+_TOLD = 5  # attributes that a warning names
 
 
-def load_graph(source: str | bytes | os.PathLike[str]) -> Graph:
+def load_graph(source: str | bytes | os.PathLike[str], *, allow_file_access: bool = False) -> Graph:
     """Read a graph.
 
     Parameters
@@ -36,6 +39,8 @@ def load_graph(source: str | bytes | os.PathLike[str]) -> Graph:
     source : path or bytes
         A GraphDef, binary or text; or the folder of a SavedModel, whose serving graph is read without its variables'
         values: `load_saved_model` restores those too.
+    allow_file_access : bool
+        Whether sessions let the graph's nodes touch any file; otherwise only those in the folder of a SavedModel.
 
     Raises
     ------
@@ -45,20 +50,28 @@ def load_graph(source: str | bytes | os.PathLike[str]) -> Graph:
         The file is no GraphDef, or the graph breaks a rule.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return import_graph_def(bytes(source))
+        return import_graph_def(bytes(source), allow_file_access=allow_file_access)
     path = Path(source)
     if path.is_dir():
         from cyxla.core.graph.saved_model import read_meta_graph
 
         meta_graph = read_meta_graph(path)
-        return import_graph_def(meta_graph.graph_def, producer_op_list=meta_graph.meta_info_def.stripped_op_list)
+        return import_meta_graph(meta_graph, path, allow_file_access=allow_file_access)
     try:
         data = path.read_bytes()
     except OSError as error:
         raise NotFoundError(
             f"cannot read the graph '{path}': {error.strerror}", hint="give the path of a file"
         ) from error
-    return import_graph_def(data)
+    return import_graph_def(data, allow_file_access=allow_file_access)
+
+
+def import_meta_graph(meta_graph: Any, folder: Path, *, allow_file_access: bool = False) -> Graph:
+    """Build the graph of a SavedModel, whose nodes may touch the files in its folder, or any."""
+    producer_op_list = meta_graph.meta_info_def.stripped_op_list
+    graph = import_graph_def(meta_graph.graph_def, producer_op_list=producer_op_list)
+    graph.file_access = UNLIMITED if allow_file_access else FileAccess.inside(folder)
+    return graph
 
 
 def parse_graph_def(source: bytes | str) -> Any:
@@ -68,7 +81,9 @@ def parse_graph_def(source: bytes | str) -> Any:
     return proto.parse_binary("GraphDef", source)
 
 
-def import_graph_def(source: Any, *, graph: Graph | None = None, producer_op_list: Any = None) -> Graph:
+def import_graph_def(
+    source: Any, *, graph: Graph | None = None, producer_op_list: Any = None, allow_file_access: bool = False
+) -> Graph:
     """Build a graph from a GraphDef.
 
     Parameters
@@ -78,8 +93,10 @@ def import_graph_def(source: Any, *, graph: Graph | None = None, producer_op_lis
     graph : Graph, optional
         Where the nodes go; a new graph by default.
     producer_op_list : OpList message, optional
-        The declarations of the version that wrote the graph: attributes that are not declared here are dropped if they
-        hold the default declared there. Any other undeclared attribute is refused.
+        The declarations of the version that wrote the graph: attributes that are declared there only are dropped if
+        they hold the default, and refused otherwise. Attributes that nobody declares are ignored with a warning.
+    allow_file_access : bool
+        Whether sessions let the nodes touch files; otherwise all nodes of the graph, old ones included, lose the right.
 
     Raises
     ------
@@ -102,6 +119,8 @@ def import_graph_def(source: Any, *, graph: Graph | None = None, producer_op_lis
             for nodes in (node_defs, *(function.node_def for function in library)):
                 drop_new_defaults(nodes, library, producer_ops)
         graph.library.update(library)
+        if not allow_file_access:
+            graph.file_access = NO_FILES
         import_nodes(graph, node_defs)
     return graph
 
@@ -136,6 +155,7 @@ class _Importer:
         self.index = self._index()
         self.edges = [self._edges(node_def) for node_def in node_defs]
         self.late: list[tuple[Node, int, int, int]] = []
+        self.ignored: list[tuple[NodeDef, str]] = []  # attributes that nobody declares
 
     def run(self) -> None:
         for i in self._order():
@@ -144,6 +164,18 @@ class _Importer:
             tensor = self._tensor(self.node_defs[source].name, output, node.name)
             self.graph.set_input(node, position, tensor)
         self._check_colocation()
+        if self.ignored:
+            self._tell_ignored()
+
+    def _tell_ignored(self) -> None:
+        told = "; ".join(f"'{attr}' of node '{node.name}' ({node.op})" for node, attr in self.ignored[:_TOLD])
+        more = f" and {len(self.ignored) - _TOLD} more" if len(self.ignored) > _TOLD else ""
+        warnings.warn(
+            f"attributes that no declaration knows are ignored: {told}{more}; the nodes may mean something else to the "
+            "newer version that wrote the graph",
+            UnknownAttributeWarning,
+            stacklevel=4,
+        )
 
     def _index(self) -> dict[str, int]:
         index: dict[str, int] = {}
@@ -217,6 +249,7 @@ class _Importer:
         try:
             registration = self.graph.look_up(node_def.op)
             check_op_deprecation(registration.op_def, self.graph.versions.producer)
+            self.ignored += [(node_def, attr) for attr in drop_undeclared(node_def, registration.op_def)]
             inputs: list[Tensor | None] = []
             controls: list[Node] = []
             late: list[tuple[int, int, int]] = []

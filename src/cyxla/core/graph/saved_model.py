@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cyxla.core.framework import proto
+from cyxla.core.framework.file_access import UNLIMITED, FileAccess
 from cyxla.errors import InvalidArgumentError, NotFoundError
 
 SERVING = frozenset({"serve"})
@@ -66,7 +67,16 @@ def init_operations(meta_graph: Any) -> list[str]:
     return []
 
 
-def asset_feeds(meta_graph: Any, path: str | os.PathLike[str]) -> dict[str, str]:
-    """Which tensors are told where the model's further files lie."""
+def asset_feeds(meta_graph: Any, path: str | os.PathLike[str], access: FileAccess = UNLIMITED) -> dict[str, str]:
+    """Paths of the model's further files, by the names of the tensors that take them.
+
+    Raises
+    ------
+    PermissionDeniedError
+        A file lies where it must not be touched.
+    """
     folder = Path(path) / "assets"
-    return {asset.tensor_info.name: str(folder / asset.filename) for asset in meta_graph.asset_file_def}
+    assets = {asset.tensor_info.name: str(folder / asset.filename) for asset in meta_graph.asset_file_def}
+    for tensor, file in assets.items():
+        access.path(file, f"the asset of '{tensor}'")
+    return assets

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.attr_value import PLACEHOLDER
 from cyxla.core.framework.node_def import add_defaults_to_node_def, same_value, validate_node_def
-from cyxla.errors import InvalidArgumentError
+from cyxla.errors import InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     from cyxla.core.framework.attr_value import AttrValue
@@ -103,15 +103,45 @@ def complete_attrs(node_def: NodeDef, op_def: OpDef) -> dict[str, AttrValue]:
     return node_def.attr
 
 
+def drop_undeclared(node_def: NodeDef, op_def: OpDef) -> list[str]:
+    """Take away attributes that neither the declaration knows nor an underscore marks as remarks; gives their names."""
+    found = [n for n in node_def.attr if not n.startswith("_") and op_def.find_attr(n) is None]
+    for name in found:
+        del node_def.attr[name]
+    return found
+
+
 def drop_new_defaults(node_defs: Iterable[NodeDef], library: Any, producer_ops: Mapping[str, OpDef]) -> None:
     """Take away attributes that came after this version and hold what the producer declares as their default.
 
-    Such a node means what it meant before there was the attribute. Any other value is left to be refused.
+    Such a node means what it meant before there was the attribute.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The attribute holds something else, so that the node means what this version does not know.
     """
     for node_def in node_defs:
         producer = producer_ops.get(node_def.op)
         for attr in () if producer is None else producer.attr:
             value = node_def.attr.get(attr.name)
-            if value is not None and attr.default is not None and same_value(value, attr.default):
-                if library.look_up(node_def.op).op_def.find_attr(attr.name) is None:
-                    del node_def.attr[attr.name]
+            if value is None or _declares(library, node_def.op, attr.name):
+                continue
+            if attr.default is None or not same_value(value, attr.default):
+                raise InvalidArgumentError(
+                    f"the node has the attr '{attr.name}', which the version that wrote the graph declares for "
+                    f"{node_def.op}, but this one does not know",
+                    node=node_def.name,
+                    op=node_def.op,
+                    where=f"node '{node_def.name}' ({node_def.op})",
+                    hint="write the graph with an older version, or without the attribute",
+                )
+            del node_def.attr[attr.name]
+
+
+def _declares(library: Any, op: str, attr: str) -> bool:
+    """Whether an op has an attribute; of an unknown op, all: it is refused where it is used."""
+    try:
+        return library.look_up(op).op_def.find_attr(attr) is not None
+    except NotFoundError:
+        return True

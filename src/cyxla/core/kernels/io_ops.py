@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def restore_v2(ctx: OpKernelContext) -> None:
         len(names) == len(slices) == len(types),
         f"{len(names)} names, {len(slices)} slices and {len(types)} types do not go together",
     )
-    reader = BundleReader(_scalar_text(ctx, "prefix"))
+    reader = BundleReader(_scalar_text(ctx, "prefix"), ctx.file_path)
     values = []
     for name, text, dtype in zip(names, slices, types, strict=True):
         entry = reader.entry(name)
@@ -99,7 +100,7 @@ def save_v2(ctx: OpKernelContext) -> None:
         _piece(name, text, array, dtype)
         for name, text, array, dtype in zip(names, slices, arrays, ctx.attr("dtypes"), strict=True)
     ]
-    write_pieces(_scalar_text(ctx, "prefix"), pieces)
+    write_pieces(_scalar_text(ctx, "prefix"), pieces, ctx.file_path)
 
 
 def _piece(name: str, text: str, array: Array, dtype: Any) -> SavedPiece:
@@ -124,16 +125,18 @@ def merge_v2_checkpoints(ctx: OpKernelContext) -> None:
     found = []
     for prefix in prefixes:
         try:
-            reader = BundleReader(prefix)
+            reader = BundleReader(prefix, ctx.file_path)
         except NotFoundError:
             if not ctx.attr("allow_missing_files"):
                 raise
             continue
         found.append(prefix)
         pieces += _all_pieces(reader)
-    write_pieces(destination, pieces)
+    write_pieces(destination, pieces, ctx.file_path)
     if ctx.attr("delete_old_dirs"):
-        _delete([prefix for prefix in found if Path(prefix) != Path(destination)], Path(destination).parent)
+        old = [Path(prefix) for prefix in found if Path(prefix) != Path(destination)]
+        keep = ctx.file_path(str(Path(destination).parent))
+        _delete([Path(ctx.file_path(str(path.parent))) / path.name for path in old], Path(keep))
 
 
 def _all_pieces(reader: BundleReader) -> list[SavedPiece]:
@@ -146,10 +149,9 @@ def _all_pieces(reader: BundleReader) -> list[SavedPiece]:
     return pieces
 
 
-def _delete(prefixes: Sequence[str], keep: Path) -> None:
-    for prefix in prefixes:
-        path = Path(prefix)
-        for file in path.parent.glob(f"{path.name}.*"):
+def _delete(prefixes: Sequence[Path], keep: Path) -> None:
+    for path in prefixes:
+        for file in path.parent.glob(f"{escape(path.name)}.*"):
             file.unlink()
         if path.parent != keep and not any(path.parent.iterdir()):
             path.parent.rmdir()
@@ -168,10 +170,11 @@ def sharded_filename(ctx: OpKernelContext) -> None:
 @kernel("ReadFile")
 def read_file(ctx: OpKernelContext) -> None:
     """Everything in a file."""
-    path = ctx.input("filename")
-    ctx.require(path.ndim == 0, f"filename must be a scalar, not {list(path.shape)}")
+    name = ctx.input("filename")
+    ctx.require(name.ndim == 0, f"filename must be a scalar, not {list(name.shape)}")
+    path = Path(ctx.file_path(_text(name.item())))
     try:
-        data = Path(_text(path.item())).read_bytes()
+        data = path.read_bytes()
     except OSError as error:
-        raise NotFoundError(f"cannot read '{_text(path.item())}': {error.strerror}") from error
+        raise NotFoundError(f"cannot read '{_text(name.item())}': {error.strerror}") from error
     ctx.set_output(0, np.array(data, object))

@@ -65,7 +65,7 @@ def _print(ctx: OpKernelContext) -> None:
         raise ShapeError(f"the text must be a scalar; its shape is {list(text.shape)}")
     line, end, stream = text[()].decode(errors="replace"), ctx.attr("end"), ctx.attr("output_stream")
     if stream.startswith("file://"):
-        with open(stream.removeprefix("file://"), "a", encoding="utf-8") as file:
+        with open(ctx.file_path(stream.removeprefix("file://")), "a", encoding="utf-8") as file:
             file.write(line + end)
     elif stream in ("stdout", "stderr"):
         print(line, end=end, file=getattr(sys, stream))

@@ -44,7 +44,7 @@ class _Folding:
         self.graph, self.engine = graph, engine
         self.values: dict[Tensor, Any] = {}
         self.made: dict[Tensor, Tensor] = {}
-        self.step = StepContext(engine.resource_manager)
+        self.step = StepContext(engine.resource_manager, file_access=engine.file_access)
 
     def run(self) -> int:
         folded: list[Node] = []

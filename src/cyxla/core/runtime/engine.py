@@ -9,6 +9,7 @@ from threading import local
 from typing import Any
 
 from cyxla.core.framework.device_base import DeviceBase
+from cyxla.core.framework.file_access import UNLIMITED
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.kernel_registry import KernelRegistry, create_op_kernel
 from cyxla.core.framework.node_properties import resolve
@@ -33,6 +34,11 @@ _INSIDE = local()  # whether this thread is one of a pool: what it calls must no
 
 class Engine:
     """Prepares graphs and runs them.
+
+    Attributes
+    ----------
+    file_access : FileAccess
+        Files that kernels may touch.
 
     Parameters
     ----------
@@ -68,6 +74,7 @@ class Engine:
         self.default_device = default_device(devices.devices)
         self.soft_placement, self.log_device_placement, self.optimize = soft_placement, log_device_placement, optimize
         self.settings = settings or {}
+        self.file_access = UNLIMITED
         self.resource_manager = ResourceMgr()
         for device in devices:
             device.resource_manager = self.resource_manager

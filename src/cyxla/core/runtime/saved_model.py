@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.core.framework.attr_proto import tensor_from_proto
 from cyxla.core.graph.graph import Graph
-from cyxla.core.graph.graph_constructor import import_graph_def
+from cyxla.core.graph.graph_constructor import import_meta_graph
 from cyxla.core.graph.saved_model import SERVING, asset_feeds, init_operations, read_meta_graph
 from cyxla.core.runtime.session import Session
 from cyxla.errors import InvalidArgumentError, NotFoundError, UnimplementedError
@@ -91,9 +91,16 @@ class SavedModel:
 
 
 def load_saved_model(
-    path: str | os.PathLike[str], *, tags: Collection[str] = SERVING, **session_options: Any
+    path: str | os.PathLike[str],
+    *,
+    tags: Collection[str] = SERVING,
+    allow_file_access: bool = False,
+    **session_options: Any,
 ) -> SavedModel:
     """Restore a saved model.
+
+    A model is a program: loading it runs the part of it that makes it ready, and a signature runs more. Neither reads
+    or writes files outside of the model's folder, unless that is allowed.
 
     Parameters
     ----------
@@ -101,6 +108,8 @@ def load_saved_model(
         The model's folder.
     tags : collection of str
         Tags of the graph to take, where the model has several.
+    allow_file_access : bool
+        Whether the model may touch any file, while it is loaded and later.
     **session_options
         Options of `Session`, such as ``jit``.
 
@@ -115,13 +124,15 @@ def load_saved_model(
         There is no such model, graph or checkpoint.
     InvalidArgumentError
         The model's graph breaks a rule.
+    PermissionDeniedError
+        The model touches files outside of its folder, or names assets there.
     """
     meta_graph = read_meta_graph(path, tags)
-    producer_op_list = meta_graph.meta_info_def.stripped_op_list
-    graph = import_graph_def(meta_graph.graph_def, producer_op_list=producer_op_list)
+    graph = import_meta_graph(meta_graph, Path(path), allow_file_access=allow_file_access)
+    assets = asset_feeds(meta_graph, path, graph.file_access)
     session = Session(graph, **session_options)
     _restore(session, meta_graph, Path(path))
-    feeds = {name: np.array(file.encode(), object) for name, file in asset_feeds(meta_graph, path).items()}
+    feeds = {name: np.array(file.encode(), object) for name, file in assets.items()}
     operations = init_operations(meta_graph)
     if operations:
         session.run(operations, feeds)

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from cyxla.core.framework.cancellation import CancellationManager
+from cyxla.core.framework.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.rendezvous import Rendezvous
@@ -87,6 +88,9 @@ class Session:
         Fold constants and merge nodes that compute the same.
     kernels, passes : registries, optional
         The global ones by default.
+    allow_file_access : bool, optional
+        Whether nodes may touch any file; by default those of a graph that was loaded from somewhere are kept to its
+        model's folder, and those of others are free. False keeps any graph to what it was loaded with, or to no file.
 
     Examples
     --------
@@ -110,6 +114,7 @@ class Session:
         optimize: bool = True,
         kernels: KernelRegistry | None = None,
         passes: OptimizationPassRegistry | None = None,
+        allow_file_access: bool | None = None,
     ) -> None:
         if jit != "off" and jit not in _JIT_MODES:
             raise UnimplementedError(
@@ -129,6 +134,7 @@ class Session:
             passes=passes,
             settings={"jit": jit, "platform": platform},
         )
+        self._allow_file_access = allow_file_access
         self._placed: Graph | None = None
         self._programs: dict[Any, _Program] = {}
         self._runners: dict[Any, Runner] = {}
@@ -200,6 +206,7 @@ class Session:
             run_all_kernels_inline=options.inline,
             stats_collector=None if metadata is None else metadata.step_stats,
             track_allocations=metadata is not None,
+            file_access=self._file_access(),
         )
         if metadata is not None:
             metadata.partition_graphs = runner.parts
@@ -208,6 +215,13 @@ class Session:
         finally:
             cancellation.close()
             step.close()
+
+    def _file_access(self) -> FileAccess:
+        """The files that nodes may touch; a graph that grows may lose permission."""
+        access = self.graph.file_access
+        if self._allow_file_access:
+            return UNLIMITED
+        return NO_FILES if self._allow_file_access is False and not access.is_limited else access
 
     # programs -------------------------------------------------------------------------------------------------
     def _program(self, fetches: tuple[Any, ...], feeds: tuple[Any, ...]) -> _Program:
@@ -226,6 +240,7 @@ class Session:
         return program
 
     def _prepare(self, fetches: tuple[Any, ...], feeds: tuple[Any, ...]) -> _Program:
+        self.engine.file_access = self._file_access()
         wanted = [resolve(self.graph, f) for f in fetches]
         fed = [resolve_tensor(self.graph, f) for f in feeds]
         given = {t.name: k for k, t in enumerate(fed)}

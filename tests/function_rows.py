@@ -140,6 +140,7 @@ def alike(got: Any, want: Any, row: Row, what: str) -> None:
         for g, w in zip(got, want, strict=True):
             alike(g, w, row, what)
         return
+    assert type(got) is type(want), f"{what}: a {type(got).__name__} is no {type(want).__name__}"
     got, want = np.asarray(got), np.asarray(want)
     assert (got.dtype, got.shape) == (want.dtype, want.shape), (
         f"{what}: {got.dtype}{got.shape} is not {want.dtype}{want.shape}"

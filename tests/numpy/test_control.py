@@ -89,7 +89,7 @@ def test_numbers_take_the_type_of_the_other_branch():
     got = jit(lambda p, x: cond(p, lambda: x, lambda: 2), platform="interpreter")(False, np.float32(3))
     assert (got, got.dtype) == (2, np.float32)
     got = jit(lambda p: cond(p, lambda: 1.5, lambda: 2), platform="interpreter")(False)
-    assert (got, got.dtype) == (2, np.float64)
+    assert (got, type(got)) == (2, float)
 
 
 # -- failures come out of loops and branches

@@ -157,7 +157,7 @@ def test_arrays(name, platform):
     for _ in range(2):
         double, same = f(x)
         equal(double, want + want)
-        equal(same, want[()])
+        equal(same, want if isinstance(x, np.ndarray) else want[()])
         assert not np.shares_memory(same, x)
     assert f.cache_info().entries == 1
 
@@ -267,7 +267,7 @@ def test_containers_in_and_out(name, platform):
 
 
 RESULTS = {
-    "array": (lambda x: x * 2, X * 2), "scalar": (lambda x: x.sum(), X.sum()), "number": (lambda x: 3, np.int64(3)),
+    "array": (lambda x: x * 2, X * 2), "scalar": (lambda x: x.sum(), X.sum()), "number": (lambda x: 3, 3),
     "none": (lambda x: None, None), "constant": (lambda x: np.arange(3), np.arange(3)),
     "tuple": (lambda x: (x, x), (X, X)), "list": (lambda x: [x.sum(), x], [X.sum(), X]),
     "dict": (lambda x: {"a": x, "b": {"c": x[0, 0]}}, {"a": X, "b": {"c": X[0, 0]}}),
@@ -389,7 +389,7 @@ def test_static_rest_and_keywords():
     f = jit(run, static=("sizes", "kind"))
     equal(f(1.0, 2, 3, kind=1), np.ones((2, 3)))
     equal(f(1.0, 4, kind=1), np.ones(4))
-    equal(f(1.0, kind=2), np.float64(1))
+    equal(f(1.0, kind=2), 1.0)
 
 
 BAD_OPTIONS = {

@@ -60,7 +60,8 @@ cdef enum:
 
 
 cpdef enum Node:
-    ARRAY  # of a dtype and sizes; a NumPy scalar where there are none
+    ARRAY  # of a dtype and sizes
+    SCALAR  # of NumPy's, by its dtype
     FLOAT
     INT
     BOOL
@@ -160,6 +161,8 @@ cdef class Compiled:
         ``(3, keys, parts)`` a dict, ``(4,)`` is None, ``(5, build, key, parts)`` anything else.
     fails : bool
         Whether the last result is a failure, s64[2].
+    rank0 : bytes
+        What each result is that has no dimensions: 0 for a NumPy scalar, 1 for an array, 2 for a Python number.
     """
 
     cdef readonly object executable
@@ -168,10 +171,11 @@ cdef class Compiled:
     cdef Program program  # None where the executable is to be called as it is
     cdef Py_ssize_t n_results
     cdef bint single, flat
+    cdef readonly bytes rank0
     cdef public unsigned long long stamp  # of the last call, by the clock of the dispatcher
 
-    def __init__(self, executable, tuple plan, bint fails):
-        self.plan, self.fails = plan, fails
+    def __init__(self, executable, tuple plan, bint fails, bytes rank0):
+        self.plan, self.fails, self.rank0 = plan, fails, rank0
         self.single = plan[0] == 0
         self.flat = plan[0] == 1 and all(part[0] == 0 for part in plan[1])
         self.use(executable)
@@ -238,7 +242,7 @@ cdef class Compiled:
         if self.fails and failure[0] != 0:
             self.fail(failure[0], failure[1])
         if self.single:
-            return arrays[0] if spec.ndim else PyArray_Scalar(bufs[program.n_inputs], spec.descr, NULL)
+            return arrays[0] if spec.ndim else self.unboxed(bufs[program.n_inputs], spec, 0)
         return self.container(program, bufs, arrays)
 
     cdef object container(self, Program program, void **bufs, list arrays):
@@ -250,8 +254,19 @@ cdef class Compiled:
                 leaves.append(arrays[at])
                 at += 1
             else:
-                leaves.append(PyArray_Scalar(bufs[program.n_inputs + k], spec[k].descr, NULL))
+                leaves.append(self.unboxed(bufs[program.n_inputs + k], &spec[k], k))
         return tuple(leaves) if self.flat else build(self.plan, iter(leaves))
+
+    cdef object unboxed(self, void *cell, const Spec *spec, Py_ssize_t k):
+        """Result `k`, which has no dimensions, as NumPy would give it."""
+        cdef char rank0 = (<const char *> self.rank0)[k]
+        if rank0 == 0:
+            return PyArray_Scalar(cell, spec.descr, NULL)
+        if rank0 == 2:
+            return PyArray_Scalar(cell, spec.descr, NULL).item()
+        array = new_array(spec)
+        memcpy(PyArray_DATA(<PyArrayObject *> <PyObject *> array), cell, spec.bytes)
+        return array
 
 
 def build(tuple plan, leaves):
@@ -318,7 +333,7 @@ cdef class Way:
         self.compiled, self.nargs, self.kwnames, self.inputs = compiled, nargs, kwnames, inputs
         self.kept = nodes
         self.places = <Place *> PyMem_Calloc(len(nodes) + 1, sizeof(Place))
-        arrays = [node[3] for node in nodes if node[0] == Node.ARRAY]
+        arrays = [node[3] for node in nodes if node[0] <= Node.SCALAR]
         self.dims = <npy_intp *> PyMem_Calloc(sum(len(sizes) for _, sizes in arrays) + 1, sizeof(npy_intp))
         if self.places == NULL or self.dims == NULL:
             raise MemoryError
@@ -327,7 +342,7 @@ cdef class Way:
         for kind, count, slot, key, names in nodes:
             place.kind, place.count, place.slot = kind, count, slot
             place.key, place.names = <PyObject *> key, <PyObject *> names
-            if kind == Node.ARRAY:
+            if kind <= Node.SCALAR:
                 place.descr = <PyArray_Descr *> <PyObject *> key[0]
                 place.type_num, place.ndim, place.dims = key[0].num, len(key[1]), dims_at
                 for size in key[1]:
@@ -371,7 +386,7 @@ cdef inline bint is_array(PyObject *value, const Place *place) noexcept:
     cdef int k
     cdef npy_intp *dims
     if not PyArray_CheckExact(value):
-        return place.ndim == 0 and Py_TYPE(value) == place.descr.typeobj
+        return False
     if PyArray_DESCR(<PyArrayObject *> value) != place.descr and PyArray_TYPE(<PyArrayObject *> value) != place.type_num:
         return False
     if PyArray_NDIM(<PyArrayObject *> value) != place.ndim:
@@ -390,6 +405,11 @@ cdef bint walk(const Place **at, PyObject *value, PyObject **inputs) noexcept:
     cdef int kind = place.kind
     if kind == Node.ARRAY:
         if not is_array(value, place):
+            return False
+        keep(inputs, place.slot, value)
+        return True
+    if kind == Node.SCALAR:
+        if Py_TYPE(value) != place.descr.typeobj:
             return False
         keep(inputs, place.slot, value)
         return True

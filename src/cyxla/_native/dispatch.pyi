@@ -5,20 +5,21 @@ from typing import Any, final
 
 class Node(IntEnum):
     ARRAY = 0
-    FLOAT = 1
-    INT = 2
-    BOOL = 3
-    COMPLEX = 4
-    NONE = 5
-    TUPLE = 6
-    LIST = 7
-    DICT = 8
-    NAMED = 9
-    RECORD = 10
-    STATIC = 11
-    STATIC_KEY = 12
-    RECEIVER = 13
-    OUT = 14
+    SCALAR = 1
+    FLOAT = 2
+    INT = 3
+    BOOL = 4
+    COMPLEX = 5
+    NONE = 6
+    TUPLE = 7
+    LIST = 8
+    DICT = 9
+    NAMED = 10
+    RECORD = 11
+    STATIC = 12
+    STATIC_KEY = 13
+    RECEIVER = 14
+    OUT = 15
 
 def install(
     current: Callable[[], Any],
@@ -40,8 +41,9 @@ class Compiled:
     executable: Any
     plan: tuple[Any, ...]
     fails: bool
+    rank0: bytes
     stamp: int
-    def __init__(self, executable: Any, plan: tuple[Any, ...], fails: bool) -> None: ...
+    def __init__(self, executable: Any, plan: tuple[Any, ...], fails: bool, rank0: bytes) -> None: ...
     def use(self, executable: Any) -> None: ...
     def __call__(self, leaves: list[Any], out: Any = None) -> Any: ...
 

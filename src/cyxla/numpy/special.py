@@ -97,7 +97,7 @@ def logsumexp(
     sign = np.sign(total)
     made = np.log(np.abs(total) if return_sign else total) + most
     if not keepdims:
-        made, sign = (np.squeeze(v, axis=axis) for v in (made, sign))
+        made, sign = (np.squeeze(v, axis=axis)[()] for v in (made, sign))
     return (made, sign) if return_sign else made
 
 

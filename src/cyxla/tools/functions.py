@@ -38,8 +38,8 @@ What differs from NumPy:
   `np.asarray(table)[i]` are not. `np.asarray(table)` is a copy;
 * `table += x` on an array from outside, or on an element of a container from outside, gives the name another array; the
   array itself is not written. Where the name is a global, and for `table[i] = x`, it is an error;
-* one number is a number, also where an array of no dimensions was given: `x += 1` gives it a new value, and `x[i]` by
-  such an index shares memory as by an int;
+* `x[i]` by an array of no dimensions shares memory as by an int. Results without dimensions are arrays, scalars or
+  Python's numbers where NumPy gives these, but of a few functions whose choice depends on values;
 * `isinstance(x, np.ndarray)` is false of a traced array: it is a `cyxla.TracedArray`;
 * there are no warnings: a division by zero is inf or nan, and silent;
 * what an operation makes lies in row-major order, also where NumPy keeps the order of transposed operands, so that

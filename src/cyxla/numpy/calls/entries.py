@@ -15,6 +15,7 @@ from cyxla.errors import DeadlineExceededError, InvalidArgumentError
 from cyxla.numpy.calls import containers
 from cyxla.numpy.calls.containers import Tree
 from cyxla.numpy.calls.lowering import Lowered
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.service import Executable, WrappedExecutable
 from cyxla.xla.service.background import Job, submit
 
@@ -50,7 +51,7 @@ class Entry(Compiled):
     """
 
     def __init__(self, lowered: Lowered, executable: Executable, seconds: float = 0.0) -> None:
-        super().__init__(executable, plan_of(lowered.tree), lowered.fails)
+        super().__init__(executable, plan_of(lowered.tree), lowered.fails, bytes(lowered.rank0))
         self.lowered = lowered
         self.seconds = seconds
         self.job: Job | None = None
@@ -98,7 +99,8 @@ class Entry(Compiled):
             results = [_apart(r) for r in results] if places is None else results
         if places is None:
             places = [None] * len(results)
-        given = [_scalar(r) if p is None else p for r, p in zip(results, places, strict=True)]
+        rank0 = self.lowered.rank0
+        given = [_unboxed(r, b) if p is None else p for r, b, p in zip(results, rank0, places, strict=True)]
         return build(self.plan, iter(given))
 
     def _out(self, places: list[Any] | None) -> Any:
@@ -136,8 +138,10 @@ def _apart(result: Any) -> Any:
     return np.array(result)
 
 
-def _scalar(result: Any) -> Any:
-    return result[()] if result.ndim == 0 else result
+def _unboxed(result: Any, rank0: Rank0) -> Any:
+    if result.ndim or rank0 is Rank0.ARRAY:
+        return result
+    return result.item() if rank0 is Rank0.PYTHON else result[()]
 
 
 def _places(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:

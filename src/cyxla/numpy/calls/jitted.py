@@ -395,7 +395,7 @@ def _inlined(leaf: Any) -> Any:
     if isinstance(leaf, Receiver):
         return leaf.value
     if isinstance(leaf, TracedArray):
-        return TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin)
+        return TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin, rank0=leaf.rank0)
     return as_traced(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
 
 

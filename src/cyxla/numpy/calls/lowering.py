@@ -14,6 +14,7 @@ from cyxla.numpy.calls.containers import Tree, flatten, paths
 from cyxla.numpy.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo import HloModule
 from cyxla.xla.hlo.builder import functions as xla
@@ -33,11 +34,14 @@ class Spec:
         Element type, or the class of a Python number.
     adapter : Adapter, optional
         Makes the array of the argument, which is none.
+    rank0 : Rank0
+        The kind of an argument without dimensions.
     """
 
     shape: tuple[int, ...]
     kind: Kind
     adapter: Adapter | None = None
+    rank0: Rank0 = Rank0.ARRAY
 
     @property
     def dtype(self) -> Dtype:
@@ -52,6 +56,8 @@ class Spec:
     def __str__(self) -> str:
         if isinstance(self.kind, type):
             return self.kind.__name__
+        if self.rank0 is not Rank0.ARRAY:
+            return str(self.kind)
         return f"{self.kind}[{','.join(map(str, self.shape))}]"
 
 
@@ -70,12 +76,15 @@ class Lowered:
         The container that the function returns, with what is in it beside arrays.
     fails : bool
         Whether the last result is a failure.
+    rank0 : tuple of Rank0
+        What each array of the result is if it has no dimensions.
     """
 
     module: HloModule
     program: Program
     tree: Tree
     fails: bool
+    rank0: tuple[Rank0, ...]
 
     @property
     def is_array(self) -> bool:
@@ -131,20 +140,22 @@ def lower(
             ) from None
         results, tree = flatten(made, STATIC_TYPES)
         where = paths(made, "result", STATIC_TYPES)
-        values = [value_of(_result(r, p, name)) for r, p in zip(results, where, strict=True)]
+        arrays = [_result(r, p, name) for r, p in zip(results, where, strict=True)]
+        values = [value_of(a) for a in arrays]
+        rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
         failure = trace.failure()
         if tree.kind is None and failure is None:
             root = values[0]
         else:
             root = xla.tuple_(trace.builder, [*values, *([failure] if failure is not None else [])])
-    return Lowered(trace.module(root), trace.program, tree, failure is not None)
+    return Lowered(trace.module(root), trace.program, tree, failure is not None, rank0)
 
 
 def _argument(trace: Trace, leaf: Any, name: str) -> Any:
     if not isinstance(leaf, Spec):
         return leaf
     weak = leaf.kind if isinstance(leaf.kind, type) else None
-    made = TracedArray(trace.parameter(leaf.aval, name), weak, origin=f"argument {name}")
+    made = TracedArray(trace.parameter(leaf.aval, name), weak, origin=f"argument {name}", rank0=leaf.rank0)
     return made if leaf.adapter is None else leaf.adapter.stand_in(made)
 
 

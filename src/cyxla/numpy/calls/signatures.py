@@ -17,6 +17,7 @@ from cyxla.numpy.calls.containers import LEAF, Tree
 from cyxla.numpy.calls.forms import Form
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
+from cyxla.numpy.tracing.zero_dim import Rank0
 
 _DEFAULT = object()
 _NUMBERS = {float: Node.FLOAT, int: Node.INT, bool: Node.BOOL, complex: Node.COMPLEX}
@@ -218,12 +219,13 @@ class _Reader:
     def _leaf(self, value: Any, name: str) -> None:
         kind = type(value)
         if kind in _NUMBERS and not (kind is int and not -(2**63) <= value < 2**63):
-            self._input(value, Spec((), kind if kind is not bool else np.dtype(bool)), name)
+            self._input(value, Spec((), kind if kind is not bool else np.dtype(bool), rank0=Rank0.PYTHON), name)
             self.nodes.append((_NUMBERS[kind], 0, len(self.call.leaves) - 1, None, None))
         elif kind is np.ndarray or isinstance(value, np.generic):
             made = array_spec(value, name)
             self._input(value, made, name)
-            self.nodes.append((Node.ARRAY, 0, len(self.call.leaves) - 1, (made.kind, made.shape), None))
+            node = Node.ARRAY if made.rank0 is Rank0.ARRAY else Node.SCALAR
+            self.nodes.append((node, 0, len(self.call.leaves) - 1, (made.kind, made.shape), None))
         elif kind is Spec and self.specs:
             self._input(value, value, name)
         elif isinstance(value, (*STATIC_TYPES, Receiver)) or kind is int:

@@ -9,6 +9,7 @@ import numpy as np
 from cyxla.errors import DTypeError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.tracing.traced_array import TracedArray, require_plain
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import from_numpy
 
 
@@ -28,7 +29,7 @@ def array_spec(value: Any, name: str) -> Spec:
             f"argument {name} is an array of dtype {value.dtype}, which cannot be compiled",
             hint="convert it first, such as by x.astype(float)",
         ) from None
-    return Spec(value.shape, dtype)
+    return Spec(value.shape, dtype, rank0=Rank0.SCALAR if isinstance(value, np.generic) else Rank0.ARRAY)
 
 
 def array_of(value: Any, name: str) -> Any:

@@ -152,7 +152,7 @@ def linspace(
     delta: Any = np.subtract(high, low)
     steps = np.arange(count).astype(exact).reshape(-1, *[1] * delta.ndim)
     between = count - 1 if endpoint else count
-    step: Any = delta / between if between > 0 else array_of(np.asarray(np.nan))
+    step: Any = delta / between if between > 0 else as_traced(np.nan)
     made: Any = steps * (step if between > 0 else delta) + low
     if endpoint and count > 1:
         made[-1, ...] = high

@@ -15,6 +15,7 @@ from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.memory import memory_of
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import deliver
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -53,7 +54,17 @@ def einsum(
     terms = [_once(convert(value_of(a), wanted), own) for a, own in zip(arrays, inputs, strict=True)]
     made = _contracted(terms, result, path)
     checked = dtype is not None or not optimize or casting == "unsafe"
-    return deliver([traced(made.op)], out, True, "unsafe" if checked else "same_kind", "einsum")
+    delivered = deliver([traced(made.op)], out, True, "unsafe" if checked else "same_kind", "einsum")
+    if out is None and optimize and not result:
+        delivered.rank0 = _rank0_of_last(subscripts, arrays, optimize)
+    return delivered
+
+
+def _rank0_of_last(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> Rank0:
+    """NumPy gives an array where the last step is a product of matrices: of two operands with a label in common."""
+    steps = _PATH(subscripts, *map(_standing_in, arrays), optimize=optimize, einsum_call=True)[1]
+    terms = steps[-1][1].partition("->")[0].split(",")
+    return Rank0.ARRAY if len(terms) == 2 and set(terms[0]) & set(terms[1]) else Rank0.SCALAR
 
 
 def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: Any, pairwise: bool) -> Dtype:

@@ -16,6 +16,7 @@ from cyxla.numpy.functions.factorisations import eigvalsh, svd
 from cyxla.numpy.lapack import LinAlgError
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
+from cyxla.numpy.tracing.zero_dim import Rank0
 
 Array = Any
 _EXTREMES: dict[float, Callable[..., Any]] = {np.inf: partial(np.max, initial=0), -np.inf: np.min}
@@ -141,7 +142,9 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
         raise ValueError("`tol` and `rtol` can't be both set.")
     array: Array = as_traced(A)
     if array.ndim < 2:
-        return np.any(array != 0).astype(np.int64)
+        found: Array = np.any(array != 0).astype(np.int64)
+        found.rank0 = Rank0.PYTHON
+        return found
     s = np.abs(eigvalsh(array)) if hermitian else svd(array, compute_uv=False)
     if tol is None:
         part = max(array.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else as_traced(rtol)[..., None]

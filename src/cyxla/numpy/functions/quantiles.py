@@ -19,6 +19,7 @@ from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, kept_sizes, k
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import aligned, broadcast_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
@@ -323,7 +324,10 @@ def _quantile(
         made = _of_weighted(lines, lines.weights, as_traced(q), skips)
     else:
         made = _of_present(lines, q, weak, METHODS[method]) if skips else _of_all(lines, q, weak, METHODS[method])
-    return _delivered(made, lines, flag(keepdims), q.shape, out, name)
+    delivered = _delivered(made, lines, flag(keepdims), q.shape, out, name)
+    if weights is not None and out is None:
+        delivered.rank0 = Rank0.ARRAY
+    return delivered
 
 
 def _of_all(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:

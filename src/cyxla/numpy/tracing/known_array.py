@@ -13,6 +13,7 @@ from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.memory import memory_of
 from cyxla.numpy.tracing.traced_array import TracedArray, View
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 
@@ -48,6 +49,7 @@ class KnownArray(TracedArray):
         self._again = again
         self._children: list[weakref.ref[KnownArray]] = []
         self.weak = None
+        self.rank0 = Rank0.ARRAY
         lies = values.flags.c_contiguous
         self._memory = None if lies else memory_of(values.shape, values.dtype, values.strides)
         self.origin = ""

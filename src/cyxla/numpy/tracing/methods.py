@@ -13,7 +13,8 @@ from cyxla.numpy.tracing import bits, flat
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.trace import place
-from cyxla.numpy.tracing.traced_array import TracedArray
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import call, is_no_number
 
 _np: Any = np  # whose functions dispatch to ours
@@ -36,7 +37,7 @@ def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None, 
 _METHODS: dict[str, Callable[..., Any]] = {
     "all": np.all, "any": np.any, "argmax": np.argmax, "argmin": np.argmin, "argpartition": np.argpartition,
     "argsort": np.argsort, "choose": np.choose, "clip": _clip,
-    "compress": lambda a, c, axis=None: np.compress(c, a, axis), "copy": np.copy,
+    "compress": lambda a, c, axis=None: np.compress(c, a, axis),
     "cumprod": np.cumprod, "cumsum": np.cumsum, "diagonal": np.diagonal, "dot": np.dot, "max": np.max,
     "mean": np.mean, "min": np.min, "nonzero": np.nonzero, "prod": np.prod, "ravel": np.ravel, "repeat": np.repeat,
     "round": np.round, "searchsorted": np.searchsorted, "squeeze": np.squeeze, "std": np.std, "sum": np.sum,
@@ -55,10 +56,11 @@ def _operate(ufunc: np.ufunc, *operands: Any) -> Any:
     """What an operator gives; of Python's numbers alone it is a Python number, and as weak as they are."""
     made = meaning_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
     kinds = [_weak_of(o) for o in operands]
-    if None in kinds or ufunc in _COMPARING.values():
+    if None in kinds:
         return made
     for part in made if isinstance(made, tuple) else (made,):
-        part.weak = {"i": int, "f": float, "c": complex}.get(part.dtype.kind)
+        part.rank0 = Rank0.PYTHON
+        part.weak = None if ufunc in _COMPARING.values() else {"i": int, "f": float, "c": complex}.get(part.dtype.kind)
     return made
 
 
@@ -110,8 +112,8 @@ def _power(self: TracedArray, other: Any) -> Any:
 
 
 def _is_scalar(array: TracedArray) -> bool:
-    """Whether it stands for a number, which is not changed in place; a part such as ``x[0, ...]`` is an array."""
-    return array.ndim == 0 and (array.base is None or _is_scalar(array.base))
+    """Whether it stands for a number, which is not changed in place; ``x[0, ...]`` is an array."""
+    return array.ndim == 0 and array.rank0 is not Rank0.ARRAY
 
 
 def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
@@ -156,7 +158,28 @@ def _astype(
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule '{casting}'")
     if self.dtype == wanted and not self.weak:
         return self.copy() if copy else self
-    return cast(self, wanted)
+    return _like(self, cast(self, wanted))
+
+
+def _copy(self: TracedArray, order: str = "C") -> TracedArray:
+    """The same elements, in memory of their own."""
+    return _like(self, TracedArray(value_of(self)))
+
+
+def _view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
+    """See `bits.view`."""
+    return _like(self, bits.view(self, dtype, type))
+
+
+def _byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
+    """See `bits.byteswap`."""
+    return _like(self, bits.byteswap(self, inplace))
+
+
+def _like(self: TracedArray, made: TracedArray) -> TracedArray:
+    """A result that is an array if the receiver is one."""
+    made.rank0 = Rank0.SCALAR if _is_scalar(self) else Rank0.ARRAY
+    return made
 
 
 def _fill(self: TracedArray, value: Any) -> None:
@@ -222,8 +245,8 @@ def _set_part(self: TracedArray, name: str, value: Any) -> None:
 
 
 _OWN: dict[str, Callable[..., Any]] = {
-    "reshape": _reshape, "transpose": _transpose, "astype": _astype, "fill": _fill, "sort": _sort,
-    "partition": _partition, "flatten": _flatten, "view": bits.view, "byteswap": bits.byteswap, "resize": bits.resize,
+    "reshape": _reshape, "transpose": _transpose, "astype": _astype, "copy": _copy, "fill": _fill, "sort": _sort,
+    "partition": _partition, "flatten": _flatten, "view": _view, "byteswap": _byteswap, "resize": bits.resize,
     "conj": _conjugate, "conjugate": _conjugate, "__round__": _round,
 }  # fmt: skip
 _PROPERTIES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {

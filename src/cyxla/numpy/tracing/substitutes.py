@@ -26,13 +26,13 @@ import numpy as np
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.forking import call_in_child, new_lock
-from cyxla.numpy.registry import NUMPY_OWN, meaning_of
+from cyxla.numpy.registry import NUMPY_OWN
 from cyxla.numpy.tracing.concatenators import Concatenator
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.listed import ListedUfunc
 from cyxla.numpy.tracing.stand_in import CalledInstead
 from cyxla.numpy.tracing.trace import current, place
-from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
+from cyxla.numpy.tracing.traced_array import TracedArray, call_meaning, is_traced, require_sizes
 from cyxla.numpy.tracing.walking import ndenumerate, nditer
 
 _TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
@@ -131,11 +131,11 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
         kwargs = _without_like(kwargs)
         given = args[0] if args else kwargs.get("a", kwargs.get("object"))
         if is_traced(given):
-            return meaning_of(original)(*args, **kwargs)
+            return call_meaning(original, *args, **kwargs)
         if not _of_user(original):
             return original(*args, **kwargs)  # a known array gives its values
         if isinstance(given, TracedArray):
-            return meaning_of(original)(*args, **kwargs)
+            return call_meaning(original, *args, **kwargs)
         return _owned(original(*args, **kwargs), args[:1], copies=True)  # of what is from outside, which stays as it is
 
     return substitute
@@ -145,7 +145,7 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
-            return meaning_of(original)(*args, **kwargs)
+            return call_meaning(original, *args, **kwargs)
         if original.__name__ in _SIZED:
             require_sizes(*args[:1], kwargs.get("shape"))
         made = original(*args, **kwargs)
@@ -160,7 +160,7 @@ def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_traced(indices):
             return original(a, indices, *args, **kwargs)
-        return meaning_of(original)(a, indices, *args, **kwargs)
+        return call_meaning(original, a, indices, *args, **kwargs)
 
     return substitute
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.promotion import Dtype, Kind, dtype_of
-from cyxla.numpy.registry import meaning_of
+from cyxla.numpy.registry import full_name, meaning_of
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.frames import doing
 from cyxla.numpy.tracing.memory import Memory, reshaped, row_major
 from cyxla.numpy.tracing.trace import Trace
+from cyxla.numpy.tracing.zero_dim import ARRAYS, LIKE, OWN, PYTHON, Rank0
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -56,16 +57,22 @@ class TracedArray:
         The value, of the current trace or one around it.
     weak : type, optional
         Python's `int`, `float` or `complex` for a number that takes on the type of what it meets.
+    rank0 : Rank0
+        What NumPy would give in its place if it has no dimensions.
     """
 
-    __slots__ = ("__weakref__", "_memory", "_op", "_view", "origin", "owner", "weak")
+    __slots__ = ("__weakref__", "_memory", "_op", "_view", "origin", "owner", "rank0", "weak")
     __array_priority__ = 1000.0
 
-    def __init__(self, op: XlaOp, weak: type | None = None, *, memory: Memory | None = None, origin: str = "") -> None:
+    def __init__(
+        self, op: XlaOp, weak: type | None = None, *, memory: Memory | None = None, origin: str = "",
+        rank0: Rank0 = Rank0.SCALAR,
+    ) -> None:  # fmt: skip
         op.shape  # noqa: B018 - raises if the operation could not be made
         self._op = op
         self._view: View | None = None
         self.weak = weak
+        self.rank0 = rank0
         self._memory = memory
         self.origin = origin
         self.owner: Trace | None = _trace.current()
@@ -175,7 +182,9 @@ class TracedArray:
         """An array that shares memory with this one, and lies in row-major order unless it is said how; see `View`."""
         op = self.op
         sizes = op.shape.dims
-        made = (kind or TracedArray)(read(_here(op)), memory=memory)
+        made = (kind or TracedArray)(read(_here(op)), memory=memory, rank0=Rank0.ARRAY)
+        if self.ndim == 0 and self.rank0 is not Rank0.ARRAY:  # a scalar, which nothing shares memory with
+            return made
         # `x.shape = ...` gives the base other sizes, but the part is what it was.
         made._view = View(
             self, lambda base: read(_sized(base, sizes)),
@@ -220,7 +229,7 @@ class TracedArray:
         return apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        return meaning_of(func)(*args, **kwargs)
+        return call_meaning(func, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         self._refuse("become a NumPy array", _NO_ARRAY)
@@ -365,6 +374,34 @@ def _here(op: XlaOp) -> XlaOp:
     return _trace.require_current().inner(op)
 
 
+def call_meaning(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of a NumPy function of traced arrays; without dimensions it is an array or a scalar as in NumPy."""
+    made = meaning_of(function)(*args, **kwargs)
+    return _with_rank0(made, full_name(function), args, kwargs.get("out"))
+
+
+def _with_rank0(made: Any, name: str, args: Sequence[Any], out: Any) -> Any:
+    if type(made) in (tuple, list):
+        return type(made)([_with_rank0(m, name, args, out) for m in made])
+    if name in OWN or not isinstance(made, TracedArray) or made.ndim or made.known is not None:
+        return made
+    given: Any = args[0] if args else None
+    rank0 = _rank0_of(name, given)
+    if made.rank0 is rank0 or any(made is a for a in (out, *args[1:])):  # an array of `out=` stays what it is
+        return made
+    if made is not given:
+        made.rank0 = rank0
+        return made
+    return TracedArray(value_of(made), rank0=rank0)
+
+
+def _rank0_of(name: str, given: Any) -> Rank0:
+    if name in LIKE:
+        scalar = isinstance(given, np.generic) or (isinstance(given, TracedArray) and given.rank0 is Rank0.SCALAR)
+        return Rank0.SCALAR if scalar and not np.ndim(given) else Rank0.ARRAY
+    return Rank0.ARRAY if name in ARRAYS else Rank0.PYTHON if name in PYTHON else Rank0.SCALAR
+
+
 def traced(op: XlaOp, weak: type | None = None) -> TracedArray:
     """A value as an array."""
     return TracedArray(op, weak)
@@ -389,6 +426,9 @@ def as_traced(value: Any, dtype: Any = None) -> TracedArray:
     return cast(made, dtype)
 
 
+_PYTHON = (bool, int, float, complex)
+
+
 def _constant(value: Any) -> TracedArray:
     kind = type(value)
     weak = kind if kind in (int, float, complex) else None
@@ -402,7 +442,8 @@ def _constant(value: Any) -> TracedArray:
         array = np.asarray(value)
     except ValueError as error:
         raise DTypeError(f"cannot be traced: {error}", where=_trace.place()) from None
-    return TracedArray(_trace.require_current().constant(array), weak)
+    rank0 = Rank0.ARRAY if isinstance(value, np.ndarray) else Rank0.PYTHON if kind in _PYTHON else Rank0.SCALAR
+    return TracedArray(_trace.require_current().constant(array), weak, rank0=rank0)
 
 
 def require_plain(value: Any, what: str) -> None:

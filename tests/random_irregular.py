@@ -262,6 +262,53 @@ def loop(w):
         w.keep(w.entry.add("get-tuple-element", [both], {"index": k}, shape=shape), True)
 
 
+_STEPS = ("multiply", "multiply", "add", "subtract", "xor", "and", "maximum", "shift-left", "shift-right-logical",
+          "shift-right-arithmetic")  # fmt: skip
+
+
+def recurrence(w):
+    """A counted loop whose turns multiply, add, shift .. integers that it carries, and one array that stays."""
+    sizes = [(), (1,), (2,), (3,), (4,), (8,), (17,), (2, 3), (4, 8)]
+    dtype = w.choice([E.S8, E.S16, E.S32, E.S64, E.U8, E.U16, E.U32, E.U64, E.S4, E.U2])
+    shape, turns = Shape.array(dtype, w.choice(sizes)), int(w.choice([1, 2, 3, 4, 5, 10, 13, 33]))
+    count = int(w.rng.integers(1, 4))  # arrays that are carried; one more stays as it is
+    given = [parameter(w, dtype, shape.dims) for _ in range(count + 1)]
+    state = Shape.tuple([Shape.array(E.S32), *[shape] * (count + 1)])
+    body, condition = (w.module.new_computation(f"{n}_{len(w.module.computations)}") for n in ("body", "condition"))
+
+    def number(computation, value, of):
+        attrs = {"literal": Literal(np.asarray(value).astype(of.numpy_dtype), Shape.array(of))}
+        return computation.add("constant", attrs=attrs, shape=Shape.array(of))
+
+    def carried(computation):
+        whole = computation.add("parameter", attrs={"parameter_number": 0}, shape=state)
+        elements = enumerate(state.elements)
+        return [computation.add("get-tuple-element", [whole], {"index": k}, shape=s) for k, s in elements]
+
+    condition.root = condition.add(
+        "compare",
+        [carried(condition)[0], number(condition, turns, E.S32)],
+        {"direction": "LT"},
+        shape=Shape.array(E.PRED),
+    )
+    counter, *arrays = carried(body)
+    following = body.add("add", [counter, number(body, 1, E.S32)], shape=Shape.array(E.S32))
+    small = number(body, w.choice([1, 1, 2, 3]) if dtype is not E.U2 else 1, dtype)
+    values = [*arrays, body.add("broadcast", [small], {"dimensions": ()}, shape=shape)]
+    if w.rng.random() < 0.4:
+        values.append(body.add("multiply", [arrays[0], arrays[0]], shape=shape))
+    for _ in range(int(w.choice([0, 1, 1, 2, 2, 3, 5])) or len(values) == count + 2):
+        name, x = w.choice(_STEPS), w.choice(values)
+        y = values[count + 1] if "shift" in name else x if w.rng.random() < 0.4 else w.choice(values)
+        values.append(body.add(name, [x, y], shape=shape))
+    made = [values[-1], *(w.choice(values[count + 2 :]) for _ in range(count - 1))]
+    body.root = body.add("tuple", [following, *made, arrays[count]], shape=state)
+    start = w.entry.add("tuple", [literal(w, E.S32, 0).ins, *(g.ins for g in given)], shape=state)
+    loop = w.entry.add("while", [start], called=[body, condition], shape=state)
+    for k in range(count):
+        w.keep(w.entry.add("get-tuple-element", [loop], {"index": k + 1}, shape=shape), True)
+
+
 def scatter(w):
     """Rows added to, or written over, at places that may be outside or come twice."""
     x = w.pick(
@@ -394,6 +441,8 @@ STEPS = [
     sort,
     take,
     loop,
+    recurrence,
+    recurrence,
     scatter,
     choose,
     extreme_place,

@@ -348,31 +348,36 @@ STEPS = [unary, transcendental, binary, binary, compare, select, convert, clamp,
          concatenate, iota, reduce, reduce, rows, rows, dot, dynamic_slice]  # fmt: skip
 
 
-def random_module(seed: int, length: int = 30) -> tuple[HloModule, list[bool]]:
-    """A module of about `length` instructions with a tuple of results, and which of these are exact."""
+def random_module(seed: int, length: int = 30, everything=()) -> tuple[HloModule, list[bool]]:
+    """A module of about `length` instructions with a tuple of results, and which of these are exact.
+
+    Of `everything` alone, if some steps are given there; then all that is made is a result.
+    """
     from random_irregular import STEPS as IRREGULAR
 
     w = Writer(seed)
-    steps = STEPS + IRREGULAR * int(w.rng.integers(0, 3))
+    steps = list(everything) or STEPS + IRREGULAR * int(w.rng.integers(0, 3))
     for dtype in w.rng.choice(len(DTYPES), int(w.rng.integers(1, 4)), replace=False):
         w.parameter(DTYPES[int(dtype)])
     while len(w.entry.instructions) < length:
         w.choice(steps)(w)
     results = [w.values[int(k)] for k in w.rng.choice(len(w.values), min(4, len(w.values)), replace=False)]
     results.append(w.values[-1])
+    if everything:
+        results = [v for v in w.values if v.ins.opcode not in ("parameter", "constant")]
     w.entry.root = w.entry.add("tuple", [r.ins for r in results], shape=Shape.tuple([r.shape for r in results]))
     w.module.verify()
     return w.module, [r.exact for r in results]
 
 
-def check(seed: int, length: int = 30) -> None:
+def check(seed: int, length: int = 30, everything=()) -> None:
     """Run one random module on both platforms and compare."""
     from programs import assert_same
     from strategies import random_array
 
     import cyxla
 
-    module, exact = random_module(seed, length)
+    module, exact = random_module(seed, length, everything)
     args = [random_array(p.shape, seed + k, 0.2) for k, p in enumerate(module.parameters)]
     got = cyxla.compile(module, cache=False)(*args)
     want = cyxla.compile(module, platform="interpreter")(*args)

@@ -286,6 +286,12 @@ static inline int64_t cyx_total_f64(double x) {
   return u ^ (int64_t)((uint64_t)(u >> 63) >> 1);
 }
 
+/* Stands in the body of a loop that multiplies integers it carries by each other, and keeps it from becoming vectors of turns:
+ * gcc 12 takes x = x * x for a reduction. */
+#ifndef CYX_TURN_BY_TURN
+#define CYX_TURN_BY_TURN __asm__ volatile("")
+#endif
+
 static inline uint64_t cyx_power_u64(uint64_t base, uint64_t exponent) {
   uint64_t r = 1;
   for (; exponent; exponent >>= 1, base *= base) r = exponent & 1 ? r * base : r;

@@ -1,6 +1,7 @@
 """Random programs give the same results on both platforms; `make fuzz` runs more of them."""
 
 import pytest
+import random_irregular
 import random_programs
 
 from cyxla.errors import UnimplementedError
@@ -12,3 +13,8 @@ def test_random_program(seed):
         random_programs.check(seed)
     except UnimplementedError as error:
         assert "no native code" in error.message  # noqa: PT017 - one of two right outcomes
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_loops_over_integers(seed):
+    random_programs.check(seed, 120, [random_irregular.recurrence])

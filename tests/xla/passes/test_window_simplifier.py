@@ -42,6 +42,11 @@ ENTRY e {{ x = f32[{dims}] parameter(0) y = f32[{window}] parameter(1) {starts}
 ROOT r = f32[{dims}] dynamic-update-slice(x, y, {", ".join(f"s{k}" for k in range(len(at)))}) }}"""
 
 
+MANY_TO_ONE = f"""HloModule m
+{COMBINE}
+ENTRY e {{ x = f32[] parameter(0) y = f32[3] parameter(1) i = s32[3,0] constant({{ {{}}, {{}}, {{}} }})
+ROOT r = f32[] scatter(x, i, y), update_window_dims={{}}, inserted_window_dims={{}}, scatter_dims_to_operand_dims={{}}, index_vector_dim=1, to_apply=add }}"""
+
 # what opcodes must be gone
 CASES = {
     "add": (scatter("8,8", "6,6", [1, 1]), "scatter dynamic-update-slice"),
@@ -52,6 +57,7 @@ CASES = {
     "a small one": (scatter("8,8", "2,3", [4, 5]), "scatter"),
     "a row": (scatter("8,5", "5", [3], inserted="0", to="0", windows="0"), "scatter"),
     "a column": (scatter("8,5", "8", [3], inserted="1", to="1", windows="0"), "scatter"),
+    "many windows, all at the only place": (MANY_TO_ONE, ""),
     "another combination": (scatter("8,8", "6,6", [1, 1], "odd"), ""),
     "update": (update("9,7", "8,6", [1, 0]), "dynamic-update-slice"),
     "update, clamped": (update("9,7", "8,6", [5, -3]), "dynamic-update-slice"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cyxla import errors
+from cyxla.xla.cpu import compiler_check
 from cyxla.xla.cpu.toolchain import INPUTS, LINK_FLAGS, MAIN, OUTPUT, Compiler, Steps, Toolchain, Unit, which
 
 logger = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ PATIENCE = 60  # seconds
 
 
 def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
-    """Compile a small text; return what is worth noting, or None when the compiler does not work.
+    """Compile small texts and run one; return what is worth noting, or None when the compiler does not work.
 
     Parameters
     ----------
@@ -34,12 +35,19 @@ def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
     try:
         version = _say([*command, "--version"]).stdout
         kind = "clang" if "clang" in version else "gcc"
-        Toolchain(Compiler(command, kind, ""), isa).compile([Unit(TEXT)])
+        compiler = Compiler(command, kind, "")
+        Toolchain(compiler, isa).compile([Unit(TEXT)])
+        cured = compiler_check.cure(Toolchain(compiler, isa))
     except (OSError, subprocess.SubprocessError, errors.InternalError) as error:
         logger.debug("%s does not work: %s", " ".join(command), error)
         return None
-    steps = _working_steps(command, isa) if kind == "gcc" else None
-    return {"version": version, "kind": kind, "steps": steps}
+    if cured is None:
+        logger.warning("%s gets loops over integers wrong, and no flags help: it is not used", " ".join(command))
+        return None
+    if cured:
+        logger.warning("%s gets loops over integers wrong; it is run with %s", " ".join(command), " ".join(cured))
+    steps = _working_steps(compiler._replace(cure=cured), isa) if kind == "gcc" else None
+    return {"version": version, "kind": kind, "steps": steps, "cure": cured}
 
 
 def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -49,15 +57,17 @@ def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedPro
     )
 
 
-def _working_steps(command: tuple[str, ...], isa: str) -> Steps | None:
-    """The steps of a driver, if they make the same of the small text as the driver does, twice over."""
+def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
+    """The steps of a driver, if what they make of small texts works."""
     import tempfile
 
+    command = compiler.command
     try:
         with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
             steps = _steps(command, Path(directory))
-        tools = Toolchain(Compiler(command, "gcc", "", steps), isa)
-        tools.compile([Unit(TEXT)])
+        tools = Toolchain(compiler._replace(steps=steps), isa)
+        if wrong := compiler_check.wrong_loops(tools):
+            raise ValueError(f"its programs get loops wrong: {wrong}")
         tools.compile([Unit(TEXT, contract=True), Unit("int x;")])
     except (OSError, ValueError, subprocess.SubprocessError, errors.InternalError) as error:
         logger.debug("%s is run whole: %s", " ".join(command), error)

@@ -8,6 +8,7 @@ from cyxla.xla.cpu import cost, emit_scalar, scalar
 from cyxla.xla.cpu.accumulate import Accumulator
 from cyxla.xla.cpu.boxes import Region, Store, lower, split_region
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.carried import multiplies_total, turn
 from cyxla.xla.cpu.emit_loop import describe
 from cyxla.xla.cpu.fusion import Group, Prefix
 from cyxla.xla.cpu.index_map import Affine, Atom, Index
@@ -93,6 +94,7 @@ class _Written:
 
     def __init__(self, root: Instruction, backward: bool) -> None:
         self.computation, self.dtype, self.backward = root.called[0], root.shape.dtype, backward
+        self.multiplies_total = multiplies_total(self.computation)
         zero = f"cyx_{self.dtype}_of(0, 0)" if self.dtype.is_complex else "0"
         self.variables = ((scalar.register_type(self.dtype), zero),)
 
@@ -175,6 +177,7 @@ def _loops(
         with writer.block(f"for (int64_t step = 0; step < {length}; ++step)"):
             writer.line(f"const int64_t {name} = {f'{length - 1} - step' if backward else 'step'};")
             writer.lines(nest.writers[level + 1].written)
+            writer.lines(turn(isinstance(acc, _Written) and acc.multiplies_total))
             writer.line("#pragma GCC ivdep")
             with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
                 writer.lines(lines)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from cyxla.xla.cpu import cost, emit_scalar, scalar
+from cyxla.xla.cpu.carried import multiplies_total, turn
 from cyxla.xla.cpu.emit_loop import memory_type
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import Kernel, Step
@@ -159,5 +160,6 @@ def _combine(c: KernelWriter, ins: Instruction, count: int) -> None:
     if keeps and types[0].is_float:
         # Most updates lose, and say so by one comparison; a NaN and equal zeros go the long way.
         c.line(f"if ({old[0]} {keeps} {new[0]}) continue;")
+    c.lines(turn(multiplies_total(ins.called[0])))
     for n, value in enumerate(emit_scalar.inline(ins.called[0], [*old, *new], c)):
         c.line(f"r{n}[t] = {scalar.store(types[n], value)};")

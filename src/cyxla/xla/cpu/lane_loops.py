@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from cyxla.xla.cpu import cost, scalar
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.carried import multiplies_state, turn
 from cyxla.xla.cpu.fusion import is_loopable
 from cyxla.xla.cpu.index_map import Affine, Index, Space
 from cyxla.xla.cpu.kernel import Kernel, Step, Value
@@ -173,6 +174,7 @@ class _Loop:
         for n in self.lanes:
             c.line(f"{inner} l{n}[{INNER}] = {self.loaded(n, f'{BASE} + {INNER}')};")
         with c.block(f"for (int64_t t = 0; t < {self.trips}; ++t)"):
+            c.lines(turn(multiplies_state(self.body)))
             c.lines(self.nest.writers[0].written)
             c.lines(self.nest.writers[1].written)
             with c.block(inner):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cyxla.xla.cpu import cost, emit_scalar, scalar
 from cyxla.xla.cpu.accumulate import Accumulator
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.carried import multiplies_total, turn
 from cyxla.xla.cpu.index_map import Atom
 from cyxla.xla.cpu.loops import WHOLE, Blocks, Part, Shell, close, open_levels
 from cyxla.xla.cpu.nest import BLOCKS, Level, Nest
@@ -477,6 +478,7 @@ def _serial_loops(
         writer.line(f"for (int64_t {name} = 0; {name} < {n}; ++{name}) {{")
         writer.open()
         writer.lines(nest.writers[start + i + 1].written)
+    writer.lines(turn(multiplies_total(lowered.problem.root.called[0])))
     if loop:
         writer.lines(["#pragma GCC ivdep", "#pragma GCC unroll 4"])  # a step waits for memory, several at once do less
     with writer.block(loop):

@@ -15,6 +15,7 @@ import numpy as np
 from cyxla.types import ElementType
 from cyxla.xla.cpu import emit_scalar, scalar
 from cyxla.xla.cpu.c_writer import CWriter
+from cyxla.xla.cpu.carried import multiplies_state, turn
 from cyxla.xla.cpu.fusion import is_loopable
 from cyxla.xla.cpu.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.kernel import Value
@@ -212,11 +213,12 @@ class Scope:
         counter = self.c.name("t")
         head = f"for (int64_t {counter} = 0; {counter} < {trips}; ++{counter})" if trips is not None else "for (;;)"
         with self.c.block(head):
-            turn = self._turn(body, condition if trips is None else None, state, kept, pointers)
-            if trips is None or trips * turn > POLL_EVERY / 1000:
+            self.c.lines(turn(multiplies_state(body)))
+            ns = self._turn(body, condition if trips is None else None, state, kept, pointers)
+            if trips is None or trips * ns > POLL_EVERY / 1000:
                 poll = f"if ((s = ctx->poll(ctx))) return s; left = {POLL_EVERY};"
-                self.c.line(f"if ((left -= {int(min(turn, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
-        self.cost += min(turn, _LONGEST) * (_SOME_TURNS if trips is None else trips)
+                self.c.line(f"if ((left -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
+        self.cost += min(ns, _LONGEST) * (_SOME_TURNS if trips is None else trips)
         return state
 
     def _variable(self, dtype: ElementType, value: str) -> str:

@@ -53,7 +53,7 @@ LINK_SCRIPT = """SECTIONS {
 }
 """
 
-PROBE_FORMAT = 3  # of what is noted about a compiler
+PROBE_FORMAT = 4  # of what is noted about a compiler
 NOTES = "compilers.json"
 NO_COMPILER = "native code needs a C compiler and none was found"
 HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
@@ -112,12 +112,15 @@ class Compiler(NamedTuple):
         Path, size, time and version: differs whenever the compiler does.
     steps : Steps, optional
         What its driver runs, where that is known.
+    cure : tuple of str
+        Flags without which it gets programs wrong; see `compiler_check`.
     """
 
     command: tuple[str, ...]
     kind: str
     identity: str
     steps: Steps | None = None
+    cure: tuple[str, ...] = ()
 
 
 class Toolchain(NamedTuple):
@@ -135,7 +138,8 @@ class Toolchain(NamedTuple):
         """List the flags of a translation unit."""
         fused = f"-ffp-contract={'fast' if contract else 'off'}"
         sanitized = _sanitizer_flags(config.get("SANITIZE"))
-        return (*COMPILE_FLAGS, *OPTIMIZE_FLAGS[self.compiler.kind], *isa_flags(self.isa), fused, *sanitized)
+        optimized = (*OPTIMIZE_FLAGS[self.compiler.kind], *self.compiler.cure)
+        return (*COMPILE_FLAGS, *optimized, *isa_flags(self.isa), fused, *sanitized)
 
     @property
     def link_flags(self) -> tuple[str, ...]:
@@ -310,7 +314,7 @@ def _probe(command: tuple[str, ...]) -> Compiler | None:
             return None
         notes.put(name, facts)
     steps = facts["steps"] and Steps(*map(tuple, facts["steps"]))
-    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps)
+    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps, tuple(facts["cure"]))
 
 
 def _located(command: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -48,10 +48,9 @@ def _scatter(ins: Instruction) -> Instruction | None:
     places = a["scatter_dims_to_operand_dims"]
     if indices.shape.size != len(places) or a.get("input_batching_dims") or updates.shape.size == 0:
         return None
-    at = _known(indices)
-    if at is None:
+    at, window = _known(indices), _window(ins)
+    if at is None or prod(window) != updates.shape.size:  # no indices at all leave room for many windows
         return None
-    window = _window(ins)
     start = [0] * operand.shape.rank
     for d, place in zip(places, at, strict=True):
         start[d] = place

@@ -125,8 +125,10 @@ COMBINED = {
     ),
     "one place": (
         "s32[21]",
-        f"j = s32[21,0] constant({{{', '.join(['{}'] * 21)}}}) ROOT r = s32[] scatter(i, j, x), "
-        "update_window_dims={}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=1, to_apply=last",
+        "j = s32[21,0] constant({"
+        + ", ".join(["{}"] * 21)
+        + "}) ROOT r = s32[] scatter(i, j, x), update_window_dims={}, "
+        "inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=1, to_apply=last",
     ),
 }
 

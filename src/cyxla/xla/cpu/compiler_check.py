@@ -77,7 +77,7 @@ class _Loop(NamedTuple):
 
     def result(self) -> bytes:
         """What it has to give."""
-        numbers = _ARGUMENT.view(self.dtype.numpy_dtype)
+        numbers: np.ndarray = _ARGUMENT.view(np.dtype(self.dtype.numpy_dtype))
         x, y = numbers[: self.lanes], numbers[self.lanes : 2 * self.lanes]
         for _ in range(self.turns):
             x = (x * y) * (x * y) if self.factor else x * x

@@ -1,0 +1,76 @@
+"""A compiler that gets loops wrong is found out when it is tried out, and given flags that keep it from doing so."""
+
+import stat
+import subprocess
+
+import pytest
+
+from cyxla import errors
+from cyxla.xla.cpu import compiler_check, toolchain
+
+pytestmark = pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
+
+# Every loop ends after its first turn unless a flag is among the arguments.
+WRONG = """#!/bin/sh
+case " $* " in *" {cure} "*) exec {real} "$@";; esac
+exec {real} -DCYX_TURN_BY_TURN=break "$@"
+"""
+
+
+@pytest.fixture
+def wrong_compiler(monkeypatch, tmp_path):
+    """A function that has this process use a compiler that is right only with a flag."""
+    real = toolchain.require().compiler
+
+    def use(cure):
+        path = tmp_path / "cc"
+        path.write_text(WRONG.format(cure=cure, real=real.command[0]))
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path / "cache"))
+        monkeypatch.setenv("CYXLA_CC", str(path))
+        toolchain.find_compiler.cache_clear()
+        return real
+
+    yield use
+    toolchain.find_compiler.cache_clear()
+
+
+def test_this_machines_compiler_is_right():
+    found = toolchain.require()
+    assert compiler_check.wrong_loops(found) == []
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_wrong_compiler_is_cured(number, wrong_compiler, caplog):
+    flags = compiler_check.CURES[toolchain.require().compiler.kind][number]
+    plain = toolchain.require()
+    wrong_compiler(flags[-1])
+    found = toolchain.require()
+    assert found.compiler.cure == flags
+    assert "loops over integers wrong" in caplog.text
+    assert set(flags) <= set(found.flags())
+    assert found.fingerprint != plain.fingerprint
+    assert compiler_check.wrong_loops(found) == []
+    assert compiler_check.wrong_loops(found._replace(compiler=found.compiler._replace(cure=(), steps=None)))
+    caplog.clear()
+    toolchain.find_compiler.cache_clear()
+    assert toolchain.require() == found  # from the notes
+    assert not caplog.text
+
+
+def test_a_compiler_that_nothing_cures_is_refused(wrong_compiler, caplog):
+    wrong_compiler("-no-such-flag")
+    with pytest.raises(errors.InvalidArgumentError, match="not a C compiler that works"):
+        toolchain.find()
+    assert "no flags help" in caplog.text
+
+
+@pytest.mark.skipif("clang" in str(toolchain.find()), reason="no gcc")
+def test_loops_that_gcc_12_gets_wrong_are_among_those_tried(monkeypatch):
+    found = toolchain.require()
+    said = subprocess.run([*found.compiler.command, "-dumpversion"], capture_output=True, text=True, check=True).stdout
+    if said.split(".")[0].strip() != "12":
+        pytest.skip("no gcc 12")
+    monkeypatch.setattr(compiler_check, "TURN", "")
+    wrong = compiler_check.wrong_loops(found)
+    assert {text.split("[")[0] for text in wrong} >= {"s16", "u16"}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from compiled import PLATFORMS, close
+from control_flow import after, constant, merge
 
 import cyxla
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.framework.attr_value import AttrValue, NameAttrList
-from cyxla.core.framework.node_def import NodeDef
+from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph import Graph, Tensor
@@ -23,27 +21,6 @@ from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow, 
 
 Array = np.ndarray[Any, Any]
 Build = Callable[..., Any]
-
-
-def merge(*inputs: Tensor | None) -> Tensor:
-    """A Merge; an input that is None comes later."""
-    graph, first = inputs[0].graph, inputs[0]  # type: ignore[union-attr]
-    attrs = {"T": AttrValue("type", first.dtype), "N": AttrValue("int", len(inputs))}  # type: ignore[union-attr]
-    name = graph.unique_name("merge")
-    sources = [first.name] * len(inputs)  # type: ignore[union-attr]
-    return graph.add_node(NodeDef(name, "Merge", sources, "", attrs), inputs, []).outputs[0]
-
-
-@contextmanager
-def after(tensor: Tensor | None, graph: Graph | None = None) -> Iterator[None]:
-    """What is made in here waits for a tensor alone, or for nothing, whatever is around."""
-    graph = tensor.graph if tensor is not None else graph
-    assert graph is not None
-    before, graph._scope = graph._scope, replace(graph._scope, controls=[] if tensor is None else [tensor.node])
-    try:
-        yield
-    finally:
-        graph._scope = before
 
 
 def loop(
@@ -78,12 +55,6 @@ def cond(pred: Tensor, values: Sequence[Tensor], then: Build, other: Build) -> T
     with after(sides[1]):
         yes = then(*(s[1] for s in switched))
     return merge(no, yes)
-
-
-def constant(value: Any, dtype: Any = np.float32) -> Tensor:
-    """A constant of the graph that is being built, which obeys its control dependencies."""
-    array = np.asarray(value, dtype)
-    return apply_op("Const", value=array, dtype=DataType.DT_INT32 if array.dtype == np.int32 else DataType.DT_FLOAT)
 
 
 def agree(build: Build, *feeds: Array) -> list[Array]:
@@ -289,6 +260,27 @@ def test_a_loop_in_a_conditional_and_a_conditional_in_a_loop(choice):
         return cond(pred, [x], turns, lambda a: a)
 
     agree(build, np.array(choice), X)
+
+
+@pytest.mark.parametrize("choice", [True, False])
+def test_a_tensor_array_that_one_branch_fills(choice):
+    """What an element looks like is known in that branch only; another conditional reads it."""
+
+    def build(pred, x):
+        handle, flow = apply_op("TensorArrayV3", constant(2, np.int32), dtype=DataType.DT_FLOAT)
+
+        def write(array, f, a):
+            return apply_op("TensorArrayWriteV3", array, constant(1, np.int32), a * constant(2), f)
+
+        flow = cond(pred, [handle, flow, x], write, lambda _array, f, _a: f)
+
+        def read(array, f, _a):
+            return apply_op("TensorArrayReadV3", array, constant(1, np.int32), f, dtype=DataType.DT_FLOAT)
+
+        return cond(pred, [handle, flow, x], read, lambda _array, _f, a: a)
+
+    (value,) = agree(build, np.array(choice), X)
+    np.testing.assert_array_equal(value, X * 2 if choice else X)
 
 
 def test_effects_happen_in_the_chosen_branch_only():

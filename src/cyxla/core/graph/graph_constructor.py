@@ -121,7 +121,7 @@ def import_graph_def(
         graph.library.update(library)
         if not allow_file_access:
             graph.file_access = NO_FILES
-        import_nodes(graph, node_defs)
+        import_nodes(graph, node_defs, check_colocation=True)
     return graph
 
 
@@ -141,9 +141,12 @@ def _versions(message: Any) -> Versions:
     return Versions(producer, said.min_consumer, tuple(said.bad_consumers))
 
 
-def import_nodes(graph: Graph, node_defs: Sequence[NodeDef]) -> None:
-    """Add nodes to a graph, in whatever order they come."""
-    _Importer(graph, node_defs).run()
+def import_nodes(graph: Graph, node_defs: Sequence[NodeDef], *, check_colocation: bool = False) -> None:
+    """Add nodes to a graph, in whatever order they come.
+
+    Nodes of a function may ask to stand with nodes that are elsewhere, or gone: parts of a graph became the function.
+    """
+    _Importer(graph, node_defs).run(check_colocation=check_colocation)
 
 
 class _Importer:
@@ -157,13 +160,14 @@ class _Importer:
         self.late: list[tuple[Node, int, int, int]] = []
         self.ignored: list[tuple[NodeDef, str]] = []  # attributes that nobody declares
 
-    def run(self) -> None:
+    def run(self, *, check_colocation: bool) -> None:
         for i in self._order():
             self._add(i)
         for node, position, source, output in self.late:
             tensor = self._tensor(self.node_defs[source].name, output, node.name)
             self.graph.set_input(node, position, tensor)
-        self._check_colocation()
+        if check_colocation:
+            self._check_colocation()
         if self.ignored:
             self._tell_ignored()
 

@@ -93,6 +93,9 @@ def _branches(ctx: XlaOpKernelContext, selector: XlaOp, branches: Sequence[NameA
     must = {i for branch in branches for i in compiler.analysis.of_function(branch)}
     args = prepare(ctx.xla, inputs, must, keep=False)
     results = [compiler.compile_function(branch, args, _INSIDE) for branch in branches]
+    if _settle_resources(ctx, inputs, results):
+        args = prepare(ctx.xla, inputs, must, keep=False)
+        results = [compiler.compile_function(branch, args, _INSIDE) for branch in branches]
     _check_alike(branches, results)
     carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
     operand = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
@@ -101,6 +104,21 @@ def _branches(ctx: XlaOpKernelContext, selector: XlaOp, branches: Sequence[NameA
     apply_updates(_any_modified(results), inputs, parts)
     for i, output in enumerate(results[0].outputs):
         ctx.set_output_expression(i, expression_of(output, inputs, parts))
+
+
+def _settle_resources(
+    ctx: XlaOpKernelContext, inputs: Sequence[XlaExpression], results: Sequence[CompilationResult]
+) -> bool:
+    """Give stacks and tensor arrays that only some branches fill their buffers before; tells whether there are any."""
+    found = False
+    for result in results:
+        shapes = result.computation.program_shape.result.elements
+        for update in result.resource_updates:
+            x = inputs[update.input_index]
+            if x.value.kind is not ResourceKind.VARIABLE and not _is_settled(x, update.gradients):
+                _initialize(ctx, x.value, update, tuple(shapes[update.places[0]].dims))
+                found = True
+    return found
 
 
 def _check_alike(branches: Sequence[NameAttrList], results: Sequence[CompilationResult]) -> None:

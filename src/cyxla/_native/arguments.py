@@ -7,6 +7,7 @@ them, take it on.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 UNTYPED = (bool, int, float, complex, list, tuple)
 KINDS = "buifc"  # a Python number may become any kind that stands at or after its own; i and u count as one
 LONGEST_REPR = 60
+MOST_WORK = 10_000  # steps that finding out whether two arrays share memory may take
 
 # Numbers that any dtype of four bytes or more and of these kinds can hold.
 PLAIN = {(float, "f"), (float, "c"), (int, "f"), (int, "c"), (int, "i"), (bool, "i"), (bool, "f")}
@@ -102,8 +104,10 @@ def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: Wher
     def problem(got: str, why: str = "") -> str:
         return f"{name(where)}: got {got}, want {signature(dtype, dims)}{why}"
 
+    if type(value) is not np.ndarray:
+        require_values_alone(value, name(where))
     try:
-        array = np.asarray(value)
+        array = np.from_dlpack(value) if is_dlpack_alone(value) else np.asarray(value)
     except Exception as error:
         raise errors.InvalidArgumentError(problem(describe(value), f": {error}")) from error
     if array.dtype != dtype and array.dtype.newbyteorder("=") != dtype:
@@ -117,6 +121,42 @@ def convert(value: Any, dtype: np.dtype[Any], dims: tuple[int, ...], where: Wher
         raise errors.ShapeError(problem(signature(dtype, array.shape)))
     # ascontiguousarray makes rank 0 rank 1; it copies only what is strided or of the other byte order.
     return np.ascontiguousarray(array, dtype=dtype).reshape(dims)
+
+
+def require_values_alone(value: Any, what: str) -> None:
+    """Refuse arrays that say more than their values: a mask, or labels.
+
+    Raises
+    ------
+    DTypeError
+        It is one.
+    """
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
+        raise with_own_operators(value, what)
+    if hasattr(type(value), "to_numpy"):  # of pandas, xarray, polars, pyarrow
+        raise errors.DTypeError(
+            f"{what} is a {type(value).__name__}, whose labels and missing values no program knows",
+            hint="give its array: x.to_numpy()",
+        )
+
+
+def with_own_operators(value: Any, what: str) -> errors.DTypeError:
+    """The error of a masked array or matrix as an argument."""
+    return errors.DTypeError(
+        f"{what} is a {type(value).__name__}, whose operators do not mean what an array's do",
+        hint="give an array: np.asarray(x), or x.filled(0) for masked arrays",
+    )
+
+
+def is_dlpack_alone(value: Any) -> bool:
+    """Whether something is an array by the DLPack protocol and by none of NumPy's."""
+    if not hasattr(value, "__dlpack__") or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+        return False
+    try:
+        memoryview(value)
+    except TypeError:
+        return True
+    return False
 
 
 def _is_untyped(value: Any) -> bool:
@@ -150,6 +190,11 @@ def match_out(out: Any, results: Any, outputs: tuple[tuple[np.dtype[Any], tuple[
     for path, leaf, array in _match_out(out, results, "out"):
         if array is not None:
             _check_out(array, *outputs[leaf], path)
+            for other in range(len(outputs)):
+                if given[other] is not None and _share_memory(given[other], array):
+                    raise errors.InvalidArgumentError(
+                        f"{path} shares memory with the array of result {other}", hint="give each result its own memory"
+                    )
             given[leaf] = array
     return given
 
@@ -166,6 +211,10 @@ def _match_out(out: Any, tree: Any, path: str) -> Iterator[tuple[str, int, Any]]
 
 def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: str) -> None:
     if isinstance(array, np.ndarray) and array.dtype == dtype and array.shape == dims and array.flags.writeable:
+        if not array.flags.forc and _overlaps_itself(array):
+            raise errors.InvalidArgumentError(
+                f"{path}: elements of the array share memory, its strides are {array.strides}", hint="give a copy of it"
+            )
         return
     what = f"{path}: got {describe(array)}, want {signature(dtype, dims)}"
     if not isinstance(array, np.ndarray):
@@ -175,6 +224,37 @@ def _check_out(array: Any, dtype: np.dtype[Any], dims: tuple[int, ...], path: st
     if array.shape != dims:
         raise errors.ShapeError(what)
     raise errors.InvalidArgumentError(f"{path}: the array is read-only")
+
+
+def _share_memory(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether two arrays have bytes in common; True also where that takes long to find out."""
+    if not np.may_share_memory(one, other):
+        return False
+    try:
+        return np.shares_memory(one, other, max_work=MOST_WORK)  # type: ignore[arg-type]  # any number of steps
+    except (np.exceptions.TooHardError, OverflowError):
+        return True
+
+
+def _overlaps_itself(array: NDArray[Any]) -> bool:
+    """Whether several elements have bytes in common."""
+    if array.size < 2:
+        return False
+    end = array.itemsize  # of what the smaller steps reach
+    for step, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if step < end:
+            return _has_equal_places(array)
+        end += step * (size - 1)
+    return False
+
+
+def _has_equal_places(array: NDArray[Any]) -> bool:
+    """The same, by the place of each element."""
+    places: Any = np.zeros((), np.intp)
+    for step, size in zip(array.strides, array.shape, strict=True):
+        places = places[..., None] + np.arange(size) * step
+    found = np.sort(places, axis=None)
+    return bool((np.diff(found) < array.itemsize).any())
 
 
 def not_donated(where: Where, why: str) -> NoReturn:

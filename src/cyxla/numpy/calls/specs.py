@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla._native.arguments import is_dlpack_alone
 from cyxla.errors import DTypeError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.tracing.traced_array import TracedArray, require_plain
@@ -50,10 +51,10 @@ def array_of(value: Any, name: str) -> Any:
             made: Any = kind
             return made(value)
     require_plain(value, f"argument {name}")
+    if is_dlpack_alone(value):
+        return np.from_dlpack(value)
     if isinstance(value, (np.ndarray, memoryview, bytearray)) or hasattr(value, "__array__") or _is_buffer(value):
         return np.asarray(value).view(np.ndarray)
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
     raise DTypeError(
         f"argument {name} is a {type(value).__name__}, which is neither an array nor a number nor a container",
         hint="name it in static= if it can be hashed, or make its class a dataclass of arrays",

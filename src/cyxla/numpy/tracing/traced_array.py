@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from cyxla._native import arguments
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
 from cyxla.numpy.promotion import Dtype, Kind, dtype_of
 from cyxla.numpy.registry import full_name, meaning_of
@@ -447,7 +448,7 @@ def _constant(value: Any) -> TracedArray:
 
 
 def require_plain(value: Any, what: str) -> None:
-    """Refuse arrays of classes that compute in other ways than arrays do.
+    """Refuse arrays of classes that compute in other ways than arrays do, or have labels.
 
     Raises
     ------
@@ -455,10 +456,8 @@ def require_plain(value: Any, what: str) -> None:
         It is one.
     """
     if isinstance(value, (np.matrix, np.ma.MaskedArray)):
-        raise DTypeError(
-            f"{what} is a {type(value).__name__}, whose operators do not mean what an array's do",
-            hint="give an array: np.asarray(x), or x.filled(0) for masked arrays",
-        )
+        raise arguments.with_own_operators(value, what)
+    arguments.require_values_alone(value, what)
 
 
 def is_traced(value: Any) -> bool:

@@ -13,12 +13,27 @@ import numpy as np
 
 from cyxla.errors import DTypeError
 
+try:
+    from numpy._core._exceptions import UFuncTypeError as NumpyLoopError
+    from numpy._core._exceptions import _UFuncOutputCastingError as NumpyOutputError
+except ImportError:  # NumPy keeps them to itself
+
+    class NumpyLoopError(TypeError):  # type: ignore[no-redef]
+        """No loop of a ufunc takes these types."""
+
+    NumpyOutputError = NumpyLoopError
+
+
 Dtype = np.dtype[Any]
 Kind = Dtype | type  # a weak type is bool's, int's, float's or complex's class
 WEAK_DTYPES: dict[type, Dtype] = {
     bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128),
 }  # fmt: skip
 _SAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}
+
+
+class LoopError(DTypeError, NumpyLoopError):
+    """No loop of a ufunc takes these types, or gives what is asked for; NumPy's ``UFuncTypeError``, too."""
 
 
 def dtype_of(kind: Kind) -> Dtype:
@@ -62,15 +77,36 @@ def loop_types(
     if all(k is int for k in kinds):  # NumPy compares Python's integers as objects
         kinds = (WEAK_DTYPES[int],) * len(kinds)
     wanted = (*[bool_as_array(k) for k in kinds], *[None] * ufunc.nout)
-    if casting == "equiv" and (
-        weak := [k for k in wanted if isinstance(k, type)]
-    ):  # NumPy refuses, too; asked, it dies
-        raise DTypeError(f"{ufunc.__name__}: Python's {weak[0].__name__} is cast under no rule 'equiv'")
+    rule = casting
+    if rule == "equiv" and any(isinstance(k, type) for k in wanted):  # asked this, NumPy dies
+        _check_equivalent(kinds, loop_types(ufunc, kinds, dtype))
+        casting = "no"
     try:
         return tuple(ufunc.resolve_dtypes(wanted, casting=casting, **asked))  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
-        have = ", ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
-        raise DTypeError(f"{ufunc.__name__} takes no {have}: {_first_line(error)}") from None
+        raise _class_like(type(error))(_first_line(error).replace("rule 'no'", f"rule '{rule}'")) from None
+
+
+@lru_cache
+def _class_like(error: type[Exception]) -> type[DTypeError]:
+    """The class of an error of ours that is one of NumPy's, too."""
+    if not issubclass(error, NumpyLoopError):
+        return DTypeError
+    return type("LoopError", (LoopError, error), {"__module__": __name__, "__doc__": LoopError.__doc__})
+
+
+def output_error(name: str, have: Dtype, wanted: Dtype, casting: str) -> DTypeError:
+    """The error of results that are not to be converted to the type of ``out=``."""
+    return _class_like(NumpyOutputError)(
+        f"Cannot cast ufunc '{name}' output from {have!r} to {wanted!r} with casting rule '{casting}'"
+    )
+
+
+def _check_equivalent(kinds: tuple[Kind, ...], types: tuple[Dtype, ...]) -> None:
+    """Refuse Python numbers in a loop of another type than their own."""
+    for kind, wanted in zip(kinds, types, strict=False):
+        if isinstance(kind, type) and WEAK_DTYPES[kind] != wanted:
+            raise DTypeError(f"cannot cast Python {kind.__name__} to {wanted} under the casting rule 'equiv'")
 
 
 def bool_as_array(kind: Kind) -> Kind:

@@ -156,16 +156,27 @@ def flag(value: Any) -> bool:
 # -- reductions
 
 
-def reduce_op(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool = False) -> XlaOp:
-    """The elements of a value along dimensions joined, in the value's own type; 16-bit floats meanwhile as 32-bit."""
+def reduce_op(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool = False, *, begun: bool = False) -> XlaOp:
+    """The elements of a value along dimensions joined, in the value's own type; 16-bit floats meanwhile as 32-bit.
+
+    With `begun` something else is what joining begins with, and what is made here keeps the sign of zero.
+    """
     row = REDUCTIONS[ufunc]
     wide = values.widened(op) if row.promotes else op
     if not axes:
         return op
-    made = xla.reduce(wide, row.start(wide), computation_of(ufunc, wide.shape.dtype), tuple(axes))
+    start = neutral(ufunc, wide) if begun else row.start(wide)
+    made = xla.reduce(wide, start, computation_of(ufunc, wide.shape.dtype), tuple(axes))
     if keepdims:
         made = xla.reshape(made, kept_sizes(op.shape.dims, axes))
     return made if wide is op else xla.convert(made, op.shape.dtype)
+
+
+def neutral(ufunc: np.ufunc, op: XlaOp) -> XlaOp:
+    """The number, in the type of a value, that changes nothing: also not the sign of a zero that it is added to."""
+    if REDUCTIONS[ufunc].opcode == "add" and (values.is_float(op) or values.is_complex(op)):
+        return values.scalar(op, complex(-0.0, -0.0) if values.is_complex(op) else -0.0)
+    return REDUCTIONS[ufunc].start(op)
 
 
 @lru_cache(maxsize=256)
@@ -224,10 +235,12 @@ def reduce(
     op = _prepared(ufunc, given, type_of(ufunc, given, dtype, target), dtype)
     if not has_start(row, initial):
         _refuse_nothing(op, axes, chosen is not None, ufunc)
+    begun = initial is not NOT_GIVEN and initial is not None
     if chosen is not None:
-        op = xla.select(mask_of(chosen, op.shape.dims), op, broadcast_to(row.start(op), op.shape.dims))
-    made = _reduced(ufunc, op, axes, flag(keepdims), given)
-    if initial is not NOT_GIVEN and initial is not None:
+        skipped = neutral(ufunc, op) if begun else row.start(op)
+        op = xla.select(mask_of(chosen, op.shape.dims), op, broadcast_to(skipped, op.shape.dims))
+    made = _reduced(ufunc, op, axes, flag(keepdims), given, begun)
+    if begun:
         made = joined(ufunc, initial_of(initial, made), made)
     return handed(made, target, ufunc.__name__)
 
@@ -237,11 +250,13 @@ def has_start(row: Reduction, initial: Any) -> bool:
     return initial is not None and (row.empty or initial is not NOT_GIVEN)
 
 
-def _reduced(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray) -> XlaOp:
+def _reduced(
+    ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray, begun: bool
+) -> XlaOp:  # fmt: skip
     """Truth values that lie next to those of other results are joined in the width of what they are computed from."""
     wide = _AS_WIDE.get(given.itemsize) if ufunc in _LOGICAL else None
     if wide is None or not axes or given.ndim - 1 in axes:
-        return reduce_op(ufunc, op, axes, keepdims)
+        return reduce_op(ufunc, op, axes, keepdims, begun=begun)
     made = reduce_op(ufunc, xla.convert(op, wide), axes, keepdims)
     return xla.ne(made, values.zeros_like(made))
 
@@ -256,8 +271,23 @@ def handed(made: XlaOp, out: Any, name: str) -> Any:
     """
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and tuple(target.shape) != made.shape.dims:
-        raise ShapeError(f"{name}: out= has sizes {list(target.shape)}, the result has {list(made.shape.dims)}")
+        raise ShapeError(_unfit(name, target.shape, made.shape.dims))
     return deliver([TracedArray(made)], target, True, "unsafe", name)
+
+
+_STEPS = {"mean": "add", "var": "add", "std": "add", "median": "add", "any": "logical_or", "all": "logical_and"}
+
+
+def _unfit(name: str, have: Sequence[int], wanted: Sequence[int]) -> str:
+    """The error of an ``out=`` of other sizes, in NumPy's words where it has some."""
+    if name in ("argmax", "argmin"):
+        return f"output array does not match result of np.{name}."
+    if len(have) == len(wanted):
+        return f"{name}: out= has sizes {list(have)}, the result has {list(wanted)}"
+    return (
+        f"output parameter for reduction operation {_STEPS.get(name, name)} has the wrong number of dimensions: "
+        f"Found {len(have)} but expected {len(wanted)}"
+    )
 
 
 def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: Any) -> XlaOp:

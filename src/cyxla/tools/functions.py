@@ -41,7 +41,10 @@ What differs from NumPy:
 * `x[i]` by an array of no dimensions shares memory as by an int. Results without dimensions are arrays, scalars or
   Python's numbers where NumPy gives these, but of a few functions whose choice depends on values;
 * `isinstance(x, np.ndarray)` is false of a traced array: it is a `cyxla.TracedArray`;
-* there are no warnings: a division by zero is inf or nan, and silent;
+* what a run computes gives no RuntimeWarning: division by zero, overflow, invalid values, casts of nan, the mean of
+  nothing, bad conditions of `np.polyfit` are silent, and `np.errstate` changes nothing. Warnings of what is deprecated
+  are given, once, when the function is traced;
+* NumPy's errors keep their class and words. Those that depend on values are raised when the call ends;
 * what an operation makes lies in row-major order, also where NumPy keeps the order of transposed operands, so that
   `(x.T + 1).reshape(-1)` is a part here and a copy there: it matters to who writes to it;
 * sums may be added in another order, so that their last bits differ; on one machine they are the same in every run.

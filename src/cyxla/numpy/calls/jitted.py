@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -420,9 +419,9 @@ def _warn(name: str, calls: Sequence[Call]) -> None:
         shown = ", ".join(dict.fromkeys(values[-4:]))
         what = f"argument {where} changes: {shown}"
         hint = _advice([c.specs[last.names.index(where)] for c in alike])
-    warnings.warn(
-        f"{name} has been compiled {WARN_AT} times, since {what}; {hint}", RecompileWarning, stacklevel=_stacklevel()
-    )
+    from cyxla.numpy.tracing.trace import warn_user
+
+    warn_user(f"{name} has been compiled {WARN_AT} times, since {what}; {hint}", RecompileWarning)
 
 
 def _advice(specs: Sequence[Any]) -> str:
@@ -431,17 +430,6 @@ def _advice(specs: Sequence[Any]) -> str:
     if len({s.kind for s in specs}) > 1:
         return "convert it to one dtype before the call"
     return "pad it to a few sizes"
-
-
-def _stacklevel() -> int:
-    """How many frames above this one the caller's line is."""
-    from cyxla.numpy.tracing.trace import user_frame
-
-    found, level = user_frame(), 1
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame is not found:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 @boundary

@@ -108,12 +108,22 @@ def _flat(op: XlaOp) -> XlaOp:
 
 def _contracted(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Sequence[int]) -> XlaOp:
     """Sums over pairs of dimensions; the others of `x` come first in the result, then those of `y`."""
-    if len(left) != len(right) or any(x.shape.dims[i] != y.shape.dims[j] for i, j in zip(left, right, strict=True)):
-        raise mismatch(name, x, y)
+    for i, j in zip(left, right, strict=True):
+        a, b = x.shape.dims, y.shape.dims
+        if a[i] != b[j]:
+            raise ShapeError(
+                f"{name}: shapes {_listed(a)} and {_listed(b)} not aligned: {a[i]} (dim {i}) != {b[j]} (dim {j})",
+                where=_trace.place(),
+            )
     names = {j: i for i, j in zip(left, right, strict=True)}
     a = Labelled(x, tuple(range(x.shape.rank)))
     b = Labelled(y, tuple(names.get(j, ~j) for j in range(y.shape.rank)))
     return product(a, b, [n for t in (a, b) for n in t.labels if n not in left]).op
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    """Sizes as NumPy writes them here, without blanks."""
+    return str(tuple(sizes)).replace(" ", "")
 
 
 def _exactly(op: XlaOp, out: Any) -> Any:
@@ -121,7 +131,9 @@ def _exactly(op: XlaOp, out: Any) -> Any:
     if out is None:
         return traced(op)
     if not isinstance(out, TracedArray) or (out.shape, out.dtype) != (op.shape.dims, traced(op).dtype):
-        raise ValueError("output array is not acceptable (must have the right datatype, number of dimensions)")
+        raise ValueError(
+            "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
+        )
     out.overwrite(op)
     return out
 

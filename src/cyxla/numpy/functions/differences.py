@@ -173,7 +173,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         if places.ndim == 1:
             step = np.reshape(step, [-1 if d == along else 1 for d in range(array.ndim)])
     late, early = _along(along, array.ndim, slice(1, None)), _along(along, array.ndim, slice(None, -1))
-    return np.sum(step * (array[late] + array[early]) / 2.0, axis=along)
+    return np.sum(step * (array[late] + array[early]) / 2.0, axis=axis)
 
 
 # -- between the numbers of a table

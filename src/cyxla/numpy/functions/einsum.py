@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import iota_along
 
 _PATH: Any = np.einsum_path
+_EINSUM: Any = np.einsum
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -44,10 +46,10 @@ def einsum(
     """Sums of products over the labels that the result does not have."""
     subscripts, values = _split(operands)
     arrays = [as_traced(v) for v in values]
+    if not optimize:
+        _check(subscripts, arrays, out, casting, order)
     path = _path(subscripts, arrays, optimize)
     inputs, result = _labels(subscripts, [a.ndim for a in arrays])
-    if not optimize and any(isinstance(n, int) and n not in result for own in inputs for n in own):
-        raise ValueError("einsum: the result has no ellipsis for the dimensions that an operand has under one")
     if len(arrays) == 1 and out is None and set(inputs[0]) == set(result):
         return _part(arrays[0], inputs[0], result)
     wanted = _computed_in(arrays, out, dtype, casting, bool(optimize))
@@ -67,6 +69,13 @@ def _rank0_of_last(subscripts: str, arrays: Sequence[TracedArray], optimize: Any
     return Rank0.ARRAY if len(terms) == 2 and set(terms[0]) & set(terms[1]) else Rank0.SCALAR
 
 
+def _check(subscripts: str, arrays: Sequence[TracedArray], out: Any, casting: Any, order: Any) -> None:
+    """Let NumPy find what is wrong with a call, on arrays without elements."""
+    empty = [np.empty((0,) * a.ndim) for a in arrays]
+    given = None if out is None else np.empty((0,) * np.ndim(out))
+    _EINSUM(subscripts, *empty, out=given, casting=casting, order=order)
+
+
 def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: Any, pairwise: bool) -> Dtype:
     """The type of all products and sums, which takes part in what is written to unless pairs are contracted."""
     own = [a.dtype for a in arrays]
@@ -82,9 +91,14 @@ def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: A
 def _split(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
     """The subscripts as text, and the arrays; subscripts may also stand behind their arrays as lists of numbers."""
     if not operands:
-        raise ValueError("must specify the einstein sum subscripts string and at least one operand")
+        raise ValueError(
+            "must specify the einstein sum subscripts string and at least one operand, or at least one operand and its "
+            "corresponding subscripts list"
+        )
     if isinstance(operands[0], str):
         return operands[0].replace(" ", ""), operands[1:]
+    if len(operands) == 1:
+        raise ValueError("must provide at least an operand and a subscripts list to einsum")
     texts = [_written(part) for part in operands[1::2]]
     text = ",".join(texts[: len(operands) // 2])
     if len(operands) % 2:
@@ -94,7 +108,17 @@ def _split(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
 
 
 def _written(part: Iterable[Any]) -> str:
-    return "".join("..." if p is Ellipsis else _LETTERS[int(p)] for p in part)
+    return "".join("..." if p is Ellipsis else _letter(p) for p in part)
+
+
+def _letter(part: Any) -> str:
+    try:
+        number = index(part)
+    except TypeError:
+        raise TypeError("each subscript must be either an integer or an ellipsis") from None
+    if not 0 <= number < len(_LETTERS):
+        raise ValueError(f"subscript is not within the valid range [0, {len(_LETTERS)})")
+    return _LETTERS[number]
 
 
 def _path(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> list[tuple[int, ...]]:

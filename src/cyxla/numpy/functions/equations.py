@@ -19,11 +19,13 @@ from cyxla.numpy.lapack_gradients import differentiable
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.gufuncs import mismatch
+from cyxla.numpy.ufuncs.gufuncs import check_core
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib.values import broadcast_to, full_like, reduced, scalar, select, zeros_like
+
+_SPACING = float(np.finfo(np.float64).eps)  # of numbers near 1
 
 
 @implements(np.linalg.solve)
@@ -36,7 +38,12 @@ def solve(a: Any, b: Any) -> Any:
         raise ShapeError("solve: the right side is a scalar", where=_trace.place())
     y = xla.reshape(y, (*y.shape.dims, 1)) if vector else y
     if x.shape.dims[-1] != y.shape.dims[-2]:
-        raise mismatch("solve", x, y)
+        signature = "(m,m),(m)->(m)" if vector else "(m,m),(m,n)->(m,n)"
+        check_core(
+            "solve1" if vector else "solve",
+            signature,
+            [x.shape.dims[-2:], y.shape.dims[-2:-1] if vector else y.shape.dims[-2:]],
+        )
     batch = np.broadcast_shapes(x.shape.dims[:-2], y.shape.dims[:-2])
     x, y = (broadcast_to(v, (*batch, *v.shape.dims[-2:])) for v in (x, y))
     made = _solved(x, y)
@@ -187,21 +194,26 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         raise LinAlgError("Incompatible dimensions")
     (x, y), dtype = in_double(matrix, rhs)
     y = xla.reshape(y, (*rhs.shape, 1)) if rhs.ndim == 1 else y
-    found, left, rank, s = _least_squares(x, y, rcond, np.finfo(dtype).eps)
+    found, left, rank, s = _least_squares(x, y, rcond)
     if rhs.ndim == 1:
         found = xla.reshape(found, found.shape.dims[:1])
     return (lapack.result(found, dtype), lapack.result(left, dtype), TracedArray(rank), lapack.result(s, dtype))
 
 
-def _least_squares(x: XlaOp, y: XlaOp, rcond: Any, eps: Any) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
+def _cut(rcond: Any, sizes: Sequence[int]) -> TracedArray:
+    """Below which part of the greatest singular value LAPACK's gelsd, in double precision, counts others as zero."""
+    if rcond is None:
+        return as_traced(np.asarray(max(sizes) * _SPACING))
+    cut = value_of(as_traced(rcond, np.float64))
+    unusable = xla.or_(xla.le(cut, scalar(cut, 0)), xla.ge(cut, scalar(cut, 1)))
+    return TracedArray(select(unusable, scalar(cut, _SPACING / 2), cut))
+
+
+def _least_squares(x: XlaOp, y: XlaOp, rcond: Any) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
     rows, columns = x.shape.dims
     u, s, vh = decomposed(x)
     if x.shape.size:
-        limit = max(rows, columns) * float(eps) if rcond is None else rcond
-        cut = value_of(as_traced(limit, np.float64))
-        # LAPACK takes a negative number to ask for the precision of its type
-        cut = select(xla.lt(cut, scalar(cut, 0)), scalar(cut, np.finfo(np.float64).eps), cut)
-        kept = _kept(s, TracedArray(cut))
+        kept = _kept(s, _cut(rcond, (rows, columns)))
         turned = lapack.matmul(adjoint(u), y)
         scaled = xla.multiply(turned, lapack.on_rows(lapack.widened(_inverses(s, kept), turned), turned))
         solution, inverse = lapack.matmul(adjoint(vh), scaled), _inverted(u, s, vh, kept)

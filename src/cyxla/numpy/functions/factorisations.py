@@ -148,7 +148,7 @@ def _hermitian_svd(a: Any, vectors: bool) -> Any:
     sizes = np.take_along_axis(abs(s), order, axis=-1)
     if not vectors:
         return sizes
-    signs = np.take_along_axis(np.sign(s), order, axis=-1)
+    signs = np.take_along_axis(np.copysign(1.0, s), order, axis=-1)  # zeros have one, too: vectors stay unit vectors
     u = np.take_along_axis(u, order[..., None, :], axis=-1)
     right = np.swapaxes(np.conj(u * signs[..., None, :]), -1, -2)
     return results.SVDResult(u, sizes, right)

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from cyxla.errors import DTypeError
+from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.transforms import transform
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements
+from cyxla.numpy.tracing.trace import warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.ufuncs.apply import deliver
 from cyxla.xla.hlo.builder import XlaOp
@@ -23,6 +24,16 @@ from cyxla.xla.lib.values import scalar
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 _MOST = 3  # dimensions that one HLO transform takes
+_NO_AXES = (
+    "`axes` should not be `None` if `s` is not `None` (Deprecated in NumPy 2.0). In a future version of NumPy, "
+    "this will raise an error and `s[i]` will correspond to the size along the transformed axis specified by "
+    "`axes[i]`. To retain current behaviour, pass a sequence [0, ..., k-1] to `axes` for an array of dimension k."
+)
+_NO_SIZE = (
+    "Passing an array containing `None` values to `s` is deprecated in NumPy 2.0 and will raise an error in a future "
+    "version of NumPy. To use the default behaviour of the corresponding 1-D transform, pass the value matching the "
+    "default for its `n` parameter. To use the default behaviour for every axis, the `s` argument can be omitted."
+)
 
 
 def _complex_type(array: TracedArray) -> Dtype:
@@ -35,7 +46,7 @@ def _real_type(array: TracedArray) -> Dtype:
 
 def _check_norm(norm: Any) -> None:
     if norm not in _SWAPPED:
-        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+        raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
 
 
 def _factor(kind: str, norm: Any, count: int, real: Dtype) -> float:
@@ -91,6 +102,11 @@ def _transformed(array: TracedArray, kind: str, sizes: Sequence[int], axes: Sequ
 
 
 def _given(result: TracedArray, out: Any, name: str) -> Any:
+    sizes = getattr(out, "shape", None)
+    if sizes is not None and (
+        len(sizes) != result.ndim or any(b not in (1, a) for a, b in zip(sizes, result.shape, strict=True))
+    ):
+        raise ShapeError("output array has wrong shape.")
     return deliver([result], out, True, "same_kind", name)
 
 
@@ -155,16 +171,28 @@ def ihfft(a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = No
 def _places(array: TracedArray, s: Any, axes: Any, inverse_real: bool = False) -> tuple[list[int], list[int]]:
     """The sizes and dimensions of a transform of several."""
     if axes is None:
+        if s is not None:
+            warn_user(_NO_AXES, DeprecationWarning)
         axes = range(array.ndim) if s is None else range(-len(s), 0)
     places = [normalize_axis_index(index(d), array.ndim) for d in axes]
     if s is None:
-        sizes = [array.shape[d] for d in places]
-        if inverse_real and sizes:
-            sizes[-1] = 2 * (sizes[-1] - 1)
-        return sizes, places
-    if len(s) != len(places):
+        s = [None] * len(places)
+    elif len(s) != len(places):
         raise ValueError("Shape and axes have different lengths.")
-    return [array.shape[d] if n == -1 else index(n) for n, d in zip(s, places, strict=True)], places
+    elif any(n is None for n in s):
+        warn_user(_NO_SIZE, DeprecationWarning)
+    last = len(places) - 1
+    sizes = [
+        _size(array.shape[d], n, inverse_real and k == last) for k, (n, d) in enumerate(zip(s, places, strict=True))
+    ]
+    return sizes, places
+
+
+def _size(have: int, given: Any, inverse_real: bool) -> int:
+    """Size of a transformed dimension: as given, with -1 all of it, with None the default of one transform."""
+    if given is None:
+        return 2 * (have - 1) if inverse_real else have
+    return have if given == -1 else index(given)
 
 
 def _of_several(a: Any, s: Any, axes: Any, norm: Any, kind: str) -> TracedArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from math import prod
 from operator import index
@@ -24,6 +25,7 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
 _S64 = np.dtype(np.int64)
+_FINE = 1 << 20  # bins up to which those of integers of 32 bits never come too close
 _LISTED = 8  # edges up to which each is compared with each element
 
 
@@ -133,16 +135,33 @@ def _edges(array: TracedArray, bins: Any, range: Any) -> TracedArray:
         first, last = _outer(array, range)
         common = result_type(first.kind, last.kind, array.dtype)
         wanted = common if common.kind not in "biu" else np.result_type(common, float)
-        return as_traced(np.linspace(first, last, count + 1, endpoint=True, dtype=wanted))
+        made = as_traced(np.linspace(first, last, count + 1, endpoint=True, dtype=wanted))
+        if not (range is None and array.dtype.kind in "biu" and array.itemsize <= 4 and count <= _FINE):
+            _check_apart(made, range)
+        return made
     edges = as_traced(bins)
     if edges.ndim != 1:
         raise ValueError("`bins` must be 1d, when an array")
-    _check_rising(bins, edges)
+    _check_rising(bins, edges, "`bins` must increase monotonically, when an array")
     return edges
 
 
-def _check_rising(bins: Any, edges: TracedArray) -> None:
-    wrong = ValueError("`bins` must increase monotonically, when an array")
+def _check_apart(edges: TracedArray, range: Any) -> None:
+    """Refuse bins that are too many for neighbouring edges to differ."""
+    count = edges.size - 1
+    wrong = ValueError(f"Too many bins for data range. Cannot create {count} finite-sized bins.")
+    if range is not None and known_values(tuple(range)) is not None:
+        low, high = _known_range(*range)
+        known: Any = np.linspace(low, high, count + 1, dtype=edges.dtype)
+        if (known[:-1] >= known[1:]).any():
+            raise wrong
+        return
+    op = value_of(edges)
+    _check_run(xla.ge(xla.slice_(op, (0,), (count,)), xla.slice_(op, (1,), (count + 1,))), wrong)
+
+
+def _check_rising(bins: Any, edges: TracedArray, text: str) -> None:
+    wrong = ValueError(text)
     known = known_values(bins)
     if known is not None:
         if (known[:-1] > known[1:]).any():
@@ -170,13 +189,18 @@ def _outer(array: TracedArray, range: Any) -> tuple[TracedArray, TracedArray]:
 
 
 def _known_outer(low: Any, high: Any) -> tuple[TracedArray, TracedArray]:
+    first, last = _known_range(low, high)
+    return as_traced(first), as_traced(last)
+
+
+def _known_range(low: Any, high: Any) -> tuple[Any, Any]:
     if low > high:
         raise ValueError("max must be larger than min in range parameter.")
     if not (np.isfinite(low) and np.isfinite(high)):
         raise ValueError(f"supplied range of [{low}, {high}] is not finite")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return as_traced(low), as_traced(high)
+    return low, high
 
 
 def _alike(first: TracedArray, last: TracedArray) -> tuple[XlaOp, XlaOp]:
@@ -297,7 +321,7 @@ def histogramdd(
     columns = _columns(sample)
     each = _for_each(bins, len(columns), "bins")
     ranges = [None] * len(columns) if range is None else _for_each(range, len(columns), "range")
-    edges = [_edges_of_column(*parts) for parts in zip(columns, each, ranges, strict=True)]
+    edges = [_edges_of_column(*parts) for parts in zip(columns, each, ranges, itertools.count())]
     if not all(e.size for e in edges):
         raise OutOfRangeError("bins of a dimension have no edges")
     sizes = [e.size - 1 for e in edges]
@@ -336,11 +360,24 @@ def _is_sequence(given: Any) -> bool:
     return isinstance(given, (list, tuple))
 
 
-def _edges_of_column(column: TracedArray, bins: Any, range: Any) -> TracedArray:
-    if _bin_count(bins) is None:
-        return _edges(column, bins, range)
+def _edges_of_column(column: TracedArray, bins: Any, range: Any, number: int) -> TracedArray:
+    name = f"`bins[{number}]`"
+    if isinstance(bins, str):
+        _bin_count(bins)
+    if np.ndim(bins) > 1:
+        raise ValueError(f"{name} must be a scalar or 1d array")
+    if np.ndim(bins) == 1:
+        edges = as_traced(bins)
+        _check_rising(bins, edges, f"{name} must be monotonically increasing, when an array")
+        return edges
+    if bins < 1:
+        raise ValueError(f"{name} must be positive, when an integer")
     first, last = _outer(column, range)
-    return as_traced(np.linspace(first, last, int(bins) + 1))
+    try:
+        count = index(bins)
+    except TypeError as error:
+        raise TypeError(f"{name} must be an integer, when a scalar") from error
+    return as_traced(np.linspace(first, last, count + 1))
 
 
 def _joint(places: Sequence[XlaOp], sizes: Sequence[int]) -> XlaOp:
@@ -360,7 +397,7 @@ def histogram2d(
     """How many pairs, or what weights, are in each bin of two dimensions."""
     one, other = as_traced(x), as_traced(y)
     if len(one) != len(other):
-        raise ValueError("x and y must have same length.")
+        raise ValueError("x and y must have the same length.")
     if _is_sequence(bins) and len(bins) not in (1, 2):
         bins = [bins, bins]
     found, edges = histogramdd([one, other], bins, range, density, weights)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
+from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.errors import InvalidArgumentError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.functions.movement import along, array_of, model, ravel
+from cyxla.numpy.functions.movement import along, array_of, ravel
 from cyxla.numpy.indexing.access import as_type_of, assign, get, plan_of
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.parse import parse
@@ -27,6 +29,7 @@ from cyxla.xla.hlo.builder import functions as xla
 
 Array = TracedArray
 _MODES = {"raise": None, "wrap": "wrap", "clip": "clip"}
+_MOST = int(np.iinfo(np.intp).max)  # elements of an array
 _SELECTS = 8  # choices up to which they are all computed and selected from one by one
 _WHERE = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask].sum() and np.count_nonzero can be traced"
 
@@ -83,6 +86,8 @@ def _into(made: Array, out: Any, name: str) -> Array:
     target = _target(out, name)
     if target.shape != made.shape:
         raise ValueError(f"output array does not match result of ndarray.{name}")
+    if not np.can_cast(target.dtype, made.dtype, "safe"):
+        raise TypeError(f"Cannot cast array data from {target.dtype!r} to {made.dtype!r} according to the rule 'safe'")
     assign(target, ..., made)
     return target
 
@@ -333,26 +338,33 @@ def extract(condition: Any, arr: Any) -> Any:
 @implements(np.ravel_multi_index)
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
     """The number of a place, from its indices."""
-    sizes = tuple(np.atleast_1d(dims).tolist())
+    sizes = tuple(index(n) for n in (np.atleast_1d(dims).tolist()))
+    steps = _steps(sizes, order)
+    if any(n > _MOST for n in [*steps, prod(sizes)]):
+        raise ValueError("invalid dims: array size defined by dims is larger than the maximum possible size.")
     parts = [array_of(p) for p in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(sizes)}")
     if any(p.dtype.kind not in "iu" for p in parts):
         raise TypeError("only int indices permitted")
     modes = mode if isinstance(mode, tuple) else (mode,) * len(sizes)
+    if len(modes) != len(sizes):
+        raise ValueError(f"list of clipmodes has wrong length ({len(modes)} instead of {len(sizes)})")
+    if 0 in sizes and all(p.size for p in parts):
+        raise ValueError("cannot unravel if shape has zero entries (is empty).")
     ops = aligned([value_of(p) for p in parts], "ravel_multi_index")
     placed = [_coordinate(op, n, m) for op, n, m in zip(ops, sizes, modes, strict=True)]
     total: Any = 0
-    for part, step in zip(placed, _steps(sizes, order), strict=True):
+    for part, step in zip(placed, steps, strict=True):
         total = total + part * step
     return total  # type: ignore[no-any-return]
 
 
 def _steps(sizes: Sequence[int], order: str) -> list[int]:
     if order not in ("C", "F"):
-        raise ValueError("only 'C' or 'F' order is permitted")
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     sides = list(sizes) if order == "F" else list(sizes)[::-1]
-    steps = [int(np.prod(sides[:k], dtype=np.int64)) for k in range(len(sides))]
+    steps = [prod(sides[:k]) for k in range(len(sides))]
     return steps if order == "F" else steps[::-1]
 
 
@@ -371,12 +383,20 @@ def _coordinate(op: XlaOp, size: int, mode: Any) -> Any:
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ...]:
     """The indices of a place, from its number."""
-    sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
+    sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
     number = array_of(indices)
-    np.unravel_index(model(number)[:0] if number.ndim else np.zeros(0, number.dtype), sizes, order=order)  # type: ignore[call-overload]
+    if number.dtype.kind not in "iu":
+        raise TypeError("only int indices permitted")
+    if prod(sizes) > _MOST:
+        raise ValueError(
+            "dimensions are too large; arrays and shapes with a total size greater than 'intp' are not supported."
+        )
+    steps = _steps(sizes, order)
     op = value_of(number)
     wide = op if number.dtype == np.int64 else xla.convert(op, "s64")
-    total = int(np.prod(sizes, dtype=np.int64))
+    total = prod(sizes)
     _require_inside(wide, total, f"index {{}} is out of bounds for array with size {total}")
+    if not sizes and number.ndim:
+        raise ValueError("multiple indices are not supported for 0d arrays")
     value: Any = TracedArray(wide)
-    return tuple(value // step % n for step, n in zip(_steps(sizes, order), sizes, strict=True))
+    return tuple(value // step % n for step, n in zip(steps, sizes, strict=True))

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from cyxla.errors import UnimplementedError
+from cyxla.errors import ShapeError, UnimplementedError
+from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.movement import (
     along,
     array_of,
@@ -23,6 +24,7 @@ from cyxla.numpy.functions.movement import (
     resized,
 )
 from cyxla.numpy.indexing.access import as_type_of
+from cyxla.numpy.promotion import result_type
 from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
@@ -110,7 +112,7 @@ def to_out(made: Array, out: Any, casting: str, name: str) -> Array:
     if out is None:
         return made
     if out.shape != made.shape:
-        raise ValueError(f"{name}: Output array is the wrong shape: {out.shape}, the result is {made.shape}")
+        raise ShapeError("Output array is the wrong shape")
     np.copyto(out, made, casting=casting)  # type: ignore[arg-type]
     return out  # type: ignore[no-any-return]
 
@@ -149,11 +151,12 @@ def concatenate(
     arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
     """Arrays behind each other along a dimension."""
-    given = [array_of(a) for a in items(arrays, "concatenate")]
+    given = [as_traced(a) for a in items(arrays, "concatenate")]
     if not given:
         raise ValueError("need at least one array to concatenate")
     if axis is None:
-        given, axis = [ravel(a) for a in given], 0
+        given, axis = _in_lines(given, out, dtype), 0
+    given = [array_of(a) for a in given]
     if any(a.ndim == 0 for a in given):
         raise ValueError("zero-dimensional arrays cannot be concatenated")
     along = normalize_axis_index(axis, given[0].ndim)
@@ -164,10 +167,18 @@ def concatenate(
     return to_out(made, out, casting, "concatenate")
 
 
+def _in_lines(arrays: Sequence[Array], out: Any, dtype: Any) -> list[Array]:
+    """Arrays of one dimension; Python numbers among them take on the type that the others have in common."""
+    if out is None and dtype is None and any(a.weak for a in arrays):
+        wanted = result_type(*[a.kind for a in arrays])
+        arrays = [TracedArray(convert(value_of(a), wanted)) if a.weak else a for a in arrays]  # integers wrap
+    return [ravel(a) for a in arrays]
+
+
 def _require_fits(a: Array, number: int, first: Array, along: int) -> None:
     if a.ndim != first.ndim:
         raise ValueError(
-            "all the input array dimensions must match in number: the array at index 0 has "
+            "all the input arrays must have same number of dimensions, but the array at index 0 has "
             f"{first.ndim} dimension(s) and the array at index {number} has {a.ndim} dimension(s)"
         )
     off = [d for d in range(a.ndim) if d != along and a.shape[d] != first.shape[d]]

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.functions.mathematics import strong
+from cyxla.numpy.conversion import convert
+from cyxla.numpy.functions.mathematics import strong, weak_or_strong
 from cyxla.numpy.promotion import kind_of
 from cyxla.numpy.promotion import result_type as common_type_of
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 
 Array = Any  # a traced array, worked on with NumPy's functions
 _PRECISIONS = {np.dtype(np.float16): 0, np.dtype(np.float32): 1, np.dtype(np.float64): 2}
@@ -25,12 +26,14 @@ _REAL, _COMPLEX = (np.float16, np.float32, np.float64), (np.complex64, np.comple
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Where elements differ by no more than a part of the second one."""
-    x, y = (v if type(v) in (int, float, complex) else strong(v) for v in (a, b))
-    if isinstance(y, TracedArray):
+    x, y, atol, rtol = (int(v) if isinstance(v, bool) else weak_or_strong(v) for v in (a, b, atol, rtol))
+    if not isinstance(y, TracedArray):
+        y = float(y) if type(y) is int else y
+    elif y.weak:
+        y = TracedArray(convert(value_of(y), np.dtype(float)), float) if y.weak is int else y
+    else:
         y = cast(y, common_type_of(y.dtype, float))
-    elif type(y) is int:
-        y = float(y)
-    near = np.less_equal(np.abs(x - y), atol + rtol * np.abs(y))
+    near = np.less_equal(abs(x - y), atol + rtol * abs(y))  # of Python numbers Python numbers, which are weak
     same: Array = np.logical_or(np.logical_and(near, np.isfinite(y)), np.equal(x, y))
     return np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y))) if equal_nan else same
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import OutOfRangeError
+from cyxla.errors import OutOfRangeError, ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.cumulative import cumulative
 from cyxla.numpy.functions.sorting import take_each
@@ -20,7 +20,7 @@ from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
-from cyxla.numpy.ufuncs.apply import aligned, broadcast_to
+from cyxla.numpy.ufuncs.apply import aligned, broadcast_to, deliver
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -138,7 +138,8 @@ def nanmedian(
     count: Number = TracedArray(lines.present())
     low, high = _within(count - 1, lines) // 2, _within(count, lines) // 2
     pair = [xla.reshape(value_of(lines.at(p)), (1, lines.count)) for p in (low, high)]
-    return _delivered(mean(TracedArray(xla.concatenate(pair, 0)), 0), lines, flag(keepdims), (), out, "nanmedian")
+    made = value_of(mean(TracedArray(xla.concatenate(pair, 0)), 0))
+    return deliver([TracedArray(xla.reshape(made, lines.sizes(flag(keepdims))))], out, True, "unsafe", "nanmedian")
 
 
 def _empty_mean(array: TracedArray, axis: Any, out: Any, keepdims: Any) -> Any:
@@ -324,10 +325,24 @@ def _quantile(
         made = _of_weighted(lines, lines.weights, as_traced(q), skips)
     else:
         made = _of_present(lines, q, weak, METHODS[method]) if skips else _of_all(lines, q, weak, METHODS[method])
-    delivered = _delivered(made, lines, flag(keepdims), q.shape, out, name)
-    if weights is not None and out is None:
-        delivered.rank0 = Rank0.ARRAY
-    return delivered
+    if METHODS[method].weight is None and out is not None and not skips and lines.weights is None:
+        _check_taken(out, array, q.shape, lines, keepdims)
+    if out is None or lines.weights is not None or (METHODS[method].weight is None and not skips):
+        delivered = _delivered(made, lines, flag(keepdims), q.shape, out, name)
+        if weights is not None and out is None:
+            delivered.rank0 = Rank0.ARRAY
+        return delivered
+    shaped = TracedArray(xla.reshape(value_of(made), lines.sizes(flag(keepdims), q.shape)))
+    return deliver([shaped], out, True, "unsafe" if skips else "same_kind", "add")  # the last step of NumPy's
+
+
+def _check_taken(out: Any, array: TracedArray, before: Sequence[int], lines: Lines, keepdims: Any) -> None:
+    """Refuse an ``out=`` that NumPy does not take elements into."""
+    target = out[0] if isinstance(out, tuple) else out
+    if tuple(target.shape) != lines.sizes(flag(keepdims), before):
+        raise ShapeError("output array does not match result of ndarray.take")
+    if not np.can_cast(target.dtype, array.dtype, "safe"):
+        raise TypeError(f"Cannot cast array data from {target.dtype!r} to {array.dtype!r} according to the rule 'safe'")
 
 
 def _of_all(lines: Lines, q: Number, weak: bool, method: Method) -> TracedArray:
@@ -359,13 +374,12 @@ def _found(lines: Lines, spot: Number, size: Number, weak: bool, method: Method)
     whole = np.dtype(spot.dtype).kind in "iu"
     if method.weight is None or (whole and method is METHODS["linear"]):
         return lines.at(_clipped(spot, lines))
-    if whole:
-        spot = spot.astype(np.float64)
+    spot, kind = (spot.astype(np.float64), np.dtype(np.int64)) if whole else (spot, np.dtype(spot.dtype))
     floor = np.floor(spot)
     last = size - 1 + 0 * floor
     above, below = spot >= last, spot < 0
     one, other = (_where(above, last, _where(below, 0 * floor, f)) for f in (floor, floor + 1))
-    gamma = method.weight(spot - one, spot).astype(spot.dtype)
+    gamma = method.weight(spot - one, spot).astype(kind)  # a half of whole numbers is none, as in NumPy
     before, behind = lines.at(_clipped(_whole(one), lines)), lines.at(_clipped(_whole(other), lines))
     return _mixed(before, behind, gamma, weak)
 
@@ -379,7 +393,7 @@ def _mixed(before: Number, behind: Number, gamma: Number, weak: bool) -> TracedA
     if not isinstance(gamma, TracedArray):
         weight = float(gamma) if weak else gamma.reshape((*gamma.shape, 1))
     else:
-        weight = cast(gamma, before.dtype) if weak and before.dtype.kind in "fV" else gamma
+        weight = cast(gamma, before.dtype if before.dtype.kind in "fV" else np.float64) if weak else gamma
     apart = behind - before
     low, high = before + apart * weight, behind - apart * (1 - weight)
     near = value_of(as_traced(weight >= 0.5))

@@ -135,7 +135,7 @@ def _place(array: TracedArray, axis: Any, out: Any, keepdims: bool, name: str) -
         along = axis_of(axis, len(sizes))
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and not np.can_cast(target.dtype, np.int64):
-        raise DTypeError(f"{name}: out= is of {target.dtype}, the result of int64")
+        raise DTypeError(f"Cannot cast array data from {target.dtype!r} to dtype('int64') according to the rule 'safe'")
     if op.shape.dims[along] == 0:
         raise ShapeError(f"attempt to get {name} of an empty sequence")
     made = place_of(op, along, name)
@@ -245,6 +245,9 @@ def _cumulative(ufunc: np.ufunc, array: TracedArray, axis: Any, dtype: Any, out:
     row = REDUCTIONS[ufunc]
     opcode = row.boolean if op.shape.dtype is ElementType.PRED else row.opcode
     made = cumulative(op, opcode, axis_of(axis, len(op.shape.dims)))
+    target = out[0] if isinstance(out, tuple) else out
+    if target is not None and tuple(target.shape) != made.shape.dims:
+        raise ShapeError("provided out is the wrong size for the accumulation.")
     return handed(made, out, ufunc.__name__)
 
 

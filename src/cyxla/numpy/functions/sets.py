@@ -8,11 +8,19 @@ import numpy as np
 
 from cyxla.numpy.functions.movement import array_of
 from cyxla.numpy.promotion import common_kind, dtype_of
+from cyxla.numpy.reducing import reduce_op
 from cyxla.numpy.registry import INSTEAD, implements
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
 
+_TOO_FAR = (
+    "You have specified kind='table', but the range of values in `ar2` or `ar1` exceed the maximum integer of the "
+    "datatype. Please set `kind` to None or 'sort'."
+)
 _FEW = 16  # elements up to which each is compared with each
 _SIZED = "how many there are is known in a run only: "
 
@@ -40,7 +48,11 @@ def isin(
         raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     array, among = array_of(element), array_of(test_elements)
     if kind == "table" and not (array.dtype.kind in "iub" and among.dtype.kind in "iub"):
-        raise ValueError("The 'table' method is only supported for boolean or integer arrays.")
+        raise ValueError(
+            "The 'table' method is only supported for boolean or integer arrays. Please select 'sort' or None for kind."
+        )
+    if kind == "table" and among.size:
+        _check_range(value_of(among))
     common = dtype_of(common_kind(array.dtype, among.dtype))
     if among.size == 0:
         found: Any = np.zeros_like(array, dtype=bool)
@@ -49,6 +61,19 @@ def isin(
     else:
         found = _looked_up(as_traced(array, common), as_traced(among, common))
     return np.logical_not(found) if invert else found
+
+
+def _check_range(among: XlaOp) -> None:
+    """Let runs fail in which integers lie so far apart that NumPy's table of all between them would be too long."""
+    dtype = values.numpy_type(among)
+    if dtype.kind != "i":
+        return
+    every = range(among.shape.rank)
+    least, greatest = reduce_op(np.minimum, among, every), reduce_op(np.maximum, among, every)
+    most = values.scalar(among, np.iinfo(dtype).max)
+    negative = xla.lt(least, values.zeros_like(least))
+    far = xla.and_(negative, xla.gt(greatest, xla.add(most, xla.minimum(least, values.zeros_like(least)))))
+    require_current().fail_if(far, require_current().constant(0, np.dtype(np.int64)), lambda _: RuntimeError(_TOO_FAR))
 
 
 def _compared(array: TracedArray, among: TracedArray) -> TracedArray:

@@ -205,7 +205,7 @@ def _steps(size: int) -> Sequence[int]:
     return [1 << k for k in reversed(range(size.bit_length()))]
 
 
-@implements(np.digitize)
+@implements(np.digitize, note="integer edges are compared as integers, where NumPy looks at them as floats first")
 def digitize(x: Any, bins: Any, right: bool = False) -> TracedArray:
     """Which bin elements are in; the edges may rise or fall."""
     given, edges = as_traced(x), as_traced(bins)

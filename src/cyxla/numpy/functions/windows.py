@@ -81,9 +81,13 @@ def _within(before: int, after: int, series: Any, taps: Any) -> TracedArray:
 
 
 def _padding(mode: Any, size: int) -> tuple[int, int]:
-    number = _MODES.get(mode, mode) if isinstance(mode, str) else mode
+    number = _MODES.get(mode) if isinstance(mode, str) else mode
+    if isinstance(mode, str) and number is None:
+        raise ValueError("Use one of 'valid', 'same', or 'full' for convolve/correlate mode")
+    if not isinstance(number, (int, np.integer)):
+        raise TypeError("convolve/correlate mode not understood")
     if number not in (0, 1, 2):
-        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+        raise ValueError("integer convolve/correlate mode must be 0, 1, or 2")
     return ((0, 0), (size // 2, size - 1 - size // 2), (size - 1, size - 1))[number]
 
 

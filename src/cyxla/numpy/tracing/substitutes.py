@@ -44,12 +44,22 @@ _ASKING_ARRAYS = (
     "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "ptp",
     "median", "quantile", "percentile", "average", "cumsum", "cumprod", "diff", "sort", "argsort", "lexsort", "dot",
     "inner", "outer", "vdot", "transpose", "reshape", "ravel", "nansum", "nanmean", "nanmax", "nanmin", "convolve",
-    "correlate", "interp", "polyval", "trapezoid",
+    "correlate", "interp", "polyval", "trapezoid", "allclose", "angle", "append", "argpartition", "argwhere", "around",
+    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "bincount", "broadcast_arrays", "broadcast_to", "clip",
+    "corrcoef", "count_nonzero", "cov", "cross", "cumulative_prod", "cumulative_sum", "delete", "diagflat", "diagonal",
+    "digitize", "ediff1d", "expand_dims", "fix", "flatnonzero", "flip", "fliplr", "flipud", "gradient", "histogram",
+    "histogram2d", "histogram_bin_edges", "imag", "insert", "isclose", "iscomplex", "iscomplexobj", "isin", "isneginf",
+    "isposinf", "isreal", "isrealobj", "kron", "matrix_transpose", "moveaxis", "nan_to_num", "nanargmax", "nanargmin",
+    "nanmedian", "nanpercentile", "nanquantile", "nanstd", "nanvar", "ndim", "nonzero", "pad", "partition", "poly",
+    "polyadd", "polyder", "polyint", "polymul", "polysub", "real", "resize", "roll", "rot90", "round", "searchsorted",
+    "shape", "size", "sort_complex", "squeeze", "swapaxes", "tensordot", "trace", "tril", "triu", "unwrap", "where",
     *(f"linalg.{name}" for name in (
-        "cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_norm", "matrix_power",
-        "matrix_rank", "norm", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "trace", "vector_norm",
+        "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
+        "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "norm", "outer", "pinv", "qr", "slogdet",
+        "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
     )),
 )  # fmt: skip
+_ASKING_SEQUENCES = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
 
 
 class _Use:
@@ -144,6 +154,8 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
 def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
+        if any(map(_lists_traced, args[:_LISTED])) and original.__name__ not in _SIZED:
+            return meaning_of(original)(*_of_arrays(args), **kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
             return call_meaning(original, *args, **kwargs)
         if original.__name__ in _SIZED:
@@ -158,7 +170,7 @@ def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
     """NumPy asks only the array, not its indices, what a look-up means."""
 
     def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
-        if not is_traced(indices):
+        if not (is_traced(indices) or _lists_traced(a)):
             return original(a, indices, *args, **kwargs)
         return call_meaning(original, a, indices, *args, **kwargs)
 
@@ -171,10 +183,25 @@ def _of_lists(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         if not any(map(_lists_traced, args[:_LISTED])):
             return original(*args, **kwargs)
-        given = [np.array(a) if _lists_traced(a) else a for a in args[:_LISTED]]
-        return original(*given, *args[_LISTED:], **kwargs)
+        return original(*_of_arrays(args), **kwargs)
 
     return substitute
+
+
+def _of_sequences(original: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy asks the arrays of a sequence what a function means, not lists in it."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if not (args and isinstance(args[0], (list, tuple)) and any(map(_lists_traced, args[0]))):
+            return original(*args, **kwargs)
+        return original([np.array(a) if _lists_traced(a) else a for a in args[0]], *args[1:], **kwargs)
+
+    return substitute
+
+
+def _of_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with arrays in the place of lists of traced ones."""
+    return (*(np.array(a) if _lists_traced(a) else a for a in args[:_LISTED]), *args[_LISTED:])
 
 
 def _lists_traced(value: Any) -> bool:
@@ -183,7 +210,7 @@ def _lists_traced(value: Any) -> bool:
 
 _KINDS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {
     _taking: _TAKING, _making: _MAKING, _looking_up: ("take",), ndenumerate: ("ndenumerate",), nditer: ("nditer",),
-    _of_lists: _ASKING_ARRAYS,
+    _of_lists: _ASKING_ARRAYS, _of_sequences: _ASKING_SEQUENCES,
 }  # fmt: skip
 _originals: dict[str, Any] = {name: attrgetter(name)(np) for names in _KINDS.values() for name in names}
 _SUBSTITUTES: dict[str, Any] = {

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -376,6 +377,15 @@ def user_frame() -> FrameType | None:
             break
         frame = frame.f_back
     return frame
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Give a warning that names the line of the user's program."""
+    found, level = user_frame(), 1
+    frame: FrameType | None = sys._getframe(0)
+    while frame is not None and frame is not found:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def is_internal(filename: str) -> bool:

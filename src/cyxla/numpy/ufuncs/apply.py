@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.conversion import convert
-from cyxla.numpy.promotion import Dtype, Kind, Signature, loop_types
+from cyxla.numpy.promotion import Dtype, Kind, Signature, loop_types, output_error
 from cyxla.numpy.registry import full_name
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
@@ -326,14 +326,11 @@ def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
     try:
         common = np.broadcast_shapes(*sizes)
     except ValueError:
-        shapes = " and ".join(shown(op) for op in ops)
-        raise ShapeError(f"{name}: {shapes} cannot be broadcast together", where=_trace.place()) from None
+        shapes = " ".join(str(op.shape.dims) for op in ops)
+        raise ShapeError(
+            f"{name}: operands could not be broadcast together with shapes {shapes}", where=_trace.place()
+        ) from None
     return [broadcast_to(op, common) for op in ops]
-
-
-def shown(op: XlaOp) -> str:
-    """An operand as messages of it say: ``float64[3,4]``."""
-    return f"{op.shape.dtype.numpy_dtype}[{','.join(map(str, op.shape.dims))}]"
 
 
 def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
@@ -358,13 +355,10 @@ def _into(result: TracedArray, target: Any, where: Any, casting: str, name: str)
     if not isinstance(target, TracedArray):
         target = _fresh(target, name)
     if not np.can_cast(result.kind if isinstance(result.kind, np.dtype) else result.dtype, target.dtype, casting):  # type: ignore[arg-type]
-        raise TypeError(
-            f"Cannot cast ufunc '{name}' output from {result.dtype!r} to {target.dtype!r} with casting rule '{casting}'"
-        )
+        raise output_error(name, result.dtype, target.dtype, casting)
     value = convert(value_of(result), target.dtype)
     if value.shape.dims != target.shape:
-        if np.broadcast_shapes(value.shape.dims, target.shape) != target.shape:
-            raise ShapeError(f"{name}: a result of {result.aval} does not fit out= of {target.aval}")
+        _check_fits(value.shape.dims, target.shape)
         value = broadcast_to(value, target.shape)
     if where is not True:
         value = value_of(_masked(TracedArray(value), target, where))
@@ -372,6 +366,18 @@ def _into(result: TracedArray, target: Any, where: Any, casting: str, name: str)
             raise ShapeError(f"{name}: where= does not fit out= of {target.aval}", where=_trace.place())
     target.overwrite(value)
     return target
+
+
+def _check_fits(sizes: tuple[int, ...], target: tuple[int, ...]) -> None:
+    """Refuse an ``out=`` that a result cannot be broadcast to."""
+    try:
+        common = np.broadcast_shapes(sizes, target)
+    except ValueError:
+        raise ShapeError(f"operands could not be broadcast together with shapes {sizes} {target}") from None
+    if common != target:
+        raise ShapeError(
+            f"non-broadcastable output operand with shape {target} doesn't match the broadcast shape {common}"
+        )
 
 
 def _fresh(target: np.ndarray[Any, Any], name: str) -> TracedArray:

@@ -14,7 +14,7 @@ from cyxla.numpy.promotion import Dtype, Signature, loop_types
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
-from cyxla.numpy.ufuncs.apply import asked_types, deliver, shown
+from cyxla.numpy.ufuncs.apply import asked_types, deliver
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
@@ -71,6 +71,7 @@ def _call(
         _moved_last(convert(value_of(a), t), places, ufunc.__name__)
         for a, t, places in zip(arrays, types, axes, strict=False)
     ]
+    check_core(ufunc.__name__, ufunc.signature or "", [op.shape.dims for op in ops])
     made = core(*ops)
     if keywords.get("keepdims"):
         made = xla.reshape(made, (*made.shape.dims, 1))
@@ -85,8 +86,14 @@ def _asked(ufunc: np.ufunc, keywords: dict[str, Any]) -> Dtype | Signature | Non
 
 def _check_keywords(ufunc: np.ufunc, keywords: dict[str, Any]) -> None:
     """Some functions have no one dimension that ``axis=`` could name."""
-    if ("axis" in keywords or keywords.get("keepdims")) and ufunc.signature != "(n),(n)->()":
-        raise TypeError(f"{ufunc.__name__}: axis and keepdims are for functions of a single shared dimension")
+    for name in ("axis", "keepdims"):
+        if keywords.get(name, False) is not False and ufunc.signature != "(n),(n)->()":
+            raise TypeError(
+                f"{ufunc.__name__} does not support {name}: its signature {ufunc.signature} has other dimensions of "
+                "its own than a single one that all operands share"
+            )
+    if not isinstance(keywords.get("keepdims", False), bool):
+        raise TypeError("'keepdims' must be a boolean")
     if keywords.get("axes") is not None and keywords.get("axis") is not None:
         raise TypeError("cannot specify both 'axis' and 'axes'")
 
@@ -101,7 +108,7 @@ def _own_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> 
         elif rank < ranks[k]:
             raise ValueError(
                 f"{ufunc.__name__}: Input operand {k} does not have enough dimensions (has {rank}, gufunc core with "
-                f"signature {ufunc.signature} requires {ranks[k]})"
+                f"signature {ufunc.signature} requires {ranks[k] - optional})"
             )
     return own
 
@@ -155,4 +162,31 @@ def _normal(axis: int, rank: int) -> int:
 
 def mismatch(name: str, x: XlaOp, y: XlaOp) -> ShapeError:
     """The error for operands that do not fit each other."""
-    return ShapeError(f"{name}: {shown(x)} and {shown(y)} do not fit each other", where=_trace.place())
+    shapes = f"{x.shape.dims} {y.shape.dims}"
+    return ShapeError(f"{name}: operands could not be broadcast together with shapes {shapes}", where=_trace.place())
+
+
+def check_core(name: str, signature: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Refuse operands, their own dimensions last, that differ in a dimension that the signature gives one name.
+
+    Raises
+    ------
+    ShapeError
+        The message is NumPy's.
+    """
+    sizes: dict[str, int] = {}
+    for k, (own, shape) in enumerate(zip(_own_names(signature), shapes, strict=True)):
+        names = own if len(shape) >= len(own) else [n for n in own if not n.endswith("?")]
+        for j, (label, size) in enumerate(zip(names, shape[len(shape) - len(names) :], strict=True)):
+            if sizes.setdefault(label.rstrip("?"), size) != size:
+                raise ShapeError(
+                    f"{name}: Input operand {k} has a mismatch in its core dimension {j}, with gufunc signature "
+                    f"{signature} (size {size} is different from {sizes[label.rstrip('?')]})",
+                    where=_trace.place(),
+                )
+
+
+def _own_names(signature: str) -> list[list[str]]:
+    """Names of the dimensions of each operand: ``(n?,k),(k,m?)->(n?,m?)``."""
+    operands = signature.partition("->")[0].strip("()").split("),(")
+    return [operand.split(",") for operand in operands]

@@ -315,7 +315,7 @@ def _segments(ufunc: np.ufunc, emit: Emit, op: XlaOp, bounds: Sequence[int], axi
 def _kept(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
     """All along a dimension joined; the dimension stays, with size 1."""
     if ufunc in REDUCTIONS:
-        return reduce_op(ufunc, op, (axis,), True)
+        return reduce_op(ufunc, op, (axis,), True, begun=True)  # with the first of them
     joined = _joined(ufunc, emit, _flattened(op, (axis,)), [])
     return xla.reshape(joined, kept_sizes(op.shape.dims, (axis,)))
 

@@ -140,7 +140,8 @@ def _fold_extremum(name: str, element: ElementType, rows: Array, init: Array) ->
 
 def _fold_complex(name: str, element: ElementType, rows: Array, init: Array) -> Array:
     wide = np.dtype(np.clongdouble if element is ElementType.C128 else np.complex128)
-    folded = _UFUNCS[name](init.astype(wide), _UFUNCS[name].reduce(rows.astype(wide), axis=0))
+    unit = complex(-0.0, -0.0) if name == "add" else 1
+    folded = _UFUNCS[name](init.astype(wide), _UFUNCS[name].reduce(rows.astype(wide), axis=0, initial=unit))
     return np.asarray(folded).astype(rows.dtype)
 
 

@@ -21,7 +21,7 @@ except ImportError:  # NumPy keeps them to itself
     class NumpyLoopError(TypeError):  # type: ignore[no-redef]
         """No loop of a ufunc takes these types."""
 
-    NumpyOutputError = NumpyLoopError
+    NumpyOutputError = NumpyLoopError  # type: ignore[misc, assignment]
 
 
 Dtype = np.dtype[Any]
@@ -88,7 +88,7 @@ def loop_types(
 
 
 @lru_cache
-def _class_like(error: type[Exception]) -> type[DTypeError]:
+def _class_like(error: Any) -> type[DTypeError]:
     """The class of an error of ours that is one of NumPy's, too."""
     if not issubclass(error, NumpyLoopError):
         return DTypeError

@@ -109,10 +109,11 @@ def _flat(op: XlaOp) -> XlaOp:
 def _contracted(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Sequence[int]) -> XlaOp:
     """Sums over pairs of dimensions; the others of `x` come first in the result, then those of `y`."""
     for i, j in zip(left, right, strict=True):
-        a, b = x.shape.dims, y.shape.dims
-        if a[i] != b[j]:
+        one, other = x.shape.dims, y.shape.dims
+        if one[i] != other[j]:
             raise ShapeError(
-                f"{name}: shapes {_listed(a)} and {_listed(b)} not aligned: {a[i]} (dim {i}) != {b[j]} (dim {j})",
+                f"{name}: shapes {_listed(one)} and {_listed(other)} not aligned: "
+                f"{one[i]} (dim {i}) != {other[j]} (dim {j})",
                 where=_trace.place(),
             )
     names = {j: i for i, j in zip(left, right, strict=True)}

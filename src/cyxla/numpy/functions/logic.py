@@ -26,7 +26,7 @@ _REAL, _COMPLEX = (np.float16, np.float32, np.float64), (np.complex64, np.comple
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Where elements differ by no more than a part of the second one."""
-    x, y, atol, rtol = (int(v) if isinstance(v, bool) else weak_or_strong(v) for v in (a, b, atol, rtol))
+    x, y, atol, rtol = map(_weak_or_array, (a, b, atol, rtol))
     if not isinstance(y, TracedArray):
         y = float(y) if type(y) is int else y
     elif y.weak:
@@ -36,6 +36,10 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     near = np.less_equal(abs(x - y), atol + rtol * abs(y))  # of Python numbers Python numbers, which are weak
     same: Array = np.logical_or(np.logical_and(near, np.isfinite(y)), np.equal(x, y))
     return np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y))) if equal_nan else same
+
+
+def _weak_or_array(value: Any) -> Any:
+    return int(value) if isinstance(value, bool) else weak_or_strong(value)
 
 
 @implements(np.allclose)

@@ -84,7 +84,8 @@ def loop_types(
     try:
         return tuple(ufunc.resolve_dtypes(wanted, casting=casting, **asked))  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
-        raise _class_like(type(error))(_first_line(error).replace("rule 'no'", f"rule '{rule}'")) from None
+        found: Any = type(error)
+        raise _class_like(found)(_first_line(error).replace("rule 'no'", f"rule '{rule}'")) from None
 
 
 @lru_cache

@@ -155,7 +155,7 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     def substitute(*args: Any, **kwargs: Any) -> Any:
         kwargs = _without_like(kwargs)
         if any(map(_lists_traced, args[:_LISTED])) and original.__name__ not in _SIZED:
-            return meaning_of(original)(*_of_arrays(args), **kwargs)
+            return call_meaning(original, *_of_arrays(args), **kwargs)
         if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
             return call_meaning(original, *args, **kwargs)
         if original.__name__ in _SIZED:

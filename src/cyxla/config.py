@@ -82,6 +82,7 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "CACHE_DIR": Flag(str, "", "where the disk cache lies; empty is the user's cache directory"),
     "CACHE_BYTES": Flag(_positive, 1 << 30, "how large the disk cache may grow"),
     "CC": Flag(str, "", "C compiler; `none` is to have none; empty looks for one"),
+    "COMPILE_TIMEOUT": Flag(_positive, 600, "seconds that a C compiler may take for one text before it is ended"),
     "DISABLE_HLO_PASSES": Flag(_names, (), "names of passes to leave out, separated by commas"),
     "DUMP": Flag(str, "", "folder for the program at every stage"),
     "ISA": Flag(str, "", "instruction set level of generated code, such as x86-64-v3; empty is what the processor has"),

@@ -4,6 +4,9 @@ Where the compiler's driver would say what it runs (`Steps`), its parts are run 
 through pipes: that saves the start of two programs and of the linker's plugin. And each part is started before there is
 anything for it to do: the compiler while the text is being written, by a file that includes what will come through the
 pipe; assembler and linker while the compiler works. Everywhere else the driver does all.
+
+Every program leads a session of its own: it is ended together with the programs that it started, and the terminal's
+Ctrl-C does not reach it. None runs longer than CYXLA_COMPILE_TIMEOUT says, or than this process.
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+from weakref import WeakSet
 
-from cyxla import errors
+from cyxla import config, errors
+from cyxla.forking import call_in_child
 from cyxla.xla.cpu import cache as store
 from cyxla.xla.cpu.toolchain import LINK_SCRIPT, MAIN
+from cyxla.xla.service.background import call_at_end
 
 if TYPE_CHECKING:
     import subprocess
@@ -28,6 +35,11 @@ if TYPE_CHECKING:
 MAX_JOBS = 8
 SLOW_COMPILE = 10.0  # seconds after which a compilation is worth a word
 LIBRARY = "library.so"
+PREFIX = "cyxla-"  # of folders of compilations
+KEPT_PREFIX = "cyxla-failed-"  # of those that failed
+MOST_KEPT = 5  # of these, the newest
+STALE = 24 * 3600.0  # seconds after which a folder belongs to nobody
+_LAST_WAIT = 5.0  # seconds that a killed program has to end: one that waits for a disk may never
 
 # What a compiler reads that was started before there is a text.
 MAIN_TEXT = '#include "/dev/stdin"\n'
@@ -53,17 +65,23 @@ class Job:
         Whether it waits for a text.
     piped : bool
         Whether another program will read what it writes.
+    limit : float
+        Seconds that it may take once it has its text.
     """
 
-    def __init__(self, directory: Path, said: str, command: tuple[str, ...], *, fed: bool, piped: bool = False) -> None:
+    def __init__(
+        self, directory: Path, said: str, command: tuple[str, ...], *, fed: bool, piped: bool = False, limit: float
+    ) -> None:
         import subprocess  # takes milliseconds, which what is found in the cache need not wait for
 
-        self.directory = directory
+        self.directory, self.limit = directory, limit
+        self.stopped = False
         self.said = directory / said
         self.commands: list[tuple[str, ...]] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self.seconds = 0.0
         self._began = time.monotonic()
+        _running.add(self)
         self._start(command, subprocess.PIPE if fed else subprocess.DEVNULL, piped)
 
     def _start(self, command: tuple[str, ...], source: int | IO[bytes] | None, piped: bool) -> None:
@@ -79,6 +97,7 @@ class Job:
                     stdout=subprocess.PIPE if piped else said,
                     stderr=said,
                     env={**os.environ, "LC_ALL": "C"},  # messages in one language
+                    start_new_session=True,
                 )
             except OSError as error:
                 self.kill()
@@ -87,12 +106,19 @@ class Job:
         self.processes.append(process)
 
     def feed(self, text: str) -> None:
-        """Hand over the text; a program that has died already is found out by `wait`."""
+        """Hand over the text; a program that has died already is found out by `wait`.
+
+        Raises
+        ------
+        DeadlineExceededError
+            The program does not read it.
+        """
         self._began = time.monotonic()
         stream = self.processes[0].stdin
         assert stream is not None
         with contextlib.suppress(BrokenPipeError):
-            stream.write(text.encode())
+            if not _written(stream.fileno(), text.encode(), self.limit):
+                raise self._too_late(0)
         _close(stream)
 
     def then(self, *commands: tuple[str, ...]) -> None:
@@ -108,32 +134,163 @@ class Job:
         Raises
         ------
         InternalError
-            The compiler refused the text.
+            The compiler refused the text, or broke down.
+        ResourceExhaustedError
+            Somebody killed the compiler.
+        DeadlineExceededError
+            It takes too long.
+        CancelledError
+            This process ends.
         """
-        codes = [process.wait() for process in self.processes]
+        for k, process in enumerate(self.processes):
+            if not _ends(process, self._began + self.limit - time.monotonic()):
+                raise self._too_late(k)
         self.seconds = time.monotonic() - self._began
-        if any(codes):
-            failed = next(k for k, code in enumerate(codes) if code)
-            raise errors.InternalError(
-                f"the C compiler refused generated code, kept in {self.directory}:\n"
-                f"{self.said.read_text(errors='replace').strip()[:4000]}",
-                where=" ".join(self.commands[failed]),
+        _running.discard(self)
+        codes = {k: process.returncode for k, process in enumerate(self.processes) if process.returncode}
+        if codes:
+            raise self._failed(min(codes, key=lambda k: (_order(codes[k]), k)))
+
+    def _too_late(self, number: int) -> errors.OpError:
+        return errors.DeadlineExceededError(
+            f"the C compiler did not end within {self.limit:g} s and was ended; its text is kept in "
+            f"{_kept(self.directory)}",
+            where=" ".join(self.commands[number]),
+            hint="CYXLA_COMPILE_TIMEOUT=seconds gives it more time, CYXLA_CC names another one",
+        )
+
+    def _failed(self, number: int) -> errors.OpError:
+        """The error of a program that did not end well."""
+        said, where = self.said.read_text(errors="replace").strip()[:4000], " ".join(self.commands[number])
+        if self.stopped:
+            return errors.CancelledError("the C compiler was ended, since the process ends", where=where)
+        ended_by = _signal(self.processes[number].returncode, said)
+        place = f"kept in {_kept(self.directory)}"
+        if ended_by == signal.SIGKILL:
+            return errors.ResourceExhaustedError(
+                f"the C compiler was killed by signal 9 (SIGKILL), most likely for want of memory; its text is {place}"
+                + (f"\n{said}" if said else ""),
+                where=where,
+                hint="give the process or its container more memory, or compile fewer programs at once",
             )
+        if ended_by:
+            text = f"the C compiler broke down by signal {ended_by:d} ({ended_by.name}) on generated code, {place}"
+        else:
+            text = f"the C compiler refused generated code, {place}"
+        return errors.InternalError(f"{text}:\n{said}" if said else text, where=where)
 
     def kill(self) -> None:
-        """End it, whatever it is doing."""
+        """End it, whatever it is doing, and what it started."""
+        _running.discard(self)
         for process in self.processes:
             _close(process.stdin)
             _close(process.stdout)
             if process.poll() is None:
-                process.kill()
-                process.wait()
+                _kill_session(process)
+                _ends(process, _LAST_WAIT)
+
+    def stop(self) -> None:
+        """End its programs; `wait` says so."""
+        self.stopped = True
+        for process in self.processes:
+            if process.poll() is None:
+                _kill_session(process)
+
+
+def _order(code: int) -> int:
+    """How far a program's failure is from the cause: who writes to one that was killed fails by that."""
+    return 2 if code == -signal.SIGPIPE else int(code > 0)
+
+
+_running: WeakSet[Job] = WeakSet()
+
+
+@call_at_end
+def _stop_all() -> None:
+    """No compiler outlives the process that wants its work."""
+    for job in list(_running):
+        job.stop()
+
+
+call_in_child(lambda: _running.clear())  # they are the parent's
+
+
+def _kill_session(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _ends(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for a program, for so many seconds at most; tell whether it ended."""
+    import select
+    import subprocess
+
+    if process.poll() is not None:
+        return True
+    try:
+        watched = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not on Linux, or an old one
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(seconds, 0.0))
+        return process.returncode is not None
+    try:
+        poll = select.poll()
+        poll.register(watched, select.POLLIN)
+        ended = poll.poll(_milliseconds(seconds))
+    finally:
+        os.close(watched)
+    if ended:
+        process.wait()
+    return bool(ended)
+
+
+def _written(pipe: int, data: bytes, seconds: float) -> bool:
+    """Write to a pipe, for so many seconds at most; tell whether all was."""
+    import select
+
+    os.set_blocking(pipe, False)
+    poll, end, rest = select.poll(), time.monotonic() + seconds, memoryview(data)
+    poll.register(pipe, select.POLLOUT)
+    while rest:
+        try:
+            rest = rest[os.write(pipe, rest) :]
+        except BlockingIOError:
+            if not poll.poll(_milliseconds(end - time.monotonic())):
+                return False
+    return True
+
+
+def _milliseconds(seconds: float) -> int:
+    return min(max(int(seconds * 1000), 0), 2**31 - 1)
+
+
+_SAID_SIGNAL = re.compile(
+    r"(?P<said>[A-Z][\w ]*) signal terminated program|unable to execute command: (?P<by>\w[\w ]*)"
+)
+
+
+def _signal(code: int, said: str) -> signal.Signals | None:
+    """The signal that ended a program, or one that it ran, of which drivers tell."""
+    if code < 0:
+        return signal.Signals(-code) if -code in set(signal.Signals) else None
+    found = _SAID_SIGNAL.search(said)
+    if found is None:
+        return None
+    names = {signal.strsignal(s): s for s in signal.Signals}
+    return names.get(found["said"] or found["by"])
 
 
 class Build:
     """One compilation; use it as a context, which ends all processes and removes the files.
 
-    When a text is refused, the files stay, and the error says where.
+    When a compiler fails, the files stay, and the error says where; of such folders the newest are kept.
+
+    Parameters
+    ----------
+    tools : Toolchain
+        What compiles.
+    limit : float, optional
+        Seconds that each program may take; by default CYXLA_COMPILE_TIMEOUT.
 
     Attributes
     ----------
@@ -141,8 +298,9 @@ class Build:
         How long the compilers took by number of the unit; objects from the cache are not there.
     """
 
-    def __init__(self, tools: Toolchain) -> None:
+    def __init__(self, tools: Toolchain, limit: float | None = None) -> None:
         self.tools = tools
+        self.limit: float = config.get("COMPILE_TIMEOUT") if limit is None else limit
         self.seconds: dict[int, float] = {}
         self._directory: Path | None = None
         self._jobs: list[Job] = []
@@ -155,7 +313,9 @@ class Build:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         for job in self._jobs:
             job.kill()
-        if self._directory is not None and not self._keep:
+        if self._directory is not None and self._keep:
+            _keep(self._directory)
+        elif self._directory is not None:
             _remove(self._directory)
 
     @property
@@ -183,13 +343,15 @@ class Build:
 
         Raises
         ------
-        InternalError
-            The compiler refused the text; the message says where the text was kept.
+        InternalError, ResourceExhaustedError, DeadlineExceededError
+            The compiler refused the text, was killed, or takes too long; the message says where the text was kept.
+        CancelledError
+            The process ends.
         """
         start = time.monotonic()
         try:
             image = self._image(units, cache if len(units) > 1 else None)
-        except errors.InternalError:
+        except (errors.InternalError, errors.ResourceExhaustedError, errors.DeadlineExceededError):
             self._keep = True
             for k, unit in enumerate(units):
                 (self.directory / f"unit{k}.c").write_text(unit.text, encoding="utf-8")
@@ -257,7 +419,7 @@ class Build:
         return self._run(command, fed=self.tools.compiler.steps is not None)
 
     def _run(self, command: tuple[str, ...], *, fed: bool = False, piped: bool = False) -> Job:
-        job = Job(self.directory, f"errors{len(self._jobs)}.txt", command, fed=fed, piped=piped)
+        job = Job(self.directory, f"errors{len(self._jobs)}.txt", command, fed=fed, piped=piped, limit=self.limit)
         self._jobs.append(job)
         return job
 
@@ -289,7 +451,7 @@ def _new_directory() -> Path:
     """Make a directory for this process alone, as `tempfile` does, without the milliseconds of importing it."""
     for place in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp", "."):
         while place:
-            path = Path(place, f"cyxla-{os.urandom(6).hex()}")
+            path = Path(place, f"{PREFIX}{os.urandom(6).hex()}")
             try:
                 path.mkdir(mode=0o700)
             except FileExistsError:
@@ -298,6 +460,31 @@ def _new_directory() -> Path:
                 break
             return path.absolute()
     raise errors.UnavailableError("there is no folder for temporary files", hint="name one in TMPDIR")
+
+
+def _kept(directory: Path) -> Path:
+    """What a folder is called once the compilation in it has failed."""
+    return directory.with_name(directory.name.replace(PREFIX, KEPT_PREFIX, 1))
+
+
+def _keep(directory: Path) -> None:
+    """Keep the folder of a compilation that failed; of earlier ones a few, and none that a killed process left."""
+    with contextlib.suppress(OSError):
+        directory.rename(_kept(directory))
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(directory.parent):
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                info = entry.stat(follow_symlinks=False)
+                if info.st_uid == os.geteuid():
+                    found.append((info.st_mtime, entry.name.startswith(KEPT_PREFIX), Path(entry.path)))
+    failed = sorted(path for path in found if path[1])
+    stale = [f for f in found if not f[1] and _FOLDER.fullmatch(f[2].name) and time.time() - f[0] > STALE]
+    for *_, path in (*failed[:-MOST_KEPT], *stale):
+        _remove(path)
+
+
+_FOLDER = re.compile(PREFIX + "[0-9a-f]{12}")
 
 
 def _remove(directory: Path) -> None:

@@ -22,6 +22,7 @@ CURES: dict[str, tuple[tuple[str, ...], ...]] = {
     "clang": ((), ("-fno-vectorize",), ("-fno-vectorize", "-fno-slp-vectorize"), ("-O0",)),
 }
 
+PATIENCE = 60  # seconds for a compiler that is tried out
 _BYTES = 256
 _ARGUMENT = np.arange(_BYTES, dtype=np.uint8) * 14 + 3  # odd numbers of every type: squares of even ones soon are 0
 
@@ -107,7 +108,7 @@ def check_text() -> str:
 def wrong_loops(tools: Toolchain) -> list[str]:
     """The loops of which a toolchain makes something else than they say; each described."""
     want = b"".join(loop.result() for loop in LOOPS)
-    library = Library.from_bytes(tools.compile([Unit(check_text())]))
+    library = Library.from_bytes(tools.compile([Unit(check_text())], limit=PATIENCE))
     program = Program(library, "cyx_main", [(np.uint8, (_BYTES,))], [(np.uint8, (len(want),))], 0)
     got, found, place = bytes(program(_ARGUMENT)), [], 0
     for loop in LOOPS:

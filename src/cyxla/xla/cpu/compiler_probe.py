@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from cyxla import errors
 from cyxla.xla.cpu import compiler_check
+from cyxla.xla.cpu.compiler_check import PATIENCE
 from cyxla.xla.cpu.toolchain import INPUTS, LINK_FLAGS, MAIN, OUTPUT, Compiler, Steps, Toolchain, Unit, which
 
 logger = logging.getLogger(__name__)
@@ -19,7 +22,9 @@ TEXT = """typedef float v __attribute__((vector_size(32)));
 __attribute__((visibility("default"))) int probe(float *x, int n) {
   v a = {0}; for (int k = 0; k < n; ++k) a += x[k]; x[0] = a[0]; return __builtin_popcount(n); }
 """
-PATIENCE = 60  # seconds
+
+
+_FAILURES = (OSError, subprocess.SubprocessError, errors.InternalError, errors.ResourceExhaustedError)
 
 
 def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
@@ -36,9 +41,9 @@ def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
         version = _say([*command, "--version"]).stdout
         kind = "clang" if "clang" in version else "gcc"
         compiler = Compiler(command, kind, "")
-        Toolchain(compiler, isa).compile([Unit(TEXT)])
+        Toolchain(compiler, isa).compile([Unit(TEXT)], limit=PATIENCE)
         cured = compiler_check.cure(Toolchain(compiler, isa))
-    except (OSError, subprocess.SubprocessError, errors.InternalError) as error:
+    except _FAILURES as error:
         logger.debug("%s does not work: %s", " ".join(command), error)
         return None
     if cured is None:
@@ -51,10 +56,19 @@ def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
 
 
 def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "LC_ALL": "C"}
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE, check=True, cwd=cwd, env=environment
-    )
+    environment, pipe = {**os.environ, "LC_ALL": "C"}, subprocess.PIPE
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, cwd=cwd, env=environment, start_new_session=True
+    ) as process:
+        try:
+            said = process.communicate(timeout=PATIENCE)
+        except BaseException:  # what it started holds the pipes open, too
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, *said)
+    return subprocess.CompletedProcess(command, 0, *said)
 
 
 def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
@@ -68,8 +82,8 @@ def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
         tools = Toolchain(compiler._replace(steps=steps), isa)
         if wrong := compiler_check.wrong_loops(tools):
             raise ValueError(f"its programs get loops wrong: {wrong}")
-        tools.compile([Unit(TEXT, contract=True), Unit("int x;")])
-    except (OSError, ValueError, subprocess.SubprocessError, errors.InternalError) as error:
+        tools.compile([Unit(TEXT, contract=True), Unit("int x;")], limit=PATIENCE)
+    except (ValueError, *_FAILURES) as error:
         logger.debug("%s is run whole: %s", " ".join(command), error)
         return None
     return steps

@@ -190,15 +190,15 @@ class Toolchain(NamedTuple):
         """Name the object of one unit in a cache."""
         return store.digest("object", self.fingerprint, f"{int(unit.contract)}{unit.text}")
 
-    def build(self) -> Build:
-        """Begin a compilation; a context, which cleans up."""
+    def build(self, limit: float | None = None) -> Build:
+        """Begin a compilation; a context, which cleans up. See `Build`."""
         from cyxla.xla.cpu.build import Build
 
-        return Build(self)
+        return Build(self, limit)
 
-    def compile(self, units: Sequence[Unit], cache: store.DiskCache | None = None) -> bytes:
-        """Compile units and link them into the image of one shared object; see `Build.image`."""
-        with self.build() as build:
+    def compile(self, units: Sequence[Unit], cache: store.DiskCache | None = None, limit: float | None = None) -> bytes:
+        """Compile units and link them into the image of one shared object; see `Build` and its `image`."""
+        with self.build(limit) as build:
             return build.image(units, cache)
 
 

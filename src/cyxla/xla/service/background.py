@@ -2,8 +2,8 @@
 
 The thread is there from the first piece on. A fork waits for the piece under way: what the thread is just importing
 would stay half imported in the child. A forked child has a thread of its own, with what was not done yet, once it
-submits or waits for something: most children end sooner. A process that ends waits for the first piece that is not
-done, and leaves the others.
+submits or waits for something: most children end sooner. A process that ends waits a while for the first piece that is
+not done, and leaves the others.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from threading import Event
 from cyxla.forking import new_lock
 
 PATIENCE = 10.0  # seconds that a fork waits
+END_PATIENCE = 10.0  # seconds that the end of the process waits
+_CLEANING_UP = 2.0  # seconds for a piece that was told to stop
 
 
 class Job:
@@ -48,6 +50,7 @@ _queue: SimpleQueue[Job] = SimpleQueue()
 _lock, _busy = new_lock(), new_lock()
 _running = _ending = False
 _last: Job | None = None  # of a process that ends
+_at_end: list[Callable[[], None]] = []
 
 
 def submit(run: Callable[[], None]) -> Job:
@@ -88,13 +91,28 @@ def _work(queue: SimpleQueue[Job]) -> None:
             job.done.set()
 
 
+def call_at_end(function: Callable[[], None]) -> Callable[[], None]:
+    """Have a function called when the process ends and waits for nothing any more: a decorator."""
+    _at_end.append(function)
+    return function
+
+
 @atexit.register
 def _end() -> None:
     global _ending, _last
     _last = next(iter(_jobs), None)
     _ending = True
-    if _last is not None and _running:
-        _last.done.wait()
+    waits = _last is not None and _running
+    try:
+        if _last is not None and waits:
+            _last.done.wait(END_PATIENCE)
+    except KeyboardInterrupt:  # so much the sooner
+        pass
+    finally:
+        for function in _at_end:
+            function()
+    if _last is not None and waits:
+        _last.done.wait(_CLEANING_UP)
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------

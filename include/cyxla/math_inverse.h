@@ -34,7 +34,8 @@ static inline CYX_ALWAYS float cyx_atan2_f32(float y, float x) {
   uint8_t infinite = (a == CYX_INF_F32) & (b == CYX_INF_F32), zero = (a == 0) & (b == 0);
   float r = cyx_atan_ratio_f32(infinite ? 1.0f : a * scale, infinite | zero ? 1.0f : b * scale);
   float turned = 0x1.921fb6p+1f - (r + 0x1.777a5cp-24f);
-  return __builtin_copysignf(cyx_bits_f32(x) >> 31 ? turned : r, y);
+  float side = (a > 0) & (b == 0) ? b : x;
+  return __builtin_copysignf(cyx_bits_f32(side) >> 31 ? turned : r, y);
 }
 
 /* asin(v) = v + *tail of a v <= 1/2: y itself, or v = sqrt((1 - y) / 2), with which asin(y) = pi / 2 - 2 asin(v). */
@@ -94,7 +95,8 @@ static inline CYX_ALWAYS double cyx_atan2_f64(double y, double x) {
   uint8_t infinite = (a == CYX_INF_F64) & (b == CYX_INF_F64), zero = (a == 0) & (b == 0);
   double r = cyx_atan_ratio_f64(infinite ? 1.0 : a * scale, infinite | zero ? 1.0 : b * scale);
   double turned = 0x1.921fb54442d18p+1 - (r - 0x1.1a62633145c07p-53);
-  return __builtin_copysign(cyx_bits_f64(x) >> 63 ? turned : r, y);
+  double side = (a > 0) & (b == 0) ? b : x;
+  return __builtin_copysign(cyx_bits_f64(side) >> 63 ? turned : r, y);
 }
 
 /* asin(v) = v + *tail of a v <= 1/2: y itself, or v = sqrt((1 - y) / 2), with which asin(y) = pi / 2 - 2 asin(v). */

@@ -6,7 +6,7 @@ tried first, then those under the same hash; what fits none goes to Python, whic
 
 cimport cython
 from cpython.bool cimport PyBool_Check
-from cpython.complex cimport PyComplex_CheckExact
+from cpython.complex cimport PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
 from cpython.exc cimport PyErr_Clear, PyErr_Restore
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
@@ -295,7 +295,9 @@ cdef bint write_number(char *cell, PyObject *value, const Spec *spec) noexcept:
     elif PyLong_CheckExact(number):
         (<int64_t *> cell)[0] = PyLong_AsLongLong(number)
     elif PyComplex_CheckExact(number):
-        (<double complex *> cell)[0] = <double complex> number
+        # by its parts: re + im * I would lose signs of zeros, and infinities beside NaN
+        (<double *> cell)[0] = PyComplex_RealAsDouble(number)
+        (<double *> cell)[1] = PyComplex_ImagAsDouble(number)
     elif Py_TYPE(value) == spec.descr.typeobj and spec.type_num < NPY_USERDEF:
         PyArray_ScalarAsCtype(value, cell)
     else:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from math import e, log, log2, log10
 
 import numpy as np
 
-from cyxla.numpy.ufuncs import inverses as inverse
 from cyxla.numpy.ufuncs.emitting import Cotangents, Emit, Ops, Vjp, full, with_derivative
 from cyxla.numpy.ufuncs.floats import copysign, is_inf, is_nan, length, whole_power
 from cyxla.numpy.ufuncs.integers import literal_of
@@ -111,9 +109,21 @@ def _times(z: XlaOp, factor: float) -> XlaOp:
     return xla.complex_(xla.multiply(re, full(re, factor)), xla.multiply(im, full(im, factor)))
 
 
+def _exp(z: XlaOp) -> XlaOp:
+    """The exponential; in an unknown direction NumPy knows that it is infinite, or zero."""
+    made, (re, im) = xla.exponential(z), parts(z)
+    lost = xla.and_(is_inf(re), xla.not_(xla.is_finite(im)))
+    size = xla.maximum(re, full(re, 0))
+    return xla.select(lost, xla.complex_(size, copysign(xla.multiply(size, full(re, 0)), im)), made)
+
+
+exp = with_derivative(_exp, lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], outs[0])])
+
+
 def exp2(z: XlaOp) -> XlaOp:
     """2 to the power of z."""
-    return xla.exponential(_times(z, log(2)))
+    made: XlaOp = exp(_times(z, log(2)))
+    return made
 
 
 def log2_(z: XlaOp) -> XlaOp:
@@ -124,20 +134,6 @@ def log2_(z: XlaOp) -> XlaOp:
 def log10_(z: XlaOp) -> XlaOp:
     """Logarithm to base 10."""
     return _times(xla.log(z), log10(e))
-
-
-def _sinh(z: XlaOp) -> XlaOp:
-    """Hyperbolic sine; real where z is."""
-    made, im = xla.sinh(z), xla.imag(z)
-    return xla.complex_(xla.real(made), xla.select(xla.eq(im, full(im, 0)), im, xla.imag(made)))
-
-
-def _cosh(z: XlaOp) -> XlaOp:
-    """Hyperbolic cosine; real where z is."""
-    made, (re, im) = xla.cosh(z), parts(z)
-    zero = full(im, 0)
-    nothing = xla.select(xla.lt(re, zero), xla.negate(im), im)
-    return xla.complex_(xla.real(made), xla.select(xla.eq(im, zero), nothing, xla.imag(made)))
 
 
 def expm1(z: XlaOp) -> XlaOp:
@@ -161,26 +157,12 @@ def _times_slope(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
     return lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], slope(ops[0]))]
 
 
-sinh, cosh = with_derivative(_sinh, _times_slope(xla.cosh)), with_derivative(_cosh, _times_slope(xla.sinh))
-
-
 def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
     """The derivative, as a divisor."""
     return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
 
 
-def _root(name: str) -> Callable[[XlaOp], XlaOp]:
-    """One of the gradients' functions; they are imported when a gradient is wanted."""
-    return lambda z: getattr(import_module("cyxla.numpy.gradient.elementwise"), name)(z)
-
-
-arcsin = with_derivative(inverse.asin, _by(_root("asin_root")))
-arccos = with_derivative(inverse.acos, _by(lambda z: xla.negate(_root("asin_root")(z))))
-arcsinh = with_derivative(inverse.asinh, _by(_root("asinh_root")))
-arccosh = with_derivative(inverse.acosh, _by(_root("acosh_root")))
-arctanh = with_derivative(inverse.atanh, _by(lambda z: xla.subtract(full(z, 1), xla.multiply(z, z))))
 log1p = with_derivative(_log1p, _by(lambda z: xla.add(full(z, 1), z)))
-arctan = with_derivative(inverse.atan, _by(lambda z: xla.add(full(z, 1), xla.multiply(z, z))))
 
 
 def square(z: XlaOp) -> XlaOp:
@@ -306,7 +288,8 @@ def _by_squaring(z: XlaOp, count: XlaOp) -> XlaOp:
 
 
 def _by_logarithm(z: XlaOp, w: XlaOp) -> XlaOp:
-    return xla.exponential(_annex_g(w, xla.log(z)))
+    made: XlaOp = exp(_annex_g(w, xla.log(z)))
+    return made
 
 
 def _annex_g(z: XlaOp, w: XlaOp) -> XlaOp:

@@ -352,11 +352,6 @@ def _along(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
 hypot = with_derivative(widely(length), _along)
 
 
-def arctan(x: XlaOp) -> XlaOp:
-    """The angle whose tangent x is."""
-    return xla.atan2(x, full(x, 1))
-
-
 def scaled(factor: float) -> Emit:
     """A multiplication by one number."""
     return widely(lambda x: xla.multiply(x, full(x, factor)))

@@ -11,6 +11,7 @@ from cyxla.numpy.ufuncs.emitting import Emit, by_kind, flat, full, same, widely
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.arctangent import atan
 
 
 def _all(value: bool) -> Emit:
@@ -71,13 +72,13 @@ def _clip(x: XlaOp, low: XlaOp, high: XlaOp) -> XlaOp:
 _TABLE: dict[np.ufunc, Emit] = {
     np.absolute:       _absolute,
     np.add:            xla.add,
-    np.arccos:         _smooth(widely(xla.acos), cplx.arccos),
-    np.arccosh:        _smooth(widely(xla.acosh), cplx.arccosh),
-    np.arcsin:         _smooth(widely(xla.asin), cplx.arcsin),
-    np.arcsinh:        _smooth(widely(xla.asinh), cplx.arcsinh),
-    np.arctan:         _smooth(widely(flt.arctan), cplx.arctan),
+    np.arccos:         _smooth(widely(xla.acos)),
+    np.arccosh:        _smooth(widely(xla.acosh)),
+    np.arcsin:         _smooth(widely(xla.asin)),
+    np.arcsinh:        _smooth(widely(xla.asinh)),
+    np.arctan:         _smooth(widely(atan)),
     np.arctan2:        widely(xla.atan2),
-    np.arctanh:        _smooth(widely(xla.atanh), cplx.arctanh),
+    np.arctanh:        _smooth(widely(xla.atanh)),
     np.bitwise_and:    _bitwise(xla.and_),
     np.bitwise_count:  integer.bitwise_count,
     np.bitwise_or:     _bitwise(xla.or_),
@@ -88,13 +89,13 @@ _TABLE: dict[np.ufunc, Emit] = {
     np.conjugate:      by_kind(integer=same, real=same, complex_=cplx.conjugate),
     np.copysign:       flt.copysign,
     np.cos:            _smooth(xla.cosine),
-    np.cosh:           _smooth(widely(xla.cosh), cplx.cosh),
+    np.cosh:           _smooth(widely(xla.cosh)),
     np.deg2rad:        flt.deg2rad,
     np.degrees:        flt.rad2deg,
     np.divide:         _smooth(xla.divide, cplx.divide),
     np.divmod:         by_kind(integer=integer.divmod_, real=flt.divmod_),
     np.equal:          _compared(xla.eq, None),
-    np.exp:            _smooth(xla.exponential),
+    np.exp:            _smooth(xla.exponential, cplx.exp),
     np.exp2:           _smooth(flt.exp2, cplx.exp2),
     np.expm1:          _smooth(xla.exponential_minus_one, cplx.expm1),
     np.fabs:           xla.abs_,
@@ -147,7 +148,7 @@ _TABLE: dict[np.ufunc, Emit] = {
     np.sign:           _sign,
     np.signbit:        flt.signbit,
     np.sin:            _smooth(xla.sine),
-    np.sinh:           _smooth(widely(xla.sinh), cplx.sinh),
+    np.sinh:           _smooth(widely(xla.sinh)),
     np.spacing:        flt.spacing,
     np.sqrt:           _smooth(xla.sqrt),
     np.square:         _square,

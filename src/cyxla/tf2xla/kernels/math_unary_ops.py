@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from cyxla.core.framework.types import COMPLEX, FLOATING, SIGNED, DataType
 from cyxla.tf2xla.lib import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib import complex_inverse as inverse
 from cyxla.xla.lib import special
+from cyxla.xla.lib.arctangent import atan
 from cyxla.xla.lib.values import full_like, in_f32, is_complex, is_integer, scalar
 
 _INEXACT = {"T": FLOATING + COMPLEX}
@@ -32,16 +30,6 @@ def _conj(x: XlaOp) -> XlaOp:
     return xla.complex_(xla.real(x), -xla.imag(x)) if is_complex(x) else x
 
 
-def _inverse(real: Callable[[XlaOp], XlaOp], complex_: Callable[[XlaOp], XlaOp]) -> Callable[[XlaOp], XlaOp]:
-    return lambda x: complex_(x) if is_complex(x) else real(x)
-
-
-_asin, _acos = _inverse(xla.asin, inverse.asin), _inverse(xla.acos, inverse.acos)
-_asinh, _acosh = _inverse(xla.asinh, inverse.asinh), _inverse(xla.acosh, inverse.acosh)
-_atanh = _inverse(xla.atanh, inverse.atanh)
-_atan = _inverse(lambda x: xla.atan2(x, full_like(x, 1)), inverse.atan)
-
-
 def _is_inf(x: XlaOp) -> XlaOp:
     return xla.eq(xla.abs_(x), full_like(x, float("inf")))
 
@@ -61,15 +49,15 @@ lowering("Log1p",                 xla.log_plus_one,          types=_INEXACT)
 lowering("Sin",                   xla.sine,                  types=_INEXACT)
 lowering("Cos",                   xla.cosine,                types=_INEXACT)
 lowering("Tan",                   xla.tan,                   types=_INEXACT)
-lowering("Asin",                  in_f32(_asin),            types=_INEXACT)
-lowering("Acos",                  in_f32(_acos),            types=_INEXACT)
-lowering("Atan",                  in_f32(_atan),            types=_INEXACT)
+lowering("Asin",                  in_f32(xla.asin),          types=_INEXACT)
+lowering("Acos",                  in_f32(xla.acos),          types=_INEXACT)
+lowering("Atan",                  in_f32(atan),              types=_INEXACT)
 lowering("Sinh",                  in_f32(xla.sinh),          types=_INEXACT)
 lowering("Cosh",                  in_f32(xla.cosh),          types=_INEXACT)
 lowering("Tanh",                  xla.tanh,                  types=_INEXACT)
-lowering("Asinh",                 in_f32(_asinh),           types=_INEXACT)
-lowering("Acosh",                 in_f32(_acosh),           types=_INEXACT)
-lowering("Atanh",                 in_f32(_atanh),           types=_INEXACT)
+lowering("Asinh",                 in_f32(xla.asinh),         types=_INEXACT)
+lowering("Acosh",                 in_f32(xla.acosh),         types=_INEXACT)
+lowering("Atanh",                 in_f32(xla.atanh),         types=_INEXACT)
 lowering("Sigmoid",               xla.logistic,              types=_INEXACT)
 lowering("Ceil",                  xla.ceil,                  types=_FLOATS)
 lowering("Floor",                 xla.floor,                 types=_FLOATS)

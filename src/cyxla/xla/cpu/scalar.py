@@ -229,13 +229,14 @@ _WHOLE = frozenset({"ceil", "floor"})  # nor do these where the largest number o
 _COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
     "add": "cyx_add_{t}({0}, {1})", "subtract": "cyx_subtract_{t}({0}, {1})", "multiply": "cyx_multiply_{t}({0}, {1})",
     "divide": "cyx_divide_{t}({0}, {1})", "negate": "cyx_negate_{t}({0})", "abs": "cyx_abs_{t}({0})",
-    "real": "{0}.re", "imag": "{0}.im",
+    "maximum": "cyx_maximum_{t}({0}, {1})", "minimum": "cyx_minimum_{t}({0}, {1})",
+    "clamp": "cyx_minimum_{t}(cyx_maximum_{t}({1}, {0}), {2})", "real": "{0}.re", "imag": "{0}.im",
 }
 _COMPLEX_WIDE = {
     **{name: f"cyx_{name.replace('-', '_')}_c128({{0}})" for name in (
-        "sign", "exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "tanh", "tan", "sinh",
-        "cosh", "sine", "cosine", "logistic")},
-    "power": "cyx_power_c128({0}, {1})",
+        "sign", "exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "cbrt", "tanh", "tan",
+        "sinh", "cosh", "sine", "cosine", "logistic", "asin", "acos", "asinh", "acosh", "atanh")},
+    "power": "cyx_power_c128({0}, {1})", "atan2": "cyx_atan2_c128({0}, {1})",
 }
 _DIRECTION = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
 # ns an element on one core, vectorised f32; everything else is 0.05

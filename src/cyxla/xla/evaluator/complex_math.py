@@ -60,14 +60,27 @@ def _divide(x: Array, y: Array) -> Array:
 
 
 def _exponential(z: Array) -> Array:
-    """Nothing is known of infinite numbers in an unknown direction."""
-    lost = (z.real == np.inf) & ~np.isfinite(z.imag)
+    """Of numbers in an unknown direction nothing is known, not even beside a power that is zero or infinite."""
+    lost = np.isinf(z.real) & ~np.isfinite(z.imag)
     return np.where(lost, complex_of(np.full_like(z.real, np.nan), np.full_like(z.real, np.nan)), np.exp(z))
 
 
 def _exponential_minus_one(z: Array) -> Array:
     """Real numbers stay on their line."""
     return np.where(z.imag == 0, complex_of(np.expm1(z.real), z.imag), np.expm1(z))
+
+
+def _logistic(z: Array) -> Array:
+    """Divide by the power that does not overflow."""
+    falls = z.real < 0
+    e = _exponential(np.where(falls, z, -z))
+    return _divide(np.where(falls, e, 1), 1 + e)
+
+
+def _cosh(z: Array) -> Array:
+    """Keep the sign of a product of zeros."""
+    zero = (z.real == 0) & (z.imag == 0)
+    return np.where(zero, complex_of(np.ones_like(z.real), z.real * z.imag), np.cosh(z))
 
 
 def _rsqrt(z: Array) -> Array:
@@ -77,21 +90,33 @@ def _rsqrt(z: Array) -> Array:
     return np.where(endless, zero, 1 / np.sqrt(z))
 
 
+def _cbrt(z: Array) -> Array:
+    """Take the root of the size at a third of the angle."""
+    size, angle = np.cbrt(np.abs(z)), np.arctan2(z.imag, z.real) / 3
+    return complex_of(size * np.cos(angle), np.where(angle == 0, angle, size * np.sin(angle)))
+
+
 def _power(x: Array, y: Array) -> Array:
-    return np.where((x == 0) & (y == 0), 1, np.power(x, y))
+    """Compute exp(y log(x)); zero to an exponent whose real part is positive is zero, and 0 to the 0 is 1."""
+    unknown = complex_of(np.full_like(x.real, np.nan), np.full_like(x.real, np.nan))
+    of_zero = np.where(y.real > 0, 0, unknown)
+    made = _exponential(_multiply(y, np.log(np.where(x == 0, 1, x))))
+    return np.where(y == 0, 1, np.where(x == 0, of_zero, made))
 
 
 def _log_plus_one(z: Array) -> Array:
     """Keep the real part accurate near zero: log|1 + z| = log1p(2 re + |z|^2) / 2."""
     x, y = z.real, z.imag
     near = np.log1p(x * (2 + x) + y * y) / 2
-    real = np.where(np.abs(x) + np.abs(y) < 0.5, near, np.log(np.abs(1 + z)))
+    real = np.where(np.abs(x) + np.abs(y) < 0.5, near, np.log(1 + z).real)
     return complex_of(real, np.arctan2(y, 1 + x))
 
 
 def _atan2(y: Array, x: Array) -> Array:
-    i = complex_of(np.zeros_like(y.real), np.ones_like(y.real))
-    return np.asarray(-i * np.log((x + i * y) / np.sqrt(x * x + y * y)))
+    """Compute -i log((x + iy) / sqrt(x^2 + y^2))."""
+    size = np.sqrt(_multiply(x, x) + _multiply(y, y))
+    made = np.log(_divide(complex_of(x.real - y.imag, x.imag + y.real), size))
+    return complex_of(made.imag, -made.real)
 
 
 # fmt: off
@@ -102,20 +127,21 @@ COMPLEX: dict[str, Callable[..., Any]] = {
     "exponential-minus-one": _exponential_minus_one,
     "log":                   np.log,
     "log-plus-one":          _log_plus_one,
-    "logistic":              lambda z: _divide(np.ones_like(z), 1 + _exponential(-z)),
+    "logistic":              _logistic,
     "tanh":                  np.tanh,
     "tan":                   np.tan,
     "sine":                  np.sin,
     "cosine":                np.cos,
     "sqrt":                  np.sqrt,
     "rsqrt":                 _rsqrt,
+    "cbrt":                  _cbrt,
     "acos":                  np.arccos,
     "acosh":                 np.arccosh,
     "asin":                  np.arcsin,
     "asinh":                 np.arcsinh,
     "atanh":                 np.arctanh,
     "sinh":                  np.sinh,
-    "cosh":                  np.cosh,
+    "cosh":                  _cosh,
     "add":                   np.add,
     "subtract":              np.subtract,
     "multiply":              _multiply,

@@ -10,7 +10,8 @@ from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.lib import complex_inverse, special, special_loops
+from cyxla.xla.lib import special, special_loops
+from cyxla.xla.lib.arctangent import atan
 from cyxla.xla.lib.special import in_f64
 from cyxla.xla.lib.values import broadcast_shape, full_like, in_f32
 from cyxla.xla.stablehlo.context import Context
@@ -28,14 +29,14 @@ from cyxla.xla.stablehlo.registry import (
 from cyxla.xla.stablehlo.syntax import Operation
 
 
-def _atan(x: XlaOp) -> XlaOp:
-    return complex_inverse.atan(x) if x.shape.dtype.is_complex else xla.atan2(x, full_like(x, 1))
-
-
-def _inverse(name: str) -> Callable[[XlaOp], XlaOp]:
-    """HLO's opcode; of complex numbers by their parts."""
-    native, by_parts = getattr(xla, name), getattr(complex_inverse, name)
-    return lambda x: by_parts(x) if x.shape.dtype.is_complex else native(x)
+def _square(x: XlaOp) -> XlaOp:
+    """The square; of complex numbers by the product of sum and difference, which overflows where the result does."""
+    if not x.shape.dtype.is_complex:
+        return x * x
+    re, im = xla.real(x), xla.imag(x)
+    zero, even = full_like(re, 0), xla.and_(xla.is_finite(re), xla.eq(xla.abs_(re), xla.abs_(im)))
+    twice = re * im
+    return xla.complex_(xla.select(even, zero, (re - im) * (re + im)), twice + twice)
 
 
 def _conj(x: XlaOp) -> XlaOp:
@@ -65,8 +66,7 @@ def _polygamma(n: XlaOp, x: XlaOp) -> XlaOp:
 
 
 _UNARY: dict[str, Callable[[XlaOp], XlaOp]] = {
-    "atan": _atan,
-    **{name: _inverse(name) for name in ("acos", "acosh", "asin", "asinh", "atanh")},
+    "atan": atan,
     "bessel_i1e": in_f32(special.bessel_i1e),
     "conj": _conj,
     "digamma": in_f64(special.digamma),
@@ -76,7 +76,7 @@ _UNARY: dict[str, Callable[[XlaOp], XlaOp]] = {
     "is_neg_inf": _is(-np.inf),
     "is_pos_inf": _is(np.inf),
     "lgamma": in_f64(special.lgamma),
-    "square": lambda x: x * x,
+    "square": _square,
 }
 _FLOAT = frozenset({"bessel_i1e", "digamma", "erf_inv", "erfc", "lgamma"})
 _BINARY: dict[str, Callable[[XlaOp, XlaOp], XlaOp]] = {

@@ -340,9 +340,9 @@ static inline CYX_ALWAYS cyx_c128 cyx_arc_parts_c128(double x, double y) {
   const double r = cyx_hypot_f64(p + 1.0, q), s = cyx_hypot_f64(p - 1.0, q), a = 0.5 * (r + s);
   const double yy = q * q, left = yy / (r + (p + 1.0));
   const double right = p < 1.0 ? yy / (s + (1.0 - p)) : s + (p - 1.0);
-  const double above = a > 1.5 ? a - 1.0 : 0.5 * (left + right);
-  const double root = __builtin_sqrt(above * (a + 1.0)), beside = q / __builtin_sqrt((1.0 - p) * (1.0 + p));
-  const double w = huge ? 2.0 * a : above + root;
+  const double above = a > 1.5 ? 2.0 * (a - 1.0) : left + right;
+  const double root = __builtin_sqrt(above * (0.5 * (a + 1.0))), beside = q / __builtin_sqrt((1.0 - p) * (1.0 + p));
+  const double w = huge ? 2.0 * a : 0.5 * above + root;
   const double size = cyx_log_plus_one_f64(flat ? beside : w) + (huge ? 0x1.1542457337d43p+6 : 0.0);
   const double ahead = 0.5 * (a + p);
   const double inside = __builtin_sqrt(ahead * (left + (s + (1.0 - p))));

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import ShapeError
-from cyxla.numpy.functions.mathematics import strong
+from cyxla.numpy.functions.mathematics import joined, strong
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.reducing import NOT_GIVEN
 from cyxla.numpy.registry import implements
@@ -253,15 +253,25 @@ def _interpolated(places: Array, table: Array, numbers: Array, left: Any, right:
     if last == 0:
         return np.where(places < table[0], left, np.where(places > table[0], right, numbers[0]))
     at = np.clip(np.searchsorted(table, places, side="right") - 1, 0, last - 1)
+    given = (numbers, left, right)
+    if numbers.dtype.kind == "c":  # infinities of one part leave the other alone
+        made = joined(*(_between(places, table, at, *map(part, given)) for part in (np.real, np.imag)))
+    else:
+        made = _between(places, table, at, *given)
+    return np.where(np.isnan(places), cast(places, numbers.dtype), made)
+
+
+def _between(places: Array, table: Array, at: Array, numbers: Array, left: Array, right: Array) -> Array:
+    """Real numbers on the lines from the entries `at` to the next ones; those of an end beyond it."""
     x0, x1, y0, y1 = (np.take(a, at + k, mode="clip") for a in (table, numbers) for k in (0, 1))
     slope = (y1 - y0) / (x1 - x0)
     made = slope * (places - x0) + y0
     made = np.where(np.isnan(made), slope * (places - x1) + y1, made)
     made = np.where(np.logical_and(np.isnan(made), y0 == y1), y0, made)
     steep = ~np.isfinite(slope)
-    made = np.where(np.logical_and(places == x0, steep), y0, made)
+    made = np.where(np.logical_and(places == x0, np.logical_or(steep, np.isinf(x0))), y0, made)
     made = np.where(places < table[0], left, made)
-    end = np.where(places == table[-1], places - table[-1], 0.0)  # 0, but it moves with the place
+    met = np.logical_and(places == table[-1], np.isfinite(places))
+    end = np.where(met, places - table[-1], 0.0)  # 0, but it moves with the place
     ending = np.where(steep, numbers[-1], numbers[-1] + np.where(steep, 0.0, slope) * end)
-    made = np.where(places >= table[-1], np.where(places > table[-1], right, ending), made)
-    return np.where(np.isnan(places), cast(places, numbers.dtype), made)
+    return np.where(places >= table[-1], np.where(places > table[-1], right, ending), made)

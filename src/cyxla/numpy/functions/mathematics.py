@@ -50,7 +50,7 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """To so many decimals, halves to the even neighbour."""
     array, decimals = strong(a), index(decimals)
     if array.dtype.kind == "c":
-        return _delivered(_complex_of(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
+        return _delivered(joined(round_(np.real(array), decimals), round_(np.imag(array), decimals)), out)
     if array.dtype.kind in "iu":
         return _delivered(np.copy(array) if decimals >= 0 else _rounded_whole(array, -decimals), out)
     if decimals == 0:
@@ -72,7 +72,8 @@ def _delivered(made: Any, out: Any, name: str = "round") -> Any:
     return made if out is None else deliver([made], out, True, "unsafe", name)
 
 
-def _complex_of(real: Array, imag: Array) -> TracedArray:
+def joined(real: Array, imag: Array) -> TracedArray:
+    """Put the parts of complex numbers together."""
     return TracedArray(xla.complex_(value_of(real), value_of(imag)))
 
 
@@ -124,7 +125,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return np.copy(array) if copy else array
     if array.dtype.kind == "c":
         parts = [_finite(p, nan, posinf, neginf) for p in (np.real(array), np.imag(array))]
-        made = _complex_of(parts[0], parts[1])
+        made = joined(parts[0], parts[1])
     else:
         made = _finite(array, nan, posinf, neginf)
     if copy:

@@ -274,6 +274,39 @@ def test_installed_packages_announce_kernels(tmp_path):
     assert "no_such_module" in done.stderr
 
 
+FIRST_USE = """
+import threading
+import numpy as np
+from cyxla.core.framework import apply_op
+
+results, ready = [], threading.Barrier(6)
+
+def work():
+    ready.wait()
+    try:
+        results.append(int(apply_op("Announced", np.int32(1))))
+    except Exception as error:
+        results.append(type(error).__name__)
+
+threads = [threading.Thread(target=work) for _ in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(results)
+"""
+
+
+def test_threads_that_use_an_announced_op_first_wait_for_it(tmp_path):
+    slow = "import time; time.sleep(0.1)  # as long as other threads need to fail\n"
+    (tmp_path / "announced_kernels.py").write_text(slow + ANNOUNCED)
+    info = tmp_path / "announced-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[cyxla.kernels]\ngood = announced_kernels:register\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, timeout=60, env=env)
+    assert (done.stdout, done.stderr) == ("[2, 2, 2, 2, 2, 2]\n", "")
+
+
 def test_ops_of_libraries_are_found_by_name(plugin):
     """row 4.1: with nothing but the variable set."""
     env = {**os.environ, "CYXLA_KERNEL_PATH": str(plugin.parent)}

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from cyxla import Graph, Session, load_graph
+from cyxla import Graph, Session, load_graph, load_saved_model
 from cyxla.core.framework import proto
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.common_shape_fns import scalar_shape
@@ -201,6 +201,14 @@ def test_loops_may_close_a_cycle():
     assert order.index("enter") < order.index("merge") < order.index("next")
     assert load_graph(graph.to_graph_def().SerializeToString()).to_graph_def() == graph.to_graph_def()
     assert graph.copy().to_graph_def() == graph.to_graph_def()
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "a/" * 3000, "a\0b"], ids=["name", "path", "zero byte"])
+@pytest.mark.parametrize("load", [load_graph, load_saved_model])
+def test_what_is_no_path_is_not_found(load, path):
+    with pytest.raises(NotFoundError) as caught:
+        load(path)
+    assert len(str(caught.value)) < 1000
 
 
 def test_missing_file_and_no_graph_at_all(tmp_path):

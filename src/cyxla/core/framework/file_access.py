@@ -64,7 +64,7 @@ class FileAccess:
             )
         real = os.path.realpath(path)
         if os.path.commonpath([real, self.folder]) != self.folder:
-            to = f", which is '{real}'" if real != path else ""
+            to = f", which is '{real}'" if real != os.path.abspath(path) else ""
             raise PermissionDeniedError(
                 f"{what or 'the graph'} may not touch the file '{path}'{to}: it lies outside of the model's folder "
                 f"'{self.folder}'",

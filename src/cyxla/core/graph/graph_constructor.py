@@ -28,6 +28,7 @@ _TEXT = re.compile(rb"\A\s*(#|\w+\s*[{:<])")
 _LOOPS = ("NextIteration", "RefNextIteration")
 _MERGES = ("Merge", "RefMerge")
 _CONTROL = -1  # output number of a control edge
+_SHOWN = 200  # characters of a path
 _TOLD = 5  # attributes that a warning names
 
 
@@ -52,16 +53,17 @@ def load_graph(source: str | bytes | os.PathLike[str], *, allow_file_access: boo
     if isinstance(source, (bytes, bytearray, memoryview)):
         return import_graph_def(bytes(source), allow_file_access=allow_file_access)
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):
         from cyxla.core.graph.saved_model import read_meta_graph
 
         meta_graph = read_meta_graph(path)
         return import_meta_graph(meta_graph, path, allow_file_access=allow_file_access)
     try:
         data = path.read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a zero byte
+        why = error.strerror if isinstance(error, OSError) else str(error)
         raise NotFoundError(
-            f"cannot read the graph '{path}': {error.strerror}", hint="give the path of a file"
+            f"cannot read the graph '{str(path)[:_SHOWN]}': {why}", hint="give the path of a file"
         ) from error
     return import_graph_def(data, allow_file_access=allow_file_access)
 
@@ -178,7 +180,7 @@ class _Importer:
             f"attributes that no declaration knows are ignored: {told}{more}; the nodes may mean something else to the "
             "newer version that wrote the graph",
             UnknownAttributeWarning,
-            stacklevel=4,
+            stacklevel=6,  # of load_graph
         )
 
     def _index(self) -> dict[str, int]:

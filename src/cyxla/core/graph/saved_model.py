@@ -45,7 +45,7 @@ def read_meta_graph(path: str | os.PathLike[str], tags: Collection[str] = SERVIN
 def _read(folder: Path) -> Any:
     for name in ("saved_model.pb", "saved_model.pbtxt"):
         file = folder / name
-        if file.is_file():
+        if os.path.isfile(file):  # False, too, of what is no path
             data = file.read_bytes()
             if name.endswith("txt"):
                 message = proto.parse_text("SavedModel", data.decode("utf-8", "replace"))
@@ -54,7 +54,7 @@ def _read(folder: Path) -> Any:
             if not message.meta_graphs:
                 raise InvalidArgumentError(f"the saved model '{folder}' has no graph")
             return message
-    raise NotFoundError(f"'{folder}' has no file saved_model.pb", hint="give the folder of a SavedModel")
+    raise NotFoundError(f"'{str(folder)[:200]}' has no file saved_model.pb", hint="give the folder of a SavedModel")
 
 
 def init_operations(meta_graph: Any) -> list[str]:

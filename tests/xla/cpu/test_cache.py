@@ -89,6 +89,7 @@ DAMAGES = {
     "in the manifest": lambda data: data.replace(b'"x"', b'"y"'),
     "in a constant": lambda data: data.replace(b"constantc", b"constantX", 1),
     "in the table": lambda data: data.replace(b"[[0, 500", b"[[0, 501"),
+    "in the key": lambda data: data.replace(KEY.encode(), digest("another key").encode()),
     "magic": lambda data: data.replace(cache.MAGIC, b"x" * 8),
     "zeros": lambda data: bytes(len(data)),
     "text": lambda data: b"hello world " * 100,
@@ -122,14 +123,90 @@ def test_no_other_files_stay(disk):
     assert sorted(p.name for p in disk.directory.rglob("*") if p.is_file()) == sorted([f"{KEY}.so", "written"])
 
 
-def test_a_directory_that_others_can_write_is_refused(tmp_path, monkeypatch, caplog):
-    tmp_path.chmod(0o777)
-    with pytest.raises(PermissionError, match="everybody"):
+@pytest.mark.parametrize("mode, who", [(0o777, "everybody"), (0o707, "everybody"), (0o770, "its group")])
+def test_a_directory_that_others_can_write_is_refused(mode, who, tmp_path, monkeypatch, caplog):
+    tmp_path.chmod(mode)
+    with pytest.raises(PermissionError, match=f"{who}.*chmod"):
         DiskCache(tmp_path)
     monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path))
     with caplog.at_level(logging.WARNING):
         assert cache.open_cache() is None
     assert "no disk cache" in caplog.text
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_directories_are_made_private_whatever_the_umask(inside, tmp_path):
+    before = os.umask(0)
+    try:
+        disk = DiskCache(tmp_path / "new" / "cache" if inside else tmp_path / "cache")
+        assert disk.put(KEY, b"x")
+    finally:
+        os.umask(before)
+    assert {p.stat().st_mode & 0o022 for p in (disk.directory, disk.directory.parent, *disk.directory.rglob("*"))} == {
+        0
+    }
+
+
+def exchange(one, other):
+    middle = one.with_name("middle")
+    one.rename(middle)
+    other.rename(one)
+    middle.rename(other)
+
+
+def test_exchanged_entries_are_misses(disk):
+    other = digest("another key")
+    paths = disk.put(KEY, b"one"), disk.put(other, b"other")
+    exchange(*paths)
+    assert disk.get(KEY) is None
+    assert disk.verify() == [paths[1]]
+    assert disk.get(other) is None
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o606])
+def test_entries_that_others_can_write_are_misses(mode, disk):
+    disk.put(KEY, b"x").chmod(mode)
+    assert disk.get(KEY) is None
+
+
+def test_entries_that_are_no_files_are_misses(disk, tmp_path):
+    path = disk.put(KEY, b"x")
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert disk.get(KEY) is None
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    assert disk.get(KEY) is None
+    disk.put(KEY, b"x")
+    assert disk.get(KEY).image() == b"x"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_directory_put_in_the_place_of_ours_has_no_code_for_us(disk, monkeypatch, tmp_path):
+    disk.put(KEY, b"ours")
+    theirs = DiskCache(tmp_path / "theirs")
+    for path in (theirs.put(KEY, b"theirs"), theirs.directory):
+        os.chown(path, 12345, 12345)
+    exchange(disk.directory, theirs.directory)
+    assert disk.get(KEY) is None
+    notes = disk.directory / "notes.json"
+    notes.write_text('{"cc": ["rm"]}')
+    monkeypatch.setattr(cache, "open_cache", lambda: disk)
+    assert cache.Notes("notes.json").get("cc") == ["rm"]
+    os.chown(notes, 12345, 12345)
+    assert cache.Notes("notes.json").get("cc") is None
+
+
+def test_what_dead_writers_left_is_swept(disk):
+    path = disk.put(KEY, b"x")
+    left = [disk.directory / ".0123.tmp", path.with_name(".4567.tmp"), path.with_suffix(".lock")]
+    new = [path.with_name(".89ab.tmp"), path.with_name("cdef.lock")]
+    for p in (*left, *new):
+        p.write_text("x")
+    for p in left:
+        os.utime(p, (0, time.time() - 2 * cache.LEFT_BEHIND))
+    disk.sweep()
+    assert [p.exists() for p in (*left, *new, path)] == [False, False, False, True, True, True]
 
 
 def test_environment(tmp_path, monkeypatch):

@@ -1,9 +1,12 @@
 """What was compiled before, on disk: shared objects, and whole modules with their plan and constants.
 
 An entry is one file: the image of a shared object first, so that the file itself can be loaded, then further parts,
-then a table of the parts with their checksums, then a trailer with the table's own. An entry that does not check out is
-a miss, and is removed. Files appear by rename, so a reader sees all of an entry or nothing; writers of one key wait for
-each other, but only to save work. Whatever goes wrong here costs time, never a call.
+then the key and a table of the parts with their checksums, then a trailer with the table's own. An entry that does not
+check out is a miss, and is removed. Files appear by rename, so a reader sees all of an entry or nothing; writers of one
+key wait for each other, but only to save work. Whatever goes wrong here costs time, never a call.
+
+What lies here is run. So a directory into which others may write is refused, and a file that is not the user's own, or
+that others may write, is damaged: whoever puts another directory in the place of ours puts no code into ours.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from cyxla.include_dir import get_include
 if TYPE_CHECKING:
     import logging
 
-FORMAT = "v1"  # a directory of its own for each layout of the files
+FORMAT = "v2"  # a directory of its own for each layout of the files
 MAGIC = b"cyxla\x00\x01\n"
 TRAILER = struct.Struct("<8sQQ32s")  # magic, length of the file, length of the table, digest of the table
 ALIGN = 64  # of every part: arrays over the mapped file are as well aligned as any
@@ -39,6 +42,8 @@ TOUCH_EVERY = 3600.0  # seconds between two notes that an entry is in use
 SWEEP_EVERY = 64  # MiB (counted generously) written between two looks at the total size
 LOCK_TIMEOUT = 60.0
 SUFFIX = ".so"
+TEMPORARY = ".tmp"
+LEFT_BEHIND = 3600.0  # seconds after which a file that was being written belongs to a writer that is no more
 
 
 def _logger() -> logging.Logger:
@@ -158,8 +163,9 @@ class DiskCache:
     def __init__(self, directory: Path, limit: int = LIMIT) -> None:
         self.directory = directory / FORMAT
         self.limit = limit
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.parent.mkdir(parents=True, exist_ok=True)
         for path in (directory, self.directory):
+            path.mkdir(mode=0o700, exist_ok=True)
             _require_private(path)
 
     # --- entries ----------------------------------------------------------------------------------------------------
@@ -287,7 +293,12 @@ class DiskCache:
                 _unlink(path)
 
     def sweep(self) -> None:
-        """Remove the entries longest unused until the rest is a little below the limit."""
+        """Remove the entries longest unused until the rest is below the limit, and what dead writers have left."""
+        oldest = time.time() - LEFT_BEHIND
+        for pattern in (f".*{TEMPORARY}", f"??/.*{TEMPORARY}", "??/*.lock"):
+            for path, info in _stats(list(self.directory.glob(pattern))):
+                if info.st_mtime < oldest:
+                    _unlink(path)
         entries = sorted(_stats(self.files()), key=lambda entry: entry[1].st_mtime)
         total = sum(info.st_size for _, info in entries)
         for path, info in entries:
@@ -323,7 +334,8 @@ class Notes:
         if self.path is None:
             return {}
         try:
-            facts = json.loads(self.path.read_bytes())
+            with open(_open_private(self.path), "rb") as file:
+                facts = json.load(file)
         except (OSError, ValueError):
             return {}
         return facts if isinstance(facts, dict) else {}
@@ -350,7 +362,26 @@ def _require_private(path: Path) -> None:
     if info.st_uid != os.geteuid():
         raise PermissionError(f"{path} belongs to another user")
     if info.st_mode & stat.S_IWOTH:
-        raise PermissionError(f"{path} can be written by everybody")
+        raise PermissionError(f"{path} can be written by everybody; `chmod go-w` mends that")
+    if info.st_mode & stat.S_IWGRP:
+        raise PermissionError(f"{path} can be written by its group; `chmod g-w` mends that")
+
+
+def _open_private(path: Path) -> int:
+    """Open a file of the user's own for reading.
+
+    Raises
+    ------
+    ValueError
+        It is something else.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    info = os.fstat(fd)
+    others = info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid() or others:
+        os.close(fd)
+        raise ValueError(f"{path} is no file of the user's own")
+    return fd
 
 
 def _checksum(data: bytes | memoryview) -> int:
@@ -367,7 +398,7 @@ def _write(path: Path, parts: Sequence[bytes | memoryview]) -> int:
         table.append([at, size, _checksum(part)])
         chunks += [part, bytes(-size % ALIGN)]
         at += size + -size % ALIGN
-    tail = json.dumps(table).encode()
+    tail = json.dumps([path.stem, table]).encode()
     total = at + len(tail) + TRAILER.size
     trailer = TRAILER.pack(MAGIC, total, len(tail), blake2b(tail, digest_size=32).digest())
     _replace(path, [*chunks, tail, trailer])
@@ -376,7 +407,7 @@ def _write(path: Path, parts: Sequence[bytes | memoryview]) -> int:
 
 def _replace(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
     """Put a file in place at once, readable by its owner only."""
-    temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
+    temporary = path.with_name(f".{os.urandom(8).hex()}{TEMPORARY}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(fd, "wb") as file:
@@ -395,7 +426,7 @@ def _read(path: Path) -> list[memoryview]:
     ValueError
         It is damaged.
     """
-    with open(path, "rb") as file:
+    with open(_open_private(path), "rb") as file:
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     size = len(mapped)
     if size < TRAILER.size:
@@ -406,8 +437,11 @@ def _read(path: Path) -> list[memoryview]:
     tail = bytes(mapped[size - TRAILER.size - tail_size : size - TRAILER.size])
     if blake2b(tail, digest_size=32).digest() != tail_digest:
         raise ValueError(f"{path} has a damaged table")
+    key, table = json.loads(tail)
+    if key != path.stem:
+        raise ValueError(f"{path} holds what belongs to {key}")
     parts = []
-    for at, length, checksum in json.loads(tail):
+    for at, length, checksum in table:
         part = mapped[at : at + length]
         if len(part) != length or _checksum(part) != checksum:
             raise ValueError(f"{path} has a damaged part")

@@ -128,7 +128,7 @@ def _process(
     file: Path, options: argparse.Namespace, mode: str, only: list[str] | None, done: list[str], results: Path
 ) -> int:
     settings = {
-        "mode": mode, "platform": options.platform, "calls": options.calls, "seconds": options.seconds,
+        "mode": mode, "platform": options.platform, "calls": options.calls, "seconds": options.seconds, "texts": options.texts,
         "results": str(results), "only": only, "done": done,
     }  # fmt: skip
     folder = numpy_folder()
@@ -221,6 +221,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--select", default="not slow", help="pytest's -k (not slow)")
     parser.add_argument("--json", help="a file for the results")
+    parser.add_argument("--texts", action="store_true", help="judge the messages of errors, too")
     parser.add_argument("--verbose", action="store_true", help="show what pytest prints")
     options = parser.parse_args()
     if options.calls is None:

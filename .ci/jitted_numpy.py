@@ -12,8 +12,8 @@ results     a file that gets a line of JSON before each test and one after it
 only        names of tests to run; all if None
 
 Only test modules get the wrappers, in the place of the module `numpy` and of functions taken from it. So a call that
-NumPy makes inside is not seen, and operators and methods of arrays are not either. Functions that make arrays of whatever
-is given, by which tests write down their data, and questions about memory are left out.
+NumPy makes inside is not seen, and operators and methods of arrays are not either. Functions that make arrays of
+whatever is given, by which tests write down their data, and questions about memory are left out.
 """
 
 from __future__ import annotations
@@ -154,6 +154,7 @@ class Prepared:
         self.wrapper, self.eager = wrapper, eager
         self.leaves: list[Any] = []
         self.outs: list[int] = []
+        self._in_place = wrapper.name == "nan_to_num" and kwargs.get("copy") is False
         known = parameters(wrapper.function)
         names = [*known, *[""] * len(args)]
         variadic = next((p for p in known if known[p] and p.startswith("args")), None)
@@ -166,7 +167,7 @@ class Prepared:
         known = parameters(self.wrapper.function)
         self._numbers = self.eager or name == next(iter(known))
         made = self._part(value, known.get(name, False))
-        if name.startswith(OUT) or name == WRITTEN.get(self.wrapper.name):
+        if name.startswith(OUT) or name == WRITTEN.get(self.wrapper.name) or (name == "x" and self._in_place):
             self.outs += range(before, len(self.leaves))
             if not all(leaf.flags.writeable for leaf in self.leaves[before:]):
                 raise NotOursError("an array that cannot be written")

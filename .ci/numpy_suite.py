@@ -128,8 +128,8 @@ def _process(
     file: Path, options: argparse.Namespace, mode: str, only: list[str] | None, done: list[str], results: Path
 ) -> int:
     settings = {
-        "mode": mode, "platform": options.platform, "calls": options.calls, "seconds": options.seconds, "texts": options.texts,
-        "results": str(results), "only": only, "done": done,
+        "mode": mode, "platform": options.platform, "calls": options.calls, "seconds": options.seconds,
+        "texts": options.texts, "results": str(results), "only": only, "done": done,
     }  # fmt: skip
     folder = numpy_folder()
     paths = filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")])

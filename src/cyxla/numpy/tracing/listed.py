@@ -10,7 +10,8 @@ import numpy as np
 
 from cyxla.numpy.tracing.stand_in import StandIn
 from cyxla.numpy.tracing.trace import current
-from cyxla.numpy.tracing.traced_array import is_traced
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced
+from cyxla.numpy.tracing.zero_dim import Rank0
 
 _ARRAYS_OF = {
     "reduce": 1,
@@ -35,7 +36,8 @@ class ListedUfunc(StandIn):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the ufunc makes of arrays, in the place of lists too."""
-        return self.__wrapped__(*stacked(args, self.nin), **kwargs)
+        made = self.__wrapped__(*stacked(args, self.nin), **kwargs)
+        return _in_arrays(made) if kwargs.get("out") is ... else made
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
@@ -52,9 +54,18 @@ def stacked(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     )
 
 
+def _in_arrays(made: Any) -> Any:
+    """Results of ``out=...``, which are arrays also where they have no dimensions; NumPy does not hand that on."""
+    for part in made if isinstance(made, tuple) else (made,):
+        if isinstance(part, TracedArray):
+            part.rank0 = Rank0.ARRAY
+    return made
+
+
 def _of_lists(method: Callable[..., Any], count: int) -> Callable[..., Any]:
     @wraps(method)
     def taking(*args: Any, **kwargs: Any) -> Any:
-        return method(*stacked(args, count), **kwargs)
+        made = method(*stacked(args, count), **kwargs)
+        return _in_arrays(made) if kwargs.get("out") is ... else made
 
     return taking

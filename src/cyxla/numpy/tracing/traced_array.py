@@ -17,7 +17,7 @@ from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.frames import doing
 from cyxla.numpy.tracing.memory import Memory, reshaped, row_major
 from cyxla.numpy.tracing.trace import Trace
-from cyxla.numpy.tracing.zero_dim import ARRAYS, LIKE, OWN, PYTHON, Rank0
+from cyxla.numpy.tracing.zero_dim import ARRAYS, LIKE, OF_NUMBERS, OWN, PYTHON, Rank0
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -398,9 +398,15 @@ def _with_rank0(made: Any, name: str, args: Sequence[Any], out: Any) -> Any:
 
 def _rank0_of(name: str, given: Any) -> Rank0:
     if name in LIKE:
-        scalar = isinstance(given, np.generic) or (isinstance(given, TracedArray) and given.rank0 is Rank0.SCALAR)
-        return Rank0.SCALAR if scalar and not np.ndim(given) else Rank0.ARRAY
+        found = _rank0_of_argument(given)
+        return Rank0.ARRAY if found is Rank0.PYTHON and name not in OF_NUMBERS else found
     return Rank0.ARRAY if name in ARRAYS else Rank0.PYTHON if name in PYTHON else Rank0.SCALAR
+
+
+def _rank0_of_argument(value: Any) -> Rank0:
+    if isinstance(value, TracedArray):
+        return value.rank0 if value.ndim == 0 else Rank0.ARRAY
+    return Rank0.PYTHON if type(value) in _PYTHON else Rank0.SCALAR if isinstance(value, np.generic) else Rank0.ARRAY
 
 
 def traced(op: XlaOp, weak: type | None = None) -> TracedArray:

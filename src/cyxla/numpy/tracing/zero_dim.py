@@ -27,6 +27,8 @@ ARRAYS: Final = frozenset((
 ))
 #: Functions that give an array but for a scalar, which they leave one.
 LIKE: Final = frozenset(("astype", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose"))
+#: Those of them that leave a Python number one, too.
+OF_NUMBERS: Final = frozenset(("imag", "real"))
 #: Functions that give a Python number.
 PYTHON: Final = frozenset(("allclose", "array_equal", "array_equiv"))
 #: Functions for which it depends on more than that: they say it themselves.

@@ -16,6 +16,7 @@ from running import Extension
 
 import cyxla
 from cyxla import forking
+from cyxla.core.framework import OpRegistry, op
 from cyxla.core.framework.apply import apply_op
 from cyxla.forking import call_in_child, new_condition, new_lock
 from cyxla.xla.service import background
@@ -287,3 +288,23 @@ def test_a_fork_waits_for_imports_of_other_threads(tmp_path, monkeypatch):
     in_child(lambda: import_module("cyxla.slow_to_import").DONE)
     importer.join()
     del sys.modules["cyxla.slow_to_import"]
+
+
+def test_packages_that_another_thread_was_loading_are_loaded_by_the_child():
+    """What it misses is there once it has asked itself."""
+    parent = os.getpid()
+
+    def packages():
+        if os.getpid() == parent:
+            wait[0]()
+        op("Late", "->", shape=None, registry=registry)
+
+    registry, wait = OpRegistry(on_miss=packages), []
+
+    def look_up(waiting):
+        wait.append(waiting)
+        registry.look_up("Late")
+
+    with Elsewhere(look_up):
+        in_child(lambda: registry.look_up("Late"))
+    assert "Late" in registry

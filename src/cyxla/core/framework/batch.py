@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from threading import local
+from threading import get_ident, local
 from typing import Any, Protocol
 
 from cyxla.forking import new_lock
@@ -113,10 +113,13 @@ class Once:
         If it is interrupted, the next call tries again.
     """
 
-    __slots__ = ("_fn", "_running")
+    __slots__ = ("_caller", "_fn")
 
     def __init__(self, fn: Callable[[], object] | None) -> None:
-        self._fn, self._running = fn, False
+        self._fn = fn
+        self._caller = (
+            0  # the thread that runs it; what is left of one that a forked child does not have counts nothing
+        )
 
     @property
     def is_due(self) -> bool:
@@ -126,12 +129,12 @@ class Once:
     def __call__(self) -> None:
         """Call the function, unless that was done or is being done by this thread."""
         with LOADING:
-            if self._fn is None or self._running:
+            if self._fn is None or self._caller == get_ident():
                 return
-            self._running = True
+            self._caller = get_ident()
             try:
                 with directly():
                     self._fn()
                 self._fn = None
             finally:
-                self._running = False
+                self._caller = 0

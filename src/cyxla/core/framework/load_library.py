@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import util
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -351,7 +352,7 @@ ENTRY_POINTS = "cyxla.kernels"
 
 
 _packages: list[str] | None = None
-_asking = False  # whether this thread, which holds the lock, is calling packages
+_asking = 0  # the thread that is calling packages
 
 
 def load_packages() -> list[str]:
@@ -369,14 +370,14 @@ def load_packages() -> list[str]:
     global _packages, _asking
     with LOADING, directly():
         load_dynamic_kernels()
-        if _packages is None and not _asking:
+        if _packages is None and _asking != get_ident():
             from importlib.metadata import entry_points
 
-            _asking = True
+            _asking = get_ident()
             try:
                 _packages = [point.name for point in entry_points(group=ENTRY_POINTS) if _call(point)]
             finally:
-                _asking = False
+                _asking = 0
         return _packages or []
 
 

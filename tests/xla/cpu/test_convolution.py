@@ -89,9 +89,14 @@ def module_of(cases: list[Convolution]) -> HloModule:
     return module
 
 
-def check(cases: list[Convolution], seed: int = 0) -> None:
+def check(cases: list[Convolution], seed: int = 0, poison: tuple[float, ...] = ()) -> None:
     module = module_of(cases)
     args = [random_array(p.shape, seed + k, 0.0) for k, p in enumerate(module.parameters)]
+    weights = [i.operands[1].attrs["parameter_number"] for i in module.entry.instructions if i.opcode == "convolution"]
+    generator = np.random.default_rng(seed)
+    for k in weights if poison else ():
+        flat_weights = args[k].reshape(-1)
+        flat_weights[generator.integers(0, flat_weights.size, len(poison))] = poison
     compiled = cyxla.compile(module.to_text())
     for got, want, case in zip(flat(compiled(*args)), flat(evaluate(module, args)), cases, strict=True):
         assert_same(np.asarray(got), np.asarray(want), case.dtype, 256, 1.0)
@@ -152,6 +157,14 @@ TYPES = [ElementType.F32, ElementType.F64]
 def test_forms(after, dtype):
     cases = [Convolution(**{**_fields(c), "after": after, "dtype": dtype}) for c in CASES.values()]
     check(cases)
+
+
+@pytest.mark.parametrize("prebuilt", ["0", "1"], ids=["written", "prebuilt"])
+@pytest.mark.parametrize("after, dtype", [(False, TYPES[0]), (True, TYPES[1])], ids=["alone", "followed"])
+def test_padding_adds_nothing_whatever_the_weights(after, dtype, prebuilt, monkeypatch):
+    monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)
+    cases = [Convolution(**{**_fields(c), "after": after, "dtype": dtype}) for c in CASES.values()]
+    check(cases, poison=(np.nan, np.inf, -np.inf))
 
 
 @pytest.mark.parametrize("isa, after, dtype", [

@@ -69,6 +69,24 @@ def test_convolution_is_its_definition(problem, dtype, seed):
     np.testing.assert_array_equal(got, by_definition(x, k, window, feature, batch))
 
 
+@settings(max_examples=150, deadline=None)
+@given(problems(), st.sampled_from(["f32", "c64"]), st.integers(0, 99))
+def test_padding_adds_nothing_whatever_the_weights(problem, dtype, seed):
+    x_shape, k_shape, window, feature, batch = problem
+    rng, kind = np.random.default_rng(seed), element_type(dtype)
+    x = rng.integers(1, 6, x_shape).astype(kind.numpy_dtype)
+    k = rng.choice([1, 2, 3, np.nan, np.inf, -np.inf], k_shape, p=[0.3, 0.3, 0.1, 0.1, 0.1, 0.1])
+    spatial = tuple(range(2, len(x_shape)))
+    labels = ConvDims(0, 1, spatial, 1, 0, spatial, 0, 1, spatial)
+    with np.errstate(all="ignore"):
+        k = k.astype(kind.numpy_dtype)
+        got = convolve(x, k, window, labels, kind, feature_groups=feature, batch_groups=batch)
+        want = by_definition(x, k, window, feature, batch)
+    if kind.is_complex:  # infinities become NaN in other parts, depending on how products are written
+        got, want = np.isfinite(got), np.isfinite(want)
+    np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize(
     "x_order, k_order, out_order", [("bf01", "oi01", "bf01"), ("b10f", "01io", "1fb0"), ("0fb1", "i1o0", "f01b")]
 )

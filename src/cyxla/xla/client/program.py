@@ -88,7 +88,7 @@ def _shape_of(spec: Any, number: int) -> Shape:
     if isinstance(spec, Shape):
         return spec
     try:
-        sizes, dtype = (spec.shape, spec.dtype) if hasattr(spec, "dtype") else (None, None)
+        sizes, dtype = (tuple(spec.shape), spec.dtype) if hasattr(spec, "dtype") else ((), None)
         return Shape.of(spec) if dtype is None else Shape.array(from_numpy(np.dtype(dtype)), sizes)
     except (TypeError, ValueError) as error:
         kind = DTypeError if isinstance(error, DTypeError) else InvalidArgumentError

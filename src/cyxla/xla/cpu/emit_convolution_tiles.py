@@ -9,6 +9,9 @@ the input for each place.
 Weights that are too many for the cache, or products too many for one sum, are taken in blocks: all tiles of the chunk
 go through one block before the next, and sums are set aside in between. Blocks and chunks depend on the sizes alone,
 so that threads change no bit.
+
+Zeros times a weight that is infinite or NaN are NaN, but what lies outside the input adds nothing: NaNs at places where
+the window leaves the input are computed again, without the zeros.
 """
 
 from __future__ import annotations
@@ -52,6 +55,16 @@ def fits(n: Sizes) -> bool:
 def _farthest(w: WindowDim, places: int, size: int) -> int:
     """The largest number that a place along a dimension can have, outside the input, too."""
     return max(places * w.stride + w.size * w.window_dilation + abs(w.padding_low), reach(w, size))
+
+
+def _extent(w: WindowDim) -> int:
+    """From the first place under a window to the last one."""
+    return (w.size - 1) * w.window_dilation
+
+
+def _last(w: WindowDim, places: int) -> int:
+    """The last place along a dimension that a window sees."""
+    return (places - 1) * w.stride - w.padding_low + _extent(w)
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,9 @@ class _Tiled:
         self.ns = n.ns + epilogue.ns
         self.tasks = tasks(self.ns, self.units)
         self.dilated = any(w.base_dilation != 1 for w in n.window)
+        self.leaves = self.dilated or any(
+            w.padding_low > 0 or _last(w, n.space[d]) >= reach(w, self.x[d + 1]) for d, w in enumerate(n.window)
+        )
         self.step = n.panel or n.features  # elements from one row of weights to the next
         # Weights that few places read come from far away: while tiles use a block, they ask for the one behind it.
         self.ahead = n.panel == self.width and self.chunks <= FEW_CHUNKS and self.chunk > self.rows
@@ -206,6 +222,9 @@ class _Tiled:
             epilogue.function(c, panel.vectors * self.lanes - panel.skip)
         self._start(c)
         self._table(c)
+        if self.leaves:
+            self._again(c)
+            self._mend(c)
         with c.kernel(self.units, self.tasks, describe("convolution", self.ins.shape)):
             self._unit(c)
         return Kernel(c.text(), self.tasks, self.ns, 0, "convolution")
@@ -283,6 +302,49 @@ class _Tiled:
                     c.line(f"const int64_t to = {dotted(inner, steps[1:-1])};")
                 c.line(f"at[k] = {' & '.join(tests)} ? image[k] + to : (const KERNEL_e *)KERNEL_zeros;")
 
+    def _again(self, c: KernelWriter) -> None:
+        """NaNs of some places anew, from what lies inside the input."""
+        n, width = self.n, self.width
+        e = "".join(f", e{d}" for d in range(len(n.space)))
+        with c.block(f"static CYX_FUSED __attribute__((noinline, cold)) void KERNEL_again({self._mended()})"):
+            c.line("CYX_FUSE")
+            rows = self.rows if self.blocks.count == 1 else self.chunk
+            c.line(f"const KERNEL_e *at[{self.chunk}];")
+            c.line(f"{scalar.storage_type(n.dtype)} total[{rows * width}] = {{0}};")
+            with c.block(f"for (int64_t t = 0; t < {n.taps}; ++t, w += {n.depth * self.step})"):
+                c.line(f"KERNEL_table(image{e}, t, 1, at);")
+                with c.block("for (int64_t r = 0; r < rows; ++r)"):
+                    c.line("const KERNEL_e *const a = at[first + r];")
+                    c.line("if (a == (const KERNEL_e *)KERNEL_zeros) continue;")
+                    with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
+                        add = f"total[r * {width} + f] += a[k] * w[k * {self.step} + f]"
+                        c.line(f"for (int64_t f = 0; f < columns; ++f) {add};")
+            with c.block("for (int64_t r = 0; r < rows; ++r, sums += " + str(width) + ")"):
+                c.line(f"for (int64_t f = 0; f < columns; ++f) if (sums[f] != sums[f]) sums[f] = total[r * {width} + f];")
+
+    def _mend(self, c: KernelWriter) -> None:
+        """Look for NaNs at the places, among some, where the window leaves the input."""
+        n = self.n
+        with c.block(f"static __attribute__((noinline)) void KERNEL_mend({self._mended()})"):
+            c.line("int nans = 0;")
+            with c.block("for (int64_t r = 0; r < rows; ++r)"):
+                if not self.dilated:
+                    inside = [
+                        f"(e{d}[first + r] >= 0) & (e{d}[first + r] < {reach(w, self.x[d + 1]) - _extent(w)})"
+                        for d, w in enumerate(n.window)
+                    ]
+                    c.line(f"if ({' & '.join(inside)}) continue;")
+                c.line(f"const KERNEL_e *const row = sums + r * {self.width};")
+                c.line("for (int64_t f = 0; f < columns; ++f) nans |= row[f] != row[f];")
+            names = "".join(f", e{d}" for d in range(len(n.space)))
+            c.line(f"if (nans) KERNEL_again(image{names}, first, rows, columns, w, sums);")
+
+    def _mended(self) -> str:
+        """The arguments of both: some places of the chunk, columns of a panel, its weights and its sums."""
+        names = "".join(f", const int32_t *e{d}" for d in range(len(self.n.space)))
+        rows = "int64_t first, int64_t rows, int64_t columns"
+        return f"const KERNEL_e *const *image{names}, {rows}, const KERNEL_e *w, KERNEL_e *sums"
+
     def _unit(self, c: KernelWriter) -> None:
         """One chunk of one panel."""
         n, rank, epilogue = self.n, len(self.n.space), self.epilogue
@@ -319,7 +381,7 @@ class _Tiled:
             rows = self.n.taps * self.n.depth
             ahead = self._ahead("w", str(rows))
             c.line(f"KERNEL_tile{panel.vectors}(at + r, w, sums, {self.n.taps}, 0{ahead});")
-            self._finish(c, panel, "first + r", f"places - r < {self.rows} ? places - r : {self.rows}")
+            self._finish(c, panel, "r", f"places - r < {self.rows} ? places - r : {self.rows}", e)
 
     def _in_blocks(self, c: KernelWriter, panel: Panel, e: str) -> None:
         n, b = self.n, self.blocks
@@ -335,16 +397,18 @@ class _Tiled:
                 if not whole:
                     c.line(f"const int64_t depth = {n.depth} - from < {b.depth} ? {n.depth} - from : {b.depth};")
                 c.line(f"for (int64_t r = 0; r < places; r += {self.rows}) {call});")
-        self._finish(c, panel, "first", "places")
+        self._finish(c, panel, "0", "places", e)
 
     def _ahead(self, block: str, rows: str) -> str:
         """What tile ``r`` asks for: a line a row of weights, tile after tile, from the end of its block on."""
         lines = f"r / {self.rows} * {LINE_BYTES // self.n.dtype.itemsize}"
         return f", {block} + {rows} * ({self.step} + {lines})" if self.ahead else ""
 
-    def _finish(self, c: KernelWriter, panel: Panel, row: str, rows: str) -> None:
+    def _finish(self, c: KernelWriter, panel: Panel, row: str, rows: str, e: str) -> None:
         after = self.epilogue.function(c, panel.vectors * self.lanes - panel.skip)
-        c.line(f"{after}(bufs, {row}, f + {panel.skip}, {rows}, sums + {panel.skip}, {self.width});")
+        if self.leaves:
+            c.line(f"KERNEL_mend(image{e}, {row}, {rows}, {panel.vectors * self.lanes}, w, sums);")
+        c.line(f"{after}(bufs, first + {row}, f + {panel.skip}, {rows}, sums + {panel.skip}, {self.width});")
 
 
 def _tile_places(places: int, most: int) -> int:

@@ -75,6 +75,45 @@ typedef void (*{t}_tile)(const cyx_convolution_kind *, const {t}_e *const *, con
 static const {t}_tile {t}_tiles[{columns}][{rows}] = {{
 {table}
 }};
+/* NaNs of some places anew, from what lies inside the input. */
+static CYX_FUSED __attribute__((noinline, cold)) void {t}_again(
+    const {t}_convolution *s, const {t}_e *const *image, int32_t *const *e, int64_t first, int64_t rows,
+    int64_t columns, const {t}_e *w, {t}_e *sums) {{
+  CYX_FUSE
+  const int64_t step = s->features, depth = s->depth, width = s->width;
+  const {t}_e **const at = __builtin_alloca(sizeof *at * (unsigned long)s->chunk);
+  {element} *const total = __builtin_alloca(sizeof *total * (unsigned long)(rows * width));
+  for (int64_t n = 0; n < rows * width; ++n) total[n] = 0;
+  for (int64_t t = 0; t < s->taps; ++t, w += depth * step) {{
+    (s->rank == 1 ? {t}_table1 : s->rank == 2 ? {t}_table2 : {t}_table3)(s, image, e, t, 1, at);
+    for (int64_t r = 0; r < rows; ++r) {{
+      const {t}_e *const a = at[first + r];
+      if (a == (const {t}_e *){t}_zeros) continue;
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t f = 0; f < columns; ++f) total[r * width + f] += a[k] * w[k * step + f];
+    }}
+  }}
+  for (int64_t r = 0; r < rows; ++r, sums += width)
+    for (int64_t f = 0; f < columns; ++f) if (sums[f] != sums[f]) sums[f] = total[r * width + f];
+}}
+/* Look for NaNs at the places, among some, where the window leaves the input: zeros times a weight may be NaN, but
+   what lies outside adds nothing. */
+static __attribute__((noinline)) void {t}_mend(
+    const {t}_convolution *s, const {t}_e *const *image, int32_t *const *e, int64_t first, int64_t rows,
+    int64_t columns, const {t}_e *w, {t}_e *sums) {{
+  int nans = 0;
+  for (int64_t r = 0; r < rows; ++r) {{
+    int inside = 1;
+    for (int64_t d = 0; d < s->rank; ++d) {{
+      const int64_t from = e[d][first + r], to = from + ((&s->size0)[d] - 1) * (&s->dilation0)[d];
+      inside &= (from >= 0) & (to < (&s->reach0)[d]);
+    }}
+    if (inside) continue;
+    const {t}_e *const row = sums + r * s->width;
+    for (int64_t f = 0; f < columns; ++f) nans |= row[f] != row[f];
+  }}
+  if (nans) {t}_again(s, image, e, first, rows, columns, w, sums);
+}}
 typedef void (*{t}_after)(void *const *, int64_t, int64_t, int64_t, const {element} *, int64_t);
 /* Sums go to their places. */
 static void {t}_finish({t}_e *restrict to, int64_t apart, const {element} *from, int64_t width, int64_t rows,
@@ -113,12 +152,14 @@ static void {t}_unit(const {t}_convolution *s, void *const *bufs, const {t}_e **
       for (int64_t r = 0; r < places; r += s->rows) {{
         tile(&kind, at + r, block, sums);
         const int64_t rows = places - r < s->rows ? places - r : s->rows;
+        {t}_mend(s, image, e, r, rows, vectors * {lanes}, w, sums);
         if (behind) behind(bufs, first + r, f + skip, rows, sums + skip, s->width);
         else {t}_finish(out + r * s->features, s->features, sums + skip, s->width, rows, columns);
       }}
     }}
   }}
   if (s->blocks > 1) {{
+    {t}_mend(s, image, e, 0, places, vectors * {lanes}, w, sums);
     if (behind) behind(bufs, first, f + skip, places, sums + skip, s->width);
     else {t}_finish(out, s->features, sums + skip, s->width, places, columns);
   }}

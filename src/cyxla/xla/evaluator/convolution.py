@@ -13,7 +13,7 @@ from cyxla.xla.evaluator.convert import convert_array
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of
-from cyxla.xla.evaluator.windows import count, patches, spread
+from cyxla.xla.evaluator.windows import count, is_plain, patches, spread
 from cyxla.xla.hlo.attributes import ConvDims, Window, WindowDim
 from cyxla.xla.hlo.instruction import Instruction
 
@@ -41,7 +41,7 @@ def convolve(
     feature_groups: int = 1,
     batch_groups: int = 1,
 ) -> Array:
-    """Cross-correlate an input with a kernel.
+    """Cross-correlate an input with a kernel. Padding and holes add nothing, whatever the weights.
 
     Parameters
     ----------
@@ -75,13 +75,36 @@ def convolve(
         x, k = (v.astype(wide.numpy_dtype, copy=False) for v in (x, k))
     kernel = k.reshape(groups, columns, prod(k.shape[1:])).transpose(0, 2, 1)
     every = (*(WindowDim(1) for _ in range(3)), *window)
-    view = patches(spread(x, every, 0), every, (*x.shape[:3], *places))
-    one_element: Any = (*[slice(None)] * x.ndim, 0, 0, 0)  # the windows over batch, group and feature
-    view = view[one_element]
-    out = convert_array(_rows_times(view, kernel, len(places), wide), result)
+    view = _windows(x, every, places)
+    if not is_plain(window) and kernel.dtype.kind in "fc" and not np.isfinite(kernel).all():
+        inside = _windows(np.ones((1, 1, 1, *x.shape[3:]), np.bool_), every, places)[0, 0, 0]
+        out = convert_array(_inside_times(view, kernel, inside, len(places), wide), result)
+    else:
+        out = convert_array(_rows_times(view, kernel, len(places), wide), result)
     order = {labels.output_batch: 0, labels.output_feature: out.ndim - 1}
     order.update({d: n + 1 for n, d in enumerate(labels.output_spatial)})
     return np.ascontiguousarray(out.transpose([order[d] for d in range(out.ndim)]))
+
+
+def _windows(x: Array, every: Window, places: tuple[int, ...]) -> Array:
+    """View an array as ``[batch, group, feature, places.., window..]``, zeros outside and in holes."""
+    view = patches(spread(x, every, 0), every, (*x.shape[:3], *places))
+    one_element: Any = (*[slice(None)] * x.ndim, 0, 0, 0)  # the windows over batch, group and feature
+    whole: Array = view[one_element]
+    return whole
+
+
+def _inside_times(view: Array, kernel: Array, inside: Array, spatial: int, wide: ElementType) -> Array:
+    """Multiply tap by tap, and add up what lies inside the input: padding times NaN or infinity is nothing."""
+    groups, _, columns = kernel.shape
+    taps = kernel.reshape(groups, view.shape[2], *view.shape[3 + spatial :], columns)
+    total: Any = 0
+    for tap in np.ndindex(view.shape[3 + spatial :]):
+        here: Any = (..., *([slice(None)] * spatial), *tap)
+        part = view[(slice(None), slice(None), slice(None), *here[1:])]
+        product = _rows_times(part, taps[(slice(None), slice(None), *tap)], spatial, wide)
+        total = total + np.where(inside[here][..., None], product, 0)
+    return np.asarray(total)
 
 
 def _grouped(x: Array, feature_groups: int, batch_groups: int) -> Array:

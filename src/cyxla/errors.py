@@ -157,6 +157,10 @@ class UnknownAttributeWarning(UserWarning):
     """A graph holds attributes that no declaration knows, and is read without them."""
 
 
+class ElidedConstantWarning(UserWarning):
+    """A program was printed without the values of its large constants; zeros stand in for them."""
+
+
 class DeadlineExceededError(OpError, TimeoutError):
     """The work did not end in the time given."""
 

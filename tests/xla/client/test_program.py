@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import warnings
 
+import numpy as np
 import pytest
 
 import cyxla
-from cyxla.errors import DataLossError, HloParseError, InvalidArgumentError, UnimplementedError
+from cyxla.errors import DataLossError, ElidedConstantWarning, HloParseError, InvalidArgumentError, UnimplementedError
 from cyxla.xla.client import compile_program, read_program
 from cyxla.xla.hlo import XlaBuilder, builder
 
@@ -68,3 +70,25 @@ def test_what_reads_stablehlo_is_imported_when_needed():
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "cyxla.xla.stablehlo.detect" in found
     assert "cyxla.xla.stablehlo.reader" not in found
+
+
+ELIDED = """HloModule big
+ENTRY e { x = f32[2,2] parameter(0) w = f32[2,2] constant({...}) v = f32[2] constant({ ... })
+  b = f32[2,2] broadcast(v), dimensions={0} y = f32[2,2] add(x, w) ROOT z = f32[2,2] add(y, b) }"""
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu", "cpu"])
+def test_constants_without_values_are_zeros_with_a_warning(platform):
+    with pytest.warns(ElidedConstantWarning, match="constant w and 1 more of module big") as caught:
+        compiled = cyxla.compile(ELIDED, platform=platform)
+    assert [w.filename for w in caught] == [__file__]
+    np.testing.assert_array_equal(compiled(np.ones((2, 2), np.float32)), np.ones((2, 2)))
+
+
+def test_constants_without_values_can_be_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ElidedConstantWarning)
+        with pytest.raises(ElidedConstantWarning):
+            cyxla.compile(ELIDED)
+        cyxla.hlo.parse_module(ELIDED.replace("constant({...})", "constant({{1,2},{3,4}})").replace("{ ... }", "{1,2}"))
+        cyxla.hlo.parse_module("ENTRY e { ROOT x = f32[0,2] constant({...}) }")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["compile_program", "read_program"]
 _ = _platforms
 _MLIR_BYTECODE = b"ML\xefR"
+_ELIDED = re.compile(r"\{\s*\.\.\.\s*\}")
 
 
 def read_program(program: Any) -> HloModule:
@@ -83,6 +85,11 @@ def _with_open_sizes(program: Any) -> bool:
     return isinstance(program, str) and is_stablehlo(program)
 
 
+def _is_elided(program: str | bytes) -> bool:
+    """Whether constants may stand without their values: the reader warns of that, so it has to see the program."""
+    return isinstance(program, str) and "..." in program and _ELIDED.search(program) is not None
+
+
 def _shape_of(spec: Any, number: int) -> Shape:
     """The shape of an argument: of an array, or of what has the sizes and dtype of one."""
     if isinstance(spec, Shape):
@@ -108,6 +115,6 @@ def compile_program(program: Any, *specs: Any, platform: str = "cpu", **options:
     if specs and not callable(program):
         raise InvalidArgumentError("argument specs belong to Python functions; this program states its own shapes")
     service, how = LocalService(platform), CompileOptions.of(options)
-    if isinstance(program, (str, bytes)):
+    if isinstance(program, (str, bytes)) and not _is_elided(program):
         return service.build_written(program, lambda: read_program(program), how)
     return service.build_executable(read_program(program), how)

@@ -99,7 +99,10 @@ def _elided(c: Cursor, shape: Shape) -> Literal:
     """``{...}``: the contents were left out; zeros stand in."""
     c.elided += shape.nbytes
     if c.elided > _MAX_ELIDED_BYTES:
-        raise c.error(f"elided constants, {shape} the last, have more than {_MAX_ELIDED_BYTES} bytes")
+        raise c.error(
+            f"elided constants, {shape} the last, have more than {_MAX_ELIDED_BYTES >> 20} MiB, which is the limit",
+            hint="print the program with the values of its constants",
+        )
     return Literal(np.zeros(shape.dims, shape.dtype.numpy_dtype), shape)
 
 

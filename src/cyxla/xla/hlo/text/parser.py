@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from cyxla.errors import HloParseError, InvalidArgumentError, OpError
+from cyxla.errors import ElidedConstantWarning, HloParseError, InvalidArgumentError, OpError
 from cyxla.types import Literal, Shape
 from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.computation import Computation
@@ -73,6 +75,7 @@ class _Parser:
         self.entry: Computation | None = None
         self.count = 0
         self.sizes: dict[Shape, tuple[int, int]] = {}
+        self.elided: list[str] = []
 
     def read(self) -> HloModule:
         """Read everything."""
@@ -299,7 +302,10 @@ class _Parser:
         special = _IN_PARENTHESES.get(row.name)
         if special is not None:
             attr, reader = special
+            before = c.elided
             given[attr] = reader(self, shape)
+            if c.elided > before:
+                self.elided.append(name)
             at = c.skip()
             c.expect(")", f"after the argument of {row.name}")
         else:
@@ -595,6 +601,11 @@ def parse_module(text: str) -> HloModule:
     HloParseError
         The text is not HLO; the error has line and column.
 
+    Warns
+    -----
+    ElidedConstantWarning
+        Constants stand as ``{...}``, without their values: zeros stand in for them.
+
     Examples
     --------
     >>> parse_module("ROOT %y = f32[3] negate(f32[3] %x)").entry.root.opcode
@@ -608,6 +619,22 @@ def parse_module(text: str) -> HloModule:
         raise Cursor(text).error("a lone surrogate is no character", e.start) from None
     parser = _Parser(blank_comments(text))
     try:
-        return parser.read()
+        module = parser.read()
     except RecursionError:  # the caller had used up most of the stack
         raise parser.cursor.error("nested too deep") from None
+    if parser.elided:
+        _warn_of_elided(module, parser.elided)
+    return module
+
+
+def _warn_of_elided(module: HloModule, names: list[str]) -> None:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cyxla":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(
+        f"the values of constant {names[0][:60]}{more} of module {module.name[:60]} were left out where it was printed "
+        "({...}); zeros stand in for them, so its results are not the program's: print large constants, too",
+        ElidedConstantWarning,
+        stacklevel=level,
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import cyxla
 from cyxla.types import ElementType as E
 from cyxla.types import element_type
 from cyxla.xla.cpu import scalar
@@ -199,3 +200,47 @@ def test_literals_are_c(dtype, tmp_path):
 def test_names_are_those_of_the_element_types():
     assert scalar.register_type(element_type("bf16")) == "float"
     assert scalar.store(E.F8E4M3FN, "v") == "cyx_f8e4m3fn_from_f32(v)"
+
+
+WIDTHS = {
+    2: ["s2", "u2"],
+    4: ["s4", "u4", "f4e2m1fn"],
+    8: ["s8", "u8", "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e8m0fnu"],
+    16: ["s16", "u16", "f16", "bf16"],
+    32: ["s32", "u32", "f32"],
+    64: ["s64", "u64", "f64"],
+}
+
+
+@pytest.mark.parametrize("bits", WIDTHS)
+def test_bits_are_read_as_any_type_of_their_width_in_computations_of_scalars(bits):
+    pairs = [(of, to) for of in WIDTHS[bits] for to in WIDTHS[bits]]
+    bodies = [
+        f"n{k} {{ x = {of}[] parameter(0) ROOT r = {to}[] bitcast-convert(x) }}" for k, (of, to) in enumerate(pairs)
+    ]
+    maps = [
+        f"m{k} = {to}[512] map(p{WIDTHS[bits].index(of)}), dimensions={{0}}, to_apply=n{k}"
+        for k, (of, to) in enumerate(pairs)
+    ]
+    parameters = [f"p{k} = {t}[512] parameter({k})" for k, t in enumerate(WIDTHS[bits])]
+    root = f"ROOT t = tuple({', '.join(f'm{k}' for k in range(len(pairs)))})"
+    text = "\n".join([*bodies, "ENTRY e {", *parameters, *maps, root, "}"])
+    rng = np.random.default_rng(bits)
+    wide = rng.integers(0, 256, (512, max(bits // 8, 1)), dtype=np.uint8).reshape(-1)
+    args = [_bits_of(wide, element_type(t)) for t in WIDTHS[bits]]
+    for got, want in zip(cyxla.compile(text)(*args), cyxla.compile(text, platform="interpreter")(*args), strict=True):
+        numbers = want == want
+        assert (got[~numbers] != got[~numbers]).all()
+        np.testing.assert_array_equal(got[numbers].view(np.uint8), want[numbers].view(np.uint8))
+
+
+def _bits_of(random, dtype):
+    """Arrays of random bits, but for NaNs, whose bits may change on the way."""
+    if dtype.bits < 8:
+        low, high = (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1)) if dtype.is_signed else (0, 2**dtype.bits)
+        if not dtype.is_float:
+            return np.random.default_rng(1).integers(low, high, 512).astype(np.int8).astype(dtype.numpy_dtype)
+        return (random % 2**dtype.bits).view(dtype.numpy_dtype)
+    x = random.view(dtype.numpy_dtype).copy()
+    x[x != x] = 1
+    return x

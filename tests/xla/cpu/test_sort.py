@@ -246,3 +246,26 @@ def test_bits_depend_neither_on_the_home_of_the_text_nor_on_the_threads(monkeypa
     finally:
         cyxla.threads(before)
     assert len(got) == 1
+
+
+def by_bits(dtype: str) -> str:
+    """The total order as older versions of JAX and TensorFlow write it: as integers, those of negative numbers turned."""
+    bits = element_type(dtype).bits
+    most = 2 ** (bits - 1) - 1
+    sides = "".join(
+        f"{p} = {dtype}[] parameter({n}) i{p} = s{bits}[] bitcast-convert({p}) u{p} = u{bits}[] bitcast-convert({p}) "
+        f"d{p} = u{bits}[] subtract(most, u{p}) t{p} = s{bits}[] bitcast-convert(d{p}) "
+        f"l{p} = pred[] compare(i{p}, zero), direction=LT k{p} = s{bits}[] select(l{p}, t{p}, i{p}) "
+        for n, p in enumerate("ab")
+    )
+    constants = f"most = u{bits}[] constant({most}) zero = s{bits}[] constant(0) "
+    return f"order {{ {constants}{sides}ROOT r = pred[] compare(ka, kb), direction=LT }}"
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
+def test_total_order_by_bits(dtype):
+    text = f"{by_bits(dtype)}\nENTRY main {{ x = {dtype}[300,2] parameter(0) ROOT s = {dtype}[300,2] sort(x), "
+    text += "dimensions={0}, is_stable=true, to_apply=order }"
+    x = values(dtype, (300, 2))
+    (want,) = flat(evaluate(cyxla.hlo.parse_module(text), [x]))
+    np.testing.assert_array_equal(cyxla.compile(text)(x).view(np.uint8), want.view(np.uint8))

@@ -320,7 +320,9 @@ class _Tiled:
                         add = f"total[r * {width} + f] += a[k] * w[k * {self.step} + f]"
                         c.line(f"for (int64_t f = 0; f < columns; ++f) {add};")
             with c.block("for (int64_t r = 0; r < rows; ++r, sums += " + str(width) + ")"):
-                c.line(f"for (int64_t f = 0; f < columns; ++f) if (sums[f] != sums[f]) sums[f] = total[r * {width} + f];")
+                c.line(
+                    f"for (int64_t f = 0; f < columns; ++f) if (sums[f] != sums[f]) sums[f] = total[r * {width} + f];"
+                )
 
     def _mend(self, c: KernelWriter) -> None:
         """Look for NaNs at the places, among some, where the window leaves the input."""

@@ -310,8 +310,6 @@ class Nest:
     def _apply(self, node: Node) -> str:
         ins, values = node.data, [self.text(o) for o in node.operands]
         types = [o.dtype for o in node.operands]
-        if ins.opcode == "bitcast-convert":
-            return scalar.bitcast(node.dtype, types[0], values[0])
         return emit_scalar.expression(ins, node.dtype, types, values)
 
     def _guard(self, node: Node) -> str:

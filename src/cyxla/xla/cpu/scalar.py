@@ -336,6 +336,9 @@ def _find(opcode: str, result: E, of: Sequence[E], attrs: Mapping[str, Any], xs:
     first = of[0]
     if opcode in ("convert", "stochastic-convert"):
         return convert(result, first, xs[0]) if opcode == "convert" else _stochastic(result, of[1], xs)
+    if opcode == "bitcast-convert":
+        fits = result is first or (result.bits == first.bits and not (result.is_complex or first.is_complex))
+        return bitcast(result, first, xs[0]) if fits else None
     if opcode == "compare":
         return _compare(first, xs, attrs)
     if opcode == "select":

@@ -249,7 +249,7 @@ def test_bits_depend_neither_on_the_home_of_the_text_nor_on_the_threads(monkeypa
 
 
 def by_bits(dtype: str) -> str:
-    """The total order as older versions of JAX and TensorFlow write it: as integers, those of negative numbers turned."""
+    """The total order as older versions of JAX and TensorFlow write it: as integers, negative ones turned."""
     bits = element_type(dtype).bits
     most = 2 ** (bits - 1) - 1
     sides = "".join(

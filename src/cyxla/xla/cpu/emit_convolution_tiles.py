@@ -319,7 +319,7 @@ class _Tiled:
                     with c.block(f"for (int64_t k = 0; k < {n.depth}; ++k)"):
                         add = f"total[r * {width} + f] += a[k] * w[k * {self.step} + f]"
                         c.line(f"for (int64_t f = 0; f < columns; ++f) {add};")
-            with c.block("for (int64_t r = 0; r < rows; ++r, sums += " + str(width) + ")"):
+            with c.block(f"for (int64_t r = 0; r < rows; ++r, sums += {width})"):
                 c.line(
                     f"for (int64_t f = 0; f < columns; ++f) if (sums[f] != sums[f]) sums[f] = total[r * {width} + f];"
                 )

@@ -332,13 +332,23 @@ def _stochastic(to: E, random: E, xs: Sequence[str]) -> str:
     return convert(to, E.F64, f"cyx_stochastic((double)({xs[0]}), {xs[1]}, 0x1p{random.bits})")
 
 
+def _bitcast(result: E, of: Sequence[E], xs: Sequence[str]) -> str | None:
+    first = of[0]
+    fits = result is first or (result.bits == first.bits and not (result.is_complex or first.is_complex))
+    return bitcast(result, first, xs[0]) if fits else None
+
+
+_CONVERSIONS: dict[str, Callable[[E, Sequence[E], Sequence[str]], str | None]] = {
+    "convert": lambda result, of, xs: convert(result, of[0], xs[0]),
+    "stochastic-convert": lambda result, of, xs: _stochastic(result, of[1], xs),
+    "bitcast-convert": _bitcast,
+}
+
+
 def _find(opcode: str, result: E, of: Sequence[E], attrs: Mapping[str, Any], xs: Sequence[str]) -> str | None:
     first = of[0]
-    if opcode in ("convert", "stochastic-convert"):
-        return convert(result, first, xs[0]) if opcode == "convert" else _stochastic(result, of[1], xs)
-    if opcode == "bitcast-convert":
-        fits = result is first or (result.bits == first.bits and not (result.is_complex or first.is_complex))
-        return bitcast(result, first, xs[0]) if fits else None
+    if opcode in _CONVERSIONS:
+        return _CONVERSIONS[opcode](result, of, xs)
     if opcode == "compare":
         return _compare(first, xs, attrs)
     if opcode == "select":

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs are longer than lines
 """HLO text: what is read, what is printed, and where errors point."""
 
 from contextlib import suppress
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unclocked import at_most
 
-from cyxla.errors import HloParseError
+from cyxla.errors import HloParseError, UnimplementedError
 from cyxla.types import ElementType, Literal, Shape
+from cyxla.xla.evaluator.collective import listed
 from cyxla.xla.hlo import OPCODES, HloModule, parse_module, parse_shape, to_text
 from cyxla.xla.hlo.attributes import (
     ConvDims,
@@ -112,9 +114,135 @@ VALUES = [
     (C, "f32[9] collective-permute(a), source_target_pairs={{0,1},{2,3}}", "source_target_pairs", ((0, 1), (2, 3))),
     (C, "f32[9] dot(a, k), lhs_batch_dims={0}, rhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_contracting_dims={3}",
         "rhs_batch_dims", (1,)),
+    (C, "f32[9] topk(a), k=2, is_stable=true", "is_stable", True),
     (C, "f32[9] tanh(a), result_accuracy={tolerance={atol=0.5,rtol=0.25,ulps=2}}", "result_accuracy",
         ResultAccuracy("tolerance", 0.5, 0.25, 2)),
 ]  # fmt: skip
+
+
+SHARDINGS = [
+    # text, how it is spelled again, empty where that is the same
+    ("{mesh['x'=2], [{'x'}, {}]}", ""),
+    ("{mesh['x'=2,'y'=4], [{'x', 'y':(1)2, ?}, {?}], replicated={'y':(2)2}}", ""),
+    ("{mesh['a'=2,'b'=2], device_ids=(3,2,1,0), [{'a'}], unreduced=max{'b'}}", ""),
+    ("{mesh['a'=4,'b'=2], device_ids=([2,4]T(1,0)), [{}, {'b'}], manual={'a'}}", ""),
+    ('{mesh["x"=2], manual}', "{mesh['x'=2], manual}"),
+    ("{mesh['x'=2] [{'0'}], metadata={op_name=\"m\"}}", "{mesh['x'=2], [{'x'}]}"),
+    ("{mesh['x'=2], unreduced=sum}", "{mesh['x'=2], unreduced}"),
+    ("{mesh['x'=2], replicated}", "{replicated}"),
+    ("{maximal_mesh[device_id=3]}", ""),
+    ("{{mesh['x'=2], [{'x'}]}, {replicated}}", ""),
+]
+
+
+@pytest.mark.parametrize("text, again", SHARDINGS)
+def test_shardings_by_the_axes_of_a_mesh(text, again):
+    module = parse_module(entry(f"ROOT p = f32[8] parameter(0), sharding={text}"))
+    printed = to_text(module)
+    assert f"sharding={again or text}" in printed
+    assert to_text(parse_module(printed)) == printed
+
+
+# fmt: off
+MESH_GROUPS = [
+    ("mesh['x'=2,'y'=3] {'y'}",                      [[0, 1, 2], [3, 4, 5]]),
+    ("mesh['x'=2,'y'=3] {'x'}",                      [[0, 3], [1, 4], [2, 5]]),
+    ("mesh['x'=2,'y'=3] {'y','x'}",                  [[0, 3, 1, 4, 2, 5]]),
+    ("mesh['x'=2,'y'=3] {}",                         [[0], [1], [2], [3], [4], [5]]),
+    ("mesh['x'=8] {'x':(2)2}",                       [[0, 2], [1, 3], [4, 6], [5, 7]]),
+    ("mesh['x'=8] {'x':(4)2, 'x':(1)2}",             [[0, 4, 1, 5], [2, 6, 3, 7]]),
+    ("mesh['x'=2,'y'=2], device_ids=(3,1,2,0) {'y'}", [[3, 1], [2, 0]]),
+    ("mesh['x'=2,'y'=2], device_ids=([2,2]T(1,0)) {'y'}", [[0, 2], [1, 3]]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("text, groups", MESH_GROUPS)
+def test_groups_along_the_axes_of_a_mesh(text, groups):
+    lines = ("p = f32[8] parameter(0)", f"ROOT r = f32[8] all-to-all(p), replica_groups={text}, dimensions={{0}}")
+    module = parse_module(entry(*lines))
+    assert [list(g) for g in listed(module.entry.root.attrs["replica_groups"])] == groups
+    assert to_text(parse_module(to_text(module))) == to_text(module)
+
+
+@pytest.mark.parametrize("text", [
+    "{mesh['x'=2], [{'z'}]}", "{mesh['x'=2], [{'x':(2)2}]}", "{mesh['x'=2], [{?, 'x'}]}", "{mesh['x'=2], device_ids=(0), [{}]}",
+    "{mesh['x'], [{}]}", "{mesh[x=2], [{}]}", "{mesh['x'=2], unreduced=mean}", "{mesh['x'=2], [{}], replicated={'x'}, replicated={'x'}}",
+    "{maximal_mesh[3]}", "{mesh['x'=2]}",
+])  # fmt: skip
+def test_meshes_that_do_not_fit(text):
+    with pytest.raises(HloParseError):
+        parse_module(entry(f"ROOT p = f32[8] parameter(0), sharding={text}"))
+
+
+FOO = 'custom_call_target="foo"'
+FORMS = [
+    # lines of XLA's other and older forms, what they mean
+    (["x = f32[2] parameter(0)", "ROOT r = f32[2] tanh(x), result_accuracy={mode=HIGHEST}"],
+     ["x = f32[2] parameter(0)", "ROOT r = f32[2] tanh(x), result_accuracy={mode=highest}"]),
+    (["x = f32[2] parameter(0)", "ROOT r = f32[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}, operand_precision={HIGH,Highest}"],
+     ["x = f32[2] parameter(0)", "ROOT r = f32[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}, operand_precision={high,highest}"]),
+    (["x = f32[2,3] parameter(0)", "ROOT r = f32[2,3] map(x), to_apply=minus"],
+     ["x = f32[2,3] parameter(0)", "ROOT r = f32[2,3] map(x), dimensions={0,1}, to_apply=minus"]),
+    (["t = (f32[2], (f32[3], s32[])) parameter(0)", "a = f32[3] negate(f32[3] %t#1#0)", "b = f32[3] add(a, t#1#0)", "ROOT r = tuple(b, s32[] %t#1#1, (f32[3], s32[]) t#1)"],
+     ["t = (f32[2], (f32[3], s32[])) parameter(0)", "u = get-tuple-element(t), index=1", "v = get-tuple-element(u), index=0", "a = negate(v)",
+      "b = add(a, v)", "w = get-tuple-element(u), index=1", "ROOT r = tuple(b, w, u)"]),
+    (["x = f32[4] parameter(0)", f"s = ((), (), u32[]) custom-call-start(), {FOO}", "u = ((f32[4], f32[4]), f32[4], u32[]) custom-call-update(s, x, x)",
+      "ROOT d = f32[4] custom-call-done(u)"],
+     ["x = f32[4] parameter(0)", f"u = ((f32[4], f32[4]), f32[4], u32[]) custom-call-start(x, x), {FOO}", "ROOT d = f32[4] custom-call-done(u)"]),
+    (["x = f32[4] parameter(0)", "s = ((), (), u32[]) call-start(), to_apply=twice", "u = ((f32[4]), (), u32[]) call-update(s, x)",
+      "v = ((f32[4], f32[4]), f32[4], u32[]) call-update(u, x)", "ROOT d = f32[4] call-done(v)"],
+     ["x = f32[4] parameter(0)", "v = ((f32[4], f32[4]), f32[4], u32[]) call-start(x, x), to_apply=twice", "ROOT d = f32[4] call-done(v)"]),
+    (["x = f32[4] parameter(0)", "s = ((), ()) async-start(), calls=twice", "u = ((f32[4], f32[4]), f32[4]) async-update(s, x, x), output_to_operand_aliasing={{1}: (0, {})}",
+      "ROOT d = f32[4] async-done(u)"],
+     ["x = f32[4] parameter(0)", "u = ((f32[4], f32[4]), f32[4]) async-start(x, x), output_to_operand_aliasing={{1}: (0, {})}, calls=twice", "ROOT d = f32[4] async-done(u)"]),
+    (["x = f32[4] parameter(0)", "ROOT r = f32[4] collective-broadcast(x), replica_groups={{0}}, has_dynamic_root=false"],
+     ["x = f32[4] parameter(0)", "ROOT r = f32[4] collective-broadcast(x), replica_groups={{0}}"]),
+]  # fmt: skip
+BODIES = """
+minus { p = f32[] parameter(0) ROOT n = f32[] negate(p) }
+twice { p = f32[4] parameter(0) q = f32[4] parameter(1) ROOT s = f32[4] add(p, q) }
+"""
+
+
+@pytest.mark.parametrize("other, plain", FORMS)
+def test_other_forms_of_xla_mean(other, plain):
+    module, want = (parse_module(entry(*lines).replace("ENTRY", f"{BODIES}ENTRY")) for lines in (other, plain))
+    assert module.fingerprint() == want.fingerprint()
+    assert parse_module(to_text(module)).fingerprint() == module.fingerprint()
+
+
+@pytest.mark.parametrize("text", [
+    "HloModule m:\n\nENTRY e { ROOT x = f32[] parameter(0) }",
+    "# RUN: tool %s\n\n# more\nHloModule m\nENTRY e { ROOT x = f32[] parameter(0) }",
+    "HloModule m, allow_spmd_sharding_propagation_to_output=true\nENTRY e { ROOT x = f32[] parameter(0) }",
+    'HloModule m, debug_attributes={ {"a"}:({log_mode=default}) }\nENTRY e { ROOT x = f32[] parameter(0) }',
+])  # fmt: skip
+def test_other_heads_of_modules(text):
+    module = parse_module(text)
+    assert module.name == "m"
+    assert to_text(parse_module(to_text(module))) == to_text(module)
+
+
+def test_lines_of_notes_keep_places_true():
+    with pytest.raises(HloParseError) as caught:
+        parse_module("# a note\n# another\nENTRY e { ROOT x = f32[] nonsense(0) }")
+    assert caught.value.line == 3
+
+
+def test_computations_in_place_inside_others():
+    inner = "ROOT f = f32[2] fusion(a), kind=kLoop, calls={ b = f32[2] parameter(0) ROOT n = f32[2] negate(b) }"
+    call = f"ROOT r = f32[2] call(x), to_apply={{ a = f32[2] parameter(0) {inner} }}"
+    assert len(parse_module(entry("x = f32[2] parameter(0)", call)).computations) == 3
+
+
+@pytest.mark.parametrize("line", [
+    "ROOT r = f32[2] collective-broadcast(x), replica_groups={{0}}, has_dynamic_root=true",
+    "ROOT r = f32[2] convolution(x, x), dim_labels=bf_io->bf, convolution_kind=dgrad",
+])  # fmt: skip
+def test_what_attributes_say_that_is_not_read(line):
+    with pytest.raises(UnimplementedError, match="is not read"):
+        parse_module(entry("x = f32[2] parameter(0)", line))
 
 
 @pytest.mark.parametrize("before, text, attr, value", VALUES, ids=[v[2] for v in VALUES])

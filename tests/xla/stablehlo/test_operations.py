@@ -386,6 +386,11 @@ ROWS = [
     ("manual_computation", '%0 = sdy.manual_computation(%a) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{}]>]'
      ' manual_axes={"x"} (%q: tensor<3xf32>) { %n = stablehlo.negate %q : tensor<3xf32> sdy.return %n : tensor<3xf32> } '
      ": (tensor<3xf32>) -> tensor<3xf32>", ["tensor<3xf32>"], (X,), -X),
+    ("scan", '%v:2 = chlo.scan(%a) inits(%b) dimension=0 attributes {is_reverse = true, scan_dim_size = 3 : i64} { '
+     "^bb0(%x: tensor<f32>, %y: tensor<f32>): %s = stablehlo.add %x, %y : tensor<f32> "
+     "stablehlo.return %s, %s : tensor<f32>, tensor<f32> } : (tensor<3xf32>, tensor<f32>) -> "
+     "(tensor<3xf32>, tensor<f32>) %0 = stablehlo.negate %v#0 : tensor<3xf32>", ["tensor<3xf32>"], (P, Z),
+     -np.cumsum(P[::-1])[::-1]),
     ("scan", '%v:2 = "chlo.scan"(%a, %b) <{dimension = 0 : i64, operandSegmentSizes = array<i32: 1, 1>, '
      "resultSegmentSizes = array<i32: 1, 1>}> ({ ^bb0(%x: tensor<f32>, %y: tensor<f32>): %s = stablehlo.add %x, %y : "
      "tensor<f32> stablehlo.return %s, %s : tensor<f32>, tensor<f32> }) : (tensor<3xf32>, tensor<f32>) -> "

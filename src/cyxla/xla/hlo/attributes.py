@@ -99,7 +99,7 @@ class Sharding:
     Attributes
     ----------
     kind : str
-        replicated, maximal, manual, unknown, unreduced, devices or tuple.
+        replicated, maximal, manual, unknown, unreduced, devices, named or tuple.
     devices : tuple of int
         The device of `maximal`; the tile assignment of `devices`, in row-major order, unless `iota` says it.
     tile_dims : tuple of int
@@ -116,6 +116,8 @@ class Sharding:
         The parts of a tuple.
     metadata : tuple of str
         Verbatim texts.
+    named : str
+        A mesh and the axes of each dimension, as they are spelled.
     """
 
     kind: str
@@ -127,6 +129,7 @@ class Sharding:
     shard_group: tuple[str, int] | None = None
     elements: tuple[Sharding, ...] = ()
     metadata: tuple[str, ...] = ()
+    named: str = ""
 
 
 @dataclass(frozen=True)

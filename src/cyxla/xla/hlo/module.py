@@ -25,6 +25,7 @@ class ModuleConfig:
     allow_spmd_sharding_propagation_to_parameters: tuple[bool, ...] = ()
     allow_spmd_sharding_propagation_to_output: tuple[bool, ...] = ()
     origin_recovery_table: str = ""
+    debug_attributes: str = ""
     stack_frames: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())  # (table name, its lines), verbatim
 
 

@@ -129,6 +129,10 @@ def _scan(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
     if count + carries != len(xs):
         raise InvalidArgumentError(f"{op.name} has {len(xs)} operands, not {count} and {carries}")
     dimension = integer(op, "dimension")
+    size = integer(op, "scan_dim_size") if "scan_dim_size" in op.attributes else None
+    for x in xs[:count]:
+        if not 0 <= dimension < x.shape.rank or size not in (None, x.shape.dims[dimension]):
+            raise InvalidArgumentError(f"{op.name} of {x.shape} along dimension {dimension} of size {size}")
     dropped = [x.shape.with_dims([n for d, n in enumerate(x.shape.dims) if d != dimension]) for x in xs[:count]]
     body = c.embed(only_region(op), [*dropped, *(x.shape for x in xs[count:])], "scan")
     stated = Shape.tuple([v.type for v in op.results])

@@ -308,6 +308,31 @@ def _reducer(parser: Parser, count: int) -> Region:
     return parser.region(left + right)
 
 
+def _scan(parser: Parser, op: Operation) -> list[Shape]:
+    """Read ``(arrays) inits (carries) dimension = 0 attributes {..} {region} : (types) -> (types)``."""
+    lexer = parser.lexer
+    counts = []
+    for where in ("after scan", "after inits"):
+        if counts:
+            lexer.expect("inits", "after the arrays of scan")
+        lexer.expect("(", where)
+        first = len(op.operands)
+        while lexer.token != ")":
+            op.operands.append(parser.use())
+            if not lexer.accept(","):
+                break
+        lexer.expect(")", "after operands")
+        counts.append(len(op.operands) - first)
+    lexer.expect("dimension", "after the carries of scan")
+    lexer.expect("=", "after dimension")
+    op.attributes["dimension"] = lexer.integer("a dimension")
+    op.attributes["operandSegmentSizes"] = tuple(counts)
+    if lexer.accept("attributes"):
+        _dictionary(parser, op)
+    op.regions.append(parser.region([]))
+    return _signature(parser, op)
+
+
 def _function(parser: Parser, op: Operation) -> list[Shape]:
     lexer = parser.lexer
     if lexer.token in ("public", "private", "nested"):
@@ -398,7 +423,7 @@ def _manual_computation(parser: Parser, op: Operation) -> list[Shape]:
 
 _SPECIAL: Final[dict[str, Callable[[Parser, Operation], list[Shape]]]] = {
     "constant": _constant, "arith.constant": _constant, "slice": _slice, "get_tuple_element": _element,
-    "while": _while, "reduce": _reduce, "func.func": _function, "module": _module, "builtin.module": _module,
-    "sdy.mesh": _mesh, "sdy.sharding_constraint": _sharding_constraint, "sdy.reshard": _sharding_constraint,
+    "while": _while, "reduce": _reduce, "scan": _scan, "func.func": _function, "module": _module,
+    "builtin.module": _module, "sdy.mesh": _mesh, "sdy.sharding_constraint": _sharding_constraint, "sdy.reshard": _sharding_constraint,
     "sdy.manual_computation": _manual_computation,
 }  # fmt: skip

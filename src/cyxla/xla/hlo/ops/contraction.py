@@ -265,7 +265,7 @@ def fft(site: Site) -> Shape:
     dtype = x.dtype
     fits = dtype in _SPECTRUM if kind == "RFFT" else dtype.is_complex
     site.require(fits, "C3", f"{kind} does not take {dtype}", DTypeError)
-    half = lengths[-1] // 2 + 1 if lengths[-1] else 0
+    half = lengths[-1] // 2 + 1 if lengths[-1] or (kind == "IRFFT" and x.dims[-1]) else 0  # nothing may come of one
     wanted = (*lengths[:-1], half) if kind == "IRFFT" else lengths
     found = x.dims[x.rank - len(lengths) :]
     site.require(

@@ -124,7 +124,7 @@ def _part(shape: Shape, index: tuple[int, ...]) -> Shape | None:
 
 
 # An async chain is kept as start, update, done around the computation it wraps; text prints the short form.
-@opcode("async-start", VARIADIC, calls=("calls",), attrs=(opt("async_execution_thread", "string", ""),))
+@opcode("async-start", VARIADIC, calls=("calls",), attrs=(opt("async_execution_thread", "string", ""), _ALIASING))
 def async_start(site: Site) -> Shape:
     """The operands as a tuple, the result to come, and what else the program states.
 

@@ -205,7 +205,10 @@ def sort(site: Site) -> Shape:
     return tuple_or_single(site.operands)
 
 
-@opcode("topk", 1, accepts=REAL | PRED, attrs=(req("k", "int"), opt("largest", "bool", True)))
+_TOPK = (req("k", "int"), opt("largest", "bool", True), opt("is_stable", "bool", False))
+
+
+@opcode("topk", 1, accepts=REAL | PRED, attrs=_TOPK)
 def topk(site: Site) -> Shape:
     """(C1) an array of rank 1 or more; (C2) 0 <= k <= size of its last dimension."""
     arrays(site)

@@ -213,6 +213,10 @@ def _choice(options: tuple[str, ...], number: int, what: str) -> str:
 
 def write_sharding(p: Any, sharding: Sharding) -> None:
     """Fill an OpSharding."""
+    if sharding.kind == "named":
+        raise UnimplementedError(
+            f"the sharding {{{sharding.named[:80]}}} names axes of a mesh, which has no proto form"
+        )
     p.type = _SHARDINGS.index(sharding.kind)
     for element in sharding.elements:
         write_sharding(p.tuple_shardings.add(), element)

@@ -24,6 +24,7 @@ from cyxla.xla.hlo.attributes import (
 )
 from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern, balanced_end, quote, unescape
 from cyxla.xla.hlo.text.literals import literal_text, read_literal
+from cyxla.xla.hlo.text.mesh import at_mesh, read_mesh_groups
 from cyxla.xla.hlo.text.shapes import ShapeReader
 from cyxla.xla.hlo.text.sharding import iota_text, read_iota, read_sharding, sharding_text
 
@@ -97,10 +98,12 @@ def _tristate(s: ShapeReader) -> bool | None:
     return {"true": True, "false": False, "any": None}[_choice(s, ("true", "false", "any"))]
 
 
-def _choice(s: ShapeReader, options: tuple[str, ...]) -> str:
+def _choice(s: ShapeReader, options: tuple[str, ...], *, any_case: bool = False) -> str:
     c = s.cursor
     start = c.skip()
     m = c.match(_WORD)
+    if m is not None and any_case and m.group(1).lower() in options:
+        return m.group(1).lower()
     if m is None or m.group(1) not in options:
         c.pos = start
         raise c.error(f"expected one of {', '.join(options)}; found {c.seen()}", start)
@@ -110,7 +113,8 @@ def _choice(s: ShapeReader, options: tuple[str, ...]) -> str:
 def enum_reader(kind: str) -> Callable[[ShapeReader], str]:
     """How an ``enum:A,B`` is read."""
     options = tuple(kind.removeprefix("enum:").split(","))
-    return lambda s: _choice(s, options)
+    any_case = all(word.islower() for word in options)  # those that XLA spells in small letters it reads in any
+    return lambda s: _choice(s, options, any_case=any_case)
 
 
 def _double(s: ShapeReader) -> float:
@@ -282,7 +286,7 @@ def _label_text(first: tuple[int, str], second: tuple[int, str], spatial: tuple[
 
 
 def _precision(s: ShapeReader) -> tuple[str, ...]:
-    found = _listed(s.cursor, lambda: _choice(s, _PRECISIONS), "operand_precision")
+    found = _listed(s.cursor, lambda: _choice(s, _PRECISIONS, any_case=True), "operand_precision")
     return found if any(p != "default" for p in found) else ()
 
 
@@ -290,6 +294,8 @@ def _replica_groups(s: ShapeReader) -> ReplicaGroups:
     c = s.cursor
     if c.at("["):
         return ReplicaGroups(iota=read_iota(c))
+    if at_mesh(c):
+        return read_mesh_groups(c)
     return ReplicaGroups(_dims_list(s))
 
 
@@ -352,7 +358,7 @@ def _accuracy(s: ShapeReader) -> ResultAccuracy | None:
     at = c.skip()
     m = c.match(_WINDOW_FIELD)
     if m is not None and m.group(1) == "mode":
-        found = ResultAccuracy(_choice(s, ("default", "highest")))
+        found = ResultAccuracy(_choice(s, ("default", "highest"), any_case=True))
     elif m is not None and m.group(1) == "tolerance":
         found = _tolerance(s)
     else:
@@ -532,6 +538,8 @@ def metadata_text(metadata: Metadata) -> str:
 
 
 def _bools(s: ShapeReader) -> tuple[bool, ...]:
+    if not s.cursor.at("{"):  # older text says it of everything at once
+        return (_bool(s),)
     return _listed(s.cursor, lambda: _bool(s), "a list of true and false")
 
 

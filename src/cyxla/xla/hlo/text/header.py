@@ -120,6 +120,7 @@ _ATTRIBUTES: dict[str, tuple[str, Kind]] = {
     "num_partitions":           ("num_partitions",           Kind(_count, str)),
     "frontend_attributes":      ("frontend_attributes",      Kind(read_frontend, frontend_text)),
     "origin_recovery_table":    ("origin_recovery_table",    Kind(lambda s: s.cursor.braces("a table"), str)),
+    "debug_attributes":         ("debug_attributes",         Kind(lambda s: s.cursor.braces("a table"), str)),
 }
 # fmt: on
 
@@ -131,6 +132,7 @@ def read_header(s: ShapeReader, module: HloModule) -> bool:
         return False
     c.match(_HEADER_WORD)
     module.name = c.name("the name of the module")
+    c.accept(":")  # as old texts have it
     seen: set[str] = set()
     while (m := c.match(_ATTRIBUTE)) is not None:
         name = m.group(1)

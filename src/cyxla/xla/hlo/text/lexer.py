@@ -93,6 +93,10 @@ class Cursor:
         line = self.text.count("\n", 0, where) + 1
         return HloParseError(message, line, where - self.text.rfind("\n", 0, where), hint=hint)
 
+    def place(self, at: int) -> str:
+        """Line and column of a position, for messages."""
+        return f"line {self.text.count(chr(10), 0, at) + 1}, column {at - self.text.rfind(chr(10), 0, at)}"
+
     def skip(self) -> int:
         """Pass blanks; the position of the next token."""
         m = _BLANKS.match(self.text, self.pos)

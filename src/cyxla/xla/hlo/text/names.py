@@ -15,6 +15,13 @@ NOT_REQUIRED_CALLS = ("custom-call",)
 # opcode -> order in which its called computations are printed, where that is not the row's
 PRINTED_CALLS = {"while": ("condition", "body")}
 IGNORED_ATTRIBUTES = {"async-update": ("async_execution_thread",), "async-done": ("async_execution_thread",)}
+# attributes of ``<op>-start`` that are not the operation's -> their kinds
+ASYNC_ATTRIBUTES = {"async_execution_thread": "string", "output_to_operand_aliasing": "aliasing"}
+# attributes that say what is so anyway -> the words of those that do
+SAYS_NOTHING = {
+    "collective-broadcast": {"has_dynamic_root": ("false",)},
+    "convolution": {"convolution_kind": ("unset", "fprop")},
+}
 _STAGES = ("start", "update", "done")
 
 

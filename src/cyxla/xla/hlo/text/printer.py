@@ -119,7 +119,7 @@ def _operands_first(start: Instruction, done: dict[Instruction, None]) -> None:
 
 def wrapped_root(ins: Instruction) -> Instruction | None:
     """The operation that an async-start wraps, when ``<op>-start`` can say it all."""
-    if ins.opcode != "async-start" or len(ins.called) != 1:
+    if ins.opcode != "async-start" or len(ins.called) != 1 or ins.attrs["output_to_operand_aliasing"]:
         return None
     comp = ins.called[0]
     root = comp.root

@@ -9,6 +9,7 @@ from cyxla.errors import InvalidArgumentError
 from cyxla.xla.hlo.attributes import IotaTiles, Sharding
 from cyxla.xla.hlo.limits import MAX_RANK
 from cyxla.xla.hlo.text.lexer import WS, Cursor, Pattern
+from cyxla.xla.hlo.text.mesh import at_mesh, read_named_sharding
 from cyxla.xla.hlo.text.tile_assignment import usual_sharding
 
 _PLAIN = ("replicated", "manual", "unknown", "unreduced")
@@ -71,11 +72,13 @@ def _joined(values: tuple[int, ...]) -> str:
 
 
 def read_sharding(c: Cursor) -> Sharding:
-    """Read ``{replicated}``, ``{devices=[2,1]0,1}``, ``{{..}, {..}}`` and so on."""
+    """Read ``{replicated}``, ``{devices=[2,1]0,1}``, ``{mesh['x'=2], [{'x'}]}``, ``{{..}, {..}}`` and so on."""
     c.enter()
     c.expect("{", "at the start of a sharding")
-    nested = c.at("{") or c.at("}")
-    sharding = Sharding("tuple", elements=_elements(c)) if nested else _read_one(c)
+    if c.at("{") or c.at("}"):
+        sharding = Sharding("tuple", elements=_elements(c))
+    else:
+        sharding = read_named_sharding(c) if at_mesh(c) else _read_one(c)
     c.leave()
     return sharding
 
@@ -183,6 +186,8 @@ def sharding_text(sharding: Sharding) -> str:
     """Spell a sharding, braces included; its metadata is left out, as in XLA."""
     if sharding.kind == "tuple":
         return "{" + ", ".join(map(sharding_text, sharding.elements)) + "}"
+    if sharding.kind == "named":
+        return "{" + sharding.named + "}"
     words = [_kind_text(sharding)]
     if sharding.last_tile_dim_replicate:
         words.append("last_tile_dim_replicate")

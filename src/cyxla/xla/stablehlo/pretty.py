@@ -311,7 +311,7 @@ def _reducer(parser: Parser, count: int) -> Region:
 def _scan(parser: Parser, op: Operation) -> list[Shape]:
     """Read ``(arrays) inits (carries) dimension = 0 attributes {..} {region} : (types) -> (types)``."""
     lexer = parser.lexer
-    counts = []
+    counts: list[int] = []
     for where in ("after scan", "after inits"):
         if counts:
             lexer.expect("inits", "after the arrays of scan")
@@ -424,6 +424,6 @@ def _manual_computation(parser: Parser, op: Operation) -> list[Shape]:
 _SPECIAL: Final[dict[str, Callable[[Parser, Operation], list[Shape]]]] = {
     "constant": _constant, "arith.constant": _constant, "slice": _slice, "get_tuple_element": _element,
     "while": _while, "reduce": _reduce, "scan": _scan, "func.func": _function, "module": _module,
-    "builtin.module": _module, "sdy.mesh": _mesh, "sdy.sharding_constraint": _sharding_constraint, "sdy.reshard": _sharding_constraint,
-    "sdy.manual_computation": _manual_computation,
+    "builtin.module": _module, "sdy.mesh": _mesh, "sdy.sharding_constraint": _sharding_constraint,
+    "sdy.reshard": _sharding_constraint, "sdy.manual_computation": _manual_computation,
 }  # fmt: skip

@@ -18,7 +18,7 @@ IGNORED_ATTRIBUTES = {"async-update": ("async_execution_thread",), "async-done":
 # attributes of ``<op>-start`` that are not the operation's -> their kinds
 ASYNC_ATTRIBUTES = {"async_execution_thread": "string", "output_to_operand_aliasing": "aliasing"}
 # attributes that say what is so anyway -> the words of those that do
-SAYS_NOTHING = {
+SAYS_NOTHING: dict[str, dict[str, tuple[str, ...]]] = {
     "collective-broadcast": {"has_dynamic_root": ("false",)},
     "convolution": {"convolution_kind": ("unset", "fprop")},
 }

@@ -227,12 +227,12 @@ class _Parser:
         """A computation by name, or written in place."""
         c = self.cursor
         if c.at("{"):
-            found = self._body("_", None)
+            made = self._body("_", None)
             n = 0
-            while found.name in self.module.computations:  # those inside came first
+            while made.name in self.module.computations:  # those inside came first
                 n += 1
-                found.name = f"_.{n}"
-            return self.module.add_computation(found)
+                made.name = f"_.{n}"
+            return self.module.add_computation(made)
         start = c.skip()
         name = c.name("a computation")
         found = self.module.computations.get(name)

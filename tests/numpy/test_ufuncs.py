@@ -220,6 +220,8 @@ def test_negative_powers_of_integers():
     fails(lambda x: x**-1, whole, error=ValueError)
     fails(lambda x, y: x**y, whole, np.array([1, -1, 2]), error=ValueError)
     same(lambda x, y: x**y, whole, np.array([1, 0, 2]))
+    same(lambda x: x**-1, whole[:0])
+    same(lambda x: np.power(x, np.int64([-1])), whole[:0])
     with pytest.raises(ValueError, match="negative integer powers"):
         run(lambda x, y: x**y, whole, np.array([1, -1, 2]), platform="cpu")
 

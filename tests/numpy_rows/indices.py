@@ -50,7 +50,7 @@ ROWS = [
         "take",
         [lambda x, i: np.take(x, i, 0, mode="wrap"), lambda x, i: np.take(x, i, mode="clip")],
         ((MATRIX, (3, 2)), (VECTOR, SCALAR)),
-        "bil",
+        "bilHL",
         make=small,
         platforms=("interpreter", "cpu"),
     ),
@@ -164,7 +164,7 @@ ROWS = [
             lambda x, y: np.ravel_multi_index([x, y, 1], (3, 3, 2), mode=("clip", "wrap", "raise")),
         ],
         ((MATRIX, MATRIX), (SCALAR, VECTOR), (EMPTY, EMPTY)),
-        INTEGERS,
+        "?" + INTEGERS,
         make=small,
     ),
     Row(

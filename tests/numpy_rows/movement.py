@@ -174,6 +174,7 @@ ROWS = [
         "repeat", [lambda x: np.repeat(x, [2, 0, 1], axis=0), lambda x: np.repeat(x, np.array([3]), 1)], ((MATRIX,),)
     ),
     _shape_row("repeat", [lambda x: np.repeat(x, np.arange(12) % 4)], ((MATRIX,),)),
+    _shape_row("repeat", [lambda x: np.repeat(x, -1), lambda x: np.repeat(x, [-2], 0)], ((EMPTY,),)),
     _shape_row(
         "resize",
         [lambda x: np.resize(x, 5), lambda x: np.resize(x, (4, 7)), lambda x: np.resize(x, (2, 0))],

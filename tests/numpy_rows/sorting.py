@@ -37,6 +37,7 @@ ROWS = [
         ((VECTOR,), ((4,),)), ANY, ulp=0, special=True, differentiable=True),
     Row("partition", [lambda x: np.partition(x, 4, axis=None)[4], lambda x: np.partition(x, 9)], ((MATRIX,),), ANY,
         ulp=0),
+    Row("partition", [lambda x: np.partition(x, 7), lambda x: np.argpartition(x, 7)], ((EMPTY[::-1],), (EMPTY,)), "d"),
     Row("argpartition", [lambda x: x[np.argpartition(x, 3)][3]], ((VECTOR,),), ANY, ulp=0, special=True),
     Row("lexsort", [lambda x, y: np.lexsort((x, y)), lambda x, y: np.lexsort((x, y), axis=0)],
         ((MATRIX, MATRIX), ((20,), (20,)), (EMPTY, EMPTY)), ANY, low=-2, high=2, special=True),

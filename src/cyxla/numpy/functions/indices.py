@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from operator import index
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -40,15 +40,15 @@ def _mode(name: Any) -> str | None:
     return _MODES[name]
 
 
-def _indices(value: Any) -> Any:
+def _indices(value: Any, casting: Literal["safe", "same_kind"] = "safe") -> Any:
     """Indices of take and put: integers that an index of the machine holds, or bools."""
     known = values_of(value) if isinstance(value, (np.ndarray, TracedArray)) else None
     if not isinstance(value, (np.ndarray, np.generic, TracedArray)):
         return _listed(value)
     made = known if known is not None else value
-    if not np.can_cast(made.dtype, np.int64, "safe"):
-        raise TypeError(f"Cannot cast array data from {made.dtype!r} to dtype('int64') according to the rule 'safe'")
-    return made.astype(np.int64) if made.dtype.kind == "b" else made
+    if not np.can_cast(made.dtype, np.int64, casting):
+        raise TypeError(f"Cannot cast array data from {made.dtype!r} to dtype('int64') according to the rule {casting!r}")
+    return made.astype(np.int64) if made.dtype.char in "?LQ" else made
 
 
 def _listed(value: Any) -> Any:
@@ -74,7 +74,7 @@ def _target(value: Any, name: str) -> Array:
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
     """Elements, rows or the like by number."""
     array, at = along(a, axis)
-    wanted = _indices(indices)
+    wanted = _indices(indices, "same_kind")
     if array.shape[at] == 0 and wanted.size:
         raise OutOfRangeError("cannot do a non-empty take from an empty axes.", where=_trace.place())
     found = get(array, (*[slice(None)] * at, wanted), _mode(mode))
@@ -345,8 +345,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     parts = [array_of(p) for p in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(sizes)}")
-    if any(p.dtype.kind not in "iu" for p in parts):
+    if any(p.dtype.kind not in "iub" for p in parts):
         raise TypeError("only int indices permitted")
+    parts = [p.astype(np.int64) if p.dtype.kind == "b" else p for p in parts]
     modes = mode if isinstance(mode, tuple) else (mode,) * len(sizes)
     if len(modes) != len(sizes):
         raise ValueError(f"list of clipmodes has wrong length ({len(modes)} instead of {len(sizes)})")

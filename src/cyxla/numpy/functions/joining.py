@@ -373,10 +373,10 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Array:
     counts = known(repeats, "repeat", "counts").astype(np.intp)
     if counts.ndim > 1 or counts.size not in (1, n):
         raise ValueError(f"operands could not be broadcast together with shape ({n},) {counts.shape}")
-    if (counts < 0).any():
+    if n and (counts < 0).any():
         raise ValueError("repeats may not contain negative values.")
     if counts.size == 1:
-        return _each_repeated(array, int(counts.reshape(-1)[0]), at)
+        return _each_repeated(array, int(counts.reshape(-1)[0]) if n else 0, at)
     return TracedArray(picked(value_of(array), np.repeat(np.arange(n), counts), at))
 
 

@@ -67,7 +67,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stab
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
     """Elements with all before the k-th not greater and all behind it not less: sorted."""
     op, along = _line(as_traced(a), axis)
-    _check_parts(kth, op.shape.dims[along], kind, order)
+    _check_parts(kth, op.shape.dims[along] if op.shape.size else 0, kind, order)
     return TracedArray(sort_together([op], along)[0])
 
 
@@ -75,7 +75,7 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None) -> TracedArray:
     """Where the elements of a partitioned axis come from."""
     op, along = _line(as_traced(a), axis)
-    _check_parts(kth, op.shape.dims[along], kind, order)
+    _check_parts(kth, op.shape.dims[along] if op.shape.size else 0, kind, order)
     return TracedArray(sort_places([op], along))
 
 

@@ -47,7 +47,9 @@ def _indices(value: Any, casting: Literal["safe", "same_kind"] = "safe") -> Any:
         return _listed(value)
     made = known if known is not None else value
     if not np.can_cast(made.dtype, np.int64, casting):
-        raise TypeError(f"Cannot cast array data from {made.dtype!r} to dtype('int64') according to the rule {casting!r}")
+        raise TypeError(
+            f"Cannot cast array data from {made.dtype!r} to dtype('int64') according to the rule {casting!r}"
+        )
     return made.astype(np.int64) if made.dtype.char in "?LQ" else made
 
 

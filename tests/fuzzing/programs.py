@@ -56,9 +56,9 @@ class Program(Kind):
         module.verify()
         stage("compile")
         oracle = cyxla.compile(module, platform="interpreter", max_trips=MOST_TRIPS)
+        stage("again")
+        _read_again(module)
         if deep:
-            stage("again")
-            _read_again(module)
             _run(module, oracle, stage)
 
 

@@ -146,6 +146,14 @@ def test_shapes_survive(text):
     assert read_shape(message).to_text() == text
 
 
+def test_layouts_that_no_text_can_say_are_refused():
+    message = messages()["ShapeProto"]()
+    write_shape(message, parse_shape("f32[2,3]{1,0:SC(1:32)}"))
+    del message.layout.split_configs[0].split_indices[:]
+    with pytest.raises(InvalidArgumentError, match="no index"):
+        read_shape(message)
+
+
 def first(message, opcode):
     return next(i for c in message.computations for i in c.instructions if i.opcode == opcode.encode())
 

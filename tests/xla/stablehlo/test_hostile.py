@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unclocked import at_most, lines_run
 
-from cyxla.errors import HloParseError, OpError
+from cyxla.errors import HloParseError, OpError, UnimplementedError
 from cyxla.xla.stablehlo import is_stablehlo, read_stablehlo
 
 SEEDS = [
@@ -202,3 +202,15 @@ def test_work_grows_with_the_length_of_a_text():
 
     work(100)
     assert work(2000) < 2.2 * work(1000)
+
+
+@pytest.mark.parametrize("types", ["i16", "f64", "f32, num_primitive_operations = 7"])
+def test_algorithms_that_nobody_knows_are_refused(types):
+    algorithm = f"<lhs_precision_type = f32, rhs_precision_type = f32, accumulation_type = {types}>"
+    text = f"""func.func @main(%a: tensor<2xf32>) -> tensor<f32> {{
+      %0 = stablehlo.dot_general %a, %a, contracting_dims = [0] x [0], algorithm = {algorithm}
+        : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }}"""
+    with pytest.raises(UnimplementedError, match="knows no algorithm dot_f32_f32_"):
+        read_stablehlo(text)

@@ -8,6 +8,7 @@ from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.ops.contraction import DOT_ALGORITHMS
 from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.elementwise import arity
@@ -58,9 +59,14 @@ def _algorithm(op: Operation) -> str | None:
     counts = [fields.get(k, 1) for k in _COUNTS]
     if "f8" in lhs:
         fast = "_fast_accum" if fields.get("allow_imprecise_accumulation") else ""
-        return f"dot_any_f8_any_f8_{total}{fast}"
-    times = f"_x{counts[2]}" if isinstance(counts[2], int) and counts[2] > 1 else ""
-    return f"dot_{lhs}_{rhs}_{total}{times}"
+        name = f"dot_any_f8_any_f8_{total}{fast}"
+    else:
+        times = f"_x{counts[2]}" if isinstance(counts[2], int) and counts[2] > 1 else ""
+        name = f"dot_{lhs}_{rhs}_{total}{times}"
+    if name not in DOT_ALGORITHMS:
+        known = ", ".join(DOT_ALGORITHMS)
+        raise UnimplementedError(f"{op.name} knows no algorithm {name[:60]}", hint=f"use one of {known}")
+    return name
 
 
 def _type_name(value: Any) -> str:

@@ -60,6 +60,8 @@ def read_layout(p: Any) -> Layout:
     sizes += (p.tail_padding_alignment_in_elements, p.element_size_in_bits, p.memory_space)
     if min(sizes) < 0 or p.dynamic_shape_metadata_prefix_bytes < 0:
         raise InvalidArgumentError("a layout holds a negative number")
+    if any(not s.split_indices for s in p.split_configs):
+        raise InvalidArgumentError("a layout splits a dimension at no index")
     return Layout(
         minor_to_major=tuple(p.minor_to_major),
         dim_level_types=levels if any(level != "D" for level in levels) else (),

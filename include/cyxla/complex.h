@@ -52,8 +52,8 @@ static inline CYX_ALWAYS cyx_c128 cyx_divide_mend_c128(cyx_c128 a, cyx_c128 b, d
   const double p = __builtin_fabs(a.re), q = __builtin_fabs(a.im), r = __builtin_fabs(b.re), s = __builtin_fabs(b.im);
   const double x = __builtin_copysign(p == inf ? 1.0 : 0.0, a.re), y = __builtin_copysign(q == inf ? 1.0 : 0.0, a.im);
   const double z = __builtin_copysign(r == inf ? 1.0 : 0.0, b.re), w = __builtin_copysign(s == inf ? 1.0 : 0.0, b.im);
-  const double up_re = inf * (x * b.re + y * b.im), up_im = inf * (y * b.re - x * b.im);
-  const double down_re = 0.0 * (a.re * z + a.im * w), down_im = 0.0 * (a.im * z - a.re * w);
+  const double up_re = inf * (x * b.re + y * b.im), up_im = inf * (y * b.re + x * cyx_minus_c128(b.im));
+  const double down_re = 0.0 * (a.re * z + a.im * w), down_im = 0.0 * (a.im * z + a.re * cyx_minus_c128(w));
   const double huge = __builtin_copysign(inf, b.re);
   double re2 = ((p == inf) | (q == inf)) & (r < inf) & (s < inf) ? up_re : re;
   double im2 = ((p == inf) | (q == inf)) & (r < inf) & (s < inf) ? up_im : im;
@@ -70,8 +70,8 @@ static inline CYX_ALWAYS cyx_c128 cyx_divide_c128(cyx_c128 a, cyx_c128 b) {
   const double big = wide ? b.re : b.im, small = wide ? b.im : b.re;
   const double first = wide ? a.re : a.im, second = wide ? a.im : a.re;
   const double ratio = small / big, scale = 1.0 / (big + small * ratio);
-  const double turned = first * ratio;
-  const double im = wide ? second + cyx_minus_c128(turned) : turned + cyx_minus_c128(second);
+  const double turned = first * (wide ? cyx_minus_c128(ratio) : ratio);
+  const double im = turned + (wide ? second : cyx_minus_c128(second));
   return cyx_divide_mend_c128(a, b, (first + second * ratio) * scale, im * scale);
 }
 

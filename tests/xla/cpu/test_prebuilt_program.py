@@ -106,6 +106,13 @@ def test_random_programs_have_every_step():
 # --- programs that are covered ----------------------------------------------------------------------------------------
 
 COVERED = {
+    "quotients of complex numbers by themselves": """x = c128[5] parameter(0)
+  y = c128[5] parameter(1)
+  n = c128[5] negate(x)
+  d = c128[5] divide(n, n)
+  s = c128[5] add(d, d)
+  t = c128[5] subtract(n, y)
+  ROOT r = (c128[5], c128[5]) tuple(s, t)""",
     "element by element": """x = f32[129] parameter(0)
   y = f32[129] parameter(1)
   p = f32[129] multiply(x, y)

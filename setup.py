@@ -27,7 +27,7 @@ CYTHON: dict[str, list[str]] = {
 KERNELS = "cyxla._native.kernels"  # the module that holds the prebuilt functions
 # Module -> all its C++ sources under src/native.
 PYBIND: dict[str, list[str]] = {
-    "cyxla._native._rt": ["module.cpp", "blocks.cpp", "threads.cpp", "poll.cpp"],
+    "cyxla._native._rt": ["module.cpp", "blocks.cpp", "threads.cpp", "poll.cpp", "watched.cpp"],
 }
 
 

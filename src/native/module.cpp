@@ -15,6 +15,7 @@
 #include "poll.hpp"
 #include "runtime.h"
 #include "threads.hpp"
+#include "watched.hpp"
 
 namespace py = pybind11;
 
@@ -22,6 +23,7 @@ namespace {
 
 const cyx_runtime kRuntime = {
     sizeof(cyx_runtime), cyxla::block_acquire, cyxla::block_release, cyxla::parallel_for, cyxla::poll,
+    cyxla::on_main_thread, cyxla::run_watched,
 };
 
 std::map<std::string, std::uint64_t> pool_stats() {
@@ -63,11 +65,14 @@ PYBIND11_MODULE(_rt, m) {
   cyxla::blocks_init();
   cyxla::threads_init();
   cyxla::poll_init();
+  cyxla::watched_init();
   m.attr("runtime") = py::capsule(&kRuntime, CYX_RUNTIME_CAPSULE);
   m.def("threads", &cyxla::thread_count, "How many threads a program may use, the caller's included.");
   m.def("set_threads", &cyxla::set_thread_count, py::arg("n"), py::call_guard<py::gil_scoped_release>(),
         "Let programs use n threads; waits for a parallel region that is under way.");
   m.def("started_workers", &cyxla::started_workers, "How many worker threads exist now.");
+  m.def("count_abandoned", &cyxla::count_abandoned, py::arg("runs"), "Add to the abandoned runs one of Python's.");
+  m.def("abandoned_runs", &cyxla::abandoned_runs, "How many programs that were interrupted have not ended yet.");
   m.def("pool_stats", &pool_stats, "Bytes and blocks in use and held, hits and misses, and the limit.");
   m.def("pool_trim", &cyxla::block_trim, py::arg("keep") = 0, "Give free memory back until `keep` bytes are held.");
   m.def("set_pool_limit", &cyxla::set_block_limit, py::arg("bytes"), "Hold at most so much free memory.");

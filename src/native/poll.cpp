@@ -32,6 +32,7 @@ cyx_status poll(const cyx_ctx *ctx) noexcept {
   // The launcher made this context, inside a cyx_call that only the calling thread touches.
   cyx_call *call = reinterpret_cast<cyx_call *>(const_cast<cyx_ctx *>(ctx));
   if (__atomic_load_n(call->cancel_epoch, __ATOMIC_RELAXED) != call->epoch) return CYX_CANCELLED;
+  if (__atomic_load_n(&call->stop, __ATOMIC_RELAXED)) return CYX_CANCELLED;
   if (PyThread_get_thread_ident() != main_thread) return CYX_OK;
   const int64_t now = coarse_clock();
   if (now < call->next_check) return CYX_OK;
@@ -39,6 +40,8 @@ cyx_status poll(const cyx_ctx *ctx) noexcept {
   call->next_check = now + kEvery;
   return first ? CYX_OK : check_signals();
 }
+
+int on_main_thread() noexcept { return PyThread_get_thread_ident() == main_thread; }
 
 void poll_init() {
   PyObject *threading = PyImport_ImportModule("threading");

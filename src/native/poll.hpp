@@ -6,6 +6,7 @@
 namespace cyxla {
 
 cyx_status poll(const cyx_ctx *ctx) noexcept;
+int on_main_thread() noexcept;
 void poll_init();  // on the main thread's behalf, with the GIL
 
 }  // namespace cyxla

@@ -97,6 +97,8 @@ struct Worker {
   Worker *next = nullptr;
 };
 
+}  // namespace
+
 class Pool {
  public:
   cyx_status run(const Region &region, int threads) noexcept;
@@ -142,6 +144,8 @@ class Pool {
   cyx_status error_ = CYX_OK;
 };
 
+namespace {
+
 // A worker that shares the caller's CPU can only run when the caller does not: move over before taking part.
 void leave_cpu(int cpu, const cpu_set_t &allowed) {
   if (cpu < 0 || sched_getcpu() != cpu) return;
@@ -161,6 +165,8 @@ void give_cpu(const Worker *worker) {
   sched_setaffinity(worker->thread, sizeof here, &here);  // moves it
   sched_setaffinity(worker->thread, sizeof worker->allowed, &worker->allowed);
 }
+
+}  // namespace
 
 void Pool::enter(Worker *worker) noexcept {
   worker->thread = static_cast<pid_t>(syscall(SYS_gettid));
@@ -323,11 +329,15 @@ cyx_status Pool::run(const Region &region, int threads) noexcept {
   return error_;
 }
 
+namespace {
+
 struct Start {
   Pool *pool;
   int index;
   void (Pool::*work)(int) noexcept;
 };
+
+}  // namespace
 
 void Pool::start_workers(int wanted) noexcept {
   if (wanted_.load(std::memory_order_relaxed) == wanted) return;
@@ -368,6 +378,8 @@ void Pool::retire_above(int workers) noexcept {
   }
 }
 
+namespace {
+
 std::atomic<Pool *> current{nullptr};
 std::atomic<int> thread_target{1};
 
@@ -401,9 +413,11 @@ cyx_status parallel_for(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs
   if (tasks <= 1) return tasks == 1 ? kernel(bufs, 0, 1) : CYX_OK;
   const int threads = thread_target.load(std::memory_order_relaxed);
   const Region region{ctx, kernel, bufs, tasks, std::max<int64_t>(1, tasks / (int64_t{kChunksPerThread} * threads))};
-  if (threads == 1 || inside_task || !pool().try_take()) return run_serially(region);
-  const cyx_status status = pool().run(region, threads);
-  pool().give();
+  if (threads == 1 || inside_task) return run_serially(region);
+  Pool &mine = pool();  // another one may take its place meanwhile
+  if (!mine.try_take()) return run_serially(region);
+  const cyx_status status = mine.run(region, threads);
+  mine.give();
   return status;
 }
 
@@ -411,13 +425,22 @@ int thread_count() noexcept { return thread_target.load(std::memory_order_relaxe
 
 void set_thread_count(int n) noexcept {
   n = std::clamp(n, 1, 1024);
-  while (!pool().try_take()) sched_yield();
+  Pool &mine = pool();
+  while (!mine.try_take()) sched_yield();
   thread_target.store(n, std::memory_order_relaxed);
-  pool().retire_above(n - 1);
-  pool().give();
+  mine.retire_above(n - 1);
+  mine.give();
 }
 
 int started_workers() noexcept { return pool().started(); }
+
+Pool *forsake_pool() noexcept { return current.exchange(nullptr, std::memory_order_acq_rel); }
+
+void retire(Pool *pool) noexcept {
+  while (!pool->try_take()) sched_yield();
+  pool->retire_above(0);
+  pool->give();  // to nobody, or to who had asked for it before it was forsaken
+}
 
 void threads_init() {
   // The child has none of the threads: it starts over with a pool of its own, when it first needs one.

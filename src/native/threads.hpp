@@ -15,6 +15,9 @@ cyx_status parallel_for(const cyx_ctx *ctx, cyx_kernel kernel, void *const *bufs
 int thread_count() noexcept;             // the caller included
 void set_thread_count(int n) noexcept;   // at least 1; workers start when first needed
 int started_workers() noexcept;
+class Pool;
+Pool *forsake_pool() noexcept;           // whoever comes next gets a pool of its own
+void retire(Pool *pool) noexcept;        // end its threads, when it is free
 void threads_init();                     // once: makes the pool survive fork
 
 }  // namespace cyxla

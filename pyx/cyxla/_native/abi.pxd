@@ -27,14 +27,19 @@ cdef extern from "cyxla/abi.h":
 
 cdef extern from "runtime.h":
     const char *CYX_RUNTIME_CAPSULE
+    enum:
+        CYX_ABANDONED
     ctypedef struct cyx_call:
         cyx_ctx ctx
         const uint32_t *cancel_epoch
         uint32_t epoch
         int64_t next_check
+        uint32_t stop
     ctypedef struct cyx_runtime:
         uint32_t size
         void *(*acquire)(size_t) noexcept nogil
         void (*release)(void *, size_t) noexcept nogil
         cyx_status (*parallel_for)(const cyx_ctx *, cyx_kernel, void *const *, int64_t) noexcept nogil
         cyx_status (*poll)(const cyx_ctx *) noexcept nogil
+        int (*on_main_thread)() noexcept nogil
+        cyx_status (*run_watched)(cyx_entry, void *const *, size_t, cyx_call *, size_t, void *) noexcept

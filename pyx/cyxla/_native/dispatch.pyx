@@ -183,10 +183,11 @@ cdef class Compiled:
     def use(self, executable):
         """Run this from now on, which takes and gives the same; calls under way end with what they began with."""
         cdef Program program = None
-        direct = isinstance(executable, Program) and type(executable).__call__ is Program.__call__
-        if direct and not (<Program> executable).nested and (<Program> executable).donations is None:
-            if (<Program> executable).n_buffers <= INLINE:
-                program = executable
+        if isinstance(executable, Program) and type(executable).__call__ is Program.__call__:
+            program = executable
+            if program.nested or program.watched or program.donations is not None or program.n_buffers > INLINE:
+                program = None
+            else:
                 self.n_results = program.n_outputs - self.fails
         self.executable, self.program = executable, program
 
@@ -238,7 +239,7 @@ cdef class Compiled:
         cdef int64_t *failure = <int64_t *> (cells + (program.n_inputs + self.n_results) * CELL)
         if self.fails:
             bufs[program.n_inputs + self.n_results] = failure
-        program.execute(bufs)
+        program.execute(bufs, None, None, None)  # no watched program
         if self.fails and failure[0] != 0:
             self.fail(failure[0], failure[1])
         if self.single:

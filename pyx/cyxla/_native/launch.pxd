@@ -28,7 +28,7 @@ cdef class Program:
     cdef void **template  # constants and bound inputs in their places
     cdef void **functions
     cdef int *slots  # leaf of a call, in order -> input
-    cdef bint nested, single, flat, release_gil, complete
+    cdef bint nested, single, flat, release_gil, watched, deaf, complete
     cdef size_t arena_bytes
     cdef uint32_t cancel_epoch
     cdef cyx_call call
@@ -47,9 +47,10 @@ cdef class Program:
     cdef object run(self, void **bufs, tuple args, object out)
     cdef object lend_arguments(self, void **bufs, tuple args)
     cdef tuple new_results(self, void **bufs)
-    cdef object run_into(self, void **bufs, object out)
+    cdef object run_into(self, void **bufs, object args, object held, object out)
     cdef object run_donating(self, void **bufs, tuple args, object out)
     cdef int check_apart(self, void **bufs) except -1
     cdef object result_over(self, object donor, Py_ssize_t index)
     cdef bint direct(self, void **bufs, object out, Py_ssize_t index)
-    cdef int execute(self, void **bufs) except -1
+    cdef int execute(self, void **bufs, object args, object held, object results) except -1
+    cdef cyx_status execute_watched(self, void **bufs, cyx_call *call, tuple keep) noexcept

@@ -194,6 +194,10 @@ cdef class Program:
         Addresses for `cyx_ctx.functions`; `keep` holds whatever they need alive.
     release_gil : bool
         False for programs of a microsecond or two.
+    watched : bool
+        True for programs that may take long: the main thread does not run them itself, but looks for Ctrl-C.
+    deaf : bool
+        Whether a watched program may go on for long after it was asked to stop: it never writes to arrays of the caller.
     donations : mapping of int to int, optional
         Inputs whose memory becomes that of an output, and of which: the entry finds these two in one place.
     """
@@ -201,7 +205,7 @@ cdef class Program:
     def __init__(
         self, library, str entry, inputs, outputs, results, *, parameters=None, constants=(), bound=None,
         Py_ssize_t arena_bytes=0, functions=(), keep=None, bint release_gil=True,
-        donations=None,
+        bint watched=False, bint deaf=False, donations=None,
     ):
         if self.entry != NULL:
             raise RuntimeError("a program is initialised once")
@@ -222,6 +226,7 @@ cdef class Program:
         self.kept = (list(constants), bound, keep)
         self.arena_bytes = arena_bytes
         self.release_gil = release_gil
+        self.watched, self.deaf = watched, deaf
         self.call.ctx.version = CYX_ABI_VERSION
         self.call.ctx.size = sizeof(cyx_ctx)
         self.call.ctx.parallel_for = rt.parallel_for
@@ -340,14 +345,14 @@ cdef class Program:
             return self.run_donating(bufs, args, out)
         held = self.lend_arguments(bufs, args)  # converted copies must outlive the call
         if out is not None:
-            return self.run_into(bufs, out)
+            return self.run_into(bufs, args, held, out)
         if self.single:
             result = new_array(&self.specs[self.n_inputs])
             bufs[self.n_inputs] = PyArray_DATA(<PyArrayObject *> <PyObject *> result)
-            self.execute(bufs)
+            self.execute(bufs, args, held, result)
             return result
         leaves = self.new_results(bufs)
-        self.execute(bufs)
+        self.execute(bufs, args, held, leaves)
         return leaves if self.flat else arguments.build(self.results, leaves)
 
     cdef object lend_arguments(self, void **bufs, tuple args):
@@ -375,11 +380,14 @@ cdef class Program:
             PyTuple_SET_ITEM(leaves, k, array)
         return leaves
 
-    cdef object run_into(self, void **bufs, object out):
-        """Write to the caller's arrays, by way of a new one where that one is strided or overlaps what is read."""
+    cdef object run_into(self, void **bufs, object args, object held, object out):
+        """Write to the caller's arrays, by way of a new one where that one is strided or overlaps what is read.
+
+        So do deaf programs, which may still write after the call was interrupted.
+        """
         if self.single and self.direct(bufs, out, 0):
             bufs[self.n_inputs] = PyArray_DATA(<PyArrayObject *> <PyObject *> out)
-            self.execute(bufs)
+            self.execute(bufs, args, held, None)  # which writes memory of the caller
             return out
         cdef list given = arguments.match_out(out, self.results, self.outputs)
         cdef list computed = []
@@ -391,7 +399,7 @@ cdef class Program:
                 array = new_array(&self.specs[self.n_inputs + k])
             bufs[self.n_inputs + k] = PyArray_DATA(<PyArrayObject *> <PyObject *> array)
             computed.append(array)
-        self.execute(bufs)
+        self.execute(bufs, args, held, computed if self.deaf else None)
         for k in range(self.n_outputs):
             if given[k] is not None and given[k] is not computed[k]:
                 PyArray_CopyInto(<PyArrayObject *> <PyObject *> given[k], <PyArrayObject *> <PyObject *> computed[k])
@@ -430,7 +438,7 @@ cdef class Program:
         if out is not None:
             given = arguments.match_out(out, self.results, self.outputs)
             arguments.check_out_apart(given, computed, donors)
-        self.execute(bufs)
+        self.execute(bufs, args, held, None)
         for k in range(self.n_outputs):
             if given[k] is not None:
                 PyArray_CopyInto(<PyArrayObject *> <PyObject *> given[k], <PyArrayObject *> <PyObject *> computed[k])
@@ -471,7 +479,7 @@ cdef class Program:
 
     cdef bint direct(self, void **bufs, object out, Py_ssize_t index):
         """Tell whether result `index` may be written straight to `out`: as declared, and over no input or earlier result."""
-        if not matches(<PyObject *> out, &self.specs[self.n_inputs + index]):
+        if self.deaf or not matches(<PyObject *> out, &self.specs[self.n_inputs + index]):
             return False
         if not PyArray_ISWRITEABLE(<PyArrayObject *> <PyObject *> out):
             return False
@@ -483,8 +491,11 @@ cdef class Program:
                 return False
         return True
 
-    cdef int execute(self, void **bufs) except -1:
-        """Run the entry on ready buffers; turn its status into an exception."""
+    cdef int execute(self, void **bufs, object args, object held, object results) except -1:
+        """Run the entry on ready buffers, which lie in the other arguments; turn its status into an exception.
+
+        `results` is None where others than the results use their memory.
+        """
         cdef char message[CYX_MESSAGE_BYTES]
         cdef cyx_call call = self.call
         cdef cyx_status status
@@ -495,12 +506,14 @@ cdef class Program:
             call.ctx.arena = <char *> rt.acquire(self.arena_bytes)
             if call.ctx.arena == NULL:
                 arguments.out_of_memory(self.arena_bytes)
-        if self.release_gil:
+        if self.watched and rt.on_main_thread():
+            status = self.execute_watched(bufs, &call, (self, args, held, results) if results is not None else None)
+        elif self.release_gil:
             with nogil:
                 status = self.entry(bufs, &call.ctx)
         else:
             status = self.entry(bufs, &call.ctx)
-        if self.arena_bytes:
+        if self.arena_bytes and status != CYX_ABANDONED:
             rt.release(call.ctx.arena, self.arena_bytes)
         if PyErr_Occurred():  # a signal handler raised while the program polled
             return -1
@@ -509,3 +522,8 @@ cdef class Program:
         message[CYX_MESSAGE_BYTES - 1] = 0
         arguments.failed(status, (<bytes> message).decode(errors="replace"))
         return -1
+
+    cdef cyx_status execute_watched(self, void **bufs, cyx_call *call, tuple keep) noexcept:
+        """Run the entry by a thread of its own, which may be abandoned if what it uses is kept."""
+        cdef void *kept = NULL if keep is None else <void *> <PyObject *> keep
+        return rt.run_watched(self.entry, bufs, self.n_buffers, call, self.arena_bytes, kept)

@@ -37,6 +37,8 @@ class Program:
         functions: Iterable[int] = (),
         keep: object = None,
         release_gil: bool = True,
+        watched: bool = False,
+        deaf: bool = False,
         donations: Mapping[int, int] | None = None,
     ) -> None: ...
     def __call__(self, *args: Any, out: Any = None) -> Any: ...

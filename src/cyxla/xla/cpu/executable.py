@@ -12,6 +12,7 @@ import numpy as np
 from cyxla._native.arguments import leaves
 from cyxla.errors import InvalidArgumentError
 from cyxla.xla.cpu import signature
+from cyxla.xla.cpu.cost import memory_ns
 from cyxla.xla.cpu.native import Library, Program
 from cyxla.xla.service import CompileOptions, Executable
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from cyxla.xla.service.profile import Profile
 
 ENTRY = "cyx_main"  # the function that a call runs
+WATCHED_ABOVE = 50e6  # ns of estimated work that a thread of its own does, for some 50 us, so that Ctrl-C is seen
+DEAF_ABOVE = 5e6  # ns of estimated work in which it does not see itself that it is to stop
 RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
 
 
@@ -52,6 +55,8 @@ class Manifest(NamedTuple):
         Call sites of kernels that are measured; None where none is.
     donations : list of (int, int)
         Inputs whose memory becomes that of a result, and of which, by numbers of arrays.
+    longest : float
+        Estimated ns of the longest stretch in which nobody asks whether the caller wants to stop.
     """
 
     arena_bytes: int
@@ -63,6 +68,7 @@ class Manifest(NamedTuple):
     result: signature.Outline
     sites: int | None = None
     donations: Sequence[tuple[int, int]] = ()
+    longest: float = 0.0
 
     @staticmethod
     def of(module: HloModule, plan: Plan, buffers: Buffers, *, profile: bool = False) -> Manifest:
@@ -77,6 +83,7 @@ class Manifest(NamedTuple):
             result=signature.outline(module.entry.root.shape.static),
             sites=sum(1 for _ in plan.steps()) if profile else None,
             donations=list(buffers.donations.items()),
+            longest=plan.longest + sum(memory_ns(c.nbytes) for copies in buffers.copies.values() for c in copies),
         )
 
     @property
@@ -138,6 +145,8 @@ class CpuExecutable(Program, Executable):
             keep=(calls, self._recorder),
             donations=dict(manifest.donations),
             release_gil=manifest.loops or manifest.cost > RELEASE_GIL_ABOVE,
+            watched=calls is None and (manifest.cost > WATCHED_ABOVE or manifest.longest > DEAF_ABOVE),
+            deaf=manifest.longest > DEAF_ABOVE,
         )
 
     @property

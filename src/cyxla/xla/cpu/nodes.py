@@ -108,6 +108,25 @@ class Plan:
         """Estimated ns, each loop counted as one turn."""
         return sum(n.cost for n in self.nodes) + 1.0
 
+    @property
+    def longest(self) -> float:
+        """Estimated ns of the longest stretch in which nobody asks whether the caller wants to stop.
+
+        That is asked between the tasks of a kernel, and between turns of a loop.
+        """
+        longest = stretch = 0.0
+        for node in self.nodes:
+            if isinstance(node, WhileNode):
+                stretch, part = 0.0, node.condition.longest + node.body.longest
+            elif isinstance(node, ConditionalNode):
+                stretch = part = stretch + max(b.longest for b in node.branches)
+            elif node.step.kernel.tasks > 1 or node.step.context:
+                stretch, part = 0.0, node.cost / node.step.kernel.tasks / node.step.kernel.phases
+            else:
+                stretch = part = stretch + node.cost
+            longest = max(longest, part)
+        return longest
+
     def inner(self) -> Iterator[Plan]:
         """Go through the plan and those of loops and branches inside it."""
         yield self

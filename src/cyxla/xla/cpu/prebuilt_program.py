@@ -105,6 +105,7 @@ def prebuilt_program(
         functions=[],
         parameters=[signature.outline(p.shape) for p in module.parameters],
         result=signature.outline(module.entry.root.shape),
+        longest=writer.cost,
     )
     constants = [array.reshape(-1).view(np.uint8).data for _, array in writer.constants]
     return kind(module, Library.from_bytes(writer.recipe), manifest, constants, options)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError
+from cyxla.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError, UnimplementedError
+from cyxla.interrupts import interruptible
 from cyxla.types import Shape
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
 from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value, zeros
@@ -282,6 +283,14 @@ class Evaluation:
         frame.next += 1
 
 
+_CALLING = frozenset({"async-start", "call", "conditional", "fusion", "while"})  # their work is that of others
+_MANY_STEPS = frozenset({
+    "cholesky", "convolution", "custom-call", "dot", "fft", "ragged-dot", "reduce-window", "select-and-scatter", "sort",
+    "triangular-solve",
+})  # fmt: skip
+_LONG, _LONG_OF_MANY = 1 << 22, 1 << 16  # elements of operands and results; the latter, of many steps an element
+_OWN = __name__.rpartition(".")[0]
+
 # These run whatever they give: they may have effects, or end in an error.
 _ALWAYS_RUN = frozenset({"async-start", "call", "conditional", "custom-call", "fusion", "while"})
 
@@ -291,7 +300,43 @@ def _handler(ins: Instruction) -> Handler:
     if _is_empty(ins.shape) and not ins.has_side_effect and ins.opcode not in _ALWAYS_RUN:
         return _nothing
     handler = handler_of(ins.opcode)
-    return _on_common_size(handler) if ins.row.elementwise and ins.shape.is_dynamic else handler
+    if ins.row.elementwise and ins.shape.is_dynamic:
+        handler = _on_common_size(handler)
+    return _aside(handler) if _is_long(ins) else handler
+
+
+def _is_long(ins: Instruction) -> bool:
+    """Whether one call of a library may do all the work of an instruction, for more than a few milliseconds."""
+    if ins.opcode in _CALLING or ins.has_side_effect or (ins.opcode == "custom-call" and not _is_own(ins)):
+        return False
+    elements = sum(leaf.size for shape in (ins.shape, *(o.shape for o in ins.operands)) for leaf in _arrays(shape))
+    return elements > (_LONG_OF_MANY if ins.opcode in _MANY_STEPS else _LONG)
+
+
+def _arrays(shape: Shape) -> list[Shape]:
+    return [leaf for leaf in shape.leaves() if leaf.is_array]
+
+
+def _is_own(ins: Instruction) -> bool:
+    """Whether a custom call is not of the user's, who may want to be called by the main thread."""
+    from cyxla.xla.evaluator.custom_call import find_custom_call
+
+    try:
+        found = find_custom_call(ins.attrs["custom_call_target"])
+    except UnimplementedError:
+        return False
+    return found.__module__.startswith(_OWN) and found.__module__ != f"{_OWN}.c_calls"
+
+
+def _aside(handler: Handler) -> Handler:
+    """Let Ctrl-C be seen while a handler works."""
+
+    def run(ev: Evaluation, ins: Instruction, *operands: Value) -> Any:
+        if ins.attrs.get("custom_call_target") in ev.options.custom_calls:
+            return handler(ev, ins, *operands)
+        return interruptible(lambda: handler(ev, ins, *operands))
+
+    return run
 
 
 def _is_empty(shape: Shape) -> bool:

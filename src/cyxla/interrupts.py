@@ -62,7 +62,8 @@ def interruptible(function: Callable[[], Any]) -> Any:
     """
     if threading.current_thread() is not threading.main_thread():
         return function()  # signals are the main thread's
-    call = _Call(lambda context=copy_context(): context.run(function))  # type: ignore[misc]
+    context = copy_context()
+    call = _Call(lambda: context.run(function))
     try:
         start_new_thread(call.run, ())
     except RuntimeError:  # no more threads

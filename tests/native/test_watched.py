@@ -117,10 +117,9 @@ def interrupted(call, flag):
 @pytest.mark.usefixtures("interrupting")
 def test_what_does_not_stop_is_abandoned_and_kept_alive(deaf, flag):
     before = native.pool_stats()["in_use_bytes"]
-    x = X.copy()
-    gone = weakref.ref(x)
-    interrupted(lambda: deaf(x), flag)
-    del x
+    given = [X.copy()]
+    gone = weakref.ref(given[0])
+    interrupted(lambda: deaf(given.pop()), flag)
     gc.collect()
     assert flag[1] == 0  # it is still working
     assert _rt.abandoned_runs() == 1
@@ -259,7 +258,8 @@ from cyxla.xla.cpu import native, toolchain
 signal.signal(signal.SIGINT, signal.default_int_handler)
 flag = np.zeros(2, np.int64)
 library = native.build_library([toolchain.abi_header() + "\\nCYX_LIBRARY\\n" + {body!r}])
-deaf = native.Program(library, "entry", [("i8", (2,)), ("f8", (3,))], [("f8", (3,))], 0, bound={{0: flag}}, watched=True)
+types = [("i8", (2,)), ("f8", (3,))], [("f8", (3,))]
+deaf = native.Program(library, "entry", *types, 0, bound={{0: flag}}, watched=True)
 try:
     with sending(signal.SIGINT, lambda: flag[0]):
         deaf(np.ones(3))

@@ -270,5 +270,7 @@ def test_bits_between_widths():
         "bf16[3,2] bitcast-convert(p0)",
         "u4[3,8] bitcast-convert(p0)",
         "c64[3] bitcast-convert(p3)",
+        "c64[3,2] bitcast-convert(p4)",
+        "c128[3] bitcast-convert(p5)",
     ]
-    agree(entry(["f32[3]", "s8[3,4]", "u32[2,2]", "c64[3]"], lines), ulp=0)
+    agree(entry(["f32[3]", "s8[3,4]", "u32[2,2]", "c64[3]", "c128[3]", "c64[3,2]"], lines), ulp=0)

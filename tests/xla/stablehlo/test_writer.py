@@ -139,6 +139,21 @@ def test_bitcasts_read_the_memory_that_layouts_say(given, wanted):
     assert (got.dtype, got.shape, got.tobytes()) == (want.dtype, want.shape, want.tobytes())
 
 
+@pytest.mark.parametrize(
+    "given, wanted, values",
+    [
+        ("pred[3,4]", "s32[3]", np.array([[1, 0, 1, 1]] * 3, bool)),
+        ("pred[3]", "u8[3]", np.array([1, 0, 1], bool)),
+        ("pred[3]", "s8[3]", np.array([1, 0, 1], bool)),
+        ("s32[3]", "pred[3,4]", np.array([1, 256, 65537], np.int32)),
+    ],
+)
+def test_bytes_of_predicates_are_not_their_bits(given, wanted, values):
+    module = parse_module(f"ENTRY e {{ p = {given} parameter(0) ROOT b = {wanted} bitcast-convert(p) }}")
+    got, want = (cyxla.compile(m, platform="interpreter")(values) for m in (again(module), module))
+    assert (got.dtype, got.shape, got.tobytes()) == (want.dtype, want.shape, want.tobytes())
+
+
 def test_bits_of_complex_numbers_have_no_form():
     module = parse_module("ENTRY e { p = c64[2] parameter(0) ROOT b = f32[4] bitcast(p) }")
     with pytest.raises(cyxla.errors.UnimplementedError, match="has no form in StableHLO"):

@@ -97,7 +97,7 @@ def _apply_complex(name: str, element: ElementType, operands: tuple[Array, ...])
     meaning = COMPLEX.get(name)
     if meaning is None:
         return None
-    if name in EXACT and name != "sqrt":
+    if name in EXACT and name not in ("sqrt", "sign"):  # these have a size, which may be larger than the parts' type
         return np.asarray(meaning(*operands)).astype(dtype_of(element))
     wide = np.clongdouble if element is ElementType.C128 else np.complex128
     return np.asarray(meaning(*(x.astype(wide) for x in operands))).astype(dtype_of(element))

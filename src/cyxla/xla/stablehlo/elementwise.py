@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cyxla.errors import InvalidArgumentError
+from cyxla.types import ElementType
 from cyxla.xla.hlo.attributes import ResultAccuracy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -91,9 +92,14 @@ def _convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
 
 @handles("bitcast_convert")
 def _bitcast_convert(c: Context, op: Operation, xs: list[XlaOp]) -> Results:
+    """HLO's pred is a byte; here it is one bit, an unsigned integer of which does."""
     arity(op, xs, 1)
-    stated = c.stated(op)
-    return xla.bitcast_convert(xs[0], stated.dtype)
+    x, wanted = xs[0], c.stated(op).dtype
+    if (x.shape.dtype is ElementType.PRED) is (wanted is ElementType.PRED):
+        return xla.bitcast_convert(x, wanted)
+    if wanted is not ElementType.PRED:
+        return xla.bitcast_convert(xla.convert(x, ElementType.U1), wanted)
+    return xla.convert(xla.bitcast_convert(x, ElementType.U1), wanted)
 
 
 @handles("stochastic_convert")

@@ -104,6 +104,23 @@ def _reduce_precision(ins: Instruction) -> Attributes:
     return {k: number(ins.attrs[k], 32) for k in ("exponent_bits", "mantissa_bits")}
 
 
+@writes("bitcast-convert")
+def _bitcast_convert(block: Block, ins: Instruction) -> Value:
+    """A pred is a byte in HLO and one bit here: its byte is a number."""
+    value, of, to = block.values[ins.operands[0]], ins.operands[0].shape.logical, ins.shape.logical
+    if (of.dtype is ElementType.PRED) is (to.dtype is ElementType.PRED):
+        return block.emit("stablehlo.bitcast_convert", ins)
+    byte = (of if of.dtype is ElementType.PRED else to).with_dtype(ElementType.U8)
+    steps = [("convert", byte), ("bitcast_convert", to)] if of.dtype is ElementType.PRED else [
+        ("bitcast_convert", byte), ("convert", to)
+    ]  # fmt: skip
+    for name, shape in steps:
+        if shape is not of:
+            value = block.assign(f"stablehlo.{name} {value} : ({type_of(of)}) -> {type_of(shape)}", shape)
+        of = shape
+    return value
+
+
 @writes("bitcast")
 def _bitcast(block: Block, ins: Instruction) -> Value:
     """The operand's elements in the order of memory, as other ones, in the order of the result's memory."""
@@ -469,7 +486,6 @@ WRITERS.update({
     "batch-norm-grad":      _plain("stablehlo.batch_norm_grad", _batch_norm),
     "batch-norm-inference": _plain("stablehlo.batch_norm_inference", _batch_norm),
     "batch-norm-training":  _plain("stablehlo.batch_norm_training", _batch_norm),
-    "bitcast-convert":      _plain("stablehlo.bitcast_convert"),
     "broadcast":            _plain("stablehlo.broadcast_in_dim", lambda i: {
                                 "broadcast_dimensions": ints(i.attrs["dimensions"])}),
     "cholesky":             _plain("stablehlo.cholesky", lambda i: {"lower": flag(i.attrs["lower"])}),

@@ -175,7 +175,7 @@ def scaled_dot(site: Site) -> Shape:
 
 @opcode("convolution", 2, attrs=(opt("window", "window", ()), req("dim_labels", "dim_labels"), *_GROUPS, *_PRECISION))
 def convolution(site: Site) -> Shape:
-    """Batch and features of the kernel, and as many places as the window takes.
+    """Batch and features of the kernel, and as many places as the window takes; padding and holes add nothing.
 
     (C1) the operands are arrays; (C2) dim_labels give every dimension of input, kernel and result one part; (C3) window
     has an entry for each spatial dimension, its sizes, stride and dilations at least 1; (C4) and the sizes of the

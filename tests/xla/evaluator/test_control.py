@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import cyxla
 from cyxla.errors import DeadlineExceededError, InternalError, InvalidArgumentError
 from cyxla.types import TOKEN, Literal, Shape
 from cyxla.xla.evaluator import TOKEN_VALUE, Options, evaluate, evaluate_computation
@@ -151,3 +152,18 @@ def test_dead_instructions_do_not_run():
 
 def test_results_have_rank_zero_not_numpy_scalars():
     assert isinstance(evaluate_computation(plus(1), [np.int32(1)]), np.ndarray)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+def test_asynchronous_operations_that_get_their_operands_later(platform):
+    text = """HloModule m
+      minus { p = f32[4] parameter(0) q = f32[4] parameter(1) ROOT s = f32[4] subtract(p, q) }
+      ENTRY e {
+        x = f32[4] parameter(0), sharding={mesh['x'=2], [{'x'}]}
+        s = ((), (), u32[]) call-start(), to_apply=minus
+        y = f32[4] negate(x)
+        u = ((f32[4]), (), u32[]) call-update(s, y)
+        v = ((f32[4], f32[4]), f32[4], u32[]) call-update(u, x)
+        ROOT d = f32[4] call-done(v) }"""
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(cyxla.compile(text, platform=platform)(x), -2 * x)

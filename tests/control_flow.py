@@ -51,6 +51,13 @@ def constant(value: Any, dtype: Any = np.float32) -> Tensor:
     return apply_op("Const", value=array, dtype=DataType.DT_INT32 if array.dtype == np.int32 else DataType.DT_FLOAT)
 
 
+def switch(value: Tensor, pred: Tensor) -> tuple[Tensor, Tensor]:
+    """A Switch, which stands with what it passes on."""
+    off, on = apply_op("Switch", value, pred)
+    off.node.attrs["_class"] = AttrValue("list(string)", (f"loc:@{value.node.name}",))
+    return off, on
+
+
 @dataclass
 class Frame:
     """A loop that is being built."""
@@ -94,7 +101,7 @@ class Branch:
 
     def bring(self, value: Tensor) -> Tensor:
         """A value from outside."""
-        return apply_op("Switch", value, self.pred)[self.side]
+        return switch(value, self.pred)[self.side]
 
 
 class Builder:
@@ -142,7 +149,7 @@ class Builder:
             merges = [merge(apply_op("Enter", x, frame_name=name), None) for x in (zero, *inits)]
             with after(merges[1]):
                 verdict = apply_op("LoopCond", cond(*merges[1:]))
-            switched = [apply_op("Switch", m, verdict) for m in merges]
+            switched = [switch(m, verdict) for m in merges]
             pivot = apply_op("Identity", switched[1][1])
             with after(pivot):
                 count = switched[0][1] + constant(1, np.int32)
@@ -163,11 +170,12 @@ class Builder:
     def cond(self, pred: Tensor, values: Sequence[Tensor], then: Build, other: Build) -> Tensor:
         """A conditional."""
         results = []
+        pred = apply_op("Identity", pred)
         for side, build in enumerate((other, then)):
             self.scopes.append(Branch(pred, side))
-            pivot = apply_op("Identity", apply_op("Switch", pred, pred)[side])
+            pivot = apply_op("Identity", switch(pred, pred)[side])
             with after(pivot):
-                results.append(build(*(apply_op("Switch", v, pred)[side] for v in values)))
+                results.append(build(*(switch(v, pred)[side] for v in values)))
             self.scopes.pop()
         return merge(*results)
 
@@ -192,7 +200,7 @@ class Builder:
             one = apply_op("Enter", self.enter(constant(1, np.int32)), frame_name=name, is_constant=True)
             merges = [merge(apply_op("Enter", x, frame_name=name), None) for x in (count, *inits)]
             verdict = apply_op("LoopCond", apply_op("GreaterEqual", merges[0], one))
-            switched = [apply_op("Switch", m, verdict) for m in merges]
+            switched = [switch(m, verdict) for m in merges]
             index = switched[0][1] - one
             next_index = apply_op("NextIteration", index)
             self.graph.set_input(merges[0].node, 1, next_index)

@@ -2,6 +2,7 @@
 
 Each node has conditions: predicates that hold, or do not, where it runs. The nodes with the most of them go first. All
 that hangs together under one condition is one branch; what stands under its opposite, and is merged with it, the other.
+What depends on the merged values, as the gradient of a conditional does, becomes a conditional of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy as np
 
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList
 from cyxla.core.framework.node_def import NodeDef
-from cyxla.core.graph.algorithm import consumers, reachable_backward, topological_order
+from cyxla.core.framework.types import HANDLES
+from cyxla.core.graph.algorithm import consumers, reachable_backward, reachable_forward, topological_order
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import UnimplementedError
 from cyxla.tf2xla.outlining import Outline, replace_node
@@ -42,7 +44,12 @@ def functionalize_conditionals(graph: Graph) -> None:
             _decide(graph, decided, conditions[decided])
             continue
         deepest = max(switches, key=lambda n: len(conditions[n]))
-        _Conditional(graph, deepest, conditions).replace()
+        conditional = _Conditional(graph, deepest, conditions)
+        later = conditional.later()
+        if later:
+            _Division(conditional, later).divide()
+        else:
+            conditional.replace()
     left = next((n for n in graph.nodes.values() if n.op in MERGE), None)
     if left is not None:
         raise UnimplementedError(f"{left.name!r} joins values of which none depends on a predicate", node=left.name)
@@ -172,6 +179,13 @@ class _Conditional:
         if not self._is_merge(node):
             yield from (user for user, _ in self.users[node])
 
+    def later(self) -> set[Node]:
+        """Members that need what a Merge among them gives: such are the gradients of the others."""
+        if not self.merges:
+            return set()
+        reached = set(reachable_forward([user for merge in self.merges for user, _ in self.users[merge]], self.graph))
+        return {node for node in self.members if node in reached}
+
     # The If node
 
     def replace(self) -> None:
@@ -249,3 +263,85 @@ class _Conditional:
         data = [node.outputs[place], *inputs]
         sources = [*(t.name for t in data), *(f"^{c.name}" for c in controls)]
         return self.graph.add_node(NodeDef(name, "If", sources, "", attrs), data, list(controls))
+
+
+class _Division:
+    """Two conditionals in the place of one: the later takes what the earlier gives, and values from its branches.
+
+    What a branch computes becomes a result of the earlier conditional, of which the other branch gives a stand-in; what
+    it takes in, the later one takes in by itself.
+
+    Parameters
+    ----------
+    whole : _Conditional
+    later : set of Node
+        The members of the later one.
+    """
+
+    def __init__(self, whole: _Conditional, later: set[Node]) -> None:
+        self.whole, self.graph, self.later = whole, whole.graph, later
+        self.earlier = {node for node in whole.members if node not in later}
+        self.merge = next(node for node in whole.merges if node in self.earlier)
+        self.switch = next(node for node in whole.switches if node in self.earlier)
+        self._known: dict[tuple[Node, int], Tensor] = {}
+
+    def divide(self) -> None:
+        """Cut all edges from the earlier one into the later one, but those to its Switch nodes."""
+        for node in (n for n in self.whole.members if n in self.later):
+            side = self.whole._side(node)
+            for i, tensor in enumerate(node.inputs):
+                if tensor.node in self.earlier and not self.whole._is_switch(node):
+                    self.graph.set_input(node, i, self._brought(tensor, self._side_of(node, tensor)))
+            if any(control in self.earlier for control in node.control_inputs):
+                kept = [control for control in node.control_inputs if control not in self.earlier]
+                node.control_inputs = [*kept, self._order(node, side)]
+
+    def _side_of(self, node: Node, tensor: Tensor) -> int:
+        """The branch that takes a tensor."""
+        side = self.whole._side(node)
+        return side if side >= 0 else self.whole.inside.index(_of_tensor(tensor, self.whole.conditions))
+
+    def _order(self, node: Node, side: int) -> Node:
+        """What lets a node come after the earlier conditional."""
+        if self.whole._is_switch(node):
+            return self.merge
+        if side < 0:
+            raise UnimplementedError(f"{node.name!r} waits for a branch of what decides over it", node=node.name)
+        return self._passed(self.merge.outputs[0], side).node
+
+    def _brought(self, tensor: Tensor, side: int) -> Tensor:
+        """A tensor of the earlier conditional, for a branch of the later one."""
+        place = tensor.node, tensor.index
+        if place not in self._known:
+            if tensor.node in self.whole.switches:
+                self._known[place] = self._passed(tensor.node.inputs[0], side)
+            elif tensor.node in self.whole.merges:
+                return self._passed(tensor, side)
+            else:
+                self._known[place] = self._passed(self._given(tensor, side), side)
+        return self._known[place]
+
+    def _given(self, tensor: Tensor, side: int) -> Tensor:
+        """A tensor of one branch as a result."""
+        if tensor.dtype in HANDLES:
+            raise UnimplementedError(f"{tensor.name!r} is there on one condition only, and is no array")
+        dtype = AttrValue("type", tensor.dtype)
+        alive = self._add("Identity", [self.switch.outputs[1 - side]], {"T": self.switch.attrs["T"]})
+        shape = AttrValue("shape", tensor.shape)
+        stand_in = self._add("FakeParam", [], {"dtype": dtype, "shape": shape}, [alive])
+        count = AttrValue("int", 2)
+        return self._add("Merge", [tensor, stand_in.outputs[0]], {"T": dtype, "N": count}).outputs[0]
+
+    def _passed(self, tensor: Tensor, side: int) -> Tensor:
+        """A tensor from outside, passed into a branch; by an Identity, which nodes may wait for."""
+        node, index = self.whole.predicate
+        dtype = AttrValue("type", tensor.dtype.base)
+        made = self._add("Switch", [tensor, node.outputs[index]], {"T": dtype})
+        return self._add("Identity", [made.outputs[side]], {"T": dtype}).outputs[0]
+
+    def _add(
+        self, op: str, inputs: Sequence[Tensor], attrs: dict[str, AttrValue], controls: Sequence[Node] = ()
+    ) -> Node:
+        name = self.graph.unique_name(f"{self.switch.name}/{op}")
+        sources = [*(t.name for t in inputs), *(f"^{c.name}" for c in controls)]
+        return self.graph.add_node(NodeDef(name, op, sources, "", attrs), inputs, list(controls))

@@ -71,10 +71,13 @@ class CompileOptions:
         Results that are known while compiling stand beside the computation instead of in it.
     return_all_resources : bool
         Resources that do not change are given back as well.
+    stand_ins : tuple of (int, tuple of int)
+        Shapes of results that are FakeParam nodes, by number: those of what they stand for.
     """
 
     resolve_constants: bool = True
     return_all_resources: bool = False
+    stand_ins: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 class XlaCompiler:
@@ -151,6 +154,9 @@ class XlaCompiler:
             self.validate(name, graph)
             builder = XlaBuilder(_identifier(name))
             context = XlaContext(self, builder)
+            if options.stand_ins:
+                shapes, found = dict(options.stand_ins), stand_ins_of(graph)
+                context.stand_ins = {found[k]: TensorShape(dims) for k, dims in shapes.items()}
             mapping = self._build_arguments(context, args)
             GraphCompiler(self, context, graph).compile()
             return self._build_computation(name, context, mapping, options)
@@ -337,3 +343,9 @@ def _identifier(name: str) -> str:
 
 def _attrs_key(attrs: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, repr(value)) for name, value in attrs.items()))
+
+
+def stand_ins_of(graph: Graph) -> dict[int, str]:
+    """Results of a graph that stand for what another branch computes: names of their FakeParam nodes by number."""
+    retvals = [node for node in graph.nodes.values() if node.op == "_Retval"]
+    return {n.attr("index"): n.inputs[0].node.name for n in retvals if n.inputs[0].node.op == "FakeParam"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import XlaExpression
@@ -34,6 +35,7 @@ class XlaContext:
     def __init__(self, compiler: XlaCompiler, builder: XlaBuilder, args: Sequence[XlaExpression] = ()) -> None:
         self.compiler, self.builder = compiler, builder
         self.args = list(args)
+        self.stand_ins: dict[str, TensorShape] = {}  # shapes that FakeParam nodes take, by name
         self.retvals: dict[int, XlaExpression] = {}
         self.resources: list[XlaResource] = []
         self._constants = ConstantEvaluator()

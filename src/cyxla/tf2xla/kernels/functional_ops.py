@@ -22,7 +22,7 @@ from cyxla.tf2xla.functions import (
 )
 from cyxla.tf2xla.lib import full
 from cyxla.tf2xla.tensor_list import XlaTensorList
-from cyxla.tf2xla.xla_compiler import CompileOptions
+from cyxla.tf2xla.xla_compiler import CompileOptions, XlaCompiler, stand_ins_of
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
@@ -46,7 +46,7 @@ def _call(ctx: XlaOpKernelContext) -> Any:
 @xla_kernel("FakeParam")
 def _fake_param(ctx: XlaOpKernelContext) -> Any:
     """Zeros, which nothing reads."""
-    shape = ctx.attr("shape")
+    shape = ctx.xla.stand_ins.get(ctx.kernel.name, ctx.attr("shape"))
     sizes = shape.as_list() if shape.is_fully_defined else [0 if d is None else d for d in shape.dims or ()]
     return full(ctx.builder, 0, ctx.attr("dtype"), sizes)
 
@@ -96,6 +96,7 @@ def _branches(ctx: XlaOpKernelContext, selector: XlaOp, branches: Sequence[NameA
     if _settle_resources(ctx, inputs, results):
         args = prepare(ctx.xla, inputs, must, keep=False)
         results = [compiler.compile_function(branch, args, _INSIDE) for branch in branches]
+    results = _with_stand_ins(compiler, branches, args, results)
     _check_alike(branches, results)
     carried = [i for i, arg in enumerate(args) if arg.kind is not ArgumentKind.CONSTANT]
     operand = xla.tuple_(ctx.builder, [part for i in carried for part in parts_of(ctx.xla, inputs[i])])
@@ -119,6 +120,26 @@ def _settle_resources(
                 _initialize(ctx, x.value, update, tuple(shapes[update.places[0]].dims))
                 found = True
     return found
+
+
+def _with_stand_ins(
+    compiler: XlaCompiler,
+    branches: Sequence[NameAttrList],
+    args: Sequence[Argument],
+    results: Sequence[CompilationResult],
+) -> list[CompilationResult]:
+    """The branches with results that stand for what another branch computes in its shape."""
+    fakes = [stand_ins_of(compiler.body_of(branch).graph) for branch in branches]
+    made = list(results)
+    for b, branch in enumerate(branches):
+        shapes = []
+        for k in fakes[b]:
+            real = next((r.outputs[k].shape for r, f in zip(results, fakes, strict=True) if k not in f), None)
+            if real is not None and real != results[b].outputs[k].shape:
+                shapes.append((k, real))
+        if shapes:
+            made[b] = compiler.compile_function(branch, args, replace(_INSIDE, stand_ins=tuple(shapes)))
+    return made
 
 
 def _check_alike(branches: Sequence[NameAttrList], results: Sequence[CompilationResult]) -> None:

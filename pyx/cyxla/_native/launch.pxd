@@ -30,6 +30,7 @@ cdef class Program:
     cdef int *slots  # leaf of a call, in order -> input
     cdef bint nested, single, flat, release_gil, watched, deaf, complete
     cdef size_t arena_bytes
+    cdef size_t fresh_bytes  # the arena's and the results'
     cdef uint32_t cancel_epoch
     cdef cyx_call call
     cdef readonly object library

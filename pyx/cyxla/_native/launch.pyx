@@ -21,6 +21,7 @@ import os
 import numpy as np
 
 from cyxla._native import _rt
+from cyxla import memory
 from cyxla._native import arguments, kernels
 
 cdef extern from "dlfcn.h" nogil:
@@ -35,6 +36,9 @@ _import_array()
 cdef cyx_runtime *rt = <cyx_runtime *> PyCapsule_GetPointer(_rt.runtime, CYX_RUNTIME_CAPSULE)
 if rt.size != sizeof(cyx_runtime):
     raise ImportError("cyxla._native._rt and cyxla._native.launch are from different builds")
+
+cdef size_t LARGE = memory.LARGE
+cdef object require_memory = memory.require
 
 cdef enum:
     INLINE_BUFFERS = 64  # programs with more keep their pointers in the pool
@@ -156,6 +160,8 @@ cdef bint matches(PyObject *value, const Spec *spec) noexcept:
 cdef object new_array(const Spec *spec):
     """Make an array over memory of the pool; what stands in it is undefined."""
     cdef Block block = Block.__new__(Block)
+    if spec.bytes >= LARGE:
+        require_memory(spec.bytes)
     block.data = rt.acquire(spec.bytes)
     if block.data == NULL:
         arguments.out_of_memory(spec.bytes)
@@ -224,7 +230,9 @@ cdef class Program:
         self.set_functions(recipe_functions((<Library> self.library).recipe) or list(functions))
         self.set_donations(dict(donations or {}), bound)
         self.kept = (list(constants), bound, keep)
-        self.arena_bytes = arena_bytes
+        self.arena_bytes = self.fresh_bytes = arena_bytes
+        for k in range(self.n_outputs):
+            self.fresh_bytes += self.specs[self.n_inputs + k].bytes
         self.release_gil = release_gil
         self.watched, self.deaf = watched, deaf
         self.call.ctx.version = CYX_ABI_VERSION
@@ -344,6 +352,8 @@ cdef class Program:
         if self.donations is not None:
             return self.run_donating(bufs, args, out)
         held = self.lend_arguments(bufs, args)  # converted copies must outlive the call
+        if self.fresh_bytes >= LARGE and out is None:
+            require_memory(self.fresh_bytes)
         if out is not None:
             return self.run_into(bufs, args, held, out)
         if self.single:
@@ -503,6 +513,8 @@ cdef class Program:
         call.ctx.message = message
         call.epoch = self.cancel_epoch
         if self.arena_bytes:
+            if self.arena_bytes >= LARGE:
+                require_memory(self.arena_bytes)
             call.ctx.arena = <char *> rt.acquire(self.arena_bytes)
             if call.ctx.arena == NULL:
                 arguments.out_of_memory(self.arena_bytes)

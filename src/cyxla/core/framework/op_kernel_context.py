@@ -27,6 +27,7 @@ from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.framework.variable import Ref
 from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError, ShapeError
+from cyxla.memory import require
 
 __all__ = ["OpKernelContext", "StepContext"]
 
@@ -344,6 +345,7 @@ class OpKernelContext:
                 f"{self.step.allocated} of {limit}",
                 hint="raise the memory limit, or run with smaller inputs",
             )
+        require(size)
         try:
             array = np.empty(tuple(shape), dtype)
         except MemoryError:

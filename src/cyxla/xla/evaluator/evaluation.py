@@ -11,6 +11,7 @@ import numpy as np
 
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError, UnimplementedError
 from cyxla.interrupts import interruptible
+from cyxla.memory import LARGE, require
 from cyxla.types import Shape
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
 from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value, zeros
@@ -291,6 +292,11 @@ _MANY_STEPS = frozenset({
 _LONG, _LONG_OF_MANY = 1 << 22, 1 << 16  # elements of operands and results; the latter, of many steps an element
 _OWN = __name__.rpartition(".")[0]
 
+# These give values of their operands, or none of their own.
+_VIEWS = frozenset({
+    "after-all", "bitcast", "broadcast", "call", "conditional", "fusion", "get-tuple-element", "opt-barrier",
+    "parameter", "reshape", "reverse", "slice", "transpose", "tuple", "while",
+})  # fmt: skip
 # These run whatever they give: they may have effects, or end in an error.
 _ALWAYS_RUN = frozenset({"async-start", "call", "conditional", "custom-call", "fusion", "while"})
 
@@ -302,7 +308,10 @@ def _handler(ins: Instruction) -> Handler:
     handler = handler_of(ins.opcode)
     if ins.row.elementwise and ins.shape.is_dynamic:
         handler = _on_common_size(handler)
-    return _aside(handler) if _is_long(ins) else handler
+    if _is_long(ins):
+        handler = _aside(handler)
+    size = 0 if ins.opcode in _VIEWS else sum(leaf.nbytes for leaf in _arrays(ins.shape))
+    return handler if size < LARGE else _with_memory(handler, size)
 
 
 def _is_long(ins: Instruction) -> bool:
@@ -337,6 +346,16 @@ def _aside(handler: Handler) -> Handler:
         return interruptible(lambda: handler(ev, ins, *operands))
 
     return run
+
+
+def _with_memory(handler: Handler, size: int) -> Handler:
+    """Refuse what there is no memory for, before the system ends the process for it."""
+
+    def checked(ev: Evaluation, ins: Instruction, *operands: Value) -> Any:
+        require(size)
+        return handler(ev, ins, *operands)
+
+    return checked
 
 
 def _is_empty(shape: Shape) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cyxla.errors import InvalidArgumentError
+from cyxla.memory import require
 from cyxla.types import ElementType, Shape
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -79,7 +80,10 @@ def export_value(value: Value) -> Value:
     """Hand out a value as arrays of the caller's own, in row-major order."""
     if isinstance(value, tuple):
         return tuple(map(export_value, value))
-    return np.array(value, order="C", copy=True) if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    require(value.nbytes)
+    return np.array(value, order="C", copy=True)
 
 
 def fits(dims: tuple[int, ...], shape: Shape) -> bool:

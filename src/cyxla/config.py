@@ -47,6 +47,12 @@ def _positive(text: str) -> int:
     return number
 
 
+def _level(text: str) -> str:
+    if text not in ("1", "2", "3"):
+        raise ValueError("want 1, 2 or 3")
+    return text
+
+
 def _sanitizers(text: str) -> tuple[str, ...]:
     names = _names(text)
     for name in names:
@@ -88,6 +94,9 @@ FLAGS: Final[Mapping[str, Flag]] = {
     "ISA": Flag(str, "", "instruction set level of generated code, such as x86-64-v3; empty is what the processor has"),
     "KERNEL_PATH": Flag(_folders, (), "folders of libraries of kernels, libcyxlakernel*.so, separated like PATH"),
     "NUM_THREADS": Flag(_positive, 0, "the same as THREADS, by the name of OMP_NUM_THREADS; THREADS goes first"),
+    "OPT_LEVEL": Flag(
+        _level, "", "N of the -ON that generated code is compiled with; empty is what serves it best, about -O1"
+    ),
     "POOL_BYTES": Flag(_positive, 512 << 20, "how much free memory is kept for later results"),
     "PREBUILT": Flag(_switch, True, "call the functions that come with the package; 0 is to write and compile all C"),
     "REALLY_LOAD_UNSAFE_PACKAGES": Flag(_switch, False, "load libraries of kernels that do not fit this machine"),

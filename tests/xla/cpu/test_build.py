@@ -108,6 +108,18 @@ def test_a_program_that_never_ends_is_ended(texts, units, watched, place, monkey
         await_end(pids_of(place))
 
 
+def test_a_driver_that_links_once_more_keeps_the_flags(place):
+    """What the image calls for is there only in the second link, of the text again."""
+    real = toolchain.require().compiler
+    text = f'echo "$@" >> {{pids}}; exec {real.command[0]} "$@"'
+    driver = Compiler((program(place, "cc", text),), "clang", "")
+    tools = Toolchain(driver, toolchain.require().isa)
+    assert tools.compile([Unit("int __divide(void); int f(void) { return __divide(); }", contract=True)])
+    first, second = (place / "pids").read_text().splitlines()
+    assert "-ffp-contract=fast" in first
+    assert second.replace(" -lgcc", "", 1) == first
+
+
 def test_the_limit_is_a_setting(monkeypatch):
     tools = toolchain.require()
     assert tools.build().limit == config.get("COMPILE_TIMEOUT") >= 60

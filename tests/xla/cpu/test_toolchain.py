@@ -99,8 +99,10 @@ def test_loops_of_constant_length_use_the_vectors_of_the_level(isa, tmp_path):
     assert f"%{register}" in code
 
 
+@pytest.mark.parametrize("level", ["", "1", "2", "3"])
 @pytest.mark.parametrize("contract, fused", [(False, False), (True, True)])
-def test_contraction_is_the_choice_of_the_unit(contract, fused, tmp_path):
+def test_contraction_is_the_choice_of_the_unit(contract, fused, level, tmp_path, monkeypatch):
+    monkeypatch.setenv("CYXLA_OPT_LEVEL", level)
     if "x86-64-v3" not in SUPPORTED:
         pytest.skip("needs fma")
     library = load(
@@ -350,6 +352,19 @@ def test_the_level_can_be_lowered_but_not_raised(monkeypatch):
     monkeypatch.setattr(_rt, "isa_level", lambda: "x86-64-v2")
     monkeypatch.setenv("CYXLA_ISA", "x86-64-v3")
     with pytest.raises(errors.InvalidArgumentError, match="x86-64-v2"):
+        toolchain.find()
+
+
+def test_the_level_of_optimisation_is_a_setting(monkeypatch):
+    monkeypatch.delenv("CYXLA_OPT_LEVEL", raising=False)
+    fingerprints = {toolchain.require().fingerprint}
+    for level in ("1", "2", "3"):
+        monkeypatch.setenv("CYXLA_OPT_LEVEL", level)
+        assert f"-O{level}" in toolchain.require().flags()
+        fingerprints.add(toolchain.require().fingerprint)
+    assert len(fingerprints) == 4
+    monkeypatch.setenv("CYXLA_OPT_LEVEL", "fast")
+    with pytest.raises(errors.InvalidArgumentError, match="CYXLA_OPT_LEVEL"):
         toolchain.find()
 
 

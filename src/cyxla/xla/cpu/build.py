@@ -386,8 +386,8 @@ class Build:
     def _whole(self, unit: Unit) -> bytes:
         """Let the driver do everything at once."""
         (self.directory / "unit0.c").write_text(unit.text, encoding="utf-8")
-        inputs = ["unit0.c"]
-        return self._link(self._linker(inputs, self.tools.flags(unit.contract)), inputs)
+        inputs, flags = ["unit0.c"], self.tools.flags(unit.contract)
+        return self._link(self._linker(inputs, flags), inputs, flags)
 
     def _compile(self, units: Mapping[int, Unit]) -> dict[int, Job]:
         """Begin to compile these."""
@@ -423,10 +423,10 @@ class Build:
         self._jobs.append(job)
         return job
 
-    def _link(self, linker: Job, inputs: Sequence[str]) -> bytes:
+    def _link(self, linker: Job, inputs: Sequence[str], flags: Sequence[str] = ()) -> bytes:
         image = self._linked(linker)
         if self.tools.helpers and re.search(_HELPER_NAME, image):
-            image = self._linked(self._linker([*inputs, *self.tools.helpers]))
+            image = self._linked(self._linker([*inputs, *self.tools.helpers], flags))
         return image
 
     def _linked(self, linker: Job) -> bytes:

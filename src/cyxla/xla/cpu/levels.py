@@ -33,6 +33,9 @@ OPTIMIZE_FLAGS = {
     "clang": ("-O2",),
 }  # fmt: skip
 
+# With a level of the user's choice: products that are meant to be fused with sums are so only by these passes.
+LEVEL_FLAGS = {"gcc": ("-fexpensive-optimizations",), "clang": ()}
+
 #: Levels for which functions come prebuilt. One that is not among them takes those of the level below; outside of
 #: x86-64 there is one level without a name.
 PREBUILT_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4")

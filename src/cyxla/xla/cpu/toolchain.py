@@ -18,7 +18,7 @@ from cyxla import config, errors
 from cyxla._native import _rt
 from cyxla.include_dir import get_include
 from cyxla.xla.cpu import cache as store
-from cyxla.xla.cpu.levels import COMPILE_FLAGS, ISA_FEATURES, OPTIMIZE_FLAGS, VECTOR_BITS, isa_flags
+from cyxla.xla.cpu.levels import COMPILE_FLAGS, ISA_FEATURES, LEVEL_FLAGS, OPTIMIZE_FLAGS, VECTOR_BITS, isa_flags
 
 if TYPE_CHECKING:
     from cyxla.xla.cpu.build import Build
@@ -138,8 +138,9 @@ class Toolchain(NamedTuple):
         """List the flags of a translation unit."""
         fused = f"-ffp-contract={'fast' if contract else 'off'}"
         sanitized = _sanitizer_flags(config.get("SANITIZE"))
-        optimized = (*OPTIMIZE_FLAGS[self.compiler.kind], *self.compiler.cure)
-        return (*COMPILE_FLAGS, *optimized, *isa_flags(self.isa), fused, *sanitized)
+        level, kind = config.get("OPT_LEVEL"), self.compiler.kind
+        optimized = (f"-O{level}", *LEVEL_FLAGS[kind]) if level else OPTIMIZE_FLAGS[kind]
+        return (*COMPILE_FLAGS, *optimized, *self.compiler.cure, *isa_flags(self.isa), fused, *sanitized)
 
     @property
     def link_flags(self) -> tuple[str, ...]:
@@ -228,8 +229,9 @@ def require() -> Toolchain:
 
 def find() -> Toolchain | None:
     """Return the toolchain of this process, or None when there is no working C compiler (or CYXLA_CC=none)."""
-    compiler = find_compiler(config.get("CC"), os.environ.get("CC", ""))
-    return Toolchain(compiler, isa_level()) if compiler else None
+    isa = isa_level()
+    compiler = find_compiler(config.get("CC"), os.environ.get("CC", ""), (isa, config.get("OPT_LEVEL")))
+    return Toolchain(compiler, isa) if compiler else None
 
 
 def is_known() -> bool:
@@ -265,8 +267,11 @@ def abi_header() -> str:
 
 
 @cache
-def find_compiler(cyxla_cc: str, cc: str) -> Compiler | None:
-    """Return the first candidate that compiles a small text, given the values of CYXLA_CC and CC."""
+def find_compiler(cyxla_cc: str, cc: str, target: tuple[str, ...] = ()) -> Compiler | None:
+    """Return the first candidate that compiles a small text, given the values of CYXLA_CC and CC.
+
+    What it is tried with, processor level and optimisation, is `target`: each such is tried.
+    """
     if cyxla_cc == "none":
         return None
     if cyxla_cc:
@@ -326,7 +331,8 @@ def _note(command: tuple[str, ...]) -> str:
     """Under which name it is noted what a compiler is."""
     path = os.path.realpath(command[0])
     stat = os.stat(path)
-    return json.dumps([PROBE_FORMAT, command, path, stat.st_size, stat.st_mtime_ns, isa_level()])
+    tried = [isa_level(), config.get("OPT_LEVEL")]
+    return json.dumps([PROBE_FORMAT, command, path, stat.st_size, stat.st_mtime_ns, *tried])
 
 
 def which(name: str) -> str | None:

@@ -27,7 +27,7 @@ ROUNDED = (
     "np.log1p(x)", "np.expm1(x)", "np.exp2(x)", "np.log2(x)", "np.log10(x)", "np.cbrt(x)", "np.arctan2(x,y)",
     "np.hypot(x,y)", "np.power(x,y)", "x**n", "x**v", "np.float_power(x,y)", "np.logaddexp(x,y)", "np.logaddexp2(x,y)",
     "np.deg2rad(x)", "np.rad2deg(x)", "np.sinc(x)", "np.i0(x)", "np.sum(x)", "np.sum(x,axis=a)",
-    "np.sum(x,axis=a,keepdims=True)", "np.sum(x,dtype=d)", "np.prod(x,axis=a)", "np.mean(x)", "np.mean(x,axis=a)",
+    "np.sum(x,axis=a,keepdims=True)", "np.sum(x,dtype=np.float64)", "np.prod(x,axis=a)", "np.mean(x)", "np.mean(x,axis=a)",
     "np.std(x,axis=a)", "np.var(x,ddof=n)", "np.nansum(x,axis=a)", "np.nanmean(x)", "np.nanstd(x,axis=a)",
     "np.nanvar(x)", "np.nanprod(x)", "np.cumsum(x,axis=a)", "np.cumprod(x)", "np.dot(x,y)", "np.matmul(x,y)", "x@y",
     "np.inner(x,y)", "np.outer(x,y)", "np.tensordot(x,y,axes=n)", "np.vdot(x,y)", "np.kron(x,y)",

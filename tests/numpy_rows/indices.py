@@ -175,7 +175,7 @@ ROWS = [
             lambda x: np.unravel_index(x, 7),
         ],
         ((MATRIX,), (SCALAR,), (EMPTY,)),
-        INTEGERS,
+        "?" + INTEGERS,
         make=small,
     ),
 ]

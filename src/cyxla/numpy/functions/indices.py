@@ -388,7 +388,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ..
     """The indices of a place, from its number."""
     sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
     number = array_of(indices)
-    if number.dtype.kind not in "iu":
+    if number.dtype.kind not in "iub":
         raise TypeError("only int indices permitted")
     if prod(sizes) > _MOST:
         raise ValueError(

@@ -167,6 +167,13 @@ def test_unused_shapes_go_away():
     assert len(home._ARRAYS) <= before
 
 
+@pytest.mark.parametrize("dims", [(0, 2**63), (2**64, 2, 0)])
+def test_sizes_beside_zero_are_held_by_64_bits(dims):
+    assert Shape.array("u8", (0, 2**63 - 1)).size == 0
+    with pytest.raises(ShapeError, match="a size of more than"):
+        Shape.array("u8", dims)
+
+
 @pytest.mark.parametrize("dims", [(1,) * 255, (2**31 - 1,) * 300_000])
 def test_very_many_dimensions_are_refused_before_they_are_multiplied(dims):
     with pytest.raises(ShapeError, match=f"an array of {len(dims)} dimensions; 254 is the limit"):

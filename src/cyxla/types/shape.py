@@ -221,6 +221,8 @@ def _new_array(dtype: ElementType, sizes: _Sizes, dynamic: tuple[bool, ...], lay
     if dynamic and len(dynamic) != len(dims):
         raise ShapeError(f"{len(dynamic)} dynamic flags for {len(dims)} dimensions")
     size = 0 if 0 in dims else prod(max(d, 1) for d in dims)
+    if not size and max(dims) > MAX_ELEMENTS:  # nor do sizes beside zero go beyond what 64 bits hold
+        raise ShapeError(f"{dtype}{list(dims)} has a size of more than 2^63 - 1")
     if size * max(dtype.itemsize, 1) > MAX_ELEMENTS:
         raise ShapeError(f"{dtype}{list(dims)} has more than 2^63 - 1 bytes")
     shape = _blank(dtype)

@@ -17,7 +17,7 @@ from cyxla.errors import InvalidArgumentError
 
 X = np.array([0.5, -0.25, 0.75], np.float32)
 ONE = np.ones(3, np.float32)
-BOOL, INT = DataType.DT_BOOL, DataType.DT_INT32
+BOOL, INT, F = DataType.DT_BOOL, DataType.DT_INT32, DataType.DT_FLOAT
 
 
 def less(limit: int) -> Callable[..., Tensor]:
@@ -400,6 +400,57 @@ def a_loop_in_a_conditional_of_a_loss_in_numpy(x, dy, pred):
     return (x**4, x**4 * dy * 4 * x**3) if pred else (x * 2, x * 2 * dy * 2)
 
 
+def empty_list(dtype: DataType, sizes: Sequence[int] = ()) -> Tensor:
+    return apply_op("EmptyTensorList", constant(sizes, np.int32), constant(20, np.int32), element_dtype=dtype)
+
+
+def push(items: Tensor, x: Tensor) -> Tensor:
+    return apply_op("TensorListPushBack", items, x, element_dtype=x.dtype)
+
+
+def pop(items: Tensor, dtype: DataType, sizes: Sequence[int] = ()) -> Sequence[Tensor]:
+    return apply_op("TensorListPopBack", items, constant(sizes, np.int32), element_dtype=dtype)
+
+
+def loops_with_lists(b: Builder, x: Tensor, dy: Tensor, _: Any) -> Sequence[Tensor]:
+    """What the gradient needs is in lists that are loop variables, those of the inner loop in lists of lists."""
+
+    def outer(i, y, lists, counts):
+        (_, z, items), count = b.loop(
+            "while/while",
+            [zero(), y, empty_list(F, [3])],
+            less(2),
+            lambda j, z, items: [j + one(), apply_op("Sin", z), push(items, z)],
+        )
+        return [i + one(), z, push(lists, items), push(counts, count)]
+
+    (_, y, lists, counts), count = b.loop(
+        "while", [zero(), x, empty_list(DataType.DT_VARIANT), empty_list(INT)], less(3), outer
+    )
+
+    def back_outer(d, lists, counts):
+        (lists, items), (counts, times) = pop(lists, DataType.DT_VARIANT), pop(counts, INT)
+
+        def back_inner(dz, items):
+            items, z = pop(items, F, [3])
+            return [dz * apply_op("Cos", z), items]
+
+        return [b.back("gradients/while/while", times, [d, items], back_inner)[0], lists, counts]
+
+    return [y, b.back("gradients/while", count, [y * dy, lists, counts], back_outer)[0]]
+
+
+def loops_with_lists_in_numpy(x, dy, _):
+    seen = []
+    for _ in range(6):
+        seen.append(x)
+        x = np.sin(x)
+    d = x * dy
+    for u in reversed(seen):
+        d = d * np.cos(u)
+    return x, d
+
+
 SHAPES = [
     (a_loop, a_loop_in_numpy),
     (a_loop_in_a_loop, a_loop_in_a_loop_in_numpy),
@@ -412,6 +463,7 @@ SHAPES = [
     (a_conditional, a_conditional_in_numpy),
     (conditionals_in_a_conditional, conditionals_in_a_conditional_in_numpy),
     (a_loop_in_a_conditional_of_a_loss, a_loop_in_a_conditional_of_a_loss_in_numpy),
+    (loops_with_lists, loops_with_lists_in_numpy),
 ]
 
 

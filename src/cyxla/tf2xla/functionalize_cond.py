@@ -302,7 +302,7 @@ class _Division:
         return side if side >= 0 else self.whole.inside.index(_of_tensor(tensor, self.whole.conditions))
 
     def _order(self, node: Node, side: int) -> Node:
-        """What lets a node come after the earlier conditional."""
+        """Node to wait for, so that another comes after the earlier conditional."""
         if self.whole._is_switch(node):
             return self.merge
         if side < 0:

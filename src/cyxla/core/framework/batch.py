@@ -32,17 +32,17 @@ class Staging(Protocol):
 
 
 class Batch:
-    """What one thread has registered since it began a batch, by registry."""
+    """Registrations of one thread since it began a batch, by registry."""
 
     def __init__(self) -> None:
         self._staged: dict[Staging, Any] = {}
 
     def staged(self, registry: Staging) -> Any:
-        """What is staged for a registry, or None."""
+        """Registrations staged for a registry, or None."""
         return self._staged.get(registry)
 
     def stage(self, registry: Staging, make: Callable[[], Any]) -> Any:
-        """What is staged for a registry, made with the first registration."""
+        """Registrations staged for a registry; the container is made with the first."""
         if registry not in self._staged:
             self._staged[registry] = make()
         return self._staged[registry]
@@ -78,7 +78,7 @@ def current_batch() -> Batch | None:
 
 
 def staged_for(registry: Staging) -> list[Any]:
-    """What this thread has staged for a registry, the innermost batch last."""
+    """Registrations that this thread has staged for a registry, the innermost batch last."""
     return [found for batch in _open.batches if (found := batch.staged(registry)) is not None]
 
 
@@ -117,13 +117,11 @@ class Once:
 
     def __init__(self, fn: Callable[[], object] | None) -> None:
         self._fn = fn
-        self._caller = (
-            0  # the thread that runs it; what is left of one that a forked child does not have counts nothing
-        )
+        self._caller = 0  # identifier of the thread that runs it; in a forked child that of a lost thread is void
 
     @property
     def is_due(self) -> bool:
-        """Whether the function is yet to be called, or to end."""
+        """True until the function has been called and has ended."""
         return self._fn is not None
 
     def __call__(self) -> None:

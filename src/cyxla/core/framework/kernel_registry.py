@@ -102,9 +102,8 @@ class KernelRegistry:
         """Take away the kernels that a predicate refuses."""
         with self.lock:
             rows = list(self._order)
-        refused = [
-            row for row in rows if not predicate(row.kernel_def)
-        ]  # without the lock: it may ask other registries
+        # Without the lock: the predicate may ask other registries
+        refused = [row for row in rows if not predicate(row.kernel_def)]
         with self.lock:
             for row in refused:
                 self._remove(row)

@@ -142,7 +142,7 @@ class Call:
 
 
 def required_outputs(nodes: Iterable[Node]) -> dict[Node, tuple[bool, ...]]:
-    """For each node with outputs that no node reads, a bool per output: whether one does."""
+    """Bools for the outputs of nodes, true where a node reads one; nodes whose outputs are all read are left out."""
     nodes = list(nodes)
     read = {(t.node, t.index) for node in nodes for t in node.inputs}
     flags = {node: tuple((node, k) in read for k in range(len(node.output_types))) for node in nodes}

@@ -25,7 +25,9 @@ static inline CYX_ALWAYS float cyx_atan_f32(float x) {
   return __builtin_copysignf(cyx_atan_ratio_f32(__builtin_fabsf(x), 1.0f), x);
 }
 
-/* Both infinite count as 1 and 1, both zero as 0 and 1; huge and tiny ones are scaled, for the sum and the products. */
+/* Both infinite count as 1 and 1, both zero as 0 and 1; huge and tiny ones are scaled, for the sum and the products.
+ * Beside a number that is nothing to y the angle is pi / 2, and is not turned, which would round it up.
+ */
 static inline CYX_ALWAYS float cyx_atan2_f32(float y, float x) {
   float a = __builtin_fabsf(y), b = __builtin_fabsf(x);
   float most = a < b ? b : a;
@@ -34,7 +36,7 @@ static inline CYX_ALWAYS float cyx_atan2_f32(float y, float x) {
   uint8_t infinite = (a == CYX_INF_F32) & (b == CYX_INF_F32), zero = (a == 0) & (b == 0);
   float r = cyx_atan_ratio_f32(infinite ? 1.0f : a * scale, infinite | zero ? 1.0f : b * scale);
   float turned = 0x1.921fb6p+1f - (r + 0x1.777a5cp-24f);
-  float side = (a > 0) & (b == 0) ? b : x;
+  float side = (a > b) & (b <= a * 0x1p-25f) ? b : x;
   return __builtin_copysignf(cyx_bits_f32(side) >> 31 ? turned : r, y);
 }
 
@@ -86,7 +88,9 @@ static inline CYX_ALWAYS double cyx_atan_f64(double x) {
   return __builtin_copysign(cyx_atan_ratio_f64(__builtin_fabs(x), 1.0), x);
 }
 
-/* Both infinite count as 1 and 1, both zero as 0 and 1; huge and tiny ones are scaled, for the sum and the products. */
+/* Both infinite count as 1 and 1, both zero as 0 and 1; huge and tiny ones are scaled, for the sum and the products.
+ * Beside a number that is nothing to y the angle is pi / 2, and is not turned, which would round it up.
+ */
 static inline CYX_ALWAYS double cyx_atan2_f64(double y, double x) {
   double a = __builtin_fabs(y), b = __builtin_fabs(x);
   double most = a < b ? b : a;
@@ -95,7 +99,7 @@ static inline CYX_ALWAYS double cyx_atan2_f64(double y, double x) {
   uint8_t infinite = (a == CYX_INF_F64) & (b == CYX_INF_F64), zero = (a == 0) & (b == 0);
   double r = cyx_atan_ratio_f64(infinite ? 1.0 : a * scale, infinite | zero ? 1.0 : b * scale);
   double turned = 0x1.921fb54442d18p+1 - (r - 0x1.1a62633145c07p-53);
-  double side = (a > 0) & (b == 0) ? b : x;
+  double side = (a > b) & (b <= a * 0x1p-54) ? b : x;
   return __builtin_copysign(cyx_bits_f64(side) >> 63 ? turned : r, y);
 }
 

@@ -76,6 +76,7 @@ ROWS = [
         lambda x: np.cov(x, fweights=np.array([1, 2, 1, 3])), lambda x: np.cov(x, fweights=np.array([1, -2, 1, 3])),
         lambda x: np.cov(x, fweights=np.array([1, 2, 1, 3]), aweights=np.array([0.5, 1, 2, 3])),
     ], ((MATRIX,), ((4,),)), NUMBERS, of_largest=True, ulp=32, differentiable=True),
+    Row("cov", [lambda x: np.cov(x), lambda x: np.corrcoef(x)], ((EMPTY,),), NUMBERS),
     Row("corrcoef", [
         lambda x: np.corrcoef(x), lambda x: np.corrcoef(x, rowvar=False),
         lambda x: np.corrcoef(x, np.exp(-np.arange(x.shape[-1]))),

@@ -314,7 +314,7 @@ def cov(
         raise ValueError("ddof must be integer")
     observed = _observations(as_traced(m), None if y is None else as_traced(y), rowvar, dtype)
     if observed.shape[0] == 0:
-        return TracedArray(xla.reshape(value_of(observed), (0, 0)))
+        return as_traced(np.zeros((0, 0)))  # whatever the variables would have been
     degrees = (0 if bias else 1) if ddof is None else ddof
     weights = _weights_of(observed, fweights, aweights)
     middle, total = average(observed, 1, weights, returned=True)

@@ -160,6 +160,7 @@ SAME = {
     "digitize-precisely": (lambda x, b: np.digitize(x, b), [np.array([2**54]), np.array([2**54 - 1, 2**54 + 1])]),
     "trapezoid-along-rows": (lambda x, y: np.trapezoid(x, [y, x]), [X, X[::-1]]),
     "unravel_index-scalar": (lambda n: np.unravel_index(n, ()), [np.array(0)]),
+    "unravel_index-bools": (lambda n: np.unravel_index(n, (2, 1)), [np.array([True, False])]),
     "unpackbits-order": (lambda x: np.unpackbits(x, bitorder="l"), [np.array([1, 2], np.uint8)]),
     "isin-table": (lambda a, b: np.isin(a, b, kind="table"), [WHOLE, np.array([2, 7, -5])]),
     "histogram-narrow": (lambda x: np.histogram(x, bins=2, range=(1, 1 + 2.0**-50)), [np.ones(2)]),
@@ -224,6 +225,11 @@ np.unravel_index(i, (2**40, 2**40))
 np.unravel_index(i, (5.0,))
 np.unravel_index(i, 2)
 np.unravel_index(x, 2)
+np.unravel_index(i, ())
+np.unravel_index(i * 0, ())
+np.unravel_index([], (3, 2))
+np.sin(x, out='')
+np.sin(x, out=OUTSIDE)
 np.einsum('i', x, order='W')
 np.einsum('i', x, order=3)
 np.einsum('i', x, casting='foo')
@@ -278,7 +284,7 @@ CALLS = [line for line in REFUSED.splitlines() if line]
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("text", CALLS)
 def test_error_is_numpys(text, platform):
-    call = eval(f"lambda x, i: {text}", {"np": np})
+    call = eval(f"lambda x, i: {text}", {"np": np, "OUTSIDE": np.zeros(3, int)})
     failure = outcome(call, [X, WHOLE])[1]
     assert failure is not None, "NumPy takes it"
     check_failure(outcome(jit(call, platform=platform), [X, WHOLE])[1], failure)

@@ -364,9 +364,10 @@ def _edges_of_column(column: TracedArray, bins: Any, range: Any, number: int) ->
     name = f"`bins[{number}]`"
     if isinstance(bins, str):
         _bin_count(bins)
-    if np.ndim(bins) > 1:
+    rank = np.ndim(bins) if _is_sequence(bins) else 0
+    if rank > 1:
         raise ValueError(f"{name} must be a scalar or 1d array")
-    if np.ndim(bins) == 1:
+    if rank == 1:
         edges = as_traced(bins)
         _check_rising(bins, edges, f"{name} must be monotonically increasing, when an array")
         return edges

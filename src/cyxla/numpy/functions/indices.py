@@ -347,8 +347,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     parts = [array_of(p) for p in multi_index]
     if len(parts) != len(sizes):
         raise ValueError(f"parameter multi_index must be a sequence of length {len(sizes)}")
-    if any(p.dtype.kind not in "iub" for p in parts):
-        raise TypeError("only int indices permitted")
+    for part, array in zip(multi_index, parts, strict=True):
+        _check_whole(part, array)
     parts = [p.astype(np.int64) if p.dtype.kind == "b" else p for p in parts]
     modes = mode if isinstance(mode, tuple) else (mode,) * len(sizes)
     if len(modes) != len(sizes):
@@ -361,6 +361,18 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     for part, step in zip(placed, steps, strict=True):
         total = total + part * step
     return total  # type: ignore[no-any-return]
+
+
+def _check_whole(given: Any, array: Array) -> None:
+    """Refuse places that are no integers."""
+    if array.dtype.kind in "iub":
+        return
+    if isinstance(given, (list, tuple)) and not array.size:
+        raise TypeError(
+            "indices must be integral: the provided empty sequence was inferred as float. Wrap it with "
+            "'np.array(indices, dtype=np.intp)'"
+        )
+    raise TypeError("only int indices permitted")
 
 
 def _steps(sizes: Sequence[int], order: str) -> list[int]:
@@ -388,8 +400,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ..
     """The indices of a place, from its number."""
     sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
     number = array_of(indices)
-    if number.dtype.kind not in "iub":
-        raise TypeError("only int indices permitted")
+    _check_whole(indices, number)
     if prod(sizes) > _MOST:
         raise ValueError(
             "dimensions are too large; arrays and shapes with a total size greater than 'intp' are not supported."
@@ -400,6 +411,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Array, ..
     total = prod(sizes)
     _require_inside(wide, total, f"index {{}} is out of bounds for array with size {total}")
     if not sizes and number.ndim:
-        raise ValueError("multiple indices are not supported for 0d arrays")
+        text = "multiple indices are not supported for 0d arrays"
+        trace = require_current()
+        zero = trace.constant(0, np.dtype(np.int64))
+        trace.fail_if(xla.eq(zero, zero), zero, lambda _: ValueError(text))  # after that of numbers outside
     value: Any = TracedArray(wide)
     return tuple(value // step % n for step, n in zip(steps, sizes, strict=True))

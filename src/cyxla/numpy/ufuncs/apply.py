@@ -352,10 +352,12 @@ def deliver(results: Sequence[TracedArray], out: Any, where: Any, casting: str, 
 def _into(result: TracedArray, target: Any, where: Any, casting: str, name: str) -> Any:
     if target is None:
         return result if where is True else _masked(result, as_traced(0, result.dtype), where)
-    if not isinstance(target, TracedArray):
-        target = _fresh(target, name)
+    if not isinstance(target, (np.ndarray, TracedArray)):
+        raise TypeError("return arrays must be of ArrayType")
     if not np.can_cast(result.kind if isinstance(result.kind, np.dtype) else result.dtype, target.dtype, casting):  # type: ignore[arg-type]
         raise output_error(name, result.dtype, target.dtype, casting)
+    if not isinstance(target, TracedArray):
+        target = _fresh(target, name)
     value = convert(value_of(result), target.dtype)
     if value.shape.dims != target.shape:
         _check_fits(value.shape.dims, target.shape)

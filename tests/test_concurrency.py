@@ -59,6 +59,82 @@ def test_a_hundred_threads(executable):
     assert not wrong
 
 
+def at_once(count, work):
+    """Run `work(k)` in so many threads that begin together; what they raised."""
+    raised, begin = [], threading.Barrier(count)
+
+    def run(k):
+        begin.wait()
+        try:
+            work(k)
+        except Exception as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+def test_many_threads_call_a_function_for_the_first_time():
+    traced = []
+
+    @cyxla.jit
+    def function(x):
+        traced.append(x.shape)
+        return np.sin(x) + x.sum()
+
+    def work(k):
+        x = np.arange(8.0 + k % 4)
+        for _ in range(20):
+            np.testing.assert_allclose(function(x), np.sin(x) + x.sum())
+
+    assert at_once(24, work) == []
+    assert sorted(traced) == [(8,), (9,), (10,), (11,)]
+
+
+def test_errors_of_many_threads_are_their_own():
+    function = cyxla.jit(lambda x, k: x[k])
+    x = np.arange(100.0)
+
+    def work(k):
+        for _ in range(20):
+            if k % 2:
+                with pytest.raises(IndexError, match=str(1000 + k)):
+                    function(x, np.int64(1000 + k))
+            else:
+                assert function(x, np.int64(k)) == k
+
+    assert at_once(24, work) == []
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forks_while_other_threads_call(executable):
+    x = np.ones(4096, np.float32)
+    want = executable(x).tobytes()
+    ended = threading.Event()
+
+    def call():
+        while not ended.is_set():
+            executable(x)
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if executable(x).tobytes() == want else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_forks_after_use(executable):
     x = np.ones(4096, np.float32)

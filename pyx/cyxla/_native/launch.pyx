@@ -31,6 +31,13 @@ cdef extern from "dlfcn.h" nogil:
     const char *dlerror()
     int RTLD_NOW, RTLD_LOCAL
 
+cdef extern from *:
+    """
+    /* Programs under way read it without the GIL. */
+    static void next_epoch(uint32_t *epoch) { __atomic_fetch_add(epoch, 1, __ATOMIC_RELAXED); }
+    """
+    void next_epoch(uint32_t *) noexcept nogil
+
 _import_array()
 
 cdef cyx_runtime *rt = <cyx_runtime *> PyCapsule_GetPointer(_rt.runtime, CYX_RUNTIME_CAPSULE)
@@ -323,7 +330,7 @@ cdef class Program:
 
     def cancel(self):
         """Make the calls that are under way, on any thread, end with CancelledError at their next poll."""
-        self.cancel_epoch += 1  # under the GIL; read without it
+        next_epoch(&self.cancel_epoch)
 
     def __call__(self, *args, out=None):
         """Run on the arguments; the results are new arrays, or those given in `out`."""

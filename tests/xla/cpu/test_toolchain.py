@@ -63,7 +63,9 @@ typedef struct { char bytes[5000]; } big;
 EXPORT void copy(big *to, const big *from) { *to = *from; }
 EXPORT void clear(big *to) { *to = (big){0}; }
 EXPORT void shift(char *p) { __builtin_memmove(p + 1, p, 4000); }
+#ifdef __FLT16_MAX__
 EXPORT float half(float x) { return (_Float16)x; }
+#endif
 EXPORT long long divide(long long a, long long b) { return (long long)((__int128)a * 3 / b); }
 EXPORT float root(float x) { return __builtin_sqrtf(x); }
 """
@@ -78,8 +80,10 @@ def test_what_the_compiler_itself_calls_is_there_at_every_level(isa, tmp_path):
     assert target.raw == source.raw
     library.clear(target)
     assert target.raw == bytes(5000)
-    library.half.restype = library.root.restype = ctypes.c_float
-    assert library.half(ctypes.c_float(1.0001)) == 1.0
+    library.root.restype = ctypes.c_float
+    if chain.compiler.kind == "gcc" or hasattr(library, "half"):  # clang has the type from 15 on
+        library.half.restype = ctypes.c_float
+        assert library.half(ctypes.c_float(1.0001)) == 1.0
     assert library.root(ctypes.c_float(9)) == 3.0
     library.divide.restype = ctypes.c_longlong
     assert library.divide(ctypes.c_longlong(1 << 62), ctypes.c_longlong(3)) == 1 << 62

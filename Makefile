@@ -44,6 +44,7 @@ fuzz: $(VENV)/built  ## inputs that try to break it: KIND=hlo SECONDS=60 SEED=1 
 
 sanitize: $(VENV)/built  ## random programs with generated C under the sanitizers of gcc: SEED=1 COUNT=200
 	.ci/sanitized $(BIN)/python tests/fuzz.py programs --seed $(or $(SEED),0) --count $(or $(COUNT),200)
+	$(BIN)/pip install --quiet cython pybind11
 	$(BIN)/python .ci/sanitized_runtime
 
 clean:  ## remove everything built

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,22 @@ import numpy as np
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.functions.movement import array_of, moveaxis, resized
 from cyxla.numpy.indexing.access import fitted
+from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.promotion import common_kind, inexact
 from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.memory import column_major
-from cyxla.numpy.tracing.trace import place
+from cyxla.numpy.tracing.trace import place, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
 
 Array = TracedArray
+_REQUIREMENTS = {
+    "C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F", "FORTRAN": "F", "A": "A",
+    "ALIGNED": "A", "W": "W", "WRITEABLE": "W", "O": "O", "OWNDATA": "O", "E": "E", "ENSUREARRAY": "E",
+}  # fmt: skip
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
@@ -142,7 +149,7 @@ def linspace(
     axis: int = 0, *, device: Any = None,
 ) -> Any:  # fmt: skip
     """Numbers at equal distances."""
-    count = num.__index__()
+    count = num.__index__() if hasattr(num, "__index__") else index(num)
     if count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
     first, last = as_traced(start), as_traced(stop)
@@ -188,6 +195,8 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
         exact = np.result_type(exact, np.dtype(dtype))
     low: Any = as_traced(first, exact)
     high: Any = as_traced(last, exact)
+    _refuse_zeros(first)
+    _refuse_zeros(last)
     sign = np.sign(low)
     low, high = low / sign, high / sign
     made: Any = as_traced(logspace(np.log10(low), np.log10(high), num, endpoint), exact)
@@ -197,6 +206,15 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
             made[-1] = high
     made = moveaxis(made * sign, 0, axis)
     return as_traced(made, exact if dtype is None else dtype)
+
+
+def _refuse_zeros(end: Array) -> None:
+    """Let runs fail in which an end of a geometric sequence is zero."""
+    op = value_of(end)
+    if end.size:
+        bad = xla.eq(op, values.zeros_like(op))
+        wrong = ValueError("Geometric sequence cannot include zero")
+        fail_where(require_current(), bad, xla.convert(bad, "s64"), lambda _: wrong)
 
 
 # -- arrays of what may be arrays already
@@ -251,7 +269,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Array:
 @implements(np.require)
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Array:
     """The array, writable and contiguous if asked for."""
-    asked = {str(r).upper()[0] for r in requirements or ()}
+    asked = {_REQUIREMENTS[str(r).upper()] for r in requirements or ()}
     if {"C", "F"} <= asked:
         raise ValueError('Cannot specify both "C" and "F" order')
     made = asfortranarray(a, dtype) if "F" in asked else _as_array(a, dtype)

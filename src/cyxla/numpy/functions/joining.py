@@ -184,8 +184,9 @@ def _require_fits(a: Array, number: int, first: Array, along: int) -> None:
     off = [d for d in range(a.ndim) if d != along and a.shape[d] != first.shape[d]]
     if off:
         raise ValueError(
-            f"all the input array dimensions except for the concatenation axis must match: along dimension {off[0]}, "
-            f"the array at index 0 has size {first.shape[off[0]]} and the array at index {number} {a.shape[off[0]]}"
+            "all the input array dimensions except for the concatenation axis must match exactly, but along dimension "
+            f"{off[0]}, the array at index 0 has size {first.shape[off[0]]} and the array at index {number} has size "
+            f"{a.shape[off[0]]}"
         )
 
 

@@ -1,6 +1,7 @@
 """Fourier transforms: all kinds, types and ranks against the oracle, and how exact they are against wider numbers."""
 
 from math import log2, prod
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cyxla
+from cyxla._native import kernels
+from cyxla.xla.cpu import toolchain
 from cyxla.xla.cpu.emit_fft_plan import is_chirp, padded, split
 from cyxla.xla.cpu.emit_fft_tables import factors, roots
 from cyxla.xla.cpu.fft_butterflies import STRAIGHT
@@ -162,13 +165,18 @@ def test_none_at_all(kind, dims, rank):
     ],
 )
 def test_the_prebuilt_text_and_the_program_s_own_give_the_same_bits(monkeypatch, kind, dims, rank):
-    x, got = argument(kind, "f32", dims), set()
+    x, got = argument(kind, "f32", dims), []
     for prebuilt in ("0", "1"):
         monkeypatch.setenv("CYXLA_PREBUILT", prebuilt)
         run = cyxla.compile(program(kind, "f32", dims, rank), cache=False)
         assert ("cyx_prebuilt[" in run.c_source) == (prebuilt == "1")
-        got.add(run(x).tobytes())
-    assert len(got) == 1
+        got.append(run(x))
+    if b"GCC: (" in Path(kernels.__file__).read_bytes() and toolchain.require().compiler.kind != "gcc":
+        # of a * b - c * d, compilers round one product or the other
+        most = float(np.abs(got[0]).max())
+        np.testing.assert_allclose(*got, rtol=0, atol=16 * np.finfo(np.float32).eps * most)
+    else:
+        assert got[0].tobytes() == got[1].tobytes()
 
 
 def test_transforms_beside_other_kernels():

@@ -23,7 +23,6 @@ import inspect
 import json
 import os
 import signal
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -553,5 +552,3 @@ def pytest_runtest_logreport(report: Any) -> None:
         why = str(report.longrepr)[-1500:] if outcome == "failed" else ""
         _write(end=report.nodeid, outcome=outcome, why=why, counts=dict(STATE.counts), notes=STATE.notes)
 
-
-sys.setrecursionlimit(max(sys.getrecursionlimit(), 2000))

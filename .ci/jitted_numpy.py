@@ -551,4 +551,3 @@ def pytest_runtest_logreport(report: Any) -> None:
         outcome = report.outcome if not hasattr(report, "wasxfail") else "skipped"
         why = str(report.longrepr)[-1500:] if outcome == "failed" else ""
         _write(end=report.nodeid, outcome=outcome, why=why, counts=dict(STATE.counts), notes=STATE.notes)
-

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from typing import Any
 HERE = Path(__file__).parent
 KNOWN = HERE / "numpy_suite.json"
 FILES = {
-    "_core": "test_umath test_umath_complex test_ufunc test_numeric test_multiarray test_einsum test_item_selection "
+    "_core": "test_multiarray test_umath test_umath_complex test_ufunc test_numeric test_einsum test_item_selection "
     "test_half test_function_base test_shape_base test_scalarmath test_nep50_promotions test_indexerrors "
     "test_regression test_indexing test_mem_overlap test_umath_accuracy",
     "lib": "test_function_base test_nanfunctions test_arraypad test_arraysetops test_histograms test_index_tricks "
@@ -34,7 +34,7 @@ FILES = {
     "test_ufunclike test_regression test_array_utils",
     "linalg": "test_linalg test_regression",
     "fft": "test_pocketfft test_helper",
-}
+}  # the longest first
 SHORT = {
     "_core": "test_umath_complex test_einsum test_item_selection test_half test_shape_base test_numeric",
     "lib": "test_nanfunctions test_arraypad test_arraysetops test_histograms test_index_tricks test_packbits "
@@ -99,6 +99,12 @@ def run(file: Path, options: argparse.Namespace) -> Outcome:
             found.differing[name] = found.tests[name]["why"]
     print(f"{_label(file)}: {found.count('passed')} pass, {len(found.differing)} differ", file=sys.stderr, flush=True)
     return found
+
+
+def save(found: dict[Path, Outcome], file: str) -> None:
+    """Write down what is known so far."""
+    made = {_label(f): {"tests": o.tests, "differing": o.differing} for f, o in found.items()}
+    Path(file).write_text(json.dumps(made, indent=1))
 
 
 def _run(file: Path, options: argparse.Namespace, mode: str, only: list[str] | None) -> dict[str, dict[str, Any]]:
@@ -199,9 +205,6 @@ def report(found: dict[Path, Outcome], options: argparse.Namespace) -> int:
     print(", ".join(f"{n} {kind}" for kind, n in counts.most_common()))
     for name, why in new.items():
         print(f"NEW {name}\n    {why.splitlines()[-1] if why else ''}")
-    if options.json:
-        made = {_label(f): {"tests": o.tests, "differing": o.differing} for f, o in found.items()}
-        Path(options.json).write_text(json.dumps(made, indent=1))
     passed = sum(o.count("passed") for o in found.values())
     differing = sum(len(o.differing) for o in found.values())
     print(f"{passed} tests pass, {differing} differ, {len(new)} of them are new")
@@ -228,8 +231,13 @@ def main() -> int:
         options.calls = SHORT_CALLS if options.short else 300
     files = test_files(SHORT if options.short else FILES, options.files)
     with ThreadPoolExecutor(options.jobs) as pool:
-        found = dict(zip(files, pool.map(lambda f: run(f, options), files), strict=True))
-    return report(found, options)
+        jobs = {pool.submit(run, file, options): file for file in files}
+        found: dict[Path, Outcome] = {}
+        for job in as_completed(jobs):
+            found[jobs[job]] = job.result()
+            if options.json:
+                save(found, options.json)
+    return report({f: found[f] for f in files}, options)
 
 
 if __name__ == "__main__":

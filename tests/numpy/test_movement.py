@@ -349,3 +349,21 @@ def test_shapes_that_are_assigned():
             np.testing.assert_array_equal(got, want)
     with pytest.raises((AttributeError, ValueError)):
         run(lambda x: setattr(x.T, "shape", (24,)), X)
+
+
+SWAPPED = np.dtype("f8").newbyteorder()
+OTHER_BYTE_ORDERS = {
+    "concatenate": lambda x: np.concatenate([x, x], dtype=SWAPPED), "stack": lambda x: np.stack([x, x], dtype=SWAPPED),
+    "astype": lambda x: x.astype(SWAPPED), "array": lambda x: np.array(x, SWAPPED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_BYTE_ORDERS)
+def test_results_of_the_other_byte_order_are_refused(name):
+    with pytest.raises(cyxla.errors.UnimplementedError, match="byte order"):
+        cyxla.jit(OTHER_BYTE_ORDERS[name], platform="interpreter")(np.ones(2, "f4"))
+
+
+def test_rules_for_casts_are_those_that_there_are():
+    with pytest.raises(ValueError, match="casting must be one of 'no', 'equiv', 'safe', 'same_kind', 'unsafe' "):
+        cyxla.jit(lambda x: np.concatenate([x], casting="same_value"), platform="interpreter")(np.ones(2))

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing.trace import place
 from cyxla.types import ElementType, Kind, from_numpy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -47,3 +49,18 @@ def _signed(op: XlaOp, wanted: ElementType) -> XlaOp:
 
 def _full(like: XlaOp, value: float) -> XlaOp:
     return xla.broadcast(xla.constant(like.builder, value, like.shape.dtype), like.shape.dims)
+
+
+def require_native(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse a type of the other byte order, in which no program computes.
+
+    Raises
+    ------
+    UnimplementedError
+        It is one.
+    """
+    if not dtype.isnative:
+        raise UnimplementedError(
+            f"{what} would be of the other byte order: {dtype.str}", where=place(),
+            hint="convert it outside of the traced function",
+        )  # fmt: skip

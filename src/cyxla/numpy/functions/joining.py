@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import ShapeError, UnimplementedError
-from cyxla.numpy.conversion import convert
+from cyxla.numpy.conversion import convert, require_native
 from cyxla.numpy.functions.movement import (
     along,
     array_of,
@@ -117,12 +117,18 @@ def to_out(made: Array, out: Any, casting: str, name: str) -> Array:
     return out  # type: ignore[no-any-return]
 
 
+_RULES = ("no", "equiv", "safe", "same_kind", "unsafe")
+
+
 def _common(arrays: Sequence[Array], out: Any, dtype: Any, casting: str) -> list[Array]:
     """Arrays of the type that joining them gives."""
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    if casting not in _RULES:
+        raise ValueError(f"casting must be one of {', '.join(map(repr, _RULES))} (got {casting!r})")
     wanted = np.dtype(dtype) if dtype is not None else np.result_type(*[a.dtype for a in arrays])
     if dtype is not None:
+        require_native(wanted, "the result")
         for a in arrays:
             if not np.can_cast(a.dtype, wanted, casting):  # type: ignore[arg-type]
                 raise TypeError(

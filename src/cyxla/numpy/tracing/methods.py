@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError
+from cyxla.numpy.conversion import require_native
 from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.tracing import bits, flat
 from cyxla.numpy.tracing.boundary import boundary
@@ -154,6 +155,7 @@ def _astype(
     from cyxla.numpy.tracing.traced_array import cast
 
     wanted = np.dtype(dtype)
+    require_native(wanted, "astype")
     if not _np.can_cast(self.dtype, wanted, casting):
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule '{casting}'")
     if self.dtype == wanted and not self.weak:

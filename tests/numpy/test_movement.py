@@ -367,3 +367,10 @@ def test_results_of_the_other_byte_order_are_refused(name):
 def test_rules_for_casts_are_those_that_there_are():
     with pytest.raises(ValueError, match="casting must be one of 'no', 'equiv', 'safe', 'same_kind', 'unsafe' "):
         cyxla.jit(lambda x: np.concatenate([x], casting="same_value"), platform="interpreter")(np.ones(2))
+
+
+@pytest.mark.parametrize("mode", ["minimum", "maximum"])
+def test_pad_by_the_extreme_of_nothing_is_refused_also_where_nothing_is_padded(mode):
+    for width in (0, 1):
+        with pytest.raises(ValueError, match="stat_length of 0"):
+            run(lambda x, w=width: np.pad(x, w, mode, stat_length=0), np.ones(2))

@@ -50,7 +50,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Ar
         return _of_nothing(given, widths)
     option = kwargs.get(_KEYWORDS[mode], _DEFAULTS.get(mode))
     if _AXIS[mode] is _statistic:
-        _check_lengths(option)
+        _check_lengths(option, mode)
     for axis, width in enumerate(widths):
         if any(width):
             given = _AXIS[mode](given, axis, width, mode, option)
@@ -135,10 +135,12 @@ def _range(array: Array, axis: int, start: int, stop: int) -> Array:
     return TracedArray(xla.slice_in_dim(value_of(array), start, stop, 1, axis))
 
 
-def _check_lengths(lengths: Any) -> None:
+def _check_lengths(lengths: Any, mode: str) -> None:
     given = np.asarray(lengths, object)
     if any(c is not None and c < 0 for c in given.ravel()):
         raise ValueError("index can't contain negative values")
+    if mode in ("maximum", "minimum") and 0 in given:
+        raise ValueError("stat_length of 0 yields no value for padding")
 
 
 def _statistic(array: Array, axis: int, width: Widths, mode: str, lengths: Any) -> Array:

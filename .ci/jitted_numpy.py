@@ -168,7 +168,7 @@ class Prepared:
         made = self._part(value, known.get(name, False))
         if name.startswith(OUT) or name == WRITTEN.get(self.wrapper.name) or (name == "x" and self._in_place):
             self.outs += range(before, len(self.leaves))
-            if not all(leaf.flags.writeable for leaf in self.leaves[before:]):
+            if not all(isinstance(v, np.ndarray) and v.flags.writeable for v in self.leaves[before:]):
                 raise NotOursError("an array that cannot be written")
         return made
 

@@ -3,6 +3,7 @@
 import ast
 import faulthandler
 import os
+import signal
 import sys
 import threading
 from contextlib import ExitStack
@@ -34,7 +35,8 @@ def in_child(check):
     if child == 0:
         code = 1
         try:
-            faulthandler.dump_traceback_later(60, exit=True)
+            faulthandler.register(signal.SIGALRM, chain=True)  # the watchdog of pytest's may be the parent's thread
+            signal.alarm(60)
             check()
             code = 0
         except BaseException:

@@ -46,7 +46,7 @@ LEFT_OUT = {
     "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "fft.fftfreq",
     "fft.rfftfreq", "may_share_memory", "require",
 }  # fmt: skip
-TAKING_LISTS = {"block", "diff", "place", "put", "putmask"}  # for which a list is something else than an array
+TAKING_LISTS = {"block", "diff", "histogramdd", "place", "put", "putmask"}  # where a list is more than an array
 UNDEFINED = {
     "argsort",
     "empty_like",

@@ -1,6 +1,7 @@
 """Calls that must give what NumPy gives to the bit, or fail with NumPy's class and words."""
 
 import warnings
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -156,6 +157,9 @@ SAME = {
     "take-list": (lambda x: np.take([x[0], 2.0, x[2]], [0, 2]), [X]),
     "concatenate-lists": (lambda x: np.concatenate([[x[0], 2.0], [x[1]]]), [X]),
     "linalg.norm-list": (lambda x: np.linalg.norm([x[0], 0.0]), [X]),
+    # options in bytes
+    "sort-bytes": (lambda x: np.sort(x, kind=b"quicksort"), [-X]),
+    "partition-bytes": (lambda x: np.partition(x, 1, kind=b"introselect"), [X]),
     # others
     "digitize-precisely": (lambda x, b: np.digitize(x, b), [np.array([2**54]), np.array([2**54 - 1, 2**54 + 1])]),
     "trapezoid-along-rows": (lambda x, y: np.trapezoid(x, [y, x]), [X, X[::-1]]),
@@ -282,6 +286,17 @@ np.percentile(x, 5, out=np.zeros((), int))
 np.percentile(x, [5, 6], out=np.zeros(1))
 np.concatenate([x, np.ones((2, 2))])
 np.concatenate([x, x], out=np.zeros(5))
+np.partition(x, 1, kind=1)
+np.partition(x, 1, kind=None)
+np.argpartition(x, 1, kind=1)
+np.sort(x, kind=1)
+np.dot(x[:2, None], x[None, :2], out=np.zeros((2, 2)).T)
+np.dot(x[:2, None], x[None, :2], out=np.zeros((4, 2))[::2])
+np.add(x, 4, signature='%^->#')
+np.add(x, 4, signature='dd->#')
+np.add(x, 4, signature='ii>i')
+np.histogramdd(np.ones((1, 10)) * x[0], bins=2**10)
+np.histogramdd(np.ones((3, 0)) * x[0], bins=2)
 """
 CALLS = [line for line in REFUSED.splitlines() if line]
 
@@ -293,6 +308,13 @@ def test_error_is_numpys(text, platform):
     failure = outcome(call, [X, WHOLE])[1]
     assert failure is not None, "NumPy takes it"
     check_failure(outcome(jit(call, platform=platform), [X, WHOLE])[1], failure)
+
+
+@pytest.mark.parametrize("call", [np.quantile, np.percentile, np.nanquantile, np.nanpercentile])
+@pytest.mark.parametrize("q", [Fraction(1), [Fraction(0), Fraction(1)]], ids=["one", "two"])
+def test_quantiles_that_are_objects_are_refused(call, q):
+    with pytest.raises(cyxla.errors.DTypeError, match="that are objects cannot be compiled"):
+        jit(lambda x: call(x, q), platform="interpreter")(X)
 
 
 def test_falling_integer_edges_are_told_apart():

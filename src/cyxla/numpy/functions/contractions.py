@@ -131,7 +131,8 @@ def _exactly(op: XlaOp, out: Any) -> Any:
     """A result, or it written to an array that must be like it."""
     if out is None:
         return traced(op)
-    if not isinstance(out, TracedArray) or (out.shape, out.dtype) != (op.shape.dims, traced(op).dtype):
+    fits = isinstance(out, TracedArray) and (out.shape, out.dtype) == (op.shape.dims, traced(op).dtype)
+    if not fits or not out.contiguous:
         raise ValueError(
             "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
         )

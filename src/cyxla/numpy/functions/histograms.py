@@ -26,6 +26,7 @@ from cyxla.xla.lib import values
 
 _S64 = np.dtype(np.int64)
 _FINE = 1 << 20  # bins up to which those of integers of 32 bits never come too close
+_LARGEST = 2**63 - 1  # number of elements that NumPy can index
 _LISTED = 8  # edges up to which each is compared with each element
 
 
@@ -319,11 +320,15 @@ def histogramdd(
 ) -> tuple[TracedArray, list[TracedArray]]:
     """How many points, or what weights, are in each bin of several dimensions."""
     columns = _columns(sample)
+    if not columns:
+        raise ValueError("object of too small depth for desired array: points of no dimensions")
     each = _for_each(bins, len(columns), "bins")
     ranges = [None] * len(columns) if range is None else _for_each(range, len(columns), "range")
     edges = [_edges_of_column(*parts) for parts in zip(columns, each, ranges, itertools.count())]
     if not all(e.size for e in edges):
         raise OutOfRangeError("bins of a dimension have no edges")
+    if prod(e.size + 1 for e in edges) > _LARGEST:
+        raise ValueError("invalid dims: array size defined by dims is larger than the maximum possible size.")
     sizes = [e.size - 1 for e in edges]
     given = None if weights is None else _weights(weights, columns[0])
     found = counts(_joint([_bin_of(c, e) for c, e in zip(columns, edges, strict=True)], sizes), prod(sizes), given)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import OutOfRangeError, ShapeError
+from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.cumulative import cumulative
 from cyxla.numpy.functions.sorting import take_each
@@ -17,7 +17,7 @@ from cyxla.numpy.functions.statistics import mean, nanmean, spread_weights
 from cyxla.numpy.ordering import sort_together
 from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, kept_sizes, known_values, reduce_op
 from cyxla.numpy.registry import implements
-from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.trace import place, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import aligned, broadcast_to, deliver
@@ -273,6 +273,8 @@ def nanpercentile(
 
 def _exact(q: Any) -> Number:
     known = known_values(q)
+    if known is not None and known.dtype.kind == "O":
+        raise DTypeError("quantiles that are objects cannot be compiled", where=place(), hint="float(q)")
     return as_traced(q) if known is None else known
 
 

@@ -40,8 +40,14 @@ def _check_kind(kind: Any, order: Any, stable: Any) -> None:
         raise ValueError("Cannot specify order when the array has no fields.")
     if kind is not None and stable is not None:
         raise ValueError("`kind` and `stable` parameters can't be provided at the same time. Use only one of them.")
-    if kind is not None and not (isinstance(kind, str) and kind[:1].lower() in "qhms"):
+    if kind is not None and _text(kind, "sort")[:1].lower() not in tuple("qhms"):
         raise ValueError(f"sort kind must be one of {', '.join(map(repr, _KINDS))} (got {kind!r})")
+
+
+def _text(kind: Any, name: str) -> str:
+    if not isinstance(kind, (str, bytes)):
+        raise TypeError(f"{name} kind must be str, not {type(kind).__name__}")
+    return kind if isinstance(kind, str) else kind.decode()
 
 
 @implements(np.sort)
@@ -82,7 +88,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", or
 def _check_parts(kth: Any, size: int, kind: Any, order: Any) -> None:
     if order is not None:
         raise ValueError("Cannot specify order when the array has no fields.")
-    if kind != "introselect":
+    if _text(kind, "select") != "introselect":
         raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
     places = np.asarray(kth)
     if places.dtype.kind not in "iub":

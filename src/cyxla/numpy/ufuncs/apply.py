@@ -114,8 +114,14 @@ def _letters(ufunc: np.ufunc, signature: str) -> tuple[str, ...]:
     """The letters of ``dd->d``."""
     before, arrow, after = signature.partition("->")
     if len(signature) > 1 and (not arrow or (len(before), len(after)) != (ufunc.nin, ufunc.nout)):
-        raise ValueError(f"a type-string for {ufunc.__name__} has {ufunc.nin} letters before '->', {ufunc.nout} after")
-    return tuple(before + after)
+        counts = f"{ufunc.nin} typecode(s) before and {ufunc.nout} after the -> sign"
+        raise ValueError(f"a type-string for {ufunc.__name__}, {counts}, not {signature!r}")
+    for letter in (letters := tuple(before + after)):
+        try:
+            np.dtype(letter)
+        except TypeError as error:
+            raise ValueError(f"Invalid data-type for array: {letter!r} in the type-string {signature!r}") from error
+    return letters
 
 
 def _compiled(ufunc: np.ufunc, dtype: Any) -> Dtype:

@@ -82,6 +82,13 @@ def _rank(rcond, a, b):
     return np.linalg.lstsq(a, b, rcond=rcond)[2]
 
 
+class Asked:
+    """An array that answers NumPy's functions itself."""
+
+    def __array_function__(self, function, types, args, kwargs):
+        return np.array([len(types), len(args)])
+
+
 MASK = np.array([True, False, True])
 SAME = {
     # linear algebra
@@ -160,6 +167,10 @@ SAME = {
     # options in bytes
     "sort-bytes": (lambda x: np.sort(x, kind=b"quicksort"), [-X]),
     "partition-bytes": (lambda x: np.partition(x, 1, kind=b"introselect"), [X]),
+    # arrays of other classes
+    "other-class-last": (lambda x: np.histogram2d(x, Asked()), [X]),
+    "other-class-option": (lambda x: np.histogram2d(x, x, bins=[Asked(), 5]), [X]),
+    "other-class-in-list": (lambda x: np.concatenate([x, Asked()]), [X]),
     # others
     "digitize-precisely": (lambda x, b: np.digitize(x, b), [np.array([2**54]), np.array([2**54 - 1, 2**54 + 1])]),
     "trapezoid-along-rows": (lambda x, y: np.trapezoid(x, [y, x]), [X, X[::-1]]),

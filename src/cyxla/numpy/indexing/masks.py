@@ -293,6 +293,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     for name in ("sum", "prod", "mean", "std", "var", "any", "all", "max", "min")
 }
 _GREATEST, _LEAST = [{NUMPY_OWN.get(f, f) for f in some} for some in ((np.max, np.amax), (np.min, np.amin))]
+_COUNT = NUMPY_OWN.get(np.count_nonzero, np.count_nonzero)
 _OTHERS = (np.nansum, np.nanprod, np.nanmean, np.nanstd, np.nanvar, np.count_nonzero)
 _REDUCTIONS = {*_METHODS.values(), *_GREATEST, *_LEAST, *[NUMPY_OWN.get(f, f) for f in _OTHERS]}
 
@@ -304,7 +305,7 @@ def _reduced(picked: Picked, function: Callable[..., Any], axis: Any = None, **o
     if function in _GREATEST | _LEAST and "initial" not in options:
         _fail_if_none(mask, function.__name__)
         options["initial"] = _neutral(picked.dtype, function in _GREATEST)
-    reduce = _count_nonzero if function is np.count_nonzero else function
+    reduce = _count_nonzero if function is _COUNT else function
     return reduce(picked.whole, where=mask, **options)
 
 

@@ -230,6 +230,8 @@ class TracedArray:
         return apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        if not all(issubclass(t, (TracedArray, np.ndarray)) for t in types):
+            return NotImplemented  # the other class may know what to do; else NumPy raises TypeError
         return call_meaning(func, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:

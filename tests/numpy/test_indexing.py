@@ -234,7 +234,7 @@ def test_indices_of_every_type_are_checked(letter):
     function = jit(lambda x, i: x[:, i], platform="interpreter")
     x = numbered((2, 300))
     error = pytest.raises(IndexError, match="out of bounds for axis 1 with size 300")
-    with error if letter not in "bB" else contextlib.nullcontext():
+    with error if letter not in "bBLQ" else contextlib.nullcontext():  # of 8 bits, or -1 of int64
         function(x, np.array([3, np.iinfo(letter).max], letter))
 
 
@@ -251,6 +251,20 @@ def test_writing_out_of_range_is_an_error_too():
     for index in (np.int64(5), np.array([0, 5])):
         with pytest.raises(IndexError, match="index 5 is out of bounds"):
             jit(write, platform="interpreter")(np.zeros(5), index)
+
+
+@pytest.mark.parametrize("platform", ["interpreter", "cpu"])
+@pytest.mark.parametrize("key", [[2**64 - 1, 1], [2**64 - 4], [2**63], [4]])
+def test_indices_of_uint64_are_read_as_int64(key, platform):
+    key = np.array(key, np.uint64)
+    same(lambda x, i: x[i], numbered((4,)), key, platform=platform)
+    same(lambda x: x[key], numbered((4,)), platform=platform)
+
+    def write(x, i):
+        x[i] = -1
+        return x
+
+    same(write, numbered((4,)), key, platform=platform)
 
 
 @pytest.mark.parametrize("index", [np.array([9, -9, 2]), np.int64(9)])

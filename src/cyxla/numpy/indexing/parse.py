@@ -182,9 +182,10 @@ def _plain(item: Any) -> Any:
 
 
 def _of_index_type(array: Any) -> Any:
+    """Refuse arrays that are no indices; NumPy reads those of uint64 as int64, so that 2^64 - 1 is the last element."""
     if array.dtype.kind not in "iub":
         raise _error("arrays used as indices must be of integer (or boolean) type")
-    return array
+    return array.astype(np.int64) if array.dtype == np.uint64 and array.ndim else array
 
 
 def _from_list(item: Any) -> Any:

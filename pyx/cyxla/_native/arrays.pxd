@@ -18,6 +18,7 @@ cdef extern from "numpy/arrayobject.h":
     int PyArray_TYPE(PyArrayObject *) nogil
     int PyArray_NDIM(PyArrayObject *) nogil
     npy_intp *PyArray_DIMS(PyArrayObject *) nogil
+    npy_intp *PyArray_STRIDES(PyArrayObject *) nogil
     void *PyArray_DATA(PyArrayObject *) nogil
     npy_intp PyArray_NBYTES(PyArrayObject *) nogil
     bint PyArray_IS_C_CONTIGUOUS(PyArrayObject *) nogil

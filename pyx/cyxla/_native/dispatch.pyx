@@ -57,6 +57,7 @@ cdef enum:
     DEEPEST = 32  # how far a hash looks into containers
     MOST_HASHED = 1 << 16  # values that it looks at: a container may contain itself several times
     MOST_WAYS = 4096
+    MOST_DIMENSIONS = 64  # of NumPy's arrays
 
 
 cpdef enum Node:
@@ -89,6 +90,7 @@ cdef struct Place:
     int type_num
     int ndim
     npy_intp *dims
+    npy_intp *axes  # the order in which the dimensions lie in memory; NULL for row-major order
 
 
 cdef int traces = 0  # functions that are being traced now, by any thread
@@ -163,10 +165,15 @@ cdef class Compiled:
         Whether the last result is a failure, s64[2].
     rank0 : bytes
         What each result is that has no dimensions: 0 for a NumPy scalar, 1 for an array, 2 for a Python number.
+    input_axes : tuple of (tuple of int or None), optional
+        For each input the order in which its dimensions go to the program; None for all or one as they are.
+    layouts : tuple of (tuple of int or None, bool), optional
+        For each result the order in which the dimensions of the program's come out, and whether it may be written to;
+        None where all are as the program makes them.
     """
 
     cdef readonly object executable
-    cdef readonly tuple plan
+    cdef readonly tuple plan, input_axes, layouts
     cdef readonly bint fails
     cdef Program program  # None where the executable is to be called as it is
     cdef Py_ssize_t n_results
@@ -174,8 +181,9 @@ cdef class Compiled:
     cdef readonly bytes rank0
     cdef public unsigned long long stamp  # of the last call, by the clock of the dispatcher
 
-    def __init__(self, executable, tuple plan, bint fails, bytes rank0):
+    def __init__(self, executable, tuple plan, bint fails, bytes rank0, tuple input_axes=None, tuple layouts=None):
         self.plan, self.fails, self.rank0 = plan, fails, rank0
+        self.input_axes, self.layouts = input_axes, layouts
         self.single = plan[0] == 0
         self.flat = plan[0] == 1 and all(part[0] == 0 for part in plan[1])
         self.use(executable)
@@ -195,13 +203,21 @@ cdef class Compiled:
         """Run on the arrays and numbers among the arguments, in the order of the program."""
         cdef Py_ssize_t k, count = len(leaves)
         cdef PyObject *inputs[INLINE]
+        if self.input_axes is not None:
+            leaves = [leaf if axes is None else leaf.transpose(axes) for leaf, axes in zip(leaves, self.input_axes)]
         if count > INLINE:
             return self.run_slowly(leaves, out)
         for k in range(count):
             inputs[k] = PyList_GET_ITEM(leaves, k)
-        return self.run(inputs, count, out)
+        return self.run_in_order(inputs, count, out)
 
     cdef object run(self, PyObject **inputs, Py_ssize_t count, object out):
+        if self.input_axes is not None:
+            return self([<object> inputs[k] for k in range(count)], out)
+        return self.run_in_order(inputs, count, out)
+
+    cdef object run_in_order(self, PyObject **inputs, Py_ssize_t count, object out):
+        """Run on inputs whose dimensions are in the order of the program's parameters."""
         cdef void *bufs[INLINE]
         cdef char memory[(INLINE + 4) * CELL]
         cdef Program program = self.program  # which may be another one before this ends
@@ -243,7 +259,9 @@ cdef class Compiled:
         if self.fails and failure[0] != 0:
             self.fail(failure[0], failure[1])
         if self.single:
-            return arrays[0] if spec.ndim else self.unboxed(bufs[program.n_inputs], spec, 0)
+            if spec.ndim:
+                return arrays[0] if self.layouts is None else laid_out(arrays[0], self.layouts[0])
+            return self.unboxed(bufs[program.n_inputs], spec, 0)
         return self.container(program, bufs, arrays)
 
     cdef object container(self, Program program, void **bufs, list arrays):
@@ -252,7 +270,7 @@ cdef class Compiled:
         cdef list leaves = []
         for k in range(self.n_results):
             if spec[k].ndim:
-                leaves.append(arrays[at])
+                leaves.append(arrays[at] if self.layouts is None else laid_out(arrays[at], self.layouts[k]))
                 at += 1
             else:
                 leaves.append(self.unboxed(bufs[program.n_inputs + k], &spec[k], k))
@@ -268,6 +286,16 @@ cdef class Compiled:
         array = new_array(spec)
         memcpy(PyArray_DATA(<PyArrayObject *> <PyObject *> array), cell, spec.bytes)
         return array
+
+
+def laid_out(array, tuple layout):
+    """Hand out a result with its dimensions in another order, or read-only; see `Compiled`."""
+    axes, writeable = layout
+    if axes is not None:
+        array = array.transpose(axes)
+    if not writeable:
+        array.flags.writeable = False
+    return array
 
 
 def build(tuple plan, leaves):
@@ -320,7 +348,7 @@ cdef class Way:
         Names of the others.
     nodes : list of tuple
         In the order in which the arguments come, containers before their parts: ``(kind, count, slot, key, names)``.
-        The key of an array is its ``(dtype, sizes)``; `slot` is the number of an input of the program.
+        The key of an array is its ``(dtype, sizes, axes)``, see `axes_of`; `slot` is the number of an input of the program.
     inputs : int
         Inputs of the program.
     """
@@ -337,7 +365,7 @@ cdef class Way:
         self.kept = nodes
         self.places = <Place *> PyMem_Calloc(len(nodes) + 1, sizeof(Place))
         arrays = [node[3] for node in nodes if node[0] <= Node.SCALAR]
-        self.dims = <npy_intp *> PyMem_Calloc(sum(len(sizes) for _, sizes in arrays) + 1, sizeof(npy_intp))
+        self.dims = <npy_intp *> PyMem_Calloc(sum(2 * len(sizes) for _, sizes, _ in arrays) + 1, sizeof(npy_intp))
         if self.places == NULL or self.dims == NULL:
             raise MemoryError
         cdef npy_intp *dims_at = self.dims
@@ -351,6 +379,11 @@ cdef class Way:
                 for size in key[1]:
                     dims_at[0] = size
                     dims_at += 1
+                if key[2] is not None:
+                    place.axes = dims_at
+                    for axis in key[2]:
+                        dims_at[0] = axis
+                        dims_at += 1
             place += 1
 
     def __dealloc__(self):
@@ -398,7 +431,65 @@ cdef inline bint is_array(PyObject *value, const Place *place) noexcept:
     for k in range(place.ndim):
         if dims[k] != place.dims[k]:
             return False
+    if PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> value):
+        return place.axes == NULL
+    return place.ndim < 2 or lies_as(<PyArrayObject *> value, place.axes)
+
+
+cdef bint lies_as(PyArrayObject *array, const npy_intp *axes) noexcept:
+    """Whether the dimensions of an array lie in an order; NULL for row-major order."""
+    cdef int k
+    cdef npy_intp found[MOST_DIMENSIONS]
+    if not find_axes(array, found):
+        return axes == NULL
+    if axes == NULL:
+        return False
+    for k in range(PyArray_NDIM(array)):
+        if axes[k] != found[k]:
+            return False
     return True
+
+
+cdef bint find_axes(PyArrayObject *array, npy_intp *axes) noexcept:
+    """Find the order in which the dimensions of an array lie, outermost first; False for row-major order.
+
+    Dimensions of size 1 come first, and an array whose elements share memory lies in row-major order.
+    """
+    cdef int k, at, n = 0, ndim = PyArray_NDIM(array)
+    cdef bint other = False
+    cdef npy_intp step
+    cdef npy_intp *dims = PyArray_DIMS(array)
+    cdef npy_intp *strides = PyArray_STRIDES(array)
+    if PyArray_IS_C_CONTIGUOUS(array) or ndim < 2:
+        return False
+    for k in range(ndim):
+        if dims[k] == 1:
+            axes[n] = k
+            n += 1
+    cdef int first = n
+    for k in range(ndim):
+        if dims[k] == 1:
+            continue
+        step = abs(strides[k])
+        if step == 0:
+            return False
+        at = n
+        while at > first and abs(strides[axes[at - 1]]) < step:
+            axes[at] = axes[at - 1]
+            at -= 1
+        axes[at] = k
+        other |= at != n
+        n += 1
+    return other
+
+
+def axes_of(array):
+    """Find the order in which the dimensions of an array lie in memory, outermost first; None for row-major order."""
+    cdef npy_intp axes[MOST_DIMENSIONS]
+    cdef PyArrayObject *given = <PyArrayObject *> <PyObject *> array
+    if not find_axes(given, axes):
+        return None
+    return tuple([axes[k] for k in range(PyArray_NDIM(given))])
 
 
 cdef bint walk(const Place **at, PyObject *value, PyObject **inputs) noexcept:
@@ -559,7 +650,7 @@ cdef uint64_t hashed(uint64_t hash, PyObject *value, int depth, int *left) noexc
         hash = mixed(hash, PyArray_TYPE(<PyArrayObject *> value) + 1)
         for k in range(PyArray_NDIM(<PyArrayObject *> value)):
             hash = mixed(hash, PyArray_DIMS(<PyArrayObject *> value)[k] + 1)
-        return hash
+        return hash if PyArray_IS_C_CONTIGUOUS(<PyArrayObject *> value) else hashed_axes(hash, <PyArrayObject *> value)
     hash = mixed(hash, <uint64_t> Py_TYPE(value))
     left[0] -= 1
     if depth == DEEPEST or left[0] < 0:
@@ -575,6 +666,16 @@ cdef uint64_t hashed(uint64_t hash, PyObject *value, int depth, int *left) noexc
     elif PyDict_CheckExact(whole):
         while PyDict_Next(whole, &position, &key, &part):
             hash = hashed(hashed_key(hash, key), part, depth + 1, left)
+    return hash
+
+
+cdef uint64_t hashed_axes(uint64_t hash, PyArrayObject *array) noexcept:
+    """The order of the dimensions in memory."""
+    cdef int k
+    cdef npy_intp axes[MOST_DIMENSIONS]
+    if find_axes(array, axes):
+        for k in range(PyArray_NDIM(array)):
+            hash = mixed(hash, axes[k] + 1)
     return hash
 
 

@@ -15,6 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from cyxla.errors import DTypeError, ShapeError, UnimplementedError
 from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, result_type
+from cyxla.numpy.tracing.orders import keep_rest
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to, deliver, mask_from, narrowed
 from cyxla.types import ElementType, Shape
@@ -242,7 +243,10 @@ def reduce(
     made = _reduced(ufunc, op, axes, flag(keepdims), given, begun)
     if begun:
         made = joined(ufunc, initial_of(initial, made), made)
-    return handed(made, target, ufunc.__name__)
+    result = handed(made, target, ufunc.__name__)
+    if target is None and not given.contiguous:
+        keep_rest(result, given.memory, axes)
+    return result
 
 
 def has_start(row: Reduction, initial: Any) -> bool:

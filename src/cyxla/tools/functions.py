@@ -45,8 +45,10 @@ What differs from NumPy:
   nothing, bad conditions of `np.polyfit` are silent, and `np.errstate` changes nothing. Warnings of what is deprecated
   are given, once, when the function is traced;
 * NumPy's errors keep their class and words. Those that depend on values are raised when the call ends;
-* what an operation makes lies in row-major order, also where NumPy keeps the order of transposed operands, so that
-  `(x.T + 1).reshape(-1)` is a part here and a copy there: it matters to who writes to it;
+* results hold no gaps and share no memory, also where NumPy gives a view of an argument. Their dimensions lie in the
+  order that NumPy chooses: `order=` counts, element-wise functions and most others keep the order of their operands.
+  Results of index arrays, and those of loops and branches, lie in row-major order. What NumPy makes read-only, such as
+  diagonals, is read-only;
 * sums may be added in another order, so that their last bits differ; on one machine they are the same in every run.
 """
 

@@ -9,12 +9,13 @@ from weakref import ref
 
 import numpy as np
 
-from cyxla._native.dispatch import Compiled, build
+from cyxla._native.dispatch import Compiled, build, laid_out
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError
 from cyxla.numpy.calls import containers
 from cyxla.numpy.calls.containers import Tree
 from cyxla.numpy.calls.lowering import Lowered
+from cyxla.numpy.tracing.orders import AS_MADE, Layout, inverse
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.xla.service import Executable, WrappedExecutable
 from cyxla.xla.service.background import Job, submit
@@ -51,7 +52,11 @@ class Entry(Compiled):
     """
 
     def __init__(self, lowered: Lowered, executable: Executable, seconds: float = 0.0) -> None:
-        super().__init__(executable, plan_of(lowered.tree), lowered.fails, bytes(lowered.rank0))
+        input_axes = lowered.input_axes if any(lowered.input_axes) else None
+        layouts = None if all(layout == AS_MADE for layout in lowered.layouts) else lowered.layouts
+        super().__init__(
+            executable, plan_of(lowered.tree), lowered.fails, bytes(lowered.rank0), input_axes, layouts
+        )  # fmt: skip
         self.lowered = lowered
         self.seconds = seconds
         self.job: Job | None = None
@@ -99,13 +104,15 @@ class Entry(Compiled):
             results = [_apart(r) for r in results] if places is None else results
         if places is None:
             places = [None] * len(results)
-        rank0 = self.lowered.rank0
-        given = [_unboxed(r, b) if p is None else p for r, b, p in zip(results, rank0, places, strict=True)]
+        made = zip(results, self.lowered.rank0, self.lowered.layouts, places, strict=True)
+        given = [_unboxed(r, b, layout) if p is None else p for r, b, layout, p in made]
         return build(self.plan, iter(given))
 
     def _out(self, places: list[Any] | None) -> Any:
         if places is None:
             return None
+        if self.layouts is not None:
+            places = [_in_memory(p, layout) for p, layout in zip(places, self.layouts, strict=True)]
         return places[0] if self.lowered.is_array else (*places, *([None] if self.fails else []))
 
     def fail(self, code: int, number: int) -> None:
@@ -138,8 +145,16 @@ def _apart(result: Any) -> Any:
     return np.array(result)
 
 
-def _unboxed(result: Any, rank0: Rank0) -> Any:
-    if result.ndim or rank0 is Rank0.ARRAY:
+def _in_memory(place: Any, layout: Layout) -> Any:
+    """An array of ``out=`` as the program writes it; of another rank, it is refused as it is."""
+    axes = layout[0]
+    return place if place is None or axes is None or place.ndim != len(axes) else place.transpose(inverse(axes))
+
+
+def _unboxed(result: Any, rank0: Rank0, layout: Layout) -> Any:
+    if result.ndim:
+        return result if layout == AS_MADE else laid_out(result, layout)
+    if rank0 is Rank0.ARRAY:
         return result
     return result.item() if rank0 is Rank0.PYTHON else result[()]
 

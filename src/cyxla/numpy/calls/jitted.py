@@ -27,6 +27,7 @@ from cyxla.numpy.calls.signatures import Call, read, static_key
 from cyxla.numpy.tracing import methods as _methods
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.frames import trimmed
+from cyxla.numpy.tracing.orders import with_order
 from cyxla.numpy.tracing.trace import current, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.client import platforms as _platforms
@@ -160,7 +161,7 @@ class Jitted(Dispatcher):
 
     def _compile(self, call: Call, *, soon: bool = False) -> Entry:
         """Trace and compile; where an answer is wanted `soon`, prebuilt functions may run it until that is done."""
-        lowered = self._lower(call)
+        lowered = self._lower(call, keep_order=soon)
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
         options = CompileOptions.of(self._options(call))
         if config.get("VERIFY"):
@@ -173,11 +174,12 @@ class Jitted(Dispatcher):
             entry.improve(later)
         return entry
 
-    def _lower(self, call: Call) -> Lowered:
+    def _lower(self, call: Call, *, keep_order: bool = False) -> Lowered:
         from cyxla.numpy.tracing.substitutes import substituted_in
 
+        function = partial(call.apply, self.function)
         with substituted_in(self.function):
-            return lower(self.name, partial(call.apply, self.function), call.specs, call.names, self.bounds)
+            return lower(self.name, function, call.specs, call.names, self.bounds, keep_order=keep_order)
 
     def _options(self, call: Call) -> dict[str, Any]:
         if not self._donate:
@@ -394,7 +396,9 @@ def _inlined(leaf: Any) -> Any:
     if isinstance(leaf, Receiver):
         return leaf.value
     if isinstance(leaf, TracedArray):
-        return TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin, rank0=leaf.rank0)
+        made = TracedArray(value_of(leaf), leaf.weak, origin=leaf.origin, rank0=leaf.rank0)
+        with_order(made, "K", [leaf])
+        return made
     return as_traced(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
 
 

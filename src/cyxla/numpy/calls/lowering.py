@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,14 @@ from cyxla.errors import DTypeError, OpError, TraceError
 from cyxla.numpy.calls.arguments import STATIC_TYPES, Adapter
 from cyxla.numpy.calls.containers import Tree, flatten, paths
 from cyxla.numpy.promotion import Dtype, Kind, dtype_of
+from cyxla.numpy.tracing.memory import dense
+from cyxla.numpy.tracing.orders import AS_MADE, Layout, inverse, layout_of
 from cyxla.numpy.tracing.trace import Program, Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo import HloModule
+from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 BOUNDS = ("raise", "clamp", "unchecked")
@@ -36,12 +39,15 @@ class Spec:
         Makes the array of the argument, which is none.
     rank0 : Rank0
         The kind of an argument without dimensions.
+    axes : tuple of int, optional
+        The order in which the dimensions lie in memory, outermost first; None for row-major order.
     """
 
     shape: tuple[int, ...]
     kind: Kind
     adapter: Adapter | None = None
     rank0: Rank0 = Rank0.ARRAY
+    axes: tuple[int, ...] | None = None
 
     @property
     def dtype(self) -> Dtype:
@@ -50,15 +56,17 @@ class Spec:
 
     @property
     def aval(self) -> Shape:
-        """In HLO's terms."""
-        return Shape.array(from_numpy(self.dtype), self.shape)
+        """In HLO's terms, with the dimensions in the order in which they lie."""
+        sizes = self.shape if self.axes is None else tuple([self.shape[d] for d in self.axes])
+        return Shape.array(from_numpy(self.dtype), sizes)
 
     def __str__(self) -> str:
         if isinstance(self.kind, type):
             return self.kind.__name__
         if self.rank0 is not Rank0.ARRAY:
             return str(self.kind)
-        return f"{self.kind}[{','.join(map(str, self.shape))}]"
+        order = "" if self.axes is None else f" order {','.join(map(str, self.axes))}"
+        return f"{self.kind}[{','.join(map(str, self.shape))}]{order}"
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,11 @@ class Lowered:
         Whether the last result is a failure.
     rank0 : tuple of Rank0
         What each array of the result is if it has no dimensions.
+    input_axes : tuple of (tuple of int or None)
+        The order in which the dimensions of each argument become those of its parameter; None for their own.
+    layouts : tuple of (tuple of int or None, bool)
+        The order in which the dimensions of each array of the module's result become those of the function's, and
+        whether NumPy would let one write to it.
     """
 
     module: HloModule
@@ -85,6 +98,8 @@ class Lowered:
     tree: Tree
     fails: bool
     rank0: tuple[Rank0, ...]
+    input_axes: tuple[tuple[int, ...] | None, ...] = ()
+    layouts: tuple[Layout, ...] = ()
 
     @property
     def is_array(self) -> bool:
@@ -111,6 +126,8 @@ def lower(
     leaves: Sequence[Any],
     names: Sequence[str],
     bounds: str = "raise",
+    *,
+    keep_order: bool = False,
 ) -> Lowered:
     """Trace a function.
 
@@ -126,7 +143,11 @@ def lower(
         What to call the leaves in errors.
     bounds : str
         What indices out of range do.
+    keep_order : bool
+        Whether arguments and results are passed in the order in which they lie in memory; else in row-major order.
     """
+    if not keep_order:
+        leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]
     trace = Trace(name)
     trace.program.bounds = bounds
     with tracing(trace):
@@ -141,22 +162,32 @@ def lower(
         results, tree = flatten(made, STATIC_TYPES)
         where = paths(made, "result", STATIC_TYPES)
         arrays = [_result(r, p, name) for r, p in zip(results, where, strict=True)]
-        values = [value_of(a) for a in arrays]
+        layouts = [layout_of(a) if keep_order else AS_MADE for a in arrays]
+        values = [_in_memory(value_of(a), layout) for a, layout in zip(arrays, layouts, strict=True)]
         rank0 = tuple([Rank0.PYTHON if a.weak else a.rank0 for a in arrays])
         failure = trace.failure()
         if tree.kind is None and failure is None:
             root = values[0]
         else:
             root = xla.tuple_(trace.builder, [*values, *([failure] if failure is not None else [])])
-    return Lowered(trace.module(root), trace.program, tree, failure is not None, rank0)
+    input_axes = tuple([leaf.axes for leaf in leaves if isinstance(leaf, Spec)])
+    return Lowered(trace.module(root), trace.program, tree, failure is not None, rank0, input_axes, tuple(layouts))
 
 
 def _argument(trace: Trace, leaf: Any, name: str) -> Any:
     if not isinstance(leaf, Spec):
         return leaf
     weak = leaf.kind if isinstance(leaf.kind, type) else None
-    made = TracedArray(trace.parameter(leaf.aval, name), weak, origin=f"argument {name}", rank0=leaf.rank0)
+    op, memory = trace.parameter(leaf.aval, name), None
+    if leaf.axes is not None:
+        op, memory = xla.transpose(op, inverse(leaf.axes)), dense(leaf.shape, leaf.dtype, leaf.axes)
+    made = TracedArray(op, weak, memory=memory, origin=f"argument {name}", rank0=leaf.rank0)
     return made if leaf.adapter is None else leaf.adapter.stand_in(made)
+
+
+def _in_memory(op: XlaOp, layout: Layout) -> XlaOp:
+    """A result as the program makes it, in the order in which it lies."""
+    return op if layout[0] is None else xla.transpose(op, inverse(layout[0]))
 
 
 def _result(value: Any, path: str, name: str) -> TracedArray:

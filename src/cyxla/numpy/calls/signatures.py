@@ -225,7 +225,7 @@ class _Reader:
             made = array_spec(value, name)
             self._input(value, made, name)
             node = Node.ARRAY if made.rank0 is Rank0.ARRAY else Node.SCALAR
-            self.nodes.append((node, 0, len(self.call.leaves) - 1, (made.kind, made.shape), None))
+            self.nodes.append((node, 0, len(self.call.leaves) - 1, (made.kind, made.shape, made.axes), None))
         elif kind is Spec and self.specs:
             self._input(value, value, name)
         elif isinstance(value, (*STATIC_TYPES, Receiver)) or kind is int:

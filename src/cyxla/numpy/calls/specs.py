@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla._native.arguments import is_dlpack_alone
+from cyxla._native.dispatch import axes_of
 from cyxla.errors import DTypeError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.tracing.traced_array import TracedArray, require_plain
@@ -30,7 +31,9 @@ def array_spec(value: Any, name: str) -> Spec:
             f"argument {name} is an array of dtype {value.dtype}, which cannot be compiled",
             hint="convert it first, such as by x.astype(float)",
         ) from None
-    return Spec(value.shape, dtype, rank0=Rank0.SCALAR if isinstance(value, np.generic) else Rank0.ARRAY)
+    if isinstance(value, np.generic):
+        return Spec((), dtype, rank0=Rank0.SCALAR)
+    return Spec(value.shape, dtype, axes=axes_of(value))
 
 
 def array_of(value: Any, name: str) -> Any:

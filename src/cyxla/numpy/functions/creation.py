@@ -15,6 +15,7 @@ from cyxla.numpy.promotion import common_kind, inexact
 from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing.known_array import KnownArray
 from cyxla.numpy.tracing.memory import column_major
+from cyxla.numpy.tracing.orders import axes_like, inverse, letter_of, with_order
 from cyxla.numpy.tracing.trace import place, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
@@ -47,9 +48,14 @@ def filled(value: Any, dtype: Any, sizes: tuple[int, ...]) -> Array:
     return KnownArray(np.full(sizes, value, dtype))
 
 
-def _like(a: Any, value: Any, dtype: Any, shape: Any) -> Array:
+def _like(a: Any, value: Any, dtype: Any, shape: Any, order: Any) -> Array:
     array = as_traced(a)
-    return filled(value, array.dtype if dtype is None else dtype, array.shape if shape is None else sizes_of(shape))
+    sizes = array.shape if shape is None else sizes_of(shape)
+    wanted = array.dtype if dtype is None else dtype
+    axes = axes_like(array.memory, letter_of(order), len(sizes))
+    if axes is None:
+        return filled(value, wanted, sizes)
+    return KnownArray(np.full([sizes[d] for d in axes], value, wanted).transpose(inverse(axes)))
 
 
 @implements(np.zeros_like)
@@ -57,7 +63,7 @@ def zeros_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Zeros."""
-    return _like(a, 0, dtype, shape)
+    return _like(a, 0, dtype, shape, order)
 
 
 @implements(np.ones_like)
@@ -65,7 +71,7 @@ def ones_like(
     a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
 ) -> Array:
     """Ones."""
-    return _like(a, 1, dtype, shape)
+    return _like(a, 1, dtype, shape, order)
 
 
 @implements(np.empty_like)
@@ -74,7 +80,7 @@ def empty_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """Zeros: there is no array without values here."""
-    return _like(prototype, 0, dtype, shape)
+    return _like(prototype, 0, dtype, shape, order)
 
 
 @implements(np.full_like)
@@ -83,18 +89,18 @@ def full_like(
     device: Any = None,
 ) -> Array:  # fmt: skip
     """One value, or one repeated to the sizes."""
-    made = _like(a, 0, dtype, shape)
+    made = _like(a, 0, dtype, shape, order)
     copyto(made, fill_value, casting="unsafe")
     return made
 
 
 @implements(np.full)
 def full(
-    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Array:
     """One value, or one repeated to the sizes."""
     value = array_of(fill_value)
-    made = filled(0, value.dtype if dtype is None else dtype, sizes_of(shape))
+    made = KnownArray(np.zeros(sizes_of(shape), value.dtype if dtype is None else dtype, order))
     copyto(made, value, casting="unsafe")
     return made
 
@@ -102,7 +108,10 @@ def full(
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Array:
     """The same elements, in memory of their own."""
-    return TracedArray(value_of(array_of(a)))
+    array = array_of(a)
+    made = TracedArray(value_of(array))
+    with_order(made, order, [array])
+    return made
 
 
 def require_castable(source: Array, dtype: Any, casting: str) -> None:
@@ -230,8 +239,8 @@ def _as_array(a: Any, dtype: Any) -> Array:
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None
 ) -> Array:
-    """The array itself, unless its type is to be another."""
-    return array(a, dtype, copy=copy)
+    """The array itself, unless its type or order is to be another."""
+    return array(a, dtype, copy=copy, order=order)
 
 
 @implements(np.array)
@@ -241,10 +250,12 @@ def array(
 ) -> Array:  # fmt: skip
     """A copy of an array, or an array of nested lists."""
     made = _as_array(object, dtype)
-    if copy in (False, np._CopyMode.NEVER) and made is not object:
+    letter = letter_of(order)
+    lies = letter in "AK" or made.memory.flags.c_contiguous if letter != "F" else made.memory.flags.f_contiguous
+    if copy in (False, np._CopyMode.NEVER) and not (made is object and lies):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
-    if copy in (True, np._CopyMode.ALWAYS) and made is object:
-        made = made.copy()
+    if (copy in (True, np._CopyMode.ALWAYS) and made is object) or not lies:
+        made = made.copy(letter)
     return made if made.ndim >= ndmin else resized(made, (*[1] * (ndmin - made.ndim), *made.shape))
 
 

@@ -14,7 +14,8 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.labelled import Label, Labelled, fitted, order_of, product
 from cyxla.numpy.promotion import Dtype, result_type
 from cyxla.numpy.registry import implements
-from cyxla.numpy.tracing.memory import memory_of
+from cyxla.numpy.tracing.memory import Memory, dense, kept_axes, memory_of
+from cyxla.numpy.tracing.orders import letter_of, with_order
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import deliver
@@ -56,10 +57,34 @@ def einsum(
     terms = [_once(convert(value_of(a), wanted), own) for a, own in zip(arrays, inputs, strict=True)]
     made = _contracted(terms, result, path)
     checked = dtype is not None or not optimize or casting == "unsafe"
-    delivered = deliver([traced(made.op)], out, True, "unsafe" if checked else "same_kind", "einsum")
+    product = traced(made.op)
+    if out is None:
+        _lay_out(product, order, arrays, inputs, result)
+    delivered = deliver([product], out, True, "unsafe" if checked else "same_kind", "einsum")
     if out is None and optimize and not result:
         delivered.rank0 = _rank0_of_last(subscripts, arrays, optimize)
     return delivered
+
+
+def _lay_out(
+    made: TracedArray, order: Any, arrays: Sequence[TracedArray], inputs: Sequence[tuple[Label, ...]],
+    result: tuple[Label, ...],
+) -> None:  # fmt: skip
+    """Let a result lie as NumPy's does: in ``order="K"`` by the strides along the labels that are summed, too."""
+    if letter_of(order) != "K" or made.ndim < 2:
+        with_order(made, order, arrays)
+    elif not all(a.contiguous for a in arrays):
+        labels = (*result, *dict.fromkeys(n for own in inputs for n in own if n not in result))
+        axes = kept_axes([_spread(a, own, labels) for a, own in zip(arrays, inputs, strict=True)], len(labels))
+        if axes is not None:
+            made.lie(dense(made.shape, made.dtype, [d for d in axes if d < made.ndim]))
+
+
+def _spread(array: TracedArray, own: tuple[Label, ...], labels: Sequence[Label]) -> Memory:
+    """An operand with a dimension for each label: of size 1 for those that it does not have."""
+    named = {n: (s, step) for n, s, step in zip(own, array.shape, array.memory.strides, strict=True)}
+    sizes, steps = zip(*[named.get(n, (1, 0)) for n in labels], strict=True)
+    return memory_of(sizes, array.dtype, steps)
 
 
 def _rank0_of_last(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> Rank0:

@@ -17,6 +17,7 @@ from cyxla.numpy.indexing.access import as_type_of
 from cyxla.numpy.promotion import result_type
 from cyxla.numpy.reducing import NOT_GIVEN
 from cyxla.numpy.registry import INSTEAD, implements
+from cyxla.numpy.tracing.orders import with_order
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, traced, value_of
 from cyxla.numpy.ufuncs.apply import call, deliver
 from cyxla.xla.hlo.builder import XlaOp
@@ -58,9 +59,8 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     if array.dtype.kind == "b":
         raise DTypeError(f"bools cannot be rounded to {decimals} decimals")
     scale = 10.0 ** abs(decimals) if abs(decimals) <= float_info.max_10_exp else inf
-    if decimals > 0:
-        return _delivered(np.rint(array * scale) / scale, out)
-    return _delivered(np.rint(array / scale) * scale, out)
+    made = np.rint(array * scale) / scale if decimals > 0 else np.rint(array / scale) * scale
+    return _delivered(np.copy(made, order="A"), out)
 
 
 def _rounded_whole(array: Array, digits: int) -> Array:
@@ -74,7 +74,9 @@ def _delivered(made: Any, out: Any, name: str = "round") -> Any:
 
 def joined(real: Array, imag: Array) -> TracedArray:
     """Put the parts of complex numbers together."""
-    return TracedArray(xla.complex_(value_of(real), value_of(imag)))
+    made = TracedArray(xla.complex_(value_of(real), value_of(imag)))
+    with_order(made, "K", [real])
+    return made
 
 
 @implements(np.fix)

@@ -12,6 +12,7 @@ from cyxla.errors import UnimplementedError
 from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.memory import Memory, column_major, reshaped
+from cyxla.numpy.tracing.orders import letter_of
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_sizes, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp
@@ -90,9 +91,7 @@ def known_order(a: Array, order: str | None, name: str) -> str:
     UnimplementedError
         It is the order of memory, of elements that do not lie in one piece.
     """
-    letter = (order or "K").upper()[:1]
-    if letter not in "CFAK":
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
+    letter = letter_of(order)
     if letter in "AK":
         if a.contiguous or a.ndim < 2:
             return "C"

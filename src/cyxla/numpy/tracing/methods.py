@@ -13,6 +13,7 @@ from cyxla.numpy.registry import meaning_of
 from cyxla.numpy.tracing import bits, flat
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.orders import with_order
 from cyxla.numpy.tracing.trace import place
 from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
@@ -159,13 +160,17 @@ def _astype(
     if not _np.can_cast(self.dtype, wanted, casting):
         raise TypeError(f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule '{casting}'")
     if self.dtype == wanted and not self.weak:
-        return self.copy() if copy else self
-    return _like(self, cast(self, wanted))
+        return self.copy(order) if copy else self
+    made = cast(self, wanted)
+    with_order(made, order, [self])
+    return _like(self, made)
 
 
 def _copy(self: TracedArray, order: str = "C") -> TracedArray:
     """The same elements, in memory of their own."""
-    return _like(self, TracedArray(value_of(self)))
+    made = TracedArray(value_of(self))
+    with_order(made, order, [self])
+    return _like(self, made)
 
 
 def _view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:

@@ -15,7 +15,8 @@ from cyxla.numpy.registry import full_name, meaning_of
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.frames import doing
-from cyxla.numpy.tracing.memory import Memory, reshaped, row_major
+from cyxla.numpy.tracing.memory import Memory, memory_of, reshaped, row_major
+from cyxla.numpy.tracing.orders import keep_order
 from cyxla.numpy.tracing.trace import Trace
 from cyxla.numpy.tracing.zero_dim import ARRAYS, LIKE, OF_NUMBERS, OWN, PYTHON, Rank0
 from cyxla.types import Shape
@@ -161,7 +162,21 @@ class TracedArray:
         """The array that this is a part of."""
         return self._view.base if self._view is not None else None
 
+    @property
+    def writeable(self) -> bool:
+        """Whether NumPy would let one write to it: not to diagonals, and not to what is broadcast."""
+        view = self._view
+        while view is not None:
+            if view.write is None:
+                return False
+            view = view.base._view
+        return True
+
     # -- parts that share memory, and writing
+
+    def lie(self, memory: Memory) -> None:
+        """Say how the elements of a new array lie in memory."""
+        self._memory = memory
 
     @property
     def memory(self) -> Memory:
@@ -227,6 +242,8 @@ class TracedArray:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from cyxla.numpy.ufuncs.apply import apply_ufunc
 
+        if any(map(_has_own_ufuncs, kwargs.get("out", ()))):
+            return NotImplemented
         return apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
@@ -341,6 +358,11 @@ class TracedArray:
         raise AttributeError(f"'TracedArray' object has no attribute {name!r}")
 
 
+def _has_own_ufuncs(value: Any) -> bool:
+    """Whether an object that is not an array says itself what ufuncs do with it."""
+    return not isinstance(value, (np.ndarray, TracedArray)) and hasattr(type(value), "__array_ufunc__")
+
+
 _NO_ARRAY = "NumPy's functions take it, x.astype(t) converts it, np.array([x, y]) makes an array of several"
 #: What a line may do with a traced value and something that is not, which NumPy or Python then wants its value for.
 _OUTSIDE = {
@@ -379,8 +401,10 @@ def _here(op: XlaOp) -> XlaOp:
 
 def call_meaning(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The result of a NumPy function of traced arrays; without dimensions it is an array or a scalar as in NumPy."""
-    made = meaning_of(function)(*args, **kwargs)
-    return _with_rank0(made, full_name(function), args, kwargs.get("out"))
+    made, name = meaning_of(function)(*args, **kwargs), full_name(function)
+    if args:
+        keep_order(made, name, args, kwargs)
+    return _with_rank0(made, name, args, kwargs.get("out"))
 
 
 def _with_rank0(made: Any, name: str, args: Sequence[Any], out: Any) -> Any:
@@ -452,7 +476,8 @@ def _constant(value: Any) -> TracedArray:
     except ValueError as error:
         raise DTypeError(f"cannot be traced: {error}", where=_trace.place()) from None
     rank0 = Rank0.ARRAY if isinstance(value, np.ndarray) else Rank0.PYTHON if kind in _PYTHON else Rank0.SCALAR
-    return TracedArray(_trace.require_current().constant(array), weak, rank0=rank0)
+    memory = None if array.flags.c_contiguous else memory_of(array.shape, array.dtype, array.strides)
+    return TracedArray(_trace.require_current().constant(array), weak, memory=memory, rank0=rank0)
 
 
 def require_plain(value: Any, what: str) -> None:

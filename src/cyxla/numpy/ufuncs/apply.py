@@ -13,12 +13,13 @@ from cyxla.numpy.conversion import convert
 from cyxla.numpy.promotion import Dtype, Kind, Signature, loop_types, output_error
 from cyxla.numpy.registry import full_name
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.orders import with_order
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Emit = Callable[..., Any]
-_IGNORED = ("order", "subok")
+_IGNORED = ("subok",)
 _WEAK = (int, float, complex)
 _EMITTERS: dict[np.ufunc, Emit] = {}
 _AS_THEY_ARE: dict[tuple[Any, ...], Dtype | None] = {}  # the type of a loop for operands of a type, if it is theirs
@@ -68,6 +69,7 @@ def call(
     dtype: Any = None,
     signature: Any = None,
     casting: str = "same_kind",
+    order: Any = "K",
     **rest: Any,
 ) -> Any:
     """An elementwise function; the keywords are NumPy's."""
@@ -80,6 +82,9 @@ def call(
     if casting != "same_kind":
         _check_rule(casting)
     results = compute(ufunc, inputs, asked, casting)
+    if order != "K" or not all(type(x) is TracedArray and x._memory is None for x in inputs):
+        for result in results:
+            with_order(result, order, inputs)
     if out is None and where is True:
         return results[0] if len(results) == 1 else tuple(results)
     return deliver(results, out, where, casting, ufunc.__name__)

@@ -17,6 +17,7 @@ from cyxla.numpy.promotion import Dtype, loop_types
 from cyxla.numpy.reducing import NOT_GIVEN, REDUCTIONS, axes_of, flag, kept_sizes, mask_of, reduce_op
 from cyxla.numpy.reducing import reduce as reduce_by_opcode
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.orders import with_order
 from cyxla.numpy.tracing.trace import Trace, tracing
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to, call, deliver, emitter_of, narrowed
@@ -226,8 +227,9 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, ou
     given = as_traced(array)
     along = _one_axis(axis, given, "accumulate")
     op = convert(value_of(given), _element_type(ufunc, given, dtype, _one(out)))
-    made = _running(ufunc, emit, op, along)
-    return deliver([TracedArray(made)], _one(out), True, "unsafe", ufunc.__name__)
+    made = TracedArray(_running(ufunc, emit, op, along))
+    with_order(made, "K", [given])
+    return deliver([made], _one(out), True, "unsafe", ufunc.__name__)
 
 
 def _running(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
@@ -327,10 +329,11 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
     """The function of every element of one array with every element of the other."""
     if ufunc.nin != 2:
         raise ValueError("outer product only supported for binary functions")
-    first, second = (TracedArray(value_of(as_traced(x))) for x in (a, b))
-    if second.ndim:
-        first = TracedArray(xla.reshape(value_of(first), (*first.shape, *[1] * second.ndim)))
-    return call(ufunc, (first, second), **kwargs)
+    first, second = as_traced(a), as_traced(b)
+    more = (None,) * second.ndim
+    whole = TracedArray(xla.reshape(value_of(first), (*first.shape, *[1] * second.ndim)))
+    whole.lie(first.memory[(..., *more)])
+    return call(ufunc, (whole, TracedArray(value_of(second), memory=second.memory)), **kwargs)
 
 
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:

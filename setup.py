@@ -64,7 +64,7 @@ def library_writer() -> ModuleType:
     for name in ("cyxla", "cyxla.xla", "cyxla.xla.cpu"):
         package = sys.modules[name] = ModuleType(name)
         package.__path__ = [f"src/{name.replace('.', '/')}"]
-    from cyxla.xla.cpu import prebuilt_library
+    from cyxla.xla.cpu.prebuilt import library as prebuilt_library
 
     return prebuilt_library
 

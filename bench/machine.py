@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cyxla.xla.cpu import native
+from cyxla.xla.cpu.native import library as native
 
 SOURCE = Path(__file__).with_name("limits.c")
 LANES = {"f32": 16, "f64": 8}

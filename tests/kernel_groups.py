@@ -12,10 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cyxla.xla.cpu import emit_loop, emit_reduce, emit_rows, emitters, fusion
-from cyxla.xla.cpu.kernel import Step, Value
-from cyxla.xla.cpu.prelude import prelude
-from cyxla.xla.cpu.values import leaves
+from cyxla.xla.cpu import emitters
+from cyxla.xla.cpu.c.prelude import prelude
+from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.values import leaves
+from cyxla.xla.cpu.loops import elementwise as emit_loop
+from cyxla.xla.cpu.plan import fusion
+from cyxla.xla.cpu.reduce import emit as emit_reduce
+from cyxla.xla.cpu.reduce.rows import emit as emit_rows
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule
 

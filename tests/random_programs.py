@@ -13,7 +13,7 @@ import numpy as np
 
 from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape
-from cyxla.xla.cpu import scalar
+from cyxla.xla.cpu.c import scalar
 from cyxla.xla.hlo import OPCODES, HloModule, Instruction, infer_shape
 
 DTYPES = [e for e in E if e.is_array and e not in (E.S1, E.U1, E.F8E8M0FNU)]

@@ -9,8 +9,9 @@ from strategies import hostile, ordinary
 
 from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape
-from cyxla.xla.cpu import prebuilt_elementwise, prebuilt_reductions
-from cyxla.xla.cpu.prebuilt_forms import LANED, TYPES, Form
+from cyxla.xla.cpu.prebuilt import elementwise as prebuilt_elementwise
+from cyxla.xla.cpu.prebuilt import reductions as prebuilt_reductions
+from cyxla.xla.cpu.prebuilt.forms import LANED, TYPES, Form
 from cyxla.xla.hlo import OPCODES, HloModule, Instruction, infer_shape
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim
 

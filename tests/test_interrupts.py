@@ -13,8 +13,8 @@ import cyxla
 from cyxla._native import _rt
 from cyxla.interrupts import interruptible
 from cyxla.xla.cpu.dump import Dump
-from cyxla.xla.cpu.executable import DEAF_ABOVE, WATCHED_ABOVE
 from cyxla.xla.cpu.lowering import emit, run_passes
+from cyxla.xla.cpu.run.executable import DEAF_ABOVE, WATCHED_ABOVE
 from cyxla.xla.evaluator.evaluation import _is_long
 from cyxla.xla.service import CompileOptions
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cyxla.types import ElementType, Literal, Shape
     from cyxla.xla import hlo
     from cyxla.xla.client import LocalClient, LocalExecutable
-    from cyxla.xla.cpu.native import threads
+    from cyxla.xla.cpu.native.library import threads
     from cyxla.xla.evaluator import register_custom_call
     from cyxla.xla.hlo import XlaBuilder, XlaComputation, XlaOp
     from cyxla.xla.service import Executable
@@ -64,7 +64,7 @@ _HOME = {
     "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
     "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.autojit.front",
     "register_custom_call": "cyxla.xla.evaluator",
-    "threads": "cyxla.xla.cpu.native",
+    "threads": "cyxla.xla.cpu.native.library",
 }  # fmt: skip
 _MODULES = {
     "errors": "cyxla.errors", "hlo": "cyxla.xla.hlo", "random": "cyxla.numpy.random", "raw_ops": "cyxla.raw_ops",

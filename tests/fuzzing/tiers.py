@@ -10,8 +10,8 @@ import random_steps
 
 import cyxla
 from cyxla.errors import OpError
-from cyxla.xla.cpu import prebuilt_program
-from cyxla.xla.cpu.prebuilt_program import NotCoveredError
+from cyxla.xla.cpu.prebuilt import program as prebuilt_program
+from cyxla.xla.cpu.prebuilt.program import NotCoveredError
 from cyxla.xla.hlo import HloModule, parse_module
 from cyxla.xla.service import CompileOptions
 from fuzzing import texts

@@ -5,7 +5,8 @@ import textwrap
 
 import pytest
 
-from cyxla.xla.cpu import native, toolchain
+from cyxla.xla.cpu.native import library as native
+from cyxla.xla.cpu.native import toolchain
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cyxla._native import _rt
-from cyxla.xla.cpu import native
+from cyxla.xla.cpu.native import library as native
 
 MiB = 1 << 20
 COPY_NOTHING = "CYX_EXPORT cyx_status entry(void *const *b, const cyx_ctx *c) { return CYX_OK; }"

@@ -13,7 +13,7 @@ import pytest
 from unclocked import alarm, repeatedly
 
 from cyxla import errors
-from cyxla.xla.cpu import native
+from cyxla.xla.cpu.native import library as native
 
 ADD_ONE = """
 typedef float f32u __attribute__((aligned(1), may_alias));
@@ -284,7 +284,7 @@ def test_functions_reach_the_program(program):
 
 
 def test_library_of_another_abi_is_refused():
-    from cyxla.xla.cpu import toolchain
+    from cyxla.xla.cpu.native import toolchain
 
     text = toolchain.abi_header() + "CYX_EXPORT const uint32_t cyx_library_version = CYX_ABI_VERSION + 1;"
     with pytest.raises(OSError, match="ABI version"):

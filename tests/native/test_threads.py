@@ -14,7 +14,7 @@ from unclocked import repeatedly
 
 from cyxla import errors
 from cyxla._native import _rt
-from cyxla.xla.cpu import native
+from cyxla.xla.cpu.native import library as native
 
 COUNT_TASKS = """
 static cyx_status task(void *const *b, int64_t begin, int64_t end) {
@@ -197,7 +197,8 @@ def test_setting_threads_while_programs_run(program):
 
 FORK = """
 import os, numpy as np
-from cyxla.xla.cpu import native, toolchain
+from cyxla.xla.cpu.native import library as native
+from cyxla.xla.cpu.native import toolchain
 
 native.threads(3)
 text = '''{text}'''.replace("N", "1000")

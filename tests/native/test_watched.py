@@ -16,7 +16,7 @@ from unclocked import alarm, sending
 
 from cyxla import errors
 from cyxla._native import _rt
-from cyxla.xla.cpu import native
+from cyxla.xla.cpu.native import library as native
 
 # Sees nothing of the caller's wish to stop until flag[1] is set; flag[0] says that it has begun.
 DEAF = """
@@ -254,7 +254,8 @@ import numpy as np
 sys.path.insert(0, {tests!r})
 from unclocked import sending
 from cyxla._native import _rt
-from cyxla.xla.cpu import native, toolchain
+from cyxla.xla.cpu.native import library as native
+from cyxla.xla.cpu.native import toolchain
 signal.signal(signal.SIGINT, signal.default_int_handler)
 flag = np.zeros(2, np.int64)
 library = native.build_library([toolchain.abi_header() + "\\nCYX_LIBRARY\\n" + {body!r}])

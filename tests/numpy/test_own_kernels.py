@@ -13,7 +13,7 @@ from cyxla.errors import AlreadyExistsError, DTypeError, InvalidArgumentError, S
 from cyxla.numpy import jit
 from cyxla.numpy.own_kernels.ckernel import ckernel, declared
 from cyxla.numpy.own_kernels.custom_calls import ArraySpec, custom_call, register_c_call
-from cyxla.xla.cpu import toolchain
+from cyxla.xla.cpu.native import toolchain
 from cyxla.xla.evaluator import c_calls
 from cyxla.xla.evaluator.custom_call import unregister_custom_call
 

@@ -13,8 +13,9 @@ import pytest
 
 import cyxla
 from cyxla.errors import DeadlineExceededError, InternalError
-from cyxla.xla.cpu import compiler, prebuilt_program
+from cyxla.xla.cpu import compiler
 from cyxla.xla.cpu.compiler import CpuCompiler
+from cyxla.xla.cpu.prebuilt import program as prebuilt_program
 from cyxla.xla.service import CompileOptions, background
 
 X = np.linspace(-3.0, 3.0, 200)

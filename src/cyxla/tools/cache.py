@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from cyxla.xla.cpu import cache
+from cyxla.xla.cpu.native import cache
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -52,7 +52,8 @@ def main(args: argparse.Namespace) -> int:
 
 def facts() -> dict[str, str]:
     """What was found."""
-    from cyxla.xla.cpu import cache, native, toolchain
+    from cyxla.xla.cpu.native import cache, toolchain
+    from cyxla.xla.cpu.native import library as native
 
     found = toolchain.find()
     store = cache.open_cache()
@@ -79,7 +80,7 @@ def _version(package: str) -> str:
 
 def self_test() -> int:
     """Compile, run, compare."""
-    from cyxla.xla.cpu import toolchain
+    from cyxla.xla.cpu.native import toolchain
 
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((64, 48), np.float32), rng.standard_normal((48, 32), np.float32)

@@ -13,8 +13,10 @@ from functools import partial
 import pytest
 
 import cyxla
-from cyxla.xla.cpu import lowering, prebuilt_library, toolchain
+from cyxla.xla.cpu import lowering
 from cyxla.xla.cpu.dump import Dump
+from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.prebuilt import library as prebuilt_library
 from cyxla.xla.service import CompileOptions
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"

@@ -12,7 +12,7 @@ from random_programs import random_module
 
 import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.xla.cpu import bind as binding
+from cyxla.xla.cpu.run import bind as binding
 from cyxla.xla.evaluator import evaluate
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"

@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from cyxla.types import Shape
-from cyxla.xla.cpu.arena import ALIGN, Temporary, place
-from cyxla.xla.cpu.buffers import Buffers, Place, assign
-from cyxla.xla.cpu.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.nodes import ConditionalNode, KernelNode, Plan, WhileNode
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.memory.arena import ALIGN, Temporary, place
+from cyxla.xla.cpu.memory.buffers import Buffers, Place, assign
+from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Plan, WhileNode
 from cyxla.xla.hlo import Computation
 
 TURNS = 3
@@ -218,7 +218,7 @@ class Memory:
 @pytest.mark.parametrize("swapped_from", [1, 1024])
 @pytest.mark.parametrize("seed", range(60))
 def test_places_keep_what_is_needed(seed, swapped_from, donated, monkeypatch):
-    monkeypatch.setattr("cyxla.xla.cpu.buffers.SWAP_FROM", swapped_from)
+    monkeypatch.setattr("cyxla.xla.cpu.memory.buffers.SWAP_FROM", swapped_from)
     make = Maker(seed)
     parameters = [make.value() for _ in range(3)]
     plan = make.plan(parameters, [], [16, 32, 16, 16], 3)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cyxla import config, errors
-from cyxla.xla.cpu import build, toolchain
-from cyxla.xla.cpu.cache import DiskCache
-from cyxla.xla.cpu.toolchain import INPUTS, OUTPUT, Compiler, Steps, Toolchain, Unit
+from cyxla.xla.cpu.native import build, toolchain
+from cyxla.xla.cpu.native.cache import DiskCache
+from cyxla.xla.cpu.native.toolchain import INPUTS, OUTPUT, Compiler, Steps, Toolchain, Unit
 
 pytestmark = pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
 
@@ -201,8 +201,8 @@ def test_few_folders_of_failures_are_kept(place):
 
 ENDING = """
 import sys
-from cyxla.xla.cpu import build
-from cyxla.xla.cpu.toolchain import Compiler, Toolchain, Unit
+from cyxla.xla.cpu.native import build
+from cyxla.xla.cpu.native.toolchain import Compiler, Toolchain, Unit
 from cyxla.xla.service import background
 
 background.END_PATIENCE = float(sys.argv[2])

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cyxla.xla.cpu import cache, native, toolchain
-from cyxla.xla.cpu.cache import DiskCache, digest
+from cyxla.xla.cpu.native import cache, toolchain
+from cyxla.xla.cpu.native import library as native
+from cyxla.xla.cpu.native.cache import DiskCache, digest
 
 KEY = digest("a key")
 
@@ -313,7 +314,7 @@ def test_a_failing_builder_frees_the_lock(disk):
 BUILDER = """
 import sys, time
 from pathlib import Path
-from cyxla.xla.cpu.cache import DiskCache
+from cyxla.xla.cpu.native.cache import DiskCache
 
 def build():
     time.sleep(0.3)

@@ -8,8 +8,8 @@ from differential import agree
 
 import cyxla
 from cyxla._native import _rt
-from cyxla.xla.cpu import toolchain
-from cyxla.xla.cpu.carried import multiplies_state, multiplies_total
+from cyxla.xla.cpu.kernel.carried import multiplies_state, multiplies_total
+from cyxla.xla.cpu.native import toolchain
 
 DETECTED = _rt.isa_level()
 LEVELS = list(toolchain.ISA_FEATURES)

@@ -11,7 +11,8 @@ from unclocked import lines_run
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla import hlo
-from cyxla.xla.cpu import build, cache, lowering, units
+from cyxla.xla.cpu import lowering
+from cyxla.xla.cpu.native import build, cache, split_units
 from cyxla.xla.evaluator import TOKEN_VALUE
 
 PROGRAM = """HloModule m
@@ -211,8 +212,8 @@ def test_equal_kernels_are_compiled_once():
 
 
 def test_many_kernels_are_compiled_in_several_units(monkeypatch):
-    monkeypatch.setattr(units, "ENOUGH", 300)
-    monkeypatch.setattr(units, "compilers", lambda: 8)
+    monkeypatch.setattr(split_units, "ENOUGH", 300)
+    monkeypatch.setattr(split_units, "compilers", lambda: 8)
     lines = [
         f"  y{k} = f32[{k + 5}] iota(), iota_dimension=0\n  z{k} = f32[{k + 5}] sort(y{k}), dimensions={{0}}, to_apply=up"
         for k in range(8)

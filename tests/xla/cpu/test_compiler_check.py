@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from cyxla import errors
-from cyxla.xla.cpu import compiler_check, toolchain
+from cyxla.xla.cpu.native import compiler_check, toolchain
 
 pytestmark = pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
 

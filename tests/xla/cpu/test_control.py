@@ -8,7 +8,7 @@ from differential import agree
 
 import cyxla
 from cyxla.errors import UnimplementedError
-from cyxla.xla.cpu.plan import MAX_NESTING
+from cyxla.xla.cpu.plan.planner import MAX_NESTING
 
 COUNT = """
 more {{

@@ -14,7 +14,7 @@ from strategies import random_array
 
 import cyxla
 from cyxla.types import ElementType, Shape, element_type
-from cyxla.xla.cpu.emit_convolution_tiles import Blocks, panels
+from cyxla.xla.cpu.convolution.tiles import Blocks, panels
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, infer_shape
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim

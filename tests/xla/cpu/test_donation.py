@@ -11,7 +11,7 @@ from strategies import random_array
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.xla.cpu import cache as store
+from cyxla.xla.cpu.native import cache as store
 
 INCREMENT = """ENTRY e { x = f32[64] parameter(0) o = f32[] constant(1) b = f32[64] broadcast(o), dimensions={}
   ROOT r = f32[64] add(x, b) }"""

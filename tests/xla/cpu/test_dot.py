@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cyxla
-from cyxla.xla.cpu.emit_dot_product import panel_width, tasks
+from cyxla.xla.cpu.dot.product import panel_width, tasks
 
 #: name: type, (batch, m, k, n), the left operand's and the right operand's contracted dimension
 FORMS = {

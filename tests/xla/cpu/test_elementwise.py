@@ -10,7 +10,7 @@ from strategies import arrays, hostile, random_array
 import cyxla
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Shape, element_type
-from cyxla.xla.cpu import scalar
+from cyxla.xla.cpu.c import scalar
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import OPCODES, HloModule
 

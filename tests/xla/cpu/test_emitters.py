@@ -16,8 +16,8 @@ DECORATOR = re.compile(r"^@emits(?:_group)?\(((?:\"[\w-]+\",? ?)+)", re.MULTILIN
 
 def test_the_table_names_the_module_of_every_emitter():
     found = {
-        name: path.stem
-        for path in FOLDER.glob("*.py")
+        name: ".".join(path.relative_to(FOLDER).with_suffix("").parts)
+        for path in FOLDER.rglob("*.py")
         for names in DECORATOR.findall(path.read_text())
         for name in re.findall(r"[\w-]+", names)
     }
@@ -40,9 +40,9 @@ print(*sorted(imported), *(["evaluator"] if "cyxla.xla.evaluator" in sys.modules
 @pytest.mark.parametrize(
     "text, imported",
     [
-        ("ENTRY e { a = f32[8] parameter(0) ROOT r = f32[8] tanh(a) }", {"emit_loop"}),
+        ("ENTRY e { a = f32[8] parameter(0) ROOT r = f32[8] tanh(a) }", {"loops.elementwise"}),
         ("ENTRY e { a = f32[8,2] parameter(0) ROOT r = (f32[8,1], s32[8,1]) topk(a), k=1, largest=true }",
-         {"emit_loop", "emit_topk"}),
+         {"loops.elementwise", "sort.topk"}),
     ],
 )  # fmt: skip
 def test_a_program_imports_the_emitters_that_it_needs(text, imported):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cyxla
-from cyxla.xla.cpu.fusion import fuse
+from cyxla.xla.cpu.plan.fusion import fuse
 from cyxla.xla.hlo import parse_module
 
 MATMUL = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"

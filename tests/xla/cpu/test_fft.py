@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import cyxla
 from cyxla._native import kernels
-from cyxla.xla.cpu import toolchain
-from cyxla.xla.cpu.emit_fft_plan import is_chirp, padded, split
-from cyxla.xla.cpu.emit_fft_tables import factors, roots
-from cyxla.xla.cpu.fft_butterflies import STRAIGHT
-from cyxla.xla.cpu.fft_passes import LARGEST_PRIME
+from cyxla.xla.cpu.fft.butterflies import STRAIGHT
+from cyxla.xla.cpu.fft.passes import LARGEST_PRIME
+from cyxla.xla.cpu.fft.plan import is_chirp, padded, split
+from cyxla.xla.cpu.fft.twiddles import factors, roots
+from cyxla.xla.cpu.native import toolchain
 
 COMPLEX = {"f32": "c64", "f64": "c128"}
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")

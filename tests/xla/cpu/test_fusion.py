@@ -9,8 +9,8 @@ from kernel_groups import check
 from unclocked import at_most
 
 from cyxla.xla.cpu import emitters
-from cyxla.xla.cpu.fusion import MAX_COSTLY, fuse
-from cyxla.xla.cpu.values import resolve
+from cyxla.xla.cpu.kernel.values import resolve
+from cyxla.xla.cpu.plan.fusion import MAX_COSTLY, fuse
 from cyxla.xla.hlo import HloModule
 
 ADD = "f {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b)\n}\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cyxla.xla.cpu.index_map import Affine, Atom, Condition, Space, atoms_of, strides
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Space, atoms_of, strides
 
 
 def value(form: Affine, loops: dict[Atom, int]) -> int:

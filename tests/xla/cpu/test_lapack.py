@@ -9,7 +9,7 @@ from differential import flat
 
 import cyxla
 from cyxla.errors import DTypeError, UnimplementedError
-from cyxla.xla.cpu import emit_lapack, host_functions
+from cyxla.xla.cpu.calls import host_functions, lapack
 from cyxla.xla.evaluator import evaluate
 
 DTYPES = {"s": ("f32", "f4"), "d": ("f64", "f8"), "c": ("c64", "c8"), "z": ("c128", "c16")}
@@ -194,7 +194,7 @@ def test_every_target_of_the_interpreter_has_native_code():
 
     wanted = [t for t in custom_call_targets() if t.startswith("lapack_")]
     assert wanted
-    assert all(emit_lapack.is_lapack(t) for t in wanted)
+    assert all(lapack.is_lapack(t) for t in wanted)
 
 
 def test_from_the_disk_cache_in_a_new_process(tmp_path):

@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 import cyxla
 from cyxla._native import kernels as library
 from cyxla._native.launch import Library
-from cyxla.xla.cpu import emit_dot_rows, native, prebuilt, prebuilt_library
-from cyxla.xla.cpu.levels import PREBUILT_LEVELS, Level
+from cyxla.xla.cpu.c.isa_levels import PREBUILT_LEVELS, Level
+from cyxla.xla.cpu.dot import inner_products
+from cyxla.xla.cpu.kernel import prebuilt_calls
+from cyxla.xla.cpu.native import library as native
+from cyxla.xla.cpu.prebuilt import library as prebuilt_library
 
 
 def dot(lhs: tuple[int, ...], rhs: tuple[int, ...], contracting: tuple[int, int], dtype: str = "f32") -> str:
@@ -103,7 +106,7 @@ def test_dots(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_few_rows_come_any_way(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the operand is thought to lie changes no bit."""
     at_hand = same_bits(DOTS["few rows along k"], monkeypatch)
-    monkeypatch.setattr(emit_dot_rows, "CACHED_BYTES", [1 << 40] * (2 - way) + [0] * way)
+    monkeypatch.setattr(inner_products, "CACHED_BYTES", [1 << 40] * (2 - way) + [0] * way)
     other = same_bits(DOTS["few rows along k"], monkeypatch)
     arrays = [np.random.default_rng(2).standard_normal(s.dims).astype(s.dtype.numpy_dtype) for s in other.inputs]
     assert other(*arrays).tobytes() == at_hand(*arrays).tobytes()
@@ -197,7 +200,7 @@ def test_no_compiler_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("compiled")
 
     monkeypatch.setattr(native.Toolchain, "compile", never)
-    monkeypatch.setattr("cyxla.xla.cpu.build.Build.image", never)
+    monkeypatch.setattr("cyxla.xla.cpu.native.build.Build.image", never)
     cyxla.compile(CHAIN, cache=False)
     with pytest.raises(AssertionError, match="compiled"):
         cyxla.compile("ENTRY e { a = f32[8] parameter(0) ROOT t = f32[8] tanh(a) }", cache=False)
@@ -247,7 +250,7 @@ def test_a_lower_level(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for isa in ("x86-64-v1", "x86-64-v2", "x86-64-v3"):
         monkeypatch.setenv("CYXLA_ISA", isa)
-        found.append(prebuilt.number("dot_tiles_f32"))
+        found.append(prebuilt_calls.number("dot_tiles_f32"))
         same_bits(DOTS["long sums, cut"], monkeypatch)
         monkeypatch.setenv("CYXLA_PREBUILT", "1")
     assert found[0] == found[1] != found[2]
@@ -255,7 +258,7 @@ def test_a_lower_level(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sanitizers_see_all_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is instrumented is generated."""
-    assert prebuilt.pointer("dot_tiles_f32")
+    assert prebuilt_calls.pointer("dot_tiles_f32")
     monkeypatch.setenv("CYXLA_SANITIZE", "undefined")
-    assert prebuilt.pointer("dot_tiles_f32") is None
-    assert prebuilt.pointer("no such function") is None
+    assert prebuilt_calls.pointer("dot_tiles_f32") is None
+    assert prebuilt_calls.pointer("no such function") is None

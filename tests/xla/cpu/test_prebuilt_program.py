@@ -15,18 +15,16 @@ import cyxla
 from cyxla._native import kernels as library
 from cyxla.types import ElementType as E
 from cyxla.types import Shape
-from cyxla.xla.cpu import (
-    emit_reduce,
-    loops,
-    prebuilt_elementwise,
-    prebuilt_numbers,
-    prebuilt_program,
-    prebuilt_reductions,
-    reduce_loops,
-)
-from cyxla.xla.cpu.accumulate import accumulator
-from cyxla.xla.cpu.prebuilt_forms import OPCODES, TYPES
-from cyxla.xla.cpu.prebuilt_program import NotCoveredError
+from cyxla.xla.cpu.kernel import prebuilt_numbers
+from cyxla.xla.cpu.loops import loop_kernel
+from cyxla.xla.cpu.prebuilt import elementwise as prebuilt_elementwise
+from cyxla.xla.cpu.prebuilt import program as prebuilt_program
+from cyxla.xla.cpu.prebuilt import reductions as prebuilt_reductions
+from cyxla.xla.cpu.prebuilt.forms import OPCODES, TYPES
+from cyxla.xla.cpu.prebuilt.program import NotCoveredError
+from cyxla.xla.cpu.reduce import emit as emit_reduce
+from cyxla.xla.cpu.reduce import loops as reduce_loops
+from cyxla.xla.cpu.reduce.accumulators import accumulator
 from cyxla.xla.service import CompileOptions
 
 COMBINERS = {"add": "f32 f64 s32 c64", "maximum": "f32 f64 s32", "multiply": "f32 c64", "or": "pred"}
@@ -496,7 +494,7 @@ def test_options_of_native_code(options):
 
 
 def test_rows_are_those_of_native_code():
-    assert (prebuilt_program.WHOLE, prebuilt_program.ROW) == (loops.WHOLE, reduce_loops.ROW)
+    assert (prebuilt_program.WHOLE, prebuilt_program.ROW) == (loop_kernel.WHOLE, reduce_loops.ROW)
     assert prebuilt_program.PARTED_NS <= emit_reduce._PART_NS
     assert all(accumulator("add", t).lanes == n for t, n in prebuilt_reductions._LANES.items())
 

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from cyxla.xla.cpu.prelude import abi, expansion, prelude
+from cyxla.xla.cpu.c.prelude import abi, expansion, prelude
 
 
 def test_nothing_but_the_contract():

@@ -9,7 +9,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.xla.cpu.profile import EVENTS
+from cyxla.xla.cpu.run.profile import EVENTS
 from cyxla.xla.service.profile import KernelTime, Profile
 
 TWO_KERNELS = """HloModule m

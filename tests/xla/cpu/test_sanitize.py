@@ -11,7 +11,8 @@ import pytest
 
 from cyxla import config
 from cyxla.errors import InvalidArgumentError
-from cyxla.xla.cpu import arena, toolchain
+from cyxla.xla.cpu.memory import arena
+from cyxla.xla.cpu.native import toolchain
 
 SANITIZED = Path(__file__).parents[3] / ".ci" / "sanitized"
 SORTED = """
@@ -30,7 +31,7 @@ PROGRAMS = {
 RUN = """
 import sys
 import numpy as np, cyxla
-from cyxla.xla.cpu import emit_module
+from cyxla.xla.cpu.entry import module as emit_module
 length, *texts = sys.argv[1:]
 complete = emit_module._complete
 emit_module._complete = lambda body: complete(body).replace("333", length)

@@ -11,7 +11,7 @@ import pytest
 import cyxla
 from cyxla.types import ElementType as E
 from cyxla.types import element_type
-from cyxla.xla.cpu import scalar
+from cyxla.xla.cpu.c import scalar
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

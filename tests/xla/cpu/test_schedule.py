@@ -5,9 +5,9 @@ import random
 import pytest
 
 from cyxla.types import Shape
-from cyxla.xla.cpu.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.nodes import KernelNode
-from cyxla.xla.cpu.schedule import overwriters_last
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.plan.nodes import KernelNode
+from cyxla.xla.cpu.plan.schedule import overwriters_last
 from cyxla.xla.hlo import Computation
 
 COMPUTATION = Computation("c")

@@ -18,8 +18,9 @@ from unclocked import sending
 
 from cyxla import errors
 from cyxla._native import _rt
-from cyxla.xla.cpu import build, cache, compiler_probe, native, toolchain
-from cyxla.xla.cpu.toolchain import Compiler, Toolchain, Unit
+from cyxla.xla.cpu.native import build, cache, compiler_probe, toolchain
+from cyxla.xla.cpu.native import library as native
+from cyxla.xla.cpu.native.toolchain import Compiler, Toolchain, Unit
 
 pytestmark = pytest.mark.skipif(toolchain.find() is None, reason="needs a C compiler")
 
@@ -396,8 +397,8 @@ def test_keys_depend_on_all_that_matters(monkeypatch):
 
 def test_keys_are_the_same_in_every_process():
     code = """
-from cyxla.xla.cpu import cache
-from cyxla.xla.cpu.toolchain import Unit, require
+from cyxla.xla.cpu.native import cache
+from cyxla.xla.cpu.native.toolchain import Unit, require
 cache.code_fingerprint = lambda: "whatever the sources are"
 print(require().key([Unit("int x;")]), require().module_key("a", "b"))
 """

@@ -9,7 +9,8 @@ import pytest
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.xla.cpu import toolchain, uncompiled
+from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.prebuilt import uncompiled
 
 ADD = "ENTRY e { x = f32[3] parameter(0) y = f32[3] parameter(1) ROOT s = f32[3] add(x, y) }"
 

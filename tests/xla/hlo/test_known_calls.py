@@ -9,7 +9,7 @@ from differential import flat
 import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, UnimplementedError
 from cyxla.types import Shape
-from cyxla.xla.cpu import emit_lapack
+from cyxla.xla.cpu.calls import lapack
 from cyxla.xla.evaluator.custom_call import custom_call_targets
 from cyxla.xla.hlo.known_calls import known_targets
 
@@ -236,7 +236,7 @@ def test_every_target_has_a_signature():
     """So has the table above, and what has native code."""
     known = set(known_targets())
     assert {t for t in custom_call_targets() if t.startswith("lapack_")} | set(OWN) == known
-    assert known - set(OWN) == {t for t in known if emit_lapack.is_lapack(t)}
+    assert known - set(OWN) == {t for t in known if lapack.is_lapack(t)}
     covered = {full(x + name) for name, letters, *_ in FITTING if full(name) not in OWN for x in letters}
     assert covered | {full(name) for name, *_ in FITTING if full(name) in OWN} == known
 

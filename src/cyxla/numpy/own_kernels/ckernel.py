@@ -21,8 +21,8 @@ from cyxla.include_dir import get_include
 from cyxla.numpy.own_kernels.custom_calls import ArraySpec, OwnCall, custom_call, register_c_call
 from cyxla.numpy.tracing.boundary import boundary
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
-from cyxla.xla.cpu import cache as store
-from cyxla.xla.cpu import toolchain
+from cyxla.xla.cpu.native import cache as store
+from cyxla.xla.cpu.native import toolchain
 
 #: Names of element types: what C calls them, and what NumPy does.
 _TYPES: Final = {

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from cyxla import config
-from cyxla.xla.cpu import cache as store
-from cyxla.xla.cpu import native, toolchain
-from cyxla.xla.cpu.executable import CpuExecutable, Manifest
+from cyxla.xla.cpu.native import cache as store
+from cyxla.xla.cpu.native import library as native
+from cyxla.xla.cpu.native import toolchain
+from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
 from cyxla.xla.service import CompileOptions, Compiler, Executable
 
 if TYPE_CHECKING:
-    from cyxla.xla.cpu.buffers import Buffers
-    from cyxla.xla.cpu.build import Build
     from cyxla.xla.cpu.dump import Dump
-    from cyxla.xla.cpu.emit_module import Source
-    from cyxla.xla.cpu.nodes import Plan
+    from cyxla.xla.cpu.entry.module import Source
+    from cyxla.xla.cpu.memory.buffers import Buffers
+    from cyxla.xla.cpu.native.build import Build
+    from cyxla.xla.cpu.plan.nodes import Plan
     from cyxla.xla.hlo import HloModule, Instruction
 
 
@@ -68,7 +69,7 @@ class CpuCompiler(Compiler):
             found = _cached(module, options, cache, key)
             if found is not None:
                 return found, None
-        from cyxla.xla.cpu.prebuilt_program import NotCoveredError, prebuilt_program
+        from cyxla.xla.cpu.prebuilt.program import NotCoveredError, prebuilt_program
 
         try:
             first = prebuilt_program(module, options, MOST_NS)
@@ -206,16 +207,17 @@ def _executable(
     options: CompileOptions,
     called: Sequence[Instruction] = (),
 ) -> CpuExecutable:
+    compile = CpuCompiler().compile
     if not called and not manifest.has_tokens:
-        return CpuExecutable(program, library, manifest, constants, options)
-    from cyxla.xla.cpu.python_calls import HostedExecutable, PythonCalls
+        return CpuExecutable(program, library, manifest, constants, options, compile=compile)
+    from cyxla.xla.cpu.run.python_calls import HostedExecutable, PythonCalls
 
     calls = PythonCalls(called, options) if called else None
-    return HostedExecutable(program, library, manifest, constants, options, calls=calls)
+    return HostedExecutable(program, library, manifest, constants, options, calls=calls, compile=compile)
 
 
 def _uncompiled(module: HloModule, options: CompileOptions) -> Executable:
-    from cyxla.xla.cpu.uncompiled import without_compiler
+    from cyxla.xla.cpu.prebuilt.uncompiled import without_compiler
 
     return without_compiler(module, options)
 

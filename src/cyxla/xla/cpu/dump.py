@@ -18,7 +18,7 @@ from cyxla import config
 from cyxla.xla.hlo import HloModule
 
 if TYPE_CHECKING:
-    from cyxla.xla.cpu.buffers import Buffers
+    from cyxla.xla.cpu.memory.buffers import Buffers
 
 
 class Dump:

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cyxla.errors import AlreadyExistsError, UnimplementedError
-from cyxla.xla.cpu.kernel import Step
+from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.hlo import Instruction
 
 if TYPE_CHECKING:
-    from cyxla.xla.cpu.fusion import Group
+    from cyxla.xla.cpu.kernel.groups import Group
 
 Steps = Step | list[Step]
 Check = Callable[[Instruction], "str | None"]  # None: yes; else why not
@@ -23,12 +23,12 @@ GroupEmitter = Callable[["Group"], Steps]
 
 #: Modules in this package by the opcodes and the kinds of groups that they register.
 MODULES: dict[str, str] = {
-    "cholesky": "emit_linalg", "convolution": "emit_convolution", "custom-call": "emit_custom_call",
-    "dot": "emit_dot", "fft": "emit_fft", "loop": "emit_loop", "reduce": "emit_reduce",
-    "reduce-window": "emit_reduce", "rng": "emit_rng", "rng-bit-generator": "emit_rng",
-    "rng-get-and-update-state": "emit_rng", "row": "emit_rows", "scatter": "emit_scatter",
-    "select-and-scatter": "emit_select_and_scatter", "sort": "emit_sort", "topk": "emit_topk",
-    "triangular-solve": "emit_linalg", "update": "emit_loop", "window-scatter": "emit_window_scatter",
+    "cholesky": "linalg.emit", "convolution": "convolution.emit", "custom-call": "calls.custom_call",
+    "dot": "dot.emit", "fft": "fft.emit", "loop": "loops.elementwise", "reduce": "reduce.emit",
+    "reduce-window": "reduce.emit", "rng": "rng.distributions", "rng-bit-generator": "rng.bit_generator",
+    "rng-get-and-update-state": "rng.distributions", "row": "reduce.rows.emit", "scatter": "scatter.scatter",
+    "select-and-scatter": "scatter.select_and_scatter", "sort": "sort.emit", "topk": "sort.topk",
+    "triangular-solve": "linalg.emit", "update": "loops.elementwise", "window-scatter": "scatter.window_scatter",
 }  # fmt: skip
 
 _EMITTERS: dict[str, Emitter] = {}

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from cyxla import config
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.types import ElementType
-from cyxla.xla.cpu.buffers import Buffers, assign
 from cyxla.xla.cpu.dump import Dump
-from cyxla.xla.cpu.emit_module import Source, emit_module
 from cyxla.xla.cpu.emitters import can_emit
-from cyxla.xla.cpu.nodes import CONTROL_FLOW, Plan
-from cyxla.xla.cpu.plan import MAX_NESTING, plan
-from cyxla.xla.cpu.values import passes_on
+from cyxla.xla.cpu.entry.module import Source, emit_module
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, passes_on
+from cyxla.xla.cpu.memory.buffers import Buffers, assign
+from cyxla.xla.cpu.plan.nodes import Plan
+from cyxla.xla.cpu.plan.planner import MAX_NESTING, plan
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
 from cyxla.xla.hlo.devices import check_devices
 from cyxla.xla.passes import (
@@ -130,7 +130,7 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
                 continue
             reason = "has a dynamic dimension" if ins.shape.is_dynamic else can_emit(ins)
             if ins.opcode == "custom-call":
-                from cyxla.xla.cpu.emit_custom_call import without_meaning  # most programs have none
+                from cyxla.xla.cpu.calls.custom_call import without_meaning  # most programs have none
 
                 reason = reason or without_meaning(ins, options.custom_calls)
             if reason is not None:

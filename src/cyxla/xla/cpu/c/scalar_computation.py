@@ -1,0 +1,172 @@
+"""Computations over scalars as straight-line C: what reduce, sort, scatter and map apply to elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.hlo import Computation, Instruction
+
+_PLAIN = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "iota"})
+# These hand their first operand on: with scalars only, moving elements about moves nothing.
+_SAME = frozenset({
+    "copy", "opt-barrier", "bitcast", "reshape", "broadcast", "transpose", "reverse", "slice", "add-dependency",
+    "domain", "copy-start", "copy-done",
+})  # fmt: skip
+# Elements of their results are elements of their operands, or those in another integer type.
+_HANDED_ON = _SAME | {
+    "convert", "select", "clamp", "maximum", "minimum", "concatenate", "pad", "dynamic-slice", "gather",
+    "dynamic-update-slice",
+}  # fmt: skip
+_CALLS = frozenset({"call", "fusion", "map"})
+_Value = str | tuple["_Value", ...]
+
+
+def inline(computation: Computation, operands: Sequence[str], writer: CWriter) -> list[str]:
+    """Write a scalar computation's instructions as locals.
+
+    Parameters
+    ----------
+    computation : Computation
+        Elementwise opcodes on scalars, constants, tuples and calls of such computations.
+    operands : sequence of str
+        C expression of each parameter (of each leaf, where a parameter is a tuple), in register types.
+    writer : CWriter
+        Where the locals go.
+
+    Returns
+    -------
+    list of str
+        C expression of each leaf of the result, in register types.
+    """
+    return _flat(_Inliner(writer).run(computation, _parameters(computation, operands)))
+
+
+def inline_part(root: Instruction, operands: Sequence[str], writer: CWriter) -> list[str]:
+    """Write what one instruction of a scalar computation depends on; arguments as those of `inline`."""
+    computation = root.computation
+    return _flat(_Inliner(writer).run(computation, _parameters(computation, operands), root))
+
+
+def reason(computation: Computation) -> str | None:
+    """Why a computation cannot be written inline; None if it can."""
+    stack, seen = [computation], {computation}
+    while stack:
+        for ins in stack.pop().post_order():
+            why = _reason(ins)
+            if why is not None:
+                return why
+            new = [c for c in ins.called if c not in seen]
+            seen.update(new)
+            stack += new
+    return None
+
+
+def expression(ins: Instruction, result: ElementType, operands: Sequence[ElementType], values: Sequence[str]) -> str:
+    """The C expression of an element of an instruction; parameters are those of `c.scalar.expression`.
+
+    Of a number that was made an integer and a float again, gcc makes a whole float in one step, without asking for the
+    sign of zero: -0.3 would become -0.
+    """
+    if ins.opcode != "convert" or not operands[0].is_integer or not _was_float(ins.operands[0]):
+        return scalar.expression(ins.opcode, result, operands, ins.attrs, values)
+    part = result.real_part
+    text = scalar.expression(ins.opcode, part, operands, ins.attrs, values)
+    if part.is_float:
+        text = f"cyx_unsigned_zero_{'f64' if part is ElementType.F64 else 'f32'}({text})"
+    return f"cyx_{result}_of({text}, 0)" if result.is_complex else text
+
+
+def _was_float(integer: Instruction) -> bool:
+    """Whether elements of an integer may be those of a float, converted."""
+    seen, stack = {integer}, [integer]
+    while stack:
+        ins = stack.pop()
+        if ins.opcode == "convert" and ins.operands[0].shape.dtype.real_part.is_float:
+            return True
+        if ins.opcode in _HANDED_ON:
+            new = [o for o in ins.operands if o not in seen and o.shape.is_array and o.shape.dtype.is_integer]
+            seen.update(new)
+            stack += new
+    return False
+
+
+def _reason(ins: Instruction) -> str | None:
+    if ins.opcode in _PLAIN or ins.opcode in _SAME or ins.opcode in _CALLS:
+        scalars = all(s.size == 1 for s in ins.shape.leaves())
+        return None if scalars else f"{ins.opcode} of {ins.shape} in a scalar computation"
+    types = [o.shape.dtype for o in ins.operands]
+    if ins.shape.is_array and ins.shape.size == 1 and scalar.supported(ins.opcode, ins.shape.dtype, types, ins.attrs):
+        return None
+    return f"{ins.opcode} to {ins.shape} in a scalar computation"
+
+
+def _below(root: Instruction) -> set[Instruction]:
+    stack, seen = [root], {root}
+    while stack:
+        new = [o for o in stack.pop().operands if o not in seen]
+        seen.update(new)
+        stack += new
+    return seen
+
+
+def _parameters(computation: Computation, operands: Sequence[str]) -> list[_Value]:
+    rest = list(operands)
+    values = []
+    for p in computation.parameters:
+        count = len(p.shape.leaves())
+        leaves, rest = rest[:count], rest[count:]
+        values.append(leaves[0] if not p.shape.is_tuple else _nest(p, leaves))
+    return values
+
+
+def _nest(ins: Instruction, leaves: list[str]) -> _Value:
+    if any(e.is_tuple for e in ins.shape.elements):
+        raise UnimplementedError("a nested tuple as parameter of a scalar computation", where=repr(ins))
+    return tuple(leaves)
+
+
+def _flat(value: _Value) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [leaf for part in value for leaf in _flat(part)]
+
+
+@dataclass
+class _Inliner:
+    writer: CWriter
+
+    def run(self, computation: Computation, parameters: Sequence[_Value], root: Instruction | None = None) -> _Value:
+        values: dict[Instruction, _Value] = {}
+        needed = _below(root) if root is not None else None
+        for ins in computation.post_order():
+            if needed is None or ins in needed:
+                values[ins] = self.value(ins, [values[o] for o in ins.operands], parameters)
+        return values[root if root is not None else computation.root]
+
+    def value(self, ins: Instruction, operands: list[_Value], parameters: Sequence[_Value]) -> _Value:
+        opcode = ins.opcode
+        if opcode == "parameter":
+            return parameters[int(ins.attrs["parameter_number"])]
+        if opcode == "tuple":
+            return tuple(operands)
+        if opcode == "get-tuple-element":
+            return operands[0][ins.attrs["index"]]
+        if opcode in _SAME:
+            return operands[0]
+        if opcode in _CALLS:
+            return self.run(ins.called[0], operands)  # as deep as calls nest, not as long as the computation is
+        return self.writer.local(scalar.local_type(ins.shape.dtype), self.expression(ins, operands))
+
+    def expression(self, ins: Instruction, operands: list[_Value]) -> str:
+        dtype: ElementType = ins.shape.dtype
+        if ins.opcode == "constant":
+            return scalar.literal(dtype, ins.attrs["literal"].array.reshape(())[()])
+        if ins.opcode == "iota":
+            return scalar.literal(dtype, dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
+        types = [o.shape.dtype for o in ins.operands]
+        return expression(ins, dtype, types, [str(o) for o in operands])

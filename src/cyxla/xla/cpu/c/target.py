@@ -1,0 +1,21 @@
+"""The processor that C is written and compiled for."""
+
+from __future__ import annotations
+
+from cyxla import config, errors
+from cyxla._native import _rt
+from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES
+
+
+def isa_level() -> str:
+    """Return the processor level to compile for: CYXLA_ISA, else what this processor has ('' on other than x86-64)."""
+    detected = _rt.isa_level()
+    wanted = config.get("ISA") or detected
+    levels = list(ISA_FEATURES)
+    if wanted == detected or (
+        wanted in levels and detected in levels and levels.index(wanted) < levels.index(detected)
+    ):
+        return wanted
+    raise errors.InvalidArgumentError(
+        f"CYXLA_ISA={wanted}: this processor is {detected or 'not x86-64'}, known are {levels}"
+    )

@@ -1,0 +1,1 @@
+"""Custom calls: LAPACK, registered C functions, Python."""

@@ -1,0 +1,59 @@
+"""custom-call: factorisations, LAPACK and registered C functions natively, all else by a call of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu.calls import c_call, lapack
+from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.values import leaves, own_leaves
+from cyxla.xla.cpu.linalg import custom_calls
+from cyxla.xla.evaluator import c_calls
+from cyxla.xla.evaluator.custom_call import find_custom_call
+from cyxla.xla.hlo import Instruction
+
+PYTHON_NS = 20_000.0  # of a call beside the function's own time
+SLOW = "python (slow)"  # kind of kernel
+
+
+def _check(ins: Instruction) -> str | None:
+    leaf = next((x for s in (ins.shape, *(o.shape for o in ins.operands)) for x in s.leaves() if x.is_dynamic), None)
+    return f"{leaf} has dynamic sizes" if leaf else None
+
+
+@emits("custom-call", check=_check)
+def custom_call(ins: Instruction) -> Step:
+    """The kernel of one call."""
+    step = custom_calls.blocked(ins)
+    if step is not None:
+        return step
+    if lapack.is_lapack(ins.attrs["custom_call_target"]):
+        return lapack.lapack(ins)
+    if c_calls.is_registered(ins.attrs["custom_call_target"]):
+        return c_call.c_call(ins)
+    reads, writes = [v for o in ins.operands for v in leaves(o)], own_leaves(ins)
+    text = f"""\
+static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
+  (void)begin; (void)end;
+  return ((cyx_status (*)(void *const *))bufs[{len(reads) + len(writes)}])(bufs);
+}}
+"""
+    return Step(Kernel(text, 1, PYTHON_NS, 0, SLOW), tuple(reads), tuple(writes), functions=(ins,))
+
+
+def without_meaning(ins: Instruction, own: Container[str]) -> str | None:
+    """Why nobody can run a custom call; None for LAPACK, for what is registered and for the program's own targets."""
+    target = ins.attrs["custom_call_target"]
+    if lapack.is_lapack(target):
+        return "native code calls LAPACK's routine, not the program's own" if target in own else None
+    if target in own:
+        if c_calls.is_registered(target):
+            return "native code calls the C function of that name, not the program's own"
+        return "native code computes it, not the program's own" if custom_calls.is_blocked(ins) else None
+    try:
+        find_custom_call(target)
+    except UnimplementedError as error:
+        return error.message
+    return None

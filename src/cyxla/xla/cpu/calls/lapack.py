@@ -1,0 +1,488 @@
+"""The LAPACK custom calls that JAX emits, by way of SciPy's LAPACK: a unit of work is one problem of a batch.
+
+LAPACK takes matrices by columns, and here they lie by rows: operands are copied to working memory turned, and results
+back. So a routine may also overwrite what it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+from cyxla.errors import UnimplementedError
+from cyxla.types import ElementType, Shape
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
+from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.evaluator.custom_call import options_of
+from cyxla.xla.hlo import Instruction
+
+_DTYPES: Final = {"s": ElementType.F32, "d": ElementType.F64, "c": ElementType.C64, "z": ElementType.C128}
+_BLOCK: Final = 64  # columns that a blocked routine works on at once; workspaces are sized for it
+_SMALL: Final = 64  # matrices up to this size are shared out among threads; LAPACK itself threads larger ones
+_BAD_ARGUMENT: Final = -4  # info where a matrix holds infinities or nan, on which LAPACK may not return
+_MOST: Final = 2**31 - 1  # LAPACK's integers
+_MAC_NS: Final = 0.3
+
+
+@dataclass(frozen=True)
+class _Routine:
+    write: Callable[[_Problem], None]
+    ranks: tuple[int, ...]
+    letters: str
+
+
+_ROUTINES: dict[str, _Routine] = {}
+
+
+def _routine(name: str, *ranks: int, letters: str = "sdcz") -> Callable[..., Callable[[_Problem], None]]:
+    def register(write: Callable[[_Problem], None]) -> Callable[[_Problem], None]:
+        for letter in letters:
+            _ROUTINES[f"lapack_{letter}{name}_ffi"] = _Routine(write, ranks, letters)
+        return write
+
+    return register
+
+
+class _Problem:
+    """Writes the C of one problem of a batch.
+
+    Attributes
+    ----------
+    c : CWriter
+        Its lines; ``u`` is the problem's number.
+    nbytes : int
+        Working memory.
+    functions : list of str
+        What it calls.
+    numbers : set of int
+        What it passes.
+    """
+
+    def __init__(self, ins: Instruction, letter: str, ranks: tuple[int, ...]) -> None:
+        self.letter, self.dtype = letter, _DTYPES[letter]
+        self.real = self.dtype.real_part if self.is_complex else self.dtype
+        self.options = options_of(ins)
+        self.operands = [o.shape.dims[o.shape.rank - r :] for o, r in zip(ins.operands, ranks, strict=True)]
+        self.operand_types = [o.shape.dtype for o in ins.operands]
+        batch = ins.operands[0].shape.rank - ranks[0]
+        self.results = [leaf.static.dims[batch:] for leaf in ins.shape.leaves()]
+        self.result_types = [leaf.dtype for leaf in ins.shape.leaves()]
+        self.c = CWriter()
+        self.nbytes = 0
+        self.functions: list[str] = []
+        self.numbers: set[int] = set()
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether elements are complex."""
+        return self.letter in "cz"
+
+    def is_set(self, option: str, character: str) -> bool:
+        """Whether an option holds this character."""
+        value = self.options.get(option, 0)
+        return bool(value == (character if isinstance(value, str) else ord(character)))
+
+    def choice(self, option: str, characters: str) -> str:
+        """The C of an option that is one of these characters, the first by default."""
+        return _char(next((c for c in characters[1:] if self.is_set(option, c)), characters[0]))
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def room(self, count: int, dtype: ElementType | None = None) -> str:
+        """Working memory for some elements."""
+        dtype = dtype or self.dtype
+        name, kind = self.c.name("w"), scalar.storage_type(dtype)
+        self.c.line(f"{kind} *const {name} = ({kind} *)(room + {self.nbytes});")
+        self.nbytes += -(-max(count, 1) * dtype.itemsize // 64) * 64
+        return name
+
+    def integers(self, count: int) -> str:
+        """Working memory for integers."""
+        return self.room(count, ElementType.S32)
+
+    def take(self, k: int) -> str:
+        """A copy of operand `k`, by columns."""
+        dims = self.operands[k]
+        name = self.room(prod(dims), self.operand_types[k])
+        self._each(dims, lambda turned, at: f"{name}[{turned}] = p{k}[u * {prod(dims)} + {at}];")
+        return name
+
+    def give(self, leaf: int, name: str) -> None:
+        """Result `leaf` is what lies there by columns."""
+        dims = self.results[leaf]
+        self._each(dims, lambda turned, at: f"r{leaf}[u * {prod(dims)} + {at}] = {name}[{turned}];")
+
+    def fill(self, leaf: int, value: str) -> None:
+        """All of result `leaf` is one value."""
+        size = prod(self.results[leaf])
+        self.c.line(f"for (int64_t i = 0; i < {size}; ++i) r{leaf}[u * {size} + i] = {value};")
+
+    def zero(self, leaf: int) -> str:
+        """Zero of a result's type."""
+        dtype = self.result_types[leaf]
+        return scalar.literal(dtype, dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
+
+    def _each(self, dims: tuple[int, ...], line: Callable[[str, str], str]) -> None:
+        if len(dims) < 2:
+            self.c.line(f"for (int64_t i = 0; i < {prod(dims)}; ++i) {line('i', 'i')}")
+            return
+        rows, columns = dims
+        loops = f"for (int64_t i = 0; i < {rows}; ++i) for (int64_t j = 0; j < {columns}; ++j) "
+        self.c.line(loops + line(f"j * {rows} + i", f"i * {columns} + j"))
+
+    # --- calls ------------------------------------------------------------------------------------------------------
+
+    def call(self, name: str, *arguments: str | int) -> None:
+        """Call a routine, named without its letter; numbers are passed by address, as Fortran wants everything."""
+        number = len(self.functions)
+        self.functions.append(self.letter + name)
+        self.numbers.update(a for a in arguments if isinstance(a, int))
+        kinds = ", ".join(["void *"] * len(arguments))
+        given = ", ".join(_int(a) if isinstance(a, int) else a for a in arguments)
+        self.c.line(f"((void (*)({kinds})){{F{number}}})({given});")
+
+    def finite(self, name: str, count: int, write: Callable[[], None], info: int, skip: tuple[int, ...] = ()) -> None:
+        """Write what to do with finite elements; others make every result nan (those in `skip` zero)."""
+        parts = [f"{name}[i].re", f"{name}[i].im"] if self.is_complex else [f"{name}[i]"]
+        bad = " || ".join(f"{x} - {x} != 0" for x in parts)
+        self.c.line("int bad = 0;")
+        self.c.line(f"for (int64_t i = 0; i < {count}; ++i) bad |= {bad};")
+        with self.c.block("if (bad)"):
+            for leaf, dtype in enumerate(self.result_types):
+                if leaf == info:
+                    self.fill(leaf, str(_BAD_ARGUMENT))
+                else:
+                    self.fill(leaf, self.zero(leaf) if leaf in skip else _nan(dtype))
+        with self.c.block("else"):
+            write()
+
+
+def _char(character: str) -> str:
+    return f"&(char){{'{character}'}}"
+
+
+def _int(number: int) -> str:
+    return f"&(int){{{number}}}"
+
+
+def _nan(dtype: ElementType) -> str:
+    part = dtype.real_part if dtype.is_complex else dtype
+    nan = '__builtin_nanf("")' if part is ElementType.F32 else '__builtin_nan("")'
+    return f"cyx_{dtype}_of({nan}, 0)" if dtype.is_complex else nan
+
+
+# --- the frame --------------------------------------------------------------------------------------------------------
+
+
+def is_lapack(target: str) -> bool:
+    """Whether a custom-call target is one of these routines."""
+    return target in _ROUTINES
+
+
+def lapack(ins: Instruction) -> Step:
+    """The kernel of one call."""
+    target = ins.attrs["custom_call_target"]
+    routine, letter = _ROUTINES[target], target.removeprefix("lapack_")[0]
+    problem = _Problem(ins, letter, routine.ranks)
+    first: Shape = ins.operands[0].shape
+    units = prod(first.dims[: first.rank - routine.ranks[0]])
+    changed = next(o for o, rank in zip(ins.operands[::-1], routine.ranks[::-1], strict=True) if rank == 2)
+    if changed.shape.size:
+        routine.write(problem)
+        _check_numbers(problem, ins)
+    else:
+        units = 1
+        for leaf in range(len(problem.results)):
+            size = ins.shape.leaves()[leaf].size
+            problem.c.line(f"for (int64_t i = 0; i < {size}; ++i) r{leaf}[i] = {problem.zero(leaf)};")
+    reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
+    n = max(problem.operands[0], default=1)
+    ns = units * (prod(problem.operands[0]) * n * _MAC_NS * (4 if problem.is_complex else 1) + 1000)
+    tasks = cost.tasks(ns, units) if n <= _SMALL else 1
+    places = {
+        f"{{F{k}}}": f"bufs[{len(reads) + len(writes) + (1 if problem.nbytes else 0) + k}]"
+        for k in range(len(problem.functions))
+    }
+    c = KernelWriter(reads, writes)
+    with c.kernel(units, tasks, describe(target.removesuffix("_ffi"), first)):
+        if problem.nbytes:
+            c.line(f"char *const room = {c.scratch()} + begin * {problem.nbytes};")
+        for text in problem.c.written:
+            for mark, place in places.items():
+                text = text.replace(mark, place)
+            c.line(text)
+    kernel = Kernel(c.text(), tasks, ns, tasks * problem.nbytes, "lapack")
+    return Step(kernel, tuple(reads), tuple(writes), functions=tuple(problem.functions))
+
+
+def _check_numbers(problem: _Problem, ins: Instruction) -> None:
+    largest = max(problem.numbers, default=0)
+    if largest > _MOST:
+        raise UnimplementedError(
+            f"{ins.attrs['custom_call_target']} needs the number {largest}, but LAPACK counts with 32 bits",
+            where=repr(ins),
+            hint='smaller matrices, or platform="interpreter"',
+        )
+
+
+# --- the routines -----------------------------------------------------------------------------------------------------
+
+
+@_routine("potrf", 2)
+def _potrf(p: _Problem) -> None:
+    n, a, info = p.operands[0][0], p.take(0), p.integers(1)
+    p.call("potrf", p.choice("uplo", "UL"), n, a, n, info)
+    p.give(0, a)
+    p.give(1, info)
+
+
+@_routine("trsm", 2, 2)
+def _trsm(p: _Problem) -> None:
+    a, b, (rows, columns) = p.take(0), p.take(1), p.operands[1]
+    one = scalar.literal(p.dtype, p.dtype.numpy_dtype.type(1))  # type: ignore[union-attr]
+    p.c.line(f"{scalar.storage_type(p.dtype)} one = {one};")
+    options = (
+        p.choice("side", "LR"), p.choice("uplo", "UL"), p.choice("trans_x", "NTC"), p.choice("diag", "NU")
+    )  # fmt: skip
+    p.call("trsm", *options, rows, columns, "&one", a, p.operands[0][0], b, max(rows, 1))
+    p.give(0, b)
+
+
+@_routine("getrf", 2)
+def _getrf(p: _Problem) -> None:
+    rows, columns = p.operands[0]
+    a, pivots, info = p.take(0), p.integers(min(rows, columns)), p.integers(1)
+    p.call("getrf", rows, columns, a, rows, pivots, info)
+    p.give(0, a)
+    p.give(1, pivots)
+    p.give(2, info)
+
+
+@_routine("geqrf", 2)
+def _geqrf(p: _Problem) -> None:
+    rows, columns = p.operands[0]
+    a, tau, work, info = p.take(0), p.room(min(rows, columns)), p.room(columns * _BLOCK), p.integers(1)
+    p.call("geqrf", rows, columns, a, rows, tau, work, columns * _BLOCK, info)
+    p.give(0, a)
+    p.give(1, tau)
+
+
+@_routine("orgqr", 2, 1, letters="sd")
+@_routine("ungqr", 2, 1, letters="cz")
+def _orgqr(p: _Problem) -> None:
+    rows, columns = p.operands[0]
+    a, tau, work, info = p.take(0), p.take(1), p.room(columns * _BLOCK), p.integers(1)
+    name = "ungqr" if p.is_complex else "orgqr"
+    p.call(name, rows, columns, p.operands[1][0], a, rows, tau, work, columns * _BLOCK, info)
+    p.give(0, a)
+
+
+@_routine("ormqr", 2, 1, 2, letters="sd")
+@_routine("unmqr", 2, 1, 2, letters="cz")
+def _ormqr(p: _Problem) -> None:
+    rows, columns = p.operands[2]
+    left, turned = bool(p.options.get("left", True)), bool(p.options.get("transpose", False))
+    length = (columns if left else rows) * _BLOCK + (_BLOCK + 1) * _BLOCK
+    a, tau, target, work, info = p.take(0), p.take(1), p.take(2), p.room(length), p.integers(1)
+    name, op = ("unmqr", "C") if p.is_complex else ("ormqr", "T")
+    p.call(
+        name, _char("L" if left else "R"), _char(op if turned else "N"), rows, columns, p.operands[1][0], a,
+        p.operands[0][0], tau, target, rows, work, length, info,
+    )  # fmt: skip
+    p.give(0, target)
+
+
+@_routine("geqp3", 2, 1)
+def _geqp3(p: _Problem) -> None:
+    rows, columns = p.operands[0]
+    length = 3 * columns + (columns + 1) * _BLOCK
+    a, order, tau, work = p.take(0), p.take(1), p.room(min(rows, columns)), p.room(length)
+    real = [p.room(2 * columns, p.real)] if p.is_complex else []
+    p.call("geqp3", rows, columns, a, rows, order, tau, work, length, *real, p.integers(1))
+    for leaf, name in enumerate((a, order, tau)):
+        p.give(leaf, name)
+
+
+@_routine("syevd", 2, letters="sd")
+@_routine("heevd", 2, letters="cz")
+def _syevd(p: _Problem) -> None:
+    n, a = p.operands[0][0], p.take(0)
+    long, short = 1 + 6 * n + 2 * n * n + 2 * n * _BLOCK, 2 * n + n * n + n * _BLOCK
+    values, info = p.room(n, p.real), p.integers(1)
+
+    def solve() -> None:
+        mode, half = p.choice("mode", "NV"), p.choice("uplo", "UL")
+        if p.is_complex:
+            work: tuple[Any, ...] = (p.room(short), short, p.room(long, p.real), long)
+        else:
+            work = (p.room(long), long)
+        p.call(
+            "heevd" if p.is_complex else "syevd", mode, half, n, a, n, values, *work, p.integers(3 + 5 * n), 3 + 5 * n,
+            info,
+        )  # fmt: skip
+        p.give(0, a)
+        p.give(1, values)
+        p.give(2, info)
+
+    p.finite(a, n * n, solve, info=2)
+
+
+def _svd(p: _Problem, write: Callable[[str, str, str, str, str], None]) -> None:
+    """What both forms share: (matrix, singular values, u, vt, info)."""
+    rows, columns = p.operands[0]
+    a, values, info = p.take(0), p.room(min(rows, columns), p.real), p.integers(1)
+    u, vt = p.room(prod(p.results[2])), p.room(prod(p.results[3]))
+
+    def solve() -> None:
+        p.c.line(f"for (int64_t i = 0; i < {rows * columns}; ++i) r0[u * {rows * columns} + i] = ")
+        p.c.line(f"  p0[u * {rows * columns} + i];")
+        write(a, values, u, vt, info)
+        p.give(1, values)
+        for leaf, name in ((2, u), (3, vt)):
+            if p.is_set("mode", "N"):
+                p.fill(leaf, p.zero(leaf))
+            else:
+                p.give(leaf, name)
+        p.give(4, info)
+
+    p.finite(a, rows * columns, solve, info=4)
+
+
+@_routine("gesdd", 2)
+def _gesdd(p: _Problem) -> None:
+    rows, columns = p.operands[0]
+    least, most = min(rows, columns), max(rows, columns)
+    length = 4 * least * least + 7 * least + most + 2 * _BLOCK * (least + most)
+
+    def solve(a: str, values: str, u: str, vt: str, info: str) -> None:
+        work, whole = p.room(length), p.integers(8 * least)
+        real = max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least)
+        reals = [p.room(real, p.real)] if p.is_complex else []
+        p.call(
+            "gesdd", p.choice("mode", "NSA"), rows, columns, a, rows, values, u, max(p.results[2][0], 1), vt,
+            max(p.results[3][0], 1), work, length, *reals, whole, info,
+        )  # fmt: skip
+
+    _svd(p, solve)
+
+
+@_routine("gesvd", 2)
+def _gesvd(p: _Problem) -> None:
+    rows, columns = p.operands[0]
+    least, most = min(rows, columns), max(rows, columns)
+    length = 2 * least * least + _BLOCK * (3 * least + most)
+
+    def solve(a: str, values: str, u: str, vt: str, info: str) -> None:
+        work = p.room(length)
+        reals = [p.room(5 * least, p.real)] if p.is_complex else []
+        mode = p.choice("mode", "NSA")
+        p.call(
+            "gesvd", mode, mode, rows, columns, a, rows, values, u, max(p.results[2][0], 1), vt,
+            max(p.results[3][0], 1), work, length, *reals, info,
+        )  # fmt: skip
+
+    _svd(p, solve)
+
+
+@_routine("gees", 2)
+def _gees(p: _Problem) -> None:
+    n, a = p.operands[0][0], p.take(0)
+    vectors = p.is_set("mode", "V")
+    count = 1 if p.is_complex else 2
+    chosen, info = p.integers(1), p.integers(1)
+
+    def solve() -> None:
+        values, z, work = [p.room(n) for _ in range(count)], p.room(n * n), p.room(n * _BLOCK)
+        real = [p.room(n, p.real)] if p.is_complex else []
+        p.call(
+            "gees", p.choice("mode", "NV"), _char("N"), "0", n, a, n, chosen, *values, z, n, work, n * _BLOCK, *real,
+            p.integers(n), info,
+        )  # fmt: skip
+        p.give(0, a)
+        if vectors:
+            p.give(1, z)
+        else:
+            p.fill(1, p.zero(1))
+        for k, part in enumerate(values):
+            p.give(2 + k, part)
+        p.give(2 + count, chosen)
+        p.give(3 + count, info)
+
+    p.finite(a, n * n, solve, info=3 + count, skip=(2 + count,))
+
+
+@_routine("gehrd", 2)
+def _gehrd(p: _Problem) -> None:
+    n, a = p.operands[0][0], p.take(0)
+    low, high = int(p.options.get("low") or 1), int(p.options.get("high") or n)
+    length = n * _BLOCK + (_BLOCK + 1) * _BLOCK
+    tau, work, info = p.room(n), p.room(length), p.integers(1)
+    p.call("gehrd", n, low, high, a, n, tau, work, length, info)
+    for leaf, name in enumerate((a, tau, info)):
+        p.give(leaf, name)
+
+
+@_routine("sytrd", 2, letters="sd")
+@_routine("hetrd", 2, letters="cz")
+def _sytrd(p: _Problem) -> None:
+    n, a = p.operands[0][0], p.take(0)
+    main, off, tau, work = p.room(n, p.real), p.room(n, p.real), p.room(n), p.room(n * _BLOCK)
+    info = p.integers(1)
+    name = "hetrd" if p.is_complex else "sytrd"
+    p.call(name, p.choice("uplo", "UL"), n, a, n, main, off, tau, work, n * _BLOCK, info)
+    for leaf, part in enumerate((a, main, off, tau, info)):
+        p.give(leaf, part)
+
+
+@_routine("gtsv", 1, 1, 1, 2)
+def _gtsv(p: _Problem) -> None:
+    n, columns = p.operands[3]
+    lower, main, upper, b, info = p.take(0), p.take(1), p.take(2), p.take(3), p.integers(1)
+    p.call("gtsv", n, columns, f"{lower} + 1", main, upper, b, n, info)
+    for leaf, part in enumerate((lower, main, upper, b, info)):
+        p.give(leaf, part)
+
+
+@_routine("geev", 2)
+def _geev(p: _Problem) -> None:
+    n, a = p.operands[0][0], p.take(0)
+    count = 1 if p.is_complex else 2
+    info = p.integers(1)
+
+    def solve() -> None:
+        values, sides = [p.room(n) for _ in range(count)], [p.room(n * n), p.room(n * n)]
+        length = 2 * n * (_BLOCK + 1) + (_BLOCK + 1) * _BLOCK  # for the back transformation of vectors, in blocks
+        work, real = p.room(length), [p.room(2 * n, p.real)] if p.is_complex else []
+        modes = (p.choice("compute_left", "NV"), p.choice("compute_right", "NV"))
+        p.call("geev", *modes, n, a, n, *values, sides[0], n, sides[1], n, work, length, *real, info)
+        for k, part in enumerate(values):
+            p.give(k, part)
+        for k, side in enumerate(("compute_left", "compute_right")):
+            if not p.is_set(side, "V"):
+                p.fill(count + k, p.zero(count + k))
+            elif p.is_complex:
+                p.give(count + k, sides[k])
+            else:
+                _give_unpacked(p, count + k, sides[k], values[1])
+        p.give(count + 2, info)
+
+    p.finite(a, n * n, solve, info=count + 2)
+
+
+def _give_unpacked(p: _Problem, leaf: int, packed: str, imaginary: str) -> None:
+    """Complex eigenvectors from LAPACK's real ones: a conjugate pair shares two columns, real and imaginary part."""
+    n, of = p.operands[0][0], f"cyx_{p.result_types[leaf]}_of"
+    with p.c.block(f"for (int64_t j = 0; j < {n}; ++j)"), p.c.block(f"for (int64_t i = 0; i < {n}; ++i)"):
+        at, x = f"r{leaf}[u * {n * n} + i * {n} + j]", f"{packed}[j * {n} + i]"
+        p.c.line(
+            f"if (!({imaginary}[j] > 0) || j + 1 == {n}) {{ if ({imaginary}[j] == 0) {at} = {of}({x}, 0); continue; }}"
+        )
+        p.c.line(f"const {scalar.storage_type(p.dtype)} y = {packed}[(j + 1) * {n} + i];")
+        p.c.line(f"{at} = {of}({x}, y);")
+        p.c.line(f"r{leaf}[u * {n * n} + i * {n} + j + 1] = {of}({x}, -y);")

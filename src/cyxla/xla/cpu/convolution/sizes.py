@@ -1,0 +1,120 @@
+"""The numbers of a convolution in channels-last form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
+from cyxla.xla.cpu.c.target import isa_level
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.attributes import Window, WindowDim
+from cyxla.xla.passes.expand_convolution import images_last, is_packed
+
+#: Multiply-adds take so many ns each on one core: in vector registers, or not.
+MAC_NS = {True: 0.01, False: 0.15}
+
+TASK_NS = 5_000.0  # of a task: models are chains of small convolutions, for which all cores wait
+
+
+def tasks(ns: float, units: int) -> int:
+    """How many tasks to cut a convolution into; depends on the work alone."""
+    return 1 if ns < cost.SERIAL_NS else int(max(1, min(ns / TASK_NS, cost.MAX_TASKS, units)))
+
+
+def vector_bytes() -> int:
+    """Bytes of a vector register of the processor that code is written for."""
+    return VECTOR_BITS.get(isa_level(), 128) // 8
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers of a convolution.
+
+    Attributes
+    ----------
+    dtype : ElementType
+        Of the result.
+    batch : int
+        Images of the result.
+    space : tuple of int
+        Places of the result along each spatial dimension.
+    window : tuple of WindowDim
+        One for each of these.
+    depth : int
+        Input features that one result sums over.
+    features : int
+        Of the result.
+    groups : int
+        Blocks of features that do not mix.
+    by_batch : bool
+        Groups are of images, not of input features.
+    input_dims : tuple of int
+        Of the input, without the panels'.
+    panel : int
+        Features of a panel, if the weights lie packed in panels (see `passes.pack_convolution`); else 0.
+    """
+
+    dtype: ElementType
+    batch: int
+    space: tuple[int, ...]
+    window: Window
+    depth: int
+    features: int
+    groups: int
+    by_batch: bool
+    input_dims: tuple[int, ...]
+    panel: int = 0
+
+    @staticmethod
+    def of(ins: Instruction) -> Sizes:
+        """Read them off an instruction."""
+        x, w, dims = ins.operands[0].shape.dims, ins.operands[1].shape.dims, ins.shape.dims
+        by_batch = ins.attrs["batch_group_count"] > 1
+        groups = max(ins.attrs["batch_group_count"], ins.attrs["feature_group_count"])
+        window = tuple(ins.attrs["window"] or ())
+        spatial = len(dims) - 2
+        if ins.attrs["dim_labels"] == images_last(spatial):
+            return Sizes(ins.shape.dtype, dims[-2], dims[:-2], window, w[0], w[-1], groups, by_batch, x)
+        if not is_packed(ins):
+            return Sizes(ins.shape.dtype, dims[0], dims[1:-1], window, w[-2], w[-1], groups, by_batch, x)
+        features, x = dims[-2] * dims[-1], (*x[:-2], x[-1])
+        return Sizes(ins.shape.dtype, dims[0], dims[1:-2], window[:-1], w[-2], features, 1, False, x, w[-1])
+
+    @property
+    def group_features(self) -> int:
+        """Features of the result in one group."""
+        return self.features // self.groups
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether each feature of the result has its own feature of the input."""
+        return not self.by_batch and self.depth == 1 and self.group_features == 1 and self.groups > 1
+
+    @property
+    def taps(self) -> int:
+        """Places of the window."""
+        return prod(w.size for w in self.window)
+
+    @property
+    def places(self) -> int:
+        """Places of the result, of all images."""
+        return self.batch * prod(self.space)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether sums lie in vector registers."""
+        return self.dtype in (ElementType.F32, ElementType.F64)
+
+    @property
+    def ns(self) -> float:
+        """Estimated time on one core."""
+        wide = MAC_NS[self.is_float] * (2 if self.dtype is ElementType.F64 else 1) * (5 if self.is_depthwise else 1)
+        return self.places * self.features * self.taps * self.depth * wide
+
+
+def reach(dim: WindowDim, size: int) -> int:
+    """How far an input of `size` elements reaches once it is spread out."""
+    return max((size - 1) * dim.base_dilation + 1, 0)

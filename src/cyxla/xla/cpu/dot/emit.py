@@ -1,0 +1,61 @@
+"""dot: which form of kernel a product takes.
+
+* f32 and f64: tiles in vector registers (`dot.tiles`); with few rows, and an operand whose contracted dimension is
+  the contiguous one, dot products along it (`dot.inner_products`); with one row, and an operand of many columns that
+  are neighbours, the sum of its rows (`dot.row_combination`);
+* integers, predicates and complex numbers: a row of accumulators (`dot.plain`).
+
+What follows the dot element by element is computed on its results (`loops.epilogue`).
+"""
+
+from __future__ import annotations
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.dot.inner_products import RowsOfDots, runs_along_k
+from cyxla.xla.cpu.dot.micro_kernel import ROWS
+from cyxla.xla.cpu.dot.plain import check_plain, plain_dot
+from cyxla.xla.cpu.dot.product import Output, Product, panel_width
+from cyxla.xla.cpu.dot.row_combination import SumOfRows, is_sum_of_rows
+from cyxla.xla.cpu.dot.tiles import Tiled
+from cyxla.xla.cpu.emitters import emits_group, fusible
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Step
+from cyxla.xla.cpu.loops.epilogue import Epilogue
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.passes.expand_dot import has_kernel_order
+
+__all__ = ["ROWS", "dot", "panel_width"]
+
+
+def _check(ins: Instruction) -> str | None:
+    if not has_kernel_order(ins):
+        return "its dimensions are not in the order that kernels take"
+    return None if _is_tiled(ins) else check_plain(ins)
+
+
+def _is_tiled(ins: Instruction) -> bool:
+    types = {ins.shape.dtype, *(o.shape.dtype for o in ins.operands)}
+    return len(types) == 1 and types <= {ElementType.F32, ElementType.F64}
+
+
+fusible("dot", check=_check)
+
+
+@emits_group("dot")
+def dot(group: Group) -> Step:
+    """The kernel of one dot and what follows it."""
+    ins = group.root
+    product = Product.of(ins)
+    if not _is_tiled(ins):
+        return plain_dot(group, (product.batch, product.m, product.n, product.k), product.lhs, product.rhs)
+    epilogue = Epilogue(group, product.m if product.n == 1 else product.n)
+    left, right = epilogue.operands
+    if product.n == 1 and product.m > 1:
+        product, left, right = product.swapped, right, left
+    return epilogue.step(_form(product)(product, Output(epilogue, left, right)).kernel())
+
+
+def _form(product: Product) -> type[RowsOfDots | SumOfRows | Tiled]:
+    if runs_along_k(product):
+        return RowsOfDots
+    return SumOfRows if is_sum_of_rows(product) else Tiled

@@ -1,0 +1,215 @@
+"""dot of integers in tiles of vector registers.
+
+A unit is a block of rows times a panel of columns. Both operands are copied, a part of the contracted dimension at a
+time, as the words that the tile multiplies: two neighbours of the sum as 16-bit halves of one word where the types
+allow, which x86 multiplies and adds in one instruction, or else one element in each. Sums wrap, so that any order and
+any padding with zeros gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.dot.product import vector_bytes
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
+from cyxla.xla.cpu.loops.epilogue import Epilogue
+
+ROWS = 6  # of a tile
+TILES = 16  # one below the other, in a unit
+BLOCKS = 4  # of rows, at least, where there are as many tiles
+DEPTH = 128  # words of the contracted dimension that are copied at a time
+_WORD_NS = {4: 0.012, 8: 0.03}
+
+# Adds the two products of 16-bit halves to each word: by vector bytes what the processor has for it, and by hand.
+_PAIR = {
+    64: ("__AVX512BW__", "__builtin_ia32_pmaddwd512_mask((KERNEL_h)(x), (KERNEL_h)(y), (KERNEL_s){0}, (uint16_t)-1)"),
+    32: ("__AVX2__", "__builtin_ia32_pmaddwd256((KERNEL_h)(x), (KERNEL_h)(y))"),
+    16: ("__SSE2__", "__builtin_ia32_pmaddwd128((KERNEL_h)(x), (KERNEL_h)(y))"),
+}
+_PAIRS = """\
+#if defined({macro}) && !defined(__clang__)
+#define KERNEL_add(c, x, y) ((c) + (KERNEL_v){builtin})
+#else
+#define KERNEL_low(x) (KERNEL_v)((KERNEL_s)(x) << 16 >> 16)
+#define KERNEL_high(x) (KERNEL_v)((KERNEL_s)(x) >> 16)
+#define KERNEL_add(c, x, y) ((c) + KERNEL_low(x) * KERNEL_low(y) + KERNEL_high(x) * KERNEL_high(y))
+#endif"""
+_WORDS = "#define KERNEL_add(c, x, y) ((c) + (x) * (y))"
+
+
+def runs_in_tiles(result: ElementType, sizes: Sequence[int]) -> bool:
+    """Whether tiles suit a product of these sizes: batch, rows, columns, sum."""
+    _, m, n, k = sizes
+    return result.is_integer and m >= 4 and n >= 4 and k >= 4
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a product is cut."""
+
+    result: ElementType
+    types: tuple[ElementType, ElementType]
+    batch: int
+    m: int
+    n: int
+    k: int
+
+    @property
+    def word(self) -> int:
+        """Bytes of an accumulator: an integer sum may not lose an operand's upper bits."""
+        return 8 if max(t.bits for t in (self.result, *self.types)) > 32 else 4
+
+    @property
+    def halves(self) -> int:
+        """Elements in a word: two where all of both operands' values fit in 16 bits with a sign."""
+        fits = all(t.bits < 16 or t is ElementType.S16 for t in self.types)
+        return 2 if fits and self.word == 4 else 1
+
+    @property
+    def part(self) -> str:
+        """C type of what is copied."""
+        return "int16_t" if self.halves == 2 else f"uint{8 * self.word}_t"
+
+    @property
+    def lanes(self) -> int:
+        return vector_bytes() // self.word
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of a tile's row: as many as there are registers for."""
+        return min(4 if vector_bytes() == 64 else 2, -(-self.n // self.lanes))
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def rows(self) -> int:
+        return min(ROWS, self.m)
+
+    @property
+    def block(self) -> int:
+        """Rows of a unit."""
+        tiles = -(-self.m // self.rows)
+        return self.rows * min(TILES, -(-tiles // BLOCKS))
+
+    @property
+    def depth(self) -> int:
+        """Elements of the contracted dimension that are copied at a time."""
+        return min(DEPTH * self.halves, -(-self.k // self.halves) * self.halves)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Blocks of rows, panels of columns."""
+        return -(-self.m // self.block), -(-self.n // self.width)
+
+    @property
+    def ns(self) -> float:
+        return self.batch * self.m * self.n * self.k * _WORD_NS[self.word] / self.halves
+
+
+def integer_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
+    """The step for given sizes of batch, rows, columns, sum, and strides (see `dot.product.Product`)."""
+    ins = group.root
+    batch, m, n, k = sizes
+    left_type, right_type = (o.shape.dtype for o in ins.operands)
+    plan = _Plan(ins.shape.dtype, (left_type, right_type), batch, m, n, k)
+    epilogue = Epilogue(group, n)
+    ns = plan.ns + epilogue.ns
+    blocks, panels = plan.grid
+    units = batch * blocks * panels
+    tasks = cost.tasks(ns, units)
+    c = KernelWriter(epilogue.reads, epilogue.writes)
+    _define_tile(c, plan)
+    widths = sorted({min(plan.width, n), n % plan.width or plan.width})
+    after = {} if epilogue.is_empty else {w: epilogue.function(c, w) for w in widths}
+    left, right = epilogue.operands
+    with c.kernel(units, tasks, describe("dot", ins.shape)):
+        c.line(f"const int64_t i = u / {blocks * panels}, m0 = u / {panels} % {blocks} * {plan.block};")
+        c.line(f"const int64_t n0 = u % {panels} * {plan.width}, at = i * {lhs[0]}, bt = i * {rhs[0]};")
+        c.line(f"const int64_t rows = m0 + {plan.block} < {m} ? {plan.block} : {m} - m0;")
+        c.line(f"const int64_t columns = n0 + {plan.width} < {n} ? {plan.width} : {n} - n0;")
+        halves, room = plan.halves, "__attribute__((aligned(64)))"
+        c.line(f"{plan.part} x[{plan.block * plan.depth}] {room}, y[{plan.depth * plan.width}] {room};")
+        c.line(f"KERNEL_e s[{plan.block * plan.width}] {room};")
+        c.line("__builtin_memset(x, 0, sizeof x);")
+        c.line("__builtin_memset(y, 0, sizeof y);")
+        with c.block(f"for (int64_t k0 = 0; k0 < {k}; k0 += {plan.depth})"):
+            c.line(f"const int64_t depth = k0 + {plan.depth} < {k} ? {plan.depth} : {k} - k0;")
+            _copy_rows(c, plan, f"p{left} + at", lhs)
+            _copy_columns(c, plan, f"p{right} + bt", rhs)
+            call = f"KERNEL_tile((const KERNEL_e *)x + r * {plan.depth // halves}, (const KERNEL_e *)y, "
+            with c.block(f"for (int64_t r = 0; r < rows; r += {plan.rows})"):
+                c.line(f"{call}s + r * {plan.width}, (depth + {halves - 1}) / {halves}, k0 > 0);")
+        with c.block("for (int64_t r = 0; r < rows; ++r)"):
+            _store(c, plan, widths, after)
+    return epilogue.step(Kernel(c.text(), tasks, ns, 0, "dot"))
+
+
+def _define_tile(c: KernelWriter, plan: _Plan) -> None:
+    """``KERNEL_tile(x, y, s, k, more)``: products of `k` words, set or added to the rows of sums."""
+    bits = 8 * plan.word
+    for name, kind in (("v", f"uint{bits}_t"), ("s", f"int{bits}_t"), ("h", "int16_t")):
+        c.line(f"typedef {kind} KERNEL_{name} __attribute__((vector_size({vector_bytes()}), may_alias));")
+    c.line(f"typedef uint{bits}_t KERNEL_e __attribute__((may_alias));")
+    macro, builtin = _PAIR[vector_bytes()]
+    c.lines((_PAIRS.format(macro=macro, builtin=builtin) if plan.halves == 2 else _WORDS).splitlines())
+    tile = [(r, v) for r in range(plan.rows) for v in range(plan.vectors)]
+    apart = plan.depth // plan.halves
+    arguments = "const KERNEL_e *x, const KERNEL_e *y, KERNEL_e *s, int64_t k, int more"
+    with c.block(f"static __attribute__((noinline)) void KERNEL_tile({arguments})"):
+        c.line(f"KERNEL_v {', '.join(f'c{r}_{v} = {{0}}' for r, v in tile)};")
+        places = {(r, v): f"*(KERNEL_v *)(s + {r * plan.width + v * plan.lanes})" for r, v in tile}
+        with c.block("if (more)"):
+            c.lines([f"c{r}_{v} = {places[r, v]};" for r, v in tile])
+        with c.block(f"for (int64_t q = 0; q < k; ++q, y += {plan.width})"):
+            loads = [f"b{v} = *(const KERNEL_v *)(y + {v * plan.lanes})" for v in range(plan.vectors)]
+            c.line(f"const KERNEL_v {', '.join(loads)};")
+            for r in range(plan.rows):
+                c.line(f"const KERNEL_v a{r} = (KERNEL_v){{0}} + x[{r * apart} + q];")
+                c.lines([f"c{r}_{v} = KERNEL_add(c{r}_{v}, a{r}, b{v});" for v in range(plan.vectors)])
+        c.lines([f"{places[r, v]} = c{r}_{v};" for r, v in tile])
+
+
+def _copy_rows(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int]) -> None:
+    with c.block("for (int64_t r = 0; r < rows; ++r)"):
+        element = scalar.load(plan.types[0], f"({base})[(m0 + r) * {steps[1]} + (k0 + q) * {steps[2]}]")
+        c.line(f"for (int64_t q = 0; q < depth; ++q) x[r * {plan.depth} + q] = ({plan.part}){element};")
+        if plan.halves == 2:  # what the part before left there
+            c.line(f"if (depth % 2) x[r * {plan.depth} + depth] = 0;")
+
+
+def _copy_columns(c: KernelWriter, plan: _Plan, base: str, steps: Sequence[int]) -> None:
+    """Rows of a panel, those of a pair interleaved; the half that an odd row lacks meets a zero of the left operand."""
+
+    def element(q: str) -> str:
+        return scalar.load(plan.types[1], f"({base})[(k0 + {q}) * {steps[1]} + (n0 + j) * {steps[2]}]")
+
+    if plan.halves == 1:
+        with c.block("for (int64_t q = 0; q < depth; ++q)"):
+            c.line(f"for (int64_t j = 0; j < columns; ++j) y[q * {plan.width} + j] = ({plan.part}){element('q')};")
+        return
+    with c.block("for (int64_t q = 0; q < depth; q += 2)"):
+        c.line("const int64_t other = q + 1 < depth ? q + 1 : q;")
+        c.line(f"{plan.part} *const restrict to = y + q * {plan.width};")
+        with c.block("for (int64_t j = 0; j < columns; ++j)"):
+            c.line(f"to[2 * j] = ({plan.part}){element('q')};")
+            c.line(f"to[2 * j + 1] = ({plan.part}){element('other')};")
+
+
+def _store(c: KernelWriter, plan: _Plan, widths: Sequence[int], after: dict[int, str]) -> None:
+    c.line(f"const int64_t row = i * {plan.m} + m0 + r;")
+    value = scalar.store(plan.result, scalar.wrap(plan.result, f"s[r * {plan.width} + j]"))
+    if not after:
+        c.line(f"for (int64_t j = 0; j < columns; ++j) r0[row * {plan.n} + n0 + j] = {value};")
+        return
+    c.line(f"{scalar.storage_type(plan.result)} sums[{plan.width}];")
+    c.line(f"for (int64_t j = 0; j < columns; ++j) sums[j] = {value};")
+    for width in widths:
+        c.line(f"if (columns == {width}) {after[width]}(bufs, row, n0, 1, sums, 0);")

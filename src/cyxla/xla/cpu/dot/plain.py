@@ -1,0 +1,98 @@
+"""dot of integers, predicates and complex numbers.
+
+A row of accumulators runs along the result's columns; with few columns, and operands whose contracted dimension is the
+contiguous one, it runs along that and is folded at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.dot import accumulator_rows
+from cyxla.xla.cpu.dot.integer import integer_dot, runs_in_tiles
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
+from cyxla.xla.cpu.loops.epilogue import Epilogue
+from cyxla.xla.hlo import Instruction
+
+CHAIN = 512  # more products than this are added up in parts
+LANES = 64  # products side by side, where sums run along the contracted dimension
+_MAC_NS = 0.1
+_COMPLEX_NS = 0.6
+
+
+def check_plain(ins: Instruction) -> str | None:
+    """Why there is no kernel for a dot's types; None if there is."""
+    types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
+    return (
+        None
+        if accumulator_rows.supports(types)
+        else f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
+    )
+
+
+def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
+    """The step for given sizes of batch, rows, columns, sum, and strides (see `dot.product.Product`)."""
+    ins = group.root
+    if runs_in_tiles(ins.shape.dtype, sizes):
+        return integer_dot(group, sizes, lhs, rhs)
+    batch, m, n, k = sizes
+    epilogue = Epilogue(group, n)
+    types = [o.shape.dtype for o in ins.operands]
+    result = ins.shape.dtype
+    ns = batch * m * n * k * (_COMPLEX_NS if result.is_complex else _MAC_NS) + epilogue.ns
+    units = max(1, batch * m)
+    tasks = cost.tasks(ns, units)
+    c = KernelWriter(epilogue.reads, epilogue.writes)
+    rows = max(m, 1)
+    left, right = epilogue.operands
+    pieces_of = accumulator_rows.cut(n, result, types, 0)
+    if not epilogue.is_empty:
+        for _, _, row in pieces_of:
+            epilogue.function(c, row.columns)
+    along = _runs_along_k(result, sizes, lhs, rhs)
+    with c.kernel(units, tasks, describe("dot", ins.shape)):
+        c.line(f"const int64_t at = u / {rows} * {lhs[0]} + u % {rows} * {lhs[1]}, bt = u / {rows} * {rhs[0]};")
+        for first, pieces, row in pieces_of:
+            with c.block(f"for (int64_t n = {first}; n < {first + pieces * row.columns}; n += {row.columns})"):
+                if along:
+                    _along_k(c, accumulator_rows.PlainSums(LANES, result, *types), (left, right), k, rhs[2])
+                else:
+                    row.define(c)
+                    with c.block(f"for (int64_t k = 0; k < {k}; ++k)"):
+                        x = scalar.load(types[0], f"p{left}[at + k * {lhs[2]}]")
+                        c.line(f"const {scalar.register_type(types[0])} x = {x};")
+                        row.add(c, "x", f"p{right} + bt + k * {rhs[1]} + n * {rhs[2]}", rhs[2])
+                        if k > CHAIN and result.is_complex:
+                            with c.block(f"if (k % {CHAIN} == {CHAIN - 1})"):
+                                row.settle(c)
+                if epilogue.is_empty:
+                    row.store(c, f"r0 + u * {n} + n")
+                    continue
+                c.line(f"{scalar.storage_type(result)} sums[{row.columns}];")
+                row.store(c, "sums")
+                c.line(f"{epilogue.function(c, row.columns)}(bufs, u, n, 1, sums, 0);")
+    return epilogue.step(Kernel(c.text(), tasks, ns, 0, "dot"))
+
+
+def _runs_along_k(result: ElementType, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> bool:
+    """Whether each result is best computed along the contracted dimension."""
+    _, _, n, k = sizes
+    return n == 1 and k >= LANES and lhs[2] == rhs[1] == 1 and result is not ElementType.PRED
+
+
+def _along_k(c: CWriter, lanes: accumulator_rows.PlainSums, operands: tuple[int, int], k: int, step: int) -> None:
+    """One result: products side by side, folded into the first accumulator in a fixed tree."""
+    left, right = operands
+    lanes.define(c)
+    whole = k // LANES * LANES
+    with c.block(f"for (int64_t k = 0; k < {whole}; k += {LANES})"):
+        lanes.add_pairs(c, f"p{left} + at + k", f"p{right} + bt + k + n * {step}")
+    if k > whole:
+        lanes.shortened(k - whole).add_pairs(c, f"p{left} + at + {whole}", f"p{right} + bt + {whole} + n * {step}")
+    lanes.fold(c)

@@ -1,0 +1,159 @@
+"""What a dot multiplies: sizes and strides, and how its sums are cut into chains and its work into tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+from cyxla.types import ElementType, Shape
+from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
+from cyxla.xla.cpu.c.target import isa_level
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.dot.micro_kernel import ROWS
+from cyxla.xla.cpu.kernel import cost, prebuilt_calls
+from cyxla.xla.cpu.kernel.kernel import Kernel
+from cyxla.xla.cpu.loops.epilogue import Epilogue
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.passes.expand_dot import DotDims, is_panelled, merged_stride
+
+FLOPS_NS = 100.0  # multiply-adds of f32 per ns on one core
+CHAIN = 1024  # products added up before the sum is set aside
+MOST_TASKS = 256
+_LONE_NS = 12_000.0  # work up to this is one task
+_TASK_NS = 20_000.0
+
+
+@dataclass(frozen=True)
+class Product:
+    """``out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]``, with strides in elements; `out` is dense.
+
+    Where `panel` is not 0, the right operand lies in panels of so many columns, each ``[k, panel]`` dense, one after
+    the other.
+    """
+
+    dtype: ElementType
+    batch: int
+    m: int
+    n: int
+    k: int
+    lhs: tuple[int, int, int]  # strides of b, m, k
+    rhs: tuple[int, int, int]  # strides of b, k, n
+    panel: int = 0
+
+    @property
+    def swapped(self) -> Product:
+        """The same sums with the operands' parts exchanged; equal memory when the result has one row or one column."""
+        (ab, am, ak), (bb, bk, bn) = self.lhs, self.rhs
+        return Product(self.dtype, self.batch, self.n, self.m, self.k, (bb, bn, bk), (ab, ak, am))
+
+    @property
+    def ns(self) -> float:
+        """Estimated time on one core."""
+        flops = self.batch * self.m * self.n * self.k
+        rate = FLOPS_NS if self.dtype is ElementType.F32 else FLOPS_NS / 2
+        nbytes = self.batch * self.k * (self.m + self.n) * self.dtype.itemsize
+        return max(flops / rate, cost.memory_ns(nbytes))
+
+    @property
+    def c_type(self) -> str:
+        """C type of an element."""
+        return "float" if self.dtype is ElementType.F32 else "double"
+
+    @staticmethod
+    def of(ins: Instruction) -> Product:
+        """Read a dot's sizes and strides."""
+        lhs, rhs = (o.shape for o in ins.operands)
+        d = DotDims.of(ins)
+        batch, m, k = (prod(lhs.dims[i] for i in part) for part in d[:3])
+        n = prod(rhs.dims[i] for i in d.rhs_free)
+        left = _strides(lhs, d[:3])
+        if is_panelled(ins):
+            width = rhs.dims[2]
+            return Product(ins.shape.dtype, batch, m, n, k, left, (0, width, 1), width)
+        return Product(
+            ins.shape.dtype, batch, m, n, k, left, _strides(rhs, (d.rhs_batch, d.rhs_contracting, d.rhs_free))
+        )
+
+
+def _strides(shape: Shape, parts: tuple[tuple[int, ...], ...]) -> tuple[int, int, int]:
+    first, second, third = (merged_stride(shape, part) or 0 for part in parts)
+    return first, second, third
+
+
+@dataclass
+class Output:
+    """Where a kernel's operands lie among its buffers, and where its sums go."""
+
+    epilogue: Epilogue
+    left: int
+    right: int
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether sums are stored as they are."""
+        return self.epilogue.is_empty
+
+    def pointers(self, c: CWriter) -> None:
+        """Declare the operands ``a`` and ``b``, and the result ``out`` where sums are stored as they are."""
+        c.line(f"const KERNEL_e *const a = bufs[{self.left}], *const b = bufs[{self.right}];")
+        if self.is_direct:
+            c.line(f"KERNEL_e *const out = bufs[{len(self.epilogue.reads)}];")
+
+    @property
+    def places(self) -> tuple[int, int, int]:
+        """The numbers of the buffers of the operands and of the result."""
+        return self.left, self.right, len(self.epilogue.reads)
+
+    def prebuilt(self, form: str, ns: float, numbers: Callable[[], tuple[list[int], int]]) -> Kernel | None:
+        """The prebuilt kernel of some form; None where a text has to be written.
+
+        Parameters
+        ----------
+        form : str
+            The function without its element type.
+        ns : float
+            Estimated time.
+        numbers : callable
+            Gives what the function is told, and the tasks.
+        """
+        if not self.is_direct:
+            return None
+        told, count = numbers()
+        dtype = self.epilogue.root.shape.dtype.text
+        made = Kernel(f"dot, {form}", count, ns, kind="dot")
+        return prebuilt_calls.kernel(f"{form}_{dtype}", told, made, len(self.epilogue.reads) + 1)
+
+    @property
+    def scratch(self) -> int:
+        """The number of the scratch buffer."""
+        return len(self.epilogue.reads) + len(self.epilogue.writes)
+
+
+def tasks(ns: float, units: int) -> int:
+    """Tasks for some work: a power of two, so that two, four and eight threads get equal shares."""
+    most = 1 if ns < _LONE_NS else min(max(2, int(ns / _TASK_NS)), MOST_TASKS)
+    return 1 << (max(1, min(most, units)).bit_length() - 1)
+
+
+def vector_bytes() -> int:
+    """Bytes of a vector register."""
+    return VECTOR_BITS.get(isa_level(), 128) // 8
+
+
+def tile_rows() -> dict[int, int]:
+    """Rows of a tile by its vectors, for the registers there are."""
+    return ROWS[32 if vector_bytes() == 64 else 16]
+
+
+def panel_width(dtype: ElementType, m: int, k: int, n: int) -> int | None:
+    """Columns of a panel, for a right operand that is laid out in panels beforehand; None if that does not pay.
+
+    The operand ``[k, n]`` becomes ``[n / width, k, width]``: a dot that contracts its dimension 1 takes it as it is
+    (see `cyxla.xla.passes.expand_dot`).
+    """
+    if dtype not in (ElementType.F32, ElementType.F64) or 0 in (m, k, n):
+        return None
+    lanes = vector_bytes() // dtype.itemsize
+    fitting = [v for v in tile_rows() if v > 1 and n % (v * lanes) == 0]
+    return max(fitting) * lanes if fitting else None

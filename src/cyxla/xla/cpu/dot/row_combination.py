@@ -1,0 +1,58 @@
+"""dot of one row with an operand whose columns are neighbours: its rows, times one number each, are added up.
+
+The operand comes through memory once and in order, a few of its rows at a time, over as many columns as have their sums
+in the first cache. An element is the sum of chains of `dot.micro_kernel.ADDED` fused multiply-adds, in the order of the
+contracted dimension.
+"""
+
+from __future__ import annotations
+
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.dot import micro_kernel
+from cyxla.xla.cpu.dot.few_rows import ByColumns
+from cyxla.xla.cpu.dot.product import Output, Product, vector_bytes
+
+CACHED_BYTES = 4 << 20  # an operand above comes from beyond the second cache
+VECTOR_BYTES = 64  # of the highest processor level
+TILE_BYTES = 512  # of so many columns, in whole vectors, the sums stay in registers: one tile
+LEAST_NEAR, LEAST_FAR = 1 << 10, 256  # bytes of a row in a unit of work: a half, but no more than the sums have room
+
+
+def is_sum_of_rows(p: Product) -> bool:
+    """Whether the right operand's rows are best added up as they come."""
+    row = p.n * p.dtype.itemsize
+    fits = p.m == 1 and p.rhs[2] == 1 and not p.panel and row >= VECTOR_BYTES
+    return fits and (row > TILE_BYTES or row % VECTOR_BYTES != 0)
+
+
+class SumOfRows(ByColumns):
+    """A unit of work runs through all rows."""
+
+    form = "dot_sums"
+
+    def __init__(self, p: Product, output: Output) -> None:
+        self.near = p.k * p.n * p.dtype.itemsize <= CACHED_BYTES
+        super().__init__(p, output, _width(p, self.near), vector_bytes())
+
+    def _sizes(self) -> list[int]:
+        """`dot.parameters.SUMS`."""
+        p = self.p
+        return [p.n, p.k, p.lhs[0], p.lhs[2], p.rhs[0], p.rhs[1], self.width, self.blocks, int(self.near)]
+
+    def _functions(self, c: CWriter) -> None:
+        head = micro_kernel.sum_head("KERNEL_sums", "KERNEL")
+        micro_kernel.sum_of_rows(c, head, "KERNEL", self.p.c_type, self.vector_bytes, self.near)
+
+    def _unit(self, c: CWriter, apart: int) -> None:
+        p = self.p
+        left, right = f"a + batch * {p.lhs[0]}, {p.lhs[2]}", f"b + batch * {p.rhs[0]} + from, {p.rhs[1]}"
+        c.line(f"KERNEL_sums({left}, {right}, (KERNEL_e *)to, {p.k}, width);")
+
+
+def _width(p: Product, near: bool) -> int:
+    """Whole vectors of any processor level, of which a last part has one at least."""
+    row, lanes = p.n * p.dtype.itemsize, VECTOR_BYTES // p.dtype.itemsize
+    half = -(-row // (2 * VECTOR_BYTES)) * VECTOR_BYTES
+    blocks = -(-row // min(max(half, LEAST_NEAR if near else LEAST_FAR), micro_kernel.SUMS_BYTES))
+    wanted = -(-p.n // (blocks * lanes))
+    return next(w * lanes for w in range(wanted, 0, -1) if (p.n - 1) % (w * lanes) + 1 >= lanes)

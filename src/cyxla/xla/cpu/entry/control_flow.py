@@ -1,0 +1,245 @@
+"""The body of a module's entry: calls of kernels, copies, loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.entry.meter import Meter
+from cyxla.xla.cpu.kernel.kernel import Kernel, Value
+from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Place
+from cyxla.xla.cpu.native.library import ENTRY
+from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
+from cyxla.xla.hlo import Instruction
+
+POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
+CHUNK = 250  # calls in one C function: the time of a compiler grows faster than the length of a function
+NESTING = 8  # loops and branches in one C function, for the same reason
+FIRST_STATE = 0x7012395  # where the global state of random numbers starts
+CALL_COST = 5.0  # ns of a call beside the kernel's work
+PART = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
+
+
+class ControlWriter:
+    """Writes what runs a plan, cut into functions of bearable length.
+
+    Parameters
+    ----------
+    buffers : Buffers
+        Where everything lies.
+    name_of : callable
+        Gives the C name of a kernel.
+    functions : mapping of str or Instruction to int
+        The numbers of the functions that kernels call.
+    seed : int
+        Start of the random numbers.
+    meter : Meter, optional
+        Measures the calls of kernels.
+    """
+
+    def __init__(
+        self,
+        buffers: Buffers,
+        name_of: Callable[[Kernel], str],
+        functions: Mapping[str | Instruction, int],
+        seed: int = 0,
+        meter: Meter | None = None,
+    ) -> None:
+        self.meter = meter
+        self.buffers, self.name_of, self.functions, self.seed = buffers, name_of, functions, seed
+        self.parts: list[str] = []  # callees first
+        self.moved: dict[Place, str] = {}  # places that a loop calls by another name in each turn
+
+    def entry(self, plan: Plan) -> str:
+        """The definition of the entry; the functions it needs are in `parts`."""
+        c = CWriter()
+        with c.block(f"CYX_EXPORT cyx_status {ENTRY}(void *const *bufs, const cyx_ctx *ctx)"):
+            c.line("int64_t done = 0, *const work = &done;")
+            self._body(c, lambda: self._whole(c, plan))
+        return c.text()
+
+    def _whole(self, c: CWriter, plan: Plan) -> None:
+        if self.buffers.pieces:
+            self.parts.insert(0, GUARDS)
+            c.line(f"__asan_poison_memory_region(arena, {self.buffers.arena_bytes});")
+            c.lines([f"__asan_unpoison_memory_region(arena + {at}, {n});" for at, n in self.buffers.pieces])
+        if self.buffers.state is not None:
+            words = (FIRST_STATE, self.seed % 2**64, self.seed % 2**64, 0)
+            first = ", ".join(f"{w}ull" for w in words)
+            place = self.pointer(self.buffers.state)
+            c.line(f"__builtin_memcpy({place}, (const uint64_t[]){{{first}}}, {8 * len(words)});")
+        self.plan(c, plan, 0)
+
+    def _body(self, c: CWriter, write: Callable[[], None]) -> None:
+        c.line("char *const arena = ctx->arena;")
+        c.line("cyx_status s;")
+        write()
+        c.line("(void)arena; (void)work; (void)s;")
+        c.line("return CYX_OK;")
+
+    def _part(self, write: Callable[[CWriter], None]) -> str:
+        """Write a function of its own; the statement that calls it."""
+        c = CWriter()
+        body = CWriter(1)
+        write(body)  # first, so that what it calls comes before it
+        name = f"part{len(self.parts)}"
+        with c.block(PART.format(name=name)):
+            self._body(c, lambda: c.lines(body.text().splitlines()))
+        self.parts.append(c.text().replace("\n    ", "\n  "))
+        return f"if ((s = {name}(bufs, ctx, work))) return s;"
+
+    def plan(self, c: CWriter, plan: Plan, depth: int) -> None:
+        """Everything a plan does, with the copies into the results if it is the entry's."""
+        self.nodes(c, plan.nodes, depth)
+        self.copies(c, self.buffers.copies.get((plan, "return", 0), ()))
+
+    def nodes(self, c: CWriter, nodes: Sequence[Node], depth: int) -> None:
+        """Nodes in order; many of them in several functions."""
+        if len(nodes) <= CHUNK:
+            for node in nodes:
+                self.node(c, node, depth)
+            return
+        for k in range(0, len(nodes), CHUNK):
+            some = nodes[k : k + CHUNK]
+            c.line(self._part(lambda part, some=some: self.nodes(part, some, 0)))  # type: ignore[misc]
+
+    def node(self, c: CWriter, node: Node, depth: int) -> None:
+        """One node."""
+        if isinstance(node, KernelNode):
+            self.kernel(c, node)
+            return
+        if depth >= NESTING:
+            c.line(self._part(lambda part: self.node(part, node, 0)))
+            return
+        if isinstance(node, WhileNode):
+            self.loop(c, node, depth + 1)
+        else:
+            self.branches(c, node, depth + 1)
+
+    # --- kernels ----------------------------------------------------------------------------------------------------
+
+    def kernel(self, c: CWriter, node: KernelNode) -> None:
+        """A call, on this thread if there is one task, else on all."""
+        self.copies(c, self.buffers.copies.get((node, "before", 0), ()))
+        step = node.step
+        if all(v.shape.nbytes == 0 for v in step.writes) and not step.functions:
+            return
+        name = self.name_of(step.kernel)
+        pointers = [self.pointer(p) for p in places(self.buffers, node)]
+        tasks, phases = step.kernel.tasks, step.kernel.phases
+        pointers += ["&phase"] if phases > 1 else []
+        pointers += [f"ctx->functions[{self.functions[f]}]" for f in step.functions]
+        pointers += ["(void *)ctx"] * step.context
+        bufs = ", ".join(pointers)
+        call = f"{name}(b, 0, {tasks})" if tasks == 1 else f"ctx->parallel_for(ctx, {name}, b, {tasks})"
+        turns = f"for (int64_t phase = 0; phase < {phases}; ++phase) " if phases > 1 else ""
+        line = f"{turns}{{ void *const b[] = {{{bufs}}}; if ((s = {call})) return s; }}"
+        c.line(line if self.meter is None else self.meter.around(step, line))
+
+    # --- loops and branches -----------------------------------------------------------------------------------------
+
+    def loop(self, c: CWriter, node: WhileNode, depth: int) -> None:
+        """A C loop around condition and body."""
+        self.copies(c, self.buffers.copies[node, "enter", 0])
+        swaps = self.buffers.swaps.get(node, []) if _in_one_function(node, depth) else []
+        homes = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps]
+        before = dict(self.moved)
+        for swap, (a, b) in zip(swaps, homes, strict=True):
+            names = self.moved[swap.target], self.moved[swap.source] = c.name("w"), c.name("w")
+            c.line(f"char *{names[0]} = (char *)({a}), *{names[1]} = (char *)({b});")
+        with c.block("for (;;)"):
+            self.nodes(c, node.condition.nodes, depth)
+            c.line(f"if (!*(const uint8_t *)({self.pointer(self.place(node.condition.results[0]))})) break;")
+            self.nodes(c, node.body.nodes, depth)
+            self.copies(c, [copy for copy in self.buffers.copies[node, "again", 0] if copy not in swaps])
+            for swap in swaps:
+                a, b = self.moved[swap.target], self.moved[swap.source]
+                c.line(f"{{ char *const w = {a}; {a} = {b}; {b} = w; }}")
+            cost = int(node.cost + CALL_COST * (len(node.body.nodes) + len(node.condition.nodes))) + 1
+            c.line(
+                f"if ((*work += {min(cost, POLL_EVERY)}) >= {POLL_EVERY}) "
+                "{ *work = 0; if ((s = ctx->poll(ctx))) return s; }"
+            )
+        for swap, (a, _) in zip(swaps, homes, strict=True):
+            there = self.moved[swap.target]
+            c.line(f"if ({there} != (char *)({a})) __builtin_memcpy({a}, {there}, {swap.nbytes});")
+        self.moved = before
+
+    def branches(self, c: CWriter, node: ConditionalNode, depth: int) -> None:
+        """A C switch; the last branch also takes every number that is none of a branch."""
+        at = self.pointer(self.place(node.selector))
+        if node.selector.shape.dtype is ElementType.PRED:
+            choice = f"*(const uint8_t *)({at}) == 0"
+        else:
+            choice = f"*(const {UNALIGNED_S32} *)({at})"
+        with c.block(f"switch ({choice})"):
+            for k, branch in enumerate(node.branches):
+                last = k == len(node.branches) - 1
+                with c.block("default:" if last else f"case {k}:"):
+                    self.nodes(c, branch.nodes, depth)
+                    self.copies(c, self.buffers.copies[node, "leave", k])
+                    c.line("break;")
+
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def copies(self, c: CWriter, copies: Sequence[Copy]) -> None:
+        """Copies, in order."""
+        for copy in copies:
+            c.line(f"__builtin_memcpy({self.pointer(copy.target)}, {self.pointer(copy.source)}, {copy.nbytes});")
+
+    def place(self, value: Value) -> Place:
+        """Where a value lies."""
+        return self.buffers.places[value]
+
+    def pointer(self, place: Place) -> str:
+        """A place as a C expression: the call's buffers are the inputs, the results, the constants."""
+        b = self.buffers
+        if place in self.moved:
+            return self.moved[place]
+        if place.kind == "arena":
+            return f"arena + {place.at}"
+        return f"bufs[{start_of(b, place) + place.at}]"
+
+
+def places(buffers: Buffers, node: KernelNode) -> list[Place]:
+    """Where the buffers of a kernel lie, in its order: reads, writes, scratch, state."""
+    step = node.step
+    reads = [buffers.places[v] for v in step.reads]
+    writes = [buffers.places[v] for v in step.writes]
+    for w, r in step.must_alias:
+        reads[r] = writes[w]
+    own = [buffers.scratch[node]] if node in buffers.scratch else []
+    if step.state:
+        assert buffers.state is not None
+        own.append(buffers.state)
+    return [*reads, *writes, *own]
+
+
+def start_of(buffers: Buffers, place: Place) -> int:
+    """The number of the call's first buffer of the same kind: inputs come first, then results, then constants."""
+    return {"input": 0, "output": buffers.inputs, "constant": buffers.inputs + buffers.outputs}[place.kind]
+
+
+def _in_one_function(node: WhileNode, depth: int) -> bool:
+    """Whether a loop is written with all that is inside it in one function, where its locals are known."""
+    stack: list[tuple[Node, int]] = [(node, depth - 1)]
+    while stack:
+        inner, level = stack.pop()
+        if isinstance(inner, KernelNode):
+            continue
+        if level >= NESTING:
+            return False
+        plans = (inner.condition, inner.body) if isinstance(inner, WhileNode) else inner.branches
+        if any(len(p.nodes) > CHUNK for p in plans):
+            return False
+        stack += [(n, level + 1) for p in plans for n in p.nodes]
+    return True
+
+
+UNALIGNED_S32 = "cyx_s32_anywhere"
+GUARDS = """\
+void __asan_poison_memory_region(const volatile void *, __SIZE_TYPE__);
+void __asan_unpoison_memory_region(const volatile void *, __SIZE_TYPE__);
+"""
+DEFINITIONS = f"typedef int32_t {UNALIGNED_S32} __attribute__((aligned(1), may_alias));\n"

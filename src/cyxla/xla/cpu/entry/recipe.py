@@ -1,0 +1,55 @@
+"""Programs that need no compiler: where every kernel is a prebuilt function, the steps are a list of numbers.
+
+What the numbers mean, and what runs them, stands in ``src/native/recipe.h``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from cyxla._native import kernels as library
+from cyxla.xla.cpu.entry.control_flow import places, start_of
+from cyxla.xla.cpu.kernel import prebuilt_calls
+from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Place
+from cyxla.xla.cpu.plan.nodes import KernelNode, Plan
+
+MOST_BUFFERS: Final = 31  # of one kernel
+
+
+def recipe(plan: Plan, buffers: Buffers) -> bytes | None:
+    """The steps of an entry's plan; None if some of them need C."""
+    if not all(isinstance(node, KernelNode) and _is_call(node) for node in plan.nodes):
+        return None
+    steps: list[list[int]] = []
+    for node in plan.nodes:
+        assert isinstance(node, KernelNode)
+        steps += _copies(buffers, buffers.copies.get((node, "before", 0), ()))
+        if any(v.shape.nbytes for v in node.step.writes):
+            steps.append(_call(buffers, node))
+    steps += _copies(buffers, buffers.copies.get((plan, "return", 0), ()))
+    return library.recipe([word for step in steps for word in step], len(steps))
+
+
+def _is_call(node: KernelNode) -> bool:
+    step = node.step
+    buffers = len(step.reads) + len(step.writes) + 2
+    return step.kernel.call is not None and not (step.functions or step.state or step.context or buffers > MOST_BUFFERS)
+
+
+def _call(buffers: Buffers, node: KernelNode) -> list[int]:
+    kernel = node.step.kernel
+    assert kernel.call is not None
+    function = prebuilt_calls.number(kernel.call.name)
+    assert function is not None
+    found = [_number(buffers, place) for place in places(buffers, node)]
+    numbers = kernel.call.numbers
+    return [library.CALL, function, kernel.tasks, kernel.phases, len(found), *found, len(numbers), *numbers]
+
+
+def _copies(buffers: Buffers, copies: Iterable[Copy]) -> list[list[int]]:
+    return [[library.COPY, _number(buffers, c.target), _number(buffers, c.source), c.nbytes] for c in copies]
+
+
+def _number(buffers: Buffers, place: Place) -> int:
+    return 2 * place.at if place.kind == "arena" else 2 * (start_of(buffers, place) + place.at) + 1

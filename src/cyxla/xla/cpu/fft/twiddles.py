@@ -1,0 +1,85 @@
+"""The numbers that transforms read: roots of unity, and in which factors a length is taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import pi
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cyxla.xla.cpu.fft.passes import LARGEST_PRIME
+from cyxla.xla.cpu.fft.text import VECTOR_BYTES
+
+Roots = npt.NDArray[np.complex128]
+
+_ALIGNED = 16  # numbers; tables begin at multiples
+
+
+def roots(n: int, powers: Any) -> Roots:
+    """Powers of exp(-2 pi i / n), each part rounded once or nearly so."""
+    eighths = np.asarray(powers, np.int64) % n * 8
+    octant, rest = eighths // n, eighths % n
+    angle = np.where(octant % 2 == 1, n - rest, rest) * (pi / 4 / n)
+    c, s = np.cos(angle), np.sin(angle)
+    steep = np.isin(octant, (1, 2, 5, 6))
+    c, s = np.where(steep, s, c), np.where(steep, c, s)
+    found: Roots = np.where(np.isin(octant, (2, 3, 4, 5)), -c, c) - 1j * np.where(octant >= 4, -s, s)
+    return found
+
+
+def factors(n: int) -> list[int]:
+    """One factor for each pass: powers of two in even parts up to 16, small odd ones, then other primes."""
+    twos = (n & -n).bit_length() - 1
+    n >>= twos
+    found = []
+    if twos == 1 and (r := next((r for r in (3, 5) if n % r == 0), 0)):
+        found, n, twos = [2 * r], n // r, 0
+    passes = -(-twos // 4)
+    found += [1 << (twos // passes + (k < twos % passes)) for k in range(passes)]
+    for r in (9, 15, 5, 7, 3, 11, 13):
+        while n % r == 0:
+            found.append(r)
+            n //= r
+    r = 17
+    while n > 1:
+        r = r if r * r <= n else n
+        while n % r == 0:
+            found.append(r)
+            n //= r
+        r += 2
+    return found
+
+
+def is_smooth(n: int) -> bool:
+    """Whether passes are made for a length."""
+    return max(factors(n), default=1) <= LARGEST_PRIME
+
+
+class Tables:
+    """The numbers that a kernel reads, one after the other in one constant."""
+
+    def __init__(self) -> None:
+        self._parts: list[npt.NDArray[np.float64]] = []
+        self._at: dict[Any, int] = {}
+        self._size = 0
+
+    def add(self, key: Any, make: Callable[[], npt.NDArray[Any]]) -> int:
+        """Where a table begins; complex numbers lie there as pairs."""
+        if key not in self._at:
+            part = np.ascontiguousarray(make()).reshape(-1)
+            part = part.view(np.float64) if part.dtype == np.complex128 else part.astype(np.float64)
+            part = np.pad(part, (0, -part.size % _ALIGNED))
+            self._at[key] = self._size
+            self._parts.append(part)
+            self._size += part.size
+        return self._at[key]
+
+    def array(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """All of them, where vectors read them fastest."""
+        parts = [*self._parts, np.zeros(_ALIGNED)]
+        room = np.empty(sum(p.size for p in parts) * np.dtype(dtype).itemsize + VECTOR_BYTES, np.uint8)
+        start = -room.__array_interface__["data"][0] % VECTOR_BYTES
+        numbers = room[start : start + room.size - VECTOR_BYTES].view(dtype)
+        return np.concatenate(parts, out=numbers, casting="same_kind")

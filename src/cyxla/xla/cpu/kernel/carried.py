@@ -1,0 +1,73 @@
+"""Loops that gcc's vectoriser must not touch: those that multiply integers they carry by each other.
+
+gcc 12 takes ``x = x * x`` for a reduction, like ``x = x * y[k]``, runs partial products side by side, and so squares
+too seldom. It looks for both operands being the same number, but not through conversions between signed and unsigned,
+nor among products of its own making: it turns ``x * x * y * y`` into the square of ``x * y``. So no type and no form of
+the expression is safe. `TURN`, a statement that the loop's body holds, is: there is no vector of it. What stands side
+by side in one turn still becomes vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.values import leaves, own_leaves, passes_on
+from cyxla.xla.hlo import Computation, Instruction
+
+#: The statement, defined in ``include/cyxla/scalar.h``.
+TURN = "CYX_TURN_BY_TURN;"
+
+_PRODUCTS = frozenset({"multiply", "dot", "convolution", "power"})
+_PLACED = frozenset({"dynamic-slice", "gather"})  # the further operands say where, and are no part of the elements
+
+
+def multiplies_state(body: Computation) -> bool:
+    """Whether a turn of a loop multiplies integers that both depend on what earlier turns made.
+
+    Counters are none of these: each turn knows them without the turn before it.
+    """
+    parameters = [v for p in body.parameters for v in own_leaves(p)]
+    pairs = zip(parameters, leaves(body.root), strict=True)
+    return _multiplies(body, {p for p, r in pairs if p != r and not _is_counter(p, r)})
+
+
+def multiplies_total(combiner: Computation) -> bool:
+    """Whether a combiner multiplies integers that both depend on what was combined before."""
+    parameters = [v for p in combiner.parameters for v in own_leaves(p)]
+    return _multiplies(combiner, set(parameters[: len(parameters) // 2]))
+
+
+def turn(found: bool) -> list[str]:
+    """`TURN`, where it was found to be needed."""
+    return [TURN] if found else []
+
+
+def _is_counter(parameter: Value, result: Value) -> bool:
+    """Whether a leaf of the state grows by a constant."""
+    ins = result.instruction
+    if ins.opcode != "add":
+        return False
+    sides = [leaves(o)[0] for o in ins.operands]
+    return parameter in sides and any(s.instruction.opcode == "constant" for s in sides)
+
+
+def _multiplies(computation: Computation, changing: Container[Value]) -> bool:
+    depending: set[Instruction] = set()
+
+    def depends(values: Iterable[Value]) -> bool:
+        return any(v in changing or v.instruction in depending for v in values)
+
+    for ins in computation.post_order():
+        if ins.opcode in ("parameter", "constant") or passes_on(ins):
+            continue
+        operands = ins.operands[:1] if ins.opcode in _PLACED else ins.operands
+        changes = [depends(leaves(o)) for o in operands]
+        if not any(changes):
+            continue
+        depending.add(ins)
+        if ins.opcode in _PRODUCTS and all(changes) and ins.shape.dtype.is_integer:
+            return True
+        if any(_multiplies(c, {v for p in c.parameters for v in own_leaves(p)}) for c in ins.called):
+            return True
+    return False

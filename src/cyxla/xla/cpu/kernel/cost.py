@@ -1,0 +1,56 @@
+"""What a kernel costs: ns on one core, from which the number of its tasks follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.hlo import Instruction
+
+TASK_NS = 20_000.0
+SERIAL_NS = 10_000.0
+MAX_TASKS = 256
+CACHE_BYTES = 24 << 20  # above this, outputs are streamed past the caches
+
+_NS_PER_BYTE_CACHED = 0.008
+_NS_PER_BYTE_MEMORY = 0.03
+
+# What may be computed again rather than stored: up to this many simple operations an element.
+CHEAP_FLOPS = 4
+_FREE = frozenset({
+    "bitcast", "bitcast-convert", "broadcast", "concatenate", "constant", "copy", "get-dimension-size", "iota", "pad",
+    "parameter", "real", "imag", "complex", "reshape", "reverse", "slice", "transpose",
+})  # fmt: skip
+_LOOKUPS = frozenset({"dynamic-slice", "gather"})
+_HEAVY_NS = 0.15  # one operation above this is no simple one
+
+
+def flops(ins: Instruction) -> int:
+    """Simple operations an element; a large number for what must not be repeated."""
+    if ins.opcode in _FREE:
+        return 0
+    if ins.opcode in _LOOKUPS:
+        return 1
+    if ins.opcode == "map":
+        return sum(flops(i) for i in ins.called[0].instructions)
+    dtype = ins.operands[0].shape.dtype if ins.operands else ins.shape.dtype
+    if ins.shape.dtype.is_complex or scalar.cost(ins.opcode, dtype) * 32 / max(dtype.bits, 8) > _HEAVY_NS:
+        return 1000
+    return 2 if scalar.is_narrow(ins.shape.dtype) else 1
+
+
+def element_ns(instructions: Iterable[Instruction]) -> float:
+    """Time of one element of each instruction."""
+    return sum(scalar.cost(i.opcode, i.shape.dtype) for i in instructions if i.opcode not in _FREE and i.shape.is_array)
+
+
+def memory_ns(nbytes: int) -> float:
+    """Time to read or write that many bytes."""
+    return nbytes * (_NS_PER_BYTE_MEMORY if nbytes > CACHE_BYTES else _NS_PER_BYTE_CACHED)
+
+
+def tasks(ns: float, units: int) -> int:
+    """How many tasks to cut work into; depends on the work alone, never on the machine."""
+    if ns < SERIAL_NS:
+        return 1
+    return int(max(1, min(ns / TASK_NS, MAX_TASKS, units)))

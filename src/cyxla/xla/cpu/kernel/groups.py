@@ -1,0 +1,95 @@
+"""Groups of instructions that one kernel computes, and which instructions can be in one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.hlo import OPCODES, Instruction
+
+MOVEMENT = frozenset({
+    "broadcast", "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice",
+    "transpose",
+})  # fmt: skip
+#: Fused with what they read, at most one a group.
+ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window", "select-and-scatter"})
+#: Their results may be read by a group while they are in registers; what they read lies in memory.
+CONTRACTIONS = frozenset({"convolution", "dot"})
+
+
+class Prefix(NamedTuple):
+    """A window that grows along one dimension, from its begin or from its end."""
+
+    dimension: int
+    backward: bool
+
+
+def prefix(ins: Instruction) -> Prefix | None:
+    """The prefix that a reduce-window is; None if it is another window."""
+    dims, window = ins.operands[0].shape.dims, ins.attrs["window"] or ()
+    wide = [d for d, w in enumerate(window) if w.size != 1]
+    plain = all((w.stride, w.base_dilation, w.window_dilation) == (1, 1, 1) for w in window)
+    still = all((w.padding_low, w.padding_high) == (0, 0) for d, w in enumerate(window) if d not in wide)
+    if len(wide) != 1 or not plain or not still or not ins.shape.is_array:
+        return None
+    n, w = dims[wide[0]], window[wide[0]]
+    if w.size != n or (w.padding_low, w.padding_high) not in ((n - 1, 0), (0, n - 1)):
+        return None
+    return Prefix(wide[0], w.padding_low == 0)
+
+
+@dataclass(eq=False)
+class Group:
+    """Instructions that one kernel (or a few in a row) computes.
+
+    Attributes
+    ----------
+    kind : str
+        ``loop``, ``reduce``, ``row``, ``reduce-window``, ``update``, ``window-scatter``; the opcode of a contraction,
+        with what follows it; or the opcode of a single instruction with a kernel of its own.
+    instructions : list of Instruction
+        What is computed here, operands first; one that is cheap may be computed in several groups.
+    outputs : list of Instruction
+        Those whose results are written, the group's first reason to exist first.
+    reasons : list of str
+        What was not fused into it and why.
+    parts : list of Group
+        Of a ``row`` group: the groups it was made of, in order; together they compute the same.
+    """
+
+    kind: str
+    instructions: list[Instruction] = field(default_factory=list)
+    outputs: list[Instruction] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    parts: list[Group] = field(default_factory=list)
+
+    @property
+    def root(self) -> Instruction:
+        """The reduction, window, update or contraction of the group, or its first output."""
+        return next((i for i in self.instructions if i.opcode in ROOTS or i.opcode in CONTRACTIONS), self.outputs[0])
+
+
+def is_loopable(ins: Instruction) -> bool:
+    """Whether an instruction can be computed element by element inside a group."""
+    if not is_static(ins) or not ins.shape.is_array:
+        return False
+    if ins.opcode in MOVEMENT:
+        return True
+    if ins.opcode == "map":
+        return scalar_computation.reason(ins.called[0]) is None
+    if ins.opcode == "bitcast-convert":
+        return _can_bitcast(ins)
+    if not OPCODES[ins.opcode].elementwise:
+        return False
+    return scalar.supported(ins.opcode, ins.shape.dtype, [o.shape.dtype for o in ins.operands], ins.attrs)
+
+
+def _can_bitcast(ins: Instruction) -> bool:
+    of, to = ins.operands[0].shape.dtype, ins.shape.dtype
+    return of.bits == to.bits and not of.is_complex and not to.is_complex
+
+
+def is_static(ins: Instruction) -> bool:
+    """Whether neither an instruction nor what it reads has a dynamic dimension."""
+    return not ins.shape.is_dynamic and not any(o.shape.is_dynamic for o in ins.operands)

@@ -1,0 +1,103 @@
+"""What kernels of single opcodes share: their frame, their buffers, loops over whole shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from cyxla.types import ElementType, Shape
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
+from cyxla.xla.cpu.kernel.kernel import Value
+
+
+def strides(dims: Sequence[int]) -> list[int]:
+    """Distances in elements between neighbours along each dimension of a row-major array."""
+    found = [1] * len(dims)
+    for d in range(len(dims) - 2, -1, -1):
+        found[d] = found[d + 1] * dims[d + 1]
+    return found
+
+
+def dotted(names: Sequence[str], factors: Sequence[int]) -> str:
+    """The C of a sum of products of counters and constants."""
+    return " + ".join(f"{n} * {f}" if f != 1 else n for n, f in zip(names, factors, strict=True) if f) or "0"
+
+
+class KernelWriter(CWriter):
+    """Writes a kernel over arrays that may lie anywhere: ``p0, p1 ..`` are what it reads, ``r0, r1 ..`` what it writes.
+
+    Parameters
+    ----------
+    reads, writes : sequence of Value
+        Its buffers.
+    """
+
+    def __init__(self, reads: Sequence[Value], writes: Sequence[Value]) -> None:
+        super().__init__()
+        self.reads, self.writes = list(reads), list(writes)
+        self.lines(memory_typedefs([*reads, *writes]))
+
+    @contextmanager
+    def kernel(self, units: int, tasks: int, note: str = "") -> Iterator[None]:
+        """The kernel's function, with a loop over the units (``u``) of its tasks."""
+        if note:
+            self.line(f"/* {note} */")
+        with self.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+            for k, value in enumerate(self.reads):
+                self.line(f"const {memory_type(value.shape.dtype)} *const p{k} = bufs[{k}];")
+            for k, value in enumerate(self.writes):
+                self.line(f"{memory_type(value.shape.dtype)} *const r{k} = bufs[{len(self.reads) + k}];")
+            if units == tasks == 1:
+                self.line("const int64_t u = 0; (void)u; (void)begin; (void)end;")
+                yield
+            else:
+                with self.block(f"for (int64_t u = begin * {units} / {tasks}; u < end * {units} / {tasks}; ++u)"):
+                    yield
+            self.line("return CYX_OK;")
+
+    @contextmanager
+    def loops(self, names: Sequence[str], sizes: Sequence[int]) -> Iterator[None]:
+        """Nested loops, outermost first; `continue` goes on with the innermost one, even if there is none."""
+        if not names:
+            self.line("do {")
+            self.open()
+            yield
+            self.close()
+            self.line("} while (0);")
+            return
+        for name, size in zip(names, sizes, strict=True):
+            self.line(f"for (int64_t {name} = 0; {name} < {size}; ++{name}) {{")
+            self.open()
+        yield
+        for _ in names:
+            self.close()
+            self.line("}")
+
+    def scratch(self) -> str:
+        """The buffer after the last write."""
+        return f"((char *)bufs[{len(self.reads) + len(self.writes)}])"
+
+    def unravel(self, number: str, names: Sequence[str], sizes: Sequence[int]) -> None:
+        """Define coordinates of a row-major number."""
+        after = 1
+        for name, size in reversed(list(zip(names, sizes, strict=True))):
+            part = f"{number} / {after}" if after != 1 else number
+            self.line(f"const int64_t {name} = {f'{part} % {size}' if size > 1 else '0'};")
+            after *= max(size, 1)
+
+    def element(self, dtype: ElementType, place: str) -> str:
+        """A local holding an element that lies in memory."""
+        return self.local(scalar.register_type(dtype), scalar.load(dtype, place))
+
+    def variable(self, dtype: ElementType, value: str) -> str:
+        """A local that changes."""
+        name = self.name("x")
+        self.line(f"{scalar.register_type(dtype)} {name} = {value};")
+        return name
+
+
+def describe(opcode: str, shape: Shape) -> str:
+    """What a kernel does, for the reader of its C."""
+    return f"{opcode} -> {shape}"

@@ -1,0 +1,97 @@
+"""Functions that come compiled with the package, and kernels made of them: for what is the same in every program.
+
+Adding a function
+-----------------
+Its C is written by a module of the package `prebuilt`, named in `prebuilt.library.MODULES`, which imports nothing but
+`c.writer`, `c.isa_levels`, `c.scalar`, texts of kernels and others of its kind (the build reads it before anything is
+installed). Such a module has
+
+* ``FUNCTIONS``: name -> (C type of the result, C text of the arguments);
+* ``text(level)``: C without includes, which defines every function of the table for a `c.isa_levels.Level`, not static,
+  under the name ``CYX_PREBUILT(name)``. Everything else in it is static. Headers of ``include/cyxla`` are pasted by
+  name.
+
+The build compiles the texts for each level, with the flags of generated code, into ``cyxla._native.kernels``.
+
+Calling one from generated code
+-------------------------------
+`pointer(name)` is a C expression, a typed pointer, to be called like a function; None if generated code has to bring
+the function itself: no such function, code under a sanitizer, ``CYXLA_PREBUILT=0`` for text that is complete in itself.
+So the same text of an emitter serves the library and programs that bring their own.
+
+A whole kernel
+--------------
+A function of the type `prebuilt.library.KERNEL` runs tasks [begin, end) over ``bufs`` like any kernel, and reads its
+sizes and strides from ``CYX_NUMBERS(bufs)``, an array of int64_t. `kernel(name, numbers, ..)` gives the `Kernel` that
+calls it, None as above. A program of nothing but such kernels is not even compiled: its steps are a list
+(`entry.recipe`). A function that leaves its results to others takes these as a last argument, ``const void *const
+*after``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cyxla._native import kernels as library
+from cyxla.xla.cpu.kernel.kernel import Call, Kernel
+from cyxla.xla.cpu.kernel.prebuilt_numbers import number
+
+__all__ = ["kernel", "number", "pointer"]
+
+LEAST_NS = 500.0  # with less to do, sizes that are known when compiling make a difference
+
+_TEXT = """{before}/* {note} */
+static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
+  static const int64_t numbers[] = {{{numbers}}};
+  void *const all[] = {{(void *)numbers, {bufs}}};{after}
+  return {pointer}(all + 1, begin, end{argument});
+}}
+"""
+_AFTER = "\n  const void *const after[] = {{{functions}}};"
+
+
+def pointer(name: str) -> str | None:
+    """A C expression for a function; None where generated code brings its own."""
+    found = number(name)
+    if found is None:
+        return None
+    result, arguments = library.types[found]
+    return f"(({result} (*)({arguments}))cyx_prebuilt[{found}] /* {name}, {library.digest} */)"
+
+
+def kernel(
+    name: str, numbers: Sequence[int], made: Kernel, buffers: int, before: str = "", after: Sequence[str] = ()
+) -> Kernel | None:
+    """A kernel that is a prebuilt function; None where generated code brings its own, or has little to do.
+
+    Parameters
+    ----------
+    name : str
+        The function, of type `KERNEL`.
+    numbers : sequence of int
+        What it reads from ``CYX_NUMBERS(bufs)``.
+    made : Kernel
+        Everything beside the text, which becomes the comment.
+    buffers : int
+        How many buffers it has: reads, writes, scratch, phase.
+    before : str
+        C of functions that this one calls.
+    after : sequence of str
+        Their names. The function is called with an array of pointers to them then, as a last argument.
+    """
+    found = pointer(name) if made.cost >= LEAST_NS else None
+    if found is None:
+        return None
+    bufs = ", ".join(f"bufs[{k}]" for k in range(buffers))
+    functions = ", ".join(f"(const void *){f}" for f in after)
+    text = _TEXT.format(
+        before=before,
+        note=made.text,
+        numbers=", ".join(map(str, numbers)),
+        bufs=bufs,
+        pointer=found,
+        after=_AFTER.format(functions=functions) if after else "",
+        argument=", after" if after else "",
+    )
+    return replace(made, text=text, call=None if after else Call(name, tuple(numbers)))

@@ -1,0 +1,16 @@
+"""Arrays between the steps of one group: results of instructions that stand in no computation."""
+
+from __future__ import annotations
+
+from cyxla.types import Shape
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.hlo import Instruction
+
+
+def partial(root: Instruction, shape: Shape) -> Value:
+    """A new array of a shape, made on the way to the result of an instruction."""
+    twin = object.__new__(Instruction)
+    twin.opcode, twin.shape, twin.operands, twin.attrs = root.opcode, shape, (), root.attrs
+    twin.called, twin.computation, twin.name, twin.metadata = root.called, root.computation, "", ()
+    twin.extras, twin.users, twin.control_predecessors = {}, {}, ()
+    return Value(twin)

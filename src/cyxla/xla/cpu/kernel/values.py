@@ -1,0 +1,81 @@
+"""Which instructions are arrays in memory, and which only pass on what they read.
+
+Buffers are dense, row-major and without layouts, so a reshape, a copy or a tuple changes no byte: whoever reads one
+reads what stands behind it. Tokens take no memory and have no value here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cyxla.errors import InternalError
+from cyxla.types import Shape
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.hlo import Instruction
+
+#: Opcodes whose result is their first operand, byte for byte.
+PASSES_ON = frozenset({
+    "add-dependency", "bitcast", "copy", "copy-done", "domain", "opt-barrier", "reshape",
+})  # fmt: skip
+#: Opcodes that take tuples apart or put them together.
+STRUCTURE = frozenset({"tuple", "get-tuple-element", "copy-start"})
+#: Opcodes that run other computations.
+CONTROL_FLOW = frozenset({"while", "conditional"})
+
+
+def passes_on(ins: Instruction) -> bool:
+    """Whether an instruction computes nothing: all its leaves are defined elsewhere (or are tokens)."""
+    return ins.opcode in PASSES_ON or ins.opcode in STRUCTURE or ins.opcode == "after-all"
+
+
+def resolve(ins: Instruction, index: tuple[int, ...] = ()) -> Value:
+    """Find the array behind a leaf of an instruction's result.
+
+    Parameters
+    ----------
+    ins : Instruction
+        Any instruction.
+    index : tuple of int
+        Which leaf of its result; () for an array.
+
+    Returns
+    -------
+    Value
+        The leaf of the instruction that computes it; its shape may differ by a reshape.
+    """
+    while True:
+        opcode = ins.opcode
+        if opcode == "get-tuple-element":
+            ins, index = ins.operands[0], (ins.attrs["index"], *index)
+        elif opcode == "tuple":
+            ins, index = ins.operands[index[0]], index[1:]
+        elif opcode == "copy-done":
+            ins, index = ins.operands[0], (0, *index)
+        elif opcode == "copy-start":  # (destination, source, context): both arrays are the operand
+            if index and index[0] == 2:
+                raise InternalError("the context of copy-start is no array to read", where=repr(ins))
+            ins, index = ins.operands[0], index[1:]
+        elif opcode in PASSES_ON:
+            ins = ins.operands[0]
+        else:
+            return Value(ins, index)
+
+
+def leaf_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
+    """Indices of the array leaves of a shape, in order; tokens are left out."""
+    if shape.is_tuple:
+        for i, element in enumerate(shape.elements):
+            for index in leaf_indices(element):
+                yield (i, *index)
+    elif shape.is_array:
+        yield ()
+
+
+def leaves(ins: Instruction) -> list[Value]:
+    """The arrays behind all leaves of an instruction's result, in order."""
+    return [resolve(ins, index) for index in leaf_indices(ins.shape)]
+
+
+def own_leaves(ins: Instruction) -> list[Value]:
+    """The arrays that an instruction itself defines, one for each leaf of its result, in order."""
+    return [Value(ins, index) for index in leaf_indices(ins.shape)]

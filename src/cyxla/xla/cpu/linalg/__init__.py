@@ -1,0 +1,1 @@
+"""Triangular solves and factorisations in blocks."""

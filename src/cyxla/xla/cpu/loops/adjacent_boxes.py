@@ -1,0 +1,104 @@
+"""Boxes side by side: narrow borders are written row by row together with what lies between them.
+
+On their own, the first and the last column of a large array would touch a cache line for every element, and all of
+these lines may fall into one set of the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest, collapse
+from cyxla.xla.cpu.loops.index_map import Atom
+from cyxla.xla.cpu.loops.iteration_boxes import Box
+from cyxla.xla.cpu.loops.loop_kernel import (
+    WHOLE,
+    Blocks,
+    Part,
+    Shell,
+    close,
+    innermost,
+    open_levels,
+    slots,
+    write_blocks,
+)
+
+NARROW = 64  # elements of a row that are too few to walk through alone
+
+
+def strips(boxes: Sequence[Box]) -> list[list[Box]]:
+    """Group boxes: those that lie side by side, if one of them is narrow, and all others alone."""
+    found: list[list[Box]] = []
+    for box in boxes:
+        if found and _adjoins(found[-1][-1], box):
+            found[-1].append(box)
+        else:
+            found.append([box])
+    return [part for group in found for part in ([group] if _worth_joining(group) else [[b] for b in group])]
+
+
+def _worth_joining(group: Sequence[Box]) -> bool:
+    widths = [b.extents[-1] for b in group if b.extents]
+    return len(group) > 1 and min(widths) < NARROW < sum(widths)
+
+
+def _adjoins(left: Box, right: Box) -> bool:
+    """Whether a box writes what comes next in every row after another one."""
+    if not left.extents or left.extents[:-1] != right.extents[:-1] or len(left.stores) != len(right.stores):
+        return False
+    if all(n == 1 for n in left.extents[:-1]):
+        return False
+    return all(
+        b.form.constant - a.form.constant == left.extents[-1]
+        and [b.form.coefficient(x) for x in right.body.space.loops[:-1]]
+        == [a.form.coefficient(x) for x in left.body.space.loops[:-1]]
+        for a, b in zip(left.stores, right.stores, strict=True)
+    )
+
+
+def strip_part(boxes: Sequence[Box], shell: Shell, name: str, ns: float) -> Part:
+    """Write the function of boxes that lie side by side."""
+    outer = _outer_loops(boxes)
+    positions = {p for p, _ in outer}
+    writer, names = CWriter(), shell.names.child()
+    nests, cuts = [], []
+    for box in boxes:
+        atoms = box.body.space.loops
+        trip = box.extents[-1]
+        levels: list[Level] = [atoms[p] for p, _ in outer]
+        nest = Nest(box.body, [*levels, BLOCKS, atoms[-1]] if trip > WHOLE else [*levels, atoms[-1]], names.child())
+        nest.dropped = {a for p, a in enumerate(atoms[:-1]) if p not in positions}
+        nest.tables = shell.tables
+        nest.write(box.nodes)
+        nests.append(nest)
+        cuts.append(Blocks.of(trip, blocked=nest.blocked, overlap=not shell.shared))
+    inners = [innermost(b, n, streamed=False, in_place=bool(shell.shared)) for b, n in zip(boxes, nests, strict=True)]
+    with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
+        shell.pointers(writer, sorted({s for b in boxes for s in slots(b)}), [s.slot for s in boxes[0].stores])
+        for nest in nests:
+            writer.lines(nest.writers[0].written)
+        units, opened = open_levels(writer, nests, [n for _, n in outer], cuts, cost.tasks(ns, 1 << 30))
+        for nest, inner, cut in zip(nests, inners, cuts, strict=True):
+            if not nest.blocked:
+                write_blocks(writer, inner, cut)
+                continue
+            with writer.block(f"for (int64_t {cut.name} = 0; {cut.name} < {cut.count}; ++{cut.name})"):
+                writer.line(f"const int64_t {cut.base} = {cut.start};")
+                writer.lines(nest.writers[len(outer) + 1].written)
+                write_blocks(writer, inner, cut)
+        close(writer, opened)
+    return Part(writer.text(), units, ns)
+
+
+def _outer_loops(boxes: Sequence[Box]) -> list[tuple[int, int]]:
+    """Positions and sizes of the loops around the rows, joined where all boxes agree."""
+    found = []
+    for box in boxes:
+        loops: list[tuple[Atom, int]] = list(zip(box.body.space.loops, box.extents, strict=True))[:-1]
+        place = {a: p for p, (a, _) in enumerate(loops)}
+        found.append([(place[a], n) for a, n in collapse(loops, box.forms)[0]])
+    if all(f == found[0] for f in found):
+        return found[0]
+    return [(p, n) for p, n in enumerate(boxes[0].extents[:-1]) if n > 1]

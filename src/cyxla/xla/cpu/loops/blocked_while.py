@@ -1,0 +1,203 @@
+"""Loops whose turns work element by element: each block of elements runs through all turns on its own.
+
+What an element becomes depends on nothing but the same element of the state, on arrays that the loop only reads, and on
+scalars such as the counter. So the loop over turns goes inside: a block stays in the first cache, and blocks run on
+several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
+from cyxla.xla.cpu.kernel.carried import multiplies_state, turn
+from cyxla.xla.cpu.kernel.groups import is_loopable
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.values import leaves, own_leaves, passes_on
+from cyxla.xla.cpu.loops.hoisting import BASE, BLOCKS, INNER, Nest, reachable, table_definition
+from cyxla.xla.cpu.loops.index_map import Affine, Index, Space
+from cyxla.xla.cpu.loops.local_while import used_leaves
+from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.straight_line import TooMuchError, assign_at_once
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.passes.trip_count import known_trip_count
+
+WIDTH = 128  # elements in a block, about
+MOST_INSTRUCTIONS = 200
+LONGEST = 5e6  # ns that one block may take, since nobody can stop it
+
+
+def lane_loop(ins: Instruction) -> Step | str:
+    """The kernel of a loop, or why its turns cannot run block by block."""
+    try:
+        return _Loop(ins).step()
+    except TooMuchError as error:
+        return str(error)
+
+
+def width_of(size: int) -> int:
+    """The length of the blocks of so many elements: one that leaves no rest, if there is such."""
+    fitting = [w for w in range(WIDTH // 2, 2 * WIDTH + 1, 16) if size % w == 0]
+    return min(size, WIDTH if not fitting else min(fitting, key=lambda w: (abs(w - WIDTH), w)))
+
+
+class _Loop:
+    def __init__(self, ins: Instruction) -> None:
+        self.ins, self.own, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
+        self.body = ins.called[0]
+        self.parameters, self.results = own_leaves(self.body.parameters[0]), leaves(self.body.root)
+        self.kept = [p == r for p, r in zip(self.parameters, self.results, strict=True)]
+        carried = [n for n, same in enumerate(self.kept) if not same]
+        self.lanes = [n for n in carried if self.own[n].shape.size != 1]
+        self.scalars = [n for n in carried if self.own[n].shape.size == 1]
+        trips = known_trip_count(ins)
+        if trips is None:
+            raise TooMuchError("nobody knows how often it runs")
+        self.trips = trips
+        sizes = {self.own[n].shape.size for n in self.lanes}
+        if len(sizes) != 1 or 0 in sizes:
+            raise TooMuchError(f"arrays of {len(sizes)} sizes in the state")
+        (self.size,) = sizes
+        self.used = used_leaves(ins)
+        if any(self.kept[n] for n in self.used):
+            raise TooMuchError("an array handed on")
+        self.inside = self.instructions()
+        self.reads = Reads()
+
+    def instructions(self) -> set[Instruction]:
+        """What a turn computes."""
+        inside = {i for i in self.body.instructions if i.opcode not in ("parameter", "constant") and not passes_on(i)}
+        wrong = next((i for i in self.body.instructions if i in inside and not is_loopable(i)), None)
+        if wrong is not None:
+            raise TooMuchError(f"{wrong.opcode} is not element-wise")
+        if len(inside) > MOST_INSTRUCTIONS:
+            raise TooMuchError(f"more than {MOST_INSTRUCTIONS} instructions")
+        return inside
+
+    def step(self) -> Step:
+        """Write it."""
+        self.slots = {n: self.reads.slot(self.initial[n]) for n in (*self.lanes, *self.scalars)}
+        self.space = Space((self.size,))
+        given = {v: self.giver(n) for n, v in enumerate(self.parameters)}
+        lowered = Body(self.space, self.inside, self.reads, given)
+        names = CWriter()
+        self.nest = Nest(lowered, [BLOCKS, self.space.loops[0]], names)
+        self.lowered = lowered
+        next_lanes = [self.lower(self.results[n], self.space.loop(0)) for n in self.lanes]
+        next_scalars = [self.lower(self.results[n], Affine(0)) for n in self.scalars]
+        self.nest.write(reachable([*next_lanes, *next_scalars])[0])
+        if self.nest.rare:
+            raise TooMuchError("functions with rare arguments")
+        if any(self.nest.depth_of(n) for n in next_scalars):
+            raise TooMuchError("a scalar that depends on arrays")
+        return self.assemble(next_lanes, next_scalars)
+
+    def lower(self, value: Value, linear: Affine) -> Node:
+        """An element of what a turn makes."""
+        index = self.space.index_at(value.shape.dims, linear)
+        if value.instruction.opcode == "parameter":
+            return self.giver(self.parameters.index(value))(index)
+        return self.lowered.value(value.instruction, index)
+
+    def giver(self, number: int) -> Callable[[Index], Node]:
+        """What reads of one leaf of the state become."""
+        dtype = self.own[number].shape.dtype
+
+        def give(index: Index) -> Node:
+            if self.kept[number]:
+                slot = self.slots.setdefault(number, self.reads.slot(self.initial[number]))
+                return self.lowered.node("load", dtype, (), (slot, index.linear))
+            lane = number in self.lanes
+            if lane and index.linear != self.space.loop(0):
+                raise TooMuchError("elements that depend on others")
+            node = self.lowered.node("given", dtype, (), number)
+            self.nest.set_given(node, f"l{number}[{INNER}]" if lane else f"x{number}", self.nest.depth if lane else 0)
+            return node
+
+        return give
+
+    # ------------------------------------------------------------------------------------------------ text
+    def assemble(self, next_lanes: list[Node], next_scalars: list[Node]) -> Step:
+        """The kernel and what it reads and writes."""
+        width = width_of(self.size)
+        blocks = -(-self.size // width)
+        turn_ns = sum(_ns(n) for n in self.lowered.nodes) * width + 5.0
+        if turn_ns * self.trips > LONGEST:
+            raise TooMuchError(f"{self.trips} turns take too long")
+        total = turn_ns * self.trips * blocks
+        tasks = cost.tasks(total, blocks)
+        writes = tuple(self.own[n] for n in self.written)
+        text = self.text(width, blocks, tasks, next_lanes, next_scalars)
+        pairs = self.pairs() if self.size % width == 0 else ()
+        return Step(Kernel(text, tasks, total, kind="lane loop"), self.reads.values, writes, in_place=pairs)
+
+    @property
+    def written(self) -> list[int]:
+        """The leaves of the state that somebody may read in the end."""
+        return [n for n in (*self.lanes, *self.scalars) if n in self.used]
+
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Initial arrays that nothing else reads: results may lie in their place."""
+        taken = list(self.slots.values())
+        lanes = [(w, self.slots[n]) for w, n in enumerate(self.written) if n in self.lanes]
+        return tuple((w, r) for w, r in lanes if taken.count(r) == 1)
+
+    def text(self, width: int, blocks: int, tasks: int, next_lanes: list[Node], next_scalars: list[Node]) -> str:
+        """The kernel."""
+        c, reads, writes = CWriter(), self.reads.values, self.written
+        c.lines(memory_typedefs([*reads, *(self.own[n] for n in writes)]))
+        tables = self.nest.tables.items()
+        c.lines([table_definition(name, literal.shape.dtype, literal.array) for literal, name in tables])
+        c.line(f"/* while, {self.trips} turns -> {', '.join(str(self.own[n].shape) for n in writes[:4])} */")
+        with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+            for k, value in enumerate(reads):
+                c.line(f"const {memory_type(value.shape.dtype)} *const p{k} = bufs[{k}];")
+            for k, n in enumerate(writes):
+                c.line(f"{memory_type(self.own[n].shape.dtype)} *const r{n} = bufs[{len(reads) + k}];")
+            with c.block(f"for (int64_t u = begin * {blocks} / {tasks}; u < end * {blocks} / {tasks}; ++u)"):
+                last = self.size - width
+                start = f"u * {width}" if self.size % width == 0 else f"u < {blocks - 1} ? u * {width} : {last}"
+                c.line(f"const int64_t {BASE} = {start};")
+                self.block(c, width, next_lanes, next_scalars)
+            c.line("return CYX_OK;")
+        return c.text()
+
+    def block(self, c: CWriter, width: int, next_lanes: list[Node], next_scalars: list[Node]) -> None:
+        """All turns of one block."""
+        inner = f"for (int {INNER} = 0; {INNER} < {width}; ++{INNER})"
+        for n in self.scalars:
+            c.line(f"{_type(self.own[n])} x{n} = {self.loaded(n, '0')};")
+        for n in self.lanes:
+            c.line(f"{_type(self.own[n])} l{n}[{width}] __attribute__((aligned(64)));")
+        for n in self.lanes:
+            c.line(f"{inner} l{n}[{INNER}] = {self.loaded(n, f'{BASE} + {INNER}')};")
+        with c.block(f"for (int64_t t = 0; t < {self.trips}; ++t)"):
+            c.lines(turn(multiplies_state(self.body)))
+            c.lines(self.nest.writers[0].written)
+            c.lines(self.nest.writers[1].written)
+            with c.block(inner):
+                c.lines(self.nest.writers[2].written)
+                pairs = zip(self.lanes, next_lanes, strict=True)
+                assign_at_once(c, [(f"l{n}[{INNER}]", self.nest.text(node)) for n, node in pairs])
+            assign_at_once(c, [(f"x{n}", self.nest.text(x)) for n, x in zip(self.scalars, next_scalars, strict=True)])
+        for n in self.written:
+            dtype, lane = self.own[n].shape.dtype, n in self.lanes
+            value = scalar.store(dtype, f"l{n}[{INNER}]" if lane else f"x{n}")
+            c.line(f"{inner} r{n}[{BASE} + {INNER}] = {value};" if lane else f"if (u == 0) r{n}[0] = {value};")
+
+    def loaded(self, number: int, place: str) -> str:
+        """An element of the initial state."""
+        return scalar.load(self.own[number].shape.dtype, f"p{self.slots[number]}[{place}]")
+
+
+def _type(value: Value) -> str:
+    return scalar.register_type(value.shape.dtype)
+
+
+def _ns(node: Node) -> float:
+    if node.kind == "apply":
+        return scalar.cost(node.data.opcode, node.dtype)
+    return 0.03 if node.kind in ("load", "given", "guard", "map") else 0.0

@@ -1,0 +1,186 @@
+"""Kernels of element-wise groups: loops over boxes of the iteration space, free of guards, in blocks of one length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.emitters import emits_group
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.kernel.values import resolve
+from cyxla.xla.cpu.loops.adjacent_boxes import strip_part, strips
+from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest, collapse
+from cyxla.xla.cpu.loops.index_map import Atom, Index
+from cyxla.xla.cpu.loops.iteration_boxes import Box, Place, Store, boxes
+from cyxla.xla.cpu.loops.loop_ir import Body, Reads, start_requests
+from cyxla.xla.cpu.loops.loop_kernel import (
+    WHOLE,
+    Blocks,
+    Innermost,
+    Part,
+    Shell,
+    assemble,
+    close,
+    innermost,
+    open_levels,
+    slots,
+    write_blocks,
+)  # fmt: skip
+from cyxla.xla.cpu.loops.transposed_tiles import find_tiles, tiled_part
+
+
+def collapsed(box: Box) -> tuple[list[tuple[Atom, int]], set[Atom]]:
+    """The loops of a box that are left when neighbours are joined, and those that are gone."""
+    loops = list(zip(box.body.space.loops, box.extents, strict=True))
+    kept, dropped = collapse(loops, box.forms)
+    return kept, dropped | {a for a, n in loops if n == 1}
+
+
+def part(box: Box, shell: Shell, name: str, ns: float) -> Part:
+    """Write the function of one box."""
+    kept, gone = collapsed(box)
+    tiles = find_tiles(box, kept, shell.shared)
+    if tiles is not None:
+        return tiled_part(box, shell, name, ns, tiles, gone)
+    blocked = bool(kept) and kept[-1][1] > WHOLE
+    atoms: list[Level] = [a for a, _ in kept]
+    nest = Nest(box.body, [*atoms[:-1], BLOCKS, *atoms[-1:]] if blocked else atoms, shell.names.child())
+    nest.dropped, nest.tables = gone, shell.tables
+    nest.write(box.nodes)
+    streamed = (
+        shell.streamed
+        and bool(kept)
+        and kept[-1][1] >= 256
+        and all(s.form.coefficient(kept[-1][0]) == 1 for s in box.stores)
+    )
+    inner = innermost(box, nest, streamed=streamed, in_place=bool(shell.shared))
+    writer = CWriter()
+    with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
+        shell.pointers(writer, slots(box), [s.slot for s in box.stores])
+        writer.lines(nest.writers[0].written)
+        units = _write_loops(writer, nest, [n for _, n in kept], inner, ns)
+        if streamed:
+            writer.line("cyx_stream_end();")
+    return Part(writer.text(), units, ns)
+
+
+def _write_loops(writer: CWriter, nest: Nest, extents: list[int], innermost: Innermost, ns: float) -> int:
+    """The loops of a nest; its parallel ones run over [first, last), of as many units as returned."""
+    if not extents:  # the lines of depth 0 are everything
+        return 1
+    *outer, trip = extents
+    blocks = Blocks.of(trip, blocked=nest.blocked, overlap=not innermost.in_place)
+    levels = [*outer, blocks.count] if nest.blocked else outer
+    units, opened = open_levels(writer, [nest], levels, [blocks], cost.tasks(ns, 1 << 30))
+    write_blocks(writer, innermost, blocks)
+    close(writer, opened)
+    return units
+
+
+@emits_group("loop")
+def loop(group: Group) -> list[Step]:
+    """An element-wise group: outputs of one iteration space."""
+    root = group.outputs[0]
+
+    def place(body: Body, index: Index) -> list[Store]:
+        stores = []
+        for slot, out in enumerate(group.outputs):
+            at = index.at(out.shape.dims)
+            stores.append(Store(slot, out.shape.dtype, at.linear, body.value(out, at)))
+        return stores
+
+    writes = tuple(Value(o) for o in group.outputs)
+    return [_step(group, root.shape.dims, place, writes)]
+
+
+def _step(
+    group: Group, dims: tuple[int, ...], place: Place, writes: tuple[Value, ...], target: Value | None = None
+) -> Step:
+    """The step of a group; `target` is an array that the write must share."""
+    reads = Reads()
+    found = boxes(dims, set(group.instructions), reads, place) if prod(dims) else []
+    pairs = _in_place(found, reads, writes) if target is None else [(0, reads.slot(target))]
+    if target is None and any(find_tiles(b, collapsed(b)[0], frozenset()) for b in found):
+        pairs = []  # tiles at the edge overlap: what they read must not have been overwritten
+    size = sum(w.shape.nbytes for w in writes)
+    shell = Shell(reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.CACHE_BYTES and target is None)
+    ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
+    groups = [g for some in strips(found) for g in _without_tiles(some, shell)]
+    groups.sort(key=lambda g: -sum(b.size for b in g))  # a thread pool that times its first task shall see a usual one
+    parts = [_part(group, shell, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
+    kernel = assemble(parts, shell, "loop", note=describe(group))
+    if target is None:
+        return Step(kernel, reads.values, writes, in_place=tuple(pairs))
+    return Step(kernel, reads.values, writes, must_alias=tuple(pairs))
+
+
+def _without_tiles(group: list[Box], shell: Shell) -> list[list[Box]]:
+    """Boxes that run across the grain are written alone."""
+    tiled = len(group) > 1 and any(find_tiles(b, collapsed(b)[0], shell.shared) for b in group)
+    return [[b] for b in group] if tiled else [group]
+
+
+def _part(group: list[Box], shell: Shell, name: str, ns: float) -> Part:
+    """The function of one box, or of several side by side; `ns` is the time of one point."""
+    if len(group) > 1:
+        return strip_part(group, shell, name, ns * sum(b.size for b in group))
+    return part(group[0], shell, name, ns * group[0].size)
+
+
+def _traffic(reads: Reads, writes: Sequence[Value], dims: tuple[int, ...]) -> float:
+    """Time to move what the loops touch: of each array at most one element a point."""
+    points = prod(dims)
+    return sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
+
+
+def _in_place(found: Sequence[Box], reads: Reads, writes: tuple[Value, ...]) -> list[tuple[int, int]]:
+    """Reads whose every load is where the write of the same element goes."""
+    pairs: list[tuple[int, int]] = []
+    for w, write in enumerate(writes):
+        for r, read in enumerate(reads.values):
+            taken = any(r == other for _, other in pairs)
+            if not taken and _same_size(read, write) and all(_same_place(b, w, r) for b in found):
+                pairs.append((w, r))
+                break
+    return pairs
+
+
+def _same_size(read: Value, write: Value) -> bool:
+    one, other = read.shape, write.shape
+    return one.nbytes == other.nbytes and one.dtype.itemsize == other.dtype.itemsize
+
+
+def _same_place(box: Box, write: int, read: int) -> bool:
+    form = next(s.form for s in box.stores if s.slot == write)
+    rare = any(n.kind == "apply" and scalar.slow_twin(n.data.opcode, n.dtype) for n in box.nodes)
+    return not rare and all(n.data[1] == form for n in box.nodes if n.kind == "load" and n.data[0] == read)
+
+
+def describe(group: Group) -> str:
+    """Opcodes and shapes, for people; nothing of it is the program's own words."""
+    opcodes: dict[str, int] = {}
+    for i in group.instructions:
+        opcodes[i.opcode] = opcodes.get(i.opcode, 0) + 1
+    listed = ", ".join(f"{o} x{n}" if n > 1 else o for o, n in list(opcodes.items())[:12])
+    return f"{listed} -> {', '.join(str(o.shape.static) for o in group.outputs[:4])}"
+
+
+@emits_group("update")
+def update(group: Group) -> list[Step]:
+    """dynamic-update-slice, in place: the update's elements are computed straight into the operand."""
+    (root,) = group.outputs
+    operand, new, *starts = root.operands
+
+    def place(body: Body, index: Index) -> list[Store]:
+        space = body.space
+        asked = [body.value(i, at) for i, at in start_requests(body, tuple(starts), operand.shape.rank)]
+        room = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
+        at = [space.add(c, body.clamped(s, r)) for c, s, r in zip(index.coordinates, asked, room, strict=True)]
+        form = space.index(operand.shape.dims, tuple(at)).linear
+        return [Store(0, root.shape.dtype, form, body.value(new, index))]
+
+    return [_step(group, new.shape.dims, place, (Value(root),), resolve(operand))]

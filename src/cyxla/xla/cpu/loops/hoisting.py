@@ -1,0 +1,391 @@
+"""The C of a loop body: every value at the outermost loop where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Any
+
+from cyxla.errors import InternalError
+from cyxla.types import ElementType
+from cyxla.types.dtype import Kind
+from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, forms_within
+from cyxla.xla.cpu.loops.loop_ir import Body, Node
+
+INNER = "k"  # name of the counter of constant trip count
+BASE = "b"  # what to add to it, where the innermost loop runs in blocks
+BLOCKS = "block"  # the level that runs over these blocks
+
+Level = Atom | str  # a loop, or a level without a place in the index forms
+
+
+def forms_of(node: Node) -> list[Affine]:
+    """The index forms that a node holds itself."""
+    if node.kind in ("load", "table"):
+        return [node.data[1]]
+    if node.kind == "index":
+        return [node.data]
+    if node.kind == "guard":
+        return [c.form for c in node.data]
+    return []
+
+
+def reachable(
+    roots: Sequence[Node], forms: Sequence[Affine] = (), known: Container[Node] = ()
+) -> tuple[list[Node], list[Affine]]:
+    """The nodes that some nodes and forms need, operands first; and every form among them.
+
+    What the `known` nodes are made from is not looked at.
+    """
+    seen: set[Node] = set()
+    all_forms: dict[Affine, None] = dict.fromkeys(forms)
+    stack = list(roots)
+    pending = list(forms)
+    atoms: set[Atom] = set()
+    while stack or pending:
+        if pending:
+            for atom, _ in pending.pop().terms:
+                if atom in atoms:
+                    continue
+                atoms.add(atom)
+                if atom.kind == "runtime":
+                    stack.append(atom.data)
+                for form in forms_within(atom):
+                    all_forms.setdefault(form)
+                    pending.append(form)
+            continue
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node in known:
+            continue
+        stack += node.operands
+        for form in forms_of(node):
+            all_forms.setdefault(form)
+            pending.append(form)
+    return sorted(seen, key=lambda n: n.number), list(all_forms)
+
+
+class Nest:
+    """Turns the nodes of a body into lines of C by loop depth.
+
+    Depth 0 is outside of all loops, depth d + 1 is inside level d. The last level is the innermost loop, of constant
+    trip count and counter ``k``. The level `BLOCKS` runs over blocks of the innermost loop, whose index is then
+    ``b + k``.
+
+    Parameters
+    ----------
+    body : Body
+        The values.
+    levels : sequence of Atom or str
+        The loops, outermost first.
+    names : CWriter
+        Gives the names.
+    scalar : bool
+        The innermost loop is no vector loop: rare arguments are looked after at once.
+    """
+
+    def __init__(self, body: Body, levels: Sequence[Level], names: CWriter, *, scalar: bool = False) -> None:
+        self.body, self.levels, self.scalar = body, list(levels), scalar
+        last = self.levels[-1] if self.levels else None
+        self.inner = last if isinstance(last, Atom) else None
+        self.depth = len(self.levels)
+        self.blocked = BLOCKS in self.levels
+        self._block_depth = self.levels.index(BLOCKS) + 1 if self.blocked else 0
+        self._depths = {a: i + 1 for i, a in enumerate(self.levels) if isinstance(a, Atom)}
+        self.writers = [names.child() for _ in range(self.depth + 1)]
+        self._texts: dict[Node, str] = {}
+        self._node_depths: dict[Node, int] = {}
+        self._atom_texts: dict[Atom, str] = {a: f"i{i}" for i, a in enumerate(self.levels) if isinstance(a, Atom)}
+        if self.inner is not None:
+            self._atom_texts[self.inner] = INNER
+        self._offsets: dict[tuple[Affine, int], str] = {}
+        self._conditions: dict[tuple[Condition, ...], str] = {}
+        self.dropped: set[Atom] = set()  # loops that run inside their inner neighbour
+        self.rare: list[str] = []  # predicates of lanes that need a slow form
+        self.twins: list[tuple[str, str]] = []  # (fast expression, expression that picks the right form)
+        self.tables: dict[Any, str] = {}
+        # a level that steps by more than 1: its index is its counter plus ``j``, in the innermost loop
+        self.stepped: Atom | None = None
+        self.places: dict[Node, str] = {}  # loads that read something else than their array, such as a tile
+
+    # ------------------------------------------------------------------------------------------------ depth
+    def depth_of_atom(self, atom: Atom) -> int:
+        """Where an atom is known."""
+        if atom in self.dropped:
+            return 0
+        if atom is self.stepped:
+            return self.depth
+        return self._level_depth(atom)
+
+    def _level_depth(self, atom: Atom) -> int:
+        if atom not in self._depths:
+            inside = [self.depth_of_form(f) for f in forms_within(atom)]
+            if atom.kind == "runtime":
+                inside.append(self.depth_of(atom.data))
+            if atom.kind == "loop":
+                inside.append(0)
+            self._depths[atom] = max(inside)
+        return self._depths[atom]
+
+    def depth_of_form(self, form: Affine) -> int:
+        """Where a form is known."""
+        return max((self.depth_of_atom(a) for a, _ in form.terms), default=0)
+
+    def depth_of(self, node: Node) -> int:
+        """Where a node is known; its operands must have been written."""
+        if node not in self._node_depths:
+            depths = [self._node_depths.get(o, 0) for o in node.operands]
+            self._node_depths[node] = max([*depths, *(self.depth_of_form(f) for f in forms_of(node))], default=0)
+        return self._node_depths[node]
+
+    def pin(self, node: Node) -> None:
+        """Have a node written in the innermost loop, whatever its index says."""
+        self._node_depths[node] = self.depth
+
+    def counter(self, level: int) -> str:
+        """The name of a level's counter."""
+        atom = self.levels[level]
+        return atom if isinstance(atom, str) else self._atom_texts[atom]
+
+    def set_given(self, node: Node, text: str, depth: int) -> None:
+        """Say how a value is spelled that was computed elsewhere, and from which depth on it is known."""
+        self._texts[node], self._node_depths[node] = text, depth
+
+    def set_counter(self, atom: Atom, text: str) -> None:
+        """Say how the counter of a loop is spelled, before anything is written."""
+        self._atom_texts[atom] = text
+
+    # ------------------------------------------------------------------------------------------------ forms
+    def form(self, form: Affine) -> str:
+        """An index as C, of type int64_t or narrower; what can be hoisted is."""
+        inner: list[tuple[Atom, int]] = []
+        outer: list[tuple[Atom, int]] = []
+        for atom, c in form.terms:
+            if atom is self.stepped:
+                outer.append((atom, c))
+            elif atom not in self.dropped:
+                (inner if self.depth_of_atom(atom) == self.depth and self.depth > 0 else outer).append((atom, c))
+        parts = [self._offset(Affine(form.constant, tuple(outer)), self._base(inner))]
+        parts += [_times(self.atom(a), c) for a, c in inner]
+        parts += [_times("j", c) for a, c in form.terms if a is self.stepped]
+        return " + ".join(p for p in parts if p != "0") or "0"
+
+    def block_start(self, form: Affine) -> str:
+        """An index where the innermost counter of constant trip count is 0."""
+        kept = tuple((a, c) for a, c in form.terms if a is not self.inner and a not in self.dropped)
+        rest = Affine(form.constant, kept)
+        return self._offset(rest, form.coefficient(self.inner) if self.blocked and self.inner is not None else 0)
+
+    def _base(self, inner: list[tuple[Atom, int]]) -> int:
+        return sum(c for a, c in inner if a is self.inner) if self.blocked else 0
+
+    def _offset(self, form: Affine, base: int) -> str:
+        if not form.terms and not base:
+            return str(form.constant)
+        key = (form, base)
+        if key not in self._offsets:
+            depth = max([self._level_depth(a) for a, _ in form.terms] + [self._block_depth if base else 0])
+            parts = [_times(self.atom(a), c) for a, c in form.terms] + ([_times(BASE, base)] if base else [])
+            parts += [str(form.constant)] if form.constant else []
+            if len(parts) == 1 and "*" not in parts[0]:
+                self._offsets[key] = parts[0]
+            else:
+                writer = self.writers[depth]
+                self._offsets[key] = name = writer.name("o")
+                writer.line(f"const int64_t {name} = {' + '.join(parts)};")
+        return self._offsets[key]
+
+    def atom(self, atom: Atom) -> str:
+        """The spelling of an atom; written where it is known if it needs a local."""
+        if atom not in self._atom_texts:
+            writer = self.writers[self.depth_of_atom(atom)]
+            c_type = "int32_t" if atom.high < 2**31 else "int64_t"
+            value = self._atom_value(atom)
+            self._atom_texts[atom] = name = writer.name("n")
+            writer.line(f"const {c_type} {name} = {value};")
+        return self._atom_texts[atom]
+
+    def _atom_value(self, atom: Atom) -> str:
+        if atom.kind == "runtime":
+            return self._clamp(atom)
+        if atom.kind == "choice":
+            conditions, form = atom.data
+            return f"{self.conditions(conditions)} ? {self.form(form)} : 0"
+        form, divisor = atom.data
+        unsigned = "uint32_t" if form.high < 2**31 and form.low > -(2**31) else "uint64_t"
+        sign = "/" if atom.kind == "quotient" else "%"
+        return f"({unsigned})({self.form(form)}) {sign} {divisor}u"
+
+    def _clamp(self, atom: Atom) -> str:
+        value = self.text(atom.data)
+        if atom.data.dtype.kind is Kind.UNSIGNED:
+            return f"{value} > {atom.high}u ? {atom.high} : {value}"
+        return f"{value} < 0 ? 0 : {value} > {atom.high} ? {atom.high} : {value}"
+
+    def conditions(self, conditions: Sequence[Condition]) -> str:
+        """Conditions as one C truth value, known as far outside as it can be."""
+        key = tuple(conditions)
+        depth = max((self.depth_of_form(c.form) for c in conditions), default=0)
+        if depth == self.depth:
+            return self._tests(conditions)
+        if key not in self._conditions:
+            writer = self.writers[depth]
+            tests = self._tests(conditions)
+            self._conditions[key] = name = writer.name("c")
+            writer.line(f"const int {name} = {tests};")
+        return f"({self._conditions[key]})"
+
+    def _tests(self, conditions: Sequence[Condition]) -> str:
+        tests = []
+        for c in conditions:
+            text = self.form(c.form)
+            tests += [f"({text} >= {c.low})"] if c.form.low < c.low else []
+            tests += [f"({text} <= {c.high})"] if c.form.high > c.high else []
+        return f"({' & '.join(tests)})" if tests else "1"
+
+    # ------------------------------------------------------------------------------------------------ nodes
+    def write(self, nodes: Sequence[Node]) -> None:
+        """Write nodes, operands first."""
+        for node in nodes:
+            if node not in self._texts:
+                self._texts[node] = self._written(node)
+
+    def text(self, node: Node) -> str:
+        """How a written node is spelled."""
+        return self._texts[node]
+
+    def _written(self, node: Node) -> str:
+        if node.kind == "constant":
+            return str(node.data)
+        depth = self.depth_of(node)
+        writer = self.writers[depth]
+        if node.kind == "map":
+            (result,) = scalar_computation.inline(node.data, [self.text(o) for o in node.operands], writer)
+            return result
+        expression = _WRITERS[node.kind](self, node)
+        if node.kind == "apply" and depth == self.depth > 0 and not self.scalar:
+            self._note_twin(node, expression)
+        elif node.kind == "apply":
+            expression = self._patched(node, expression)
+        return writer.local(scalar.local_type(node.dtype), expression)
+
+    def _note_twin(self, node: Node, expression: str) -> None:
+        twin = _twin(node, [self.text(o) for o in node.operands])
+        if twin is not None:
+            predicate, fast, _ = twin
+            self.rare.append(predicate)
+            self.twins.append((fast, fast.replace("(", "_full(", 1)))
+
+    def _patched(self, node: Node, expression: str) -> str:
+        twin = _twin(node, [self.text(o) for o in node.operands])
+        return expression if twin is None else expression.replace(twin[1], f"({twin[0]} ? {twin[2]} : {twin[1]})")
+
+    def patched(self, line: str) -> str:
+        """A line with the slow forms where the arguments need them."""
+        for fast, picked in self.twins:
+            line = line.replace(fast, picked)
+        return line
+
+    def _load(self, node: Node) -> str:
+        slot, form = node.data
+        return scalar.load(node.dtype, self.places[node] if node in self.places else f"p{slot}[{self.form(form)}]")
+
+    def _table(self, node: Node) -> str:
+        literal, form = node.data
+        name = self.tables.setdefault(literal, f"KERNEL_t{len(self.tables) + 1}")
+        return table_load(node.dtype, f"{name}[{self.form(form)}]")
+
+    def _index(self, node: Node) -> str:
+        form = node.data
+        narrow = form.high < 2**31
+        text = f"({'int32_t' if narrow else 'int64_t'})({self.form(form)})"
+        if form.is_constant:
+            return scalar.convert(node.dtype, ElementType.S32 if narrow else ElementType.S64, text)
+        local = self.writers[self.depth_of(node)].local("int32_t" if narrow else "int64_t", text)
+        return scalar.convert(node.dtype, ElementType.S32 if narrow else ElementType.S64, local)
+
+    def _apply(self, node: Node) -> str:
+        ins, values = node.data, [self.text(o) for o in node.operands]
+        types = [o.dtype for o in node.operands]
+        return scalar_computation.expression(ins, node.dtype, types, values)
+
+    def _guard(self, node: Node) -> str:
+        inside, outside = (self.text(o) for o in node.operands)
+        return f"{self.conditions(node.data)} ? {inside} : {outside}"
+
+    def _call(self, node: Node) -> str:
+        return str(node.data.write(self.writers[self.depth_of(node)], [self.text(o) for o in node.operands]))
+
+    def _given(self, node: Node) -> str:
+        raise InternalError(f"{node!r} was not given")
+
+
+_WRITERS: dict[str, Any] = {
+    "load": Nest._load, "table": Nest._table, "index": Nest._index, "apply": Nest._apply, "guard": Nest._guard,
+    "call": Nest._call, "given": Nest._given,
+}  # fmt: skip
+
+
+def _twin(node: Node, values: list[str]) -> tuple[str, str, str] | None:
+    """(predicate, fast call, slow call) of a function that needs a second form for rare arguments."""
+    dtype = node.operands[0].dtype if node.operands else node.dtype
+    names = scalar.slow_twin(node.data.opcode, dtype)
+    if names is None:
+        return None
+    call = f"({', '.join(values)})"
+    return names[0] + call, names[1].removesuffix("_slow") + call, names[1] + call
+
+
+def _times(text: str, factor: int) -> str:
+    if factor == 1:
+        return text
+    return f"{factor} * {text}" if abs(factor) < 2**31 else f"{factor}ll * {text}"
+
+
+# ------------------------------------------------------------------------------------------------------------ constants
+_BITS = {16: "uint16_t", 32: "uint32_t", 64: "uint64_t", 8: "uint8_t"}
+
+
+def table_load(dtype: ElementType, place: str) -> str:
+    """Read an element of a constant table: floats lie there as bits, which every value has."""
+    if dtype in (ElementType.F32, ElementType.F64):
+        return f"cyx_from_bits_{dtype}({place})"
+    return scalar.load(dtype, place)
+
+
+def table_definition(name: str, dtype: ElementType, array: Any) -> str:
+    """A constant array."""
+    if dtype.is_float:
+        c_type = _BITS[array.itemsize * 8]
+        values = [f"{int(v):#x}u" for v in array.reshape(-1).view(f"u{array.itemsize}")]
+        values = [v + "ll" for v in values] if array.itemsize == 8 else values
+    else:
+        c_type, values = scalar.storage_type(dtype), [scalar.literal(dtype, v) for v in array.reshape(-1)]
+    return f"static const {c_type} {name}[{len(values)}] __attribute__((aligned(64))) = {{{', '.join(values)}}};"
+
+
+# --------------------------------------------------------------------------------------------------------------- loops
+def collapse(loops: Sequence[tuple[Atom, int]], forms: Sequence[Affine]) -> tuple[list[tuple[Atom, int]], set[Atom]]:
+    """Join neighbouring loops that every form steps through alike.
+
+    Returns
+    -------
+    loops : list of (Atom, int)
+        What is left, outermost first, with the new extents; loops of one step are gone.
+    dropped : set of Atom
+        The loops that now run inside another.
+    """
+    kept: list[tuple[Atom, int]] = []
+    dropped: set[Atom] = set()
+    for atom, extent in loops:
+        if extent == 1:
+            continue
+        if kept and all(f.coefficient(kept[-1][0]) == f.coefficient(atom) * extent for f in forms):
+            dropped.add(kept[-1][0])
+            kept[-1] = (atom, kept[-1][1] * extent)
+        else:
+            kept.append((atom, extent))
+    return kept, dropped

@@ -1,0 +1,197 @@
+"""The iteration space of a group, cut into boxes in which the index arithmetic is plain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import gcd, prod
+from typing import Any
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.loops.hoisting import reachable
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index, Space, atoms_of, strides
+from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+
+MAX_BOXES = 24
+_MAX_BOX_NODES = 4000  # nodes times boxes: beyond, guards stay in the loops
+_MAX_PHASES = 4
+
+
+@dataclass
+class Store:
+    """One array written: its slot among the writes, its element type, where and what."""
+
+    slot: int
+    dtype: ElementType
+    form: Affine
+    node: Node
+
+
+@dataclass
+class Box:
+    """A part of the iteration space and what is computed there."""
+
+    body: Body
+    stores: list[Store]
+    extents: tuple[int, ...]
+    nodes: list[Node] = field(init=False)
+    forms: list[Affine] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes, self.forms = reachable([s.node for s in self.stores], [s.form for s in self.stores])
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return prod(self.extents)
+
+
+Place = Callable[[Body, Index], list[Store]]  # what to write where, at an index of the iteration space
+
+
+@dataclass
+class Region:
+    """A box before it is lowered: bounds by dimension, its steps, and into which loops each dimension is split."""
+
+    bounds: tuple[tuple[int, int], ...]
+    splits: tuple[tuple[int, ...], ...] = ()
+    steps: tuple[int, ...] = ()
+
+    def loops(self) -> tuple[tuple[int, ...], ...]:
+        """Extents of the loops of each dimension."""
+        return self.splits or tuple((-((low - high) // self.step(d)),) for d, (low, high) in enumerate(self.bounds))
+
+    def step(self, d: int) -> int:
+        """The distance between neighbours along a dimension."""
+        return self.steps[d] if self.steps else 1
+
+
+def lower(
+    region: Region,
+    dims: tuple[int, ...],
+    inside: set[Any],
+    reads: Reads,
+    place: Place,
+    given: dict[Value, Any] | None = None,
+) -> Box:
+    """Lower a group's outputs over one region."""
+    loops = region.loops()
+    flat = tuple(n for split in loops for n in split)
+    space = Space(flat)
+    index = space.index(dims, tuple(_coordinates(space, region)))
+    body = Body(space, inside, reads, given)
+    return Box(body, place(body, index), flat)
+
+
+def _coordinates(space: Space, region: Region) -> list[Affine]:
+    coordinates, position = [], 0
+    for d, ((low, _), split) in enumerate(zip(region.bounds, region.loops(), strict=True)):
+        parts = [(space.loop(position + i), step * region.step(d)) for i, step in enumerate(strides(split))]
+        coordinates.append(space.combine(parts).shifted(low))
+        position += len(split)
+    return coordinates
+
+
+def boxes(
+    dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place, given: dict[Value, Any] | None = None
+) -> list[Box]:
+    """Cut the iteration space so that guards are decided and quotients are gone, as far as that is worth it."""
+    whole = Region(tuple((0, n) for n in dims))
+    pending: list[Region] = [whole]
+    done: list[Box] = []
+    while pending:
+        region = pending.pop()
+        box = lower(region, dims, inside, reads, place, given)
+        cut = _cut(box, region)
+        count = len(done) + len(pending) + len(cut or ())
+        if cut is not None and count <= MAX_BOXES and len(box.nodes) * count <= _MAX_BOX_NODES:
+            pending += cut[::-1]
+        elif (split := split_region(box.forms, region)) is not None:
+            pending.append(split)
+        else:
+            done.append(box)
+    return done
+
+
+def _cut(box: Box, region: Region) -> list[Region] | None:
+    """Parts of a region at whose borders the guards of one dimension change, or whose remainders differ."""
+    if region.splits:
+        return None
+    for atom in box.body.space.loops:
+        step = _phases(box, atom)
+        if step > 1 and region.step(atom.data) == 1:
+            (low, high), steps = region.bounds[atom.data], [region.step(d) for d in range(len(region.bounds))]
+            steps[atom.data] = step
+            starts = [(low + k, high) for k in range(min(step, high - low))]
+            return [Region(_with_bounds(region, atom.data, s), steps=tuple(steps)) for s in starts]
+    for atom in box.body.space.loops:
+        points = _breakpoints(box, atom)
+        if points:
+            d = atom.data
+            low, high = region.bounds[d]
+            borders = [low, *(low + p * region.step(d) for p in sorted(points)), high]
+            return [Region(_with_bounds(region, d, piece), steps=region.steps) for piece in pairwise(borders)]
+    return None
+
+
+def _with_bounds(region: Region, d: int, bounds: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    return (*region.bounds[:d], bounds, *region.bounds[d + 1 :])
+
+
+def _phases(box: Box, atom: Atom) -> int:
+    """By how much a loop has to step so that an open condition on its remainder is decided; 1 if there is none."""
+    for form, _, _ in _open_conditions(box):
+        for part, _ in form.terms:
+            if part.kind != "remainder" or len(part.data[0].terms) != 1:
+                continue
+            ((of, c),), divisor = part.data[0].terms, part.data[1]
+            if of is atom and divisor // gcd(c, divisor) <= _MAX_PHASES:
+                return int(divisor // gcd(c, divisor))
+    return 1
+
+
+def _breakpoints(box: Box, atom: Atom) -> set[int]:
+    """Where along a loop an open condition on it alone changes."""
+    points: set[int] = set()
+    for form, low, high in _open_conditions(box):
+        if len(form.terms) != 1 or form.terms[0][0] is not atom:
+            continue
+        c, k = form.terms[0][1], form.constant
+        first, last = (low - k, high - k) if c > 0 else (k - high, k - low)
+        points |= {-(-first // abs(c)), last // abs(c) + 1}
+    return {p for p in points if 0 < p <= atom.high}
+
+
+def _open_conditions(box: Box) -> list[Condition]:
+    found = [c for n in box.nodes if n.kind == "guard" for c in n.data]
+    for atom in atoms_of(box.forms):
+        if atom.kind == "choice":
+            found += atom.data[0]
+    return found
+
+
+def split_region(forms: Sequence[Affine], region: Region) -> Region | None:
+    """The region with one loop split in two, so that a quotient by a constant becomes a loop of its own."""
+    for atom in atoms_of(forms):
+        if atom.kind not in ("quotient", "remainder"):
+            continue
+        form, divisor = atom.data
+        for term, c in form.terms:
+            if term.kind != "loop" or c < 0 or divisor % c:
+                continue
+            extent, step = term.high + 1, divisor // c
+            if 1 < step < extent and extent % step == 0:
+                return Region(region.bounds, _with_split(region.loops(), term.data, step), region.steps)
+    return None
+
+
+def _with_split(dims: tuple[tuple[int, ...], ...], position: int, step: int) -> tuple[tuple[int, ...], ...]:
+    """The loops of each dimension, with the loop at a position split."""
+    found, seen = [], 0
+    for loops in dims:
+        at = position - seen
+        seen += len(loops)
+        found.append((*loops[:at], loops[at] // step, step, *loops[at + 1 :]) if 0 <= at < len(loops) else loops)
+    return tuple(found)

@@ -1,0 +1,133 @@
+"""Loops with little state: one kernel that runs all turns with the state in C locals.
+
+A loop qualifies if everything it computes in a turn is a few elements (`loops.straight_line`). Arrays that it only
+reads may be of any size, and so may arrays that it changes in place, a few elements a turn: the inputs and outputs of a
+scan.
+"""
+
+from __future__ import annotations
+
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
+from cyxla.xla.cpu.loops.hoisting import table_definition
+from cyxla.xla.cpu.loops.loop_ir import Reads
+from cyxla.xla.cpu.loops.straight_line import MOST_ELEMENTS, POLL_EVERY, Held, Scope, Shared, TooMuchError, update_chain
+from cyxla.xla.hlo import OPCODES, Instruction
+
+MOST_STATE = 256  # elements in locals
+
+
+_KERNEL_NS = 8.0  # what a kernel takes at least
+_LANES = 16
+
+
+def small_loop(ins: Instruction) -> Step | str:
+    """The kernel of a loop, or why it is better run by several."""
+    try:
+        return _Loop(ins).step()
+    except TooMuchError as error:
+        return str(error)
+
+
+def used_leaves(ins: Instruction) -> set[int]:
+    """Which leaves of a loop's result somebody may read."""
+    everything = set(range(len(own_leaves(ins))))
+    if ins.is_root or any(u.opcode != "get-tuple-element" for u in ins.users):
+        return everything
+    taken = {u.attrs["index"] for u in ins.users if u.users or u.is_root}
+    return {n for n, v in enumerate(own_leaves(ins)) if v.index[0] in taken}
+
+
+def _instructions(ins: Instruction) -> list[Instruction]:
+    """What is computed element by element in a loop and in loops and branches inside it."""
+    found: list[Instruction] = []
+    stack = list(ins.called)
+    while stack:
+        for inner in stack.pop().instructions:
+            if inner.opcode in CONTROL_FLOW:
+                stack += inner.called
+            elif inner.shape.is_array and OPCODES[inner.opcode].elementwise and inner.operands:
+                found.append(inner)
+    return found
+
+
+def _ns(ins: Instruction) -> float:
+    """Time of one element on its own, or of one vector."""
+    return scalar.cost(ins.opcode, ins.shape.dtype) * (_LANES if cost.flops(ins) > cost.CHEAP_FLOPS else 5)
+
+
+class _Loop:
+    def __init__(self, ins: Instruction) -> None:
+        self.ins, self.own, self.initial = ins, own_leaves(ins), leaves(ins.operands[0])
+        self.reads = Reads()
+        body = ins.called[0]
+        parameters, results = own_leaves(body.parameters[0]), leaves(body.root)
+        self.kept = [p == r for p, r in zip(parameters, results, strict=True)]
+        self.used = used_leaves(ins)
+        self.updated = [n for n, v in enumerate(self.own) if not self.kept[n] and v.shape.size > MOST_ELEMENTS]
+        self.check()
+
+    def check(self) -> None:
+        """Refuse states that are too large, and arrays that would be read while they change."""
+        if any(v.shape.size == 0 for v in self.own):
+            raise TooMuchError("an empty array in the state")
+        for n in self.updated:
+            if update_chain(self.ins.called[0], n) is None:
+                raise TooMuchError(f"a state of {self.own[n].shape.size} elements")
+            if self.initial.count(self.initial[n]) > 1:
+                raise TooMuchError("an array that changes and does not")
+        if any(self.kept[n] and self.own[n].shape.size > MOST_ELEMENTS for n in self.used):
+            raise TooMuchError("a large array handed on")
+        carried = sum(v.shape.size for n, v in enumerate(self.own) if not self.kept[n] and n not in self.updated)
+        if carried > MOST_STATE:
+            raise TooMuchError(f"a state of {carried} elements")
+        apart = _KERNEL_NS * (1 + self.kept.count(False))
+        gain = sum(_ns(i) * (i.shape.size - -(-i.shape.size // _LANES)) for i in _instructions(self.ins))
+        if gain > apart:
+            raise TooMuchError(f"vectors would save {int(gain)} ns a turn")
+
+    def step(self) -> Step:
+        """Write it."""
+        targets = [self.reads.slot(self.initial[n]) for n in self.updated]
+        held: dict[Value, Held] = {v: self.reads.slot(v) for v in self.initial if v.instruction.opcode != "constant"}
+        shared = Shared(self.reads, CWriter())
+        scope = Scope(shared, held)
+        pointers = {n: f"p{slot}" for n, slot in zip(self.updated, targets, strict=True)}
+        state = scope.loop(self.ins, pointers)
+        written = [n for n in sorted(self.used) if n not in self.updated]
+        finals = [self.finals(scope, n, state[n]) for n in written]
+        writes = tuple(self.own[n] for n in (*self.updated, *written))
+        text = self.text(scope, shared, writes, finals)
+        kernel = Kernel(text, cost=scope.cost, kind="small loop")
+        pairs = tuple(enumerate(targets))
+        return Step(kernel, self.reads.values, writes, must_alias=pairs, context=True)
+
+    def finals(self, scope: Scope, number: int, held: Held) -> list[str]:
+        """What a leaf of the state is in the end; what is only handed on stands where it was."""
+        return held if isinstance(held, list) else scope.elements(self.initial[number])
+
+    def text(self, scope: Scope, shared: Shared, writes: tuple[Value, ...], finals: list[list[str]]) -> str:
+        """The kernel."""
+        c, reads = CWriter(), self.reads.values
+        c.lines(memory_typedefs([*reads, *writes]))
+        c.lines([table_definition(name, literal.shape.dtype, literal.array) for literal, name in shared.tables.items()])
+        c.line(f"/* while -> {', '.join(str(w.shape) for w in writes[:4])} */")
+        with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+            for k, value in enumerate(reads):
+                const = "" if k < len(self.updated) else "const "
+                c.line(f"{const}{memory_type(value.shape.dtype)} *const p{k} = bufs[{k}];")
+            c.line(f"const cyx_ctx *const ctx = bufs[{len(reads) + len(writes)}];")
+            c.line(f"int64_t left = {POLL_EVERY};")
+            c.line("cyx_status s;")
+            c.lines(scope.c.written)
+            for k, texts in enumerate(finals, len(self.updated)):
+                dtype = writes[k].shape.dtype
+                c.line(f"{memory_type(dtype)} *const r{k} = bufs[{len(reads) + k}];")
+                c.lines([f"r{k}[{e}] = {scalar.store(dtype, x)};" for e, x in enumerate(texts)])
+            c.line("(void)begin; (void)end; (void)left; (void)s; (void)ctx;")
+            c.line("return CYX_OK;")
+        return c.text()

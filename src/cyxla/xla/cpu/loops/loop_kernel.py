@@ -1,0 +1,275 @@
+"""The C around loop bodies: arrays, blocks, parallel loops, and the kernel that ties its parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
+from cyxla.xla.cpu.kernel.kernel import Kernel, Value
+from cyxla.xla.cpu.loops.hoisting import BASE, BLOCKS, Nest, table_definition
+from cyxla.xla.cpu.loops.iteration_boxes import Box
+from cyxla.xla.cpu.loops.loop_ir import Reads
+
+WHOLE = 4096  # an innermost loop up to this long has its own trip count
+BLOCK = 1024  # longer ones run in blocks of about this length
+
+_EMPTY = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {
+  return CYX_OK;
+}
+"""
+
+
+@dataclass
+class Part:
+    """The C of one box: a function over [first, last) of its parallel units."""
+
+    text: str
+    units: int
+    ns: float
+
+
+@dataclass
+class Shell:
+    """What all parts of a kernel share: the arrays and the numbering."""
+
+    reads: Reads
+    writes: tuple[Value, ...]
+    shared: frozenset[int] = frozenset()  # slots of reads that may be the same buffer as a write
+    streamed: bool = False
+    names: CWriter = field(default_factory=CWriter)
+    tables: dict[Any, str] = field(default_factory=dict)
+    used_types: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    def pointers(self, writer: CWriter, reads: Sequence[int], writes: Sequence[int]) -> None:
+        """Declare the arrays that a part uses."""
+        values, count = self.reads.values, len(self.reads.values)
+        for slot in reads:
+            restrict = "" if slot in self.shared else "restrict "
+            writer.line(f"const {memory_type(values[slot].shape.dtype)} *{restrict}p{slot} = bufs[{slot}];")
+        for slot in writes:
+            restrict = "" if self.shared else "restrict "
+            writer.line(f"{memory_type(self.writes[slot].shape.dtype)} *{restrict}r{slot} = bufs[{count + slot}];")
+
+
+def slots(box: Box) -> list[int]:
+    """The arrays that a box reads, by their numbers."""
+    return sorted({n.data[0] for n in box.nodes if n.kind == "load"})
+
+
+def _locals(box: Box) -> list[str]:
+    return [f"{scalar.storage_type(s.dtype)} s{s.slot}[{{trip}}] __attribute__((aligned(64)));" for s in box.stores]
+
+
+def _inner_lines(box: Box, nest: Nest, streamed: bool) -> tuple[list[str], list[str]]:
+    """Lines of the innermost loop, and lines that follow it."""
+    writer, after = nest.writers[-1], []
+    for s in box.stores:
+        value = scalar.store(s.dtype, nest.text(s.node))
+        if streamed:
+            writer.line(f"s{s.slot}[k] = {value};")
+            after.append(f"cyx_stream(&r{s.slot}[{nest.block_start(s.form)}], s{s.slot}, sizeof s{s.slot});")
+        else:
+            writer.line(f"r{s.slot}[{nest.form(s.form)}] = {value};")
+    return writer.written, after
+
+
+@dataclass
+class Innermost:
+    """A loop of constant trip count, with what stands before and after it."""
+
+    nest: Nest
+    lines: list[str]
+    after: list[str]
+    locals: list[str]
+    in_place: bool
+
+    def write(self, writer: CWriter, trip: int) -> None:
+        """The loop, and the patch of rare lanes."""
+        nest = self.nest
+        writer.lines([line.format(trip=trip) for line in self.locals])
+        if nest.rare:
+            writer.line("uint32_t rare = 0;")
+        writer.line("#pragma GCC ivdep")
+        with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+            writer.lines(self.lines)
+            if nest.rare:
+                writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in nest.rare)};")
+        if nest.rare:
+            with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
+                writer.lines([nest.patched(line) for line in self.lines])
+        writer.lines(self.after)
+
+
+def innermost(box: Box, nest: Nest, *, streamed: bool, in_place: bool) -> Innermost:
+    """The innermost loop of a box whose nodes are written."""
+    lines, after = _inner_lines(box, nest, streamed)
+    return Innermost(nest, lines, after, _locals(box) if streamed else [], in_place)
+
+
+def write_blocks(writer: CWriter, innermost: Innermost, blocks: Blocks) -> None:
+    """The loop inside of its loop over blocks, once more for a tail."""
+    if not blocks.tail or blocks.overlap:
+        with writer.block(""):
+            innermost.write(writer, blocks.length)
+        return
+    with writer.block(f"if (block < {blocks.whole})"):
+        innermost.write(writer, blocks.length)
+    with writer.block("else"):
+        innermost.write(writer, blocks.tail)
+
+
+def open_levels(
+    writer: CWriter, nests: Sequence[Nest], levels: Sequence[int], blocks: Sequence[Blocks], tasks: int, parts: int = 1
+) -> tuple[int, int]:
+    """Open the loops over the outer levels of nests that share them.
+
+    The leading ones become one loop over [first, last) of parallel units, as few of them as give enough units; with
+    `parts`, each unit of all levels exists that many times, and ``part`` says which it is.
+
+    Returns
+    -------
+    units : int
+        Number of parallel units.
+    opened : int
+        How many loops `close` must close.
+    """
+    nest = nests[0]
+    parallel = next((m for m in range(len(levels) + 1) if prod(levels[:m]) >= 4 * tasks), len(levels))
+    parallel = len(levels) if parts > 1 else max(parallel, min(1, len(levels)))
+    units = prod(levels[:parallel]) * parts
+    if units == 1 and not parallel:
+        return 1, 0
+    writer.line("for (int64_t u = first; u < last; ++u) {")
+    writer.open()
+    if parts > 1:
+        writer.line(f"const int64_t part = u % {parts};")
+    for i in range(parallel):
+        step = prod(levels[i + 1 : parallel]) * parts
+        value = ("u" if step == 1 else f"u / {step}") + (f" % {levels[i]}" if i else "")
+        _level(writer, nests, i, f"const int64_t {nest.counter(i)} = {value};", blocks)
+    for i in range(parallel, len(levels)):
+        name = nest.counter(i)
+        _level(writer, nests, i, f"for (int64_t {name} = 0; {name} < {levels[i]}; ++{name}) {{", blocks)
+    return units, 1 + len(levels) - parallel
+
+
+def close(writer: CWriter, count: int) -> None:
+    """Close loops."""
+    for _ in range(count):
+        writer.close()
+        writer.line("}")
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How a loop is cut: `whole` blocks of `length`, then `tail`.
+
+    Attributes
+    ----------
+    name, base : str
+        Counter of the loop over blocks, and the local that holds a block's first index.
+    overlap : bool
+        The last block begins early and computes some elements again, rather than being shorter.
+    """
+
+    trip: int
+    length: int
+    overlap: bool
+    name: str = BLOCKS
+    base: str = BASE
+
+    @staticmethod
+    def of(trip: int, *, blocked: bool, overlap: bool) -> Blocks:
+        """The blocks of an innermost loop, or the whole of it as one."""
+        return Blocks(trip, block_length(trip) if blocked else trip, overlap)
+
+    @property
+    def whole(self) -> int:
+        """Number of full blocks."""
+        return self.trip // max(self.length, 1)
+
+    @property
+    def tail(self) -> int:
+        """Elements after the full blocks."""
+        return self.trip % max(self.length, 1)
+
+    @property
+    def count(self) -> int:
+        """Number of blocks, the tail included."""
+        return self.whole + (self.tail > 0)
+
+    @property
+    def start(self) -> str:
+        """C of the first element of a block."""
+        if self.tail and self.overlap:
+            return f"{self.name} < {self.whole} ? {self.name} * {self.length} : {self.trip - self.length}"
+        return f"{self.name} * {self.length}"
+
+
+def block_length(extent: int) -> int:
+    """The length of blocks for a long loop: one that leaves no rest, if there is such."""
+    fitting = [d for d in range(256, WHOLE + 1) if extent % d == 0]
+    best = [d for d in fitting if d % 64 == 0] or [d for d in fitting if d % 16 == 0] or fitting
+    return min(best, key=lambda d: (abs(d - BLOCK), d), default=BLOCK)
+
+
+def _level(writer: CWriter, nests: Sequence[Nest], i: int, head: str, blocks: Sequence[Blocks]) -> None:
+    writer.line(head)
+    if head.endswith("{"):
+        writer.open()
+    for cut in blocks:
+        if nests[0].levels[i] == cut.name:
+            writer.line(f"const int64_t {cut.base} = {cut.start};")
+    for nest in nests:
+        writer.lines(nest.writers[i + 1].written)
+
+
+def assemble(parts: Sequence[Part], shell: Shell, kind: str, note: str = "", scratch: int = 0) -> Kernel:
+    """One kernel of some parts: its tasks are those of the parts, one after the other."""
+    total = sum(p.ns for p in parts)
+    wanted = cost.tasks(total, sum(p.units for p in parts))
+    counts = [1 if wanted == 1 else max(1, min(p.units, round(wanted * p.ns / total))) for p in parts]
+    if not parts:
+        return Kernel(_EMPTY, kind=kind)
+    if wanted == 1:
+        counts = [1] + [0] * (len(parts) - 1)
+    head = "static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"
+    writer = CWriter()
+    writer.lines(memory_typedefs([*shell.reads.values, *shell.writes]))
+    writer.lines([table_definition(n, *t) for t, n in _named_tables(shell)])
+    body = "".join(p.text for p in parts)
+    last = CWriter()
+    if note:
+        last.line(f"/* {note} */")
+    with last.block(head):
+        _call_parts(last, parts, counts)
+        last.line("return CYX_OK;")
+    return Kernel(writer.text() + body + last.text(), tasks=max(1, sum(counts)), cost=total, scratch=scratch, kind=kind)
+
+
+def _named_tables(shell: Shell) -> list[tuple[tuple[ElementType, Any], str]]:
+    return [((literal.shape.dtype, literal.array), name) for literal, name in shell.tables.items()]
+
+
+def _call_parts(writer: CWriter, parts: Sequence[Part], counts: Sequence[int]) -> None:
+    if sum(counts) == 1:
+        for i, p in enumerate(parts):
+            writer.line(f"KERNEL_{i + 1}(bufs, 0, {p.units});")
+        return
+    start = 0
+    for i, (p, count) in enumerate(zip(parts, counts, strict=True)):
+        if len(parts) == 1:
+            writer.line(f"KERNEL_1(bufs, begin * {p.units} / {count}, end * {p.units} / {count});")
+            return
+        with writer.block(f"if (begin < {start + count} && end > {start})"):
+            first, last = f"begin > {start} ? begin - {start} : 0", f"end < {start + count} ? end - {start} : {count}"
+            writer.line(f"const int64_t from = {first}, to = {last};")
+            writer.line(f"KERNEL_{i + 1}(bufs, from * {p.units} / {count}, to * {p.units} / {count});")
+        start += count

@@ -1,0 +1,437 @@
+"""Computations over scalars and small arrays as straight-line C: every element is a local.
+
+Loops with little state are made of these: element-wise instructions and data movement by way of `loops.loop_ir.Body`,
+small reductions and products unrolled, loops and branches inside as loops and branches of C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel.carried import multiplies_state, turn
+from cyxla.xla.cpu.kernel.groups import is_loopable
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.values import leaves, own_leaves, passes_on, resolve
+from cyxla.xla.cpu.loops.hoisting import Nest, reachable
+from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
+from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads, start_requests
+from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.passes.trip_count import known_trip_count
+
+MOST_ELEMENTS = 32  # of one array
+MOST_NODES = 1500  # of everything: gcc's time
+TURN_NS = 1.0  # an operation of a chain of dependent ones
+POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
+_LONGEST = 1e12  # ns, of any estimate
+_SOME_TURNS = 10_000  # of loops that run nobody knows how often
+_PASSED = frozenset({"parameter", "constant"})
+
+Held = list[str] | int  # the elements of an array as C expressions in register types, or its slot among the reads
+
+
+class TooMuchError(Exception):
+    """A computation that is better run by kernels; the text says why."""
+
+
+@dataclass
+class Shared:
+    """What the scopes of one kernel have in common.
+
+    Attributes
+    ----------
+    reads : Reads
+        Arrays in memory.
+    names : CWriter
+        Gives the names.
+    tables : dict
+        Constant tables by literal.
+    nodes : int
+        How many values were made so far.
+    """
+
+    reads: Reads
+    names: CWriter
+    tables: dict[Any, str] = field(default_factory=dict)
+    nodes: int = 0
+
+
+class Scope:
+    """One computation, written as straight-line code.
+
+    Parameters
+    ----------
+    shared : Shared
+        The kernel it is part of.
+    held : dict of Value to list of str or int
+        Where what it starts from is.
+    computation : Computation, optional
+        What it may compute.
+    """
+
+    def __init__(self, shared: Shared, held: dict[Value, Held], computation: Computation | None = None) -> None:
+        self.shared, self.held = shared, dict(held)
+        self.space = Space(())
+        inside, self.apart = _sorted_out(computation) if computation is not None else (set(), [])
+        given = {v: self._giver(v) for v in (*held, *(v for i in self.apart for v in own_leaves(i)))}
+        self.body = Body(self.space, inside, shared.reads, given)
+        self.nest = Nest(self.body, [], shared.names.child())
+        self.nest.tables = shared.tables
+        self.c = self.nest.writers[0]
+        self.cost = 0.0
+
+    @staticmethod
+    def of(shared: Shared, computation: Computation, parameters: Sequence[Held]) -> Scope:
+        """The scope of a computation whose parameters' leaves are somewhere."""
+        own = [v for p in computation.parameters for v in own_leaves(p)]
+        return Scope(shared, dict(zip(own, parameters, strict=True)), computation)
+
+    def run(self) -> None:
+        """Write what has to stand in order: loops, branches, sums. The rest is written when it is asked for."""
+        for ins in self.apart:
+            if ins.opcode != "dynamic-update-slice" or ins.shape.size <= MOST_ELEMENTS:
+                for value, held in zip(own_leaves(ins), _APART[ins.opcode](self, ins), strict=True):
+                    self.held[value] = held
+
+    # ------------------------------------------------------------------------------------------------ values
+    def hold(self, value: Value) -> Held:
+        """Where an array is, computed if it is not anywhere yet."""
+        if value in self.held:
+            return self.held[value]
+        if value.shape.size > MOST_ELEMENTS:
+            if value.instruction.opcode == "constant":
+                return self.shared.reads.slot(value)
+            raise TooMuchError(f"an array of {value.shape.size} elements")
+        nodes = [self.node(value, e) for e in range(value.shape.size)]
+        return self.texts(nodes)
+
+    def elements(self, value: Value) -> list[str]:
+        """The elements of an array as locals."""
+        held = self.hold(value)
+        if isinstance(held, list):
+            return held
+        if value.shape.size > MOST_ELEMENTS:
+            raise TooMuchError(f"an array of {value.shape.size} elements")
+        return self.texts([self.node(value, e) for e in range(value.shape.size)])
+
+    def node(self, value: Value, element: int) -> Node:
+        """One element of an array."""
+        held = self.held.get(value)
+        if isinstance(held, list):
+            return self._given(value, element, held)
+        if isinstance(held, int):
+            return self._load(value, held, Affine(element))
+        self._count()
+        dims = value.shape.dims
+        return self.body.value(value.instruction, self.space.index_at(dims, Affine(element)))
+
+    def texts(self, nodes: Sequence[Node], forms: Sequence[Affine] = ()) -> list[str]:
+        """Write nodes; how they are spelled."""
+        self._count()
+        self.nest.write(reachable(nodes, forms)[0])
+        return [self.nest.text(n) for n in nodes]
+
+    def _count(self) -> None:
+        if self.shared.nodes + len(self.body.nodes) > MOST_NODES:
+            raise TooMuchError(f"more than {MOST_NODES} operations")
+
+    def _giver(self, value: Value) -> Callable[[Index], Node]:
+        def give(index: Index) -> Node:
+            held = self.held.get(value)
+            if held is None:
+                raise TooMuchError(f"{value.instruction.opcode} is read before it is computed")
+            linear = index.linear
+            if isinstance(held, int):
+                return self._load(value, held, linear)
+            if linear.is_constant:
+                return self._given(value, linear.constant, held)
+            node = self._given(value, len(held) - 1, held)
+            for e in range(len(held) - 2, -1, -1):
+                here = self._given(value, e, held)
+                node = self.body.node("guard", value.shape.dtype, (here, node), (Condition(linear, e, e),))
+            return node
+
+        return give
+
+    def _load(self, value: Value, slot: int, form: Affine) -> Node:
+        return self.body.node("load", value.shape.dtype, (), (slot, form))
+
+    def _given(self, value: Value, element: int, held: list[str]) -> Node:
+        node = self.body.node("given", value.shape.dtype, (), (value, element))
+        self.nest.set_given(node, held[element], 0)
+        return node
+
+    # ------------------------------------------------------------------------------------------------ in memory
+    def update(self, chain: Sequence[Instruction], pointer: str) -> None:
+        """Write updates of an array in memory, the first of them first; nothing may read it afterwards."""
+        stores = [store for ins in chain for store in self._stores(ins)]
+        for form, node in stores:
+            self.texts([node], [form])
+        for form, node in stores:
+            value = scalar.store(node.dtype, self.nest.text(node))
+            self.c.line(f"{pointer}[{self.nest.form(form)}] = {value};")
+
+    def _stores(self, ins: Instruction) -> list[tuple[Affine, Node]]:
+        operand, new, *_ = ins.operands
+        if new.shape.size > MOST_ELEMENTS:
+            raise TooMuchError(f"an update of {new.shape.size} elements")
+        starts = self.starts(ins)
+        found = []
+        for e in range(new.shape.size):
+            at = [self.space.add(s, c) for s, c in zip(starts, _at(new, e), strict=True)]
+            form = self.space.index(operand.shape.dims, tuple(at)).linear
+            found.append((form, self.node(resolve(new), e)))
+        return found
+
+    def starts(self, ins: Instruction) -> list[Affine]:
+        """Where a dynamic-update-slice begins, clamped."""
+        operand, new, *starts = ins.operands
+        asked = [self.body.value(i, at) for i, at in start_requests(self.body, tuple(starts), operand.shape.rank)]
+        room = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
+        return [self.body.clamped(s, r) for s, r in zip(asked, room, strict=True)]
+
+    # ------------------------------------------------------------------------------------------------ loops
+    def loop(self, ins: Instruction, pointers: dict[int, str] | None = None) -> list[Held]:
+        """Write a loop; where its state is in the end. Leaves in `pointers` are updated in memory."""
+        pointers = pointers or {}
+        body, condition = ins.called
+        values, initial = own_leaves(body.parameters[0]), leaves(ins.operands[0])
+        kept = [r == p for r, p in zip(leaves(body.root), values, strict=True)]
+        state: list[Held] = []
+        for n, value in enumerate(initial):
+            if kept[n] or n in pointers:
+                state.append(self.hold(value))
+            else:
+                state.append([self._variable(value.shape.dtype, x) for x in self.elements(value)])
+        trips = known_trip_count(ins)
+        counter = self.c.name("t")
+        head = f"for (int64_t {counter} = 0; {counter} < {trips}; ++{counter})" if trips is not None else "for (;;)"
+        with self.c.block(head):
+            self.c.lines(turn(multiplies_state(body)))
+            ns = self._turn(body, condition if trips is None else None, state, kept, pointers)
+            if trips is None or trips * ns > POLL_EVERY / 1000:
+                poll = f"if ((s = ctx->poll(ctx))) return s; left = {POLL_EVERY};"
+                self.c.line(f"if ((left -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
+        self.cost += min(ns, _LONGEST) * (_SOME_TURNS if trips is None else trips)
+        return state
+
+    def _variable(self, dtype: ElementType, value: str) -> str:
+        name = self.c.name("x")
+        self.c.line(f"{scalar.register_type(dtype)} {name} = {value};")
+        return name
+
+    def _turn(
+        self,
+        body: Computation,
+        condition: Computation | None,
+        state: Sequence[Held],
+        kept: Sequence[bool],
+        pointers: dict[int, str],
+    ) -> float:
+        cost = 0.0
+        if condition is not None:
+            test = Scope.of(self.shared, condition, state)
+            test.run()
+            (result,) = test.elements(leaves(condition.root)[0])
+            self.include(test)
+            self.c.line(f"if (!{result}) break;")
+            cost += test.cost
+        scope = Scope.of(self.shared, body, state)
+        scope.run()
+        changed = [n for n, same in enumerate(kept) if not same and n not in pointers]
+        made = {n: scope.elements(leaves(body.root)[n]) for n in changed}
+        for n, pointer in pointers.items():
+            scope.update(update_chain(body, n) or [], pointer)
+        self.include(scope)
+        pairs = [(old, new) for n in changed for old, new in zip(state[n], made[n], strict=True)]  # type: ignore[arg-type]
+        assign_at_once(self.c, pairs)
+        return cost + scope.cost
+
+    def include(self, scope: Scope) -> None:
+        """Put in what a scope has written."""
+        scope.cost += len(scope.body.nodes) * TURN_NS
+        self.shared.nodes += len(scope.body.nodes)
+        self._count()
+        self.c.lines(scope.c.written)
+
+
+def assign_at_once(c: CWriter, pairs: Sequence[tuple[str, str]]) -> None:
+    """Assign to several places at once: what reads one that is about to change is saved first."""
+    changing = {old for old, _ in pairs}
+    saved = []
+    for old, new in pairs:
+        if new in changing and new != old:
+            name = c.name("y")
+            c.line(f"const __typeof__({new}) {name} = {new};")
+            saved.append((old, name))
+        else:
+            saved.append((old, new))
+    c.lines([f"{old} = {new};" for old, new in saved if old != new])
+
+
+def update_chain(body: Computation, number: int) -> list[Instruction] | None:
+    """The dynamic-update-slices by which a body makes one leaf of its result of the same leaf of its parameter."""
+    (target,) = own_leaves(body.parameters[0])[number : number + 1]
+    value = leaves(body.root)[number]
+    chain: list[Instruction] = []
+    while value.instruction.opcode == "dynamic-update-slice":
+        chain.append(value.instruction)
+        value = resolve(value.instruction.operands[0])
+    return chain[::-1] if chain and value == target else None
+
+
+def _sorted_out(computation: Computation) -> tuple[set[Instruction], list[Instruction]]:
+    """The instructions that become expressions, and those that are written one by one."""
+    inside: set[Instruction] = set()
+    apart: list[Instruction] = []
+    for ins in computation.post_order():
+        if ins.has_side_effect or ins.shape.is_dynamic:
+            raise TooMuchError(f"{ins.opcode} has effects or dynamic sizes")
+        if ins.opcode in _PASSED or passes_on(ins):
+            continue
+        if ins.opcode in _APART:
+            apart.append(ins)
+        elif is_loopable(ins):
+            inside.add(ins)
+        else:
+            raise TooMuchError(f"{ins.opcode} has a kernel of its own")
+    return inside, apart
+
+
+def _at(ins: Instruction, element: int) -> list[Affine]:
+    return [Affine(int(c)) for c in np.unravel_index(element, ins.shape.dims)]
+
+
+# ------------------------------------------------------------------------------------------- written one by one
+def _while(scope: Scope, ins: Instruction) -> list[Held]:
+    return scope.loop(ins)
+
+
+def _conditional(scope: Scope, ins: Instruction) -> list[Held]:
+    c, own = scope.c, own_leaves(ins)
+    if any(v.shape.size > MOST_ELEMENTS for v in own):
+        raise TooMuchError("a conditional with large results")
+    (selector,) = scope.elements(resolve(ins.operands[0]))
+    arguments = [[scope.hold(v) for v in leaves(o)] for o in ins.operands[1:]]
+    results = [[c.name("x") for _ in range(v.shape.size)] for v in own]
+    for value, names in zip(own, results, strict=True):
+        c.lines([f"{scalar.register_type(value.shape.dtype)} {name};" for name in names])
+    is_predicate = ins.operands[0].shape.dtype is ElementType.PRED
+    most = 0.0
+    with c.block(f"switch ({selector} == 0)" if is_predicate else f"switch ({selector})"):
+        for k, branch in enumerate(ins.called):
+            last = k == len(ins.called) - 1
+            with c.block("default:" if last else f"case {k}:"):
+                inner = Scope.of(scope.shared, branch, arguments[k])
+                inner.run()
+                made = [inner.elements(v) for v in leaves(branch.root)]
+                scope.include(inner)
+                for names, texts in zip(results, made, strict=True):
+                    c.lines([f"{x} = {y};" for x, y in zip(names, texts, strict=True)])
+                c.line("break;")
+                most = max(most, inner.cost)
+    scope.cost += most
+    return list(results)
+
+
+def _reduce(scope: Scope, ins: Instruction) -> list[Held]:
+    count = len(ins.operands) // 2
+    arrays, starts = ins.operands[:count], ins.operands[count:]
+    if arrays[0].shape.size > MOST_ELEMENTS:
+        raise TooMuchError(f"a reduction of {arrays[0].shape.size} elements")
+    if (why := scalar_computation.reason(ins.called[0])) is not None:
+        raise TooMuchError(why)
+    numbers = np.arange(arrays[0].shape.size).reshape(arrays[0].shape.dims)
+    gone = tuple(ins.attrs["dimensions"])
+    kept = [d for d in range(numbers.ndim) if d not in gone]
+    out = [arrays[0].shape.dims[d] for d in kept]
+    rows = numbers.transpose([*kept, *gone]).reshape(int(np.prod(out, dtype=int)), -1)
+    arguments = [scope.elements(resolve(a)) for a in arrays]
+    first = [scope.elements(resolve(s))[0] for s in starts]
+    results: list[list[str]] = [[] for _ in range(count)]
+    for row in rows:
+        sums = list(first)
+        for e in row:
+            sums = scalar_computation.inline(ins.called[0], [*sums, *(a[e] for a in arguments)], scope.c)
+        for found, result in zip(results, sums, strict=True):
+            found.append(result)
+    scope.cost += rows.size * TURN_NS
+    return list(results)
+
+
+def _dot(scope: Scope, ins: Instruction) -> list[Held]:
+    lhs, rhs = ins.operands
+    dtype = ins.shape.dtype
+    if (
+        {lhs.shape.dtype, rhs.shape.dtype} != {dtype}
+        or scalar.is_narrow(dtype)
+        or not (dtype.is_float or dtype.is_integer)
+    ):
+        raise TooMuchError(f"dot of {lhs.shape.dtype} to {dtype}")
+    if max(lhs.shape.size, rhs.shape.size, ins.shape.size) > MOST_ELEMENTS:
+        raise TooMuchError("a large dot")
+    a, b = scope.elements(resolve(lhs)), scope.elements(resolve(rhs))
+    left = _matrices(ins, lhs, "lhs", outer_last=False)
+    right = _matrices(ins, rhs, "rhs", outer_last=True)
+    c, c_type, found = scope.c, scalar.register_type(dtype), []
+    for batch in range(left.shape[0]):
+        for row in left[batch]:
+            for column in right[batch].T:
+                total = scalar.literal(dtype, dtype.numpy_dtype.type(0))  # type: ignore[union-attr]
+                for i, j in zip(row, column, strict=True):
+                    total = c.local(c_type, _added(c, dtype, a[i], b[j], total))
+                found.append(total)
+    scope.cost += left.size * right.shape[2] * TURN_NS
+    return [found]
+
+
+def _added(c: CWriter, dtype: ElementType, x: str, y: str, total: str) -> str:
+    """A total and a product; of floats in one rounding, as the tiles of larger ones do it."""
+    if dtype.is_float:
+        return f"CYX_FMA_{str(dtype).upper()}({x}, {y}, {total})"
+    types = [dtype, dtype]
+    product = c.local(scalar.register_type(dtype), scalar.expression("multiply", dtype, types, {}, [x, y]))
+    return scalar.expression("add", dtype, types, {}, [total, product])
+
+
+def _matrices(ins: Instruction, operand: Instruction, side: str, *, outer_last: bool) -> np.ndarray:
+    """The numbers of an operand's elements as [batch, outer, contracted], or the last two the other way round."""
+    numbers = np.arange(operand.shape.size).reshape(operand.shape.dims)
+    batch = list(ins.attrs.get(f"{side}_batch_dims") or ())
+    inner = list(ins.attrs.get(f"{side}_contracting_dims") or ())
+    outer = [d for d in range(operand.shape.rank) if d not in (*batch, *inner)]
+    sizes = [int(np.prod([operand.shape.dims[d] for d in some], dtype=int)) for some in (batch, outer, inner)]
+    found = numbers.transpose([*batch, *outer, *inner]).reshape(sizes)
+    return found.transpose(0, 2, 1) if outer_last else found
+
+
+def _update(scope: Scope, ins: Instruction) -> list[Held]:
+    """A small array of locals, one part of it replaced."""
+    operand, new, *_ = ins.operands
+    value, source = resolve(new), resolve(operand)
+    old, parts = scope.elements(source), scope.elements(value)
+    starts = scope.starts(ins)
+    result = []
+    for e in range(len(old)):
+        node = scope.node(source, e)
+        for part in range(len(parts)):
+            at = zip(_at(operand, e), _at(new, part), starts, strict=True)
+            conditions = tuple(Condition(s, h.constant - p.constant, h.constant - p.constant) for h, p, s in at)
+            if any(c.decided is False for c in conditions):
+                continue
+            here = scope.node(value, part)
+            open_ = tuple(c for c in conditions if c.decided is None)
+            node = scope.body.node("guard", node.dtype, (here, node), open_) if open_ else here
+        result += scope.texts([node])
+    return [result]
+
+
+_APART: dict[str, Callable[[Scope, Instruction], list[Held]]] = {
+    "while": _while, "conditional": _conditional, "reduce": _reduce, "dot": _dot, "dynamic-update-slice": _update,
+}  # fmt: skip

@@ -1,0 +1,128 @@
+"""Loops that read across the grain: what lies along another loop is transposed tile by tile before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.loops.hoisting import BLOCKS, Nest
+from cyxla.xla.cpu.loops.index_map import Affine, Atom
+from cyxla.xla.cpu.loops.iteration_boxes import Box
+from cyxla.xla.cpu.loops.loop_ir import Node
+from cyxla.xla.cpu.loops.loop_kernel import Blocks, Part, Shell, close, innermost, open_levels, slots
+
+_TILE = "tile"  # the level that runs over tiles of the other loop
+_CACHED, _STREAMED = (64, 512), (128, 256)  # rows of a tile and bytes in a row, by how results are stored
+_LEAST = 12  # shorter loops are not worth a tile
+_MAX_TILES = 4
+
+
+@dataclass
+class Tiles:
+    """What to transpose.
+
+    Attributes
+    ----------
+    across : Atom
+        The loop along which the loads are contiguous.
+    extent : int
+        Its extent.
+    loads : list of Node
+        The loads.
+    kept : list of (Atom, int)
+        All loops, outermost first.
+    """
+
+    across: Atom
+    extent: int
+    loads: list[Node]
+    kept: list[tuple[Atom, int]]
+
+
+def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], shared: frozenset[int]) -> Tiles | None:
+    """The loads of a box that step far along the innermost loop and by one along another; None if there are none.
+
+    Parameters
+    ----------
+    box : Box
+        What is computed.
+    kept : sequence of (Atom, int)
+        Its loops.
+    shared : frozenset of int
+        Reads whose buffer is written; if the box reads one, there are no tiles.
+    """
+    if len(kept) < 2 or kept[-1][1] < _LEAST:
+        return None
+    inner = kept[-1][0]
+    loads = [n for n in box.nodes if n.kind == "load"]
+    if any(n.data[0] in shared for n in loads):
+        return None
+    across = [n for n in loads if abs(n.data[1].coefficient(inner)) >= _LEAST and _plain(n.data[1], kept)]
+    best: tuple[Atom, int, list[Node]] | None = None
+    for atom, extent in kept[:-1]:
+        mine = [n for n in across if n.data[1].coefficient(atom) == 1]
+        if extent >= _LEAST and mine and (best is None or len(mine) > len(best[2])):
+            best = (atom, extent, mine)
+    return None if best is None or len(best[2]) > _MAX_TILES else Tiles(*best, list(kept))
+
+
+def _plain(form: Affine, kept: Sequence[tuple[Atom, int]]) -> bool:
+    """Whether a form hangs on loops and run-time values alone."""
+    return all(a.kind in ("loop", "runtime") for a, _ in form.terms) and bool(kept)
+
+
+def tiled_part(box: Box, shell: Shell, name: str, ns: float, tiles: Tiles, gone: set[Atom]) -> Part:
+    """Write the function of a box with tiles."""
+    inner, trip = tiles.kept[-1]
+    others = [(a, n) for a, n in tiles.kept[:-1] if a is not tiles.across]
+    most, row_bytes = _STREAMED if shell.streamed else _CACHED
+    rows = Blocks(tiles.extent, _length(tiles.extent, most), True, _TILE, "c")
+    columns = Blocks(trip, _length(trip, row_bytes // max(n.dtype.itemsize for n in tiles.loads)), True)
+    nest = Nest(box.body, [*(a for a, _ in others), _TILE, BLOCKS, tiles.across, inner], shell.names.child())
+    nest.dropped, nest.tables = gone, shell.tables
+    for i, load in enumerate(tiles.loads):
+        nest.places[load] = f"t{i}[row * {columns.length} + k]"
+        nest.pin(load)
+    nest.write(box.nodes)
+    streamed = shell.streamed and columns.length >= 32 and all(s.form.coefficient(inner) == 1 for s in box.stores)
+    body = innermost(box, nest, streamed=streamed, in_place=False)
+    fills = [_fill(n, i, nest, tiles, rows, columns) for i, n in enumerate(tiles.loads)]
+    writer = CWriter()
+    with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
+        shell.pointers(writer, slots(box), [s.slot for s in box.stores])
+        writer.lines(nest.writers[0].written)
+        extents = [*(n for _, n in others), rows.count, columns.count]
+        units, opened = open_levels(writer, [nest], extents, [rows, columns], cost.tasks(ns, 1 << 30))
+        for i, n in enumerate(tiles.loads):
+            size = rows.length * columns.length
+            writer.line(f"{scalar.storage_type(n.dtype)} t{i}[{size}] __attribute__((aligned(64)));")
+            writer.line(fills[i])
+        with writer.block(f"for (int row = 0; row < {rows.length}; ++row)"):
+            writer.line(f"const int64_t {nest.counter(len(others) + 2)} = c + row;")
+            writer.lines(nest.writers[len(others) + 3].written)
+            body.write(writer, columns.length)
+        close(writer, opened)
+        if streamed:
+            writer.line("cyx_stream_end();")
+    return Part(writer.text(), units, ns)
+
+
+def _length(extent: int, most: int) -> int:
+    """The side of tiles: about equal ones, of a multiple of a vector."""
+    count = -(-extent // most)
+    even = -(-extent // count)
+    return min(extent, -(-even // 16) * 16)
+
+
+def _fill(load: Node, number: int, nest: Nest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
+    """The call that transposes one tile."""
+    slot, form = load.data
+    step = form.coefficient(tiles.kept[-1][0])
+    rest = Affine(form.constant, tuple((a, c) for a, c in form.terms if a is not tiles.across))
+    size = load.dtype.itemsize
+    suffix = size if size in (1, 2, 4, 8, 16) else 1
+    start = f"&p{slot}[{nest.block_start(rest)} + c]"
+    return f"cyx_tile_{suffix}(t{number}, {columns.length}, {start}, {step}ll, {rows.length}, {columns.length});"

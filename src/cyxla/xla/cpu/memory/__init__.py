@@ -1,0 +1,1 @@
+"""Buffer assignment: lifetimes, the arena, donated arguments."""

@@ -1,0 +1,397 @@
+"""Where each array of a plan lies: with the caller, in a constant, or in the arena; sharing what they can."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal as Choice
+from typing import NamedTuple
+
+from cyxla import config
+from cyxla.types import Literal
+from cyxla.xla.cpu.kernel.kernel import STATE_BYTES, Value
+from cyxla.xla.cpu.memory import donations
+from cyxla.xla.cpu.memory.arena import Temporary, place, place_apart
+from cyxla.xla.cpu.memory.lifetimes import Life, Lifetimes, Move, lifetimes
+from cyxla.xla.cpu.plan.nodes import Node, Plan
+
+
+class Place(NamedTuple):
+    """Memory: a buffer of the call by number, or an offset into the arena."""
+
+    kind: Choice["input", "output", "constant", "arena"]
+    at: int
+
+
+class Copy(NamedTuple):
+    """Bytes to be copied from one place to another."""
+
+    target: Place
+    source: Place
+    nbytes: int
+
+
+@dataclass
+class Buffers:
+    """The memory of a plan.
+
+    Attributes
+    ----------
+    places : dict of Value to Place
+        Every array that some kernel reads or writes.
+    scratch : dict of Node to Place
+        Working memory of kernels.
+    copies : dict of (Node or Plan, str, int) to list of Copy
+        What has to be copied, in order: ``(kernel, "before", 0)``, ``(while, "enter", 0)``, ``(while, "again", 0)``,
+        ``(conditional, "leave", branch)``, ``(plan, "return", 0)``.
+    constants : list of Literal
+        What the constant buffers hold.
+    inputs, outputs : int
+        How many buffers of each kind a call gets.
+    arena_bytes : int
+        Size of the arena.
+    state : Place or None
+        Of the state of the random numbers, if there is one.
+    pieces : list of (int, int)
+        Offset and size of what may be touched of the arena, where the address sanitizer is to guard the rest.
+    swaps : dict of Node to list of Copy
+        Copies among those of ``(while, "again", 0)`` instead of which both places can change their names.
+    donations : dict of int to int
+        Inputs whose memory is that of a result, and of which; both are the place of the input.
+    """
+
+    places: dict[Value, Place] = field(default_factory=dict)
+    scratch: dict[Node, Place] = field(default_factory=dict)
+    copies: dict[tuple[Node | Plan, str, int], list[Copy]] = field(default_factory=dict)
+    constants: list[Literal] = field(default_factory=list)
+    inputs: int = 0
+    outputs: int = 0
+    arena_bytes: int = 0
+    state: Place | None = None
+    pieces: list[tuple[int, int]] = field(default_factory=list)
+    swaps: dict[Node, list[Copy]] = field(default_factory=dict)
+    donations: dict[int, int] = field(default_factory=dict)
+
+
+SWAP_FROM = 1024  # bytes that are rather not copied in every turn of a loop
+
+
+class _Memory:
+    """Lives that share one place.
+
+    Attributes
+    ----------
+    spans : list of (int, int)
+        Moments at which it is in use, sorted and apart.
+    begins, ends : dict of int to Life
+        Whose first and last moments they are.
+    output : int
+        Which result of the call it is, or -1.
+    input : int
+        Which donated argument it is, or -1.
+    """
+
+    __slots__ = ("begins", "ends", "fixed", "input", "lives", "nbytes", "output", "spans", "temporary")
+
+    def __init__(self, life: Life) -> None:
+        self.lives = [life]
+        self.nbytes = life.nbytes
+        self.spans = [(life.start, life.end)]
+        self.begins, self.ends = {life.start: life}, {life.end: life}
+        self.fixed = life.fixed
+        self.output = self.input = -1
+        self.temporary: Temporary | None = None
+
+    def absorb(self, other: _Memory) -> None:
+        """Take over another one's lives."""
+        self.lives += other.lives
+        self.spans = _merged(self.spans, other.spans)
+        self.begins |= other.begins
+        self.ends |= other.ends
+        self.output = max(self.output, other.output)
+        self.input = max(self.input, other.input)
+
+
+def assign(plan: Plan, donated: Mapping[int, int | None] | None = None) -> Buffers:
+    """Give every array of an entry's plan a place.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the entry computation.
+    donated : mapping of int to (int or None), optional
+        Numbers of inputs whose memory becomes that of a result: of this one, or of any of equal size. Those for which
+        there is no result are left alone.
+    """
+    usable = donations.usable(donated or {}, plan)
+    return _Assignment(plan, lifetimes(plan, usable), usable).run()
+
+
+class _Assignment:
+    def __init__(self, plan: Plan, found: Lifetimes, donated: Mapping[int, int | None]) -> None:
+        self.plan, self.found, self.donated = plan, found, donated
+        self.memory: dict[Life, _Memory] = {}
+        self.follows: set[tuple[Life | None, Life | None]] = set()
+        self.buffers = Buffers(inputs=len(plan.parameters), outputs=len(plan.results))
+
+    def run(self) -> Buffers:
+        for life in {id(v): v for v in (*self.found.lives.values(), *self.found.computed)}.values():
+            self.memory[life] = _Memory(life)
+        for number in self.donated:
+            self.donor(number).input = number
+        self.share()
+        self.place_arena()
+        self.place_values()
+        self.place_copies()
+        return self.buffers
+
+    # --- who shares with whom, the most useful sharings first -------------------------------------------------------
+
+    def share(self) -> None:
+        found = self.found
+        musts = [s for sharings in found.musts.values() for s in sharings]
+        moves = {
+            when: [m for key, some in found.moves.items() if key[1] == when for m in some]
+            for when in ("again", "leave", "enter")
+        }
+        # Contents that change hands: these may follow each other in one place without a moment between them.
+        self.follows = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}
+        self.follows |= {(m.source, m.target) for some in moves.values() for m in some}
+        for a, b in found.forced:
+            self.join(self.memory[a], self.memory[b])
+        for s in musts:
+            self.try_join(s.target, s.source)
+        for m in (*moves["again"], *moves["leave"], *moves["enter"]):  # what is copied in every turn of a loop first
+            self.try_join(m.target, m.source)
+        self.take_named()
+        named = {n for n in self.donated.values() if n is not None}
+        for number, m in enumerate(found.moves[self.plan, "return", 0]):
+            memory = self.memory[m.source]
+            free = not memory.fixed and memory.output < 0 and number not in named
+            if free and memory.nbytes == m.target.nbytes:
+                memory.output = number
+        self.swap()
+        for s in found.may:
+            self.try_join(s.target, s.source)
+        self.take_others()
+        self.buffers.donations = {n: self.donor(n).output for n in self.donated}
+
+    # --- donated arguments: memory of a result whatever happens, if only by a copy at the end -------------------------
+
+    def donor(self, number: int) -> _Memory:
+        return self.memory[self.found.lives[self.plan.parameters[number]]]
+
+    def take_named(self) -> None:
+        """Give the results that are named for a donated argument its memory, before anything else is in it."""
+        returned = self.found.moves[self.plan, "return", 0]
+        for number, result in self.donated.items():
+            if result is not None:
+                self.take(number, result, self.memory[returned[result].source])
+
+    def take_others(self) -> None:
+        """Find results for the donated arguments that did not become one by working in place."""
+        left = [n for n in self.donated if self.donor(n).output < 0]
+        owners = {memory.output: memory for memory in self.memory.values() if memory.output >= 0}
+        open_results = [n for n in range(self.buffers.outputs) if n not in owners or owners[n].input < 0]
+        for number, result in donations.matched(self.plan, left, open_results).items():
+            self.take(number, result, owners.get(result))
+
+    def take(self, number: int, result: int, owner: _Memory | None) -> None:
+        """Make the memory of a donated argument that of a result, and of what becomes the result if possible."""
+        donor = self.donor(number)
+        if owner is not None and owner is not donor and not owner.fixed:
+            if owner.input < 0 and owner.nbytes == donor.nbytes and self.apart(owner, donor):
+                self.join(owner, donor)
+            elif owner.output == result:
+                owner.output = -1
+        self.donor(number).output = result
+
+    def swap(self) -> None:
+        """Where the state of a loop and what a turn makes of it cannot be one memory, let two of them take turns.
+
+        Nobody else may use either while the loop runs.
+        """
+        self.swapped: list[tuple[Node | Plan, Move]] = []
+        for key, moves in self.found.moves.items():
+            if key[1] != "again" or not moves:
+                continue
+            enter = self.found.starts[key[0]]
+            targets = Counter(id(self.memory[m.target]) for m in moves)
+            sources = Counter(id(self.memory[m.source]) for m in moves)
+            for m in moves:
+                target, source = self.memory[m.target], self.memory[m.source]
+                alone = targets[id(target)] == sources[id(source)] == 1
+                if not alone or targets[id(source)] or sources[id(target)] or m.source.start <= enter:
+                    continue
+                if source.fixed or target.fixed or source.nbytes != target.nbytes or source.nbytes < SWAP_FROM:
+                    continue
+                self.swapped.append((key[0], m))
+                for memory in (target, source):
+                    memory.spans = _merged(memory.spans, [(enter, m.moment)])
+
+    def try_join(self, target: Life, source: Life) -> None:
+        a, b = self.memory[source], self.memory[target]
+        if a is b or a.fixed or b.fixed or a.nbytes != b.nbytes:
+            return
+        if (a.output >= 0 and b.output >= 0) or (a.input >= 0 and b.input >= 0):
+            return
+        if (source, target) in self.follows and self.apart(a, b):
+            self.join(a, b)
+
+    def apart(self, a: _Memory, b: _Memory) -> bool:
+        """Whether two memories are never in use at once, but for moments when contents pass between them."""
+        i = j = 0
+        while i < len(a.spans) and j < len(b.spans):
+            (a_start, a_end), (b_start, b_end) = a.spans[i], b.spans[j]
+            low, high = max(a_start, b_start), min(a_end, b_end)
+            if low < high or (low == high and not (self.passes(a, b, low) if a_end == low else self.passes(b, a, low))):
+                return False
+            if a_end < b_end:
+                i += 1
+            else:
+                j += 1
+        return True
+
+    def passes(self, before: _Memory, after: _Memory, moment: int) -> bool:
+        """Whether what ends in one memory at a moment becomes what begins in the other."""
+        ending, beginning = before.ends.get(moment), after.begins.get(moment)
+        return (ending, beginning) in self.follows
+
+    def join(self, a: _Memory, b: _Memory) -> None:
+        if a is b:
+            return
+        if len(a.lives) < len(b.lives):
+            a, b = b, a
+        a.absorb(b)
+        for life in b.lives:
+            self.memory[life] = a
+
+    # --- places -----------------------------------------------------------------------------------------------------
+
+    def place_arena(self) -> None:
+        temporaries = []
+        for memory in dict.fromkeys(self.memory[life] for life in self.found.computed):
+            if memory.output < 0 and memory.input < 0:
+                memory.temporary = Temporary(memory.nbytes, memory.spans[0][0], memory.spans[-1][1])
+                temporaries.append(memory.temporary)
+        self.cycles = self.reserve_for_cycles(temporaries)
+        guarded = "address" in config.get("SANITIZE")
+        self.buffers.arena_bytes = place_apart(temporaries) if guarded else place(temporaries)
+        if self.plan.has_state:  # at the end, for the whole call
+            self.buffers.state = Place("arena", -(-self.buffers.arena_bytes // 64) * 64)
+            self.buffers.arena_bytes = self.buffers.state.at + STATE_BYTES
+            temporaries.append(Temporary(STATE_BYTES, 0, 0, self.buffers.state.at))
+        self.buffers.pieces = [(t.offset, t.nbytes) for t in temporaries] if guarded else []
+
+    def reserve_for_cycles(self, temporaries: list[Temporary]) -> dict[tuple[Node | Plan, str, int], Temporary]:
+        """Memory for one array wherever a loop's state, or donated arguments and results, change places."""
+        reserved = {}
+        for key, moves in self.found.moves.items():
+            if key[1] == "return":
+                targets = {n: self.donor(k) for k, n in self.buffers.donations.items()}
+            elif key[1] == "again":
+                targets = {n: self.memory[m.target] for n, m in enumerate(moves)}
+            else:
+                continue
+            written = {id(target) for n, target in targets.items() if self.memory[moves[n].source] is not target}
+            crossing = [m for m in moves if id(self.memory.get(m.source)) in written]
+            if crossing:
+                moment = moves[0].moment
+                reserved[key] = Temporary(max(m.source.nbytes for m in crossing), moment, moment)
+                temporaries.append(reserved[key])
+        return reserved
+
+    def place_values(self) -> None:
+        inputs = {value: n for n, value in enumerate(self.plan.parameters)}
+        constants: dict[Literal, int] = {}
+        for value, life in self.found.lives.items():
+            if life.fixed and life.value is not None and life.value not in inputs:
+                literal = _literal(life.value)
+                number = constants.setdefault(literal, len(constants))
+                self.buffers.places[value] = Place("constant", number)
+            elif life.fixed and life.value is not None:
+                self.buffers.places[value] = Place("input", inputs[life.value])
+            else:
+                self.buffers.places[value] = self.place_of(life)
+        self.buffers.constants = list(constants)
+        self.buffers.scratch = {node: self.place_of(life) for node, life in self.found.scratch.items()}
+
+    def place_of(self, life: Life) -> Place:
+        if life.fixed:
+            assert life.value is not None
+            return self.buffers.places[life.value]
+        memory = self.memory[life]
+        if memory.input >= 0:
+            return Place("input", memory.input)
+        if memory.output >= 0:
+            return Place("output", memory.output)
+        assert memory.temporary is not None
+        return Place("arena", memory.temporary.offset)
+
+    # --- copies -----------------------------------------------------------------------------------------------------
+
+    def place_copies(self) -> None:
+        copies = self.buffers.copies
+        for node, sharings in self.found.musts.items():
+            copies[node, "before", 0] = _needed(
+                [Copy(self.place_of(s.target), self.place_of(s.source), s.source.nbytes) for s in sharings]
+            )
+        for key, moves in self.found.moves.items():
+            if key[1] == "return":
+                donors = {n: Place("input", k) for k, n in self.buffers.donations.items()}
+                wanted = [
+                    Copy(donors.get(n, Place("output", n)), self.place_of(m.source), m.source.nbytes)
+                    for n, m in enumerate(moves)
+                ]
+            else:
+                wanted = [Copy(self.place_of(m.target), self.place_of(m.source), m.source.nbytes) for m in moves]
+            swapped = {self.place_of(m.target) for node, m in self.swapped if node is key[0] and key[1] == "again"}
+            if swapped:
+                self.buffers.swaps[key[0]] = [c for c in wanted if c.target in swapped]  # type: ignore[index]
+            spare = self.cycles.get(key)
+            copies[key] = _sequence(_needed(wanted), Place("arena", spare.offset) if spare else None)
+
+
+def _literal(value: Value) -> Literal:
+    literal: Literal = value.instruction.attrs["literal"]
+    for i in value.index:
+        literal = literal.elements[i]
+    return literal
+
+
+def _needed(copies: Sequence[Copy]) -> list[Copy]:
+    return [c for c in copies if c.target != c.source and c.nbytes]
+
+
+def _sequence(copies: list[Copy], spare: Place | None) -> list[Copy]:
+    """Order copies that happen at once so that none overwrites what a later one reads; `spare` breaks cycles."""
+    ordered: list[Copy] = []
+    waiting = list(copies)
+    while waiting:
+        sources = {c.source for c in waiting}
+        free = [c for c in waiting if c.target not in sources]
+        if not free:
+            # Every target is still to be read: save one, and let its readers read the saved one.
+            assert spare is not None, "a cycle of copies outside a loop"
+            saved = waiting[0].target
+            ordered.append(Copy(spare, saved, waiting[0].nbytes))
+            waiting = [c._replace(source=spare) if c.source == saved else c for c in waiting]
+            continue
+        ordered += free
+        taken = set(free)
+        waiting = [c for c in waiting if c not in taken]
+    return ordered
+
+
+Spans = list[tuple[int, int]]
+
+
+def _merged(a: Spans, b: Spans) -> Spans:
+    merged: Spans = []
+    for start, end in sorted(a + b):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,48 @@
+"""Which results may take the memory of which donated arguments, by their types alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cyxla.types import Shape
+from cyxla.xla.cpu.plan.nodes import Plan
+
+
+def usable(donated: Mapping[int, int | None], plan: Plan) -> dict[int, int | None]:
+    """Choose those of the donated inputs of a plan for which there are results, sorted.
+
+    Where results are named, these are theirs alone; of the other inputs there are no more than results of their size.
+    """
+    found: dict[int, int | None] = {
+        k: n
+        for k, n in donated.items()
+        if n is not None and plan.parameters[k].shape.nbytes == plan.results[n].shape.nbytes > 0
+    }
+    named = set(found.values())
+    left = [n for n in range(len(plan.results)) if n not in named]
+    found.update(dict.fromkeys(matched(plan, sorted(set(donated) - set(found)), left)))
+    return dict(sorted(found.items()))
+
+
+def matched(plan: Plan, inputs: Sequence[int], results: Sequence[int]) -> dict[int, int]:
+    """Pair inputs with results, in order: first those of equal type, then those of equal size."""
+    pairs: dict[int, int] = {}
+    left = dict.fromkeys(results)
+    for kind in (_type, _size):
+        for k in inputs:
+            shape = plan.parameters[k].shape
+            fit = (n for n in left if kind(plan.results[n].shape) == kind(shape))
+            n = next(fit, None) if k not in pairs and shape.nbytes else None
+            if n is not None:
+                pairs[k] = n
+                del left[n]
+    return pairs
+
+
+def _type(shape: Shape) -> Any:
+    return shape.dtype, shape.dims
+
+
+def _size(shape: Shape) -> Any:
+    return shape.nbytes

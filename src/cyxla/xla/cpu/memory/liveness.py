@@ -1,0 +1,75 @@
+"""When arrays of a plan are needed, as questions about two of them or about the end."""
+
+from __future__ import annotations
+
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.values import resolve
+from cyxla.xla.cpu.memory.lifetimes import Life, Lifetimes, lifetimes
+from cyxla.xla.cpu.plan.nodes import Plan
+from cyxla.xla.hlo import Instruction
+
+
+class BufferLiveness:
+    """Which arrays of a plan are alive together.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of an entry computation; its order is the order of time.
+
+    Examples
+    --------
+    >>> from cyxla.xla.cpu.plan.planner import plan
+    >>> from cyxla.xla.hlo import parse_module
+    >>> less = "l { p = f32[] parameter(0) q = f32[] parameter(1) ROOT r = pred[] compare(p, q), direction=LT }"
+    >>> sort = "a = f32[8] sort(x), dimensions={0}, to_apply=l"
+    >>> module = parse_module(less + " ENTRY e { x = f32[8] parameter(0) " + sort + " ROOT b = f32[8] negate(a) }")
+    >>> x, a, b = (next(i for i in module.entry.instructions if i.name == n) for n in "xab")
+    >>> liveness = BufferLiveness(plan(module.entry))
+    >>> liveness.may_interfere(a, b), liveness.may_interfere(x, a), liveness.maybe_live_out(b)
+    (False, True, True)
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._found = lifetimes(plan)
+        self._handed = _handed_over(self._found)
+        self._results = set(plan.results)
+
+    def may_interfere(self, a: Value | Instruction, b: Value | Instruction) -> bool:
+        """Whether two arrays may not lie in one place.
+
+        Arrays that are computed inside a kernel and never in memory interfere with nothing; an array that a kernel may
+        turn into another one in place does not interfere with that one.
+        """
+        first, second = self._life(a), self._life(b)
+        if first is None or second is None or first is second:
+            return False
+        if first.start > second.start:
+            first, second = second, first
+        if first.end == second.start:
+            return (first, second) not in self._handed
+        return first.end > second.start
+
+    def maybe_live_out(self, value: Value | Instruction) -> bool:
+        """Whether an array may be (part of) the result: it lives until the end of the call."""
+        return _value(value) in self._results
+
+    def live_range(self, value: Value | Instruction) -> tuple[int, int] | None:
+        """First and last moment at which an array is needed; None if it is never in memory."""
+        life = self._life(value)
+        return None if life is None else (life.start, life.end)
+
+    def _life(self, value: Value | Instruction) -> Life | None:
+        return self._found.lives.get(_value(value))
+
+
+def _value(value: Value | Instruction) -> Value:
+    return value if isinstance(value, Value) else resolve(value)
+
+
+def _handed_over(found: Lifetimes) -> set[tuple[Life, Life]]:
+    """Pairs of which the second may take the place of the first, at the moment when one ends and the other begins."""
+    musts = [s for sharings in found.musts.values() for s in sharings]
+    pairs = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}
+    return pairs | {(m.source, m.target) for moves in found.moves.values() for m in moves}

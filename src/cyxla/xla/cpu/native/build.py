@@ -1,0 +1,517 @@
+"""From C texts to the image of a shared object: the processes of the compiler, side by side.
+
+Where the compiler's driver would say what it runs (`Steps`), its parts are run directly, text and assembly going
+through pipes: that saves the start of two programs and of the linker's plugin. And each part is started before there is
+anything for it to do: the compiler while the text is being written, by a file that includes what will come through the
+pipe; assembler and linker while the compiler works. Everywhere else the driver does all.
+
+Every program leads a session of its own: it is ended together with the programs that it started, and the terminal's
+Ctrl-C does not reach it. None runs longer than CYXLA_COMPILE_TIMEOUT says, or than this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+from weakref import WeakSet
+
+from cyxla import config, errors
+from cyxla.forking import call_in_child
+from cyxla.xla.cpu.native import cache as store
+from cyxla.xla.cpu.native.toolchain import LINK_SCRIPT, MAIN
+from cyxla.xla.service.background import call_at_end
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
+
+MAX_JOBS = 8
+SLOW_COMPILE = 10.0  # seconds after which a compilation is worth a word
+LIBRARY = "library.so"
+PREFIX = "cyxla-"  # of folders of compilations
+KEPT_PREFIX = "cyxla-failed-"  # of those that failed
+MOST_KEPT = 5  # of these, the newest
+STALE = 24 * 3600.0  # seconds after which a folder belongs to nobody
+_LAST_WAIT = 5.0  # seconds that a killed program has to end: one that waits for a disk may never
+
+# What a compiler reads that was started before there is a text.
+MAIN_TEXT = '#include "/dev/stdin"\n'
+
+# Undefined symbols are all right: what the compiler itself calls (memcpy ..) is in every process already. Not so its
+# helpers for half precision and wide integers where the processor lacks them. Looking for them takes time, and some
+# clangs link or even build them whole, so they are asked only when an image calls for one.
+_HELPER_NAME = rb"\0__(?!\w{1,2}san_)[a-z]\w*\0"  # __divti3, __truncsfhf2
+
+
+class Job:
+    """One program, or several, each of which reads what the one before it writes.
+
+    Parameters
+    ----------
+    directory : Path
+        Where it works.
+    said : str
+        The file there for what it says.
+    command : tuple of str
+        The first program.
+    fed : bool
+        Whether it waits for a text.
+    piped : bool
+        Whether another program will read what it writes.
+    limit : float
+        Seconds that it may take once it has its text.
+    """
+
+    def __init__(
+        self, directory: Path, said: str, command: tuple[str, ...], *, fed: bool, piped: bool = False, limit: float
+    ) -> None:
+        import subprocess  # takes milliseconds, which what is found in the cache need not wait for
+
+        self.directory, self.limit = directory, limit
+        self.stopped = False
+        self.said = directory / said
+        self.commands: list[tuple[str, ...]] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.seconds = 0.0
+        self._began = time.monotonic()
+        _running.add(self)
+        self._start(command, subprocess.PIPE if fed else subprocess.DEVNULL, piped)
+
+    def _start(self, command: tuple[str, ...], source: int | IO[bytes] | None, piped: bool) -> None:
+        import subprocess
+
+        # No shell; and names relative to the directory, so that its own name gets into no image.
+        with open(self.said, "ab") as said:
+            try:
+                process = subprocess.Popen(
+                    command,
+                    cwd=self.directory,
+                    stdin=source,
+                    stdout=subprocess.PIPE if piped else said,
+                    stderr=said,
+                    env={**os.environ, "LC_ALL": "C"},  # messages in one language
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self.kill()
+                raise errors.InternalError(f"cannot run the C compiler: {error}", where=" ".join(command)) from error
+        self.commands.append(command)
+        self.processes.append(process)
+
+    def feed(self, text: str) -> None:
+        """Hand over the text; a program that has died already is found out by `wait`.
+
+        Raises
+        ------
+        DeadlineExceededError
+            The program does not read it.
+        """
+        self._began = time.monotonic()
+        stream = self.processes[0].stdin
+        assert stream is not None
+        with contextlib.suppress(BrokenPipeError):
+            if not _written(stream.fileno(), text.encode(), self.limit):
+                raise self._too_late(0)
+        _close(stream)
+
+    def then(self, *commands: tuple[str, ...]) -> None:
+        """Start the other programs."""
+        for k, command in enumerate(commands, 1):
+            source = self.processes[-1].stdout
+            self._start(command, source, k < len(commands))
+            _close(source)
+
+    def wait(self) -> None:
+        """Wait for the end.
+
+        Raises
+        ------
+        InternalError
+            The compiler refused the text, or broke down.
+        ResourceExhaustedError
+            Somebody killed the compiler.
+        DeadlineExceededError
+            It takes too long.
+        CancelledError
+            This process ends.
+        """
+        for k, process in enumerate(self.processes):
+            if not _ends(process, self._began + self.limit - time.monotonic()):
+                raise self._too_late(k)
+        self.seconds = time.monotonic() - self._began
+        _running.discard(self)
+        codes = {k: process.returncode for k, process in enumerate(self.processes) if process.returncode}
+        if codes:
+            raise self._failed(min(codes, key=lambda k: (_order(codes[k]), k)))
+
+    def _too_late(self, number: int) -> errors.OpError:
+        return errors.DeadlineExceededError(
+            f"the C compiler did not end within {self.limit:g} s and was ended; its text is kept in "
+            f"{_kept(self.directory)}",
+            where=" ".join(self.commands[number]),
+            hint="CYXLA_COMPILE_TIMEOUT=seconds gives it more time, CYXLA_CC names another one",
+        )
+
+    def _failed(self, number: int) -> errors.OpError:
+        """The error of a program that did not end well."""
+        said, where = self.said.read_text(errors="replace").strip()[:4000], " ".join(self.commands[number])
+        if self.stopped:
+            return errors.CancelledError("the C compiler was ended, since the process ends", where=where)
+        ended_by = _signal(self.processes[number].returncode, said)
+        place = f"kept in {_kept(self.directory)}"
+        if ended_by == signal.SIGKILL:
+            return errors.ResourceExhaustedError(
+                f"the C compiler was killed by signal 9 (SIGKILL), most likely for want of memory; its text is {place}"
+                + (f"\n{said}" if said else ""),
+                where=where,
+                hint="give the process or its container more memory, or compile fewer programs at once",
+            )
+        if ended_by:
+            text = f"the C compiler broke down by signal {ended_by:d} ({ended_by.name}) on generated code, {place}"
+        else:
+            text = f"the C compiler refused generated code, {place}"
+        return errors.InternalError(f"{text}:\n{said}" if said else text, where=where)
+
+    def kill(self) -> None:
+        """End it, whatever it is doing, and what it started."""
+        _running.discard(self)
+        for process in self.processes:
+            _close(process.stdin)
+            _close(process.stdout)
+            if process.poll() is None:
+                _kill_session(process)
+                _ends(process, _LAST_WAIT)
+
+    def stop(self) -> None:
+        """End its programs; `wait` says so."""
+        self.stopped = True
+        for process in self.processes:
+            if process.poll() is None:
+                _kill_session(process)
+
+
+def _order(code: int) -> int:
+    """How far a program's failure is from the cause: who writes to one that was killed fails by that."""
+    return 2 if code == -signal.SIGPIPE else int(code > 0)
+
+
+_running: WeakSet[Job] = WeakSet()
+
+
+@call_at_end
+def _stop_all() -> None:
+    """No compiler outlives the process that wants its work."""
+    for job in list(_running):
+        job.stop()
+
+
+call_in_child(lambda: _running.clear())  # they are the parent's
+
+
+def _kill_session(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _ends(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for a program, for so many seconds at most; tell whether it ended."""
+    import select
+    import subprocess
+
+    if process.poll() is not None:
+        return True
+    try:
+        watched = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):  # not on Linux, or an old one
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(seconds, 0.0))
+        return process.returncode is not None
+    try:
+        poll = select.poll()
+        poll.register(watched, select.POLLIN)
+        ended = poll.poll(_milliseconds(seconds))
+    finally:
+        os.close(watched)
+    if ended:
+        process.wait()
+    return bool(ended)
+
+
+def _written(pipe: int, data: bytes, seconds: float) -> bool:
+    """Write to a pipe, for so many seconds at most; tell whether all was."""
+    import select
+
+    os.set_blocking(pipe, False)
+    poll, end, rest = select.poll(), time.monotonic() + seconds, memoryview(data)
+    poll.register(pipe, select.POLLOUT)
+    while rest:
+        try:
+            rest = rest[os.write(pipe, rest) :]
+        except BlockingIOError:
+            if not poll.poll(_milliseconds(end - time.monotonic())):
+                return False
+    return True
+
+
+def _milliseconds(seconds: float) -> int:
+    return min(max(int(seconds * 1000), 0), 2**31 - 1)
+
+
+_SAID_SIGNAL = re.compile(
+    r"(?P<said>[A-Z][\w ]*) signal terminated program|unable to execute command: (?P<by>\w[\w ]*)"
+)
+
+
+def _signal(code: int, said: str) -> signal.Signals | None:
+    """The signal that ended a program, or one that it ran, of which drivers tell."""
+    if code < 0:
+        return signal.Signals(-code) if -code in set(signal.Signals) else None
+    found = _SAID_SIGNAL.search(said)
+    if found is None:
+        return None
+    names = {signal.strsignal(s): s for s in signal.Signals}
+    return names.get(found["said"] or found["by"])
+
+
+class Build:
+    """One compilation; use it as a context, which ends all processes and removes the files.
+
+    When a compiler fails, the files stay, and the error says where; of such folders the newest are kept.
+
+    Parameters
+    ----------
+    tools : Toolchain
+        What compiles.
+    limit : float, optional
+        Seconds that each program may take; by default CYXLA_COMPILE_TIMEOUT.
+
+    Attributes
+    ----------
+    seconds : dict of int to float
+        How long the compilers took by number of the unit; objects from the cache are not there.
+    """
+
+    def __init__(self, tools: Toolchain, limit: float | None = None) -> None:
+        self.tools = tools
+        self.limit: float = config.get("COMPILE_TIMEOUT") if limit is None else limit
+        self.seconds: dict[int, float] = {}
+        self._directory: Path | None = None
+        self._jobs: list[Job] = []
+        self._waiting: list[Job] = []
+        self._keep = False
+
+    def __enter__(self) -> Build:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        for job in self._jobs:
+            job.kill()
+        if self._directory is not None and self._keep:
+            _keep(self._directory)
+        elif self._directory is not None:
+            _remove(self._directory)
+
+    @property
+    def directory(self) -> Path:
+        """Where the files are."""
+        if self._directory is None:
+            self._directory = _new_directory()
+            (self._directory / MAIN).write_text(MAIN_TEXT, encoding="utf-8")  # never again: somebody may be reading it
+        return self._directory
+
+    def prepare(self, count: int = 1) -> None:
+        """Have so many compilers wait for a text, so that they are ready by the time there is one."""
+        while self.tools.compiler.steps is not None and len(self._waiting) < count:
+            self._waiting.append(self._compiler(contract=False))
+
+    def image(self, units: Sequence[Unit], cache: store.DiskCache | None = None) -> bytes:
+        """Compile units and link them into the image of one shared object.
+
+        Parameters
+        ----------
+        units : sequence of Unit
+            Compiled side by side.
+        cache : DiskCache, optional
+            Keeps the objects of the single units, when there are several.
+
+        Raises
+        ------
+        InternalError, ResourceExhaustedError, DeadlineExceededError
+            The compiler refused the text, was killed, or takes too long; the message says where the text was kept.
+        CancelledError
+            The process ends.
+        """
+        start = time.monotonic()
+        try:
+            image = self._image(units, cache if len(units) > 1 else None)
+        except (errors.InternalError, errors.ResourceExhaustedError, errors.DeadlineExceededError):
+            self._keep = True
+            for k, unit in enumerate(units):
+                (self.directory / f"unit{k}.c").write_text(unit.text, encoding="utf-8")
+            raise
+        _report_slow(time.monotonic() - start, units, self.seconds)
+        return image
+
+    def _image(self, units: Sequence[Unit], cache: store.DiskCache | None) -> bytes:
+        if self.tools.compiler.steps is None and len(units) == 1:
+            return self._whole(units[0])
+        objects = [f"unit{k}.o" for k in range(len(units))]
+        keys = [self.tools.object_key(unit) for unit in units] if cache is not None else []
+        missing = [k for k in range(len(units)) if cache is None or not self._fetch(cache, keys[k], objects[k])]
+        *groups, last = _groups(missing, min(os.cpu_count() or 1, MAX_JOBS)) if missing else [()]
+        for group in groups:
+            self._wait(self._compile({k: units[k] for k in group}))
+        jobs = self._compile({k: units[k] for k in last})
+        linker = self._linker(objects) if self.tools.compiler.steps is not None else None
+        self._wait(jobs)
+        if cache is not None:
+            for k in missing:
+                cache.put(keys[k], (self.directory / objects[k]).read_bytes())
+        return self._link(linker or self._linker(objects), objects)
+
+    def _fetch(self, cache: store.DiskCache, key: str, name: str) -> bool:
+        """Take an object from the cache, if it is there."""
+        entry = cache.get(key)
+        if entry is not None:
+            (self.directory / name).write_bytes(entry.image())
+        return entry is not None
+
+    def _whole(self, unit: Unit) -> bytes:
+        """Let the driver do everything at once."""
+        (self.directory / "unit0.c").write_text(unit.text, encoding="utf-8")
+        inputs, flags = ["unit0.c"], self.tools.flags(unit.contract)
+        return self._link(self._linker(inputs, flags), inputs, flags)
+
+    def _compile(self, units: Mapping[int, Unit]) -> dict[int, Job]:
+        """Begin to compile these."""
+        if self.tools.compiler.steps is None:
+            for k, unit in units.items():
+                (self.directory / f"unit{k}.c").write_text(unit.text, encoding="utf-8")
+            return {k: self._run(self.tools.unit_commands(k, unit.contract)[0]) for k, unit in units.items()}
+        jobs = {}
+        for k, unit in units.items():
+            waits = self._waiting and not unit.contract
+            jobs[k] = self._waiting.pop(0) if waits else self._compiler(contract=unit.contract)
+            jobs[k].feed(f'#line 1 "unit{k}.c"\n{unit.text}')
+        for k, job in jobs.items():
+            job.then(*self.tools.unit_commands(k, units[k].contract)[1:])
+        return jobs
+
+    def _wait(self, jobs: Mapping[int, Job]) -> None:
+        for k, job in jobs.items():
+            job.wait()
+            self.seconds[k] = job.seconds
+
+    def _compiler(self, *, contract: bool) -> Job:
+        """Start a compiler that waits for the text of a unit, whichever."""
+        return self._run(self.tools.unit_commands(0, contract)[0], fed=True, piped=True)
+
+    def _linker(self, inputs: Sequence[str], flags: Sequence[str] = ()) -> Job:
+        """Start the linker, which waits for its script, or the driver in its place."""
+        command = self.tools.link_command(inputs, LIBRARY, flags)
+        return self._run(command, fed=self.tools.compiler.steps is not None)
+
+    def _run(self, command: tuple[str, ...], *, fed: bool = False, piped: bool = False) -> Job:
+        job = Job(self.directory, f"errors{len(self._jobs)}.txt", command, fed=fed, piped=piped, limit=self.limit)
+        self._jobs.append(job)
+        return job
+
+    def _link(self, linker: Job, inputs: Sequence[str], flags: Sequence[str] = ()) -> bytes:
+        image = self._linked(linker)
+        if self.tools.helpers and re.search(_HELPER_NAME, image):
+            image = self._linked(self._linker([*inputs, *self.tools.helpers], flags))
+        return image
+
+    def _linked(self, linker: Job) -> bytes:
+        if self.tools.compiler.steps is not None:
+            linker.feed(LINK_SCRIPT)
+        linker.wait()
+        return (self.directory / LIBRARY).read_bytes()
+
+
+def _close(stream: object) -> None:
+    if stream is not None:
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()  # type: ignore[attr-defined]
+
+
+def _groups(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for k in range(0, len(items), size):
+        yield items[k : k + size]
+
+
+def _new_directory() -> Path:
+    """Make a directory for this process alone, as `tempfile` does, without the milliseconds of importing it."""
+    for place in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp", "."):
+        while place:
+            path = Path(place, f"{PREFIX}{os.urandom(6).hex()}")
+            try:
+                path.mkdir(mode=0o700)
+            except FileExistsError:
+                continue
+            except OSError:
+                break
+            return path.absolute()
+    raise errors.UnavailableError("there is no folder for temporary files", hint="name one in TMPDIR")
+
+
+def _kept(directory: Path) -> Path:
+    """What a folder is called once the compilation in it has failed."""
+    return directory.with_name(directory.name.replace(PREFIX, KEPT_PREFIX, 1))
+
+
+def _keep(directory: Path) -> None:
+    """Keep the folder of a compilation that failed; of earlier ones a few, and none that a killed process left."""
+    with contextlib.suppress(OSError):
+        directory.rename(_kept(directory))
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(directory.parent):
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                info = entry.stat(follow_symlinks=False)
+                if info.st_uid == os.geteuid():
+                    found.append((info.st_mtime, entry.name.startswith(KEPT_PREFIX), Path(entry.path)))
+    failed = sorted(path for path in found if path[1])
+    stale = [f for f in found if not f[1] and _FOLDER.fullmatch(f[2].name) and time.time() - f[0] > STALE]
+    for *_, path in (*failed[:-MOST_KEPT], *stale):
+        _remove(path)
+
+
+_FOLDER = re.compile(PREFIX + "[0-9a-f]{12}")
+
+
+def _remove(directory: Path) -> None:
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(directory):
+            os.unlink(entry)
+        directory.rmdir()
+
+
+def _report_slow(seconds: float, units: Sequence[Unit], each: Mapping[int, float]) -> None:
+    if seconds > SLOW_COMPILE and each:
+        import logging
+
+        slowest = max(each, key=lambda k: each[k])
+        logging.getLogger(__name__).warning(
+            "compiling %d units, %d bytes of C, took %.1f s; the slowest took %.1f s and holds %s",
+            len(units),
+            sum(len(unit.text) for unit in units),
+            seconds,
+            each[slowest],
+            "; ".join(_longest_kernels(units[slowest].text)) or "no kernels",
+        )
+
+
+def _longest_kernels(text: str, count: int = 3) -> list[str]:
+    """What the emitters wrote above the longest kernels."""
+    heads = [*re.finditer(r"^/\* (.*) \*/\n(?:static )?cyx_status (\w+)\(", text, re.MULTILINE)]
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    lengths = {f"{head[2]}, {head[1]}": end - head.start() for head, end in zip(heads, ends, strict=True)}
+    return sorted(lengths, key=lambda name: -lengths[name])[:count]

@@ -1,0 +1,146 @@
+"""Trying out a C compiler: whether it works, what it calls itself, and which programs its driver runs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from cyxla import errors
+from cyxla.xla.cpu.native import compiler_check
+from cyxla.xla.cpu.native.compiler_check import PATIENCE
+from cyxla.xla.cpu.native.toolchain import INPUTS, LINK_FLAGS, MAIN, OUTPUT, Compiler, Steps, Toolchain, Unit, which
+
+logger = logging.getLogger(__name__)
+
+TEXT = """typedef float v __attribute__((vector_size(32)));
+__attribute__((visibility("default"))) int probe(float *x, int n) {
+  v a = {0}; for (int k = 0; k < n; ++k) a += x[k]; x[0] = a[0]; return __builtin_popcount(n); }
+"""
+
+
+_FAILURES = (OSError, subprocess.SubprocessError, errors.InternalError, errors.ResourceExhaustedError)
+
+
+def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
+    """Compile small texts and run one; return what is worth noting, or None when the compiler does not work.
+
+    Parameters
+    ----------
+    command : tuple of str
+        What runs it.
+    isa : str
+        The processor level to try.
+    """
+    try:
+        version = _say([*command, "--version"]).stdout
+        kind = "clang" if "clang" in version else "gcc"
+        compiler = Compiler(command, kind, "")
+        Toolchain(compiler, isa).compile([Unit(TEXT)], limit=PATIENCE)
+        cured = compiler_check.cure(Toolchain(compiler, isa))
+    except _FAILURES as error:
+        logger.debug("%s does not work: %s", " ".join(command), error)
+        return None
+    if cured is None:
+        logger.warning("%s gets loops over integers wrong, and no flags help: it is not used", " ".join(command))
+        return None
+    if cured:
+        logger.warning("%s gets loops over integers wrong; it is run with %s", " ".join(command), " ".join(cured))
+    steps = _working_steps(compiler._replace(cure=cured), isa) if kind == "gcc" else None
+    return {"version": version, "kind": kind, "steps": steps, "cure": cured}
+
+
+def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment, pipe = {**os.environ, "LC_ALL": "C"}, subprocess.PIPE
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, cwd=cwd, env=environment, start_new_session=True
+    ) as process:
+        try:
+            said = process.communicate(timeout=PATIENCE)
+        except BaseException:  # what it started holds the pipes open, too
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, *said)
+    return subprocess.CompletedProcess(command, 0, *said)
+
+
+def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
+    """The steps of a driver, if what they make of small texts works."""
+    import tempfile
+
+    command = compiler.command
+    try:
+        with tempfile.TemporaryDirectory(prefix="cyxla-") as directory:
+            steps = _steps(command, Path(directory))
+        tools = Toolchain(compiler._replace(steps=steps), isa)
+        if wrong := compiler_check.wrong_loops(tools):
+            raise ValueError(f"its programs get loops wrong: {wrong}")
+        tools.compile([Unit(TEXT, contract=True), Unit("int x;")], limit=PATIENCE)
+    except (ValueError, *_FAILURES) as error:
+        logger.debug("%s is run whole: %s", " ".join(command), error)
+        return None
+    return steps
+
+
+def _steps(command: tuple[str, ...], directory: Path) -> Steps:
+    """Read them from what the driver says it would run.
+
+    Raises
+    ------
+    ValueError
+        It says something else than expected.
+    """
+    (directory / "unit.o").write_bytes(b"")
+    compiling = _would_run([*command, "-pipe", "-x", "c", "-", "-c", "-o", "unit.o"], directory)
+    linking = _would_run([*command, "unit.o", "-o", "library.so", *LINK_FLAGS, "-lgcc"], directory)
+    if len(compiling) != 2 or len(linking) != 1 or compiling[0][-2:] != ["-o", "-"] or compiling[1][-1] != "unit.o":
+        raise ValueError(f"the driver would run {compiling} and {linking}")
+    (compiler, assembler), (linker,) = compiling, linking
+    text = compiler.index("-")
+    return Steps(
+        compile=(_program(command, compiler[0]), *compiler[1:text], MAIN, *compiler[text + 1 :]),
+        assemble=(_program(command, assembler[0]), *assembler[1:-1]),
+        link=(_program(command, "ld"), *_link_words(linker[1:])),
+        helpers=(_say([*command, "-print-libgcc-file-name"]).stdout.strip(),),
+    )
+
+
+def _would_run(command: list[str], directory: Path) -> list[list[str]]:
+    """The commands a driver announces: lines that begin with a blank; a bar stands between those of one pipe."""
+    said = _say([*command, "-###"], directory).stderr
+    words = [word for line in said.splitlines() if line.startswith(" ") for word in (*shlex.split(line), "\n")]
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == "\n":
+            commands += [[]] if commands[-1] else []
+        elif word != "|":
+            commands[-1].append(word)
+    return [c for c in commands if c]
+
+
+def _link_words(words: list[str]) -> list[str]:
+    """Leave out what is there for link-time optimisation and libraries, which take longer to load than the link."""
+    found: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and not word.startswith(("-plugin", "-L", "-lgcc", "--build-id")):
+            found.append({"unit.o": INPUTS, "library.so": OUTPUT}.get(word, word))
+        skip = word == "-plugin"
+    if INPUTS not in found or OUTPUT not in found:
+        raise ValueError(f"no place for names in {words}")
+    return [*found, "-z", "norelro", "-T", "/dev/stdin"]
+
+
+def _program(command: tuple[str, ...], name: str) -> str:
+    """Where the driver finds one of its programs."""
+    path = which(name if "/" in name else _say([*command, f"-print-prog-name={name}"]).stdout.strip())
+    if path is None:
+        raise ValueError(f"there is no {name}")
+    return path

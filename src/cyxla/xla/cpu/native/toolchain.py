@@ -1,0 +1,336 @@
+"""The C compiler: which one, for which processor, with which flags; C text in, a shared object out.
+
+Looked for once, when first needed, in the order of `CANDIDATES`, and remembered on disk by the identity of the file
+found. Everything that decides the machine code stands in `Toolchain.fingerprint`, so that caches can be keyed by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cyxla import config, errors
+from cyxla.include_dir import get_include
+from cyxla.xla.cpu.c.isa_levels import COMPILE_FLAGS, LEVEL_FLAGS, OPTIMIZE_FLAGS, VECTOR_BITS, isa_flags
+from cyxla.xla.cpu.c.target import isa_level
+from cyxla.xla.cpu.native import cache as store
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.native.build import Build
+
+ABI_VERSION = 1
+
+LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
+
+# What a shared object consists of, for linkers that are run without their driver: they can be started before there is
+# anything to link, and wait for this. Two parts in memory, for what is only read and for the rest, no page in between.
+LINK_SCRIPT = """SECTIONS {
+  . = SIZEOF_HEADERS;
+  .gnu.hash : { *(.gnu.hash) }
+  .dynsym : { *(.dynsym) }
+  .dynstr : { *(.dynstr) }
+  .rela.dyn : { *(.rela.*) }
+  .rela.plt : { *(.rela.plt) }
+  .plt : { *(.plt .plt.*) }
+  .text : { *(.text .text.*) }
+  .rodata : { *(.rodata .rodata.*) }
+  .eh_frame_hdr : { *(.eh_frame_hdr) }
+  .eh_frame : { KEEP(*(.eh_frame)) }
+  . = DATA_SEGMENT_ALIGN(CONSTANT(MAXPAGESIZE), CONSTANT(COMMONPAGESIZE));
+  .init_array : { KEEP(*(.init_array .init_array.*)) }
+  .fini_array : { KEEP(*(.fini_array .fini_array.*)) }
+  .dynamic : { *(.dynamic) }
+  .got : { *(.got .got.*) }
+  .data : { *(.data .data.*) }
+  .bss : { *(.bss .bss.* COMMON) }
+  . = DATA_SEGMENT_END(.);
+  /DISCARD/ : { *(.comment .note.*) }
+}
+"""
+
+PROBE_FORMAT = 4  # of what is noted about a compiler
+NOTES = "compilers.json"
+NO_COMPILER = "native code needs a C compiler and none was found"
+HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
+
+
+class Unit(NamedTuple):
+    """One translation unit.
+
+    Attributes
+    ----------
+    text : str
+        Self-contained C.
+    contract : bool
+        Whether the compiler may fuse multiplications and additions; for matrix products, where it is meant.
+    """
+
+    text: str
+    contract: bool = False
+
+
+class Steps(NamedTuple):
+    """The programs that the driver of a compiler runs, so that they can be run without it.
+
+    Attributes
+    ----------
+    compile : tuple of str
+        From the C in the file `MAIN` to assembly on standard output, before the flags.
+    assemble : tuple of str
+        From assembly on standard input to an object, named after it.
+    link : tuple of str
+        From the objects, in the place of `INPUTS`, to a shared object, in the place of `OUTPUT`, as the script on
+        standard input says.
+    helpers : tuple of str
+        Objects of what the compiler calls where the processor lacks something.
+    """
+
+    compile: tuple[str, ...]
+    assemble: tuple[str, ...]
+    link: tuple[str, ...]
+    helpers: tuple[str, ...] = ()
+
+
+MAIN, INPUTS, OUTPUT = "main.c", "<inputs>", "<output>"
+
+
+class Compiler(NamedTuple):
+    """A C compiler that was seen to work.
+
+    Attributes
+    ----------
+    command : tuple of str
+        What to run, before the flags.
+    kind : str
+        ``gcc`` or ``clang``.
+    identity : str
+        Path, size, time and version: differs whenever the compiler does.
+    steps : Steps, optional
+        What its driver runs, where that is known.
+    cure : tuple of str
+        Flags without which it gets programs wrong; see `native.compiler_check`.
+    """
+
+    command: tuple[str, ...]
+    kind: str
+    identity: str
+    steps: Steps | None = None
+    cure: tuple[str, ...] = ()
+
+
+class Toolchain(NamedTuple):
+    """A compiler and the processor level to compile for."""
+
+    compiler: Compiler
+    isa: str
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of the vectors that the code should use."""
+        return VECTOR_BITS.get(self.isa, 128)
+
+    def flags(self, contract: bool = False) -> tuple[str, ...]:
+        """List the flags of a translation unit."""
+        fused = f"-ffp-contract={'fast' if contract else 'off'}"
+        sanitized = _sanitizer_flags(config.get("SANITIZE"))
+        level, kind = config.get("OPT_LEVEL"), self.compiler.kind
+        optimized = (f"-O{level}", *LEVEL_FLAGS[kind]) if level else OPTIMIZE_FLAGS[kind]
+        return (*COMPILE_FLAGS, *optimized, *self.compiler.cure, *isa_flags(self.isa), fused, *sanitized)
+
+    @property
+    def link_flags(self) -> tuple[str, ...]:
+        """List what goes to the link, after the objects."""
+        return (*LINK_FLAGS, "-lgcc") if self.compiler.kind == "gcc" else LINK_FLAGS
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """List what goes to the link, after the objects, only if they ask for it."""
+        if self.compiler.steps is not None:
+            return self.compiler.steps.helpers
+        return () if self.compiler.kind == "gcc" else ("-lgcc",)
+
+    def unit_commands(self, number: int, contract: bool) -> list[tuple[str, ...]]:
+        """What makes the object of a unit: a driver that reads its file, or steps that hand on what they make."""
+        flags, steps, made = self.flags(contract), self.compiler.steps, f"unit{number}.o"
+        if steps is None:
+            return [(*self.compiler.command, *flags, "-pipe", "-c", f"unit{number}.c", "-o", made)]
+        return [(*steps.compile, *flags), (*steps.assemble, made)]
+
+    def link_command(self, inputs: Sequence[str], output: str, flags: Sequence[str] = ()) -> tuple[str, ...]:
+        """What makes a shared object of objects; the driver, given flags, also of texts."""
+        steps = self.compiler.steps
+        if steps is None:
+            return (*self.compiler.command, *flags, *inputs, "-o", output, *self.link_flags)
+        places = {INPUTS: tuple(inputs), OUTPUT: (output,)}
+        return tuple(part for word in steps.link for part in places.get(word, (word,)))
+
+    @property
+    def fingerprint(self) -> str:
+        """Everything beside the C text that the machine code depends on."""
+        linked = [self.link_flags, LINK_SCRIPT, config.get("PREBUILT")]
+        return json.dumps([self.compiler.identity, self.flags(), *linked, ABI_VERSION])
+
+    def key(self, units: Sequence[Unit]) -> str:
+        """Name the shared object of these units in a cache."""
+        return store.digest("library", self.fingerprint, *(f"{int(unit.contract)}{unit.text}" for unit in units))
+
+    def module_key(self, program: str, options: str) -> str:
+        """Name what is made from a program, by its fingerprint before any pass and by the options, in a cache."""
+        return store.digest("module", self.fingerprint, store.code_fingerprint(), program, options)
+
+    def program_key(self, program: str | bytes, options: str) -> str:
+        """Name the key of a program's module, by the bytes that the user gave."""
+        return store.digest("program", self.fingerprint, store.code_fingerprint(), program, options)
+
+    def object_key(self, unit: Unit) -> str:
+        """Name the object of one unit in a cache."""
+        return store.digest("object", self.fingerprint, f"{int(unit.contract)}{unit.text}")
+
+    def build(self, limit: float | None = None) -> Build:
+        """Begin a compilation; a context, which cleans up. See `Build`."""
+        from cyxla.xla.cpu.native.build import Build
+
+        return Build(self, limit)
+
+    def compile(self, units: Sequence[Unit], cache: store.DiskCache | None = None, limit: float | None = None) -> bytes:
+        """Compile units and link them into the image of one shared object; see `Build` and its `image`."""
+        with self.build(limit) as build:
+            return build.image(units, cache)
+
+
+def compile_c(text: str, *, contract: bool = False) -> bytes:
+    """Compile one self-contained C text to the image of a shared object."""
+    return require().compile([Unit(text, contract)])
+
+
+def compile_units(units: Sequence[Unit | str], cache: store.DiskCache | None = None) -> bytes:
+    """Compile C texts side by side and link them into the image of one shared object."""
+    return require().compile([Unit(unit) if isinstance(unit, str) else unit for unit in units], cache)
+
+
+def require() -> Toolchain:
+    """Return the toolchain of this process.
+
+    Raises
+    ------
+    UnimplementedError
+        There is no C compiler.
+    """
+    found = find()
+    if found is None:
+        raise errors.UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
+    return found
+
+
+def find() -> Toolchain | None:
+    """Return the toolchain of this process, or None when there is no working C compiler (or CYXLA_CC=none)."""
+    isa = isa_level()
+    compiler = find_compiler(config.get("CC"), os.environ.get("CC", ""), (isa, config.get("OPT_LEVEL")))
+    return Toolchain(compiler, isa) if compiler else None
+
+
+def is_known() -> bool:
+    """Whether `find` answers without trying out a compiler, since that was done, here or in another process."""
+    if find_compiler.cache_info().currsize or config.get("CC"):
+        return True
+    commands = [candidate(os.environ.get("CC", "")) for candidate in CANDIDATES[:-1]]
+    command = next((found for c in commands if c and (found := _located(c))), None)
+    return command is None or isinstance(store.Notes(NOTES).get(_note(command)), dict)
+
+
+@cache
+def abi_header() -> str:
+    """Return the text of cyxla/abi.h, to paste on top of generated C."""
+    return (Path(get_include()) / "cyxla" / "abi.h").read_text()
+
+
+# --- the search -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def find_compiler(cyxla_cc: str, cc: str, target: tuple[str, ...] = ()) -> Compiler | None:
+    """Return the first candidate that compiles a small text, given the values of CYXLA_CC and CC.
+
+    What it is tried with, processor level and optimisation, is `target`: each such is tried.
+    """
+    if cyxla_cc == "none":
+        return None
+    if cyxla_cc:
+        import shlex
+
+        found = _probe(tuple(shlex.split(cyxla_cc)))
+        if found is None:
+            raise errors.InvalidArgumentError(f"CYXLA_CC={cyxla_cc} is not a C compiler that works")
+        return found
+    for candidate in CANDIDATES:
+        command = candidate(cc)
+        found = _probe(command) if command else None
+        if found:
+            return found
+    return None
+
+
+def _ziglang(_: str) -> tuple[str, ...]:
+    import importlib.util
+
+    return (sys.executable, "-m", "ziglang", "cc") if importlib.util.find_spec("ziglang") else ()
+
+
+CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
+    lambda cc: tuple(cc.split()),
+    lambda _: ("gcc",),
+    lambda _: ("clang",),
+    lambda _: ("cc",),
+    _ziglang,
+)
+
+
+def _probe(command: tuple[str, ...]) -> Compiler | None:
+    """Identify a compiler and try it, or recall from disk that this was done."""
+    located = _located(command)
+    if located is None:
+        return None
+    command, name, notes = located, _note(located), store.Notes(NOTES)
+    facts = notes.get(name)
+    if not isinstance(facts, dict):
+        from cyxla.xla.cpu.native.compiler_probe import try_out
+
+        facts = try_out(command, isa_level())
+        if facts is None:
+            return None
+        notes.put(name, facts)
+    steps = facts["steps"] and Steps(*map(tuple, facts["steps"]))
+    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps, tuple(facts["cure"]))
+
+
+def _located(command: tuple[str, ...]) -> tuple[str, ...] | None:
+    path = which(command[0])
+    return (path, *command[1:]) if path is not None else None
+
+
+def _note(command: tuple[str, ...]) -> str:
+    """Under which name it is noted what a compiler is."""
+    path = os.path.realpath(command[0])
+    stat = os.stat(path)
+    tried = [isa_level(), config.get("OPT_LEVEL")]
+    return json.dumps([PROBE_FORMAT, command, path, stat.st_size, stat.st_mtime_ns, *tried])
+
+
+def which(name: str) -> str | None:
+    """Find a program as `shutil.which` does, without the milliseconds of importing it."""
+    folders = [""] if os.path.dirname(name) else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    for folder in folders:
+        path = os.path.abspath(os.path.join(folder, name))
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _sanitizer_flags(names: Sequence[str]) -> tuple[str, ...]:
+    """Build with sanitizers, whose library the process has loaded; a report ends the process."""
+    return ("-O1", "-g", f"-fsanitize={','.join(names)}", "-fno-sanitize-recover=all") if names else ()

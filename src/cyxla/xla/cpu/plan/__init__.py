@@ -1,0 +1,1 @@
+"""The planner: fusion, and the order in which kernels, loops and branches run."""

@@ -1,0 +1,518 @@
+"""Which instructions are computed together: groups of one iteration space, found in a sweep from results to parameters.
+
+An instruction is computed inside the groups of its readers where that is right and cheap, becomes one more output of a
+group that walks through the same elements anyway, or starts a group of its own. `Group.reasons` says why something was
+not fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+
+from cyxla.xla.cpu.emitters import fusible
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, is_loopable, is_static, prefix
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.kernel.values import leaves, passes_on, resolve
+from cyxla.xla.cpu.plan.row_groups import merge_rows
+from cyxla.xla.cpu.reduce.window_size import picks_by_element
+from cyxla.xla.hlo import OPCODES, Computation, Instruction
+from cyxla.xla.hlo.attributes import Window
+
+MAX_INSTRUCTIONS = 200
+MAX_COSTLY = 50  # of them transcendental functions and the like: gcc's time grows with these
+MAX_OUTPUTS = 8
+MAX_COPIES = 8  # how often one instruction may stand in one body
+MAX_REPEATED = 16  # operations an element that may be repeated for an array of size, by an instruction and its operands
+_SMALL = 2048  # elements that may be computed again at any number of places
+_DEEP_ROWS = 256  # what varies only outside loops of this length costs nothing inside
+_MAX_VISITS = 400
+
+_REDUCTIONS = frozenset({"reduce", "reduce-window"})  # that may have an epilogue
+_KINDS = {"dynamic-update-slice": "update"}
+_ACROSS = frozenset({"transpose", "reverse", "gather"})  # what an epilogue is not made for
+_LEAF = frozenset({"parameter", "constant"})
+
+
+def fuse(computation: Computation, *, materialised: set[Instruction] | None = None) -> list[Group]:
+    """Cut a computation into groups, in an order in which they can run.
+
+    Parameters
+    ----------
+    computation : Computation
+        Without calls and fusions.
+    materialised : set of Instruction, optional
+        Whose results must be in memory, besides the computation's own result.
+    """
+    return Fuser(computation, materialised or set()).run()
+
+
+# ----------------------------------------------------------------------------------------------------------- the sweep
+_FUSED = frozenset({"loop", "reduce", "reduce-window", "update", "window-scatter", *CONTRACTIONS})
+_MUST = 1 << 30  # more than any number of operations: has to be in memory
+_IDENTITY = 0  # the chain of what is asked for at the loop's own index
+
+
+@dataclass(eq=False)
+class Draft:
+    """A group on its way. `demand` says for each instruction inside by which chains of index maps it is asked for."""
+
+    kind: str
+    size: int
+    number: int
+    inside: dict[Instruction, frozenset[int]] = field(default_factory=dict)
+    outputs: dict[Instruction, None] = field(default_factory=dict)
+    needs: dict[Draft, None] = field(default_factory=dict)
+    root: Instruction | None = None
+    first: int = 0
+    merged: Draft | None = None
+    reasons: list[str] = field(default_factory=list)
+    costly: int = 0  # instructions that take long, see MAX_COSTLY
+    parts: list[Draft] = field(default_factory=list)
+    # operations repeated so far on the way to an instruction
+    spent: dict[Instruction, int] = field(default_factory=dict)
+
+
+class Fuser:
+    """The sweep over one computation; see `fuse`."""
+
+    def __init__(self, computation: Computation, materialised: set[Instruction]) -> None:
+        self.order = [i for i in computation.post_order() if not passes_on(i)]
+        self.number = {ins: n for n, ins in enumerate(self.order)}
+        self.sources = {ins: _sources(ins) for ins in self.order}
+        self.forced: set[Instruction] = {v.instruction for v in leaves(computation.root)}
+        for ins in materialised:
+            self.forced.update(v.instruction for v in leaves(ins))
+        self.users: dict[Instruction, list[Instruction]] = {}
+        self.drafts: list[Draft] = []
+        self.homes: dict[Instruction, list[Draft]] = {}  # where an instruction is computed
+        self.chains: dict[tuple[int, Instruction, int], int] = {}
+        self.asked: dict[int, int] = {}  # how many elements are asked for by a chain, at most
+        self.loopable: dict[Instruction, bool] = {}
+
+    def run(self) -> list[Group]:
+        """Sweep, then put the groups in order."""
+        for ins in self.order:
+            for source in dict.fromkeys(v.instruction for _, v in self.sources[ins]):
+                self.users.setdefault(source, []).append(ins)
+        for ins in reversed(self.order):
+            if ins.opcode not in _LEAF and self._is_needed(ins):
+                self._assign(ins)
+        ordered = self._ordered()
+        found = merge_rows(self, ordered, self._edges(ordered)) if any(d.kind == "reduce" for d in ordered) else []
+        for drafts in found:
+            self._join_rows(drafts)
+        return [self._finish(d) for d in (self._ordered() if found else ordered)]
+
+    def _is_needed(self, ins: Instruction) -> bool:
+        return ins in self.forced or ins.has_side_effect or any(u in self.homes for u in self.users.get(ins, ()))
+
+    # ------------------------------------------------------------------------------------------------ one instruction
+    def _assign(self, ins: Instruction) -> None:
+        self.loopable[ins] = is_loopable(ins)
+        asked = self._demand(ins)
+        must = ins in self.forced or any(d.kind not in _FUSED or spent >= _MUST for d, (_, spent) in asked.items())
+        if ins.opcode in CONTRACTIONS and self._inline_contraction(ins, asked):
+            return
+        if not must and asked and self._inline(ins, asked):
+            return
+        self._materialise(ins, asked)
+
+    def _demand(self, ins: Instruction) -> dict[Draft, tuple[frozenset[int], int]]:
+        """Per group that reads an instruction: the chains by which, and the operations repeated on the way."""
+        asked: dict[Draft, tuple[frozenset[int], int]] = {}
+        for user in self.users.get(ins, ()):
+            for draft in dict.fromkeys(_final(d) for d in self.homes.get(user, ())):
+                chains, spent = asked.get(draft, (frozenset(), 0))
+                for position, value in self.sources[user]:
+                    if value.instruction is ins:
+                        more, repeated = self._step_back(draft, user, position, ins)
+                        chains, spent = chains | more, max(spent, repeated)
+                asked[draft] = (chains, spent)
+        return asked
+
+    def _step_back(
+        self, draft: Draft, user: Instruction, position: int, ins: Instruction
+    ) -> tuple[frozenset[int], int]:
+        if user not in draft.inside:
+            return frozenset((_IDENTITY,)), 0
+        if user.opcode in CONTRACTIONS:
+            return frozenset((_IDENTITY,)), _MUST
+        chains, spent = draft.inside[user], draft.spent.get(user, 0)
+        if self.loopable.get(user) and user.opcode not in MOVEMENT and _same_size(user, ins):
+            return chains, spent
+        if user.opcode == "dynamic-update-slice" and position == 0:
+            return frozenset((_IDENTITY,)), _MUST
+        stepped = frozenset(self._chain(c, user, position, ins) for c in chains)
+        if _repeats(user, position, ins, at_root=chains == {_IDENTITY} and draft.kind == "loop"):
+            spent += max(1, cost.flops(ins)) if cost.flops(ins) else 0
+        elif spent:
+            spent += cost.flops(ins)
+        return stepped, spent
+
+    def _chain(self, before: int, user: Instruction, position: int, ins: Instruction) -> int:
+        chain = self.chains.setdefault((before, user, position), len(self.chains) + 1)
+        once = user.opcode in ("pad", "concatenate") or not user.shape.is_array
+        count = ins.shape.size if once else user.shape.size
+        self.asked[chain] = min(count, self.asked.get(before, count))
+        return chain
+
+    # ------------------------------------------------------------------------------------------------ into its readers
+    def _inline(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
+        if ins.opcode in ROOTS:
+            return self._inline_root(ins, asked)
+        if not self.loopable[ins]:
+            return False
+        drafts = list(asked)
+        if len(drafts) > 1 and not self._cheap_everywhere(ins, len(drafts)):
+            merged = self._merge(drafts, asked)
+            if merged is None:
+                return False
+            asked, drafts = {merged: (frozenset((_IDENTITY,)), 0)}, [merged]
+        why = [self._refusal(ins, d, *asked[d]) for d in drafts]
+        for draft, reason in zip(drafts, why, strict=True):
+            if reason is not None:
+                draft.reasons.append(f"{ins.opcode} {ins.shape.static}: {reason}")
+        if any(why):
+            return False
+        for draft in drafts:
+            self._put(ins, draft, *asked[draft])
+        return True
+
+    def _refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
+        if len(draft.inside) >= MAX_INSTRUCTIONS:
+            return f"the group has {MAX_INSTRUCTIONS} instructions"
+        if draft.costly >= MAX_COSTLY and _is_costly(ins):
+            return f"the group has {MAX_COSTLY} costly instructions"
+        if len(chains) > MAX_COPIES:
+            return f"it would be computed at {len(chains)} places"
+        if len(chains) > 1 and cost.flops(ins) > cost.CHEAP_FLOPS and ins.shape.size > 1:
+            return f"too costly to compute at {len(chains)} places"
+        if len(chains) > 1 and ins.shape.size >= _SMALL and self._repeated(ins, chains) > MAX_REPEATED:
+            return f"too much would be computed again at {len(chains)} places"
+        if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
+            return "each element is read several times and too costly to repeat"
+        if draft.kind in CONTRACTIONS and ins.opcode in _ACROSS and ins.shape.size > 1:
+            return "the results of a contraction are not read across the grain"
+        if draft.kind == "update" and draft.root is not None and self._reads_target(ins, draft.root):
+            return "it reads the array that is updated in place"
+        return None
+
+    def _repeated(self, ins: Instruction, chains: frozenset[int]) -> float:
+        """Operations an element that an instruction and what it is made of would be repeated."""
+        asked = sum(min(self.asked.get(c, ins.shape.size), ins.shape.size) for c in chains) / ins.shape.size
+        return (asked - 1) * self._depth(ins) if asked > 1 else 0.0
+
+    def _depth(self, ins: Instruction) -> int:
+        """Operations an element of an instruction and of all that would be computed with it, up to a limit."""
+        seen, stack, total = {ins}, [ins], 0
+        while stack and total <= MAX_REPEATED:
+            now = stack.pop()
+            total += cost.flops(now)
+            for _, value in self.sources[now]:
+                source = value.instruction
+                if source not in seen and source.opcode not in _LEAF and source.shape.is_array and is_loopable(source):
+                    seen.add(source)
+                    stack.append(source)
+        return total
+
+    def _reads_target(self, ins: Instruction, root: Instruction) -> bool:
+        target = resolve(root.operands[0])
+        return any(v == target for _, v in self.sources[ins])
+
+    def _cheap_everywhere(self, ins: Instruction, places: int) -> bool:
+        if ins.shape.size == 1:
+            return cost.flops(ins) <= cost.CHEAP_FLOPS
+        flops = cost.flops(ins)
+        arrays = sum(v.shape.size > 1 for _, v in self.sources[ins])
+        return (flops == 0 and arrays <= 1) or (flops <= cost.CHEAP_FLOPS and arrays <= 1 and places <= 4)
+
+    def _inline_root(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
+        """A reduction goes into the element-wise group that alone reads it, element by element: its epilogue."""
+        (draft, (chains, spent)), *others = asked.items()
+        if picks_by_element(ins) and draft.kind == "loop" and not others and not spent and len(chains) == 1:
+            draft.kind, draft.root = "window-scatter", ins
+            self._put(ins, draft, chains, 0)
+            return True
+        if others or ins.opcode not in _REDUCTIONS or draft.kind != "loop" or chains != {_IDENTITY}:
+            return False
+        if (
+            not ins.shape.is_array
+            or draft.size != ins.shape.size
+            or not is_static(ins)
+            or len(draft.inside) >= MAX_INSTRUCTIONS
+        ):
+            return False
+        draft.kind, draft.root = ins.opcode, ins
+        self._put(ins, draft, chains, 0)
+        return True
+
+    def _inline_contraction(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
+        """A contraction goes into an element-wise group that reads it element by element: its epilogue.
+
+        If others want the result too, it is one more output of that group.
+        """
+        for draft, (chains, spent) in asked.items():
+            if draft.kind not in ("loop", "reduce", "reduce-window"):
+                continue
+            reason = self._contraction_refusal(ins, draft, chains, spent)
+            others = [d for d in asked if d is not draft]
+            if reason is None and any(self._depends(draft, d) for d in others):
+                reason = "the group waits for another that reads it"
+            if reason is None and (others or ins in self.forced) and len(draft.outputs) >= MAX_OUTPUTS:
+                reason = f"the group has {MAX_OUTPUTS} outputs"
+            if reason is not None:
+                draft.reasons.append(f"{ins.opcode} {ins.shape.static}: {reason}")
+                continue
+            draft.kind, draft.root = ins.opcode, ins
+            self._put(ins, draft, frozenset((_IDENTITY,)), 0)
+            if others or ins in self.forced:
+                draft.outputs[ins] = None
+            for reader in others:
+                reader.needs[draft] = None
+            return True
+        return False
+
+    def _contraction_refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
+        """Why a group cannot be the epilogue of a contraction."""
+        if draft.kind != "loop":
+            return f"it is read by a {draft.kind}"
+        if chains != {_IDENTITY} or draft.size != ins.shape.size:
+            return "its elements are not read in their order"
+        if not is_static(ins) or ins.control_predecessors or spent >= _MUST:
+            return "it has to be in memory"
+        if len(draft.inside) >= MAX_INSTRUCTIONS:
+            return f"the group has {MAX_INSTRUCTIONS} instructions"
+        if any(i.opcode in _ACROSS and i.shape.size > 1 for i in draft.inside):
+            return "the group reads other arrays across the grain"
+        return None
+
+    def _put(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> None:
+        draft.inside[ins] = chains
+        draft.spent[ins] = spent
+        draft.costly += _is_costly(ins)
+        self.homes.setdefault(ins, []).append(draft)
+        draft.first = self.number[ins]
+
+    # ------------------------------------------------------------------------------------------------ into memory
+    def _materialise(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> None:
+        draft = self._host(ins, asked)
+        if draft is None:
+            kind = "loop" if self.loopable[ins] else _kind(ins)
+            draft = Draft(kind, ins.shape.size if ins.shape.is_array else 0, self.number[ins])
+            draft.root = ins if ins.opcode in ROOTS else None
+            self.drafts.append(draft)
+        self._put(ins, draft, frozenset((_IDENTITY,)), 0)
+        draft.outputs[ins] = None
+        for reader in asked:
+            if reader is not draft:
+                reader.needs[draft] = None
+
+    def _host(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> Draft | None:
+        """A group that walks through the elements of an instruction anyway and may write them."""
+        if not self.loopable[ins]:
+            return None
+        for draft, (chains, _) in asked.items():
+            if draft.kind != "loop" or chains != {_IDENTITY} or draft.size != ins.shape.size:
+                continue
+            if draft.costly >= MAX_COSTLY and _is_costly(ins):
+                continue
+            if len(draft.inside) >= MAX_INSTRUCTIONS or len(draft.outputs) >= MAX_OUTPUTS or ins.control_predecessors:
+                continue
+            if not any(self._depends(draft, other) for other in asked if other is not draft):
+                return draft
+        return None
+
+    def _merge(self, drafts: list[Draft], asked: dict[Draft, tuple[frozenset[int], int]]) -> Draft | None:
+        """One group of several that read an instruction element by element, if no path leads from one to another."""
+        first, *others = drafts
+        same = all(d.kind == "loop" and d.size == first.size and asked[d][0] == {_IDENTITY} for d in drafts)
+        total, outputs = sum(len(d.inside) for d in drafts), sum(len(d.outputs) for d in drafts)
+        if sum(d.costly for d in drafts) > MAX_COSTLY:
+            return None
+        if not same or total >= MAX_INSTRUCTIONS or outputs > MAX_OUTPUTS or len(drafts) > 4:
+            return None
+        if any(self._depends(a, b) for a in drafts for b in drafts if a is not b):
+            return None
+        for other in others:
+            _absorb(first, other)
+        return first
+
+    def _depends(self, a: Draft, b: Draft) -> bool:
+        """Whether a group needs another, directly or through others; in doubt yes."""
+        seen: set[Draft] = set()
+        stack = [a]
+        while stack:
+            for d in [_final(d) for d in stack.pop().needs]:
+                if d is b or len(seen) > _MAX_VISITS:
+                    return True
+                if d not in seen:
+                    seen.add(d)
+                    stack.append(d)
+        return False
+
+    # ------------------------------------------------------------------------------------------------ rows
+    def _edges(self, drafts: list[Draft]) -> dict[Draft, list[Draft]]:
+        """What must run before each group."""
+        after = self._side_effects(drafts)
+        return {d: self._before(d, after) for d in drafts}
+
+    def _join_rows(self, drafts: list[Draft]) -> None:
+        """Make one group of some that walk through the same rows."""
+        joint = Draft("row", drafts[-1].size, drafts[0].number, parts=list(drafts))
+        members = set(drafts)
+        for draft in drafts:
+            joint.outputs.update((o, None) for o in draft.outputs if self.is_read_outside(o, members))
+        for draft in drafts:
+            joint.inside.update(draft.inside)
+            joint.needs.update((d, None) for d in map(_final, draft.needs) if d not in members)
+            joint.reasons += draft.reasons
+        for draft in drafts:
+            draft.merged = joint
+        self.drafts.append(joint)
+
+    def is_read_outside(self, ins: Instruction, members: set[Draft]) -> bool:
+        """Whether others than some groups want the result of an instruction in memory."""
+        homes = [_final(d) for u in self.users.get(ins, ()) for d in self.homes.get(u, ())]
+        return ins in self.forced or any(d not in members for d in homes)
+
+    # ------------------------------------------------------------------------------------------------ the result
+    def _ordered(self) -> list[Draft]:
+        live = [d for d in self.drafts if d.merged is None]
+        after = self._side_effects(live)
+        live.sort(key=lambda d: min(self.number[o] for o in d.outputs))
+        done: dict[Draft, None] = {}
+        for start in live:
+            stack = [start]
+            while stack:
+                draft = stack[-1]
+                before = [d for d in self._before(draft, after) if d not in done]
+                if before and draft not in done:
+                    stack += before[::-1]
+                else:
+                    done.setdefault(stack.pop())
+        return list(done)
+
+    def _before(self, draft: Draft, after: dict[Draft, list[Draft]]) -> list[Draft]:
+        needs = dict.fromkeys(_final(d) for d in draft.needs)
+        return sorted([*needs, *after.get(draft, ())], key=lambda d: d.number)
+
+    def _side_effects(self, live: list[Draft]) -> dict[Draft, list[Draft]]:
+        """What must come before a group for other reasons than data: side effects in their order, control edges."""
+        after: dict[Draft, list[Draft]] = {}
+        acting = sorted((d for d in live if any(o.has_side_effect for o in d.outputs)), key=lambda d: d.number)
+        for before, draft in pairwise(acting):
+            after.setdefault(draft, []).append(before)
+        for ins in self.order:
+            for p in (*ins.control_predecessors, *_token_sources(ins)):
+                for mine in self.homes.get(ins, ()):
+                    others = [_final(d) for d in self.homes.get(p, ()) if _final(d) is not _final(mine)]
+                    after.setdefault(_final(mine), []).extend(others)
+        return after
+
+    def _finish(self, draft: Draft) -> Group:
+        instructions = sorted(draft.inside, key=self.number.__getitem__)
+        parts = [self._finish(d) for d in draft.parts]
+        return Group(draft.kind, instructions, list(draft.outputs), draft.reasons, parts)
+
+
+def _final(draft: Draft) -> Draft:
+    while draft.merged is not None:
+        draft = draft.merged
+    return draft
+
+
+def _absorb(into: Draft, other: Draft) -> None:
+    for ins, chains in other.inside.items():
+        into.inside[ins] = into.inside.get(ins, frozenset()) | chains
+        into.spent[ins] = max(into.spent.get(ins, 0), other.spent[ins])
+    into.costly += other.costly
+    into.outputs.update(other.outputs)
+    into.needs.update(other.needs)
+    into.reasons += other.reasons
+    other.merged = into
+
+
+def _sources(ins: Instruction) -> list[tuple[int, Value]]:
+    """The arrays that an instruction reads, each with the number of the operand."""
+    found = []
+    for position, operand in enumerate(ins.operands):
+        if operand.shape.is_array:
+            found.append((position, resolve(operand)))
+        else:
+            found += [(position, v) for v in leaves(operand)]
+    return found
+
+
+def _token_sources(ins: Instruction) -> Iterator[Instruction]:
+    """Instructions behind the tokens that an instruction takes."""
+    stack = [o for o in ins.operands if not o.shape.is_array]
+    stack += [o for o in ins.operands if o.opcode == "add-dependency"]
+    seen = set()
+    while stack:
+        before = stack.pop()
+        if before in seen:
+            continue
+        seen.add(before)
+        if passes_on(before):
+            stack += before.operands
+        elif before.opcode not in _LEAF:
+            yield before
+
+
+def _kind(ins: Instruction) -> str:
+    return "window-scatter" if picks_by_element(ins) else _KINDS.get(ins.opcode, ins.opcode)
+
+
+def _is_costly(ins: Instruction) -> bool:
+    return ins.opcode not in ROOTS and ins.shape.is_array and cost.flops(ins) > cost.CHEAP_FLOPS
+
+
+def _same_size(user: Instruction, ins: Instruction) -> bool:
+    return user.shape.is_array and ins.shape.is_array and user.shape.size == ins.shape.size
+
+
+def _repeats(user: Instruction, position: int, ins: Instruction, *, at_root: bool) -> bool:
+    """Whether a reader asks for elements of an instruction more than once each, deep in the loops."""
+    if not ins.shape.is_array or ins.shape.size == 1:
+        return False
+    if user.opcode in ("reduce", "dynamic-update-slice"):
+        return False
+    if user.opcode in ("reduce-window", "select-and-scatter"):
+        if user.opcode == "reduce-window" and prefix(user) is not None:
+            return False
+        window: Window = user.attrs["window"]
+        return prod(w.size for w in window) > prod(w.stride for w in window)
+    if user.shape.is_array and user.shape.size <= ins.shape.size:
+        return user.opcode == "gather"
+    if user.opcode == "broadcast" and at_root:
+        dims = user.attrs["dimensions"]
+        inner = prod(user.shape.dims[len(dims) :])
+        return not (tuple(dims) == tuple(range(len(dims))) and inner >= _DEEP_ROWS)
+    return user.opcode not in ("pad", "concatenate")
+
+
+def _check_loop(ins: Instruction) -> str | None:
+    if is_loopable(ins):
+        return None
+    if not is_static(ins):
+        return f"{ins.opcode} with dynamic sizes"
+    return f"{ins.opcode} to {ins.shape.dtype} from {', '.join(str(o.shape.dtype) for o in ins.operands)}"
+
+
+def _check_update(ins: Instruction) -> str | None:
+    return None if is_static(ins) else f"{ins.opcode} with dynamic sizes"
+
+
+fusible(
+    *sorted(o for o, row in OPCODES.items() if row.elementwise),
+    *sorted(MOVEMENT),
+    "map",
+    "bitcast-convert",
+    check=_check_loop,
+)
+fusible("dynamic-update-slice", check=_check_update)
+fusible(*sorted(_LEAF))

@@ -1,0 +1,142 @@
+"""Small kernels that do not depend on each other become one: bookkeeping, updates of many small parameters.
+
+One call sets up the pointers once; where the parts are worth it, they run on several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.plan.nodes import KernelNode, Node
+from cyxla.xla.cpu.plan.schedule import writes_of
+
+MOST_BYTES = 4096  # that a part writes
+MOST_PARTS = 32
+MOST_TEXT = 16_000  # characters of distinct parts: gcc's time grows with the length of a function
+
+
+@dataclass
+class _Bundle:
+    """Kernels that are to become one; `place` is where in the order."""
+
+    place: int
+    steps: list[Step] = field(default_factory=list)
+    texts: dict[str, None] = field(default_factory=dict)
+
+    def add(self, step: Step) -> None:
+        self.steps.append(step)
+        self.texts.setdefault(step.kernel.text)
+
+    def has_room(self, step: Step) -> bool:
+        length = sum(map(len, self.texts)) + len(step.kernel.text) * (step.kernel.text not in self.texts)
+        return len(self.steps) < MOST_PARTS and length <= MOST_TEXT and not any(_compete(step, s) for s in self.steps)
+
+
+def _compete(a: Step, b: Step) -> bool:
+    """Whether one could overwrite what the other reads, if that ran first: then they are better apart."""
+    overwritten = {a.reads[r] for _, r in a.in_place}, {b.reads[r] for _, r in b.in_place}
+    return bool(overwritten[0] & set(b.reads) or overwritten[1] & set(a.reads))
+
+
+def refusal(node: Node) -> str | None:
+    """Why a node is not computed together with others; None if it can be."""
+    if not isinstance(node, KernelNode):
+        return "it is a loop or a branch"
+    step = node.step
+    if step.kernel.tasks != 1:
+        return "it has several tasks"
+    if step.kernel.scratch or step.functions or step.state or step.context:
+        return "it needs more than arrays"
+    if step.must_alias:
+        return "it updates an array in place"
+    if sum(w.shape.nbytes for w in step.writes) > MOST_BYTES:
+        return f"it writes more than {MOST_BYTES} bytes"
+    return None
+
+
+def bundle_small(nodes: Sequence[Node], reasons: list[str]) -> list[Node]:
+    """Put small kernels together with earlier ones that they do not depend on.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        In an order in which they can run.
+    reasons : list of str
+        Gets a line for each small kernel that found nobody, and why.
+    """
+    made: dict[Value, int] = {}  # the place from which on an array is there
+    bundles: list[_Bundle] = []
+    open_: list[_Bundle] = []
+    for place, node in enumerate(nodes):
+        if refusal(node) is None:
+            assert isinstance(node, KernelNode)
+            needs = max((made.get(v, -1) for v in node.step.reads), default=-1)
+            home = next((b for b in open_ if b.place > needs and b.has_room(node.step)), None)
+            if home is None:
+                home = _Bundle(place)
+                bundles.append(home)
+                open_ = [home, *open_[:3]]
+            home.add(node.step)
+            made.update(dict.fromkeys(node.step.writes, home.place))
+        else:
+            made.update(dict.fromkeys(writes_of(node), place))
+    alone = sum(len(b.steps) == 1 for b in bundles)
+    if alone and len(bundles) > alone:
+        reasons.append(f"{alone} small kernels depend on each other")
+    return _with_bundles(nodes, bundles)
+
+
+def _with_bundles(nodes: Sequence[Node], bundles: Sequence[_Bundle]) -> list[Node]:
+    joined = {id(s) for b in bundles if len(b.steps) > 1 for s in b.steps}
+    at = {b.place: b for b in bundles if len(b.steps) > 1}
+    found: list[Node] = []
+    for place, node in enumerate(nodes):
+        if place in at:
+            found.append(KernelNode(join(at[place].steps)))
+        elif not (isinstance(node, KernelNode) and id(node.step) in joined):
+            found.append(node)
+    return found
+
+
+def join(steps: Sequence[Step]) -> Step:
+    """One kernel for several that do not depend on each other."""
+    reads = tuple(dict.fromkeys(v for s in steps for v in s.reads))
+    writes = tuple(w for s in steps for w in s.writes)
+    names = {text: f"KERNEL_h{k}" for k, text in enumerate(dict.fromkeys(s.kernel.text for s in steps))}
+    total = sum(s.kernel.cost for s in steps)
+    tasks = min(len(steps), cost.tasks(total, len(steps)))
+    c = CWriter()
+    for text, name in names.items():
+        c.lines(text.replace("KERNEL", name).splitlines())
+    slots = {v: k for k, v in enumerate(reads)}
+    with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
+        c.line(f"const int64_t from = begin * {len(steps)} / {tasks}, to = end * {len(steps)} / {tasks};")
+        c.line("cyx_status s;")
+        written = len(reads)
+        for k, step in enumerate(steps):
+            places = [slots[v] for v in step.reads] + list(range(written, written + len(step.writes)))
+            written += len(step.writes)
+            bufs = ", ".join(f"bufs[{p}]" for p in places)
+            call = f"if ((s = {names[step.kernel.text]}(b, 0, 1))) return s;"
+            test = f"if (from <= {k} && {k} < to) " if tasks > 1 else ""
+            c.line(f"{test}{{ void *const b[] = {{{bufs}}}; {call} }}")
+        c.line("(void)from; (void)to; (void)s;")
+        c.line("return CYX_OK;")
+    return Step(Kernel(c.text(), tasks, total, kind="bundle"), reads, writes, in_place=_in_place(steps, slots))
+
+
+def _in_place(steps: Sequence[Step], slots: dict[Value, int]) -> tuple[tuple[int, int], ...]:
+    """The pairs of the parts, but for arrays that several parts read."""
+    readers: dict[Value, int] = {}
+    for step in steps:
+        for value in dict.fromkeys(step.reads):
+            readers[value] = readers.get(value, 0) + 1
+    pairs, written = [], 0
+    for step in steps:
+        pairs += [(written + w, slots[step.reads[r]]) for w, r in step.in_place if readers[step.reads[r]] == 1]
+        written += len(step.writes)
+    return tuple(pairs)

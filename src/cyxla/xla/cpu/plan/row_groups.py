@@ -1,0 +1,248 @@
+"""Groups that walk through the same rows become one: reductions of rows, what they read, and what reads them.
+
+Every instruction of such a group has one value for each row, or one for each element of a row. `merge_rows` works on
+the drafts of `plan.fusion` after its sweep: it joins a reduction of rows with its neighbours that keep the row index,
+as long as no path leads out of the joint group and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING
+
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.reduce.rows.row_shape import Rows, rows_of
+from cyxla.xla.hlo import Instruction
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.plan.fusion import Draft, Fuser
+
+MAX_BODY = 64  # instructions of a group that compute something
+MAX_BUFFERS = 24
+_MAX_VISITS = 400
+_PART_NS = 20_000.0  # as for parts of long reductions: a core's work below which it is not worth to share it
+_MAX_PARTS = 64
+_ELEMENT, _ROW, _OTHER = "element", "row", "other"
+
+
+@dataclass(eq=False)
+class _Cluster:
+    """Drafts that are to be one group."""
+
+    drafts: list[Draft]
+    rows: Rows | None
+    low: int
+    high: int
+    refused: set[_Cluster] = field(default_factory=set)
+
+
+def merge_rows(fuser: Fuser, ordered: Sequence[Draft], needs: dict[Draft, list[Draft]]) -> list[list[Draft]]:
+    """Find the drafts that are to be joined.
+
+    Parameters
+    ----------
+    fuser : Fuser
+        Whose sweep is over.
+    ordered : sequence of Draft
+        Its drafts, in an order in which they can run.
+    needs : dict
+        What must run before each.
+
+    Returns
+    -------
+    list of list of Draft
+        Each in the order in which they can run.
+    """
+    return _Merger(fuser, ordered, needs).run()
+
+
+class _Merger:
+    def __init__(self, fuser: Fuser, ordered: Sequence[Draft], needs: dict[Draft, list[Draft]]) -> None:
+        self.fuser, self.ordered, self.needs = fuser, list(ordered), needs
+        self.position = {d: n for n, d in enumerate(ordered)}
+        self.clusters = {d: _Cluster([d], self._rows(d), n, n) for d, n in self.position.items()}
+        self._asked: dict[tuple[Draft, Rows], dict[Instruction, str] | None] = {}
+        self._joint: list[_Cluster] = []
+        self._bodies: dict[Draft, tuple[set[Instruction], float]] = {}
+
+    def run(self) -> list[list[Draft]]:
+        """Join along the edges from the first group to the last and back; then those that read the same array."""
+        for drafts in (self.ordered, self.ordered[::-1]):
+            for draft in drafts:
+                for need in sorted(self.needs[draft], key=self.position.__getitem__, reverse=True):
+                    self._try(self.clusters[need], self.clusters[draft], draft)
+        self._join_siblings()
+        found = [c for c in dict.fromkeys(self.clusters.values()) if len(c.drafts) > 1]
+        return [sorted(c.drafts, key=self.position.__getitem__) for c in found]
+
+    def _rows(self, draft: Draft) -> Rows | None:
+        return rows_of(draft.root) if draft.kind == "reduce" and draft.root is not None else None
+
+    # ------------------------------------------------------------------------------------------------ pairs
+    def _try(self, one: _Cluster, other: _Cluster, reader: Draft) -> None:
+        rows = one.rows or other.rows
+        if one is other or rows is None or other in one.refused:
+            return
+        reason = self._refusal(one, other, rows)
+        if reason is not None:
+            one.refused.add(other)
+            if reason:
+                reader.reasons.append(f"rows {rows[0]}x{rows[1]}: {reason}")
+            return
+        joint = _Cluster(one.drafts + other.drafts, rows, min(one.low, other.low), max(one.high, other.high))
+        for draft in joint.drafts:
+            self.clusters[draft] = joint
+        self._joint = [c for c in self._joint if c not in (one, other)] + [joint]
+
+    def _refusal(self, one: _Cluster, other: _Cluster, rows: Rows) -> str | None:
+        """Why two groups stay apart; empty if they never could be one."""
+        drafts = one.drafts + other.drafts
+        if other.rows not in (None, rows) or any(self._asks(d, rows) is None for d in drafts):
+            return ""
+        if any(self._crosses(a, b, rows) for a, b in ((one, other), (other, one))):
+            return "it reads elements of other rows"
+        if len(set().union(*(self._body(d)[0] for d in drafts))) > MAX_BODY:
+            return f"more than {MAX_BODY} instructions"
+        if self._buffers(drafts) > MAX_BUFFERS:
+            return f"more than {MAX_BUFFERS} arrays"
+        points = rows[0] * rows[1]
+        ns = sum(self._body(d)[1] for d in drafts) * points + cost.memory_ns(points * 4)
+        wanted = min(int(ns / _PART_NS), _MAX_PARTS)
+        if wanted >= 2 and rows[0] < wanted:
+            return "too few rows for all cores"
+        if self._leads(one, other) or self._leads(other, one):
+            return "a path leads out and back"
+        return None
+
+    def _body(self, draft: Draft) -> tuple[set[Instruction], float]:
+        """The instructions of a draft that compute something, and the ns of one element of each."""
+        if draft not in self._bodies:
+            body = {i for i in draft.inside if cost.flops(i) or i.opcode == "reduce"}
+            self._bodies[draft] = (body, cost.element_ns(draft.inside))
+        return self._bodies[draft]
+
+    def _buffers(self, drafts: Iterable[Draft]) -> int:
+        members = set(drafts)
+        inside = {i for d in members for i in d.inside}
+        read = {v for i in inside for _, v in self.fuser.sources[i] if v.instruction not in inside}
+        written = {o for d in members for o in d.outputs if self.fuser.is_read_outside(o, members)}
+        return sum(v.instruction.opcode != "constant" for v in read) + len(written)
+
+    def _crosses(self, reads: _Cluster, made: _Cluster, rows: Rows) -> bool:
+        """Whether one group reads results of another elsewhere than at its own row and element."""
+        outputs = {o for d in made.drafts for o in d.outputs}
+        for draft in reads.drafts:
+            asked = self._asks(draft, rows) or {}
+            if any(asked.get(o, _level(o, rows)) != _level(o, rows) for o in outputs):
+                return True
+        return False
+
+    def _leads(self, start: _Cluster, goal: _Cluster) -> bool:
+        """Whether a group needs another through a third; in doubt yes."""
+        seen: set[_Cluster] = set()
+        stack, lowest = [start], self._lowest(goal)
+        while stack:
+            cluster = stack.pop()
+            for draft in cluster.drafts:
+                for need in self.needs[draft]:
+                    other = self.clusters[need]
+                    if other is goal and cluster is not start:
+                        return True
+                    if other not in (start, goal) and other not in seen and other.high > lowest:
+                        seen.add(other)
+                        stack.append(other)
+            if len(seen) > _MAX_VISITS:
+                return True
+        return False
+
+    def _lowest(self, goal: _Cluster) -> int:
+        """No group that ends here or before leads to another; joint groups can lead from early ones to late ones."""
+        lowest, changed = goal.low, True
+        while changed:
+            reaching = [c.low for c in self._joint if c.high > lowest > c.low]
+            changed = bool(reaching)
+            lowest = min([lowest, *reaching])
+        return lowest
+
+    # ------------------------------------------------------------------------------------------------ siblings
+    def _join_siblings(self) -> None:
+        """Groups over the same rows of the same array, although none reads another."""
+        readers: dict[tuple[Value, Rows], list[_Cluster]] = {}
+        for draft in self.ordered:
+            cluster = self.clusters[draft]
+            if cluster.rows is None:
+                continue
+            asked = self._asks(draft, cluster.rows) or {}
+            for ins in draft.inside:
+                for _, value in self.fuser.sources[ins]:
+                    big = value.shape.size == prod(cluster.rows) and asked.get(value.instruction) == _ELEMENT
+                    if big and value.instruction not in draft.inside:
+                        readers.setdefault((value, cluster.rows), []).append(cluster)
+        for found in readers.values():
+            first = found[0].drafts[0]
+            for other in dict.fromkeys(found[1:]):
+                reader = other.drafts[0]
+                self._try(self.clusters[first], self.clusters[reader], reader)
+
+    # ------------------------------------------------------------------------------------------------ levels
+    def _asks(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
+        """How a draft asks for what it computes and reads, by row or by element; None if it does not go by rows."""
+        key = (draft, rows)
+        if key not in self._asked:
+            self._asked[key] = self._levels(draft, rows)
+        return self._asked[key]
+
+    def _levels(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
+        if draft.kind not in ("loop", "reduce") or (draft.kind == "reduce" and self._rows(draft) != rows):
+            return None
+        levels = {o: _level(o, rows) for o in draft.outputs}
+        if _OTHER in levels.values() or any(i.control_predecessors for i in draft.inside):
+            return None
+        for ins in sorted(draft.inside, key=self.fuser.number.__getitem__, reverse=True):
+            for position, value in self.fuser.sources[ins]:
+                step = _step(ins, position, value, levels.get(ins, _OTHER), rows)
+                source = value.instruction
+                levels[source] = step if levels.get(source, step) == step else _OTHER
+        return None if draft.root is not None and levels.get(draft.root) != _ROW else levels
+
+
+def _level(ins: Instruction, rows: Rows) -> str:
+    size = ins.shape.size if ins.shape.is_array else -1
+    return _ELEMENT if size == prod(rows) else _ROW if size == rows[0] else _OTHER
+
+
+def _step(ins: Instruction, position: int, value: Value, level: str, rows: Rows) -> str:
+    """How an operand is asked for where its reader is asked for in a certain way."""
+    if level == _OTHER:
+        return _OTHER
+    size = value.shape.size
+    if ins.opcode == "reduce":
+        return _ELEMENT if position == 0 and size == prod(rows) else _OTHER
+    if ins.opcode == "broadcast":
+        return _broadcast_step(ins, size, level, rows)
+    if ins.opcode in _MOVES:
+        return _OTHER
+    if ins.shape.size == size:
+        return level
+    return _ROW if rows[0] == size == 1 else _OTHER
+
+
+def _broadcast_step(ins: Instruction, size: int, level: str, rows: Rows) -> str:
+    along, dims = ins.attrs["dimensions"], ins.shape.dims
+    if list(along) != sorted(along):
+        return _OTHER
+    if ins.shape.size == size:
+        return level
+    if level == _ROW or size != rows[0]:
+        return _ROW if size == rows[0] == 1 else _OTHER
+    wide = [d for d in along if dims[d] > 1]
+    lead = [d for d in range(len(dims)) if dims[d] > 1][: len(wide)]
+    return _ROW if wide == lead else _OTHER
+
+
+_MOVES = frozenset({
+    "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice", "transpose",
+})  # fmt: skip

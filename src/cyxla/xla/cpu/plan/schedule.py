@@ -1,0 +1,87 @@
+"""The order of a plan's nodes: as they come, but what can overwrite an array waits for its other readers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.plan.nodes import KernelNode, Node, WhileNode
+
+
+def reads_of(node: Node) -> tuple[Value, ...]:
+    """The arrays that a node reads, without those that only computations inside it see."""
+    if isinstance(node, KernelNode):
+        return node.step.reads
+    if isinstance(node, WhileNode):
+        return tuple(node.initial)
+    return (node.selector, *(v for values in node.arguments for v in values))
+
+
+def writes_of(node: Node) -> tuple[Value, ...]:
+    """The arrays that a node makes."""
+    if isinstance(node, KernelNode):
+        return node.step.writes
+    return tuple(node.state if isinstance(node, WhileNode) else node.results)
+
+
+def overwriters_last(nodes: Sequence[Node]) -> list[Node]:
+    """Reorder nodes, keeping every array made before it is read.
+
+    A kernel that could work in place would need a copy while others still want what it overwrites; in a loop, that copy
+    would be made in every turn.
+    """
+    return _Scheduler(nodes).run()
+
+
+class _Scheduler:
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self.readers: dict[Value, list[int]] = {}
+        for n, node in enumerate(nodes):
+            for value in dict.fromkeys(reads_of(node)):
+                self.readers.setdefault(value, []).append(n)
+        self.left = Counter({value: len(numbers) for value, numbers in self.readers.items()})
+        made = {value for node in nodes for value in writes_of(node)}
+        self.missing = [len({v for v in reads_of(node) if v in made}) for node in nodes]
+        self.ready: list[int] = []
+        self.waiting: list[int] = []  # ready, but would overwrite what others read
+        self.done = [False] * len(nodes)
+
+    def run(self) -> list[Node]:
+        for n, missing in enumerate(self.missing):
+            if not missing:
+                self.offer(n)
+        order = []
+        while self.ready or self.waiting:
+            n = heappop(self.ready or self.waiting)
+            if not self.done[n]:
+                self.done[n] = True
+                order.append(self.nodes[n])
+                self.finish(n)
+        return order
+
+    def offer(self, n: int) -> None:
+        heappush(self.waiting if self.overwrites(n) else self.ready, n)
+
+    def overwrites(self, n: int) -> bool:
+        """Whether a node could overwrite an array that others have yet to read."""
+        node = self.nodes[n]
+        if not isinstance(node, KernelNode):
+            return False
+        step = node.step
+        return any(self.left[step.reads[r]] > 1 for _, r in (*step.in_place, *step.must_alias))
+
+    def finish(self, n: int) -> None:
+        for value in dict.fromkeys(reads_of(self.nodes[n])):
+            self.left[value] -= 1
+            if self.left[value] == 1:  # one reader is left: it may overwrite now, if it waits
+                for other in self.readers[value]:
+                    if not self.done[other] and not self.missing[other] and not self.overwrites(other):
+                        heappush(self.ready, other)
+        for value in writes_of(self.nodes[n]):
+            for reader in self.readers.get(value, ()):
+                self.missing[reader] -= 1
+                if not self.missing[reader]:
+                    self.offer(reader)

@@ -1,0 +1,149 @@
+"""Element-wise opcodes, prebuilt: a kernel for each opcode and types, with the expression that generated loops have.
+
+Nothing is contracted on either side, so that a chain of these gives what the fused loop gives, to the bit. Elements go
+by in blocks of one length; what is left over at the end is a block in buffers of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cyxla.types import ElementType as E
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.isa_levels import Level
+from cyxla.xla.cpu.prebuilt.forms import BINARY, BLOCK, DIRECTIONS, PARTS, TYPES, UNARY, Form, result_of
+from cyxla.xla.cpu.prebuilt.library import KERNEL
+
+# What a kernel is told: how many elements there are, how many are a task; for each operand 1, or 0 where it is one
+# element for all.
+
+
+def forms() -> dict[Form, str]:
+    """All there are, with the names of their functions."""
+    return {form: form.name for form in _candidates() if scalar.supported(*form[:3], form.attrs)}
+
+
+def _candidates() -> Iterator[Form]:
+    for t in TYPES:
+        for opcode in (*UNARY, *(("is-finite",) if t.is_float else ())):
+            if not (t.is_unsigned and opcode in ("abs", "sign")):
+                yield Form(opcode, result_of(opcode, t), (t,))
+        for opcode in BINARY:
+            if opcode != "complex" or t in PARTS:
+                yield Form(opcode, result_of(opcode, t), (t, t))
+        for direction in DIRECTIONS if not t.is_complex else DIRECTIONS[:2]:
+            yield Form("compare", E.PRED, (t, t), direction)
+        yield Form("clamp", t, (t, t, t))
+        yield Form("select", t, (E.PRED, t, t))
+        for to in TYPES:
+            if to is not t:
+                yield Form("convert", to, (t,))
+
+
+FUNCTIONS = dict.fromkeys(forms().values(), KERNEL)
+
+_RUN = """\
+typedef void (*map_block)(const char *const *in, char *out);
+static cyx_status map_run(
+    void *const *bufs, int64_t begin, int64_t end, int operands, const int *sizes, map_block block) {{
+  const int64_t *numbers = CYX_NUMBERS(bufs), *steps = numbers + 2;
+  const int64_t first = begin * numbers[1], last = end * numbers[1] < numbers[0] ? end * numbers[1] : numbers[0];
+  char same[3][{block} * 16] __attribute__((aligned(64))), rest[4][{block} * 16] __attribute__((aligned(64)));
+  const char *in[3];
+  const int size = sizes[3];
+  char *const out = bufs[operands];
+  for (int o = 0; o < operands; ++o)
+    for (int k = 0; k < {block} && !steps[o]; ++k)
+      __builtin_memcpy(same[o] + k * sizes[o], bufs[o], (unsigned long)sizes[o]);
+  int64_t at = first;
+  for (; at + {block} <= last; at += {block}) {{
+    for (int o = 0; o < operands; ++o) in[o] = steps[o] ? (const char *)bufs[o] + at * sizes[o] : same[o];
+    block(in, out + at * size);
+  }}
+  if (at == last) return CYX_OK;
+  const unsigned long left = (unsigned long)(last - at);
+  for (int o = 0; o < operands; ++o) {{
+    if (steps[o]) {{
+      __builtin_memset(rest[o], 0, sizeof rest[o]);
+      __builtin_memcpy(rest[o], (const char *)bufs[o] + at * sizes[o], left * (unsigned long)sizes[o]);
+    }}
+    in[o] = steps[o] ? rest[o] : same[o];
+  }}
+  block(in, rest[3]);
+  __builtin_memcpy(out + at * size, rest[3], left * (unsigned long)size);
+  return CYX_OK;
+}}
+"""
+_ONE = """\
+static void {name}(const char *const *in, char *out) {{
+{pointers}
+{loops}
+}}
+cyx_status CYX_PREBUILT({name})(void *const *bufs, int64_t begin, int64_t end) {{
+  static const int sizes[] = {{{sizes}}};
+  return map_run(bufs, begin, end, {operands}, sizes, {name});
+}}
+"""
+_LOOP = """\
+  #pragma GCC ivdep
+  for (int k = 0; k < {block}; ++k) {{
+{loads}    {store} = {value};{more}
+  }}
+"""
+
+
+def text(_: Level) -> str:
+    """The functions."""
+    used = dict.fromkeys(t for form in forms() for t in (form.result, *form.operands))
+    return "".join(
+        [
+            *(scalar.memory_typedef(f"map_{t}", t) + "\n" for t in used),
+            _RUN.format(block=BLOCK),
+            *(_function(*item) for item in forms().items()),
+        ]
+    )
+
+
+def _function(form: Form, name: str) -> str:
+    pointers = [f"  const map_{t} *p{k} = (const void *)in[{k}];" for k, t in enumerate(form.operands)]
+    pointers.append(f"  map_{form.result} *r = (void *)out;")
+    sizes = [*(_size(t) for t in form.operands), *[0] * (3 - len(form.operands)), _size(form.result)]
+    return _ONE.format(
+        name=name,
+        pointers="\n".join(pointers),
+        loops=_loops(form),
+        sizes=", ".join(map(str, sizes)),
+        operands=len(form.operands),
+    )
+
+
+def _size(dtype: E) -> int:
+    return dtype.bits // 8
+
+
+def _loops(form: Form) -> str:
+    values = [f"x{k}" for k in range(len(form.operands))]
+    loads = "".join(
+        f"    const {scalar.local_type(t)} x{k} = {scalar.load(t, f'p{k}[k]')};\n" for k, t in enumerate(form.operands)
+    )
+    value = scalar.expression(form.opcode, form.result, form.operands, form.attrs, values)
+    twin = scalar.slow_twin(form.opcode, form.operands[0])
+    loop = {"block": BLOCK, "loads": loads, "store": "r[k]"}
+    if twin is None:
+        return _LOOP.format(**loop, value=scalar.store(form.result, value), more="").rstrip()
+    return _with_twin(form, value, values, twin, loop)
+
+
+def _with_twin(form: Form, value: str, values: Sequence[str], twin: tuple[str, str], loop: dict[str, Any]) -> str:
+    """The loop of a function whose rare arguments take another form, and the loop where one of them is there."""
+    predicate, slow = (f"{function}({', '.join(values)})" for function in twin)
+    fast = slow.replace("_slow(", "(", 1)
+    rare = f"\n    rare |= (uint32_t)({predicate});"
+    whole = scalar.store(form.result, value.replace(fast, f"({predicate} ? {slow} : {fast})"))
+    return (
+        "  uint32_t rare = 0;\n"
+        + _LOOP.format(**loop, value=scalar.store(form.result, value), more=rare)
+        + "  if (!rare) return;\n"
+        + _LOOP.format(**loop, value=whole, more="").rstrip()
+    )

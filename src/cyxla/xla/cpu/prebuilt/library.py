@@ -1,0 +1,106 @@
+"""Writing the C of the prebuilt functions; run by the package's build, when nothing is installed yet."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from cyxla.xla.cpu.c.isa_levels import COMPILE_FLAGS, OPTIMIZE_FLAGS, PREBUILT_LEVELS, Level, isa_flags
+from cyxla.xla.cpu.c.prelude import prelude
+
+#: Modules beside this one that write prebuilt functions; see `kernel.prebuilt_calls`.
+MODULES: tuple[str, ...] = (
+    "convolution", "convolution_rows", "dot", "elementwise", "fft", "moves", "reductions", "sort",
+)  # fmt: skip
+
+#: Types of the result and of the arguments of a kernel.
+KERNEL = ("cyx_status", "void *const *bufs, int64_t begin, int64_t end")
+
+_NAMED = "#define CYX_PREBUILT(name) cyx_pre_##name##{suffix}\n"
+_TABLE = """{abi}
+{prototypes}
+void *const cyx_prebuilt_functions[] = {{
+{pointers}
+}};
+const char *const cyx_prebuilt_names[] = {{
+{names}
+}};
+const int64_t cyx_prebuilt_count = {count};
+const char *const cyx_prebuilt_digest = "{digest}";
+"""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One C file of the library.
+
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    text : str
+        What is in it.
+    flags : tuple of str
+        Beside ``-c``, the input and the output.
+    """
+
+    name: str
+    text: str
+    flags: tuple[str, ...]
+
+
+def sources(kind: str = "gcc", machine: str = "") -> list[Source]:
+    """All C files: one for each module and level, and the table.
+
+    Parameters
+    ----------
+    kind : str
+        Of compiler, ``gcc`` or ``clang``.
+    machine : str
+        What to build for, by default this one.
+    """
+    flags = (*COMPILE_FLAGS, *OPTIMIZE_FLAGS[kind], "-ffp-contract=off")
+    levels = [Level(isa) for isa in levels_of(machine or platform.machine())]
+    written, functions = [], []
+    for module in MODULES:
+        writer = import_module(f"cyxla.xla.cpu.prebuilt.{module}")
+        for level in levels:
+            body = writer.text(level)
+            text = _NAMED.format(suffix=level.suffix) + prelude(body) + body
+            written.append(Source(f"prebuilt_{module}{level.suffix}.c", text, (*flags, *isa_flags(level.isa))))
+            functions += [(name + level.suffix, *kind) for name, kind in writer.FUNCTIONS.items()]
+    return [*written, Source("table.c", _table(written, functions), flags)]
+
+
+def levels_of(machine: str) -> Sequence[str]:
+    """The levels of a kind of machine."""
+    return PREBUILT_LEVELS if machine in ("x86_64", "AMD64") else ("",)
+
+
+def _table(written: Sequence[Source], functions: Sequence[tuple[str, str, str]]) -> str:
+    """The pointers, and with each name the type, which generated code needs for a call."""
+    from cyxla.xla.cpu.native.cache import digest
+
+    return _TABLE.format(
+        abi=prelude(""),
+        prototypes="\n".join(f"extern {result} cyx_pre_{name}({arguments});" for name, result, arguments in functions),
+        pointers="\n".join(f"  (void *)cyx_pre_{name}," for name, *_ in functions),
+        names="\n".join(f'  "{name}|{result}|{arguments}",' for name, result, arguments in functions),
+        count=len(functions),
+        digest=digest(*(part for s in written for part in (s.name, s.text, *s.flags)))[:16],
+    )
+
+
+def write(directory: Path, kind: str = "gcc") -> list[tuple[Path, tuple[str, ...]]]:
+    """Write the files where they are not there already; say with which flags each is compiled."""
+    directory.mkdir(parents=True, exist_ok=True)
+    found = []
+    for source in sources(kind):
+        path = directory / source.name
+        if not path.exists() or path.read_text(encoding="utf-8") != source.text:
+            path.write_text(source.text, encoding="utf-8")
+        found.append((path, source.flags))
+    return found

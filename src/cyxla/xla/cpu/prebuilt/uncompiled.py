@@ -1,0 +1,108 @@
+"""Platform cpu where there is no C compiler: prebuilt kernels run what they can; other programs are evaluated.
+
+The first program of a process that is evaluated says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu.native.library import Library
+from cyxla.xla.cpu.native.toolchain import HOW_TO_GET_ONE, NO_COMPILER
+from cyxla.xla.cpu.prebuilt.program import NotCoveredError, PrebuiltExecutable, prebuilt_program
+from cyxla.xla.cpu.run.executable import CpuExecutable, Manifest
+from cyxla.xla.hlo import HloModule
+from cyxla.xla.service import CompileOptions, Executable
+from cyxla.xla.service.evaluated import EvaluatedExecutable
+
+#: A program with anything else in it, or longer than this, is not worth planning: it has kernels that are not prebuilt.
+_PREBUILT: Final = frozenset({
+    "parameter", "tuple", "get-tuple-element", "reshape", "bitcast", "copy", "transpose",
+    "dot", "convolution", "fft", "sort", "topk",
+})  # fmt: skip
+_LONGEST: Final = 100
+
+
+def without_compiler(module: HloModule, options: CompileOptions) -> Executable:
+    """Make the executable of a program where nothing can be compiled."""
+    return _steps(module, options) or _kernels(module, options) or UncompiledExecutable(module, options)
+
+
+def _steps(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
+    try:
+        return prebuilt_program(module, options, inf, SteppedExecutable)
+    except NotCoveredError:
+        return None
+
+
+def _kernels(module: HloModule, options: CompileOptions) -> PrebuiltExecutable | None:
+    instructions = module.entry.instructions
+    if len(instructions) > _LONGEST or any(i.opcode not in _PREBUILT for i in instructions):
+        return None
+    from cyxla.xla.cpu.dump import Dump
+    from cyxla.xla.cpu.lowering import emit, run_passes
+
+    try:
+        planned, buffers, source = emit(run_passes(module, options, Dump(module)), options)
+    except UnimplementedError:
+        return None  # the evaluator knows more types
+    if source.recipe is None:
+        return None
+    manifest = Manifest.of(module, planned, buffers)
+    constants = [c.array.reshape(-1).view(np.uint8).data for c in buffers.constants]
+    return PlannedExecutable(module, Library.from_bytes(source.recipe), manifest, constants, options)
+
+
+class SteppedExecutable(PrebuiltExecutable):
+    """A program of operations that are all prebuilt."""
+
+    def explain(self) -> str:
+        """Say how the program runs, and what would make it faster."""
+        return f"{NO_COMPILER}: {super().explain()}\nfor native code, {HOW_TO_GET_ONE}"
+
+    @property
+    def c_source(self) -> str:
+        """There is none."""
+        raise UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
+
+
+class PlannedExecutable(PrebuiltExecutable):
+    """A program that was planned like any other, with kernels that are all prebuilt."""
+
+    def explain(self) -> str:
+        """Say how the program runs."""
+        return f"{NO_COMPILER}: not for this program, whose kernels are prebuilt\n{CpuExecutable.explain(self)}"
+
+
+class UncompiledExecutable(EvaluatedExecutable):
+    """A program of platform cpu that the evaluator runs, since nothing here can make native code of it."""
+
+    platform = "cpu"
+
+    def __init__(self, module: HloModule, options: CompileOptions) -> None:
+        super().__init__(module, options)
+        _warn()
+
+    def explain(self) -> str:
+        """Say how the program runs, and what would make it faster."""
+        return f"{NO_COMPILER}: {super().explain()}\nfor native code, {HOW_TO_GET_ONE}"
+
+    @property
+    def c_source(self) -> str:
+        """There is none."""
+        raise UnimplementedError(NO_COMPILER, hint=HOW_TO_GET_ONE)
+
+
+@cache  # once in a process, whatever the filters of warnings say
+def _warn() -> None:
+    warnings.warn(
+        f"{NO_COMPILER}: programs of platform cpu are evaluated on NumPy, which is far slower; {HOW_TO_GET_ONE}",
+        RuntimeWarning,
+        stacklevel=2,
+    )

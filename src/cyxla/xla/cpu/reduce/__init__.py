@@ -1,0 +1,1 @@
+"""Reductions, windows and scans."""

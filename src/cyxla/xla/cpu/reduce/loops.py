@@ -1,0 +1,495 @@
+"""The loops of reductions: along rows, along columns, and one element after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.carried import multiplies_total, turn
+from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest
+from cyxla.xla.cpu.loops.index_map import Atom
+from cyxla.xla.cpu.loops.loop_kernel import WHOLE, Blocks, Part, Shell, close, open_levels
+from cyxla.xla.cpu.reduce.accumulators import Accumulator
+from cyxla.xla.cpu.reduce.problem import Lowered
+from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, write_lanes
+
+ROW = 16  # reduced extents from this length on run as rows
+LONG = 128  # elements of a row whose places are picked in lanes: in the end these are compared one by one
+COLUMN_BLOCK = 1024
+_UNROLL = 8
+_GROUP_ROWS = 64
+_LANES = 64  # of what picks
+_SMALL_BODY = 6  # nodes: bodies up to this size are unrolled
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+def part(lowered: Lowered, shell: Shell, ns: float, parts: int) -> Part:
+    """The function of a reduction, in the style that suits it."""
+    writer = CWriter()
+    slots = sorted({n.data[0] for n in [*lowered.before, *lowered.after] if n.kind == "load"})
+    with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
+        shell.pointers(writer, slots, [s.slot for s in lowered.stores])
+        units = style(lowered, parts)(lowered, shell, writer, cost.tasks(ns, 1 << 30), parts)
+    return Part(writer.text(), units, ns)
+
+
+Style = Callable[[Lowered, Shell, CWriter, int, int], int]
+
+
+def style(lowered: Lowered, parts: int) -> Style:
+    """How the loops are best nested: by the loop along which most bytes lie side by side."""
+    problem = lowered.problem
+    if not lowered.reduced or (not problem.joined and parts == 1 and not problem.root.attrs.get("dimensions", True)):
+        return _serially
+    across, down = (_serially, _serially_by_columns) if problem.acc is None else (by_rows, by_columns)
+    across = by_lanes if problem.selects and lowered.reduced[-1][1] >= LONG and not lowered.conditions else across
+    if not lowered.kept:
+        return across
+    row, column = lowered.reduced[-1], lowered.kept[-1]
+    loads = [n for n in lowered.before if n.kind == "load"]
+    along_row = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(row[0]) == 1)
+    across_rows = [n for n in loads if n.data[1].coefficient(row[0])]  # the rest is read once a row
+    along_column = sum(n.dtype.itemsize for n in across_rows if n.data[1].coefficient(column[0]) == 1)
+    if row[1] < ROW <= column[1] and problem.acc is not None:
+        return down
+    if row[1] >= ROW and (along_row >= along_column or column[1] < 4):
+        return across
+    return down if column[1] >= 4 else _serially
+
+
+def _nest_of_results(lowered: Lowered, shell: Shell, levels: list[Level], texts: Sequence[str]) -> Nest:
+    """The nest of what follows the reduction; results are known in its innermost level."""
+    nest = Nest(lowered.body, levels, shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    for node, text in zip(lowered.given, texts, strict=True):
+        nest.set_given(node, text, nest.depth)
+    for node in lowered.body.nodes:
+        if node.kind == "given" and node.data == "part":
+            nest.set_given(node, "part", nest.depth)
+    return nest
+
+
+def _write_stores(lowered: Lowered, nest: Nest) -> None:
+    nest.write(lowered.after)
+    for s in lowered.stores:
+        nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
+
+
+def _outer_conditions(lowered: Lowered, nest: Nest) -> str:
+    """The conditions that are settled before the innermost loop, as C; empty if there are none."""
+    outer = [c for c in lowered.conditions if nest.depth_of_form(c.form) < nest.depth]
+    return nest.conditions(outer) if outer else ""
+
+
+def _element(lowered: Lowered, nest: Nest) -> str:
+    """The element to take in; the unit, which changes nothing, where conditions of the innermost loop fail."""
+    acc, value = lowered.problem.acc, nest.text(lowered.elements[0])
+    inner = [c for c in lowered.conditions if nest.depth_of_form(c.form) == nest.depth]
+    if not inner or acc is None:
+        return value
+    return nest.writers[-1].local(scalar.register_type(acc.dtype), f"{nest.conditions(inner)} ? {value} : {acc.unit}")
+
+
+def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list[tuple[str, str, str]]:
+    """(counter, first, end) of the reduced loops; the outermost is cut into parts."""
+    found = [(name, "0", str(n)) for name, n in levels]
+    if parts > 1:
+        name, n = levels[0]
+        found[0] = (name, f"{n} * part / {parts}", f"{n} * (part + 1) / {parts}")
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------- rows
+def by_rows(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """The innermost loop runs along what is reduced."""
+    acc = lowered.problem.acc
+    assert acc is not None
+    kept = [a for a, _ in lowered.kept]
+    *outer, (inner, trip) = lowered.reduced
+    blocked = trip > WHOLE
+    levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCKS] if blocked else []), inner]
+    nest = Nest(lowered.body, levels, shell.names.child())
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest.write(lowered.before)
+    row = _Row(_element(lowered, nest), _outer_conditions(lowered, nest), blocked, parts)
+    dummy = Atom(0, "loop", 0, 1, -1)
+    after = _nest_of_results(lowered, shell, [*kept, dummy], ["result"])
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
+    with writer.block(""):
+        _row(lowered, nest, writer, row)
+        writer.lines(_join_lines(lowered, nest, CWriter(), _row_total(acc)))
+        writer.lines(after.writers[-1].written)
+    close(writer, opened)
+    return units
+
+
+def _join_lines(lowered: Lowered, nest: Nest, writer: CWriter, total: str) -> list[str]:
+    acc = lowered.problem.acc
+    assert acc is not None
+    writer.line(f"const {scalar.register_type(acc.kept)} total = {total};")
+    joined = acc.join(nest.text(lowered.inits[0]), "total") if lowered.problem.joined else "total"
+    writer.line(f"const {scalar.register_type(acc.dtype if lowered.problem.joined else acc.kept)} result = {joined};")
+    return writer.written
+
+
+def _row_total(acc: Accumulator) -> str:
+    if acc.lanes:
+        return f"cyx_fold_{acc.opcode}_{acc.kept}(acc)"
+    return acc.total([f"acc{i}" for i in range(len(acc.variables))])
+
+
+@dataclass(frozen=True)
+class _Row:
+    element: str
+    condition: str
+    blocked: bool
+    parts: int
+
+
+def _row(lowered: Lowered, nest: Nest, writer: CWriter, how: _Row) -> None:
+    acc = lowered.problem.acc
+    assert acc is not None
+    *outer, (_, trip) = lowered.reduced
+    blocks = Blocks.of(trip, blocked=how.blocked, overlap=False)
+    for i, (c_type, unit) in enumerate(acc.variables):
+        if acc.lanes:
+            writer.line(f"{c_type} acc[{acc.lanes}] __attribute__((aligned(64)));")
+            writer.line(f"for (int k = 0; k < {acc.lanes}; ++k) acc[k] = {unit};")
+        else:
+            writer.line(f"{c_type} acc{i} = {unit};")
+    start = len(lowered.kept)
+    named = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)] + (
+        [("block", blocks.count)] if how.blocked else []
+    )
+    for i, (name, low, high) in enumerate(_ranges(lowered, named, how.parts)):
+        writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
+        writer.open()
+        if name == "block":
+            writer.line(f"const int64_t b = {blocks.start};")
+        writer.lines(nest.writers[start + i + 1].written)
+    with writer.block(f"if {how.condition}" if how.condition else ""):
+        if blocks.tail:
+            with writer.block(f"if (block < {blocks.whole})"):
+                _row_block(lowered, nest, writer, how.element, blocks.length)
+            with writer.block("else"):
+                _row_block(lowered, nest, writer, how.element, blocks.tail)
+        else:
+            _row_block(lowered, nest, writer, how.element, blocks.length)
+    close(writer, len(named))
+
+
+def _row_block(lowered: Lowered, nest: Nest, writer: CWriter, value: str, trip: int) -> None:
+    """Take in the elements of one run of the innermost loop."""
+    acc, (element,) = lowered.problem.acc, lowered.elements
+    assert acc is not None
+    lines = nest.writers[-1].written
+    if (
+        acc.lanes
+        and value == nest.text(element)
+        and element.kind == "load"
+        and element.dtype is acc.kept
+        and element.data[1].coefficient(nest.inner) == 1
+    ):
+        slot, form = element.data
+        writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}(acc, &p{slot}[{nest.block_start(form)}], {trip});")
+        return
+    if acc.lanes and not nest.rare and effort(nest, [element]) <= MAX_UNROLLED:
+        updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
+        write_lanes(writer, [*lines, *updates], trip, acc.lanes)
+        return
+    if not acc.lanes and not nest.rare:
+        names = [f"acc{i}" for i in range(len(acc.variables))]
+        with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+            writer.lines(lines)
+            _update(writer, acc, names, value)
+        return
+    with writer.block(""):
+        writer.line(f"{scalar.register_type(acc.kept)} t[{trip}] __attribute__((aligned(64)));")
+        _fill(nest, writer, [*lines, f"t[k] = {value};"], trip)
+        if acc.lanes:
+            writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}(acc, t, {trip});")
+        else:
+            with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+                _update(writer, acc, [f"acc{i}" for i in range(len(acc.variables))], "t[k]")
+
+
+def _update(writer: CWriter, acc: Accumulator, names: list[str], value: str) -> None:
+    for name, new in zip(names, acc.update(names, value), strict=True):
+        writer.line(f"{name} = {new};")
+
+
+def _fill(nest: Nest, writer: CWriter, lines: list[str], trip: int) -> None:
+    """A vector loop, and the patch of its rare lanes."""
+    if nest.rare:
+        writer.line("uint32_t rare = 0;")
+    writer.line("#pragma GCC ivdep")
+    with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+        writer.lines(lines)
+        if nest.rare:
+            writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in nest.rare)};")
+    if nest.rare:
+        with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
+            writer.lines([nest.patched(line) for line in lines])
+
+
+# ------------------------------------------------------------------------------------------------------------- columns
+def by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """The innermost loop runs along what is kept, with an accumulator for each of a block of elements."""
+    acc = lowered.problem.acc
+    assert acc is not None
+    *outer, (inner, trip) = lowered.kept
+    blocked = trip > COLUMN_BLOCK
+    lead: list[Level] = [*(a for a, _ in outer), *([BLOCKS] if blocked else [])]
+    nest = Nest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], shell.names.child())
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    step = _unroll(lowered)
+    nest.stepped = lowered.reduced[-1][0] if step > 1 else None
+    nest.write(lowered.before)
+    element, condition = _element(lowered, nest), _outer_conditions(lowered, nest)
+    after = _nest_of_results(lowered, shell, [*lead, inner], ["result"])
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    blocks = Blocks.of(trip, blocked=blocked, overlap=True)
+    extents = [n for _, n in outer] + ([blocks.count] if blocked else [])
+    units, opened = open_levels(writer, [nest, after], extents, [blocks], tasks, parts)
+    with writer.block(""):
+        _column(lowered, nest, after, writer, _Column(blocks.length, step, parts, len(lead), element, condition))
+    close(writer, opened)
+    return units
+
+
+def _unroll(lowered: Lowered) -> int:
+    """How many rows to take in at once."""
+    small = sum(n.kind != "constant" for n in lowered.before) <= _SMALL_BODY and len(lowered.problem.acc.variables) == 1  # type: ignore[union-attr]
+    heavy = any(n.kind == "apply" and cost.flops(n.data) > cost.CHEAP_FLOPS for n in lowered.before)
+    rows = lowered.reduced[-1][1]
+    return next((u for u in (_UNROLL, 4) if rows % u == 0), 1) if small and not heavy else 1
+
+
+@dataclass(frozen=True)
+class _Column:
+    trip: int
+    step: int
+    parts: int
+    lead: int
+    element: str
+    condition: str
+
+
+def _column(lowered: Lowered, nest: Nest, after: Nest, writer: CWriter, how: _Column) -> None:
+    acc = lowered.problem.acc
+    assert acc is not None
+    names = [f"acc{i}[k]" for i in range(len(acc.variables))]
+    for i, (c_type, _) in enumerate(acc.variables):
+        writer.line(f"{c_type} acc{i}[{how.trip}] __attribute__((aligned(64)));")
+    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+        for name, (_, unit) in zip(names, acc.variables, strict=True):
+            writer.line(f"{name} = {unit};")
+    named = [(nest.counter(how.lead + i), n) for i, (_, n) in enumerate(lowered.reduced)]
+    ranges = _ranges(
+        lowered, [(m, n // how.step if i == len(named) - 1 else n) for i, (m, n) in enumerate(named)], how.parts
+    )
+    grouped = acc.lanes > 0 and named[-1][1] > _GROUP_ROWS * how.step
+    for i, (name, low, high) in enumerate(ranges):
+        last = i == len(ranges) - 1
+        if last and grouped:
+            low, high = _open_group(writer, acc, how, low, high)
+        counter = "row" if last and how.step > 1 else name
+        writer.line(f"for (int64_t {counter} = {low}; {counter} < {high}; ++{counter}) {{")
+        writer.open()
+        if counter != name:
+            writer.line(f"const int64_t {name} = row * {how.step};")
+        writer.lines(nest.writers[how.lead + i + 1].written)
+    with writer.block(f"if {how.condition}" if how.condition else ""):
+        _column_rows(lowered, nest, writer, how, ["group[k]"] if grouped else names)
+    close(writer, 1)
+    if grouped:
+        with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+            _update(writer, acc, names, "group[k]")
+        close(writer, 1)
+    close(writer, len(ranges) - 1)
+    writer.line("#pragma GCC ivdep")
+    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+        writer.lines(_join_lines(lowered, nest, CWriter(), acc.total(names)))
+        writer.lines(after.writers[-1].written)
+
+
+def _open_group(writer: CWriter, acc: Accumulator, how: _Column, low: str, high: str) -> tuple[str, str]:
+    """Float totals of many rows are taken group by group, so that a large total meets few small elements."""
+    ((c_type, unit),) = acc.variables
+    writer.line(f"for (int64_t start = {low}; start < {high}; start += {_GROUP_ROWS}) {{")
+    writer.open()
+    writer.line(f"const int64_t end = start + {_GROUP_ROWS} < {high} ? start + {_GROUP_ROWS} : {high};")
+    writer.line(f"{c_type} group[{how.trip}] __attribute__((aligned(64)));")
+    writer.line(f"for (int k = 0; k < {how.trip}; ++k) group[k] = {unit};")
+    return "start", "end"
+
+
+def _column_rows(lowered: Lowered, nest: Nest, writer: CWriter, how: _Column, names: list[str]) -> None:
+    acc, (element,) = lowered.problem.acc, lowered.elements
+    assert acc is not None
+    lines, value = nest.writers[-1].written, how.element
+    if nest.rare:
+        writer.line(f"{scalar.register_type(element.dtype)} t[{how.trip}] __attribute__((aligned(64)));")
+        _fill(nest, writer, [*lines, f"t[k] = {value};"], how.trip)
+        lines, value = [], "t[k]"
+    writer.line("#pragma GCC ivdep")
+    with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
+        if how.step == 1:
+            writer.lines(lines)
+            _update(writer, acc, names, value)
+            return
+        writer.line(f"{acc.variables[0][0]} sum = {names[0]};")
+        writer.line(f"#pragma GCC unroll {how.step}")
+        with writer.block(f"for (int j = 0; j < {how.step}; ++j)"):
+            writer.lines(lines)
+            _update(writer, acc, ["sum"], value)
+        writer.line(f"{names[0]} = sum;")
+
+
+# --------------------------------------------------------------------------------------------------- picking by lanes
+def by_lanes(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """Values and their places: each lane picks along a row, then of two lanes the one at the lower place goes first."""
+    kept = [a for a, _ in lowered.kept]
+    *outer, (inner, trip) = lowered.reduced
+    blocked, start, count = trip > WHOLE, len(kept), len(lowered.given)
+    levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCKS] if blocked else []), inner]
+    nest = Nest(lowered.body, levels, shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest.write(lowered.before)
+    dummy = Atom(0, "loop", 0, 1, -1)
+    after = _nest_of_results(lowered, shell, [*kept, dummy], [f"acc{n}[0]" for n in range(count)])
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
+    blocks = Blocks.of(trip, blocked=blocked, overlap=False)
+    with writer.block(""):
+        for n, element in enumerate(lowered.given):
+            writer.line(f"{scalar.register_type(element.dtype)} acc{n}[{_LANES}] __attribute__((aligned(64)));")
+            writer.line(f"for (int j = 0; j < {_LANES}; ++j) acc{n}[j] = {nest.text(lowered.inits[n])};")
+        named = [(nest.counter(start + i), n) for i, (_, n) in enumerate(outer)]
+        named += [("block", blocks.count)] if blocked else []
+        for i, (name, low, high) in enumerate(_ranges(lowered, named, parts)):
+            writer.line(f"for (int64_t {name} = {low}; {name} < {high}; ++{name}) {{")
+            writer.open()
+            if name == "block":
+                writer.line(f"const int64_t b = {blocks.start};")
+            writer.lines(nest.writers[start + i + 1].written)
+        lines = [*nest.writers[-1].written, *_pick(lowered, nest, "j", [nest.text(e) for e in lowered.elements])]
+        with writer.block(f"if (block < {blocks.whole})" if blocks.tail else ""):
+            write_lanes(writer, lines, blocks.length, _LANES)
+        if blocks.tail:
+            with writer.block("else"):
+                write_lanes(writer, lines, blocks.tail, _LANES)
+        close(writer, len(named))
+        with writer.block(f"for (int w = {_LANES // 2}; w; w /= 2) for (int j = 0; j < w; ++j)"):
+            writer.line("const int later = acc1[j] > acc1[j + w];")
+            others = [f"(later ? acc{n}[j] : acc{n}[j + w])" for n in range(count)]
+            firsts = [f"(later ? acc{n}[j + w] : acc{n}[j])" for n in range(count)]
+            writer.lines(_pick(lowered, nest, "j", others, firsts))
+        writer.lines(after.writers[-1].written)
+    close(writer, opened)
+    return units
+
+
+def _pick(lowered: Lowered, nest: Nest, lane: str, elements: list[str], firsts: list[str] | None = None) -> list[str]:
+    """Lines that put into a lane what is picked of it (or of what is given first) and of some elements."""
+    body = nest.writers[-1].child()
+    names = [f"acc{n}[{lane}]" for n in range(len(elements))]
+    types = [scalar.register_type(g.dtype) for g in lowered.given]
+    sides = [body.local(t, x) for t, x in zip((*types, *types), [*(firsts or names), *elements], strict=True)]
+    results = scalar_computation.inline(lowered.problem.root.called[0], sides, body)
+    body.lines([f"{name} = {value};" for name, value in zip(names, results, strict=True)])
+    return body.written
+
+
+# ------------------------------------------------------------------------------------------------ one after the other
+def _serially(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """Any computation on any number of arrays, in the order of the indices."""
+    problem = lowered.problem
+    kept, reduced = [a for a, _ in lowered.kept], [a for a, _ in lowered.reduced]
+    dummy = Atom(0, "loop", 0, 1, -1)
+    nest = Nest(lowered.body, [*kept, *reduced, dummy], shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest.write(lowered.before)
+    condition = nest.conditions(lowered.conditions) if lowered.conditions else ""
+    after = _nest_of_results(lowered, shell, [*kept, dummy], [f"acc{n}" for n in range(len(lowered.given))])
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks)
+    with writer.block(""):
+        for n, element in enumerate(lowered.given):
+            source = lowered.inits[n] if problem.joined else lowered.elements[n]
+            writer.line(f"{scalar.register_type(element.dtype)} acc{n} = {nest.text(source)};")
+        if problem.joined and 0 not in problem.reduced:
+            _serial_loops(
+                lowered, nest, writer, len(kept), condition, ([f"acc{n}" for n in range(len(lowered.given))], "")
+            )
+        writer.lines(after.writers[-1].written)
+    close(writer, opened)
+    return units
+
+
+def _serially_by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+    """The same for a block of results side by side."""
+    *outer, (inner, trip) = lowered.kept
+    blocks = Blocks.of(trip, blocked=trip > COLUMN_BLOCK, overlap=True)
+    lead: list[Level] = [*(a for a, _ in outer), *([BLOCKS] if blocks.count > 1 else [])]
+    nest = Nest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest.write(lowered.before)
+    condition = nest.conditions(lowered.conditions) if lowered.conditions else ""
+    names = [f"acc{n}[k]" for n in range(len(lowered.given))]
+    after = _nest_of_results(lowered, shell, [*lead, inner], names)
+    _write_stores(lowered, after)
+    writer.lines(nest.writers[0].written)
+    writer.lines(after.writers[0].written)
+    extents = [n for _, n in outer] + ([blocks.count] if blocks.count > 1 else [])
+    units, opened = open_levels(writer, [nest, after], extents, [blocks], tasks)
+    loop = f"for (int k = 0; k < {blocks.length}; ++k)"
+    with writer.block(""):
+        for n, node in enumerate(lowered.given):
+            writer.line(f"{scalar.register_type(node.dtype)} acc{n}[{blocks.length}] __attribute__((aligned(64)));")
+        with writer.block(loop):
+            writer.lines([f"{name} = {nest.text(i)};" for name, i in zip(names, lowered.inits, strict=True)])
+        _serial_loops(lowered, nest, writer, len(lead), condition, (names, loop))
+        writer.line("#pragma GCC ivdep")
+        with writer.block(loop):
+            writer.lines(after.writers[-1].written)
+    close(writer, opened)
+    return units
+
+
+def _serial_loops(
+    lowered: Lowered, nest: Nest, writer: CWriter, start: int, condition: str, inner: tuple[list[str], str]
+) -> None:
+    """The loops over what is reduced; `inner` names the accumulators and the loop that runs inside of them, if any."""
+    names, loop = inner
+    for i, (_, n) in enumerate(lowered.reduced):
+        name = nest.counter(start + i)
+        writer.line(f"for (int64_t {name} = 0; {name} < {n}; ++{name}) {{")
+        writer.open()
+        writer.lines(nest.writers[start + i + 1].written)
+    writer.lines(turn(multiplies_total(lowered.problem.root.called[0])))
+    if loop:
+        writer.lines(["#pragma GCC ivdep", "#pragma GCC unroll 4"])  # a step waits for memory, several at once do less
+    with writer.block(loop):
+        writer.lines(nest.writers[-1].written)
+        body = nest.writers[-1].child()
+        old = [body.local(scalar.register_type(g.dtype), name) for g, name in zip(lowered.given, names, strict=True)]
+        operands = old + [nest.text(e) for e in lowered.elements]
+        results = scalar_computation.inline(lowered.problem.root.called[0], operands, body)
+        new = [body.local(scalar.register_type(g.dtype), r) for g, r in zip(lowered.given, results, strict=True)]
+        body.lines([f"{name} = {value};" for name, value in zip(names, new, strict=True)])
+        with writer.block(f"if {condition}" if condition else ""):
+            writer.lines(body.written)
+    close(writer, len(lowered.reduced))

@@ -1,0 +1,146 @@
+"""What a reduction is, apart from how it is written: elements at points of an iteration space, over loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Value
+from cyxla.xla.cpu.loops.hoisting import collapse, reachable
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index
+from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower, split_region
+from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.reduce.accumulators import Accumulator
+from cyxla.xla.hlo import Instruction
+
+# (body, kept coordinates, reduced coordinates) -> what is combined, and under which conditions
+Elements = Callable[[Body, Sequence[Affine], Sequence[Affine]], tuple[list[Node], tuple[Condition, ...]]]
+
+
+@dataclass
+class Problem:
+    """A reduction: over which dims, of what, by which computation, and what becomes of the results.
+
+    Attributes
+    ----------
+    group : Group
+        What is computed.
+    root : Instruction
+        The reduction or window.
+    kept, reduced : tuple of int
+        The iteration space.
+    elements : callable
+        The elements to combine at a point.
+    inits : list of Instruction
+        The initial values.
+    results : list of Value
+        What the rest of the group reads as the reduction's results.
+    """
+
+    group: Group
+    root: Instruction
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    elements: Elements
+    inits: tuple[Instruction, ...]
+    results: list[Value]
+    writes: tuple[Value, ...] = ()
+    acc: Accumulator | None = None
+    selects: bool = False  # whether values and their places are combined in any order, see `reduce.arg_reductions`
+    joined: bool = True  # whether init takes part here (it does so in the last step)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to combine."""
+        return 0 in self.reduced
+
+    @property
+    def points(self) -> int:
+        """Size of the iteration space."""
+        return prod(self.kept) * prod(self.reduced)
+
+
+@dataclass
+class Lowered:
+    """A problem over loops."""
+
+    problem: Problem
+    body: Body
+    elements: list[Node]
+    inits: list[Node]
+    given: list[Node]
+    stores: list[Store]
+    kept: list[tuple[Atom, int]]
+    reduced: list[tuple[Atom, int]]
+    dropped: set[Atom]
+    conditions: tuple[Condition, ...]
+    before: list[Node] = field(default_factory=list)  # what the elements need
+    after: list[Node] = field(default_factory=list)  # what the stores need
+
+
+# ------------------------------------------------------------------------------------------------------------ lowering
+def lower_problem(problem: Problem, reads: Reads, parts: int) -> Lowered:
+    """Lower a problem, with loops split so that reshapes need no division."""
+    dims = (*problem.kept, *problem.reduced)
+    region = Region(tuple((0, n) for n in dims))
+    while True:
+        lowered = _lower_region(problem, region, dims, reads, parts)
+        places = [s.form for s in lowered.stores] + [c.form for c in lowered.conditions]
+        forms = reachable([*lowered.elements, *(s.node for s in lowered.stores)], places)[1]
+        split = split_region(forms, region)
+        if split is None:
+            return _collapsed(lowered, region, forms)
+        region = split
+
+
+def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads: Reads, parts: int) -> Lowered:
+    made: dict[str, Lowered] = {}
+    given = {v: lambda index, n=n: made_nodes[n] for n, v in enumerate(problem.results)}
+    made_nodes: list[Node] = []
+
+    def place(body: Body, index: Index) -> list[Store]:
+        rank = len(problem.kept)
+        at, along = index.coordinates[:rank], index.coordinates[rank:]
+        made_nodes[:] = [body.node("given", v.shape.dtype, (), n) for n, v in enumerate(problem.results)]
+        elements, conditions = _nothing(body, problem) if problem.empty else problem.elements(body, at, along)
+        inits = [body.value(i, body.space.scalar) for i in problem.inits]
+        out = body.space.index(problem.kept, tuple(at))
+        stores = _stores(problem, body, out, made_nodes, parts)
+        made[""] = Lowered(problem, body, elements, inits, made_nodes, stores, [], [], set(), conditions)
+        return stores
+
+    lower(region, dims, set(problem.group.instructions), reads, place, given)
+    return made[""]
+
+
+def _nothing(body: Body, problem: Problem) -> tuple[list[Node], tuple[Condition, ...]]:
+    """Stands for the elements of empty arrays: loops that never run must not be the cause of a read."""
+    return [body.constant(v.shape.dtype, v.shape.dtype.numpy_dtype.type(0)) for v in problem.results], ()  # type: ignore[union-attr]
+
+
+def _stores(problem: Problem, body: Body, out: Index, given: list[Node], parts: int) -> list[Store]:
+    if parts > 1:
+        part = body.space.runtime(body.node("given", given[0].dtype, (), "part"), parts - 1)
+        form = body.space.combine(((out.linear, parts), (part, 1)))
+        return [Store(n, w.shape.dtype, form, g) for n, (w, g) in enumerate(zip(problem.writes, given, strict=True))]
+    stores = []
+    for slot, value in enumerate(problem.writes):
+        at = out.at(value.shape.dims)
+        known = problem.results.index(value) if value in problem.results else None
+        node = given[known] if known is not None else body.value(value.instruction, at)
+        stores.append(Store(slot, value.shape.dtype, at.linear, node))
+    return stores
+
+
+def _collapsed(lowered: Lowered, region: Region, forms: list[Affine]) -> Lowered:
+    count = sum(len(s) for s in region.loops()[: len(lowered.problem.kept)])
+    extents = [n for s in region.loops() for n in s]
+    loops = list(zip(lowered.body.space.loops, extents, strict=True))
+    lowered.kept, gone = collapse(loops[:count], forms)
+    lowered.reduced, also = collapse(loops[count:], forms)
+    lowered.dropped = gone | also | {a for a, n in loops if n == 1}
+    lowered.before = reachable([*lowered.elements, *lowered.inits], [c.form for c in lowered.conditions])[0]
+    lowered.after = reachable([s.node for s in lowered.stores], [s.form for s in lowered.stores])[0]
+    return lowered

@@ -1,0 +1,260 @@
+"""Kernels of row groups: for each row, one pass over its elements after the other, while it lies in the cache.
+
+A pass computes the reductions that need no later result. What is costly and needed again by a later pass is kept in a
+buffer on the stack (or where a result of the row will lie); the rest is computed again. Each reduction adds up in the
+order of `reduce.loops.by_rows`, so its bits are those of a kernel of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.emitters import emit, emits_group
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.loops.elementwise import describe
+from cyxla.xla.cpu.loops.hoisting import collapse, forms_of, reachable
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, atoms_of
+from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower, split_region
+from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_kernel import Part, Shell, assemble
+from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
+from cyxla.xla.cpu.reduce.rows.passes import Passes, Sum, write_rows
+from cyxla.xla.cpu.reduce.rows.row_shape import LEAST_ROW, Rows, rows_of
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.combiners import combiner
+
+_BUFFER_BYTES = 32 << 10  # of a row's temporaries
+
+
+class _NotByRowsError(Exception):
+    """The group asks for the result of another row, or its loops do not run along rows."""
+
+
+@emits_group("row")
+def row(group: Group) -> list[Step]:
+    """One kernel if every index fits; else a kernel for each of the groups that it was made of."""
+    try:
+        return [_step(group)]
+    except _NotByRowsError as error:
+        group.reasons.append(f"row group in {len(group.parts)} kernels: {error}")
+        return [step for part in group.parts for step in emit(part)]
+
+
+@dataclass
+class _Lowered:
+    """The values of a group over its rows."""
+
+    rows: Rows
+    body: Body
+    sums: list[Sum]
+    by_element: list[Store]
+    by_row: list[Store]
+    given: dict[Node, int] = field(default_factory=dict)  # results of reductions, by number
+
+    def roots(self) -> list[Node]:
+        """Everything that is asked for."""
+        return [*(s.element for s in self.sums), *(s.init for s in self.sums), *(s.node for s in self.stores())]
+
+    def stores(self) -> list[Store]:
+        """All stores."""
+        return [*self.by_element, *self.by_row]
+
+
+def _step(group: Group) -> Step:
+    reads = Reads()
+    lowered, region, forms = _lower(group, reads)
+    loops = list(zip(lowered.body.space.loops, [n for s in region.loops() for n in s], strict=True))
+    count = len(region.loops()[0])
+    kept, gone = collapse(loops[:count], forms)
+    inner, also = collapse(loops[count:], forms)
+    if len(inner) != 1:
+        raise _NotByRowsError("a row is no single loop")
+    passes = _passes(lowered, kept, inner[0])
+    writes = tuple(Value(o) for o in group.outputs)
+    shell = Shell(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.CACHE_BYTES)
+    points = prod(lowered.rows)
+    ns = cost.element_ns(i for i in group.instructions if i.shape.size >= points) * points
+    ns += sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
+    passes.dropped = gone | also | {a for a, n in loops if n == 1}
+    text, units = write_rows(passes, shell, cost.tasks(ns, 1 << 30))
+    kernel = assemble([Part(text, units, ns)], shell, "row", note=describe(group))
+    return Step(kernel, reads.values, writes)
+
+
+# ------------------------------------------------------------------------------------------------------------ lowering
+def _lower(group: Group, reads: Reads) -> tuple[_Lowered, Region, list[Affine]]:
+    reductions = [i for i in group.instructions if i.opcode == "reduce"]
+    rows = rows_of(reductions[0])
+    assert rows is not None
+    region = Region(((0, rows[0]), (0, rows[1])))
+    while True:
+        lowered = _lower_region(group, reductions, region, rows, reads)
+        forms = reachable(lowered.roots(), [s.form for s in lowered.stores()])[1]
+        split = split_region(forms, region)
+        if split is None:
+            return lowered, region, forms
+        region = split
+
+
+def _lower_region(
+    group: Group, reductions: Sequence[Instruction], region: Region, rows: Rows, reads: Reads
+) -> _Lowered:
+    made: list[_Lowered] = []
+    here: list[Index] = []  # the row
+    given = {Value(r): lambda index, n=n: result(n, index) for n, r in enumerate(reductions)}
+
+    def result(number: int, index: Index) -> Node:
+        if index.linear != here[0].linear:
+            raise _NotByRowsError("the result of another row")
+        lowered = made[0]
+        node = lowered.body.node("given", reductions[number].shape.dtype, (), number)
+        lowered.given[node] = number
+        return node
+
+    def place(body: Body, index: Index) -> list[Store]:
+        here.append(body.space.index((rows[0],), index.coordinates[:1]))
+        lowered = _Lowered(rows, body, [], [], [])
+        made.append(lowered)
+        for r in reductions:
+            element = body.value(r.operands[0], index.at(r.operands[0].shape.dims))
+            lowered.sums.append(Sum(element, body.value(r.operands[1], body.space.scalar), _accumulator(r)))
+        for slot, out in enumerate(group.outputs):
+            large = out.shape.size == prod(rows)
+            at = (index if large else here[0]).at(out.shape.dims)
+            node = result(reductions.index(out), at) if out in reductions else body.value(out, at)
+            (lowered.by_element if large else lowered.by_row).append(Store(slot, out.shape.dtype, at.linear, node))
+        return []
+
+    lower(region, rows, set(group.instructions), reads, place, given)
+    return made[0]
+
+
+def _accumulator(ins: Instruction) -> Accumulator:
+    opcode = combiner(ins.called[0])
+    found = accumulator(opcode, ins.shape.dtype) if opcode is not None else None
+    assert found is not None
+    return found
+
+
+# -------------------------------------------------------------------------------------------------------------- passes
+def _passes(lowered: _Lowered, kept: list[tuple[Atom, int]], inner: tuple[Atom, int]) -> Passes:
+    """Which pass computes what, and what is kept from one pass for another."""
+    atom, length = inner
+    if length < LEAST_ROW:
+        raise _NotByRowsError("rows are short")
+    nodes = reachable(lowered.roots(), [s.form for s in lowered.stores()])[0]
+    varying = _varying(nodes, atom)
+    _check_loads(nodes, varying, kept, atom)
+    number = _pass_numbers(lowered, nodes)
+    of_sums = [number[s.element] for s in lowered.sums]
+    count = 1 + max([*of_sums, *(number[s.node] for s in lowered.by_element)])
+    passes = Passes(lowered.body, kept, inner, [], lowered.by_row, lowered.given)
+    for p in range(count):
+        sums = {n: s for n, s in enumerate(lowered.sums) if of_sums[n] == p}
+        stores = [s for s in lowered.by_element if number[s.node] == p]
+        passes.add(sums, stores)
+    _keep(passes, varying, length)
+    return passes
+
+
+def _varying(nodes: Sequence[Node], inner: Atom) -> set[Node]:
+    """The nodes that differ along a row."""
+    found: set[Node] = set()
+    for node in nodes:
+        forms = forms_of(node)
+        if any(o in found for o in node.operands) or (forms and inner in atoms_of(forms)):
+            found.add(node)
+    return found
+
+
+def _check_loads(nodes: Sequence[Node], varying: set[Node], kept: list[tuple[Atom, int]], inner: Atom) -> None:
+    for node in nodes:
+        if node not in varying:
+            continue
+        if node.kind == "guard":
+            raise _NotByRowsError("a row has borders")
+        if node.kind == "load" and node.data[1].coefficient(inner) not in (1, -1):
+            raise _NotByRowsError("an array is read across the grain")
+
+
+def _pass_numbers(lowered: _Lowered, nodes: Sequence[Node]) -> dict[Node, int]:
+    """The first pass in which each node can be computed."""
+    number: dict[Node, int] = {}
+    for node in nodes:  # operands come first
+        behind = [number[o] for o in (*node.operands, *_runtime(node))]
+        if node in lowered.given:
+            total = lowered.sums[lowered.given[node]]
+            behind += [number[total.element] + 1, number[total.init]]
+        number[node] = max(behind, default=0)
+    return number
+
+
+def _runtime(node: Node) -> list[Node]:
+    """The nodes that a node's indices are read from."""
+    return [a.data for a in atoms_of(forms_of(node)) if a.kind == "runtime"]
+
+
+def _keep(passes: Passes, varying: set[Node], length: int) -> None:
+    """Choose what is costly and needed in several passes; all of it has to find a place."""
+    first: dict[Node, int] = {}
+    effort: dict[Node, int] = {}
+    kept: dict[Node, int] = {}  # and the last pass that reads it
+    for p, one in enumerate(passes.passes):
+        stack = one.roots()
+        while stack:
+            node = stack.pop()
+            if node not in varying or first.get(node) == p:
+                continue
+            if node in first and _effort(node, varying, effort) > cost.CHEAP_FLOPS:
+                kept[node] = p
+            else:
+                first[node] = min(first.get(node, p), p)
+                stack += node.operands
+    size = 0
+    for node, last in kept.items():
+        passes.kept_from[node] = first[node]
+        nbytes = length * (8 if node.dtype.itemsize > 4 else 4)
+        if size + nbytes <= _BUFFER_BYTES:
+            size += nbytes
+            continue
+        host = _host(passes, node, last)
+        if host is None:
+            raise _NotByRowsError(f"{nbytes} bytes to keep of each row")
+        passes.hosts[node] = host
+
+
+def _host(passes: Passes, node: Node, last: int) -> Store | None:
+    """A result of the row that is written after a value is last read, and can hold it until then."""
+    if scalar.storage_type(node.dtype) != scalar.register_type(node.dtype):
+        return None
+    for one in passes.passes[last:]:
+        patched = any(_has_twin(n) for n in reachable(one.roots(), (), passes.kept_from)[0])
+        for store in () if patched else one.stores:  # a loop that runs twice must find what it reads
+            whole = store.dtype is node.dtype and store.form.coefficient(passes.inner[0]) == 1
+            if whole and store not in passes.hosts.values():
+                return store
+    return None
+
+
+def _has_twin(node: Node) -> bool:
+    return node.kind == "apply" and scalar.slow_twin(node.data.opcode, node.operands[0].dtype) is not None
+
+
+def _effort(node: Node, varying: set[Node], known: dict[Node, int]) -> int:
+    """Simple operations to compute a node of one element again."""
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        missing = [o for o in top.operands if o in varying and o not in known]
+        if missing and top not in known:
+            stack += missing
+            continue
+        stack.pop()
+        own = cost.flops(top.data) if top.kind == "apply" else 1000 if top.kind == "map" else 0
+        known[top] = min(own + sum(known.get(o, 0) for o in top.operands), 1 << 20)
+    return known[node]

@@ -1,0 +1,80 @@
+"""Row groups whose last pass runs one row behind the others, inside of the pass that takes longest.
+
+Results that go past the caches leave the core at the rate of memory. In a pass of their own they would hold it up, and
+the passes that compute would leave memory idle; side by side, both work all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.loops.hoisting import reachable
+from cyxla.xla.cpu.loops.loop_ir import Node
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.reduce.rows.passes import Passes
+
+ROW = "g"  # the row that the last pass writes
+NOW, PAST = "now", "past"  # where in a buffer of two rows the values of this row lie, and those of the row before
+LINE = 64
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What is kept of a row until the next one is computed.
+
+    Attributes
+    ----------
+    twice : frozenset of Node
+        The values that the last pass reads from buffers; these hold two rows.
+    carried : dict of int to (str, ElementType)
+        The results of reductions that it reads, by number: the locals that hold them, and their types.
+    """
+
+    twice: frozenset[Node]
+    carried: dict[int, tuple[str, ElementType]]
+
+    @staticmethod
+    def of(passes: Passes, names: CWriter) -> Behind | None:
+        """How the last of some passes can run behind; None if it cannot."""
+        *others, last = passes.passes
+        known = set(passes.kept_from)
+        sizes = [passes.inner[1] * s.dtype.itemsize for s in last.stores]
+        if not others or last.sums or len(passes.kept) != 1 or any(size % LINE for size in sizes):
+            return None
+        nodes = reachable(last.roots(), [s.form for s in last.stores], known)[0]
+        given = {passes.given[n]: n for n in nodes if n in passes.given}
+        twice = known.intersection(nodes)
+        if any(n.dtype.is_complex for n in (*given.values(), *twice)):
+            return None
+        return Behind(frozenset(twice), {n: (names.name("h"), given[n].dtype) for n in sorted(given)})
+
+    def declare(self, writer: CWriter, buffers: Mapping[Node, str], length: int) -> None:
+        """The locals outside of the loop over rows; before the first row stands one of zeros."""
+        for name, dtype in self.carried.values():
+            writer.line(f"{scalar.register_type(dtype)} {name} = 0;")
+        for node, name in buffers.items():
+            if node in self.twice:
+                writer.line(f"for (int k = 0; k < {length}; ++k) {name}[~first & 1][k] = 0;")
+
+    def begin(self, writer: CWriter) -> None:
+        """The locals at the begin of a row."""
+        writer.line(f"const int64_t {ROW} = u > first ? u - 1 : u;")
+        if self.twice:
+            writer.line(f"const int {NOW} = u & 1, {PAST} = {NOW} ^ 1;")
+
+    def end(self, writer: CWriter, results: dict[int, str]) -> None:
+        """Hand the results of a row on to the next one."""
+        for number, (name, _) in self.carried.items():
+            writer.line(f"{name} = {results[number]};")
+
+    def begin_last(self, writer: CWriter) -> None:
+        """The locals of the last row's last pass."""
+        writer.line(f"const int64_t {ROW} = last - 1;")
+        if self.twice:
+            writer.line(f"const int {PAST} = {ROW} & 1;")

@@ -1,0 +1,26 @@
+"""The rows that a reduction runs along: how many, and how long."""
+
+from __future__ import annotations
+
+from math import prod
+
+from cyxla.xla.cpu.reduce.accumulators import accumulator
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.combiners import combiner
+
+LEAST_ROW = 16  # elements; shorter rows are better taken side by side
+
+Rows = tuple[int, int]  # how many rows, and their length
+
+
+def rows_of(ins: Instruction) -> Rows | None:
+    """The rows that an instruction reduces with a known combiner; None if it does something else."""
+    if ins.opcode != "reduce" or not ins.shape.is_array or ins.shape.dtype.is_complex:
+        return None
+    dims, gone = ins.operands[0].shape.dims, sorted(ins.attrs["dimensions"])
+    length = prod(dims[d] for d in gone)
+    if gone != list(range(len(dims) - len(gone), len(dims))) or length < LEAST_ROW or not ins.shape.size:
+        return None
+    opcode = combiner(ins.called[0])
+    known = opcode is not None and accumulator(opcode, ins.shape.dtype) is not None
+    return (ins.shape.size, length) if known and dims[-1] >= LEAST_ROW else None

@@ -1,0 +1,184 @@
+"""Windows that reach from one end to each element: running totals, in one pass instead of one for each window."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.carried import multiplies_total, turn
+from cyxla.xla.cpu.kernel.groups import Group, Prefix
+from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.loops.elementwise import describe
+from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest, collapse, reachable
+from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index
+from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower, split_region
+from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_kernel import Blocks, Part, Shell, assemble, close, open_levels
+from cyxla.xla.cpu.reduce.accumulators import Accumulator
+from cyxla.xla.hlo import Instruction
+
+_ROWS = 2  # rows that run side by side where the scan is along the innermost dimension
+_COSTLY_ROWS = 16  # the same where a step is some computation: enough to fill a vector
+_WORD = 32  # bits of integers that run alone: a step takes a cycle, and gcc would make slow vectors of two
+_COLUMNS = 1024
+
+
+class _Scan(NamedTuple):
+    """What a region comes down to."""
+
+    body: Body
+    element: Node
+    init: Node
+    result: Node
+    stores: list[Store]
+    loops: list[tuple[Atom, int]]
+    axis: Atom
+    length: int
+
+
+def scan_step(group: Group, found: Prefix, acc: Accumulator | None) -> Step:
+    """The step of a group whose root is a prefix; without an accumulator, its computation is written at each step."""
+    root, reads = group.root, Reads()
+    writes = tuple(Value(o) for o in group.outputs)
+    scan = _lower(group, found, reads)
+    shell = Shell(reads, writes)
+    points = root.shape.size
+    step = 0.5 if acc is not None else cost.element_ns(root.called[0].instructions)
+    ns = (cost.element_ns(group.instructions) + step) * points + cost.memory_ns(root.shape.nbytes) * 2
+    part = _part(scan, found, acc or _Written(root, found.backward), shell, ns)
+    return Step(assemble([part] if points else [], shell, "scan", note=describe(group)), reads.values, writes)
+
+
+def _lower(group: Group, found: Prefix, reads: Reads) -> _Scan:
+    root = group.root
+    dims = root.shape.dims
+    region = Region(tuple((0, n) for n in dims))
+    while True:
+        scan = _lower_region(group, found, reads, region)
+        forms = _forms(scan)
+        split = split_region(forms, region)
+        if split is None or len(split.loops()[found.dimension]) > 1:
+            return scan
+        region = split
+
+
+def _lower_region(group: Group, found: Prefix, reads: Reads, region: Region) -> _Scan:
+    root = group.root
+    made: list[Any] = []
+
+    def place(body: Body, index: Index) -> list[Store]:
+        result = body.node("given", root.shape.dtype, (), "result")
+        made[:] = [result]
+        stores = []
+        for slot, out in enumerate(group.outputs):
+            at = index.at(out.shape.dims)
+            stores.append(Store(slot, out.shape.dtype, at.linear, body.value(out, at)))
+        made.extend([body, body.value(root.operands[0], index), body.value(root.operands[1], body.space.scalar)])
+        return stores
+
+    box = lower(region, root.shape.dims, set(group.instructions), reads, place, {Value(root): lambda _: made[0]})
+    result, body, element, init = made
+    position = sum(len(s) for s in region.loops()[: found.dimension])
+    axis = body.space.loops[position]
+    loops = list(zip(body.space.loops, box.extents, strict=True))
+    return _Scan(body, element, init, result, box.stores, loops, axis, root.shape.dims[found.dimension])
+
+
+def _forms(scan: _Scan) -> list[Affine]:
+    return reachable([scan.element, *(s.node for s in scan.stores)], [s.form for s in scan.stores])[1]
+
+
+class _Written:
+    """An accumulator whose step is a computation of any kind: it starts from the initial value."""
+
+    def __init__(self, root: Instruction, backward: bool) -> None:
+        self.computation, self.dtype, self.backward = root.called[0], root.shape.dtype, backward
+        self.multiplies_total = multiplies_total(self.computation)
+        zero = f"cyx_{self.dtype}_of(0, 0)" if self.dtype.is_complex else "0"
+        self.variables = ((scalar.register_type(self.dtype), zero),)
+
+    def write(self, writer: CWriter, init: str, element: str) -> str:
+        """The lines of a step; what they come to."""
+        before = writer.local(self.variables[0][0], f"step ? acc0[k] : {init}")
+        sides = [element, before] if self.backward else [before, element]  # elements stay in their order
+        (result,) = scalar_computation.inline(self.computation, sides, writer)
+        writer.line(f"acc0[k] = {result};")
+        return result
+
+
+def _part(scan: _Scan, found: Prefix, acc: Accumulator | _Written, shell: Shell, ns: float) -> Part:
+    forms = _forms(scan)
+    at = next(i for i, (a, _) in enumerate(scan.loops) if a is scan.axis)
+    before, dropped = collapse(scan.loops[:at], forms)
+    after, also = collapse(scan.loops[at + 1 :], forms)
+    gone = dropped | also | {a for a, n in scan.loops if n == 1}
+    kept = [*before, *after]
+    axis: list[Atom] = [scan.axis]
+    inner = kept[-1:]  # columns side by side; or rows, if the scan is along the innermost dimension
+    lead: list[Level] = [a for a, _ in kept[:-1]]
+    most = _COLUMNS if after else _rows(acc)
+    blocks = Blocks(inner[0][1], min(inner[0][1], most), True) if inner else Blocks(1, 1, True)
+    blocked = blocks.count > 1
+    levels: list[Level] = [*lead, *([BLOCKS] if blocked else []), *axis, *(a for a, _ in inner)]
+    if not inner:
+        levels.append(Atom(0, "loop", 0, 1, -1))
+    nest = Nest(scan.body, levels, shell.names.child(), scalar=True)
+    nest.dropped, nest.tables = gone, shell.tables
+    lines = _lines(scan, acc, nest)
+    writer = CWriter()
+    slots = sorted({n.data[0] for n in scan.body.nodes if n.kind == "load"})
+    with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
+        shell.pointers(writer, slots, [s.slot for s in scan.stores])
+        writer.lines(nest.writers[0].written)
+        extents = [n for _, n in kept[:-1]] + ([blocks.count] if blocked else [])
+        units, opened = open_levels(writer, [nest], extents, [blocks], cost.tasks(ns, 1 << 30))
+        _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, found.backward))
+        close(writer, opened)
+    return Part(writer.text(), units, ns)
+
+
+def _rows(acc: Accumulator | _Written) -> int:
+    """How many rows run side by side."""
+    if isinstance(acc, _Written):
+        return _COSTLY_ROWS
+    whole = not acc.dtype.is_float and not acc.dtype.is_complex
+    return 1 if whole and acc.dtype.bits >= _WORD else _ROWS
+
+
+def _lines(scan: _Scan, acc: Accumulator | _Written, nest: Nest) -> list[str]:
+    """The innermost lines: take in an element, make the result, store."""
+    nest.write(reachable([scan.element, scan.init])[0])
+    writer = nest.writers[-1]
+    if isinstance(acc, _Written):
+        result = acc.write(writer, nest.text(scan.init), nest.text(scan.element))
+    else:
+        names = [f"acc{i}[k]" for i in range(len(acc.variables))]
+        for name, new in zip(names, acc.update(names, nest.text(scan.element)), strict=True):
+            writer.line(f"{name} = {new};")
+        total = writer.local(scalar.register_type(acc.kept), acc.total(names))
+        result = writer.local(scalar.register_type(acc.dtype), acc.join(nest.text(scan.init), total))
+    nest.set_given(scan.result, result, nest.depth)
+    nest.write(reachable([s.node for s in scan.stores], [s.form for s in scan.stores])[0])
+    for s in scan.stores:
+        writer.line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
+    return writer.written
+
+
+def _loops(
+    writer: CWriter, nest: Nest, acc: Accumulator | _Written, lines: list[str], how: tuple[int, int, int, bool]
+) -> None:
+    level, trip, length, backward = how
+    with writer.block(""):
+        for i, (c_type, unit) in enumerate(acc.variables):
+            writer.line(f"{c_type} acc{i}[{trip}] __attribute__((aligned(64)));")
+            writer.line(f"for (int k = 0; k < {trip}; ++k) acc{i}[k] = {unit};")
+        name = nest.counter(level)
+        with writer.block(f"for (int64_t step = 0; step < {length}; ++step)"):
+            writer.line(f"const int64_t {name} = {f'{length - 1} - step' if backward else 'step'};")
+            writer.lines(nest.writers[level + 1].written)
+            writer.lines(turn(isinstance(acc, _Written) and acc.multiplies_total))
+            writer.line("#pragma GCC ivdep")
+            with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
+                writer.lines(lines)

@@ -1,0 +1,142 @@
+"""Small windows: each result is one expression of the elements that its window covers, in a loop without accumulators.
+
+The iteration space is cut where windows reach over an edge and, if the operand is dilated, by phases, so that in most
+boxes no element needs a guard. Loops run over the results; neighbours along the innermost dimension fill a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.groups import Group
+from cyxla.xla.cpu.kernel.kernel import Step, Value
+from cyxla.xla.cpu.loops.elementwise import describe, part
+from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
+from cyxla.xla.cpu.loops.iteration_boxes import Place, Store, boxes
+from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
+from cyxla.xla.cpu.loops.loop_kernel import Shell, assemble
+from cyxla.xla.cpu.reduce.accumulators import Accumulator
+from cyxla.xla.cpu.reduce.window_size import MOST, taps
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.attributes import WindowDim
+
+Result = Callable[[Body, Index], Node]
+Given = dict[Value, Callable[[Index], Node]]  # what the emitter makes itself
+
+_MAX_NODES = 160  # of a window's expression
+_ELEMENT_NS = 0.06
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """The initial value and what follows it, combined."""
+
+    acc: Accumulator
+
+    def write(self, writer: CWriter, texts: list[str]) -> str:
+        """The C of the result; sums are rounded once."""
+        acc, (init, *elements) = self.acc, texts
+        if acc.lanes == 0:
+            for element in elements:
+                value = scalar.expression(acc.opcode, acc.dtype, [acc.dtype, acc.dtype], {}, [init, element])
+                init = writer.local(scalar.register_type(acc.dtype), value)
+            return init
+        total = elements[0] if elements else acc.unit
+        for element in elements[1:]:
+            (new,) = acc.update([total], element)
+            total = writer.local(scalar.register_type(acc.kept), new)
+        return acc.join(init, total)
+
+
+def is_small(group: Group, acc: Accumulator | None) -> bool:
+    """Whether to write out the windows of a group."""
+    size = taps(group.root)
+    empty = not group.root.operands[0].shape.size or not group.root.shape.size
+    return acc is not None and not empty and size <= MOST and size * len(group.instructions) <= _MAX_NODES
+
+
+def window_step(group: Group, acc: Accumulator) -> Step:
+    """The kernel of a group whose root is a small window."""
+    root, size = group.root, taps(group.root)
+    ns = cost.element_ns(group.instructions) + size * _ELEMENT_NS
+    place, given = stores_of(group, root, lambda body, index: _combined(body, root, acc, index))
+    writes = tuple(Value(o) for o in group.outputs)
+    return boxes_step("reduce-window", group, place, writes, root.shape.dims, ns, given, size)
+
+
+def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[Place, Given]:
+    """What a box writes of each output of a group, and the root's elements for whoever else reads them."""
+    bodies: list[Body] = []
+
+    def result(index: Index) -> Node:
+        return combined(bodies[-1], index)
+
+    def place(body: Body, index: Index) -> list[Store]:
+        bodies.append(body)
+        stores = []
+        for slot, out in enumerate(group.outputs):
+            at = index.at(out.shape.dims)
+            node = result(at) if out is root else body.value(out, at)
+            stores.append(Store(slot, out.shape.dtype, at.linear, node))
+        return stores
+
+    return place, {Value(root): result}
+
+
+def boxes_step(
+    kind: str,
+    group: Group,
+    place: Place,
+    writes: tuple[Value, ...],
+    dims: tuple[int, ...],
+    ns: float,
+    given: Given | None = None,
+    taken: int | None = None,
+) -> Step:
+    """A kernel over boxes; `ns` an element without memory, of which a box may read `taken` elements of each array."""
+    reads, points = Reads(), prod(dims)
+    found = boxes(dims, set(group.instructions), reads, place, given)
+    shell = Shell(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.CACHE_BYTES)
+    for v in (*reads.values, *writes):
+        most = v.shape.nbytes if taken is None else min(v.shape.nbytes, taken * points * v.shape.dtype.itemsize)
+        ns += cost.memory_ns(most) / points
+    parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
+    return Step(assemble(parts, shell, kind, note=describe(group)), reads.values, writes)
+
+
+def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> Node:
+    """The result of one window: the initial value and the elements, combined in their order."""
+    operand, init = root.operands
+    dims, window, dtype = operand.shape.dims, root.attrs["window"], root.shape.dtype
+    unit = body.node("constant", dtype, (), acc.unit)
+    elements = []
+    for offsets in product(*(range(w.size) for w in window)):
+        conditions: list[Condition] = []
+        at = []
+        for o, k, n, spec in zip(index.coordinates, offsets, dims, window, strict=True):
+            mine, place = element_place(body.space, o, k, n, spec)
+            conditions += mine
+            at.append(place)
+        if any(c.decided is False for c in conditions):
+            continue
+        element = body.value(operand, body.space.index(dims, tuple(at)))
+        elements.append(body.node("guard", dtype, (element, unit), tuple(conditions)) if conditions else element)
+    return body.node("call", dtype, (body.value(init, body.space.scalar), *elements), _Fold(acc))
+
+
+def element_place(space: Space, o: Affine, k: int, n: int, spec: WindowDim) -> tuple[tuple[Condition, ...], Affine]:
+    """Where a window's element lies along one dimension, and under which conditions it exists."""
+    offset = (spec.size - 1 - k if spec.window_reversal else k) * spec.window_dilation - spec.padding_low
+    place = o.scaled(spec.stride).shifted(offset)
+    found = [Condition(place, 0, (n - 1) * spec.base_dilation)]
+    if spec.base_dilation > 1:
+        found.append(Condition(space.remainder(place, spec.base_dilation), 0, 0))
+        place = space.quotient(place, spec.base_dilation)
+    unsettled = tuple(c for c in found if c.decided is not True)
+    return unsettled, space.choice(unsettled, place, n - 1) if unsettled else place

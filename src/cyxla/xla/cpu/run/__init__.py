@@ -1,0 +1,1 @@
+"""Executables of platform cpu: signatures, bound arguments, calls of Python, profiles."""

@@ -1,0 +1,100 @@
+"""Fixed arguments of compiled programs: what they alone settle is worked out once, before the first call.
+
+`specialise` splits the program: the prologue computes what depends on the fixed arguments alone (folded scales, weights
+in the order that kernels read them), here and now, and its results become arguments of the main program, which is
+compiled like any other. Both programs depend on which arguments are fixed, not on their values; so the disk cache keeps
+the main program, too. The values are copied while binding: what becomes of the caller's arrays later changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.xla.cpu.run.executable import Compile, CpuExecutable
+from cyxla.xla.cpu.run.pack_weights import pack
+from cyxla.xla.hlo import HloModule
+from cyxla.xla.passes.specialise import Specialised, specialise
+from cyxla.xla.service import CompileOptions
+from cyxla.xla.service.bound import own, resident
+from cyxla.xla.service.donation import settled
+
+#: Element operations from which compiling a prologue costs less than having it evaluated.
+COMPILE_ABOVE: Final = 1 << 31
+_LOOPS: Final = frozenset({"while", "conditional", "sort", "scatter", "reduce-window", "select-and-scatter"})
+
+
+def bind(whole: CpuExecutable, before: Mapping[int, Any], new: Mapping[int, Any], compile: Compile) -> CpuExecutable:
+    """Make the executable of what is left.
+
+    Parameters
+    ----------
+    whole : CpuExecutable
+        The program; it may have fixed arguments.
+    before, new : mapping of int to arrays
+        What is fixed already and is nobody else's, and what the caller gives: by parameter of the module that `whole`
+        runs, checked, nested as the parameters are.
+    compile : callable
+        Compiles the prologue and the main program.
+    """
+    fixed = {**before, **new}
+    plan, made = _split(whole, fixed, compile)
+    kept = {n: own(new[n]) if n in new else before[n] for n in plan.kept}
+    if plan.is_trivial:
+        return whole.with_fixed({n: kept[n] if n in kept else _nothing_of(v) for n, v in fixed.items()})
+    main = _compiled(plan.main, _left(whole, fixed), compile)
+    first = len(plan.main.parameters) - len(kept) - len(made)
+    return main.with_fixed(dict(enumerate([*kept.values(), *made], first)), given=whole.given)
+
+
+def _split(whole: CpuExecutable, fixed: Mapping[int, Any], compile: Compile) -> tuple[Specialised, Sequence[Any]]:
+    """The two programs, and the results of the first; without folding where that took weights out of their range."""
+    plan = specialise(whole.optimized, fixed, layouts=(pack,))
+    made = _run(plan, fixed, whole.options, compile)
+    if plan.folded and not all(map(_is_finite, made)):
+        plan = specialise(whole.optimized, fixed, fold=False, layouts=(pack,))
+        made = _run(plan, fixed, whole.options, compile)
+    return plan, [resident(m) for m in made]
+
+
+def _run(plan: Specialised, fixed: Mapping[int, Any], options: CompileOptions, compile: Compile) -> Sequence[Any]:
+    if plan.prologue is None:
+        return ()
+    values = [fixed[n] for n in plan.used]
+    loops = any(i.opcode in _LOOPS for i in plan.prologue.entry.instructions)
+    if loops or plan.work > COMPILE_ABOVE:
+        return tuple(_compiled(plan.prologue, replace(options, donate=()), compile)(*values))
+    from cyxla.xla.evaluator import evaluate  # most programs have no fixed arguments
+
+    results = evaluate(plan.prologue, values)
+    assert isinstance(results, tuple)
+    return results
+
+
+def _is_finite(array: Any) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def _left(whole: CpuExecutable, fixed: Mapping[int, Any]) -> CompileOptions:
+    """Options of the main program: what is donated is numbered anew."""
+    donate = settled(whole.options, whole.optimized).donate
+    if isinstance(donate, bool):
+        return whole.options
+    free = [n for n in range(len(whole.optimized.parameters)) if n not in fixed]
+    return replace(whole.options, donate=tuple([k for k, n in enumerate(free) if n in donate]))
+
+
+def _compiled(module: HloModule, options: CompileOptions, compile: Compile) -> CpuExecutable:
+    compiled = compile(module, options)
+    assert isinstance(compiled, CpuExecutable)
+    return compiled
+
+
+def _nothing_of(value: Any) -> Any:
+    """In the place of what no kernel reads: arrays of the same shape that take no memory while nobody looks at them."""
+    if isinstance(value, tuple):
+        return tuple([_nothing_of(v) for v in value])
+    return np.zeros(value.shape, value.dtype) if isinstance(value, np.ndarray) else value

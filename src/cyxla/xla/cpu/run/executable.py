@@ -1,0 +1,337 @@
+"""A compiled module: the call itself is the launcher's, everything else is told here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from cyxla._native.arguments import leaves
+from cyxla.errors import InvalidArgumentError
+from cyxla.xla.cpu.kernel.cost import memory_ns
+from cyxla.xla.cpu.native.library import ENTRY, Library, Program
+from cyxla.xla.cpu.run import signature
+from cyxla.xla.service import CompileOptions, Executable
+
+if TYPE_CHECKING:
+    from cyxla.types import Shape
+    from cyxla.xla.cpu.entry.module import Source
+    from cyxla.xla.cpu.memory.buffers import Buffers
+    from cyxla.xla.cpu.plan.nodes import Plan
+    from cyxla.xla.cpu.run.profile import Recorder
+    from cyxla.xla.cpu.run.python_calls import PythonCalls
+    from cyxla.xla.hlo import HloModule
+    from cyxla.xla.service.profile import Profile
+
+WATCHED_ABOVE = 50e6  # ns of estimated work that a thread of its own does, for some 50 us, so that Ctrl-C is seen
+DEAF_ABOVE = 5e6  # ns of estimated work in which it does not see itself that it is to stop
+RELEASE_GIL_ABOVE = 2000.0  # ns of estimated work; taking it back may wait for another thread
+
+
+Compile: TypeAlias = "Callable[[HloModule, CompileOptions], Executable]"
+
+
+class Manifest(NamedTuple):
+    """What running a compiled module takes beside its code; stored with it.
+
+    Attributes
+    ----------
+    arena_bytes : int
+        Temporaries of one call.
+    cost : float
+        Estimated ns of a call, each loop counted as one turn.
+    loops : bool
+        Whether it has loops, so that `cost` may be far too low.
+    constants : list of str
+        Types of the constant buffers; how they are written, `run.signature` says.
+    functions : list of str
+        What native code calls, by name; "" where it calls Python.
+    parameters : list of Outline
+        Types of the arguments.
+    result : Outline
+        Type of the result.
+    sites : int or None
+        Call sites of kernels that are measured; None where none is.
+    donations : list of (int, int)
+        Inputs whose memory becomes that of a result, and of which, by numbers of arrays.
+    longest : float
+        Estimated ns of the longest stretch in which nobody asks whether the caller wants to stop.
+    """
+
+    arena_bytes: int
+    cost: float
+    loops: bool
+    constants: list[Any]
+    functions: list[str]
+    parameters: list[signature.Outline]
+    result: signature.Outline
+    sites: int | None = None
+    donations: Sequence[tuple[int, int]] = ()
+    longest: float = 0.0
+
+    @staticmethod
+    def of(module: HloModule, plan: Plan, buffers: Buffers, *, profile: bool = False) -> Manifest:
+        """Collect it from the program and what the compiler made of it."""
+        return Manifest(
+            arena_bytes=buffers.arena_bytes,
+            cost=plan.cost,
+            loops=any(hasattr(n, "body") or hasattr(n, "branches") for n in plan.nodes),
+            constants=[signature.outline(c.shape) for c in buffers.constants],
+            functions=[f if isinstance(f, str) else "" for f in plan.functions()],
+            parameters=[signature.outline(p.shape.static) for p in module.parameters],
+            result=signature.outline(module.entry.root.shape.static),
+            sites=sum(1 for _ in plan.steps()) if profile else None,
+            donations=list(buffers.donations.items()),
+            longest=plan.longest + sum(memory_ns(c.nbytes) for copies in buffers.copies.values() for c in copies),
+        )
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether a token is among the arguments or results."""
+        return signature.has_tokens([*self.parameters, self.result])
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Manifest:
+        """Read what `to_json` gave."""
+        return Manifest(**data)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return self._asdict()
+
+
+class CpuExecutable(Program, Executable):
+    """Native code of a module. Calling it is the launcher's work and touches no Python of this class.
+
+    Parameters
+    ----------
+    program : HloModule or callable
+        The module, or how to get it: a program from the disk cache is read when somebody asks what is in it.
+    compile : callable, optional
+        Compiles what is left of the program when `bind` has fixed arguments.
+    """
+
+    platform, tier = "cpu", "native"
+
+    def __init__(
+        self,
+        program: HloModule | Callable[[], HloModule],
+        library: Library,
+        manifest: Manifest,
+        constants: Sequence[Any],
+        options: CompileOptions,
+        bound: Mapping[int, Any] | None = None,
+        calls: PythonCalls | None = None,
+        given: HloModule | None = None,
+        compile: Compile | None = None,
+    ) -> None:
+        self._calls = calls
+        self._source = given
+        self._compile = compile
+        self._program, self._manifest, self._constants = program, manifest, constants
+        self.options, self._bound = options, dict(bound or {})
+        trees = signature.trees(manifest.parameters)
+        self._free = [k for k in range(len(trees)) if k not in self._bound]
+        self._recorder = _recorder(manifest.sites)
+        self._lent = [pair for k, value in self._bound.items() for pair in signature.flat(trees[k], value)]
+        super().__init__(
+            library,
+            ENTRY,
+            [signature.spec(leaf) for form in manifest.parameters for leaf in signature.arrays(form)],
+            [signature.spec(leaf) for leaf in signature.arrays(manifest.result)],
+            signature.trees([manifest.result])[0],
+            parameters=[trees[k] for k in self._free],
+            bound=dict(self._lent),
+            constants=[_array(data, *signature.spec(c)) for data, c in zip(constants, manifest.constants, strict=True)],
+            arena_bytes=manifest.arena_bytes,
+            functions=[*_addresses(manifest.functions, calls), *(self._recorder.addresses if self._recorder else ())],
+            keep=(calls, self._recorder),
+            donations=dict(manifest.donations),
+            release_gil=manifest.loops or manifest.cost > RELEASE_GIL_ABOVE,
+            watched=calls is None and (manifest.cost > WATCHED_ABOVE or manifest.longest > DEAF_ABOVE),
+            deaf=manifest.longest > DEAF_ABOVE,
+        )
+
+    @property
+    def inputs(self) -> tuple[Shape, ...]:  # type: ignore[override]
+        """Shapes of the arguments."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> Shape:  # type: ignore[override]
+        """Shape of the result."""
+        return self._result
+
+    def bind(self, arguments: Mapping[int | str, Any]) -> CpuExecutable:
+        """Fix some arguments, such as weights; see `Executable.bind`.
+
+        What they alone settle is worked out here, and the program compiled anew if that leaves a simpler one: scales
+        behind products are folded into weights, so that results may differ in the last digits.
+        """
+        from cyxla.xla.cpu.run.bind import bind  # most programs have no fixed arguments
+
+        fixed = self._to_fix(arguments)
+        if not fixed:
+            return self
+        assert self._compile is not None
+        return bind(self, self._bound, fixed, self._compile)
+
+    def _to_fix(self, arguments: Mapping[int | str, Any]) -> dict[int, Any]:
+        """Arguments that are to be fixed, by parameter of the module that runs."""
+        from cyxla.xla.service.bound import checked
+
+        fixed = {self._free[k]: v for k, v in checked(arguments, self.names, self.inputs).items()}
+        self._check_not_donated(fixed)
+        return fixed
+
+    def with_fixed(self, fixed: Mapping[int, Any], given: HloModule | None = None) -> CpuExecutable:
+        """Make the executable that lends these arrays to every call, for the same code.
+
+        Parameters
+        ----------
+        fixed : mapping of int to arrays
+            By parameter of the module that runs, nested as the parameters are. They are not copied.
+        given : HloModule, optional
+            The program as the user gave it; by default the same.
+        """
+        return type(self)(
+            self._program,
+            self.library,
+            self._manifest,
+            self._constants,
+            self.options,
+            fixed,
+            self._calls,
+            given or self._source,
+            self._compile,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from cyxla.xla.service.pickling import reduced
+
+        return reduced(self._module, self.platform, self.options, self._bound)
+
+    def _check_not_donated(self, fixed: Mapping[int, Any]) -> None:
+        trees, lost = signature.trees(self._manifest.parameters), {k for k, _ in self._manifest.donations}
+        for k in fixed:
+            if not lost.isdisjoint(leaves(trees[k])):
+                name = self._module.parameters[k].name
+                raise InvalidArgumentError(f"argument {self._free.index(k)} ({name}) is donated and cannot be bound")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arguments in the program."""
+        parameters = self._module.parameters
+        return tuple(parameters[k].name for k in self._free)
+
+    @property
+    def given(self) -> HloModule:
+        """The program as the user gave it."""
+        return self._source or self._module
+
+    # --- what was made of the program: worked out again when asked for, since the disk cache keeps only code ----------
+
+    @cached_property
+    def _inputs(self) -> tuple[Shape, ...]:
+        return tuple(signature.shape(self._manifest.parameters[k]) for k in self._free)
+
+    @cached_property
+    def _result(self) -> Shape:
+        return signature.shape(self._manifest.result)
+
+    @cached_property
+    def _module(self) -> HloModule:
+        return self._program() if callable(self._program) else self._program
+
+    @cached_property
+    def optimized(self) -> HloModule:
+        """The program that runs, after all passes."""
+        from cyxla.xla.cpu.dump import Dump
+        from cyxla.xla.cpu.lowering import run_passes
+
+        return run_passes(self._module, self.options, Dump(self._module))
+
+    @cached_property
+    def _emitted(self) -> tuple[Plan, Buffers, Source]:
+        from cyxla.xla.cpu.lowering import emit
+
+        return emit(self.optimized, self.options)
+
+    def hlo(self, stage: str = "optimized") -> str:
+        """HLO text of the program: ``"input"`` as given, ``"optimized"`` as it runs."""
+        if stage not in ("input", "optimized"):
+            raise InvalidArgumentError(f"there is no stage {stage!r}", hint="input or optimized")
+        return (self.given if stage == "input" else self.optimized).to_text()
+
+    @property
+    def c_source(self) -> str:
+        """The generated C."""
+        return self._emitted[2].text
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes by use."""
+        constants = sum(memoryview(c).nbytes for c in self._constants)
+        bound = sum(a.nbytes for _, a in self._lent)
+        own = {"temporaries": self._manifest.arena_bytes, "constants": constants}
+        if self._manifest.donations:
+            shapes = [signature.shape(a) for form in self._manifest.parameters for a in signature.arrays(form)]
+            own["donated"] = sum(shapes[k].nbytes for k, _ in self._manifest.donations)
+        return {**Executable.memory.fget(self), **own, **({"bound": bound} if self._bound else {})}  # type: ignore[attr-defined]
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """Estimated ns of a call on one core, each loop counted as one turn."""
+        return {"ns": self._manifest.cost}
+
+    def profile(self, *, reset: bool = False) -> Profile:
+        """What each kernel took since the start, or since the last `reset`; see `Executable.profile`."""
+        if self._recorder is None:
+            raise InvalidArgumentError("this program was compiled without profile=True", hint="compile it with that")
+        plan, _, source = self._emitted
+        found = self._recorder.profile(plan, source)
+        if reset:
+            self._recorder.reset()
+        return found
+
+    def explain(self) -> str:
+        """A line for each distinct kernel (name, kind, calls, tasks, time, bytes), and what was not fused and why."""
+        plan, buffers, source = self._emitted
+        names = {kernel.text: name for name, kernel in source.kernels}
+        calls = Counter(names[s.kernel.text] for s in plan.steps())
+        moved = {names[s.kernel.text]: sum(v.shape.nbytes for v in (*s.reads, *s.writes)) for s in plan.steps()}
+        copies = sum(c.nbytes for some in buffers.copies.values() for c in some)
+        lines = [
+            f"{len(source.kernels)} kernels, {sum(calls.values())} calls, {buffers.arena_bytes} bytes of temporaries, "
+            f"{copies} bytes copied"
+        ]
+        lines.append(f"{'kernel':8} {'kind':14} {'calls':>6} {'tasks':>6} {'us':>10} {'bytes':>12}")
+        for name, k in source.kernels:
+            lines.append(f"{name:8} {k.kind:14} {calls[name]:6} {k.tasks:6} {k.cost / 1000:10.3f} {moved[name]:12}")
+        reasons = [reason for inner in plan.inner() for reason in inner.reasons]
+        return "\n".join([*lines, *(["not computed together:", *(f"  {r}" for r in reasons)] if reasons else [])])
+
+
+def _addresses(names: Sequence[str], calls: PythonCalls | None) -> list[int]:
+    if not names:
+        return []
+    from cyxla.xla.cpu.calls import host_functions
+
+    python = iter(calls.addresses() if calls is not None else ())
+    return [host_functions.address(name) if name else next(python) for name in names]
+
+
+def _recorder(sites: int | None) -> Recorder | None:
+    if sites is None:
+        return None
+    from cyxla.xla.cpu.run.profile import Recorder
+
+    return Recorder(sites)
+
+
+def _array(data: Any, dtype: np.dtype[Any], dims: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The array in the bytes of a constant."""
+    return np.frombuffer(data, np.uint8).view(dtype).reshape(dims)

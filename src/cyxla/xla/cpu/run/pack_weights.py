@@ -1,0 +1,87 @@
+"""Known weights lie in panels, as kernels read them: those of dots here, of convolutions by `pack_convolution`.
+
+Before, where w is known::
+
+    ROOT d = f32[128,768] dot(f32[128,512] x, f32[512,768] w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+
+After, with panels of 64 columns::
+
+    p = f32[12,512,64] transpose(f32[512,12,64] reshape(w)), dimensions={1,0,2}
+    d = f32[128,12,64] dot(x, p), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+    ROOT r = f32[128,768] reshape(d)
+
+The transpose moves to the prologue. Small weights stay as they are: they come from the cache in any order.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from cyxla.types import Shape
+from cyxla.xla.cpu.dot.emit import panel_width
+from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.passes import pack_convolution
+from cyxla.xla.passes.build import Writer
+from cyxla.xla.passes.expand_dot import DotDims, is_panelled
+from cyxla.xla.passes.known import Known
+
+WORTH: Final = 64 << 10  # bytes of weights
+
+
+def pack(module: HloModule, known: Known) -> bool:
+    """Rewrite the dots and convolutions for which that pays; what is new is not known to `known`."""
+    changed = False
+    for computation in module.post_order():
+        for ins in list(computation.instructions):
+            rewrite = _REWRITES.get(ins.opcode)
+            new = rewrite(ins, known) if rewrite is not None and (ins.users or ins.is_root) else None
+            if new is not None:
+                computation.replace_all_uses(ins, new)
+                changed = True
+    return changed
+
+
+def _dot(ins: Instruction, known: Known) -> Instruction | None:
+    left, right = ins.operands
+    if not known.depends(right) or left in known or is_panelled(ins) or ins.control_predecessors:
+        return None
+    if len({ins.shape.dtype, left.shape.dtype, right.shape.dtype}) != 1:
+        return None
+    dims = DotDims.of(ins)
+    together = dims.lhs_contracting == tuple(range(left.shape.rank))[-len(dims.lhs_contracting) :]
+    if dims.rhs_batch or not dims.lhs_contracting or not together or right.shape.nbytes < WORTH:
+        return None
+    m, k, n = (prod(s.dims[d] for d in part) for s, part in _parts(ins, dims))
+    width = panel_width(ins.shape.dtype, m, k, n)
+    return None if width is None else _write(ins, dims, (k, n, width))
+
+
+def _convolution(ins: Instruction, known: Known) -> Instruction | None:
+    fits = known.depends(ins.operands[1]) and ins.operands[0] not in known and ins.operands[1].shape.nbytes >= WORTH
+    return pack_convolution.pack(ins) if fits and not ins.control_predecessors else None
+
+
+def _parts(ins: Instruction, dims: DotDims) -> list[tuple[Shape, tuple[int, ...]]]:
+    left, right = (o.shape for o in ins.operands)
+    return [(left, dims.lhs_free), (right, dims.rhs_contracting), (right, dims.rhs_free)]
+
+
+def _write(ins: Instruction, dims: DotDims, sizes: tuple[int, int, int]) -> Instruction:
+    left, right = ins.operands
+    k, n, width = sizes
+    write = Writer(ins.computation)
+    plain = write.transpose(right, (*dims.rhs_contracting, *dims.rhs_free))
+    laid_out = write.transpose(write.reshape(plain, (k, n // width, width)), (1, 0, 2))
+    rows = [left.shape.dims[d] for d in dims.lhs_free]
+    attrs = {
+        **ins.attrs,
+        "lhs_contracting_dims": (len(rows),),
+        "rhs_contracting_dims": (1,),
+    }
+    shape = ins.shape.with_dims([*rows, n // width, width])
+    new = ins.computation.add("dot", (write.reshape(left, [*rows, k]), laid_out), attrs, shape=shape)
+    return write.reshape(new, ins.shape.dims)
+
+
+_REWRITES: Final = {"dot": _dot, "convolution": _convolution}

@@ -1,0 +1,92 @@
+"""Measuring the kernels of a program compiled with ``profile=True``.
+
+The entry reads the clock around every call of a kernel and counts in a block of memory that the executable owns: what
+each call site took in all, and the single calls as long as there is room. Both reach the native code as the last two
+of the functions that the host lends to it. Programs compiled without it hold nothing of this.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cyxla.errors import UnimplementedError
+from cyxla.xla.cpu.entry.meter import EVENT_NUMBERS, EVENTS, SITE_NUMBERS
+from cyxla.xla.service.profile import Event, KernelTime, Profile
+
+if TYPE_CHECKING:
+    from cyxla.xla.cpu.entry.module import Source
+    from cyxla.xla.cpu.kernel.kernel import Step
+    from cyxla.xla.cpu.plan.nodes import Plan
+
+
+class Recorder:
+    """The memory in which an executable's calls are counted.
+
+    Parameters
+    ----------
+    sites : int
+        Call sites of the program.
+    """
+
+    def __init__(self, sites: int) -> None:
+        self._sites = sites
+        self._memory: npt.NDArray[np.int64] = np.zeros(1 + SITE_NUMBERS * sites + EVENT_NUMBERS * EVENTS, np.int64)
+
+    @property
+    def addresses(self) -> list[int]:
+        """What the native code asks for, in its order."""
+        return [_clock(), self._memory.ctypes.data]
+
+    def reset(self) -> None:
+        """Begin anew. Calls that are running meanwhile may be counted in part."""
+        self._memory[:] = 0
+
+    def profile(self, plan: Plan, source: Source) -> Profile:
+        """What was measured so far."""
+        seen = self._memory.copy()
+        names = {kernel.text: name for name, kernel in source.kernels}
+        steps = list(plan.steps())
+        sites = seen[1 : 1 + SITE_NUMBERS * self._sites].reshape(-1, SITE_NUMBERS).tolist()
+        by_name: dict[str, list[int]] = {}
+        for number, step in enumerate(steps):
+            by_name.setdefault(names[step.kernel.text], []).append(number)
+        kernels = {
+            name: _kernel_time(name, [(steps[n], sites[n][0], sites[n][1]) for n in some])
+            for name, some in by_name.items()
+        }
+        events: list[Event] = []
+        calls: dict[int, int] = {}
+        for site, start, end, call in (
+            seen[1 + SITE_NUMBERS * self._sites :].reshape(-1, EVENT_NUMBERS)[: seen[0]].tolist()
+        ):
+            if end:  # begun, but not yet written
+                kernel = kernels[names[steps[site].kernel.text]]
+                events.append(Event(kernel, calls.setdefault(call, len(calls)), start, end))
+        ordered = sorted(kernels.values(), key=lambda k: -k.ns)
+        return Profile(tuple(ordered), tuple(events), max(0, int(seen[0]) - EVENTS))
+
+
+def _kernel_time(name: str, sites: Sequence[tuple[Step, int, int]]) -> KernelTime:
+    """The call sites of one kernel together."""
+    step = sites[0][0]
+    calls = sum(n for _, n, _ in sites)
+    nbytes = sum(n * sum(v.shape.nbytes for v in (*s.reads, *s.writes)) for s, n, _ in sites)
+    ns, what = sum(t for _, _, t in sites), ", ".join(f"{v.instruction.opcode} {v.shape}" for v in step.writes)
+    return KernelTime(name, step.kernel.kind, what, calls, ns, calls * step.kernel.cost, nbytes)
+
+
+@cache
+def _clock() -> int:
+    """Address of the C library's ``clock_gettime``."""
+    library: Any = ctypes.CDLL(None)
+    try:
+        function = library.clock_gettime
+    except AttributeError:
+        raise UnimplementedError("the C library has no clock_gettime to measure with") from None
+    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)

@@ -1,0 +1,142 @@
+"""Programs with Python around native code: custom calls that it hands back, and tokens, of which it knows nothing."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError
+from cyxla.types import Shape
+from cyxla.xla.cpu.run.executable import CpuExecutable
+from cyxla.xla.evaluator import TOKEN_VALUE, Options
+from cyxla.xla.evaluator.evaluation import evaluate_instruction
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.service import CompileOptions
+
+_SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+_INTERNAL = 13
+
+
+class PythonCalls:
+    """The C functions behind a program's calls of Python.
+
+    Parameters
+    ----------
+    instructions : sequence of Instruction
+        The custom calls.
+    options : CompileOptions
+        Of the program.
+
+    Attributes
+    ----------
+    functions : list
+        What `ctypes` made; they live as long as this does.
+    failed : threading.local
+        The ``error`` that ended a thread's last call.
+    """
+
+    def __init__(self, instructions: Sequence[Instruction], options: CompileOptions) -> None:
+        self.failed = threading.local()
+        self._options = Options(custom_calls=options.custom_calls, seed=options.seed, max_trips=options.max_trips)
+        self.functions = [self._function(ins) for ins in instructions]
+
+    def addresses(self) -> list[int]:
+        """Where the functions lie."""
+        return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in self.functions]
+
+    def _function(self, ins: Instruction) -> Any:
+        def run(bufs: Any) -> int:
+            try:
+                places = iter(range(1 << 30))
+                operands = [_value(o.shape, bufs, places, writable=False) for o in ins.operands]
+                results = _value(ins.shape, bufs, places, writable=True)
+                _deliver(ins, results, evaluate_instruction(ins, *operands, options=self._options))
+            except BaseException as error:
+                self.failed.error = error
+                return _INTERNAL
+            return 0
+
+        return _SIGNATURE(run)
+
+
+def _value(shape: Shape, bufs: Any, places: Iterator[int], *, writable: bool) -> Any:
+    """Arrays over the next buffers of a kernel."""
+    if shape.is_tuple:
+        return tuple([_value(e, bufs, places, writable=writable) for e in shape.elements])
+    if not shape.is_array:
+        return TOKEN_VALUE
+    static = shape.static
+    dtype = static.dtype.numpy_dtype
+    assert dtype is not None
+    at = bufs[next(places)]
+    if not static.nbytes:
+        return np.zeros(static.dims, dtype)
+    memory = np.frombuffer(memoryview((ctypes.c_uint8 * static.nbytes).from_address(at)), np.uint8)
+    array = memory.view(dtype).reshape(static.dims)
+    if not writable:  # a copy: functions may keep what they are given
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
+def _deliver(ins: Instruction, places: Any, value: Any) -> None:
+    """Write results to their buffers."""
+    if isinstance(places, tuple):
+        if not isinstance(value, tuple) or len(value) != len(places):
+            raise _misfit(ins)
+        for place, part in zip(places, value, strict=True):
+            _deliver(ins, place, part)
+    elif isinstance(places, np.ndarray):
+        if np.shape(value) != places.shape:
+            raise _misfit(ins)
+        places[...] = value
+
+
+def _misfit(ins: Instruction) -> ShapeError:
+    target = ins.attrs["custom_call_target"]
+    return ShapeError(f"the function of custom-call target {target!r} did not return {ins.shape}", where=repr(ins))
+
+
+class HostedExecutable(CpuExecutable):
+    """A program that takes or gives tokens, or calls Python while it runs."""
+
+    def __call__(self, *args: Any, out: Any = None) -> Any:
+        """Run; see `Executable`. What a function raises comes out of the call."""
+        if len(args) == len(self.inputs):  # else the launcher says what is wrong
+            args = tuple([_without_tokens(s, a) for s, a in zip(self.inputs, args, strict=True)])
+        if out is not None:
+            out = _without_tokens(self.outputs, out)
+        return _with_tokens(self.outputs, self._run(args, out))
+
+    def _run(self, args: tuple[Any, ...], out: Any) -> Any:
+        if self._calls is None:
+            return super().__call__(*args, out=out)
+        failed = self._calls.failed
+        failed.error = None
+        try:
+            return super().__call__(*args, out=out)
+        except Exception:
+            error = failed.error
+            failed.error = None
+            if error is None:
+                raise
+            raise error from None
+
+
+def _without_tokens(shape: Shape, value: Any) -> Any:
+    """Put an empty tuple in the place of each token; what does not fit stays for the launcher to refuse."""
+    if shape.is_tuple:
+        if not isinstance(value, (tuple, list)) or len(value) != len(shape.elements):
+            return value
+        return tuple([_without_tokens(s, v) for s, v in zip(shape.elements, value, strict=True)])
+    return value if shape.is_array else ()
+
+
+def _with_tokens(shape: Shape, value: Any) -> Any:
+    if shape.is_tuple:
+        return tuple([_with_tokens(s, v) for s, v in zip(shape.elements, value, strict=True)])
+    return value if shape.is_array else TOKEN_VALUE

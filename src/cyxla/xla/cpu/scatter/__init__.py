@@ -1,0 +1,1 @@
+"""Scatter and select-and-scatter."""

@@ -1,0 +1,166 @@
+"""scatter: update windows one after the other, in the order of the indices, combined into the operand where it lies.
+
+What lies side by side in a window and in the operand is one loop without checks. A single window is cut into tasks;
+several may overlap, so they are one task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.array_types import memory_type
+from cyxla.xla.cpu.kernel.carried import multiplies_total, turn
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, dotted, strides
+from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.hlo import Computation, Instruction
+
+_UPDATE_NS = 1.0
+_RUN_NS = 0.15  # an element of a run
+RUN = 8  # the shortest run of neighbours that gets a loop of its own
+BLOCK = 1024  # elements of a run in a loop of constant length
+_KEEPS = {"maximum": ">", "minimum": "<"}  # how an element compares with the updates that change nothing
+
+
+def _check(ins: Instruction) -> str | None:
+    return scalar_computation.reason(ins.called[0])
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Which counter moves along which dimension: ``i..`` count index vectors, ``w..`` the elements of a window."""
+
+    batch: list[int]  # sizes of the index vectors' dimensions
+    window: list[int]  # sizes of the windows' dimensions
+    update: str  # offset into the updates
+    target: str  # offset of a window's element from its first one
+    reach: list[int]  # window size along each operand dimension
+    run: int  # elements of the last window dimension if they are neighbours in both arrays, or 1
+
+    @staticmethod
+    def of(ins: Instruction, count: int) -> _Places:
+        a, operand, updates = ins.attrs, ins.operands[0].shape, ins.operands[count + 1].shape
+        window_dims = [d for d in range(updates.rank) if d in a["update_window_dims"]]
+        batch_dims = [d for d in range(updates.rank) if d not in a["update_window_dims"]]
+        gone = {*a["inserted_window_dims"], *a["input_batching_dims"]}
+        moved = [d for d in range(operand.rank) if d not in gone]
+        names = {**{d: f"i{n}" for n, d in enumerate(batch_dims)}, **{d: f"w{n}" for n, d in enumerate(window_dims)}}
+        steps, target_steps = strides(updates.dims), strides(operand.dims)
+        reach = [1] * operand.rank
+        for n, d in zip(window_dims, moved, strict=True):
+            reach[d] = updates.dims[n]
+        run = 1
+        if window_dims and steps[window_dims[-1]] == target_steps[moved[-1]] == 1:
+            run = updates.dims[window_dims[-1]]
+        return _Places(
+            [updates.dims[d] for d in batch_dims],
+            [updates.dims[d] for d in window_dims],
+            dotted([names[d] for d in range(updates.rank)], steps),
+            dotted([f"w{n}" for n in range(len(moved))], [target_steps[d] for d in moved]),
+            reach,
+            run if run >= RUN else 1,
+        )
+
+
+@emits("scatter", check=_check)
+def scatter(ins: Instruction) -> Step:
+    """The kernel of one scatter."""
+    count = (len(ins.operands) - 1) // 2
+    reads, writes = [resolve(o) for o in ins.operands], own_leaves(ins)
+    places = _Places.of(ins, count)
+    each = _RUN_NS if places.run > 1 else _UPDATE_NS
+    ns = prod(ins.operands[count + 1].shape.dims) * count * each + prod(places.batch)
+    # The first dimension of a single window is what tasks share out.
+    units = places.window[0] if prod(places.batch) == 1 and len(places.window) > 1 else 1
+    tasks = cost.tasks(ns, units)
+    c = KernelWriter(reads, writes)
+    vectors = [f"i{n}" for n in range(len(places.batch))]
+    shared = 1 if tasks > 1 else 0
+    looped = len(places.window) - (places.run > 1)
+    with (
+        c.kernel(units if shared else 1, tasks, describe("scatter", ins.operands[0].shape)),
+        c.loops(vectors, places.batch),
+    ):
+        _start(c, ins, count, places)
+        if shared:
+            c.line("const int64_t w0 = u;")
+        with c.loops([f"w{n}" for n in range(shared, looped)], places.window[shared:looped]):
+            if places.run > 1:
+                _run(c, ins, count, places)
+            else:
+                c.line(f"const int64_t t = at + {places.target}, s = {places.update};")
+                _combine(c, ins, count)
+    pairs = tuple((n, n) for n in range(count))
+    return Step(Kernel(c.text(), tasks, ns, 0, "scatter"), tuple(reads), tuple(writes), must_alias=pairs)
+
+
+def _run(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:
+    """Combine a run of neighbours, in blocks of constant length."""
+    last = f"w{len(places.window) - 1}"
+    c.line(f"const int64_t {last} = 0;")
+    c.line(f"const int64_t to = at + {places.target}, from = {places.update};")
+    whole = places.run // BLOCK if places.run > BLOCK else 0
+    if whole:
+        with c.block(f"for (int64_t b = 0; b < {whole * BLOCK}; b += {BLOCK})"):
+            _block(c, ins, count, BLOCK, " + b")
+    if places.run % BLOCK or not whole:
+        _block(c, ins, count, places.run - whole * BLOCK, f" + {whole * BLOCK}")
+
+
+def _block(c: KernelWriter, ins: Instruction, count: int, size: int, offset: str) -> None:
+    with c.block(""):
+        for n in range(count):
+            mem = memory_type(ins.operands[n].shape.dtype)
+            c.line(f"{mem} *const restrict a{n} = r{n} + to{offset};")
+            c.line(f"const {mem} *const restrict b{n} = p{count + 1 + n} + from{offset};")
+        c.line("#pragma GCC ivdep")
+        with c.block(f"for (int k = 0; k < {size}; ++k)"):
+            types = [o.shape.dtype for o in ins.operands[:count]]
+            sides = [c.element(t, f"{side}{n}[k]") for side in "ab" for n, t in enumerate(types)]
+            for n, value in enumerate(scalar_computation.inline(ins.called[0], sides, c)):
+                c.line(f"a{n}[k] = {scalar.store(types[n], value)};")
+
+
+def _lone_opcode(combiner: Computation) -> str:
+    """The opcode of a computation that does one thing with its two parameters; else nothing."""
+    root = combiner.root
+    both = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
+    return root.opcode if both and root.operands[0] is not root.operands[1] else ""
+
+
+def _start(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> None:
+    """Define `at`, the offset of the window's first element; a window that does not fit whole is left out."""
+    a, operand, indices = ins.attrs, ins.operands[0].shape, ins.operands[count].shape
+    vector = a["index_vector_dim"]
+    batch = [f"i{n}" for n in range(len(places.batch))]
+    steps, target = strides(indices.dims), strides(operand.dims)
+    outer = [s for d, s in enumerate(steps) if d != vector]
+    step = steps[vector] if vector < indices.rank else 0
+    c.line(f"const int64_t v = {dotted(batch, outer)};")
+    c.line("int64_t at = 0;")
+    for n, d in enumerate(a["scatter_dims_to_operand_dims"]):
+        room = operand.dims[d] - places.reach[d]
+        # As an unsigned number a negative index is beyond every size.
+        c.line(f"const uint64_t d{n} = (uint64_t)(int64_t){scalar.load(indices.dtype, f'p{count}[v + {n * step}]')};")
+        c.line("continue;" if room < 0 else f"if (d{n} > {room}) continue;")
+        c.line(f"at += (int64_t)d{n} * {target[d]};")
+    counted = [d for d in range(indices.rank) if d != vector]
+    for d, of in zip(a["input_batching_dims"], a["scatter_indices_batching_dims"], strict=True):
+        c.line(f"at += {batch[counted.index(of)]} * {target[d]};")
+
+
+def _combine(c: KernelWriter, ins: Instruction, count: int) -> None:
+    types = [o.shape.dtype for o in ins.operands[:count]]
+    old = [c.element(t, f"r{n}[t]") for n, t in enumerate(types)]
+    new = [c.element(t, f"p{count + 1 + n}[s]") for n, t in enumerate(types)]
+    keeps = _KEEPS.get(_lone_opcode(ins.called[0]))
+    if keeps and types[0].is_float:
+        # Most updates lose, and say so by one comparison; a NaN and equal zeros go the long way.
+        c.line(f"if ({old[0]} {keeps} {new[0]}) continue;")
+    c.lines(turn(multiplies_total(ins.called[0])))
+    for n, value in enumerate(scalar_computation.inline(ins.called[0], [*old, *new], c)):
+        c.line(f"r{n}[t] = {scalar.store(types[n], value)};")

@@ -1,0 +1,62 @@
+"""select-and-scatter: the element that each window picks is found, and the source's element combined into its place."""
+
+from __future__ import annotations
+
+from math import prod
+
+from cyxla.types import Shape
+from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, dotted, strides
+from cyxla.xla.cpu.kernel.values import resolve
+from cyxla.xla.hlo import Instruction
+from cyxla.xla.hlo.attributes import Window
+
+_LOOK_NS = 1.5
+
+
+def _check(ins: Instruction) -> str | None:
+    return scalar_computation.reason(ins.called[0]) or scalar_computation.reason(ins.called[1])
+
+
+@emits("select-and-scatter", check=_check)
+def select_and_scatter(ins: Instruction) -> Step:
+    """The kernel; one task, since windows may overlap. Places outside the operand are never picked."""
+    operand, source, _ = (o.shape for o in ins.operands)
+    dtype, window = operand.dtype, ins.attrs["window"]
+    reads = [resolve(o) for o in ins.operands]
+    ns = source.size * prod(w.size for w in window) * _LOOK_NS + operand.size * 0.1
+    c = KernelWriter(reads, [Value(ins)])
+    rank = range(operand.rank)
+    outs, ins_window, at = ([f"{x}{d}" for d in rank] for x in "swi")
+    with c.kernel(1, 1, describe("select-and-scatter", operand)):
+        c.line(f"for (int64_t k = 0; k < {operand.size}; ++k) r0[k] = p2[0];")
+        with c.loops(outs, source.dims):
+            c.line("int64_t found = -1;")
+            best = c.variable(dtype, f"cyx_{dtype}_of(0, 0)" if dtype.is_complex else "0")
+            with c.loops(ins_window, [w.size for w in window]):
+                _inside(c, operand, window)
+                c.line(f"const int64_t here = {dotted(at, strides(operand.dims))};")
+                candidate = c.element(dtype, "p0[here]")
+                with c.block("if (found >= 0)"):
+                    (keep,) = scalar_computation.inline(ins.called[0], [best, candidate], c)
+                    c.line(f"if ({keep}) continue;")
+                c.line(f"found = here; {best} = {candidate};")
+            with c.block("if (found >= 0)"):
+                old = c.element(dtype, "r0[found]")
+                new = c.element(dtype, f"p1[{dotted(outs, strides(source.dims))}]")
+                (result,) = scalar_computation.inline(ins.called[1], [old, new], c)
+                c.line(f"r0[found] = {scalar.store(dtype, result)};")
+    return Step(Kernel(c.text(), 1, ns, 0, "select-and-scatter"), tuple(reads), (Value(ins),))
+
+
+def _inside(c: KernelWriter, operand: Shape, window: Window) -> None:
+    """Define the coordinates in the operand of a place in a window, and skip places that are none."""
+    for d, w in enumerate(window):
+        place = f"w{d}" if not w.window_reversal else f"{w.size - 1} - w{d}"
+        c.line(f"const int64_t e{d} = s{d} * {w.stride} + ({place}) * {w.window_dilation} - {w.padding_low};")
+        if w.base_dilation != 1:
+            c.line(f"if (e{d} < 0 || e{d} % {w.base_dilation}) continue;")
+        c.line(f"const int64_t i{d} = e{d} / {w.base_dilation};")
+        c.line(f"if (e{d} < 0 || i{d} >= {operand.dims[d]}) continue;")

@@ -1,0 +1,197 @@
+"""Comparators that compare one function of one operand, ``f(a) < f(b)``: they sort by a number.
+
+Before::
+
+    a = f32[] parameter(0)  b = f32[] parameter(1)
+    ROOT r = pred[] compare(a, b), direction=GT, type=TOTALORDER
+
+After: the elements' keys, unsigned integers that stand in the comparator's order, so that sorting needs no comparator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.writer import CWriter
+from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.hlo.comparators import same_key
+
+_INFINITIES = {
+    ElementType.F16: 0x7C00,
+    ElementType.BF16: 0x7F80,
+    ElementType.F32: 0x7F800000,
+    ElementType.F64: 0x7FF0000000000000,
+}
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """How keys follow from bits; `sort.rows_text.PATTERN` says what the numbers mean."""
+
+    width: int
+    fold: int
+    most: int
+    nan: int
+    keep: int
+    flip: int
+
+    @property
+    def numbers(self) -> list[int]:
+        """All but the width, as signed numbers of 64 bits."""
+        return [n - (n >> 63 << 64) for n in (self.fold, self.most, self.nan, self.keep, self.flip)]
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order by key.
+
+    Attributes
+    ----------
+    operand : int
+        Which of the sorted operands decides.
+    function : Instruction
+        What is compared, as a function of the comparator's left parameter for that operand.
+    descending : bool
+        Whether the greatest comes first.
+    total : bool
+        Whether floats are in total order; else zeros are equal, and NaNs are equal and greater than all else.
+    """
+
+    operand: int
+    function: Instruction
+    descending: bool
+    total: bool
+
+    @staticmethod
+    def of(comparator: Computation) -> Order | None:
+        """The order of a comparator; None if it is none of a single key."""
+        root = comparator.root
+        if root.opcode != "compare" or root.attrs["direction"] not in ("LT", "GT"):
+            return None
+        if root.operands[0].shape.dtype.is_complex:
+            return None
+        descending = root.attrs["direction"] == "GT"
+        left, right = root.operands
+        for one, other, turned in ((left, right, False), (right, left, True)):
+            operand = same_key(one, other)
+            if operand is not None:
+                total = root.attrs.get("type") == "TOTALORDER"
+                return Order(operand, one, descending is not turned, total)
+        return None
+
+    @property
+    def whole(self) -> str | None:
+        """Whether keys give back their elements: ``exact``; ``loose``, all but zeros and NaNs; None if they do not."""
+        dtype = self.function.shape.dtype
+        known = _canonical(self.function)
+        if known is None or (known and not self.total):
+            return None
+        return "loose" if known or (dtype.is_float and not self.total) else "exact"
+
+    def pattern(self, dtype: ElementType) -> Pattern | None:
+        """How keys of elements of a type follow from their bits; None if a key is some other function of them."""
+        known, plain = _canonical(self.function), pattern_of(dtype, descending=self.descending)
+        if known is None or plain is None or self.function.shape.dtype is not dtype:
+            return None
+        if not dtype.is_float or (self.total and not known):
+            return plain
+        nan = _nan_bits(self.function, plain.width) if self.total else plain.most
+        return replace(plain, most=_INFINITIES[dtype], nan=nan, keep=0)
+
+    @property
+    def bits(self) -> int:
+        """Width of the keys: narrow floats are compared, so ordered, as f32."""
+        dtype = self.function.shape.dtype
+        return 32 if dtype.is_float and dtype.bits < 32 else max(dtype.bits, 8)
+
+    def key(self, c: CWriter, types: Sequence[ElementType], element: str) -> str:
+        """The C of an element's key, the element in register type."""
+        sides = [element if n // 2 == self.operand else "0" for n in range(2 * len(types))]
+        (value,) = scalar_computation.inline_part(self.function, sides, c)
+        return f"~({self._ascending(c, value)})" if self.descending else self._ascending(c, value)
+
+    def element(self, c: CWriter, dtype: ElementType, key: str) -> str:
+        """The C of the element in register type that has a key, where `whole` says that it can be had."""
+        unsigned, signed = f"uint{self.bits}_t", f"int{self.bits}_t"
+        ascending = f"~{key}" if self.descending else key
+        if not dtype.is_float:
+            flip = 1 << (self.bits - 1) if dtype.is_signed else 0
+            return c.local(
+                scalar.register_type(dtype), f"({signed if flip else unsigned})(({unsigned})({ascending}) ^ {flip:#x}u)"
+            )
+        top = f"(({unsigned})1 << {self.bits - 1})"
+        t = "f64" if dtype is ElementType.F64 else "f32"
+        total = c.local(signed, f"({signed})(({unsigned})({ascending}) ^ {top})")
+        return c.local(scalar.register_type(dtype), f"cyx_from_total_{t}({total})")
+
+    def _ascending(self, c: CWriter, x: str) -> str:
+        dtype, unsigned = self.function.shape.dtype, f"uint{self.bits}_t"
+        if self.total or not dtype.is_float:
+            return f"({unsigned}){total_key(c, dtype, x, self.bits)} ^ (({unsigned})1 << {self.bits - 1})"
+        ordered = total_key(c, dtype, c.local(scalar.register_type(dtype), f"{x} + 0"), self.bits)  # -0 + 0 is +0
+        top = f"(({unsigned})1 << {self.bits - 1})"
+        return c.local(unsigned, f"{x} == {x} ? ({unsigned}){ordered} ^ {top} : ({unsigned})-1")
+
+
+def _canonical(function: Instruction) -> bool | None:
+    """Whether a function of a parameter makes all zeros +0 and all NaNs one; False if it is the parameter."""
+    made: set[str] = set()
+    looked_at: set[Instruction] = set()
+    steps = {function}  # each has the same zeros and NaNs as the parameter
+    while function.opcode == "select":
+        test, replaced, function = function.operands
+        steps.add(function)
+        if test.opcode != "compare" or test.attrs.get("type") == "TOTALORDER" or replaced.opcode != "constant":
+            return None
+        value = replaced.attrs["literal"].array.reshape(-1)[0]
+        (x, y), direction = test.operands, test.attrs["direction"]
+        looked_at.add(x)
+        if direction == "NE" and y is x and value != value:
+            made.add("nan")
+        elif direction == "EQ" and _is_zero(y) and value == 0 and not np.signbit(value):
+            made.add("zero")
+        else:
+            return None
+    if function.opcode != "parameter" or len(made) == 1 or not looked_at <= steps:
+        return None
+    return bool(made)
+
+
+def pattern_of(dtype: ElementType, *, descending: bool) -> Pattern | None:
+    """How keys in total order follow from the bits of elements of a type; None for some types."""
+    if not (dtype in _INFINITIES or (dtype.is_integer and dtype.bits >= 8) or dtype is ElementType.PRED):
+        return None
+    width = max(dtype.bits, 8)
+    ones, top = (1 << width) - 1, 1 << (width - 1)
+    fold = top - 1 if dtype.is_float else 0
+    flip = (top if dtype.is_float or dtype.is_signed else 0) ^ (ones if descending else 0)
+    return Pattern(width, fold, top - 1, 0, ones, flip)
+
+
+def _nan_bits(function: Instruction, width: int) -> int:
+    """The NaN that a canonical function makes of all of them."""
+    while function.opcode == "select":
+        _, replaced, function = function.operands
+        value = replaced.attrs["literal"].array.reshape(-1)
+        if (value != value).any():
+            return int(value.view(f"u{width // 8}")[0])
+    return 0
+
+
+def _is_zero(ins: Instruction) -> bool:
+    return ins.opcode == "constant" and not ins.attrs["literal"].array.any()
+
+
+def total_key(c: CWriter, dtype: ElementType, x: str, bits: int) -> str:
+    """A local of a signed type of that many bits that holds where an element, in register type, stands in its order."""
+    signed = f"int{bits}_t"
+    if dtype.is_float:
+        return c.local(signed, f"cyx_total_{'f64' if dtype is ElementType.F64 else 'f32'}({x})")
+    if dtype.is_signed:
+        return c.local(signed, f"({signed}){x}")
+    return c.local(signed, f"({signed})((uint{bits}_t){x} ^ ((uint{bits}_t)1 << {bits - 1}))")

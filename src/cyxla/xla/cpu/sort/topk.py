@@ -1,0 +1,64 @@
+"""topk: the k best elements of each row, without sorting it; the C is the same for all programs (`sort.topk_text`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log, prod
+
+from cyxla.types import ElementType
+from cyxla.xla.cpu.c import scalar
+from cyxla.xla.cpu.emitters import emits
+from cyxla.xla.cpu.kernel import cost
+from cyxla.xla.cpu.kernel.kernel import Kernel, Step
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
+from cyxla.xla.cpu.kernel.shared_kernel import own_kernel, prebuilt_kernel
+from cyxla.xla.cpu.kernel.values import own_leaves, resolve
+from cyxla.xla.cpu.sort.order import pattern_of, total_key
+from cyxla.xla.cpu.sort.topk_text import MOST, topk_text
+from cyxla.xla.hlo import Instruction
+
+_SCAN_NS = 0.15
+_KEEP_NS = 5.0
+
+
+def _check(ins: Instruction) -> str | None:
+    return f"more than {MOST} elements" if ins.attrs["k"] > MOST else None
+
+
+@emits("topk", check=_check)
+def topk(ins: Instruction) -> Step:
+    """The kernel of one topk; a row is a unit of work."""
+    shape, k = ins.operands[0].shape, int(ins.attrs["k"])
+    length, rows, dtype = shape.dims[-1], prod(shape.dims[:-1]), shape.dtype
+    kept = k * (1 + log(max(length / k, 1.0))) if k else 0.0
+    ns = rows * (length * _SCAN_NS + kept * (_KEEP_NS + 0.2 * k))
+    tasks = cost.tasks(ns, max(rows, 1))
+    numbers = [tasks, rows, length, k]
+    made = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, "topk")
+    kernel = _prebuilt(dtype, numbers, made, largest=bool(ins.attrs["largest"]))
+    if kernel is None:
+        kernel = own_kernel(_text(dtype, largest=bool(ins.attrs["largest"])), numbers, made)
+    return Step(kernel, (resolve(ins.operands[0]),), tuple(own_leaves(ins)))
+
+
+def _prebuilt(dtype: ElementType, numbers: list[int], made: Kernel, *, largest: bool) -> Kernel | None:
+    """The kernel that comes with the package, if the order of elements follows from their bits and there is one."""
+    pattern = pattern_of(dtype, descending=not largest)
+    if pattern is None:
+        return None
+    # Keys are signed: the top bit, which unsigned ones have flipped, stays.
+    flip = pattern.flip ^ (1 << (pattern.width - 1))
+    more = replace(pattern, flip=flip).numbers
+    return prebuilt_kernel(f"topk_{pattern.width}", [*numbers, more[0], more[-1]], made, 3)
+
+
+def _text(dtype: ElementType, *, largest: bool) -> str:
+    """The C of a kernel, with a key of its own."""
+    bits = 64 if dtype.bits == 64 else 32
+    c = KernelWriter([], [])
+    c.line(f"typedef {scalar.storage_type(dtype)} TOP_e __attribute__((aligned(1), may_alias));")
+    with c.block("static inline TOP_k TOP_key(TOP_e e, const int64_t *q)"):
+        c.line("(void)q;")
+        value = total_key(c, dtype, c.element(dtype, "e"), bits)
+        c.line(f"return {value if largest else f'~{value}'};")
+    return topk_text(c.text(), bits, "KERNEL")

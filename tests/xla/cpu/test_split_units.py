@@ -1,0 +1,100 @@
+"""Sharing C out among compilers: what may stand apart, and that results stay the same to the bit."""
+
+import numpy as np
+import pytest
+from differential import flat
+
+import cyxla
+from cyxla.hlo import parse_module
+from cyxla.xla.cpu.compiler import CpuCompiler
+from cyxla.xla.cpu.native import split_units
+from cyxla.xla.service import CompileOptions
+
+KERNEL = """typedef float k3_v __attribute__((vector_size(64)));
+#define k3_TWICE(x) \\
+  ((x) + (x))
+static float k3_table[4];
+static __attribute__((noinline)) void k3_free(const k3_v *x, k3_v *y) {
+  *y = k3_TWICE(*x);
+}
+static CYX_FUSED __attribute__((noinline)) float k3_bound(int i) {
+  return k3_table[i];
+}
+static __attribute__((noinline)) void k3_caller(const k3_v *x, k3_v *y) {
+  k3_free(x, y);
+}
+static __attribute__((noinline)) void k3_reader(const k3_v *x, k3_v *y) {
+  k3_free(x, y);
+  k3_bound(0);
+}
+static inline void k3_small(void) {
+}
+/* dot -> f32[16] */
+static cyx_status k3(void *const *bufs, int64_t begin, int64_t end) {
+  k3_caller(bufs[0], bufs[1]);
+  return CYX_OK;
+}
+"""
+
+
+def test_functions_that_need_only_types_and_each_other_stand_apart():
+    whole, *apart = split_units.parts(3, "k3", KERNEL)
+    heads = [f"void {name}(const k3_v *x, k3_v *y)" for name in ("k3_free", "k3_caller")]
+    assert [p.text.split(" {")[0] for p in apart] == [f"__attribute__((noinline)) {head}" for head in heads]
+    declared = "".join(f"{head};\n" for head in heads)
+    assert {p.types for p in apart} == {"".join(KERNEL.splitlines(keepends=True)[:3]) + declared}
+    assert all(f"\n{head};\n" in whole.text for head in heads)
+    assert "\ncyx_status k3(void" in whole.text
+    assert "k3_TWICE(*x)" not in whole.text
+
+
+def test_parts_go_where_there_is_least_to_do(monkeypatch):
+    monkeypatch.setattr(split_units, "FUNCTION", 0)
+    pieces = [split_units.Part("x" * size, "", (k, 0)) for k, size in enumerate((50, 10, 30, 20))]
+    dealt = split_units.deal(35, pieces, 2)
+    assert [[len(p.text) for p in unit] for unit in dealt] == [[10, 30], [50, 20]]
+    assert split_units.deal(7, [], 4) == [[]]
+
+
+def test_a_function_costs_something_however_short(monkeypatch):
+    pieces = [split_units.Part("x" * size, "", (k, 0)) for k, size in enumerate((50, 10, 10, 10))]
+    monkeypatch.setattr(split_units, "FUNCTION", 0)
+    assert [[len(p.text) for p in unit] for unit in split_units.deal(0, pieces, 2)] == [[50], [10, 10, 10]]
+    monkeypatch.setattr(split_units, "FUNCTION", 1000)
+    assert [[len(p.text) for p in unit] for unit in split_units.deal(0, pieces, 2)] == [[10, 10], [50, 10]]
+
+
+def test_loops_and_what_is_expanded_count_more_than_their_length():
+    plain = split_units.effort("x = y + z;")
+    assert plain == len("x = y + z;")
+    assert split_units.effort("for (;;) y;") > plain + split_units.LOOP - 1
+    assert split_units.effort("cyx_erf_f32(x)") > plain + 500
+
+
+PROGRAMS = {
+    "dot": "ENTRY e { a = f32[70,300] parameter(0) b = f32[300,90] parameter(1) d = f32[70,90] dot(a, b), "
+    "lhs_contracting_dims={1}, rhs_contracting_dims={0} ROOT r = f32[70,90] tanh(d) }",
+    "convolution": "ENTRY e { a = f32[2,14,15,8] parameter(0) b = f32[3,3,8,40] parameter(1) ROOT d = f32[2,14,15,40] "
+    "convolution(a, b), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f }",
+    "several": "ENTRY e { a = f32[40,300] parameter(0) b = f32[300,40] parameter(1) t = f32[300,40] transpose(a), "
+    "dimensions={1,0} d = f32[40,40] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} e = f32[300,40] "
+    "exponential(t) ROOT r = (f32[40,40], f32[300,40]) tuple(d, e) }",
+}
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_the_number_of_compilers_changes_no_bit(text, monkeypatch):
+    module = parse_module(text)
+    rng = np.random.default_rng(0)
+    arguments = [rng.standard_normal(p.shape.dims).astype(np.float32) for p in module.parameters]
+    seen = set()
+    for count in (1, 2, 8):
+        monkeypatch.setattr(split_units, "ENOUGH", 1)
+        monkeypatch.setattr(split_units, "compilers", lambda count=count: count)
+        compiler = CpuCompiler()
+        source = compiler.emit(compiler.run_hlo_passes(module, CompileOptions()))[2]
+        assert 1 <= len(source.units) <= count
+        assert count == 1 or len(source.units) > 1
+        results = flat(cyxla.compile(text, cache=False)(*arguments))
+        seen.add(b"".join(np.asarray(r).tobytes() for r in results))
+    assert len(seen) == 1

@@ -59,14 +59,14 @@ def pybind_extension(module: str, sources: list[str]) -> Extension:
 
 
 def library_writer() -> ModuleType:
-    """The module of the package that writes the prebuilt functions; no package on the way to it is initialised."""
+    """The module that writes the prebuilt functions; the packages around the backend are not initialised."""
     sys.path.insert(0, "src")
     for name in ("cyxla", "cyxla.xla", "cyxla.xla.cpu"):
         package = sys.modules[name] = ModuleType(name)
         package.__path__ = [f"src/{name.replace('.', '/')}"]
-    from cyxla.xla.cpu.prebuilt import library as prebuilt_library
+    from cyxla.xla.cpu.prebuilt import library
 
-    return prebuilt_library
+    return library
 
 
 class BuildKernels(build_ext):

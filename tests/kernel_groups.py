@@ -16,10 +16,10 @@ from cyxla.xla.cpu import emitters
 from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.kernel.values import leaves
-from cyxla.xla.cpu.loops import elementwise as emit_loop
+from cyxla.xla.cpu.loops import elementwise
 from cyxla.xla.cpu.plan import fusion
-from cyxla.xla.cpu.reduce import emit as emit_reduce
-from cyxla.xla.cpu.reduce.rows import emit as emit_rows
+from cyxla.xla.cpu.reduce import emit as reduce
+from cyxla.xla.cpu.reduce.rows import emit as rows
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule
 
@@ -28,7 +28,7 @@ FLAGS = [
     "-fno-trapping-math", "-ffp-contract=off", "-fPIC", "-shared", "-Wall", "-Wno-unused", "-Werror",
     "-nostdlib", "-x", "c", "-", "-lgcc",
 ]  # fmt: skip
-_ = (emit_loop, emit_reduce, emit_rows)
+_ = (elementwise, reduce, rows)
 
 
 @dataclass

@@ -22,7 +22,7 @@ from cyxla.xla.cpu.prebuilt import program as prebuilt_program
 from cyxla.xla.cpu.prebuilt import reductions as prebuilt_reductions
 from cyxla.xla.cpu.prebuilt.forms import OPCODES, TYPES
 from cyxla.xla.cpu.prebuilt.program import NotCoveredError
-from cyxla.xla.cpu.reduce import emit as emit_reduce
+from cyxla.xla.cpu.reduce import emit as reduce_emit
 from cyxla.xla.cpu.reduce import loops as reduce_loops
 from cyxla.xla.cpu.reduce.accumulators import accumulator
 from cyxla.xla.service import CompileOptions
@@ -495,7 +495,7 @@ def test_options_of_native_code(options):
 
 def test_rows_are_those_of_native_code():
     assert (prebuilt_program.WHOLE, prebuilt_program.ROW) == (loop_kernel.WHOLE, reduce_loops.ROW)
-    assert prebuilt_program.PARTED_NS <= emit_reduce._PART_NS
+    assert prebuilt_program.PARTED_NS <= reduce_emit._PART_NS
     assert all(accumulator("add", t).lanes == n for t, n in prebuilt_reductions._LANES.items())
 
 

@@ -1,4 +1,4 @@
-"""What compiling a program leaves behind for people when CYXLA_DUMP names a folder.
+"""Writes what the compiler made of a program into the folder that CYXLA_DUMP names.
 
 One folder a program, named by its fingerprint: ``00_input.hlo``, a numbered file after every pass that changed
 something, the C of each unit, ``buffers.txt`` with the place of every array, ``explain.txt`` with the kernels,

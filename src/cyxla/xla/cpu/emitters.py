@@ -1,4 +1,4 @@
-"""Who writes the C of what: emitters by opcode, and by kind of group for what is fused.
+"""Registry of emitters by opcode, and by kind of group for fused instructions.
 
 An emitter is imported when the first program needs it: together they take longer than most programs take to compile.
 """

@@ -1,4 +1,4 @@
-"""From an HLO module to C: the passes, the plan, the memory, the text."""
+"""Lowering of an HLO module to C: passes, plan, buffers, text."""
 
 from __future__ import annotations
 

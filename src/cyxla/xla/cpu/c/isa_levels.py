@@ -1,4 +1,4 @@
-"""Processor levels, and how C is compiled for them: one table for the compiler at run time and for the package's build.
+"""Instruction-set levels and compiler flags: one table for the compiler at run time and for the package's build.
 
 It imports nothing, so that the build can read it before anything is installed.
 """

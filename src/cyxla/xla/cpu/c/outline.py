@@ -1,4 +1,4 @@
-"""Elementary functions that a kernel uses many times: calls of one copy, in place of a copy in every line.
+"""Outlines elementary functions that a kernel uses many times: calls of one copy in place of many.
 
 Each copy takes time to compile. The calls stay one for each vector, since gcc makes a form of the function for vectors
 (``CYX_REPEATED`` in math.h); they store and load again what lives across them.

@@ -1,4 +1,4 @@
-"""The part of the headers that a text of C needs, pasted in front of it."""
+"""Pastes in front of a text of C the part of the headers that it needs."""
 
 from __future__ import annotations
 

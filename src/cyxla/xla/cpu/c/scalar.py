@@ -1,4 +1,4 @@
-"""The C of one element: types, loads and stores, and an expression for every element-wise opcode.
+"""C of one element: types, loads and stores, and an expression for every element-wise opcode.
 
 An element lives in a local of its *register type*: narrow floats as an already rounded ``float``, the rest as they lie
 in memory. Expressions repeat their operands, so these must be locals or constants. Everything reads the tables below;

@@ -1,4 +1,4 @@
-"""Computations over scalars as straight-line C: what reduce, sort, scatter and map apply to elements."""
+"""Straight-line C of computations over scalars, which reduce, sort, scatter and map apply to elements."""
 
 from __future__ import annotations
 

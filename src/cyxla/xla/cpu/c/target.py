@@ -1,4 +1,4 @@
-"""The processor that C is written and compiled for."""
+"""Instruction-set level that C is written and compiled for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing C: lines, blocks, names that count from 1."""
+"""Writer of C: lines, blocks, names that count from 1."""
 
 from __future__ import annotations
 

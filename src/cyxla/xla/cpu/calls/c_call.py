@@ -1,4 +1,4 @@
-"""custom-call of a registered C function: arrays as they lie, and what they are as constants beside them."""
+"""Custom calls of registered C functions, with the arrays in place and a constant description of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""custom-call: factorisations, LAPACK and registered C functions natively, all else by a call of Python."""
+"""Emitter of custom-call: factorisations, LAPACK and registered C functions natively, the others by Python."""
 
 from __future__ import annotations
 

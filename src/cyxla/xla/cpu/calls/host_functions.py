@@ -1,4 +1,4 @@
-"""Functions of this process that native code calls by number: SciPy's LAPACK and BLAS, and registered C functions.
+"""Functions of this process that native code calls by number: SciPy's LAPACK and BLAS, and registered C.
 
 A compiled program keeps the names of what it calls; only names of the table below, and registered ones, are looked up.
 """

@@ -1,4 +1,4 @@
-"""The LAPACK custom calls that JAX emits, by way of SciPy's LAPACK: a unit of work is one problem of a batch.
+"""LAPACK custom calls that JAX emits, by way of SciPy's LAPACK; a unit of work is one problem of a batch.
 
 LAPACK takes matrices by columns, and here they lie by rows: operands are copied to working memory turned, and results
 back. So a routine may also overwrite what it likes.

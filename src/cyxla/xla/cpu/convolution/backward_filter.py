@@ -1,4 +1,4 @@
-"""convolution with the images last, in f32 and f64: few results, each the sum over a large window.
+"""Convolution with the images last, in f32 and f64: few results, each a sum over a large window.
 
 That is the gradient of a convolution by its weights: ``out[s, b, f]`` sums ``x[k, s + w, b] * w[k, w, f]`` over all
 ``k`` and ``w``, the places of all images. A tile of some ``b`` by some vectors of ``f`` stays in registers while rows
@@ -16,7 +16,7 @@ from math import ceil, gcd, prod
 
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tiles import Panel, panels
-from cyxla.xla.cpu.dot import accumulator_rows
+from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, dotted, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
@@ -84,7 +84,7 @@ class _Filter:
 
     def kernel(self) -> Kernel:
         n, epilogue = self.n, self.epilogue
-        c = accumulator_rows.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
+        c = accumulators.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
         c.line("typedef struct { const KERNEL_e *x, *w; int64_t count; } KERNEL_run;")
         rest = n.batch % self.rows
         for rows in (self.rows, rest) if rest else (self.rows,):

@@ -1,4 +1,4 @@
-"""convolution, channels last, with what follows it: which form of kernel it gets.
+"""Emitter of convolution, channels last, with its epilogue: chooses the form of its kernel.
 
 Everywhere the window's taps and the input's features are added up in their order, whatever the threads, and what lies
 outside the input counts as zero.
@@ -10,7 +10,7 @@ from cyxla.xla.cpu.convolution.backward_filter import filter_convolution
 from cyxla.xla.cpu.convolution.rows import row_convolution
 from cyxla.xla.cpu.convolution.sizes import Sizes
 from cyxla.xla.cpu.convolution.tiles import fits, tiled_convolution
-from cyxla.xla.cpu.dot import accumulator_rows
+from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step
@@ -25,11 +25,9 @@ def _check(ins: Instruction) -> str | None:
     if ins.attrs["dim_labels"] != channels_last(ins.shape.rank - 2):
         return "its dimensions are not in the order that kernels take"
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
-    return (
-        None
-        if accumulator_rows.supports(types)
-        else f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
-    )
+    if accumulators.supports(types):
+        return None
+    return f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
 
 
 def _is_images_last(ins: Instruction) -> bool:

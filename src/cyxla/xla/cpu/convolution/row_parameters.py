@@ -1,4 +1,4 @@
-"""The numbers that the prebuilt convolution in rows is given at run time, and what both forms of it agree on."""
+"""Parameters of the convolution in rows, generated and prebuilt."""
 
 from __future__ import annotations
 

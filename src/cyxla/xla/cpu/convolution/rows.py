@@ -1,4 +1,4 @@
-"""convolution of any kind: for each place of the result, rows of accumulators along its features.
+"""Convolution of any kind: for each position of the result, rows of accumulators along its features.
 
 A unit of work is one row of places, for one block of features: a task goes from row to row with the same block, whose
 weights stay in the cache. Where the window lies inside the input for several places side by side, these are done
@@ -16,7 +16,7 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.isa_levels import FUSED
 from cyxla.xla.cpu.convolution.row_parameters import BLOCKS, PLACES, RANK, ROWS
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
-from cyxla.xla.cpu.dot import accumulator_rows
+from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, dotted, strides
@@ -38,7 +38,7 @@ class _Block:
     number: int
     first: int
     pieces: int
-    row: accumulator_rows.Sums
+    row: accumulators.Sums
     together: int  # places done at once, where the window lies inside
 
 
@@ -54,7 +54,7 @@ class _Rows:
         self.groups = 1 if self.n.is_depthwise else self.n.groups
         self.inside = self._inside()
         width = self.n.features if self.n.is_depthwise else self.n.group_features
-        cut = accumulator_rows.cut(width, self.dtype, self.types, self.vector_bytes)
+        cut = accumulators.cut(width, self.dtype, self.types, self.vector_bytes)
         self.blocks = [_Block(k, first, pieces, row, self._together(row)) for k, (first, pieces, row) in enumerate(cut)]
         self.long = prod(w.size for w in self.window) * self.n.depth > CHAIN
 
@@ -68,9 +68,9 @@ class _Rows:
         high = (size - 1 - reach + w.padding_low) // w.stride + 1
         return low, max(low, min(high, self.places))
 
-    def _together(self, row: accumulator_rows.Sums) -> int:
+    def _together(self, row: accumulators.Sums) -> int:
         """How many places to do at once: tiles cost about their places or a little more, single places about three."""
-        if not isinstance(row, accumulator_rows.VectorSums) or self.n.is_depthwise:
+        if not isinstance(row, accumulators.VectorSums) or self.n.is_depthwise:
             return 1
         count = self.inside[1] - self.inside[0]
         most = PLACES[32 if self.vector_bytes == 64 else 16][row.vectors]
@@ -86,9 +86,7 @@ class _Rows:
         return self._prebuilt(ns, units, count) or self._written(ns, units, count)
 
     def _prebuilt(self, ns: float, units: int, count: int) -> Kernel | None:
-        whole = (
-            all(isinstance(b.row, accumulator_rows.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= BLOCKS
-        )
+        whole = all(isinstance(b.row, accumulators.VectorSums) for b in self.blocks) and 0 < len(self.blocks) <= BLOCKS
         spread = any(w.base_dilation != 1 for w in self.window)
         if self.long or spread or not (whole and 0 < self.rank <= RANK):
             return None
@@ -124,7 +122,7 @@ class _Rows:
         turned = [(dim.size - 1) * weights[at] for at, dim in enumerate(self.window) if dim.window_reversal]
         told["weights_start"] = sum(turned)
         for b in self.blocks:
-            assert isinstance(b.row, accumulator_rows.VectorSums)
+            assert isinstance(b.row, accumulators.VectorSums)
             told |= {f"first{b.number}": b.first, f"pieces{b.number}": b.pieces}
             told |= {f"vectors{b.number}": b.row.vectors, f"together{b.number}": b.together}
         return told
@@ -135,15 +133,15 @@ class _Rows:
         c = KernelWriter(epilogue.reads, epilogue.writes)
         c.lines(FUSED.splitlines())
         if self.n.is_float:
-            c.lines(accumulator_rows.VectorSums.types(self.dtype, self.vector_bytes // self.dtype.itemsize))
+            c.lines(accumulators.VectorSums.types(self.dtype, self.vector_bytes // self.dtype.itemsize))
         left, right = (memory_type(t) for t in self.types)
         self.arguments = f"void *const *bufs, const {left} *a, const {right} *b, int64_t n"
         self.arguments += "".join(f", int64_t s{d}" for d in range(self.rank)) + ", int64_t g, int64_t f"
         for block in self.blocks:
             self._function(c, f"KERNEL_one{block.number}", block.row, 1)
             if block.together > 1:
-                assert isinstance(block.row, accumulator_rows.VectorSums)
-                tile = accumulator_rows.VectorSums(block.row.vectors, block.row.lanes, block.together)
+                assert isinstance(block.row, accumulators.VectorSums)
+                tile = accumulators.VectorSums(block.row.vectors, block.row.lanes, block.together)
                 self._function(c, f"KERNEL_tile{block.number}", tile, block.together)
         with c.kernel(units, count, describe("convolution", ins.shape)):
             c.line(f"const int64_t row = u % {max(self.rows, 1)}, block = u / {max(self.rows, 1)};")
@@ -172,7 +170,7 @@ class _Rows:
             c.line(f"for (; {s} + {block.together} <= {high}; {s} += {block.together}) KERNEL_tile{block.number}{call}")
         c.line(f"for (; {s} < {self.places}; ++{s}) KERNEL_one{block.number}{call}")
 
-    def _function(self, c: KernelWriter, name: str, row: accumulator_rows.Sums, together: int) -> None:
+    def _function(self, c: KernelWriter, name: str, row: accumulators.Sums, together: int) -> None:
         """Some places side by side, for one block of features."""
         window, n = self.window, self.n
         after = self.epilogue.function(c, row.columns)
@@ -187,14 +185,14 @@ class _Rows:
                     self._place(c, row, together)
             size = together * row.columns
             c.line(f"{scalar.storage_type(self.dtype)} sums[{size}] __attribute__((aligned(64)));")
-            if isinstance(row, accumulator_rows.VectorSums):
+            if isinstance(row, accumulators.VectorSums):
                 row.store(c, "sums", row.columns)
             else:
                 row.store(c, "sums")
             at = dotted(["n", *(f"s{d}" for d in range(self.rank))], strides([n.batch, *self.space]))
             c.line(f"{after}(bufs, {at}, g * {n.group_features} + f, {together}, sums, {row.columns});")
 
-    def _place(self, c: KernelWriter, row: accumulator_rows.Sums, together: int) -> None:
+    def _place(self, c: KernelWriter, row: accumulators.Sums, together: int) -> None:
         """What one place of the window adds."""
         x, w = (o.shape for o in self.ins.operands)
         window, n = self.window, self.n

@@ -1,4 +1,4 @@
-"""The numbers of a convolution in channels-last form."""
+"""Sizes and strides of a convolution, channels last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""convolution in f32 and f64: tiles of places by features in vector registers.
+"""Convolution in f32 and f64: tiles of positions by features in vector registers.
 
 The places of all images are counted through, whatever rows they lie in, and cut into chunks; the features of a group
 are cut into panels. A task takes some chunks of some panels. For each place of a chunk and each tap of the window a
@@ -23,7 +23,7 @@ from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tile_parameters import DEPTH, PANELS, PLACES, RANKS, TILES
-from cyxla.xla.cpu.dot import accumulator_rows, micro_kernel
+from cyxla.xla.cpu.dot import accumulators, micro_kernel
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, dotted, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
@@ -215,7 +215,7 @@ class _Tiled:
     def _written(self) -> Kernel:
         """Its text."""
         n, epilogue = self.n, self.epilogue
-        c = accumulator_rows.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
+        c = accumulators.vector_kernel(epilogue.reads, epilogue.writes, n.dtype, self.lanes)
         c.line(f"static {scalar.storage_type(n.dtype)} KERNEL_zeros[{n.depth}];")
         for vectors in dict.fromkeys(p.vectors for p in self.panels):
             self._tile(c, vectors)

@@ -1,4 +1,4 @@
-"""Rows of accumulators for sums of products: vector registers for f32 and f64, plain arrays for other types."""
+"""Accumulators of sums of products: vector registers for f32 and f64, plain arrays for other types."""
 
 from __future__ import annotations
 

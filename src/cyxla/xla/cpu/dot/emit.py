@@ -1,4 +1,4 @@
-"""dot: which form of kernel a product takes.
+"""Emitter of dot with its epilogue: chooses the form of its kernel.
 
 * f32 and f64: tiles in vector registers (`dot.tiles`); with few rows, and an operand whose contracted dimension is
   the contiguous one, dot products along it (`dot.inner_products`); with one row, and an operand of many columns that

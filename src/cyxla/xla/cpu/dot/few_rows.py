@@ -1,4 +1,4 @@
-"""Products of few rows whose units of work are some columns each: what their forms have in common."""
+"""Frame of products of few rows, whose unit of work is a block of columns."""
 
 from __future__ import annotations
 

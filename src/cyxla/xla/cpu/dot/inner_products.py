@@ -1,4 +1,4 @@
-"""dot of few rows with an operand whose contracted dimension is the contiguous one: dot products along it."""
+"""Dot of few rows as inner products, where the contracted dimension of the right operand is contiguous."""
 
 from __future__ import annotations
 

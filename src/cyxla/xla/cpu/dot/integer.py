@@ -1,4 +1,4 @@
-"""dot of integers in tiles of vector registers.
+"""Dot of integers in tiles of vector registers.
 
 A unit is a block of rows times a panel of columns. Both operands are copied, a part of the contracted dimension at a
 time, as the words that the tile multiplies: two neighbours of the sum as 16-bit halves of one word where the types

@@ -1,4 +1,4 @@
-"""The C of products in tiles, for sizes that are known (`dot.tiles`) and for any (`prebuilt.dot`)."""
+"""Micro-kernels of products in f32 and f64, for known sizes (`dot.tiles`) and for any (`prebuilt.dot`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers that prebuilt dots are given at run time, in the order in which their C reads them."""
+"""Parameters of prebuilt dots, in the order in which their C reads them."""
 
 from __future__ import annotations
 

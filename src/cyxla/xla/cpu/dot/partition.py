@@ -1,4 +1,4 @@
-"""How a product in tiles is shared out among tasks: units of a few panels each, and of a range of their tiles."""
+"""Partition of a product in tiles among tasks: units of a few panels, or of a range of their tiles."""
 
 from __future__ import annotations
 

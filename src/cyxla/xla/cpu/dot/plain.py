@@ -1,4 +1,4 @@
-"""dot of integers, predicates and complex numbers.
+"""Dot of integers, predicates and complex numbers by rows of accumulators.
 
 A row of accumulators runs along the result's columns; with few columns, and operands whose contracted dimension is the
 contiguous one, it runs along that and is folded at the end.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.dot import accumulator_rows
+from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.dot.integer import integer_dot, runs_in_tiles
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
@@ -29,11 +29,9 @@ _COMPLEX_NS = 0.6
 def check_plain(ins: Instruction) -> str | None:
     """Why there is no kernel for a dot's types; None if there is."""
     types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
-    return (
-        None
-        if accumulator_rows.supports(types)
-        else f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
-    )
+    if accumulators.supports(types):
+        return None
+    return f"no product of {' and '.join(t.text for t in types[1:])} to {types[0]}"
 
 
 def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Sequence[int]) -> Step:
@@ -51,7 +49,7 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
     c = KernelWriter(epilogue.reads, epilogue.writes)
     rows = max(m, 1)
     left, right = epilogue.operands
-    pieces_of = accumulator_rows.cut(n, result, types, 0)
+    pieces_of = accumulators.cut(n, result, types, 0)
     if not epilogue.is_empty:
         for _, _, row in pieces_of:
             epilogue.function(c, row.columns)
@@ -61,7 +59,7 @@ def plain_dot(group: Group, sizes: Sequence[int], lhs: Sequence[int], rhs: Seque
         for first, pieces, row in pieces_of:
             with c.block(f"for (int64_t n = {first}; n < {first + pieces * row.columns}; n += {row.columns})"):
                 if along:
-                    _along_k(c, accumulator_rows.PlainSums(LANES, result, *types), (left, right), k, rhs[2])
+                    _along_k(c, accumulators.PlainSums(LANES, result, *types), (left, right), k, rhs[2])
                 else:
                     row.define(c)
                     with c.block(f"for (int64_t k = 0; k < {k}; ++k)"):
@@ -86,7 +84,7 @@ def _runs_along_k(result: ElementType, sizes: Sequence[int], lhs: Sequence[int],
     return n == 1 and k >= LANES and lhs[2] == rhs[1] == 1 and result is not ElementType.PRED
 
 
-def _along_k(c: CWriter, lanes: accumulator_rows.PlainSums, operands: tuple[int, int], k: int, step: int) -> None:
+def _along_k(c: CWriter, lanes: accumulators.PlainSums, operands: tuple[int, int], k: int, step: int) -> None:
     """One result: products side by side, folded into the first accumulator in a fixed tree."""
     left, right = operands
     lanes.define(c)

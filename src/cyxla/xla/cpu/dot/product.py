@@ -1,4 +1,4 @@
-"""What a dot multiplies: sizes and strides, and how its sums are cut into chains and its work into tasks."""
+"""Sizes and strides of a dot, its chains of sums and its tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dot of one row with an operand whose columns are neighbours: its rows, times one number each, are added up.
+"""Dot of one row as a sum of weighted rows, where the columns of the right operand are contiguous.
 
 The operand comes through memory once and in order, a few of its rows at a time, over as many columns as have their sums
 in the first cache. An element is the sum of chains of `dot.micro_kernel.ADDED` fused multiply-adds, in the order of the

@@ -1,4 +1,4 @@
-"""dot in f32 and f64: tiles of the result in vector registers.
+"""Dot in f32 and f64: packed panels, and tiles of the result in vector registers.
 
 The result is cut into panels of columns and ranges of tiles of rows, all tiles of a range about equally high. Within a
 tile, a few rows by a few vectors stay in registers while the contracted dimension runs: a row of the right operand,

@@ -1,4 +1,4 @@
-"""The body of a module's entry: calls of kernels, copies, loops and branches."""
+"""C of the entry's body: calls of kernels, copies, loops and branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C that reads the clock around every call of a kernel, in programs compiled with ``profile=True``.
+"""C that reads the clock around every call of a kernel, in programs compiled with ``profile=True``.
 
 It counts in a block of memory that the executable owns (`run.profile`): how many events there are, then what each call
 site took in all, then the single calls as long as there is room.

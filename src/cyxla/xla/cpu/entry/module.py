@@ -1,4 +1,4 @@
-"""A planned module as C: the distinct kernels, and the entry that calls them."""
+"""C of a planned module: the distinct kernels, and the entry that calls them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that need no compiler: where every kernel is a prebuilt function, the steps are a list of numbers.
+"""Recipes: the steps of a program as numbers, where every kernel is prebuilt and no compiler is needed.
 
 What the numbers mean, and what runs them, stands in ``src/native/recipe.h``.
 """

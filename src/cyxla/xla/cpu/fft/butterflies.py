@@ -1,4 +1,4 @@
-"""Transforms of a few points as straight lines of C.
+"""Butterflies: transforms of a few points as straight-line C.
 
 A point is a pair of names, of its real and its imaginary part; whether they are numbers or vectors of them is up to
 the type ``FFT_v``. All transforms are forward ones; inverse ones exchange the parts of what goes in and comes out.

@@ -1,4 +1,4 @@
-"""fft: transforms over one dimension after the other, the last one first, each a stage that runs in blocks of lines.
+"""Emitter of fft: transforms over one dimension after the other, each a stage that runs in blocks of lines.
 
 Lines of the last dimension are short or long. Of short ones a panel does as many at once as a vector has lanes; long
 ones are done one at a time, as products of two lengths or as convolutions. Lines along another dimension are columns

@@ -1,4 +1,4 @@
-"""What a transform does beside its passes: moving points between lines, columns and rows of scratch, products, halves.
+"""Moves of points between lines, columns and rows of scratch, products with roots, and halves of real transforms.
 
 C functions for any length. Real lines of even length are complex ones of half the length: even and
 odd points of a real line are the two parts of a complex one. Where Z is the transform of that, the points k and h - k

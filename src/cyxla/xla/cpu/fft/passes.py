@@ -1,4 +1,4 @@
-"""The C of passes: all butterflies of one radix over a part of a panel, for any length of the panel.
+"""C of passes: all butterflies of one radix over a part of a panel, for any length of the panel.
 
 A pass reads points from neighbouring columns of an array of complex numbers or from the rows of scratch. What it makes
 it turns and leaves in place, in the rows, for the next pass; or, the last one, writes where the results belong: into

@@ -1,4 +1,4 @@
-"""The C that does every transform, as `fft.emit` plans it: stages in blocks of lines, made of panels, made of passes.
+"""C of every transform, as `fft.emit` plans it: stages in blocks of lines, made of panels, made of passes.
 
 It reads its plan, an array of int64_t: a head and records that name each other by where they begin. Strides and sizes
 are in real numbers, of which a complex one is two. Tables lie in one constant and are named by where they begin there.

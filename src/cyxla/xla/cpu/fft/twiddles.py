@@ -1,4 +1,4 @@
-"""The numbers that transforms read: roots of unity, and in which factors a length is taken apart."""
+"""Twiddle factors, and the factors of a length."""
 
 from __future__ import annotations
 

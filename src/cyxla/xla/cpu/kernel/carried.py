@@ -1,4 +1,4 @@
-"""Loops that gcc's vectoriser must not touch: those that multiply integers they carry by each other.
+"""Loop-carried products of integers, which gcc's vectoriser must not touch.
 
 gcc 12 takes ``x = x * x`` for a reduction, like ``x = x * y[k]``, runs partial products side by side, and so squares
 too seldom. It looks for both operands being the same number, but not through conversions between signed and unsigned,

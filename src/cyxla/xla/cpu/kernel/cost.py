@@ -1,4 +1,4 @@
-"""What a kernel costs: ns on one core, from which the number of its tasks follows."""
+"""Cost model: the ns of a kernel on one core, from which the number of its tasks follows."""
 
 from __future__ import annotations
 

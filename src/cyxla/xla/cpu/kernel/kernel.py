@@ -1,4 +1,4 @@
-"""What the emitters hand to the planner: kernels, and the steps that call them."""
+"""Kernels, and the steps that call them: what emitters hand to the planner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels of single opcodes share: their frame, their buffers, loops over whole shapes."""
+"""Writer of kernels of single opcodes: frame, buffers, loops over whole shapes."""
 
 from __future__ import annotations
 

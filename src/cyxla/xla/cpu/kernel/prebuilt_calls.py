@@ -1,4 +1,4 @@
-"""Functions that come compiled with the package, and kernels made of them: for what is the same in every program.
+"""Calls of functions that come compiled with the package, and kernels made of them.
 
 Adding a function
 -----------------

@@ -1,4 +1,4 @@
-"""Which prebuilt functions may be called in this process, by number."""
+"""Numbers of the prebuilt functions that may be called in this process."""
 
 from __future__ import annotations
 

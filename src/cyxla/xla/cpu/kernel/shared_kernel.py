@@ -1,4 +1,4 @@
-"""Kernels whose C is the same for all programs: the package's, or where it cannot be called the same text once more."""
+"""Kernels whose C is the same for all programs: the prebuilt function, or else the same text once more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays between the steps of one group: results of instructions that stand in no computation."""
+"""Temporaries between the steps of one group: results of instructions that stand in no computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which instructions are arrays in memory, and which only pass on what they read.
+"""Arrays in memory, and instructions that only pass on their operands.
 
 Buffers are dense, row-major and without layouts, so a reshape, a copy or a tuple changes no byte: whoever reads one
 reads what stands behind it. Tokens take no memory and have no value here.

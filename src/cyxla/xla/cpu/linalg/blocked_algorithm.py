@@ -1,4 +1,4 @@
-"""The frame of blocked linear algebra: problems of a batch, each in phases of independent parts."""
+"""Frame of blocked algorithms: problems of a batch, each in phases of independent parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cholesky factors, row by row of blocks of the upper one.
+"""Cholesky factors, one block row of the upper factor after the other.
 
 A row of blocks is the matrix less the products of the rows above, settled by the block on the diagonal: the work of a
 triangular solve in which the triangle grows. Each phase computes one row of blocks, a panel a part; the part that has

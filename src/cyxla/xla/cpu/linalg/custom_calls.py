@@ -1,4 +1,4 @@
-"""Custom calls of factorisations and solutions that native code computes by itself: real ones, in tiles."""
+"""Custom calls of real factorisations and solves that run in tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""triangular-solve and cholesky: real ones in tiles, complex ones by substitution along independent columns."""
+"""Emitter of triangular-solve and cholesky: real ones in tiles, complex ones by substitution along columns."""
 
 from __future__ import annotations
 

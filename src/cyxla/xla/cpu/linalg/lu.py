@@ -1,4 +1,4 @@
-"""LU with partial pivoting: panels factored column by column, rows of blocks settled and taken off what is below."""
+"""LU with partial pivoting: panels factored column by column, then the trailing rows updated in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What blocked linear algebra is made of: a matrix as panels of columns, and tiles of it in vector registers.
+"""Building blocks of blocked linear algebra: a matrix as panels of columns, and tiles of it in vector registers.
 
 A panel is `width` columns of a matrix, row after row, each row a few vectors; so what runs along the rows of a panel is
 a stream, and columns that a matrix lacks are zeros. A tile is `rows` rows of a panel. The functions written here

@@ -1,4 +1,4 @@
-"""Triangular systems: tiles of the unknowns, each less the products of what is known by then, settled in registers.
+"""Triangular systems of many right sides: tiles of the unknowns, solved in registers.
 
 All forms are one: the triangle is copied so that it is a lower one to be solved from the top, row by row of tiles, and
 the right sides so that they are columns of panels, padded with zeros. Panels do not depend on each other.

@@ -1,4 +1,4 @@
-"""Triangular systems with one or two right sides: the triangle is read once, where it lies, some rows at a time.
+"""Triangular systems with one or two right sides: the triangle is read once, in place, some rows at a time.
 
 Where its rows are contiguous, a few unknowns are less the products of theirs and what is known, as sums along the rows;
 where its columns are, a few that are known are taken off all that follow.

@@ -1,4 +1,4 @@
-"""Boxes side by side: narrow borders are written row by row together with what lies between them.
+"""Adjacent boxes: narrow borders are written row by row together with the box between them.
 
 On their own, the first and the last column of a large array would touch a cache line for every element, and all of
 these lines may fall into one set of the cache.

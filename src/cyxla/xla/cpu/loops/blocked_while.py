@@ -1,4 +1,4 @@
-"""Loops whose turns work element by element: each block of elements runs through all turns on its own.
+"""While loops that work element by element: each block of elements runs through all turns on its own.
 
 What an element becomes depends on nothing but the same element of the state, on arrays that the loop only reads, and on
 scalars such as the counter. So the loop over turns goes inside: a block stays in the first cache, and blocks run on

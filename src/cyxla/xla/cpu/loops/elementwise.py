@@ -1,4 +1,4 @@
-"""Kernels of element-wise groups: loops over boxes of the iteration space, free of guards, in blocks of one length."""
+"""Emitter of element-wise groups: loops over boxes of the iteration space, free of guards, in blocks."""
 
 from __future__ import annotations
 

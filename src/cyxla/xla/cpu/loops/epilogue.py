@@ -1,4 +1,4 @@
-"""What follows a contraction, computed on its results before they are stored.
+"""Epilogues of contractions, computed on their results before these are stored.
 
 A contraction (dot, convolution) keeps a tile of its results in registers. What reads them element by element, such as a
 bias, an activation or a residual, is a loop over that tile: the sums go to a small local array, and a function writes

@@ -1,4 +1,4 @@
-"""The C of a loop body: every value at the outermost loop where it is known."""
+"""C of a loop body with hoisting: every value is computed at the outermost loop where it is known."""
 
 from __future__ import annotations
 

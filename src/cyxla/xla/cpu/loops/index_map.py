@@ -1,4 +1,4 @@
-"""Where elements lie: index arithmetic affine in the loops, with quotients, remainders and guards where need be.
+"""Index maps: arithmetic affine in the loops, with quotients, remainders and guards where need be.
 
 An `Affine` is a constant plus multiples of *atoms*. Atoms are the loops of an iteration space and what is derived from
 affine forms: quotient and remainder by a constant (reshapes), values read at run time (dynamic-slice, gather), and an

@@ -1,4 +1,4 @@
-"""The iteration space of a group, cut into boxes in which the index arithmetic is plain."""
+"""Splits the iteration space of a group into boxes in which the index arithmetic needs no guards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops with little state: one kernel that runs all turns with the state in C locals.
+"""While loops with little state: one kernel that runs all turns with the state in C locals.
 
 A loop qualifies if everything it computes in a turn is a few elements (`loops.straight_line`). Arrays that it only
 reads may be of any size, and so may arrays that it changes in place, a few elements a turn: the inputs and outputs of a

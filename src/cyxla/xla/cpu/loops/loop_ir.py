@@ -1,4 +1,4 @@
-"""From instructions to the values of one loop body: who needs which element of what.
+"""Loop IR: the values of one loop body as a graph, made from fused instructions.
 
 `Body.value` asks for an instruction's element at an index and follows the question through fused instructions to loads,
 giving a graph of `Node` in which equal values are one node. Handlers are generators that yield the (instruction, index)

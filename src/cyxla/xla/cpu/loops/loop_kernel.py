@@ -1,4 +1,4 @@
-"""The C around loop bodies: arrays, blocks, parallel loops, and the kernel that ties its parts together."""
+"""C around loop bodies: arrays, blocks, parallel loops, and the kernel that ties its parts together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computations over scalars and small arrays as straight-line C: every element is a local.
+"""Straight-line C of computations over scalars and small arrays: every element is a local.
 
 Loops with little state are made of these: element-wise instructions and data movement by way of `loops.loop_ir.Body`,
 small reductions and products unrolled, loops and branches inside as loops and branches of C.

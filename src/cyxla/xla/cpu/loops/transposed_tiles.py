@@ -1,4 +1,4 @@
-"""Loops that read across the grain: what lies along another loop is transposed tile by tile before it is used."""
+"""Loops that read across the grain: loads along another loop are transposed tile by tile."""
 
 from __future__ import annotations
 

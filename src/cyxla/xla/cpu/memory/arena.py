@@ -1,4 +1,4 @@
-"""Where in one block of memory each of many temporaries lies: no two that are needed at once may overlap."""
+"""Places temporaries in the arena so that no two that are live at once overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where each array of a plan lies: with the caller, in a constant, or in the arena; sharing what they can."""
+"""Buffer assignment: each array of a plan lies with the caller, in a constant, or in the arena."""
 
 from __future__ import annotations
 

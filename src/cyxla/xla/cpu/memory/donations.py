@@ -1,4 +1,4 @@
-"""Which results may take the memory of which donated arguments, by their types alone."""
+"""Matches donated arguments with the results that may take their memory, by types alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From when to when each array of a plan is needed, as moments counted along the whole schedule.
+"""Live ranges of the arrays of a plan, as moments counted along the whole schedule.
 
 Loops and branches are laid out in a row. A value that a loop reads from outside is needed until the loop ends; the
 state of a loop has one memory for all turns, so what it holds at the top, what the body makes of it and what

@@ -1,4 +1,4 @@
-"""When arrays of a plan are needed, as questions about two of them or about the end."""
+"""Queries on live ranges: whether two arrays are live at once, and which are live at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From C texts to the image of a shared object: the processes of the compiler, side by side.
+"""Compilation of C texts to one shared object, by several processes of the compiler side by side.
 
 Where the compiler's driver would say what it runs (`Steps`), its parts are run directly, text and assembly going
 through pipes: that saves the start of two programs and of the linker's plugin. And each part is started before there is

@@ -1,4 +1,4 @@
-"""What was compiled before, on disk: shared objects, and whole modules with their plan and constants.
+"""Disk cache of shared objects, and of whole modules with their manifest and constants.
 
 An entry is one file: the image of a shared object first, so that the file itself can be loaded, then further parts,
 then the key and a table of the parts with their checksums, then a trailer with the table's own. An entry that does not

@@ -1,4 +1,4 @@
-"""Loops that C compilers are known to get wrong, as the emitters write them, and a run of them that tells.
+"""Test of a C compiler on loops that some compilers get wrong, written as the emitters write them.
 
 A compiler is asked once, when it is tried out. One that gets a loop wrong is given flags that keep it from doing so.
 """

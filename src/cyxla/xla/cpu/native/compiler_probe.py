@@ -1,4 +1,4 @@
-"""Trying out a C compiler: whether it works, what it calls itself, and which programs its driver runs."""
+"""Probe of a C compiler: whether it works, its version, and the programs that its driver runs."""
 
 from __future__ import annotations
 

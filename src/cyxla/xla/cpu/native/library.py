@@ -1,4 +1,4 @@
-"""From C text to something to call, and the settings of what it runs on."""
+"""Loading of shared objects, and the settings of the pool of threads that they run on."""
 
 from __future__ import annotations
 

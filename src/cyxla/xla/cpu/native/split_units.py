@@ -1,4 +1,4 @@
-"""Sharing the C of a module out among several compilers.
+"""Splits the C of a module into units for several compilers.
 
 What can stand in a unit of its own is a kernel, the entry that calls the kernels, and a function of a kernel that is
 kept from being inlined and needs nothing of the kernel but types, macros and others of its kind. The time that a text

@@ -1,7 +1,8 @@
-"""The C compiler: which one, for which processor, with which flags; C text in, a shared object out.
+"""Discovery of the C compiler, its flags for a processor, and the keys of what it makes.
 
-Looked for once, when first needed, in the order of `CANDIDATES`, and remembered on disk by the identity of the file
-found. Everything that decides the machine code stands in `Toolchain.fingerprint`, so that caches can be keyed by it.
+The compiler is looked for once, when first needed, in the order of `CANDIDATES`, and remembered on disk by the identity
+of the file found. Everything that decides the machine code stands in `Toolchain.fingerprint`, so that caches can be
+keyed by it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which instructions are computed together: groups of one iteration space, found in a sweep from results to parameters.
+"""Fusion: groups of instructions over one iteration space, found in a sweep from results to parameters.
 
 An instruction is computed inside the groups of its readers where that is right and cheap, becomes one more output of a
 group that walks through the same elements anyway, or starts a group of its own. `Group.reasons` says why something was

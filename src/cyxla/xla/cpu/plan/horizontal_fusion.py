@@ -1,4 +1,4 @@
-"""Small kernels that do not depend on each other become one: bookkeeping, updates of many small parameters.
+"""Horizontal fusion: small independent kernels become one, such as updates of many small parameters.
 
 One call sets up the pointers once; where the parts are worth it, they run on several threads.
 """

@@ -1,4 +1,4 @@
-"""What a computation becomes: kernels, loops and branches in the order in which they run."""
+"""Nodes of a plan: kernels, loops and branches in the order in which they run."""
 
 from __future__ import annotations
 

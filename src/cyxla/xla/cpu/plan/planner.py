@@ -1,4 +1,4 @@
-"""A computation as the sequence of kernels, loops and branches that runs it."""
+"""Plans a computation as the sequence of kernels, loops and branches that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that walk through the same rows become one: reductions of rows, what they read, and what reads them.
+"""Joins groups that walk through the same rows: reductions of rows, their inputs, and their readers.
 
 Every instruction of such a group has one value for each row, or one for each element of a row. `merge_rows` works on
 the drafts of `plan.fusion` after its sweep: it joins a reduction of rows with its neighbours that keep the row index,

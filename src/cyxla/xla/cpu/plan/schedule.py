@@ -1,4 +1,4 @@
-"""The order of a plan's nodes: as they come, but what can overwrite an array waits for its other readers."""
+"""Order of a plan's nodes: as they come, but a node that can overwrite an array waits for its other readers."""
 
 from __future__ import annotations
 

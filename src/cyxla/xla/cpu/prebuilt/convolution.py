@@ -1,4 +1,4 @@
-"""Prebuilt convolutions in f32 and f64 for any sizes: what `convolution.tiles` writes for given ones.
+"""Prebuilt convolutions in f32 and f64 in tiles, for any sizes; `convolution.tiles` is for known ones.
 
 The choices made there (chunks, panels, blocks ..) arrive as numbers, so that the sums are the same to the bit. They are
 stored as they are, or taken by functions of the program. Inputs that are spread out are not for these.

@@ -1,4 +1,4 @@
-"""Prebuilt convolutions in f32 and f64 for any sizes: what `convolution.rows` writes for given ones.
+"""Prebuilt convolutions in f32 and f64 in rows, for any sizes; `convolution.rows` is for known ones.
 
 The choices made there arrive as numbers, so that the sums are the same to the bit. They are stored as they are, or
 taken by functions of the program. Only rows of whole vectors come from here, from inputs that are not spread out, where

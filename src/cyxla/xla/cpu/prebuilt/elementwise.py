@@ -1,4 +1,4 @@
-"""Element-wise opcodes, prebuilt: a kernel for each opcode and types, with the expression that generated loops have.
+"""Prebuilt element-wise opcodes: a kernel for each opcode and types, with the expression of generated loops.
 
 Nothing is contracted on either side, so that a chain of these gives what the fused loop gives, to the bit. Elements go
 by in blocks of one length; what is left over at the end is a block in buffers of its own.

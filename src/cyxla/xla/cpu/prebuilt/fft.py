@@ -1,4 +1,4 @@
-"""Transforms of all kinds, prebuilt: a kernel for each real type, which reads what to do from its numbers."""
+"""Prebuilt Fourier transforms: a kernel for each real type, which reads its plan from its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is prebuilt of single operations, by names: element-wise opcodes, moves and reductions; no text of any."""
+"""Names of prebuilt single operations: element-wise opcodes, moves and reductions; holds no C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing the C of the prebuilt functions; run by the package's build, when nothing is installed yet."""
+"""Writes the C of the prebuilt functions; run by the package's build, before anything is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving elements about, prebuilt: broadcasts, transposes, slices and what else is a copy with other strides."""
+"""Prebuilt moves of elements: broadcasts, transposes, slices and other copies with strides."""
 
 from __future__ import annotations
 

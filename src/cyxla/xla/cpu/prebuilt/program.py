@@ -1,4 +1,4 @@
-"""Programs of element-wise operations and moves as calls of prebuilt functions: no pass, no plan and no C.
+"""Programs of element-wise operations and moves as calls of prebuilt functions, without passes, plan and C.
 
 Each instruction becomes a step of a recipe (see `entry.recipe`), or none where it only looks at its operand in another
 way. That takes some microseconds an instruction where native code takes a compiler, and what it computes is what native

@@ -1,4 +1,4 @@
-"""Reductions, prebuilt: those whose order makes no difference, and sums and products of floats along rows.
+"""Prebuilt reductions: those whose order makes no difference, and sums and products of floats along rows.
 
 The order of the latter is that of `reduce.loops.by_rows`: lanes, which the functions of ``loops.h`` take in and fold;
 complex numbers are added up one after the other.

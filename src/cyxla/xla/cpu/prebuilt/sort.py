@@ -1,4 +1,4 @@
-"""Sorting, prebuilt: of keys; of rows of elements whose keys follow from their bits; of places by such elements.
+"""Prebuilt sorts: of keys, of rows whose keys follow from the elements' bits, of indices by such elements, and topk.
 
 The best elements of rows too, for the same elements.
 """

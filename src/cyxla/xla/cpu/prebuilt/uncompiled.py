@@ -1,4 +1,4 @@
-"""Platform cpu where there is no C compiler: prebuilt kernels run what they can; other programs are evaluated.
+"""Programs without a C compiler: prebuilt kernels run what they can, the evaluator the others.
 
 The first program of a process that is evaluated says so.
 """

@@ -1,4 +1,4 @@
-"""Accumulators: how a recognised combiner runs over many elements, for each kind of element type."""
+"""Accumulators of recognised combiners, for each kind of element type."""
 
 from __future__ import annotations
 

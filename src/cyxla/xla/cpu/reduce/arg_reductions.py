@@ -1,6 +1,6 @@
-"""Combiners of several arrays that pick: the largest value and its place, and whatever else only compares and selects.
+"""Combiners of argmax and argmin, and others of several arrays that only compare and select.
 
-What such a computation results in hangs on how its parameters compare, and on nothing else about them. So it can be
+The results of such a computation depend on how its parameters compare, and on nothing else about them. So it can be
 tried on all ways in which few values compare, and what holds for these holds for all: whether elements may be combined
 in any order, and any of them twice, if of two the one at the lower place goes first.
 """

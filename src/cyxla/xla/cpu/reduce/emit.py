@@ -1,4 +1,4 @@
-"""Kernels of reductions and windows, with what they read and what follows them.
+"""Emitter of reductions and windows, with their inputs and their epilogue.
 
 The order of a float sum is a function of the shape alone: rows are spread over a fixed number of lanes, columns are
 added row by row, and long reductions are cut into a fixed number of parts whose totals a second kernel adds in order.

@@ -1,4 +1,4 @@
-"""The loops of reductions: along rows, along columns, and one element after the other."""
+"""Loops of reductions: along rows, along columns, and one element after the other."""
 
 from __future__ import annotations
 

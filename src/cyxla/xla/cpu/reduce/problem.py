@@ -1,4 +1,4 @@
-"""What a reduction is, apart from how it is written: elements at points of an iteration space, over loops."""
+"""Reductions apart from how they are written: elements at points of an iteration space, over loops."""
 
 from __future__ import annotations
 

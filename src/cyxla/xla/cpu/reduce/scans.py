@@ -1,4 +1,4 @@
-"""Windows that reach from one end to each element: running totals, in one pass instead of one for each window."""
+"""Running totals: windows that reach from one end to each element, in one pass."""
 
 from __future__ import annotations
 

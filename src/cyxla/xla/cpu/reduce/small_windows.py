@@ -1,4 +1,4 @@
-"""Small windows: each result is one expression of the elements that its window covers, in a loop without accumulators.
+"""Small windows: each result is one expression of the elements under its window, without accumulators.
 
 The iteration space is cut where windows reach over an edge and, if the operand is dilated, by phases, so that in most
 boxes no element needs a guard. Loops run over the results; neighbours along the innermost dimension fill a vector.

@@ -1,4 +1,4 @@
-"""Which windows are small enough to be written out, element by element."""
+"""Sizes of windows, and which are small enough to be unrolled."""
 
 from __future__ import annotations
 

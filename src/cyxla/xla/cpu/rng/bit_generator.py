@@ -1,4 +1,4 @@
-"""rng-bit-generator: Threefry-2x32 and Philox-4x32, bit for bit, each block from its own counter.
+"""Emitter of rng-bit-generator: Threefry-2x32 and Philox-4x32, each block from its own counter.
 
 A counter belongs to a fixed position in the result, so blocks can be computed in any order and by any thread. The
 results are written through a word per element; what an element of 8 or 16 bits takes is the low end of its word.

@@ -1,4 +1,4 @@
-"""rng and rng-get-and-update-state, whose generator HLO leaves open.
+"""Emitter of rng and rng-get-and-update-state, whose generator HLO leaves open.
 
 rng draws from Philox: its key is the program's seed, its counter is part of the call's state, so that each draw of a
 call is another one and each call gives the same.

@@ -1,4 +1,4 @@
-"""Fixed arguments of compiled programs: what they alone settle is worked out once, before the first call.
+"""Binding of fixed arguments: computes once, before the first call, all that depends on them alone.
 
 `specialise` splits the program: the prologue computes what depends on the fixed arguments alone (folded scales, weights
 in the order that kernels read them), here and now, and its results become arguments of the main program, which is

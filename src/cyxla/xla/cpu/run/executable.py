@@ -1,4 +1,4 @@
-"""A compiled module: the call itself is the launcher's, everything else is told here."""
+"""Executables of native code; a call is the launcher's work, inspection is done here."""
 
 from __future__ import annotations
 

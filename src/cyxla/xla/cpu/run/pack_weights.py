@@ -1,4 +1,4 @@
-"""Known weights lie in panels, as kernels read them: those of dots here, of convolutions by `pack_convolution`.
+"""Packs known weights into panels, in the order in which kernels of dots and convolutions read them.
 
 Before, where w is known::
 

@@ -1,4 +1,4 @@
-"""Measuring the kernels of a program compiled with ``profile=True``.
+"""Reads the times of the kernels of a program compiled with ``profile=True``.
 
 The entry reads the clock around every call of a kernel and counts in a block of memory that the executable owns: what
 each call site took in all, and the single calls as long as there is room. Both reach the native code as the last two

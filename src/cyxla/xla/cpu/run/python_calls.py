@@ -1,4 +1,4 @@
-"""Programs with Python around native code: custom calls that it hands back, and tokens, of which it knows nothing."""
+"""Executables that call Python functions, or take and give tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of arguments and results as plain values: what the disk keeps of them, and what the launcher is told.
+"""Shapes of arguments and results as plain values, for the disk cache and for the launcher.
 
 An array is written as in HLO, ``"f32[2,3]"``, a tuple is a list of its parts, a token is None. A program from the disk
 cache runs with these alone, without its HLO being read and without the modules that could read it being imported.

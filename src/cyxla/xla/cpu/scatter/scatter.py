@@ -1,4 +1,4 @@
-"""scatter: update windows one after the other, in the order of the indices, combined into the operand where it lies.
+"""Scatter: update windows in the order of the indices, combined into the operand in place.
 
 What lies side by side in a window and in the operand is one loop without checks. A single window is cut into tasks;
 several may overlap, so they are one task.

@@ -1,4 +1,4 @@
-"""select-and-scatter: the element that each window picks is found, and the source's element combined into its place."""
+"""Select-and-scatter of any kind: finds the element that each window selects, and combines there."""
 
 from __future__ import annotations
 

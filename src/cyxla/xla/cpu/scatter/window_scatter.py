@@ -1,4 +1,4 @@
-"""select-and-scatter over small windows, as two loops without races.
+"""Select-and-scatter over small windows, as two loops without races.
 
 The first finds for each window which of its elements is picked, as a number; the second goes through the result and
 combines, for each of the windows that an element lies in, the source's element if the window picked just this one. An

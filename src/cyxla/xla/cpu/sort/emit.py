@@ -1,4 +1,4 @@
-"""sort: each row as a block of keys or records, sorted there and written back.
+"""Emitter of sort: each row as a block of keys or records, sorted there and written back.
 
 A comparator that comes down to a key (`sort.order`) gives keys with places (`sort.keys`, `sort.wide_keys` if they
 are wide). Any other comparator gives records of all operands' elements and a merge sort by the comparator. All are

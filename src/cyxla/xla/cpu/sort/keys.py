@@ -1,4 +1,4 @@
-"""sort by keys that tell elements, or elements and their places, apart: no record is needed beside the key.
+"""Sort by keys that tell elements, or elements and their indices, apart: no record is needed beside the key.
 
 Where the key of an element gives back the element, the keys alone are sorted. Else a key of 32 bits and the place in
 the row make one of 64, so that equal elements keep their order. Either way all keys of a row differ or are the same

@@ -1,4 +1,4 @@
-"""The C of sorting unsigned keys: a quicksort that partitions by compressing vectors if the target can, else by digits.
+"""C of sorting unsigned keys: a quicksort that partitions by compressing vectors if the target can, else by digits.
 
 One text for both widths of keys; in names, ``KEYS`` stands for what the home of the text calls it.
 """

@@ -1,4 +1,4 @@
-"""Comparators that compare one function of one operand, ``f(a) < f(b)``: they sort by a number.
+"""Comparators of the form ``f(a) < f(b)`` over one operand: they sort by a key.
 
 Before::
 

@@ -1,4 +1,4 @@
-"""The rows that a sort puts in order."""
+"""Rows that a sort puts in order: their number, length and stride."""
 
 from __future__ import annotations
 

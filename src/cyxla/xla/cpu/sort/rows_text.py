@@ -1,4 +1,4 @@
-"""The C of sorting rows by unsigned keys, for any program and any keys.
+"""C of sorting rows by unsigned keys, for any program and any keys.
 
 A long row is cut into chunks; each is spread into buckets by the same borders, keys of a sample of the row; then each
 bucket is collected from the chunks and sorted. How keys are made of elements, and results of keys, is up to three

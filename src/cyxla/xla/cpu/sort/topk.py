@@ -1,4 +1,4 @@
-"""topk: the k best elements of each row, without sorting it; the C is the same for all programs (`sort.topk_text`)."""
+"""Emitter of topk: the k best elements of each row, without sorting it; the C is `sort.topk_text`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C of the k best elements so far of each row, in order, for any program; what is no better is passed over.
+"""C of topk for any program: keeps the k best elements of a row in order and passes over the others.
 
 Elements become signed integers that stand in the order. A block of them is compared with the worst of the kept ones at
 once, and looked at one by one only if some are better, which soon they rarely are.

@@ -1,4 +1,4 @@
-"""sort by keys that leave no room for a place beside them: first by as many of their bits as there is room for.
+"""Sort by keys that leave no room for an index beside them: first by their upper bits.
 
 The keys of a row, less the least of them, are shifted up to the top of 64 bits; the places overwrite the lowest ones.
 What is sorted so is in order but for runs of elements that differ only in bits that were overwritten. Of these, the

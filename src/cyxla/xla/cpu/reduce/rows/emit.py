@@ -1,4 +1,4 @@
-"""Kernels of row groups: for each row, one pass over its elements after the other, while it lies in the cache.
+"""Emitter of row groups: several passes over each row while it lies in the cache.
 
 A pass computes the reductions that need no later result. What is costly and needed again by a later pass is kept in a
 buffer on the stack (or where a result of the row will lie); the rest is computed again. Each reduction adds up in the

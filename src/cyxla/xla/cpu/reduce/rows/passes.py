@@ -1,4 +1,4 @@
-"""The C of row groups: passes over a row, one after the other, inside the loop over rows."""
+"""C of row groups: passes over a row, one after the other, inside the loop over rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row groups whose last pass runs one row behind the others, inside of the pass that takes longest.
+"""Software pipelining of row groups: the last pass runs one row behind, inside the longest pass.
 
 Results that go past the caches leave the core at the rate of memory. In a pass of their own they would hold it up, and
 the passes that compute would leave memory idle; side by side, both work all the time.

@@ -1,4 +1,4 @@
-"""What row groups ask of memory ahead of time: the next row, while the passes over this one compute.
+"""Prefetch of the next row, while the passes over this one compute.
 
 A row is read from memory in its first pass alone; without this, memory would be idle in all others.
 """

@@ -1,4 +1,4 @@
-"""The rows that a reduction runs along: how many, and how long."""
+"""Rows that a reduction runs along: their number and length."""
 
 from __future__ import annotations
 

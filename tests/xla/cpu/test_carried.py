@@ -8,11 +8,11 @@ from differential import agree
 
 import cyxla
 from cyxla._native import _rt
+from cyxla.xla.cpu.c import isa_levels
 from cyxla.xla.cpu.kernel.carried import multiplies_state, multiplies_total
-from cyxla.xla.cpu.native import toolchain
 
 DETECTED = _rt.isa_level()
-LEVELS = list(toolchain.ISA_FEATURES)
+LEVELS = list(isa_levels.ISA_FEATURES)
 SUPPORTED = LEVELS[: LEVELS.index(DETECTED) + 1] if DETECTED else [""]
 
 # what a turn makes of v, with y that stays, the counter's value n and constants one and three

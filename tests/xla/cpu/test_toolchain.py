@@ -18,6 +18,7 @@ from unclocked import sending
 
 from cyxla import errors
 from cyxla._native import _rt
+from cyxla.xla.cpu.c import isa_levels
 from cyxla.xla.cpu.native import build, cache, compiler_probe, toolchain
 from cyxla.xla.cpu.native import library as native
 from cyxla.xla.cpu.native.toolchain import Compiler, Toolchain, Unit
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.skipif(toolchain.find() is None, reason="needs a C comp
 
 EXPORT = '__attribute__((visibility("default")))'
 DETECTED = _rt.isa_level()
-LEVELS = list(toolchain.ISA_FEATURES)
+LEVELS = list(isa_levels.ISA_FEATURES)
 SUPPORTED = LEVELS[: LEVELS.index(DETECTED) + 1] if DETECTED else [""]
 
 
@@ -99,7 +100,7 @@ def test_loops_of_constant_length_use_the_vectors_of_the_level(isa, tmp_path):
     image = Toolchain(toolchain.require().compiler, isa).compile([Unit(text)])
     (tmp_path / "f.so").write_bytes(image)
     code = subprocess.run(["objdump", "-d", tmp_path / "f.so"], capture_output=True, text=True, check=True).stdout
-    register = {128: "xmm", 256: "ymm", 512: "zmm"}[toolchain.VECTOR_BITS[isa]]
+    register = {128: "xmm", 256: "ymm", 512: "zmm"}[isa_levels.VECTOR_BITS[isa]]
     assert "mulps" in code
     assert f"%{register}" in code
 

@@ -9,7 +9,7 @@ from cyxla.xla.cpu.calls import c_call, lapack
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
-from cyxla.xla.cpu.linalg import custom_calls
+from cyxla.xla.cpu.linalg import blocked_calls
 from cyxla.xla.evaluator import c_calls
 from cyxla.xla.evaluator.custom_call import find_custom_call
 from cyxla.xla.hlo import Instruction
@@ -26,7 +26,7 @@ def _check(ins: Instruction) -> str | None:
 @emits("custom-call", check=_check)
 def custom_call(ins: Instruction) -> Step:
     """The kernel of one call."""
-    step = custom_calls.blocked(ins)
+    step = blocked_calls.blocked(ins)
     if step is not None:
         return step
     if lapack.is_lapack(ins.attrs["custom_call_target"]):
@@ -51,7 +51,7 @@ def without_meaning(ins: Instruction, own: Container[str]) -> str | None:
     if target in own:
         if c_calls.is_registered(target):
             return "native code calls the C function of that name, not the program's own"
-        return "native code computes it, not the program's own" if custom_calls.is_blocked(ins) else None
+        return "native code computes it, not the program's own" if blocked_calls.is_blocked(ins) else None
     try:
         find_custom_call(target)
     except UnimplementedError as error:

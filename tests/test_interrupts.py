@@ -1,5 +1,6 @@
 """Ctrl-C in the middle of one long kernel, or of one long call of NumPy."""
 
+import itertools
 import signal
 import threading
 import time
@@ -7,9 +8,10 @@ from contextvars import ContextVar
 
 import numpy as np
 import pytest
-from unclocked import sending
+from unclocked import Interrupted, interrupted_before, sending
 
 import cyxla
+from cyxla import interrupts
 from cyxla._native import _rt
 from cyxla.interrupts import interruptible
 from cyxla.xla.cpu.dump import Dump
@@ -79,6 +81,27 @@ def test_a_call_goes_on_and_its_result_is_dropped():
     ended.wait(60)
     quiet()
     assert interruptible(lambda: 4) == 4
+
+
+def test_a_call_that_goes_on_is_counted_wherever_it_was_interrupted():
+    for number in itertools.count(1):
+        seen = []
+
+        def call(seen=seen):
+            seen.append("begun")
+            time.sleep(0.1)
+            seen.append("ended")
+            return 5
+
+        try:
+            with interrupted_before(number, [interrupts.__file__], pause=0.03):
+                assert interruptible(call) == 5
+                break
+        except Interrupted:
+            counted = _rt.abandoned_runs()
+            assert counted == 1 or seen != ["begun"]
+            quiet()
+    assert number > 15
 
 
 # --- which instructions, and which programs ---

@@ -8,6 +8,10 @@ import time
 from contextlib import contextmanager
 
 
+class Interrupted(BaseException):
+    """Raised in the middle of anything, as by a signal handler."""
+
+
 class TooMuchWorkError(BaseException):
     """Raised in the middle of the work; not an Exception, so that no handler of the code under test swallows it."""
 
@@ -51,6 +55,32 @@ def lines_run(function, *args):
     finally:
         sys.settrace(before)
     return counted
+
+
+@contextmanager
+def interrupted_before(number, files, until=None, pause=0.0):
+    """Raise before the numbered line that this thread runs in some files, at the latest in the function `until`.
+
+    Other threads can go on for `pause` seconds before that.
+    """
+    left = number
+
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename not in files or left <= 0:
+            return None
+        left = 0 if until is not None and frame.f_code is until.__code__ else left - (event == "line")
+        if left <= 0:
+            time.sleep(pause)
+            raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Long calls of libraries that Ctrl-C ends at once: a thread of its own makes the call, and the main thread waits."""
+"""Calls that Ctrl-C interrupts at once: a thread of its own makes the call while the main thread waits."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from cyxla._native._rt import count_abandoned
 
 
 class _Call:
-    """One call; its locks are of two threads of which a forked child has one at most."""
+    """One call; a forked child has at most one of the two threads that use its locks."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
         self.result: Any = None
         self.error: BaseException | None = None
-        self.done = self.abandoned = False
+        self.begun = self.done = self.abandoned = False
         self.guard, self.ended = allocate_lock(), allocate_lock()
         self.ended.acquire()
 
     def run(self) -> None:
-        """Make the call, in the thread of its own."""
+        """Make the call in its own thread, unless it has been abandoned already."""
+        with self.guard:
+            if self.abandoned:
+                return
+            self.begun = True
         try:
             self.result = self.function()
         except BaseException as error:
@@ -34,41 +38,45 @@ class _Call:
                 count_abandoned(-1)
         self.ended.release()
 
-    def wait(self) -> Any:
-        """Give the result, unless a signal handler raises first."""
-        try:
-            self.ended.acquire()
-        except BaseException:
-            with self.guard:
-                self.abandoned = not self.done
-                if self.abandoned:
-                    count_abandoned(1)
-            raise
+    def abandon(self) -> None:
+        """Leave the call to its thread, because a signal handler has raised."""
+        with self.guard:
+            self.abandoned = not self.done
+            if self.abandoned and self.begun:
+                count_abandoned(1)
+
+    def value(self) -> Any:
+        """Return the result of the call, or raise its error."""
         if self.error is not None:
             raise self.error
         return self.result
 
 
 def interruptible(function: Callable[[], Any]) -> Any:
-    """Call a function such that the main thread sees signals meanwhile.
+    """Call a function in a thread of its own while the main thread can handle signals.
 
-    When a handler raises, as that of Ctrl-C does, its exception is raised at once. The call goes on until it ends by
-    itself; what it gives is dropped.
+    When a signal handler raises, as that of Ctrl-C does, its exception is raised at once, and the result of the call is
+    dropped. A call that has begun goes on to its end; one that has not is never made.
 
     Parameters
     ----------
     function : callable
-        It keeps alive all that it uses, and changes nothing that others see.
+        Function that keeps all objects that it uses alive, and changes shared ones only under a lock.
     """
     if threading.current_thread() is not threading.main_thread():
         return function()  # signals are the main thread's
     context = copy_context()
     call = _Call(lambda: context.run(function))
     try:
-        start_new_thread(call.run, ())
-    except RuntimeError:  # no more threads
-        return function()
+        try:
+            start_new_thread(call.run, ())
+        except RuntimeError:  # no more threads
+            return function()
+        call.ended.acquire()
+    except BaseException:
+        call.abandon()
+        raise
     try:
-        return call.wait()
+        return call.value()
     finally:
         call.error = None  # no cycle of frames and error

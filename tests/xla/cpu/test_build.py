@@ -1,5 +1,6 @@
 """Compilations: objects from the cache, and compilers that hang, die, or are no longer wanted."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -8,8 +9,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from unclocked import Interrupted, interrupted_before
 
-from cyxla import config, errors
+from cyxla import config, errors, interrupts
 from cyxla.xla.cpu.native import build, toolchain
 from cyxla.xla.cpu.native.cache import DiskCache
 from cyxla.xla.cpu.native.toolchain import INPUTS, OUTPUT, Compiler, Steps, Toolchain, Unit
@@ -195,6 +197,41 @@ def test_few_folders_of_failures_are_kept(place):
     assert {"cyxla-ba9876543210", "cyxla-of-somebody"} <= kept
     assert len(kept) == 2 + build.MOST_KEPT
     assert all(any(name in text for name in kept) for text in said[3:])
+
+
+# --- interruptions ----------------------------------------------------------------------------------------------------
+
+
+def children() -> set[int]:
+    """Processes that this one has started and not waited for."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = path.read_text().rpartition(")")[2].split()[1]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(parent) == os.getpid():
+            found.add(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes by /proc")
+@pytest.mark.parametrize(
+    "texts", [{"driver": "exec sleep 100"}, {"compile": "exec sleep 100"}], ids=["driver", "steps"]
+)
+def test_an_interruption_at_any_line_ends_every_program(texts, place):
+    tools, before = chain(place, **texts), children()
+    files = [build.__file__, subprocess.__file__, interrupts.__file__]
+    for number in itertools.count(1):
+        with pytest.raises(Interrupted) as caught, interrupted_before(number, files, until=build._ends):
+            tools.compile([Unit(TEXT)])
+        left = children() - before
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert not left, f"interrupted before line {number}, in {caught.traceback[-2]}"
+        if caught.traceback[-2].name == "_ends":
+            break
+    assert number > 20
 
 
 # --- the end of the process -------------------------------------------------------------------------------------------

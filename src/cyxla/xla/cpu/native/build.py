@@ -17,12 +17,14 @@ import re
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from weakref import WeakSet
 
 from cyxla import config, errors
-from cyxla.forking import call_in_child
+from cyxla.forking import call_in_child, new_lock
+from cyxla.interrupts import interruptible
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native.toolchain import LINK_SCRIPT, MAIN
 from cyxla.xla.service.background import call_at_end
@@ -51,59 +53,80 @@ _HELPER_NAME = rb"\0__(?!\w{1,2}san_)[a-z]\w*\0"  # __divti3, __truncsfhf2
 
 
 class Job:
-    """One program, or several, each of which reads what the one before it writes.
+    """One program, or a pipeline of several, each of which reads the output of the one before it.
 
     Parameters
     ----------
     directory : Path
-        Where it works.
-    said : str
-        The file there for what it says.
-    command : tuple of str
-        The first program.
-    fed : bool
-        Whether it waits for a text.
-    piped : bool
-        Whether another program will read what it writes.
+        Working directory of the programs.
+    messages : str
+        Name of the file in the directory that collects their messages.
     limit : float
-        Seconds that it may take once it has its text.
+        Seconds that the programs may take once they have their text.
     """
 
-    def __init__(
-        self, directory: Path, said: str, command: tuple[str, ...], *, fed: bool, piped: bool = False, limit: float
-    ) -> None:
-        import subprocess  # takes milliseconds, which what is found in the cache need not wait for
-
+    def __init__(self, directory: Path, messages: str, limit: float) -> None:
         self.directory, self.limit = directory, limit
         self.stopped = False
-        self.said = directory / said
+        self.messages = directory / messages
         self.commands: list[tuple[str, ...]] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self.seconds = 0.0
+        self._starting = new_lock()
         self._began = time.monotonic()
+
+    def start(self, command: tuple[str, ...], *, fed: bool, piped: bool = False) -> None:
+        """Start the first program.
+
+        Parameters
+        ----------
+        command : tuple of str
+            Arguments of the program.
+        fed : bool
+            Whether the program waits for a text on its standard input.
+        piped : bool
+            Whether another program will read its output.
+
+        Raises
+        ------
+        InternalError
+            The program cannot be run.
+        """
+        import subprocess  # takes milliseconds, which a program found in the cache need not wait for
+
         _running.add(self)
         self._start(command, subprocess.PIPE if fed else subprocess.DEVNULL, piped)
 
     def _start(self, command: tuple[str, ...], source: int | IO[bytes] | None, piped: bool) -> None:
+        """Start a program from a thread that runs no signal handlers: an exception inside Popen loses the process."""
+        interruptible(partial(self._open, command, source, piped))
+
+    def _open(self, command: tuple[str, ...], source: int | IO[bytes] | None, piped: bool) -> None:
+        """Start a program and record its process, which ends at once if the job was stopped meanwhile."""
         import subprocess
 
-        # No shell; and names relative to the directory, so that its own name gets into no image.
-        with open(self.said, "ab") as said:
-            try:
-                process = subprocess.Popen(
-                    command,
-                    cwd=self.directory,
-                    stdin=source,
-                    stdout=subprocess.PIPE if piped else said,
-                    stderr=said,
-                    env={**os.environ, "LC_ALL": "C"},  # messages in one language
-                    start_new_session=True,
-                )
-            except OSError as error:
+        with self._starting:
+            if self.stopped:
+                raise _cancelled(command)
+            # No shell; and names relative to the directory, so that its own name gets into no image.
+            with open(self.messages, "ab") as messages:
+                try:
+                    process = subprocess.Popen(
+                        command,
+                        cwd=self.directory,
+                        stdin=source,
+                        stdout=subprocess.PIPE if piped else messages,
+                        stderr=messages,
+                        env={**os.environ, "LC_ALL": "C"},  # messages in one language
+                        start_new_session=True,
+                    )
+                except OSError as error:
+                    where = " ".join(command)
+                    raise errors.InternalError(f"cannot run the C compiler: {error}", where=where) from error
+            self.commands.append(command)
+            self.processes.append(process)
+            if self.stopped:
                 self.kill()
-                raise errors.InternalError(f"cannot run the C compiler: {error}", where=" ".join(command)) from error
-        self.commands.append(command)
-        self.processes.append(process)
 
     def feed(self, text: str) -> None:
         """Hand over the text; a program that has died already is found out by `wait`.
@@ -161,9 +184,9 @@ class Job:
 
     def _failed(self, number: int) -> errors.OpError:
         """The error of a program that did not end well."""
-        said, where = self.said.read_text(errors="replace").strip()[:4000], " ".join(self.commands[number])
         if self.stopped:
-            return errors.CancelledError("the C compiler was ended, since the process ends", where=where)
+            return _cancelled(self.commands[number])
+        said, where = self.messages.read_text(errors="replace").strip()[:4000], " ".join(self.commands[number])
         ended_by = _signal(self.processes[number].returncode, said)
         place = f"kept in {_kept(self.directory)}"
         if ended_by == signal.SIGKILL:
@@ -180,21 +203,26 @@ class Job:
         return errors.InternalError(f"{text}:\n{said}" if said else text, where=where)
 
     def kill(self) -> None:
-        """End it, whatever it is doing, and what it started."""
+        """End the programs and all that they started, and wait for them; one that is being started included."""
+        self.stop()
+        if self._starting.acquire(timeout=_LAST_WAIT):
+            self._starting.release()
         _running.discard(self)
         for process in self.processes:
             _close(process.stdin)
             _close(process.stdout)
-            if process.poll() is None:
-                _kill_session(process)
-                _ends(process, _LAST_WAIT)
+            _ends(process, _LAST_WAIT)
 
     def stop(self) -> None:
-        """End its programs; `wait` says so."""
+        """End the programs without waiting for them; `wait` raises CancelledError."""
         self.stopped = True
         for process in self.processes:
             if process.poll() is None:
                 _kill_session(process)
+
+
+def _cancelled(command: Sequence[str]) -> errors.CancelledError:
+    return errors.CancelledError("the C compiler was ended, since the process ends", where=" ".join(command))
 
 
 def _order(code: int) -> int:
@@ -419,8 +447,9 @@ class Build:
         return self._run(command, fed=self.tools.compiler.steps is not None)
 
     def _run(self, command: tuple[str, ...], *, fed: bool = False, piped: bool = False) -> Job:
-        job = Job(self.directory, f"errors{len(self._jobs)}.txt", command, fed=fed, piped=piped, limit=self.limit)
-        self._jobs.append(job)
+        job = Job(self.directory, f"errors{len(self._jobs)}.txt", self.limit)
+        self._jobs.append(job)  # before it starts: an exception of a signal handler may come at any time
+        job.start(command, fed=fed, piped=piped)
         return job
 
     def _link(self, linker: Job, inputs: Sequence[str], flags: Sequence[str] = ()) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 
 import cyxla
 from cyxla.xla.cpu.c import outline
-from cyxla.xla.cpu.c.outline import FEW, with_calls
+from cyxla.xla.cpu.c.outline import MAX_INLINED_USES, outline_functions
 
 
 def kernel(function, uses):
@@ -16,20 +16,20 @@ def kernel(function, uses):
 
 
 def test_few_uses_are_copied():
-    assert with_calls(kernel("cyx_tanh_f32", FEW)) == kernel("cyx_tanh_f32", FEW)
+    assert outline_functions(kernel("cyx_tanh_f32", MAX_INLINED_USES)) == kernel("cyx_tanh_f32", MAX_INLINED_USES)
 
 
 def test_many_uses_are_called():
-    text = with_calls(kernel("cyx_tanh_f32", FEW + 1))
+    text = outline_functions(kernel("cyx_tanh_f32", MAX_INLINED_USES + 1))
     assert len(re.findall(r"\bcyx_tanh_f32\(", text)) == 1
-    assert text.count("y = KERNEL_cyx_tanh_f32(y)") == FEW + 1
+    assert text.count("y = KERNEL_cyx_tanh_f32(y)") == MAX_INLINED_USES + 1
 
 
 @pytest.mark.parametrize(
     "name", ["cyx_abs_f32", "cyx_is_finite_f32", "cyx_sine_f32_needs_slow", "cyx_unknown", "cyx_f32_from_bf16"]
 )
 def test_what_is_short_or_of_mixed_types_stays(name):
-    assert with_calls(kernel(name, 50)) == kernel(name, 50)
+    assert outline_functions(kernel(name, 50)) == kernel(name, 50)
 
 
 OPCODES = ("tanh", "sine", "power", "erf", "atan2", "log-plus-one")
@@ -51,12 +51,12 @@ def test_calls_give_the_same_bits(opcode, dtype, monkeypatch):
     rng = np.random.default_rng(7)
     wide = rng.uniform(0.5, 2, 1003) * np.where(rng.random(1003) < 0.05, 1e7, 1)  # some are beyond what is quick
     wide[:6] = np.nan, np.inf, -np.inf, -0.0, 5e-324, -1.5
-    exe = cyxla.compile(chain(opcode, dtype, FEW + 1))
+    exe = cyxla.compile(chain(opcode, dtype, MAX_INLINED_USES + 1))
     of = exe.inputs[0].dtype.numpy_dtype
     x, y = wide.astype(of), rng.uniform(0.9, 1.1, 1003).astype(of)
     called = exe(x, y)
     assert re.search(r"static CYX_REPEATED \w+ k0_cyx_", exe.c_source)
-    monkeypatch.setattr(outline, "FEW", 1000)
-    copied = cyxla.compile(chain(opcode, dtype, FEW + 1))
+    monkeypatch.setattr(outline, "MAX_INLINED_USES", 1000)
+    copied = cyxla.compile(chain(opcode, dtype, MAX_INLINED_USES + 1))
     assert "k0_cyx_" not in copied.c_source
     assert called.tobytes() == copied(x, y).tobytes()

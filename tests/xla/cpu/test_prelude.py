@@ -2,7 +2,7 @@
 
 import subprocess
 
-from cyxla.xla.cpu.c.prelude import abi, expansion, prelude
+from cyxla.xla.cpu.c.prelude import abi, expanded_size, prelude
 
 
 def test_nothing_but_the_contract():
@@ -48,9 +48,9 @@ def test_every_block_compiles_with_what_it_brings():
 
 
 def test_a_name_stands_for_its_code_and_what_that_names():
-    (plain,) = {expansion(text) for text in ("", "x = 1;", "cyx_status s;")}
+    (plain,) = {expanded_size(text) for text in ("", "x = 1;", "cyx_status s;")}
     assert plain == 0
-    once = expansion("cyx_exponential_f32(x)")
+    once = expanded_size("cyx_exponential_f32(x)")
     assert once > 500
-    assert expansion("cyx_exponential_f32(x) + cyx_exponential_f32(y)") == 2 * once
-    assert expansion("cyx_power_f32(x, y)") > expansion("cyx_exp_scaled_f32(x, n)")
+    assert expanded_size("cyx_exponential_f32(x) + cyx_exponential_f32(y)") == 2 * once
+    assert expanded_size("cyx_power_f32(x, y)") > expanded_size("cyx_exp_scaled_f32(x, n)")

@@ -10,7 +10,7 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.dump import Dump
 from cyxla.xla.cpu.emitters import can_emit
 from cyxla.xla.cpu.entry.module import Source, emit_module
-from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, passes_on
+from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, is_forwarding
 from cyxla.xla.cpu.memory.buffers import Buffers, assign
 from cyxla.xla.cpu.plan.nodes import Plan
 from cyxla.xla.cpu.plan.planner import MAX_NESTING, plan
@@ -126,7 +126,7 @@ def check_supported(module: HloModule, options: CompileOptions) -> None:
     missing: dict[str, Instruction] = {}
     for computation in _scheduled(module):
         for ins in computation.instructions:
-            if ins.opcode in _NO_KERNEL or passes_on(ins):
+            if ins.opcode in _NO_KERNEL or is_forwarding(ins):
                 continue
             reason = "has a dynamic dimension" if ins.shape.is_dynamic else can_emit(ins)
             if ins.opcode == "custom-call":

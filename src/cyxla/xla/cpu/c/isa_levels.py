@@ -41,7 +41,7 @@ LEVEL_FLAGS = {"gcc": ("-fexpensive-optimizations",), "clang": ()}
 PREBUILT_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4")
 
 #: Allows the compiler to fuse multiplications and additions in one function.
-FUSED = """#ifndef CYX_FUSED
+FMA_MACROS = """#ifndef CYX_FUSED
 #if defined(__clang__)
 #define CYX_FUSED
 #define CYX_FUSE _Pragma("clang fp contract(fast)")

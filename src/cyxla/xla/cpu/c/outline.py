@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from functools import cache
 
-from cyxla.xla.cpu.c.prelude import definition, expansion
+from cyxla.xla.cpu.c.prelude import definition, expanded_size
 
-FEW = 8  # uses up to which each has its copy
-LARGE = 400  # characters a function stands for; the copies of shorter ones are no longer than calls
+MAX_INLINED_USES = 8  # uses up to which each has its copy
+MIN_OUTLINED_CHARS = 400  # characters a function stands for; the copies of shorter ones are no longer than calls
 
 _USE = re.compile(r"\bcyx_\w+(?=\()")
 _HEAD = re.compile(
@@ -23,7 +23,7 @@ _HEAD = re.compile(
 )
 
 
-def with_calls(text: str) -> str:
+def outline_functions(text: str) -> str:
     """The text of a kernel in which no large function is copied more than a few times.
 
     Parameters
@@ -31,7 +31,11 @@ def with_calls(text: str) -> str:
     text : str
         The definition of ``KERNEL`` (see `Kernel`).
     """
-    forms = {name: form for name, uses in Counter(_USE.findall(text)).items() if uses > FEW and (form := _form(name))}
+    forms = {
+        name: form
+        for name, uses in Counter(_USE.findall(text)).items()
+        if uses > MAX_INLINED_USES and (form := _form(name))
+    }
     if not forms:
         return text
     used = _USE.sub(lambda use: f"KERNEL_{use[0]}" if use[0] in forms else use[0], text)
@@ -42,7 +46,7 @@ def with_calls(text: str) -> str:
 def _form(name: str) -> str:
     """The function that is called, if there is one for vectors and it is worth a call; else nothing."""
     head = next((h for h in _HEAD.finditer(definition(name)) if h["name"] == name), None)
-    if head is None or expansion(name) < LARGE:
+    if head is None or expanded_size(name) < MIN_OUTLINED_CHARS:
         return ""
     of, arguments = head["type"], head["arguments"]
     passed = arguments.replace(f"{of} ", "")

@@ -38,7 +38,7 @@ def prelude(text: str, headers: Sequence[str] = HEADERS) -> str:
     return abi() + "".join(blocks[b][0] + "\n" for b in sorted(needed))
 
 
-def expansion(text: str) -> int:
+def expanded_size(text: str) -> int:
     """How many characters the functions and macros of the headers stand for that a text names, as often as it does."""
     lengths = _lengths()
     return sum(lengths.get(name, 0) for name in _NAME.findall(text))

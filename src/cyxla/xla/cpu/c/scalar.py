@@ -181,7 +181,6 @@ def iota(dtype: E, index: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------- expressions
-Emit = Callable[[E, Sequence[str], Mapping[str, Any]], str]
 
 # One row an opcode and kind of element: {0} {1} {2} operands, {t} type name, {c} C type, {u} unsigned C type,
 # {w} width.
@@ -405,7 +404,7 @@ def supported(opcode: str, result: E, operands: Sequence[E], attrs: Mapping[str,
 _SLOW = frozenset({"sine", "cosine", "tan"})
 
 
-def slow_twin(opcode: str, dtype: E) -> tuple[str, str] | None:
+def slow_path(opcode: str, dtype: E) -> tuple[str, str] | None:
     """Names of the predicate and of the slow function for arguments that the fast form cannot take, or None."""
     if opcode not in _SLOW or not dtype.is_float:
         return None

@@ -46,13 +46,13 @@ def inline(computation: Computation, operands: Sequence[str], writer: CWriter) -
     return _flat(_Inliner(writer).run(computation, _parameters(computation, operands)))
 
 
-def inline_part(root: Instruction, operands: Sequence[str], writer: CWriter) -> list[str]:
+def inline_subgraph(root: Instruction, operands: Sequence[str], writer: CWriter) -> list[str]:
     """Write what one instruction of a scalar computation depends on; arguments as those of `inline`."""
     computation = root.computation
     return _flat(_Inliner(writer).run(computation, _parameters(computation, operands), root))
 
 
-def reason(computation: Computation) -> str | None:
+def unsupported_reason(computation: Computation) -> str | None:
     """Why a computation cannot be written inline; None if it can."""
     stack, seen = [computation], {computation}
     while stack:

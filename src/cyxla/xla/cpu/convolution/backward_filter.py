@@ -18,7 +18,7 @@ from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tiles import Panel, panels
 from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
-from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, dotted, strides
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 
@@ -163,8 +163,8 @@ class _Filter:
                 self._range(c, rank - 1)
                 inputs = [f"(e{d} / {w.base_dilation})" for d, w in enumerate(n.window)]
                 turned = [f"({w.size - 1} - w{d})" if w.window_reversal else f"w{d}" for d, w in enumerate(n.window)]
-                c.line(f"run[runs].x = x + {dotted([self._channel(), *inputs], x_steps[:-1])};")
-                c.line(f"run[runs].w = w + {dotted(['k', *turned], w_steps[:-1])};")
+                c.line(f"run[runs].x = x + {linear_index([self._channel(), *inputs], x_steps[:-1])};")
+                c.line(f"run[runs].w = w + {linear_index(['k', *turned], w_steps[:-1])};")
                 c.line("run[runs++].count = count;")
             c.line("return runs;")
 

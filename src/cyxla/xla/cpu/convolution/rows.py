@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from math import prod
 
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.c.isa_levels import FUSED
+from cyxla.xla.cpu.c.isa_levels import FMA_MACROS
 from cyxla.xla.cpu.convolution.row_parameters import BLOCKS, PLACES, RANK, ROWS
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.dot import accumulators
 from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
-from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, dotted, strides
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 
@@ -131,7 +131,7 @@ class _Rows:
         """Its text."""
         ins, epilogue = self.ins, self.epilogue
         c = KernelWriter(epilogue.reads, epilogue.writes)
-        c.lines(FUSED.splitlines())
+        c.lines(FMA_MACROS.splitlines())
         if self.n.is_float:
             c.lines(accumulators.VectorSums.types(self.dtype, self.vector_bytes // self.dtype.itemsize))
         left, right = (memory_type(t) for t in self.types)
@@ -189,7 +189,7 @@ class _Rows:
                 row.store(c, "sums", row.columns)
             else:
                 row.store(c, "sums")
-            at = dotted(["n", *(f"s{d}" for d in range(self.rank))], strides([n.batch, *self.space]))
+            at = linear_index(["n", *(f"s{d}" for d in range(self.rank))], strides([n.batch, *self.space]))
             c.line(f"{after}(bufs, {at}, g * {n.group_features} + f, {together}, sums, {row.columns});")
 
     def _place(self, c: KernelWriter, row: accumulators.Sums, together: int) -> None:
@@ -210,8 +210,8 @@ class _Rows:
         turned = [f"({dim.size - 1} - w{d})" if dim.window_reversal else f"w{d}" for d, dim in enumerate(window)]
         image = f"(g * {n.batch} + n)" if n.by_batch else "n"
         channel = "f" if n.is_depthwise else "0" if n.by_batch else f"g * {n.depth}"
-        at = dotted([image, *(f"i{d}" for d in range(len(window)))], x_steps[:-1])
-        kernel_at = f"{dotted(turned, w_steps[:-2])} + g * {n.group_features} + f"
+        at = linear_index([image, *(f"i{d}" for d in range(len(window)))], x_steps[:-1])
+        kernel_at = f"{linear_index(turned, w_steps[:-2])} + g * {n.group_features} + f"
         c.line(f"const {memory_type(x.dtype)} *const x = a + {at} + {channel};")
         c.line(f"const {memory_type(w.dtype)} *const w = b + {kernel_at};")
         if n.is_depthwise:

@@ -25,7 +25,7 @@ from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.convolution.tile_parameters import DEPTH, PANELS, PLACES, RANKS, TILES
 from cyxla.xla.cpu.dot import accumulators, micro_kernel
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
-from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, dotted, strides
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
@@ -273,7 +273,7 @@ class _Tiled:
             for d, w in enumerate(n.window):
                 c.line(f"e{d}[k] = (int32_t)(s{d} * {w.stride} - ({w.padding_low}));")
             if not self.dilated:
-                where += " + " + dotted([f"(int64_t)e{d}[k]" for d in range(len(n.space))], steps[1:-1])
+                where += " + " + linear_index([f"(int64_t)e{d}[k]" for d in range(len(n.space))], steps[1:-1])
             c.line(f"image[k] = p < {n.places} ? x + ({where}) : 0;")
 
     def _table(self, c: KernelWriter) -> None:
@@ -290,7 +290,7 @@ class _Tiled:
                 c.line(f"const int32_t o{d} = (int32_t)({turned} * {w.window_dilation});")
             inner = [f"(int64_t)o{d}" for d in range(rank)]
             if not self.dilated:
-                c.line(f"const int64_t to = {dotted(inner, steps[1:-1])};")
+                c.line(f"const int64_t to = {linear_index(inner, steps[1:-1])};")
             with c.block(f"for (int64_t k = 0; k < {self.chunk}; ++k)"):
                 if self.n.depth * self.width >= MUCH:
                     c.line('__asm__ volatile("");')
@@ -302,7 +302,7 @@ class _Tiled:
                         tests.append(f"(i{d} % {w.base_dilation} == 0)")
                 if self.dilated:
                     inner = [f"(int64_t)(i{d} / {w.base_dilation})" for d, w in enumerate(n.window)]
-                    c.line(f"const int64_t to = {dotted(inner, steps[1:-1])};")
+                    c.line(f"const int64_t to = {linear_index(inner, steps[1:-1])};")
                 c.line(f"at[k] = {' & '.join(tests)} ? image[k] + to : (const KERNEL_e *)KERNEL_zeros;")
 
     def _again(self, c: KernelWriter) -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from cyxla.xla.cpu.c.isa_levels import FUSED
+from cyxla.xla.cpu.c.isa_levels import FMA_MACROS
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.parameters import TILES
@@ -153,7 +153,11 @@ class Tiled:
     def _is_prebuilt(self) -> bool:
         """Whether the prebuilt kernel does it: results stored as they are, the left operand in rows or columns."""
         apart, step = self.p.lhs[1:]
-        fits = self.direct and self.ns >= prebuilt_calls.LEAST_NS and (step == 1 or (apart == 1 and not self.streams))
+        fits = (
+            self.direct
+            and self.ns >= prebuilt_calls.MIN_PREBUILT_NS
+            and (step == 1 or (apart == 1 and not self.streams))
+        )
         return fits and prebuilt_calls.pointer(f"dot_tiles_{self.p.dtype.text}") is not None
 
     def _vectors(self) -> int:
@@ -251,7 +255,7 @@ class Tiled:
     def _written(self) -> Kernel:
         """Its text."""
         c = CWriter()
-        c.lines(FUSED.splitlines())
+        c.lines(FMA_MACROS.splitlines())
         c.lines(micro_kernel.types("KERNEL", self.p.c_type, self.bytes))
         for tile in self._all_tiles():
             self._tile(c, tile)

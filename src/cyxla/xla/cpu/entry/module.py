@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cyxla.xla.cpu.c.outline import with_calls
+from cyxla.xla.cpu.c.outline import outline_functions
 from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.entry.control_flow import DEFINITIONS, ControlWriter
 from cyxla.xla.cpu.entry.meter import Meter
@@ -73,7 +73,7 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
 
 
 def _definition(name: str, kernel: Kernel) -> str:
-    return with_calls(kernel.text).replace("KERNEL", name)
+    return outline_functions(kernel.text).replace("KERNEL", name)
 
 
 def _one_unit(kernels: dict[str, Kernel], calls: str) -> list[str]:

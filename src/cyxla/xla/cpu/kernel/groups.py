@@ -77,7 +77,7 @@ def is_loopable(ins: Instruction) -> bool:
     if ins.opcode in MOVEMENT:
         return True
     if ins.opcode == "map":
-        return scalar_computation.reason(ins.called[0]) is None
+        return scalar_computation.unsupported_reason(ins.called[0]) is None
     if ins.opcode == "bitcast-convert":
         return _can_bitcast(ins)
     if not OPCODES[ins.opcode].elementwise:

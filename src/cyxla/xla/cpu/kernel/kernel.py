@@ -32,7 +32,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Call:
+class PrebuiltCall:
     """A prebuilt function that is all of a kernel.
 
     Attributes
@@ -68,7 +68,7 @@ class Kernel:
     phases : int
         How often all tasks run; a phase starts when the last task of the one before has ended. With more than one,
         its number is an int64_t in one more buffer after the scratch.
-    call : Call or None
+    call : PrebuiltCall or None
         The prebuilt function that the text calls, if it does nothing else.
     """
 
@@ -78,7 +78,7 @@ class Kernel:
     scratch: int = 0
     kind: str = "loop"
     phases: int = 1
-    call: Call | None = None
+    call: PrebuiltCall | None = None
 
 
 @dataclass(frozen=True)

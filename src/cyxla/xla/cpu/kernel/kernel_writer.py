@@ -20,7 +20,7 @@ def strides(dims: Sequence[int]) -> list[int]:
     return found
 
 
-def dotted(names: Sequence[str], factors: Sequence[int]) -> str:
+def linear_index(names: Sequence[str], factors: Sequence[int]) -> str:
     """The C of a sum of products of counters and constants."""
     return " + ".join(f"{n} * {f}" if f != 1 else n for n, f in zip(names, factors, strict=True) if f) or "0"
 

@@ -34,12 +34,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cyxla._native import kernels as library
-from cyxla.xla.cpu.kernel.kernel import Call, Kernel
+from cyxla.xla.cpu.kernel.kernel import Kernel, PrebuiltCall
 from cyxla.xla.cpu.kernel.prebuilt_numbers import number
 
 __all__ = ["kernel", "number", "pointer"]
 
-LEAST_NS = 500.0  # with less to do, sizes that are known when compiling make a difference
+MIN_PREBUILT_NS = 500.0  # with less to do, sizes that are known when compiling make a difference
 
 _TEXT = """{before}/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
@@ -80,7 +80,7 @@ def kernel(
     after : sequence of str
         Their names. The function is called with an array of pointers to them then, as a last argument.
     """
-    found = pointer(name) if made.cost >= LEAST_NS else None
+    found = pointer(name) if made.cost >= MIN_PREBUILT_NS else None
     if found is None:
         return None
     bufs = ", ".join(f"bufs[{k}]" for k in range(buffers))
@@ -94,4 +94,4 @@ def kernel(
         after=_AFTER.format(functions=functions) if after else "",
         argument=", after" if after else "",
     )
-    return replace(made, text=text, call=None if after else Call(name, tuple(numbers)))
+    return replace(made, text=text, call=None if after else PrebuiltCall(name, tuple(numbers)))

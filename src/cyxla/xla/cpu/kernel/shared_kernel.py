@@ -22,15 +22,17 @@ def prebuilt_kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: in
 
     Parameters are those of `kernel.prebuilt_calls.kernel`.
     """
-    found = prebuilt_calls.kernel(name, numbers, replace(made, cost=max(made.cost, prebuilt_calls.LEAST_NS)), buffers)
+    found = prebuilt_calls.kernel(
+        name, numbers, replace(made, cost=max(made.cost, prebuilt_calls.MIN_PREBUILT_NS)), buffers
+    )
     return replace(found, cost=made.cost) if found is not None else None
 
 
-def own_kernel(text: str, numbers: Sequence[int], made: Kernel) -> Kernel:
+def standalone_kernel(text: str, numbers: Sequence[int], made: Kernel) -> Kernel:
     """The kernel of a text that defines ``KERNEL_run(numbers, bufs, begin, end)``."""
     return replace(made, text=text + _KERNEL.format(note=made.text, numbers=", ".join(map(str, numbers))))
 
 
 def kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: int, write: Callable[[], str]) -> Kernel:
     """The one if it can be had, else the other."""
-    return prebuilt_kernel(name, numbers, made, buffers) or own_kernel(write(), numbers, made)
+    return prebuilt_kernel(name, numbers, made, buffers) or standalone_kernel(write(), numbers, made)

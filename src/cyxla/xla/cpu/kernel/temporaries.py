@@ -7,7 +7,7 @@ from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.hlo import Instruction
 
 
-def partial(root: Instruction, shape: Shape) -> Value:
+def temporary(root: Instruction, shape: Shape) -> Value:
     """A new array of a shape, made on the way to the result of an instruction."""
     twin = object.__new__(Instruction)
     twin.opcode, twin.shape, twin.operands, twin.attrs = root.opcode, shape, (), root.attrs

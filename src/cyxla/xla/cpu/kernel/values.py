@@ -14,18 +14,18 @@ from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.hlo import Instruction
 
 #: Opcodes whose result is their first operand, byte for byte.
-PASSES_ON = frozenset({
+FORWARDING = frozenset({
     "add-dependency", "bitcast", "copy", "copy-done", "domain", "opt-barrier", "reshape",
 })  # fmt: skip
 #: Opcodes that take tuples apart or put them together.
-STRUCTURE = frozenset({"tuple", "get-tuple-element", "copy-start"})
+TUPLE_OPCODES = frozenset({"tuple", "get-tuple-element", "copy-start"})
 #: Opcodes that run other computations.
 CONTROL_FLOW = frozenset({"while", "conditional"})
 
 
-def passes_on(ins: Instruction) -> bool:
+def is_forwarding(ins: Instruction) -> bool:
     """Whether an instruction computes nothing: all its leaves are defined elsewhere (or are tokens)."""
-    return ins.opcode in PASSES_ON or ins.opcode in STRUCTURE or ins.opcode == "after-all"
+    return ins.opcode in FORWARDING or ins.opcode in TUPLE_OPCODES or ins.opcode == "after-all"
 
 
 def resolve(ins: Instruction, index: tuple[int, ...] = ()) -> Value:
@@ -55,7 +55,7 @@ def resolve(ins: Instruction, index: tuple[int, ...] = ()) -> Value:
             if index and index[0] == 2:
                 raise InternalError("the context of copy-start is no array to read", where=repr(ins))
             ins, index = ins.operands[0], index[1:]
-        elif opcode in PASSES_ON:
+        elif opcode in FORWARDING:
             ins = ins.operands[0]
         else:
             return Value(ins, index)

@@ -13,10 +13,10 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
-from cyxla.xla.cpu.kernel.carried import multiplies_state, turn
+from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_product
 from cyxla.xla.cpu.kernel.groups import is_loopable
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.kernel.values import leaves, own_leaves, passes_on
+from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import BASE, BLOCKS, INNER, Nest, reachable, table_definition
 from cyxla.xla.cpu.loops.index_map import Affine, Index, Space
 from cyxla.xla.cpu.loops.local_while import used_leaves
@@ -69,7 +69,9 @@ class _Loop:
 
     def instructions(self) -> set[Instruction]:
         """What a turn computes."""
-        inside = {i for i in self.body.instructions if i.opcode not in ("parameter", "constant") and not passes_on(i)}
+        inside = {
+            i for i in self.body.instructions if i.opcode not in ("parameter", "constant") and not is_forwarding(i)
+        }
         wrong = next((i for i in self.body.instructions if i in inside and not is_loopable(i)), None)
         if wrong is not None:
             raise TooMuchError(f"{wrong.opcode} is not element-wise")
@@ -175,7 +177,7 @@ class _Loop:
         for n in self.lanes:
             c.line(f"{inner} l{n}[{INNER}] = {self.loaded(n, f'{BASE} + {INNER}')};")
         with c.block(f"for (int64_t t = 0; t < {self.trips}; ++t)"):
-            c.lines(turn(multiplies_state(self.body)))
+            c.lines(barrier_if(loop_carries_product(self.body)))
             c.lines(self.nest.writers[0].written)
             c.lines(self.nest.writers[1].written)
             with c.block(inner):

@@ -156,7 +156,7 @@ def _same_size(read: Value, write: Value) -> bool:
 
 def _same_place(box: Box, write: int, read: int) -> bool:
     form = next(s.form for s in box.stores if s.slot == write)
-    rare = any(n.kind == "apply" and scalar.slow_twin(n.data.opcode, n.dtype) for n in box.nodes)
+    rare = any(n.kind == "apply" and scalar.slow_path(n.data.opcode, n.dtype) for n in box.nodes)
     return not rare and all(n.data[1] == form for n in box.nodes if n.kind == "load" and n.data[0] == read)
 
 

@@ -95,7 +95,7 @@ class Epilogue:
         if self.is_empty:
             return prebuilt_calls.kernel(name.format(""), numbers, made, buffers)
         name = name.format("_after")
-        if prebuilt_calls.number(name) is None or made.cost < prebuilt_calls.LEAST_NS:
+        if prebuilt_calls.number(name) is None or made.cost < prebuilt_calls.MIN_PREBUILT_NS:
             return None
         c = CWriter()
         functions = [self.function(c, width) for width in widths]
@@ -163,7 +163,7 @@ class Epilogue:
 
     def _in_place(self) -> tuple[tuple[int, int], ...]:
         """(write, read): a read of the epilogue alone, whose elements are read just where the write replaces them."""
-        if any(n.kind == "apply" and scalar.slow_twin(n.data.opcode, n.dtype) for n in self.box.nodes):
+        if any(n.kind == "apply" and scalar.slow_path(n.data.opcode, n.dtype) for n in self.box.nodes):
             return ()  # rare arguments are read a second time
         pairs: list[tuple[int, int]] = []
         loads = [n.data for n in self.box.nodes if n.kind == "load"]

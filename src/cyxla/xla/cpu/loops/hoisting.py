@@ -332,7 +332,7 @@ _WRITERS: dict[str, Any] = {
 def _twin(node: Node, values: list[str]) -> tuple[str, str, str] | None:
     """(predicate, fast call, slow call) of a function that needs a second form for rare arguments."""
     dtype = node.operands[0].dtype if node.operands else node.dtype
-    names = scalar.slow_twin(node.data.opcode, dtype)
+    names = scalar.slow_path(node.data.opcode, dtype)
     if names is None:
         return None
     call = f"({', '.join(values)})"

@@ -15,10 +15,10 @@ import numpy as np
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
-from cyxla.xla.cpu.kernel.carried import multiplies_state, turn
+from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_product
 from cyxla.xla.cpu.kernel.groups import is_loopable
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.values import leaves, own_leaves, passes_on, resolve
+from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves, resolve
 from cyxla.xla.cpu.loops.hoisting import Nest, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads, start_requests
@@ -213,7 +213,7 @@ class Scope:
         counter = self.c.name("t")
         head = f"for (int64_t {counter} = 0; {counter} < {trips}; ++{counter})" if trips is not None else "for (;;)"
         with self.c.block(head):
-            self.c.lines(turn(multiplies_state(body)))
+            self.c.lines(barrier_if(loop_carries_product(body)))
             ns = self._turn(body, condition if trips is None else None, state, kept, pointers)
             if trips is None or trips * ns > POLL_EVERY / 1000:
                 poll = f"if ((s = ctx->poll(ctx))) return s; left = {POLL_EVERY};"
@@ -293,7 +293,7 @@ def _sorted_out(computation: Computation) -> tuple[set[Instruction], list[Instru
     for ins in computation.post_order():
         if ins.has_side_effect or ins.shape.is_dynamic:
             raise TooMuchError(f"{ins.opcode} has effects or dynamic sizes")
-        if ins.opcode in _PASSED or passes_on(ins):
+        if ins.opcode in _PASSED or is_forwarding(ins):
             continue
         if ins.opcode in _APART:
             apart.append(ins)
@@ -345,7 +345,7 @@ def _reduce(scope: Scope, ins: Instruction) -> list[Held]:
     arrays, starts = ins.operands[:count], ins.operands[count:]
     if arrays[0].shape.size > MOST_ELEMENTS:
         raise TooMuchError(f"a reduction of {arrays[0].shape.size} elements")
-    if (why := scalar_computation.reason(ins.called[0])) is not None:
+    if (why := scalar_computation.unsupported_reason(ins.called[0])) is not None:
         raise TooMuchError(why)
     numbers = np.arange(arrays[0].shape.size).reshape(arrays[0].shape.dims)
     gone = tuple(ins.attrs["dimensions"])

@@ -13,7 +13,7 @@ from cyxla._native.launch import Library, Program
 from cyxla.types import ElementType as E
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.prelude import prelude
-from cyxla.xla.cpu.kernel.carried import TURN
+from cyxla.xla.cpu.kernel.carried_products import VECTORIZATION_BARRIER
 from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
 
 #: Flags that may cure a compiler, by its kind, in the order in which they are tried.
@@ -55,7 +55,7 @@ class _Loop(NamedTuple):
             scalar.memory_typedef(memory, self.dtype),
             f"static __attribute__((noinline)) void {name}(const {memory} *p, {memory} *r) {{",
             *(f"{c} x{k} = p[{k}]; const {c} y{k} = p[{k + self.lanes}];" for k in places),
-            f"for (int64_t t = 0; t < {self.turns}; ++t) {{ {TURN}",
+            f"for (int64_t t = 0; t < {self.turns}; ++t) {{ {VECTORIZATION_BARRIER}",
             *square,
             *(f"x{k} = v{k};" for k in places),
             "}",
@@ -85,7 +85,7 @@ class _Loop(NamedTuple):
         return x.tobytes()
 
 
-# Of each type one that gcc 12 gets wrong without `TURN`; which of them, differs between levels and flags.
+# gcc 12 gets one of each type wrong without `VECTORIZATION_BARRIER`; which of them, differs between levels and flags.
 LOOPS = (
     *(_Loop(dtype, 4, 4, False) for dtype in (E.S8, E.S16, E.S32, E.S64)),
     *(_Loop(dtype, 1, 13, False) for dtype in (E.S16, E.S32, E.S64)),

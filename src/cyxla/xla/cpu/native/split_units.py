@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cyxla.xla.cpu.c.prelude import expansion
+from cyxla.xla.cpu.c.prelude import expanded_size
 from cyxla.xla.cpu.native.build import MAX_JOBS
 
 ENOUGH = 2_500  # characters that are worth another compiler, which takes a while to start
@@ -59,7 +59,7 @@ def compilers() -> int:
 
 def effort(text: str) -> int:
     """How long a text takes to compile, in characters."""
-    return len(text) + LOOP * text.count("for (") + int(EXPANSION * expansion(text))
+    return len(text) + LOOP * text.count("for (") + int(EXPANSION * expanded_size(text))
 
 
 def worthwhile(size: int) -> int:

@@ -16,7 +16,7 @@ from cyxla.xla.cpu.emitters import fusible
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, is_loopable, is_static, prefix
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.values import leaves, passes_on, resolve
+from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, resolve
 from cyxla.xla.cpu.plan.row_groups import merge_rows
 from cyxla.xla.cpu.reduce.window_size import picks_by_element
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
@@ -80,7 +80,7 @@ class Fuser:
     """The sweep over one computation; see `fuse`."""
 
     def __init__(self, computation: Computation, materialised: set[Instruction]) -> None:
-        self.order = [i for i in computation.post_order() if not passes_on(i)]
+        self.order = [i for i in computation.post_order() if not is_forwarding(i)]
         self.number = {ins: n for n, ins in enumerate(self.order)}
         self.sources = {ins: _sources(ins) for ins in self.order}
         self.forced: set[Instruction] = {v.instruction for v in leaves(computation.root)}
@@ -457,7 +457,7 @@ def _token_sources(ins: Instruction) -> Iterator[Instruction]:
         if before in seen:
             continue
         seen.add(before)
-        if passes_on(before):
+        if is_forwarding(before):
             stack += before.operands
         elif before.opcode not in _LEAF:
             yield before

@@ -128,7 +128,7 @@ def _loops(form: Form) -> str:
         f"    const {scalar.local_type(t)} x{k} = {scalar.load(t, f'p{k}[k]')};\n" for k, t in enumerate(form.operands)
     )
     value = scalar.expression(form.opcode, form.result, form.operands, form.attrs, values)
-    twin = scalar.slow_twin(form.opcode, form.operands[0])
+    twin = scalar.slow_path(form.opcode, form.operands[0])
     loop = {"block": BLOCK, "loads": loads, "store": "r[k]"}
     if twin is None:
         return _LOOP.format(**loop, value=scalar.store(form.result, value), more="").rstrip()

@@ -16,7 +16,7 @@ from cyxla.xla.cpu.emitters import emits_group, fusible
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group, prefix
 from cyxla.xla.cpu.kernel.kernel import Step, Value
-from cyxla.xla.cpu.kernel.temporaries import partial
+from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.index_map import ZERO, Affine, Condition
@@ -68,7 +68,7 @@ def reduce_window(group: Group) -> list[Step]:
     """Sliding windows: a reduction over the window's dims for every result element."""
     root = group.root
     found, acc = prefix(root), _recognised(root)
-    steps = acc is not None or scalar_computation.reason(root.called[0]) is None
+    steps = acc is not None or scalar_computation.unsupported_reason(root.called[0]) is None
     if found is not None and steps and all(o.shape.size == root.shape.size for o in group.outputs):
         return [scan_step(group, found, acc)]
     if acc is not None and is_small(group, acc):
@@ -112,7 +112,7 @@ def _steps(problem: Problem) -> list[Step]:
     if parts == 1:
         return [_step(problem)]
     types = [problem.acc.kept] if problem.acc is not None else [v.shape.dtype for v in problem.results]
-    between = tuple(partial(problem.root, Shape.array(t, (*problem.kept, parts))) for t in types)
+    between = tuple(temporary(problem.root, Shape.array(t, (*problem.kept, parts))) for t in types)
     first = _step(_first_phase(problem, between), parts)
     return [first, _step(_second_phase(problem, between, parts))]
 
@@ -169,7 +169,7 @@ def _step(problem: Problem, parts: int = 1) -> Step:
 def _check(ins: Instruction) -> str | None:
     if ins.shape.is_dynamic or any(o.shape.is_dynamic for o in ins.operands):
         return f"{ins.opcode} with dynamic sizes"
-    return scalar_computation.reason(ins.called[0])
+    return scalar_computation.unsupported_reason(ins.called[0])
 
 
 fusible("reduce", "reduce-window", check=_check)

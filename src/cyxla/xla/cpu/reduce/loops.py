@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.carried import multiplies_total, turn
+from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
 from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.loop_kernel import WHOLE, Blocks, Part, Shell, close, open_levels
@@ -479,7 +479,7 @@ def _serial_loops(
         writer.line(f"for (int64_t {name} = 0; {name} < {n}; ++{name}) {{")
         writer.open()
         writer.lines(nest.writers[start + i + 1].written)
-    writer.lines(turn(multiplies_total(lowered.problem.root.called[0])))
+    writer.lines(barrier_if(combiner_carries_product(lowered.problem.root.called[0])))
     if loop:
         writer.lines(["#pragma GCC ivdep", "#pragma GCC unroll 4"])  # a step waits for memory, several at once do less
     with writer.block(loop):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.kernel.carried import multiplies_total, turn
+from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
 from cyxla.xla.cpu.kernel.groups import Group, Prefix
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
@@ -95,7 +95,7 @@ class _Written:
 
     def __init__(self, root: Instruction, backward: bool) -> None:
         self.computation, self.dtype, self.backward = root.called[0], root.shape.dtype, backward
-        self.multiplies_total = multiplies_total(self.computation)
+        self.carries_product = combiner_carries_product(self.computation)
         zero = f"cyx_{self.dtype}_of(0, 0)" if self.dtype.is_complex else "0"
         self.variables = ((scalar.register_type(self.dtype), zero),)
 
@@ -178,7 +178,7 @@ def _loops(
         with writer.block(f"for (int64_t step = 0; step < {length}; ++step)"):
             writer.line(f"const int64_t {name} = {f'{length - 1} - step' if backward else 'step'};")
             writer.lines(nest.writers[level + 1].written)
-            writer.lines(turn(isinstance(acc, _Written) and acc.multiplies_total))
+            writer.lines(barrier_if(isinstance(acc, _Written) and acc.carries_product))
             writer.line("#pragma GCC ivdep")
             with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
                 writer.lines(lines)

@@ -13,9 +13,9 @@ from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type
-from cyxla.xla.cpu.kernel.carried import multiplies_total, turn
+from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
-from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, dotted, strides
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.hlo import Computation, Instruction
 
@@ -27,7 +27,7 @@ _KEEPS = {"maximum": ">", "minimum": "<"}  # how an element compares with the up
 
 
 def _check(ins: Instruction) -> str | None:
-    return scalar_computation.reason(ins.called[0])
+    return scalar_computation.unsupported_reason(ins.called[0])
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class _Places:
         return _Places(
             [updates.dims[d] for d in batch_dims],
             [updates.dims[d] for d in window_dims],
-            dotted([names[d] for d in range(updates.rank)], steps),
-            dotted([f"w{n}" for n in range(len(moved))], [target_steps[d] for d in moved]),
+            linear_index([names[d] for d in range(updates.rank)], steps),
+            linear_index([f"w{n}" for n in range(len(moved))], [target_steps[d] for d in moved]),
             reach,
             run if run >= RUN else 1,
         )
@@ -140,7 +140,7 @@ def _start(c: KernelWriter, ins: Instruction, count: int, places: _Places) -> No
     steps, target = strides(indices.dims), strides(operand.dims)
     outer = [s for d, s in enumerate(steps) if d != vector]
     step = steps[vector] if vector < indices.rank else 0
-    c.line(f"const int64_t v = {dotted(batch, outer)};")
+    c.line(f"const int64_t v = {linear_index(batch, outer)};")
     c.line("int64_t at = 0;")
     for n, d in enumerate(a["scatter_dims_to_operand_dims"]):
         room = operand.dims[d] - places.reach[d]
@@ -161,6 +161,6 @@ def _combine(c: KernelWriter, ins: Instruction, count: int) -> None:
     if keeps and types[0].is_float:
         # Most updates lose, and say so by one comparison; a NaN and equal zeros go the long way.
         c.line(f"if ({old[0]} {keeps} {new[0]}) continue;")
-    c.lines(turn(multiplies_total(ins.called[0])))
+    c.lines(barrier_if(combiner_carries_product(ins.called[0])))
     for n, value in enumerate(scalar_computation.inline(ins.called[0], [*old, *new], c)):
         c.line(f"r{n}[t] = {scalar.store(types[n], value)};")

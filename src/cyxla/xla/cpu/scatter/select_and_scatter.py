@@ -8,7 +8,7 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, dotted, strides
+from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe, linear_index, strides
 from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window
@@ -17,7 +17,7 @@ _LOOK_NS = 1.5
 
 
 def _check(ins: Instruction) -> str | None:
-    return scalar_computation.reason(ins.called[0]) or scalar_computation.reason(ins.called[1])
+    return scalar_computation.unsupported_reason(ins.called[0]) or scalar_computation.unsupported_reason(ins.called[1])
 
 
 @emits("select-and-scatter", check=_check)
@@ -37,7 +37,7 @@ def select_and_scatter(ins: Instruction) -> Step:
             best = c.variable(dtype, f"cyx_{dtype}_of(0, 0)" if dtype.is_complex else "0")
             with c.loops(ins_window, [w.size for w in window]):
                 _inside(c, operand, window)
-                c.line(f"const int64_t here = {dotted(at, strides(operand.dims))};")
+                c.line(f"const int64_t here = {linear_index(at, strides(operand.dims))};")
                 candidate = c.element(dtype, "p0[here]")
                 with c.block("if (found >= 0)"):
                     (keep,) = scalar_computation.inline(ins.called[0], [best, candidate], c)
@@ -45,7 +45,7 @@ def select_and_scatter(ins: Instruction) -> Step:
                 c.line(f"found = here; {best} = {candidate};")
             with c.block("if (found >= 0)"):
                 old = c.element(dtype, "r0[found]")
-                new = c.element(dtype, f"p1[{dotted(outs, strides(source.dims))}]")
+                new = c.element(dtype, f"p1[{linear_index(outs, strides(source.dims))}]")
                 (result,) = scalar_computation.inline(ins.called[1], [old, new], c)
                 c.line(f"r0[found] = {scalar.store(dtype, result)};")
     return Step(Kernel(c.text(), 1, ns, 0, "select-and-scatter"), tuple(reads), (Value(ins),))

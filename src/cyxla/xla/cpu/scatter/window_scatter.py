@@ -19,7 +19,7 @@ from cyxla.xla.cpu.emitters import emits_group
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step, Value
-from cyxla.xla.cpu.kernel.temporaries import partial
+from cyxla.xla.cpu.kernel.temporaries import temporary
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Store
 from cyxla.xla.cpu.loops.loop_ir import Body, Node
@@ -36,7 +36,7 @@ _LOOK_NS, _SCATTER_NS = 0.12, 0.1
 def window_scatter(group: Group) -> list[Step]:
     """The two steps."""
     root = next(i for i in group.instructions if i.opcode == "select-and-scatter")
-    numbers = partial(root, Shape.array(_NUMBER, root.operands[1].shape.dims))
+    numbers = temporary(root, Shape.array(_NUMBER, root.operands[1].shape.dims))
     return [_picking(group, root, numbers), _scattering(group, root, numbers)]
 
 

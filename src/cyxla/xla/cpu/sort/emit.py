@@ -32,7 +32,7 @@ def _start(c: KernelWriter, rows: Rows, record: int) -> None:
 
 
 def _check(ins: Instruction) -> str | None:
-    return scalar_computation.reason(ins.called[0])
+    return scalar_computation.unsupported_reason(ins.called[0])
 
 
 @emits("sort", check=_check)

@@ -112,7 +112,7 @@ class Order:
     def key(self, c: CWriter, types: Sequence[ElementType], element: str) -> str:
         """The C of an element's key, the element in register type."""
         sides = [element if n // 2 == self.operand else "0" for n in range(2 * len(types))]
-        (value,) = scalar_computation.inline_part(self.function, sides, c)
+        (value,) = scalar_computation.inline_subgraph(self.function, sides, c)
         return f"~({self._ascending(c, value)})" if self.descending else self._ascending(c, value)
 
     def element(self, c: CWriter, dtype: ElementType, key: str) -> str:

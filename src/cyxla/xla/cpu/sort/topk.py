@@ -11,7 +11,7 @@ from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
-from cyxla.xla.cpu.kernel.shared_kernel import own_kernel, prebuilt_kernel
+from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.cpu.sort.order import pattern_of, total_key
 from cyxla.xla.cpu.sort.topk_text import MOST, topk_text
@@ -37,7 +37,7 @@ def topk(ins: Instruction) -> Step:
     made = Kernel(describe("topk", ins.shape.elements[0]), tasks, ns, 0, "topk")
     kernel = _prebuilt(dtype, numbers, made, largest=bool(ins.attrs["largest"]))
     if kernel is None:
-        kernel = own_kernel(_text(dtype, largest=bool(ins.attrs["largest"])), numbers, made)
+        kernel = standalone_kernel(_text(dtype, largest=bool(ins.attrs["largest"])), numbers, made)
     return Step(kernel, (resolve(ins.operands[0]),), tuple(own_leaves(ins)))
 
 

@@ -242,7 +242,7 @@ def _host(passes: Passes, node: Node, last: int) -> Store | None:
 
 
 def _has_twin(node: Node) -> bool:
-    return node.kind == "apply" and scalar.slow_twin(node.data.opcode, node.operands[0].dtype) is not None
+    return node.kind == "apply" and scalar.slow_path(node.data.opcode, node.operands[0].dtype) is not None
 
 
 def _effort(node: Node, varying: set[Node], known: dict[Node, int]) -> int:

@@ -3,8 +3,8 @@
 gcc 12 takes ``x = x * x`` for a reduction, like ``x = x * y[k]``, runs partial products side by side, and so squares
 too seldom. It looks for both operands being the same number, but not through conversions between signed and unsigned,
 nor among products of its own making: it turns ``x * x * y * y`` into the square of ``x * y``. So no type and no form of
-the expression is safe. `TURN`, a statement that the loop's body holds, is: there is no vector of it. What stands side
-by side in one turn still becomes vectors.
+the expression is safe. `VECTORIZATION_BARRIER`, a statement in the body of the loop, is: it has no vector form.
+Independent operations within one iteration still become vectors.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.kernel.values import leaves, own_leaves, passes_on
+from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
 from cyxla.xla.hlo import Computation, Instruction
 
 #: The statement, defined in ``include/cyxla/scalar.h``.
-TURN = "CYX_TURN_BY_TURN;"
+VECTORIZATION_BARRIER = "CYX_TURN_BY_TURN;"
 
 _PRODUCTS = frozenset({"multiply", "dot", "convolution", "power"})
 _PLACED = frozenset({"dynamic-slice", "gather"})  # the further operands say where, and are no part of the elements
 
 
-def multiplies_state(body: Computation) -> bool:
+def loop_carries_product(body: Computation) -> bool:
     """Whether a turn of a loop multiplies integers that both depend on what earlier turns made.
 
     Counters are none of these: each turn knows them without the turn before it.
@@ -32,15 +32,15 @@ def multiplies_state(body: Computation) -> bool:
     return _multiplies(body, {p for p, r in pairs if p != r and not _is_counter(p, r)})
 
 
-def multiplies_total(combiner: Computation) -> bool:
+def combiner_carries_product(combiner: Computation) -> bool:
     """Whether a combiner multiplies integers that both depend on what was combined before."""
     parameters = [v for p in combiner.parameters for v in own_leaves(p)]
     return _multiplies(combiner, set(parameters[: len(parameters) // 2]))
 
 
-def turn(found: bool) -> list[str]:
-    """`TURN`, where it was found to be needed."""
-    return [TURN] if found else []
+def barrier_if(needed: bool) -> list[str]:
+    """`VECTORIZATION_BARRIER`, where it was found to be needed."""
+    return [VECTORIZATION_BARRIER] if needed else []
 
 
 def _is_counter(parameter: Value, result: Value) -> bool:
@@ -59,7 +59,7 @@ def _multiplies(computation: Computation, changing: Container[Value]) -> bool:
         return any(v in changing or v.instruction in depending for v in values)
 
     for ins in computation.post_order():
-        if ins.opcode in ("parameter", "constant") or passes_on(ins):
+        if ins.opcode in ("parameter", "constant") or is_forwarding(ins):
             continue
         operands = ins.operands[:1] if ins.opcode in _PLACED else ins.operands
         changes = [depends(leaves(o)) for o in operands]

@@ -9,7 +9,7 @@ from differential import agree
 import cyxla
 from cyxla._native import _rt
 from cyxla.xla.cpu.c import isa_levels
-from cyxla.xla.cpu.kernel.carried import multiplies_state, multiplies_total
+from cyxla.xla.cpu.kernel.carried_products import combiner_carries_product, loop_carries_product
 
 DETECTED = _rt.isa_level()
 LEVELS = list(isa_levels.ISA_FEATURES)
@@ -150,7 +150,7 @@ MULTIPLY = {name for name in TURNS if any(word in name for word in ("square", "c
 
 @pytest.mark.parametrize("name, turn", TURNS.items(), ids=TURNS.keys())
 def test_products_of_the_state_are_found(name, turn):
-    assert multiplies_state(body_of(turn)) == (name in MULTIPLY)
+    assert loop_carries_product(body_of(turn)) == (name in MULTIPLY)
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,4 @@ def test_products_of_the_state_are_found(name, turn):
 def test_products_of_totals_are_found(turn, found):
     root = "ROOT r = s32[] reduce(x, i), dimensions={0}, to_apply=last"
     module = cyxla.hlo.parse_module(COMBINER.format(shape="s32[3]", root=root, turn=turn))
-    assert multiplies_total(module.computations["last"]) is found
+    assert combiner_carries_product(module.computations["last"]) is found

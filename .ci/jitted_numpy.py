@@ -36,7 +36,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
-from cyxla.numpy.registry import full_name, rows
+from cyxla.numpy.tracing.registry import full_name, rows
 
 SETTINGS = json.loads(os.environ["NUMPY_SUITE"])
 NUMBERS = (bool, int, float, complex)

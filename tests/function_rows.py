@@ -30,7 +30,7 @@ INEXACT = FLOATS + COMPLEX
 SUBJECTS = (
     "creation", "movement", "indexing", "indices", "reductions", "statistics", "quantiles", "histograms",
     "sorting", "sets", "contractions",
-    "linalg", "fft", "polynomials", "mathematics", "windows", "logic", "ufuncs", "special", "random",
+    "linalg", "fft", "polynomials", "mathematics", "convolutions", "logic", "ufuncs", "special", "random",
 )  # fmt: skip
 MATRIX, VECTOR, SCALAR, CUBE, EMPTY = (3, 4), (5,), (), (2, 3, 4), (0, 3)
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from cyxla.core.runtime.step_stats import RunMetadata
     from cyxla.errors import Error, OpError, RecompileWarning
     from cyxla.include_dir import get_include
-    from cyxla.numpy import Jitted, TracedArray, jit, random, spec, special
+    from cyxla.numpy import Jitted, TracedArray, jit, random, spec
     from cyxla.numpy.control import associative_scan, cond, fori_loop, map, scan, switch, while_loop
+    from cyxla.numpy.functions import scipy_special as special
     from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
     from cyxla.numpy.own_kernels.ckernel import ckernel
     from cyxla.numpy.own_kernels.custom_calls import custom_call, register_c_call
@@ -68,7 +69,7 @@ _HOME = {
 }  # fmt: skip
 _MODULES = {
     "errors": "cyxla.errors", "hlo": "cyxla.xla.hlo", "random": "cyxla.numpy.random", "raw_ops": "cyxla.raw_ops",
-    "special": "cyxla.numpy.special",
+    "special": "cyxla.numpy.functions.scipy_special",
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""`cyxla.numpy.special` under the name that users import."""
+"""`cyxla.numpy.functions.scipy_special` under the name that users import."""
 
 import sys
 
-from cyxla.numpy import special
+from cyxla.numpy.functions import scipy_special as special
 
 sys.modules[__name__] = special

@@ -13,7 +13,7 @@ import numpy as np
 
 import cyxla
 from cyxla.errors import OpError, TraceError, UnimplementedError
-from cyxla.numpy.calls.containers import flatten
+from cyxla.numpy.tracing.containers import flatten
 from fuzzing.expressions import Function
 from fuzzing.kind import DifferenceError, Kind, Stage
 from fuzzing.loops import loop

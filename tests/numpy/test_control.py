@@ -9,10 +9,10 @@ from numerical import slope
 import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, TraceError, UnimplementedError
 from cyxla.numpy import jit
-from cyxla.numpy.calls.containers import flatten
 from cyxla.numpy.control import associative_scan, cond, fori_loop, scan, switch, while_loop
-from cyxla.numpy.control.state import alike as reordered
+from cyxla.numpy.control.carry import alike as reordered
 from cyxla.numpy.gradient import checkpoint, grad
+from cyxla.numpy.tracing.containers import flatten
 
 X = np.arange(6.0).reshape(3, 2) / 4
 A = np.array([[0.3, -0.2], [0.1, 0.4]])

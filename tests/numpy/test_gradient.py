@@ -9,10 +9,10 @@ from numerical import slope
 
 from cyxla.errors import DTypeError, FailedPreconditionError, InvalidArgumentError, ShapeError, TraceError
 from cyxla.numpy import jit
-from cyxla.numpy.calls.containers import map_leaves
 from cyxla.numpy.control import cond, fori_loop, scan
 from cyxla.numpy.control import map as cyxla_map
 from cyxla.numpy.gradient import checkpoint, custom_vjp, grad, stop_gradient, value_and_grad, vjp
+from cyxla.numpy.tracing.containers import map_leaves
 
 RNG = np.random.default_rng(5)
 X, W = RNG.normal(size=(3, 4)), RNG.normal(size=(4, 2))

@@ -7,8 +7,8 @@ import pytest
 from function_rows import SUBJECTS, outcome, rows
 
 from cyxla.numpy import jit
-from cyxla.numpy.calls.containers import flatten
 from cyxla.numpy.gradient import value_and_grad
+from cyxla.numpy.tracing.containers import flatten
 
 ENOUGH = 1  # groups of shapes for each call of a row but the first, which is tried on all of them
 CASES = [

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.numpy.tracing import substitutes
+from cyxla.numpy.substitutes import patched_numpy
 
-_, OWN_RANDOM = substitutes._random_functions()
-ORIGINALS = substitutes._originals
+_, OWN_RANDOM = patched_numpy._random_functions()
+ORIGINALS = patched_numpy._originals
 CLASSES = [name for name, value in ORIGINALS.items() if isinstance(value, type)]
 TRACED = dict(ORIGINALS)  # the globals of a module that took everything out of NumPy
 exec("def traced(x, wait):\n    wait()\n    return x + 1.0\n", TRACED)

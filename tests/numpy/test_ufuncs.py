@@ -13,7 +13,7 @@ from scipy import special
 
 from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy import jit
-from cyxla.numpy.special import logsumexp, softmax
+from cyxla.numpy.functions.scipy_special import logsumexp, softmax
 from cyxla.numpy.ufuncs.table import find
 
 RNG = np.random.default_rng(3)

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.special as special
 from function_rows import EMPTY, MATRIX, SCALAR, Row
 
-from cyxla.numpy.special import log_softmax, logsumexp, polygamma, softmax
+from cyxla.numpy.functions.scipy_special import log_softmax, logsumexp, polygamma, softmax
 
 ONE = ((MATRIX,), (SCALAR,), (EMPTY,))
 TWO = ((MATRIX, MATRIX), (SCALAR, (4,)))

@@ -88,7 +88,7 @@ def entries() -> list[Entry]:
 
 
 def _functions() -> Iterator[Entry]:
-    from cyxla.numpy.registry import rows
+    from cyxla.numpy.tracing.registry import rows
 
     for row in rows().values():
         yield Entry(row.meaning.__module__.rpartition(".")[2], row.name, row.note)
@@ -101,7 +101,7 @@ def _ufuncs() -> Iterator[Entry]:
 
 
 def _special() -> Iterator[Entry]:
-    from cyxla.numpy.ufuncs.special import names
+    from cyxla.numpy.ufuncs.scipy_ufuncs import names
 
     return (Entry("scipy.special", name, "") for name in names())
 

@@ -1,1 +1,1 @@
-"""Calls of compiled functions: signatures, what is compiled for each, and how results come out."""
+"""Calls of compiled functions: signatures, compiled entries and their results."""

@@ -12,11 +12,13 @@ import numpy as np
 from cyxla._native.dispatch import Compiled, build, laid_out
 from cyxla._native.launch import Program
 from cyxla.errors import DeadlineExceededError, InvalidArgumentError
-from cyxla.numpy.calls import containers
-from cyxla.numpy.calls.containers import Tree
 from cyxla.numpy.calls.lowering import Lowered
-from cyxla.numpy.tracing.orders import AS_MADE, Layout, inverse
+from cyxla.numpy.tracing import containers
+from cyxla.numpy.tracing.containers import Tree
+from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.result_layout import AS_MADE, Layout, inverse
 from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.types import Shape
 from cyxla.xla.service import Executable, WrappedExecutable
 from cyxla.xla.service.background import Job, submit
 
@@ -215,9 +217,7 @@ class Source(NamedTuple):
 
 
 def _rebuilt(source: Source, fixed: Sequence[Any]) -> Executable:
-    from cyxla.numpy.calls.jitted import Jitted
-
-    made = Jitted(source.function, **source.settings).compile(*source.specs, **source.named)
+    made: Executable = hooks.jit(source.function, **source.settings).compile(*source.specs, **source.named)
     for arguments in fixed:
         made = made.bind(arguments)
     return made
@@ -246,8 +246,6 @@ class TracedExecutable(WrappedExecutable):
     @property
     def outputs(self) -> Any:  # type: ignore[override]
         """Shape of the result."""
-        from cyxla.types import Shape
-
         shape = self._whole.outputs
         return shape.elements[0] if self._lowered.tree.kind is None else Shape.tuple(shape.elements[:-1])
 

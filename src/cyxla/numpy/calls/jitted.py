@@ -19,16 +19,20 @@ from cyxla._native import dispatch
 from cyxla._native.dispatch import Dispatcher, Receiver, Way
 from cyxla.errors import DTypeError, InvalidArgumentError, RecompileWarning, TraceError
 from cyxla.forking import new_lock
-from cyxla.numpy.calls.containers import map_leaves
+from cyxla.numpy import functions as _functions
+from cyxla.numpy.array_methods import methods as _methods
+from cyxla.numpy.array_methods import protocols as _protocols
+from cyxla.numpy.calls.argument_binding import Binding, StaticNames, binding_of
 from cyxla.numpy.calls.entries import Entry, Source, TracedExecutable
-from cyxla.numpy.calls.forms import Form, StaticNames, form_of
 from cyxla.numpy.calls.lowering import BOUNDS, Lowered, Spec, lower
 from cyxla.numpy.calls.signatures import Call, read, static_key
-from cyxla.numpy.tracing import methods as _methods
-from cyxla.numpy.tracing.boundary import boundary
+from cyxla.numpy.substitutes.patched_numpy import substituted_in
+from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.containers import map_leaves
 from cyxla.numpy.tracing.frames import trimmed
-from cyxla.numpy.tracing.orders import with_order
-from cyxla.numpy.tracing.trace import current, require_current
+from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.result_layout import with_order
+from cyxla.numpy.tracing.trace import current, require_current, warn_user
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.client import platforms as _platforms
 from cyxla.xla.service import CompileOptions, LocalService
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
     from cyxla.xla.service import Executable
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
-_ = _methods, _platforms  # gives TracedArray its operators; registers what comes with cyxla
+_ = _functions, _methods, _protocols, _platforms  # register functions, operators and platforms
 MOST_ENTRIES = 256  # signatures of a function that stay compiled
 WARN_AT = 8  # compilations
 _NO_FUNCTIONS = (
@@ -92,7 +96,7 @@ class Jitted(Dispatcher):
         self._static = StaticNames("static", static, self._signature)
         self._donate = StaticNames("donate", donate, self._signature)
         self.set_static(*self._static.flags(), frozenset(self._static.names))
-        self._forms: dict[Any, Form] = {}
+        self._bindings: dict[Any, Binding] = {}
         self._entries: dict[Any, Entry] = {}
         self._building: dict[Any, RLock] = {}
         self._lock = new_lock()
@@ -107,31 +111,31 @@ class Jitted(Dispatcher):
         """A call that C has not seen before, or one inside of another traced function."""
         if current() is not None:
             return self._inline(args, kwnames)
-        form = self._form(len(args) - len(kwnames), kwnames)
-        call = read(form, args)
+        binding = self._binding(len(args) - len(kwnames), kwnames)
+        call = read(binding, args)
         entry = self._entry(call)
         if call.plain:
             self.learn(hash, Way(entry, len(args) - len(kwnames), kwnames, call.way(), len(call.leaves)))
-        return entry(call.leaves, None if form.out is None else args[form.out])
+        return entry(call.leaves, None if binding.out is None else args[binding.out])
 
-    def _form(self, nargs: int, kwnames: tuple[str, ...]) -> Form:
-        found = self._forms.get((nargs, kwnames))
+    def _binding(self, nargs: int, kwnames: tuple[str, ...]) -> Binding:
+        found = self._bindings.get((nargs, kwnames))
         if found is None:
-            found = form_of(self.name, self._signature, self._static, nargs, kwnames)
-            self._forms[nargs, kwnames] = found
+            found = binding_of(self.name, self._signature, self._static, nargs, kwnames)
+            self._bindings[nargs, kwnames] = found
         return found
 
     def _inline(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
         """Become a part of the function that is being traced, with bounds of its own."""
-        form = self._form(len(args) - len(kwnames), kwnames)
-        values = [a.default if a.source is None else args[a.source] for a in form.arguments]
-        given = [v if a.static else map_leaves(_inlined, v) for a, v in zip(form.arguments, values, strict=True)]
-        pairs = list(zip(form.arguments, given, strict=True))
+        binding = self._binding(len(args) - len(kwnames), kwnames)
+        values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
+        given = [v if a.static else map_leaves(_inlined, v) for a, v in zip(binding.arguments, values, strict=True)]
+        pairs = list(zip(binding.arguments, given, strict=True))
         with require_current().program.bounded(self.bounds):
             made = self.function(
                 *[v for a, v in pairs if not a.keyword], **{a.keyword: v for a, v in pairs if a.keyword}
             )
-        out = None if form.out is None else args[form.out]
+        out = None if binding.out is None else args[binding.out]
         return made if out is None else map_leaves(_written, out, made)
 
     def _entry(self, call: Call) -> Entry:
@@ -175,8 +179,6 @@ class Jitted(Dispatcher):
         return entry
 
     def _lower(self, call: Call, *, keep_order: bool = False) -> Lowered:
-        from cyxla.numpy.tracing.substitutes import substituted_in
-
         function = partial(call.apply, self.function)
         with substituted_in(self.function):
             return lower(self.name, function, call.specs, call.names, self.bounds, keep_order=keep_order)
@@ -184,10 +186,10 @@ class Jitted(Dispatcher):
     def _options(self, call: Call) -> dict[str, Any]:
         if not self._donate:
             return self.options
-        position = iter(range(len(call.form.arguments)))
+        position = iter(range(len(call.binding.arguments)))
         numbers = [
             k
-            for a, inputs in zip(call.form.arguments, call.inputs, strict=True)
+            for a, inputs in zip(call.binding.arguments, call.inputs, strict=True)
             if self._donate.has(a.name.partition("[")[0], None if a.keyword else next(position))
             for k in inputs
             if not isinstance(call.leaves[k], (int, float, complex, np.generic))
@@ -217,9 +219,9 @@ class Jitted(Dispatcher):
     # -- what else can be asked of it
 
     def _read_specs(self, specs: Sequence[Any], named: dict[str, Any]) -> Call:
-        return read(self._form(len(specs), tuple(named)), (*specs, *named.values()), specs=True)
+        return read(self._binding(len(specs), tuple(named)), (*specs, *named.values()), specs=True)
 
-    @boundary
+    @api_boundary
     def trace(self, *specs: Any, **named: Any) -> Lowered:
         """Trace the function.
 
@@ -230,12 +232,12 @@ class Jitted(Dispatcher):
         """
         return self._lower(self._read_specs(specs, named))
 
-    @boundary
+    @api_boundary
     def lower(self, *specs: Any, **named: Any) -> HloModule:
         """The program in HLO; takes what `trace` takes."""
         return self._lower(self._read_specs(specs, named)).module
 
-    @boundary
+    @api_boundary
     def compile(self, *specs: Any, **named: Any) -> Executable:
         """The compiled program for one signature, of arrays without containers; takes what `trace` takes."""
         call = self._read_specs(specs, named)
@@ -244,7 +246,7 @@ class Jitted(Dispatcher):
             return cast("Executable", entry.executable)
         return TracedExecutable(entry.lowered, entry.executable, Source(self.function, self.settings, specs, named))
 
-    @boundary
+    @api_boundary
     def explain(self, *specs: Any, **named: Any) -> str:
         """For people: what runs, and what was not computed together and why.
 
@@ -289,7 +291,7 @@ class Jitted(Dispatcher):
         concurrent.futures.Future
             Of the result; ``await asyncio.wrap_future(it)`` in a coroutine.
         """
-        from cyxla.numpy.calls.later import submit
+        from cyxla.numpy.calls.call_queue import submit
 
         return submit(self, *args, **kwargs)
 
@@ -410,7 +412,7 @@ def _written(place: Any, value: Any) -> Any:
 def _warn(name: str, calls: Sequence[Call]) -> None:
     """Say which argument keeps a function compiling."""
     last = calls[-1]
-    alike = [c for c in calls if c.form.keywords == last.form.keywords and c.names == last.names]
+    alike = [c for c in calls if c.binding.keywords == last.binding.keywords and c.names == last.names]
     changing = [
         (where, [str(c.specs[k]) for c in alike])
         for k, where in enumerate(last.names)
@@ -423,8 +425,6 @@ def _warn(name: str, calls: Sequence[Call]) -> None:
         shown = ", ".join(dict.fromkeys(values[-4:]))
         what = f"argument {where} changes: {shown}"
         hint = _advice([c.specs[last.names.index(where)] for c in alike])
-    from cyxla.numpy.tracing.trace import warn_user
-
     warn_user(f"{name} has been compiled {WARN_AT} times, since {what}; {hint}", RecompileWarning)
 
 
@@ -436,7 +436,7 @@ def _advice(specs: Sequence[Any]) -> str:
     return "pad it to a few sizes"
 
 
-@boundary
+@api_boundary
 def jit(
     fn: Callable[..., Any] | None = None, *, static: Any = (), donate: Any = (), platform: str = "cpu",
     bounds: str = "raise", name: str | None = None, **options: Any,
@@ -493,7 +493,7 @@ def jit(
     return partial(jit, **given) if fn is None else Jitted(fn, **given)
 
 
-@boundary
+@api_boundary
 def compile_function(
     function: Callable[..., Any], specs: Sequence[Any], platform: str, options: dict[str, Any]
 ) -> Executable:
@@ -504,4 +504,5 @@ def compile_function(
     return Jitted(function, **{**options, "platform": platform}).compile(*specs)
 
 
+hooks.jit = jit
 dispatch.skip_tuples(Jitted)

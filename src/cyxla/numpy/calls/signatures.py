@@ -11,12 +11,12 @@ import numpy as np
 
 from cyxla._native.dispatch import Node, Receiver
 from cyxla.errors import InvalidArgumentError, TraceError
-from cyxla.numpy.calls import containers
-from cyxla.numpy.calls.arguments import STATIC_TYPES, adapter_of
-from cyxla.numpy.calls.containers import LEAF, Tree
-from cyxla.numpy.calls.forms import Form
+from cyxla.numpy.calls.argument_adapters import STATIC_TYPES, adapter_of
+from cyxla.numpy.calls.argument_binding import Binding
 from cyxla.numpy.calls.lowering import Spec
 from cyxla.numpy.calls.specs import array_of, array_spec, is_pair, spec
+from cyxla.numpy.tracing import containers
+from cyxla.numpy.tracing.containers import LEAF, Tree
 from cyxla.numpy.tracing.zero_dim import Rank0
 
 _DEFAULT = object()
@@ -69,7 +69,7 @@ class Call:
 
     Attributes
     ----------
-    form : Form
+    binding : Binding
         How they were passed.
     leaves : list
         The values of the program's inputs.
@@ -87,7 +87,7 @@ class Call:
         Whether all leaves are passed on as they came.
     """
 
-    form: Form
+    binding: Binding
     leaves: list[Any] = field(default_factory=list)
     specs: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -99,18 +99,18 @@ class Call:
     @property
     def key(self) -> Any:
         """Equal for calls that one program serves."""
-        return (self.form.keywords, tuple(self.trees), tuple(self.specs))
+        return (self.binding.keywords, tuple(self.trees), tuple(self.specs))
 
     def way(self) -> list[Any]:
         """The nodes in the order in which the values were passed."""
         out = [(Node.OUT, 0, 0, None, None)]
-        return [n for k in range(self.form.passed) for n in (out if k == self.form.out else self.nodes[k])]
+        return [n for k in range(self.binding.passed) for n in (out if k == self.binding.out else self.nodes[k])]
 
     def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> Any:
         """Call the function with other leaves in the place of the specs."""
         rest = iter([_value_of(leaf) for leaf in leaves])
         values = [tree.take(rest) for tree in self.trees]
-        pairs = list(zip(self.form.arguments, values, strict=True))
+        pairs = list(zip(self.binding.arguments, values, strict=True))
         keywords = {a.keyword: v for a, v in pairs if a.keyword and v is not np._NoValue}  # NumPy's mark of none given
         return function(*[v for a, v in pairs if not a.keyword], **keywords)
 
@@ -123,12 +123,12 @@ def _value_of(leaf: Any) -> Any:
     return leaf
 
 
-def read(form: Form, passed: Sequence[Any], *, specs: bool = False) -> Call:
+def read(binding: Binding, passed: Sequence[Any], *, specs: bool = False) -> Call:
     """Read the arguments of a call.
 
     Parameters
     ----------
-    form : Form
+    binding : Binding
         How they are passed.
     passed : sequence
         The values.
@@ -140,8 +140,8 @@ def read(form: Form, passed: Sequence[Any], *, specs: bool = False) -> Call:
     DTypeError, TraceError
         One is neither an array nor a number nor static; the message names it.
     """
-    call = Call(form)
-    for a in form.arguments:
+    call = Call(binding)
+    for a in binding.arguments:
         reader = _Reader(call, [], specs)
         before = len(call.leaves)
         if a.source is None and not a.static:

@@ -3,8 +3,8 @@
 Outside of a traced function they are Python's own branches and loops on NumPy arrays.
 """
 
-from cyxla.numpy.control.branching import cond, switch
-from cyxla.numpy.control.looping import fori_loop, scan, while_loop
-from cyxla.numpy.control.mapping import associative_scan, map
+from cyxla.numpy.control.cond_and_switch import cond, switch
+from cyxla.numpy.control.loops import fori_loop, scan, while_loop
+from cyxla.numpy.control.maps import associative_scan, map
 
 __all__ = ["associative_scan", "cond", "fori_loop", "map", "scan", "switch", "while_loop"]

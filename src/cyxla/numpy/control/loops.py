@@ -1,328 +1,329 @@
-"""Loops of known length: carried values, slices taken and given, and the way back through all of it."""
+"""`while_loop`, `fori_loop` and `scan`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from cyxla.numpy.control.whiles import (
-    INDEX,
-    Ops,
-    first_of,
-    index_constant,
-    take_failures,
-    used_parameters,
-    write_state_loop,
+import numpy as np
+
+from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
+from cyxla.numpy.control.carry import (
+    alike,
+    as_arrays,
+    check_trees,
+    described,
+    fresh,
+    joined,
+    leaf_paths,
+    plain,
+    retyped,
+    settled,
 )
-from cyxla.numpy.gradient.backward import Linear, activity, is_inexact, or_zeros
-from cyxla.numpy.gradient.composites import attach
-from cyxla.numpy.gradient.table import Cotangents, zeros
-from cyxla.numpy.tracing.nested import Body, made, record_values, replay, results_of, write
-from cyxla.numpy.tracing.trace import Pullback, require_current
+from cyxla.numpy.control.lower_scan import Scan, write_scan
+from cyxla.numpy.control.lower_while import INDEX, write_while
+from cyxla.numpy.gradient.api import compiled
+from cyxla.numpy.indexing.ranges import declare
+from cyxla.numpy.tracing.bodies import Traced, record, record_values, write
+from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import Kind, dtype_of
+from cyxla.numpy.tracing.trace import current, place
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
-from cyxla.xla.hlo.builder import functions as xla
-from cyxla.xla.hlo.instruction import Instruction
 
-_DEAR = frozenset({"dot", "convolution", "fft", "cholesky", "triangular-solve"})  # kept rather than computed again
+_ROUNDS = 5  # how often a Python number among what is carried may change its type before we give up
 
 
-@dataclass(frozen=True)
-class Scan:
-    """A loop of known length.
-
-    Attributes
-    ----------
-    body : Body
-        From the number of the round, constants, carried values and slices to carried values and slices.
-    length : int
-        How many rounds.
-    constants, carried : int
-        How many parameters of the body, after the number, are constants, and how many are carried values.
-    reverse : bool
-        Whether the last slice comes first.
-    unroll : int
-        How many rounds to write one behind the other.
-    """
-
-    body: Body
-    length: int
-    constants: int
-    carried: int
-    reverse: bool = False
-    unroll: int = 1
-
-    def apart(self, values: Sequence[XlaOp]) -> tuple[Ops, Ops, Ops]:
-        """Constants, carried values and arrays of slices."""
-        a, b = self.constants, self.constants + self.carried
-        return list(values[:a]), list(values[a:b]), list(values[b:])
-
-    def stacked(self, shape: Shape) -> Shape:
-        """The slices of all rounds."""
-        return shape.with_dims((self.length, *shape.dims))
-
-
-def write_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
-    """The carried values after the last round, then what the rounds gave, stacked.
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
+    """Call a function on its own result as long as a condition holds of it.
 
     Parameters
     ----------
-    scan : Scan
-        The loop.
-    inputs : sequence of XlaOp
-        Constants, first carried values, arrays whose slices the rounds take.
+    cond_fun : callable
+        From the state to a bool.
+    body_fun : callable
+        From the state to the next one: a container alike, with arrays of the same dtypes and shapes.
+    init : object
+        The first state.
+
+    Examples
+    --------
+    >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
+    np.int64(192)
     """
-    results = written_scan(scan, inputs)
-    count = len(scan.body.results)
-    if len(results) > count:
-        require_current().failures.append((results[count], results[count + 1]))
-    return results[:count]
+    if current() is None:
+        state = fresh(init)
+        while cond_fun(state):
+            state = alike(body_fun(state), init)
+        return plain(state)
+    state_ = _State("while_loop", "init", init)
+    recorded = state_.settle(lambda values: body_fun(values[0]), [], "body_fun")
+    body = retyped(recorded.body, state_.kinds)
+    test = record("condition", _one_bool(cond_fun), state_.arrays, lambda given: [state_.tree.build(given)])
+    count = len(state_.arrays)
+    constants = [*recorded.body.captures, *test.body.captures]
+    split = count + len(recorded.body.captures)
+    shapes = [*[a.aval.static for a in state_.arrays], *[c.shape for c in constants]]
+    condition = record_values("condition", shapes, lambda *v: write(test.body, [*v[:count], *v[split:]]))
+    step = record_values("body", shapes, lambda *v: write(body, v[:split]))
+    return state_.result(write_while(condition, step, constants, [*map(value_of, state_.arrays)]))
 
 
-def written_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
-    """The same, and the first failure of the rounds where they check anything, which is left to the caller."""
-    given = [require_current().inner(x) for x in inputs]
+def _one_bool(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def run(state: Any) -> Any:
+        found = as_traced(function(state))
+        if found.shape != ():
+            raise TraceError(f"while_loop: cond_fun returns {described(found)}, not one bool", where=place())
+        return as_traced(found, bool)
 
-    def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
-        back = _WayBack(scan, values, active)
-        return back.forward(), back.pull
-
-    return attach(given, _checked(scan, given), again=again)
-
-
-def _checked(scan: Scan, inputs: Ops) -> Ops:
-    """The results, and the first failure of a round."""
-    if not scan.body.fails:
-        return _rounds(*_pruned(scan, inputs))
-    at = 1 + scan.constants + scan.carried
-    shapes = scan.body.shapes
-
-    def step(*values: XlaOp) -> Ops:
-        results = write(scan.body, [*values[:at], *values[at + 2 :]])
-        status = first_of(values[at : at + 2], take_failures())
-        return [*results[: scan.carried], *status, *results[scan.carried :]]
-
-    body = record_values("checked", [*shapes[:at], INDEX, INDEX, *shapes[at:]], step)
-    status = [index_constant(0), index_constant(0)]
-    results = _rounds(*_pruned(
-        replace(scan, body=body, carried=scan.carried + 2), [*inputs[: at - 1], *status, *inputs[at - 1 :]]
-    ))  # fmt: skip
-    end = scan.carried
-    return [*results[:end], *results[end + 2 :], *results[end : end + 2]]
+    return run
 
 
-def _pruned(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
-    """The loop without constants and slices that it does not use."""
-    used = used_parameters(scan.body)
-    carried = range(1 + scan.constants, 1 + scan.constants + scan.carried)
-    kept = [k for k in range(1, len(inputs) + 1) if k in used or k in carried]
-    if len(kept) == len(inputs):
-        return scan, inputs
-    place = {k: n for n, k in enumerate([0, *kept])}
-    shapes = scan.body.shapes
-    body = record_values(
-        "used", [shapes[k] for k in (0, *kept)],
-        lambda *values: write(scan.body, [values[place[k]] if k in place else None for k in range(len(shapes))]),
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
+    """Call a function for each number from `lower` up to `upper`, each time on the result before.
+
+    Parameters
+    ----------
+    lower, upper : int or array of rank 0
+        Plain numbers are better: only then is there a gradient.
+    body_fun : callable
+        From a number and the state to the next state: a container alike, with arrays of the same dtypes and shapes.
+    init : object
+        The first state.
+
+    Examples
+    --------
+    >>> fori_loop(1, 5, lambda i, product: product * i, 1)
+    np.int64(24)
+    """
+    if current() is None:
+        state = fresh(init)
+        for i in range(_bound(lower), _bound(upper)):
+            state = alike(body_fun(i, state), init)
+        return plain(state)
+    lower, upper = settled(lower), settled(upper)
+    if not isinstance(lower, TracedArray) and not isinstance(upper, TracedArray):
+        return _counted(_bound(lower), _bound(upper), body_fun, init)
+    first, last = (_traced_bound(b) for b in (lower, upper))
+    found = while_loop(
+        lambda s: s["at"] < last, lambda s: {"at": s["at"] + 1, "state": body_fun(s["at"], s["state"])},
+        {"at": first, "state": init},
     )  # fmt: skip
-    return replace(scan, body=body, constants=sum(k <= scan.constants for k in kept)), [inputs[k - 1] for k in kept]
+    return found["state"]
 
 
-def _rounds(scan: Scan, inputs: Ops) -> Ops:
-    constants, carried, arrays = scan.apart(inputs)
-    buffers = [zeros(scan.stacked(r.shape)) for r in scan.body.results[scan.carried :]]
-    whole = scan.length // scan.unroll
-    state = [*carried, *buffers]
-    if whole:
-        state = _loop(scan, whole, constants, arrays, state)
-    for k in range(whole * scan.unroll, scan.length):
-        state = _round(scan, index_constant(k), constants, arrays, state)
-    return state
+def _bound(value: Any) -> int:
+    found = np.asarray(value)
+    if found.shape != () or found.dtype.kind not in "biu":
+        raise DTypeError(f"fori_loop counts between integers, not to {value!r}", where=place())
+    return int(found)
 
 
-def _loop(scan: Scan, count: int, constants: Ops, arrays: Ops, state: Ops) -> Ops:
-    a, b = 1 + len(state), 1 + len(state) + len(constants)
-
-    def step(values: Ops) -> Ops:
-        counter, now = values[0], values[1:a]
-        first = counter if scan.unroll == 1 else counter * index_constant(scan.unroll)
-        for k in range(scan.unroll):
-            now = _round(scan, first + index_constant(k) if k else first, values[a:b], values[b:], now)
-        return [counter + index_constant(1), *now, *values[a:]]
-
-    init = [index_constant(0), *state, *constants, *arrays]
-    return write_state_loop(lambda values: xla.lt(values[0], index_constant(count)), step, init)[1:a]
+def _traced_bound(value: Any) -> TracedArray:
+    array = as_traced(value)
+    if array.shape != () or array.dtype.kind not in "biu":
+        raise DTypeError(f"fori_loop counts between integers, not to {array!r}", where=place())
+    return traced(convert(value_of(array), np.dtype(np.int64)), int)
 
 
-def _round(scan: Scan, number: XlaOp, constants: Ops, arrays: Ops, state: Ops) -> Ops:
-    """From carried values and buffers to the next ones."""
-    at = index_constant(scan.length - 1) - number if scan.reverse else number
-    carried, buffers = state[: scan.carried], state[scan.carried :]
-    results = write(scan.body, [at, *constants, *carried, *[_slice(x, at) for x in arrays]])
-    slices = results[scan.carried :]
-    return [*results[: scan.carried], *[_put(b, r, at) for b, r in zip(buffers, slices, strict=True)]]
+def _counted(lower: int, upper: int, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
+    def round_(number: Any, state: Any, _: Any) -> tuple[Any, None]:
+        return body_fun(number + lower if lower else number, state), None
+
+    return _scan("fori_loop", "body_fun", round_, init, None, max(upper - lower, 0), False, 1)[0]
 
 
-def _slice(x: XlaOp, at: XlaOp) -> XlaOp:
-    sizes = x.shape.dims[1:]
-    part = xla.dynamic_slice(x, [at, *[index_constant(0)] * len(sizes)], (1, *sizes))
-    return xla.reshape(part, sizes)
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+    reverse: bool = False, unroll: int = 1,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Call a function for each slice of arrays, carrying a state along, and stack what it gives.
+
+    Parameters
+    ----------
+    f : callable
+        From the state and a slice to the next state and a result: ``carry, y = f(carry, x)``.
+    init : object
+        The first state, a container.
+    xs : object
+        A container of arrays, sliced along their first dimension; None if there is nothing to slice.
+    length : int, optional
+        How many rounds, where there is nothing to slice.
+    reverse : bool
+        Whether to begin with the last slice; the results are stacked in the order of the slices all the same.
+    unroll : int
+        How many rounds to write one behind the other in compiled code.
+
+    Returns
+    -------
+    carry, ys : tuple
+        The last state, and the results stacked along a new first dimension.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scan(lambda total, x: (total + x, total), 0.0, np.arange(4.0))
+    (np.float64(6.0), array([0., 0., 1., 3.]))
+    """
+    count = length_of("scan", xs, length)
+    if unroll < 1:
+        raise InvalidArgumentError(f"scan: unroll is {unroll}", where=place())
+    if current() is None and count:
+        return _scan_plainly(f, init, xs, count, reverse)
+    if current() is None:  # only tracing tells what the results would look like
+        found: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
+        return found
+    return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, count, reverse, unroll)
 
 
-def _put(buffer: XlaOp, part: XlaOp, at: XlaOp) -> XlaOp:
-    sizes = part.shape.dims
-    return xla.dynamic_update_slice(buffer, xla.reshape(part, (1, *sizes)), [at, *[index_constant(0)] * len(sizes)])
+def length_of(what: str, xs: Any, length: int | None) -> int:
+    """How many slices arrays have.
+
+    Raises
+    ------
+    ShapeError
+        They disagree, or none says so.
+    """
+    sizes = {_first_size(what, x) for x in flatten(xs)[0]}
+    if length is not None:
+        if int(length) < 0:
+            raise ShapeError(f"{what}: length is {length}", where=place())
+        sizes.add(int(length))
+    if len(sizes) != 1:
+        have = f"arrays of {sorted(sizes)} slices" if sizes else "neither slices nor length="
+        raise ShapeError(f"{what}: how many rounds? there are {have}", where=place())
+    return sizes.pop()
 
 
-class _WayBack:
-    """A loop that keeps what its way back needs, and the way back: a loop in the other direction.
+def _first_size(what: str, x: Any) -> int:
+    shape = x.shape if isinstance(x, TracedArray) else np.shape(x)
+    if not shape:
+        raise ShapeError(f"{what}: an array of rank 0 has no slices", where=place())
+    return int(shape[0])
 
-    Before each round the carried values are kept, and of the round itself what is dear to compute. The way back
-    computes the rest of a round again, goes back through it, and adds up the cotangents of the constants.
+
+def _scan_plainly(f: Callable[[Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool) -> tuple[Any, Any]:
+    state, made, arrays = fresh(init), [], map_leaves(np.asarray, xs)
+    for k in range(count - 1, -1, -1) if reverse else range(count):
+        following, y = _pair("scan", f(state, map_leaves(lambda x, k=k: x[k], arrays)))
+        state = alike(following, init)
+        made.append(plain(y))
+    if reverse:
+        made.reverse()
+    made = [alike(y, made[0]) for y in made]
+    return plain(state), map_leaves(lambda *ys: np.stack(ys), *made)
+
+
+def _pair(what: str, made: Any) -> tuple[Any, Any]:
+    if not isinstance(made, (tuple, list)) or len(made) != 2:
+        raise TraceError(f"{what}: the function must return a pair, the next state and a result", where=place())
+    return made[0], made[1]
+
+
+def _scan(
+    what: str, name: str, function: Callable[[Any, Any, Any], Any], init: Any, xs: Any, count: int, reverse: bool,
+    unroll: int,
+) -> tuple[Any, Any]:  # fmt: skip
+    state = _State(what, "init", init)
+    leaves, tree = flatten(xs)
+    arrays = [as_traced(x) for x in leaves]
+    slices = [a.aval.static.with_dims(a.shape[1:]) for a in arrays]
+    samples = [_Sample(s) for s in slices]
+    ys_tree: list[Tree] = []
+
+    def run(values: Sequence[Any]) -> Any:
+        carried, number, *parts = values
+        declare(number.op, 0, max(count - 1, 0))
+        carried, y = _pair(what, function(number, carried, tree.build(parts)))
+        return (alike(carried, state.pattern), y)
+
+    recorded = state.settle(run, [_Sample(INDEX, int), *samples], name, pairs=True)
+    ys_tree.append(recorded.tree.children[1])
+    body = retyped(recorded.body, state.kinds)
+    constants = recorded.body.captures
+    carried, held = len(state.arrays), len(constants)
+    shapes = [INDEX, *[c.shape for c in constants], *[a.aval.static for a in state.arrays], *slices]
+
+    def step(number: XlaOp, *values: XlaOp) -> list[XlaOp]:
+        return write(body, [*values[held : held + carried], number, *values[held + carried :], *values[:held]])
+
+    loop = Scan(record_values("round", shapes, step), count, held, carried, reverse, unroll)
+    inputs = [*constants, *map(value_of, state.arrays), *map(value_of, arrays)]
+    results = write_scan(loop, inputs)
+    return state.result(results[:carried]), ys_tree[0].build([traced(y) for y in results[carried:]])
+
+
+class _Sample:
+    """What stands for an argument that is made for each round."""
+
+    def __init__(self, shape: Shape, weak: type | None = None) -> None:
+        self.aval, self.weak, self.origin = shape, weak, ""
+
+
+class _State:
+    """What a loop carries.
+
+    Parameters
+    ----------
+    what, name : str
+        The loop, and the first state, for errors.
+    init : object
+        The first state.
     """
 
-    def __init__(self, scan: Scan, inputs: Ops, active: Sequence[bool]) -> None:
-        self.scan = scan
-        self.inputs = inputs
-        self.active = self._settled(list(active))
-        self.dear = self._dear()
-        self.results_active = self._results(self.active)
-        everything = [r.shape if a else None for r, a in zip(scan.body.results, self.results_active, strict=True)]
-        self.needed = used_parameters(self._body([s is not None for s in everything]))
-        self.residuals: tuple[dict[int, XlaOp], dict[int, XlaOp]] = ({}, {})
+    def __init__(self, what: str, name: str, init: Any) -> None:
+        self.what, self.name = what, name
+        leaves, self.tree = flatten(init)
+        self.arrays = [as_traced(leaf) for leaf in leaves]
+        self.pattern = self.tree.build(range(len(leaves)))
 
-    def _settled(self, active: list[bool]) -> list[bool]:
-        """A carried value that depends on something active is active in the next round."""
-        first = self.scan.constants
-        while True:
-            after = list(active)
-            for k, r in enumerate(self._results(active)[: self.scan.carried]):
-                after[first + k] = after[first + k] or r
-            if after == active:
-                return active
-            active = after
+    @property
+    def kinds(self) -> list[Kind]:
+        """Of the leaves."""
+        return [a.kind for a in self.arrays]
 
-    def _results(self, active: Sequence[bool]) -> list[bool]:
-        found = activity(self.scan.body, [False, *active])
-        return [made(r) in found for r in self.scan.body.results]
+    def result(self, values: Sequence[XlaOp]) -> Any:
+        """The container with the last values."""
+        return self.tree.build(as_arrays(values, self.kinds))
 
-    def _dear(self) -> list[Instruction]:
-        body = self.scan.body
-        parameters = {made(p) for p in body.parameters}
-        return [i for i in body.instructions if i.opcode in _DEAR and i not in parameters and is_inexact(i.shape)]
+    def settle(
+        self, function: Callable[[Sequence[Any]], Any], others: Sequence[Any], name: str, pairs: bool = False
+    ) -> Traced:
+        """Trace a round, once more where Python numbers in the first state take on a type."""
+        count = len(self.arrays)
 
-    # The parameters of the way back: number, constants, cotangents of carried values, sums for constants, and slices:
-    # of arrays, of carried values, of what is dear, of cotangents of stacked results.
+        def run(values: list[Any]) -> Any:
+            made = function([self.tree.build(values[:count]), *values[count:]])
+            return made if pairs else alike(made, self.pattern)
 
-    def _carried(self) -> list[int]:
-        first = self.scan.constants
-        return [k for k in range(self.scan.carried) if self.active[first + k]]
+        for _ in range(_ROUNDS):
+            found = record(self.what, run, [*self.arrays, *others], lambda given: [given])
+            tree = found.tree.children[0] if pairs else found.tree
+            check_trees(self.what, (f"{self.name} is", self.tree), (f"{name} returns", tree))
+            if not self._changed(found.results[:count], name):
+                return found
+        raise TraceError(f"{self.what}: the types of {self.name} do not settle", where=place())
 
-    def _summed(self) -> list[int]:
-        return [k for k in range(self.scan.constants) if self.active[k]]
+    def _changed(self, results: Sequence[TracedArray], name: str) -> bool:
+        """Let the first state take on the types of the second; whether it had to."""
+        changed = False
+        for k, (path, before, after) in enumerate(
+            zip(leaf_paths(self.tree, self.name), self.arrays, results, strict=True)
+        ):
+            kind = self._kind(before, after)
+            if kind is None or before.shape != after.shape:
+                raise TraceError(
+                    f"{self.what}: {path} is {described(before)}, but {name} returns {described(after)} for it",
+                    where=place(), hint="what is carried must keep its dtype and shape: convert one of the two",
+                )  # fmt: skip
+            if kind != before.kind:
+                self.arrays[k] = as_arrays([convert(value_of(before), dtype_of(kind))], [kind])[0]
+                changed = True
+        return changed
 
-    def _sliced(self) -> list[int]:
-        first = self.scan.constants + self.scan.carried
-        return [k for k in range(first, len(self.active)) if self.active[k]]
-
-    def _body(self, given: Sequence[bool]) -> Body:
-        """One round of the way back, where cotangents of the given ones of the results arrive."""
-        scan, body = self.scan, self.scan.body
-        shapes = body.shapes
-        constants, carried, arrays = (shapes[k : k + n] for k, n in self._spans())
-        results = [r.shape for r in body.results]
-        stacked = [k for k in range(scan.carried, len(results)) if given[k]]
-        parts: list[list[Shape]] = [
-            [INDEX], constants, [carried[k] for k in self._carried()], [constants[k] for k in self._summed()],
-            arrays, carried, [i.shape for i in self.dear], [results[k] for k in stacked],
-        ]  # fmt: skip
-
-        def step(*values: XlaOp) -> Ops:
-            rest = iter(values)
-            number, consts, slopes, sums, slices, before, dear, given_slopes = (
-                [next(rest) for _ in part] for part in parts
-            )
-            linear = Linear(
-                body, [*number, *consts, *before, *slices], [False, *self.active],
-                dict(zip(self.dear, dear, strict=True)),
-            )  # fmt: skip
-            found: list[XlaOp | None] = [None] * len(results)
-            for k, c in zip((*self._carried(), *stacked), (*slopes, *given_slopes), strict=True):
-                found[k] = c
-            back = linear.pull(found)[1:]
-            first = scan.constants
-            onward = or_zeros([back[first + k] for k in self._carried()], parts[2])
-            totals = [s if back[k] is None else xla.add(s, back[k]) for k, s in zip(self._summed(), sums, strict=True)]
-            of_slices = or_zeros([back[k] for k in self._sliced()], [shapes[1 + k] for k in self._sliced()])
-            return [*onward, *totals, *of_slices]
-
-        return record_values("back", [s for part in parts for s in part], step)
-
-    def _spans(self) -> list[tuple[int, int]]:
-        """Where constants, carried values and slices are among the parameters of the body."""
-        s = self.scan
-        a, b = 1 + s.constants, 1 + s.constants + s.carried
-        return [(1, s.constants), (a, s.carried), (b, len(s.body.shapes) - b)]
-
-    def _extra(self) -> tuple[list[int], list[int]]:
-        """Which carried values and which dear ones the way back needs."""
-        scan = self.scan
-        at = 1 + scan.constants + len(self._carried()) + len(self._summed()) + self._spans()[2][1]
-        carried = [k for k in range(scan.carried) if at + k in self.needed]
-        return carried, [k for k in range(len(self.dear)) if at + scan.carried + k in self.needed]
-
-    def forward(self) -> Ops:
-        """The results of the loop, which keeps what is needed."""
-        scan, body = self.scan, self.scan.body
-        carried, dear = self._extra()
-        saved = [XlaOp(body.trace.builder, self.dear[k]) for k in dear]
-
-        def step(*values: XlaOp) -> Ops:
-            written = replay(body, values, extra=saved)
-            before = [values[1 + scan.constants + k] for k in carried]
-            return [*results_of(body, written), *before, *[written[made(s)] for s in saved]]
-
-        results = written_scan(replace(scan, body=record_values("keeping", body.shapes, step)), self.inputs)
-        count = len(body.results)
-        kept = iter(results[count:])
-        before: dict[int, XlaOp] = {k: next(kept) for k in carried}
-        of_dear: dict[int, XlaOp] = {k: next(kept) for k in dear}
-        self.residuals = (before, of_dear)
-        return [*results[:count], *kept]  # what is left is the failure
-
-    def pull(self, cotangents: Cotangents) -> list[XlaOp | None]:
-        """From cotangents of the results to those of the inputs."""
-        scan = self.scan
-        cotangents = cotangents[: len(scan.body.results)]  # not of failures
-        given = [c is not None and a for c, a in zip(cotangents, self.results_active, strict=True)]
-        body = self._body(given)
-        constants, _, arrays = scan.apart(self.inputs)
-        shapes = [r.shape for r in scan.body.results]
-        slopes = or_zeros([cotangents[k] for k in self._carried()], [shapes[k] for k in self._carried()])
-        sums = [zeros(constants[k].shape) for k in self._summed()]
-        before, dear = self.residuals
-        slices = [
-            *arrays, *[before.get(k) for k in range(scan.carried)], *[dear.get(k) for k in range(len(self.dear))],
-            *[c for c, g in zip(cotangents[scan.carried :], given[scan.carried :], strict=True) if g],
-        ]  # fmt: skip
-        unroll, reverse = scan.unroll, not scan.reverse
-        back = Scan(body, scan.length, len(constants), len(slopes) + len(sums), reverse, unroll)
-        back, inputs = _without(back, [*constants, *slopes, *sums, *slices])
-        found = iter(write_scan(back, inputs))
-        made_: list[XlaOp | None] = [None] * len(self.inputs)
-        for k in [*(scan.constants + k for k in self._carried()), *self._summed(), *self._sliced()]:
-            made_[k] = next(found)
-        return made_
-
-
-def _without(scan: Scan, inputs: Sequence[XlaOp | None]) -> tuple[Scan, Ops]:
-    """A loop without the slices that are not there, on which nothing depends."""
-    kept = [k for k, x in enumerate(inputs) if x is not None]
-    shapes = scan.body.shapes
-    place = {1 + k: 1 + n for n, k in enumerate(kept)}
-    body = record_values(
-        "there", [INDEX, *[shapes[1 + k] for k in kept]],
-        lambda *values: write(
-            scan.body, [values[0], *[values[place[k]] if k in place else None for k in range(1, len(shapes))]]
-        ),
-    )  # fmt: skip
-    return replace(scan, body=body), [x for x in inputs if x is not None]
+    @staticmethod
+    def _kind(before: TracedArray, after: TracedArray) -> Kind | None:
+        kind = joined([before.kind, after.kind])
+        return kind if before.weak or kind == before.kind else None

@@ -11,11 +11,11 @@ from cyxla.errors import TraceError, UnimplementedError
 from cyxla.numpy.functions.movement import array_of, moveaxis, resized
 from cyxla.numpy.indexing.access import fitted
 from cyxla.numpy.indexing.bounds import fail_where
-from cyxla.numpy.promotion import common_kind, inexact
-from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing.known_array import KnownArray
-from cyxla.numpy.tracing.memory import column_major
-from cyxla.numpy.tracing.orders import axes_like, inverse, letter_of, with_order
+from cyxla.numpy.tracing.memory_layout import column_major
+from cyxla.numpy.tracing.promotion import common_kind, inexact
+from cyxla.numpy.tracing.registry import INSTEAD, implements
+from cyxla.numpy.tracing.result_layout import axes_like, inverse, letter_of, with_order
 from cyxla.numpy.tracing.trace import place, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to

@@ -11,7 +11,7 @@ from cyxla.numpy.functions.joining import known
 from cyxla.numpy.functions.movement import array_of, broadcast_arrays, model, moveaxis, ravel, resized
 from cyxla.numpy.functions.movement import broadcast_to as numpy_broadcast_to
 from cyxla.numpy.indexing.access import as_type_of
-from cyxla.numpy.registry import implements
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp

@@ -10,10 +10,10 @@ import numpy as np
 
 from cyxla.errors import ShapeError
 from cyxla.numpy.functions.mathematics import joined, strong
-from cyxla.numpy.promotion import result_type
-from cyxla.numpy.reducing import NOT_GIVEN
-from cyxla.numpy.registry import implements
+from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast
+from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 
 Array = Any  # a traced array, worked on with NumPy's functions
 

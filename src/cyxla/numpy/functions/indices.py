@@ -11,16 +11,16 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from cyxla.errors import InvalidArgumentError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
-from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.movement import along, array_of, ravel
 from cyxla.numpy.indexing.access import as_type_of, assign, get, plan_of
 from cyxla.numpy.indexing.bounds import fail_where
 from cyxla.numpy.indexing.parse import parse
 from cyxla.numpy.indexing.ranges import range_of
-from cyxla.numpy.promotion import result_type
-from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.known_array import values_of
+from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import aligned

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import ShapeError, UnimplementedError
-from cyxla.numpy.conversion import convert, require_native
 from cyxla.numpy.functions.movement import (
     along,
     array_of,
@@ -24,9 +23,10 @@ from cyxla.numpy.functions.movement import (
     resized,
 )
 from cyxla.numpy.indexing.access import as_type_of
-from cyxla.numpy.promotion import result_type
-from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.conversion import convert, require_native
+from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.registry import INSTEAD, implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp

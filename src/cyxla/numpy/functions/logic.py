@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.conversion import convert
 from cyxla.numpy.functions.mathematics import strong, weak_or_strong
-from cyxla.numpy.promotion import kind_of
-from cyxla.numpy.promotion import result_type as common_type_of
-from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import kind_of
+from cyxla.numpy.tracing.promotion import result_type as common_type_of
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 
 Array = Any  # a traced array, worked on with NumPy's functions

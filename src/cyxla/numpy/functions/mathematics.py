@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
-from cyxla.numpy.conversion import convert
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.indexing.access import as_type_of
-from cyxla.numpy.promotion import result_type
-from cyxla.numpy.reducing import NOT_GIVEN
-from cyxla.numpy.registry import INSTEAD, implements
-from cyxla.numpy.tracing.orders import with_order
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.registry import INSTEAD, implements
+from cyxla.numpy.tracing.result_layout import with_order
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, traced, value_of
+from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN
 from cyxla.numpy.ufuncs.apply import call, deliver
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

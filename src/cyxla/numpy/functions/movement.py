@@ -9,10 +9,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from cyxla.errors import UnimplementedError
-from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.memory import Memory, column_major, reshaped
-from cyxla.numpy.tracing.orders import letter_of
+from cyxla.numpy.tracing.memory_layout import Memory, column_major, reshaped
+from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.result_layout import letter_of
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, require_sizes, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.xla.hlo.builder import XlaOp

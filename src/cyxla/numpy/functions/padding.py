@@ -10,10 +10,10 @@ import numpy as np
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.functions.joining import concatenate, known, picked
 from cyxla.numpy.functions.movement import array_of, flip
-from cyxla.numpy.reducing import known_values
-from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.apply import broadcast_to as repeated
 from cyxla.numpy.ufuncs.apply import narrowed
 from cyxla.xla.hlo.builder import XlaOp

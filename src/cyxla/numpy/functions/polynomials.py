@@ -8,10 +8,10 @@ import numpy as np
 
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
 from cyxla.numpy.functions.mathematics import strong
-from cyxla.numpy.reducing import known_values
-from cyxla.numpy.registry import INSTEAD, implements
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.registry import INSTEAD, implements
 from cyxla.numpy.tracing.traced_array import as_traced, cast, value_of
+from cyxla.numpy.ufunc_methods.reduce import known_values
 from cyxla.numpy.ufuncs.integers import any_of
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import functions as xla

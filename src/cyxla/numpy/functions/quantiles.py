@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, OutOfRangeError, ShapeError
-from cyxla.numpy.conversion import convert
-from cyxla.numpy.cumulative import cumulative
 from cyxla.numpy.functions.sorting import take_each
 from cyxla.numpy.functions.statistics import mean, nanmean, spread_weights
-from cyxla.numpy.ordering import sort_together
-from cyxla.numpy.reducing import NOT_GIVEN, axes_of, flag, handed, kept_sizes, known_values, reduce_op
-from cyxla.numpy.registry import implements
+from cyxla.numpy.functions.total_order import sort_together
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import place, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.ufunc_methods.cumulative import cumulative
+from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, axes_of, flag, handed, kept_sizes, known_values, reduce_op
 from cyxla.numpy.ufuncs.apply import aligned, broadcast_to, deliver
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp

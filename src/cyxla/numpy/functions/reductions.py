@@ -12,10 +12,13 @@ import numpy as np
 
 from cyxla.errors import DTypeError, ShapeError
 from cyxla.numpy.control import cond
-from cyxla.numpy.conversion import convert
-from cyxla.numpy.cumulative import cumulative
-from cyxla.numpy.promotion import Dtype
-from cyxla.numpy.reducing import (
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufunc_methods.cumulative import cumulative
+from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,
     REDUCTIONS,
     all_chosen,
@@ -32,9 +35,6 @@ from cyxla.numpy.reducing import (
     reduce_op,
     type_of,
 )  # fmt: skip
-from cyxla.numpy.registry import implements
-from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from cyxla.numpy.functions.movement import array_of
-from cyxla.numpy.promotion import common_kind, dtype_of
-from cyxla.numpy.reducing import reduce_op
-from cyxla.numpy.registry import INSTEAD, implements
+from cyxla.numpy.tracing.promotion import common_kind, dtype_of
+from cyxla.numpy.tracing.registry import INSTEAD, implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufunc_methods.reduce import reduce_op
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

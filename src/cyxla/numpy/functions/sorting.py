@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.numpy.conversion import convert
-from cyxla.numpy.ordering import before, sort_places, sort_together
-from cyxla.numpy.promotion import result_type
-from cyxla.numpy.reducing import axes_of, axis_of, known_values, reduce_op
-from cyxla.numpy.registry import implements
+from cyxla.numpy.functions.total_order import before, sort_places, sort_together
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import result_type
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufunc_methods.reduce import axes_of, axis_of, known_values, reduce_op
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp

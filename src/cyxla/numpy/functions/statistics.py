@@ -10,9 +10,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from cyxla.errors import DTypeError, ShapeError
-from cyxla.numpy.conversion import convert
-from cyxla.numpy.promotion import Dtype, result_type
-from cyxla.numpy.reducing import (
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import Dtype, result_type
+from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
+from cyxla.numpy.ufunc_methods.reduce import (
     NOT_GIVEN,
     all_chosen,
     axes_of,
@@ -23,9 +26,6 @@ from cyxla.numpy.reducing import (
     reduce_op,
     type_of,
 )  # fmt: skip
-from cyxla.numpy.registry import implements
-from cyxla.numpy.tracing.trace import require_current
-from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, cast, value_of
 from cyxla.numpy.ufuncs.apply import broadcast_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, TraceError
-from cyxla.numpy.calls.containers import Tree, flatten, paths
 from cyxla.numpy.gradient.backward import Linear, or_zeros
-from cyxla.numpy.promotion import WEAK_DTYPES
-from cyxla.numpy.tracing.boundary import boundary
-from cyxla.numpy.tracing.nested import record
+from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.bodies import record
+from cyxla.numpy.tracing.containers import Tree, flatten, paths
+from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.promotion import WEAK_DTYPES
 from cyxla.numpy.tracing.trace import current, place, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.types import ElementType, Shape
@@ -83,7 +84,7 @@ def value_and_grad(
 
 def _named_like(made: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
     """With the name and signature of a function; ufuncs have keywords that must not be given all at once."""
-    made = boundary(made)
+    made = api_boundary(made)
     return made if isinstance(fun, np.ufunc) else update_wrapper(made, fun, updated=())
 
 
@@ -151,7 +152,6 @@ def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any
 
 def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[..., Any]:
     """A function to be called outside of traces, which calls a function of the user's."""
-    from cyxla.numpy.calls.jitted import jit
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
@@ -159,7 +159,7 @@ def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[.
     _named_like(run, of)
     run.__name__ = _name(of)
     run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    made: Callable[..., Any] = jit(run)
+    made: Callable[..., Any] = hooks.jit(run)
     return made
 
 

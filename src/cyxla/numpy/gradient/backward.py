@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.gradient.table import Cotangents, Node, find, zeros
-from cyxla.numpy.tracing.nested import Body, Values, made, replay, results_of
+from cyxla.numpy.tracing.bodies import Body, Values, made, replay, results_of
 from cyxla.numpy.tracing.trace import Pullback, Rule, place, require_current
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp

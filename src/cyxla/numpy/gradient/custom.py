@@ -9,11 +9,11 @@ from inspect import signature
 from typing import Any
 
 from cyxla.errors import FailedPreconditionError, TraceError
-from cyxla.numpy.calls.containers import Tree, flatten, map_leaves
 from cyxla.numpy.gradient.backward import Linear
 from cyxla.numpy.gradient.composites import attach
 from cyxla.numpy.gradient.table import zeros
-from cyxla.numpy.tracing.nested import Body, Traced, record, write
+from cyxla.numpy.tracing.bodies import Body, Traced, record, write
+from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves
 from cyxla.numpy.tracing.trace import Pullback, current, place, require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
 from cyxla.xla.hlo.builder import XlaOp

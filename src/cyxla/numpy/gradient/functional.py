@@ -8,7 +8,7 @@ from cyxla.numpy.gradient.backward import Linear, no_rule
 from cyxla.numpy.gradient.composites import composite
 from cyxla.numpy.gradient.elementwise import summed
 from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
-from cyxla.numpy.tracing.nested import Body, record_values
+from cyxla.numpy.tracing.bodies import Body, record_values
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.attributes import Window, WindowDim

@@ -7,6 +7,7 @@ from typing import Any
 from cyxla.numpy.gradient.backward import no_rule
 from cyxla.numpy.gradient.elementwise import number
 from cyxla.numpy.gradient.table import Cotangents, Node, filled, rule, zeros
+from cyxla.numpy.tracing.trace import require_current
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
@@ -160,8 +161,6 @@ def _replace(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
 
 def _numbered(shape: Shape) -> XlaOp:
     """1, 2, 3 .. in the sizes of a shape."""
-    from cyxla.numpy.tracing.trace import require_current
-
     flat = xla.iota(require_current().builder, Shape.array(ElementType.S64, (shape.size,)))
     return xla.reshape(flat + number(flat, 1), shape.dims)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cyxla.numpy.gradient.backward import Linear, no_rule
 from cyxla.numpy.gradient.elementwise import is_zero, number, summed
 from cyxla.numpy.gradient.table import Cotangents, Node, rule
-from cyxla.numpy.tracing.nested import record_values
+from cyxla.numpy.tracing.bodies import record_values
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

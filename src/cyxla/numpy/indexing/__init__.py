@@ -1,1 +1,1 @@
-"""Indexing of traced arrays: what an index means, reading, writing."""
+"""Indexing of traced arrays: parsing of index expressions, reads and writes."""

@@ -13,8 +13,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from cyxla.errors import ShapeError, TraceError
 from cyxla.numpy.indexing.basic import Box
 from cyxla.numpy.indexing.parse import Cut, Entry, Mask, New, Places, Point, Selection
-from cyxla.numpy.registry import NUMPY_OWN
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.registry import NUMPY_OWN
 from cyxla.numpy.tracing.trace import require_current
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp

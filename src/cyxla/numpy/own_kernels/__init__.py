@@ -1,1 +1,1 @@
-"""Functions of the user's own, in Python or C, inside of traced functions."""
+"""User-defined functions, in Python or C, inside traced functions."""

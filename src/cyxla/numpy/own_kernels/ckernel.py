@@ -19,7 +19,7 @@ import numpy as np
 from cyxla.errors import DTypeError, InvalidArgumentError, NoCompilerError, ShapeError
 from cyxla.include_dir import get_include
 from cyxla.numpy.own_kernels.custom_calls import ArraySpec, OwnCall, custom_call, register_c_call
-from cyxla.numpy.tracing.boundary import boundary
+from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native import toolchain
@@ -237,7 +237,7 @@ class CKernel:
     def __repr__(self) -> str:
         return f"CKernel({self._call.name!r})"
 
-    @boundary
+    @api_boundary
     def __call__(self, *args: Any) -> Any:
         """Call it; Python's numbers become what was declared."""
         return self._call(*[_as_declared(a, d) for a, d in zip(args, self._declarations.inputs, strict=False)])
@@ -249,7 +249,7 @@ def _as_declared(value: Any, array: Declared) -> Any:
     return np.asarray(value, array.dtype) if type(value) in (bool, int, float, complex, list) else value
 
 
-@boundary
+@api_boundary
 def ckernel(
     name: str, body: str, *, args: str, out: str, fallback: Callable[..., Any] | None = None, vjp: Any = None,
     preamble: str = "", replace: bool = False,

@@ -14,7 +14,7 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.numpy.functions.movement import array_of
 from cyxla.numpy.gradient.composites import composite
-from cyxla.numpy.tracing.boundary import boundary
+from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.trace import current
 from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.types import Shape, from_numpy
@@ -105,7 +105,7 @@ class OwnCall:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
-    @boundary
+    @api_boundary
     def __call__(self, *args: Any) -> Any:
         """Call it, or make it a part of the function that is being traced."""
         if current() is None:
@@ -177,7 +177,7 @@ def _plain(value: Any) -> Any:
 # -- in Python
 
 
-@boundary
+@api_boundary
 def custom_call(
     name: str, *, result: Any, vjp: Any = None, has_side_effect: bool = False, replace: bool = False
 ) -> Callable[[Callable[..., Any]], OwnCall]:
@@ -218,7 +218,7 @@ def custom_call(
     array([1., 2., 3.])
     """
 
-    @boundary
+    @api_boundary
     def decorate(function: Callable[..., Any]) -> OwnCall:
         takes_out = _takes_out(function)
 
@@ -279,7 +279,7 @@ def _checked(value: Any, shape: Shape, name: str) -> Array:
 # -- in C
 
 
-@boundary
+@api_boundary
 def register_c_call(
     name: str, function: Any, *, result: Any, abi: int = 1, vjp: Any = None, has_side_effect: bool = False,
     replace: bool = False,

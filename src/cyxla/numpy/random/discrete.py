@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.numpy.control.looping import while_loop
+from cyxla.numpy.control.loops import while_loop
 from cyxla.numpy.random.continuous import Continuous, above_zero, not_negative
 from cyxla.numpy.random.source import Array, Source, real, require, sizes_of
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of

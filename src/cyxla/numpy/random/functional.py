@@ -10,6 +10,7 @@ import numpy as np
 
 from cyxla.numpy.random.traced_generator import TracedGenerator, generator
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.hooks import hooks
 
 _ARRAYS = (np.ndarray, np.generic)
 
@@ -56,8 +57,6 @@ def _compiled(
     function: Callable[..., Any], places: tuple[int, ...], rest: tuple[Any, ...], names: tuple[str, ...],
     known: tuple[tuple[str, Any], ...],
 ) -> Callable[..., Any]:  # fmt: skip
-    from cyxla.numpy.calls.jitted import jit
-
     def call(*arrays: Any) -> Any:
         args = list(rest)
         for k, array in zip(places, arrays, strict=False):
@@ -65,4 +64,4 @@ def _compiled(
         return function(*args, **dict(known), **dict(zip(names, arrays[len(places) :], strict=True)))
 
     call.__name__ = function.__name__
-    return jit(call)  # type: ignore[no-any-return]
+    return hooks.jit(call)  # type: ignore[no-any-return]

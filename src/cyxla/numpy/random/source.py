@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import TraceError
-from cyxla.numpy.control.looping import while_loop
+from cyxla.numpy.control.loops import while_loop
 from cyxla.numpy.tracing import trace as _trace
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.types import Shape, from_numpy

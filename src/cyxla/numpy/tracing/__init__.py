@@ -1,1 +1,1 @@
-"""Running a Python function once, on arrays that stand for any values."""
+"""Tracing: traced arrays, the HLO that is recorded from them, and the registry of NumPy's functions."""

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cyxla.numpy.promotion import Dtype
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.boundary import boundary
-from cyxla.numpy.tracing.memory import memory_of
+from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.memory_layout import memory_of
+from cyxla.numpy.tracing.promotion import Dtype
 from cyxla.numpy.tracing.traced_array import TracedArray, View
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape, from_numpy
@@ -299,9 +299,9 @@ def _attach() -> None:
     """Give known arrays every method of NumPy's arrays."""
     for name in dir(np.ndarray):
         if name not in _OWN and callable(getattr(np.ndarray, name)):
-            setattr(KnownArray, name, boundary(_method(name)))
+            setattr(KnownArray, name, api_boundary(_method(name)))
     for name in ("__array_ufunc__", "__array_function__"):
-        setattr(KnownArray, name, boundary(vars(KnownArray)[name]))
+        setattr(KnownArray, name, api_boundary(vars(KnownArray)[name]))
 
 
 _attach()

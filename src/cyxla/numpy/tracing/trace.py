@@ -18,6 +18,7 @@ import numpy as np
 from cyxla._native.dispatch import begin_trace, end_trace, set_traces
 from cyxla.errors import DTypeError, TraceError
 from cyxla.forking import call_in_child
+from cyxla.numpy.tracing.hooks import hooks
 from cyxla.types import Shape, from_numpy
 from cyxla.xla.hlo.attributes import Metadata
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp
@@ -26,7 +27,7 @@ from cyxla.xla.hlo.instruction import Instruction
 from cyxla.xla.hlo.module import HloModule
 
 if TYPE_CHECKING:
-    from cyxla.numpy.promotion import Dtype
+    from cyxla.numpy.tracing.promotion import Dtype
 
 PACKAGE = f"{Path(__file__).parents[2]}{os.sep}"
 _LIBRARIES = Path(np.__file__).parents[1]
@@ -354,10 +355,8 @@ def require_current() -> Trace:
 @contextlib.contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
     """Make a trace the current one."""
-    from cyxla.numpy.tracing.substitutes import substituted
-
     stack = _LOCAL.__dict__.setdefault("stack", [])
-    with substituted() if not stack else contextlib.nullcontext():
+    with hooks.substituted() if not stack else contextlib.nullcontext():
         stack.append(trace)
         begin_trace()
         try:

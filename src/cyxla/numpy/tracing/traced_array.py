@@ -10,15 +10,15 @@ import numpy as np
 
 from cyxla._native import arguments
 from cyxla.errors import DTypeError, TraceError, UnimplementedError
-from cyxla.numpy.promotion import Dtype, Kind, dtype_of
-from cyxla.numpy.registry import full_name, meaning_of
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.boundary import boundary
+from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.conversion import convert
 from cyxla.numpy.tracing.frames import doing
-from cyxla.numpy.tracing.memory import Memory, memory_of, reshaped, row_major
-from cyxla.numpy.tracing.orders import keep_order
+from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.memory_layout import Memory, memory_of, reshaped, row_major
+from cyxla.numpy.tracing.promotion import Dtype, Kind
 from cyxla.numpy.tracing.trace import Trace
-from cyxla.numpy.tracing.zero_dim import ARRAYS, LIKE, OF_NUMBERS, OWN, PYTHON, Rank0
+from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -240,16 +240,14 @@ class TracedArray:
     # -- NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from cyxla.numpy.ufuncs.apply import apply_ufunc
-
         if any(map(_has_own_ufuncs, kwargs.get("out", ()))):
             return NotImplemented
-        return apply_ufunc(ufunc, method, inputs, kwargs)
+        return hooks.apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if not all(issubclass(t, (TracedArray, np.ndarray)) for t in types):
             return NotImplemented  # the other class may know what to do; else NumPy raises TypeError
-        return call_meaning(func, *args, **kwargs)
+        return hooks.call_function(func, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         self._refuse("become a NumPy array", _NO_ARRAY)
@@ -331,20 +329,14 @@ class TracedArray:
     @property
     def at(self) -> Any:
         """Written ``x.at[i].set(v)``: a new array, some elements changed; add, multiply, divide, power, min, max."""
-        from cyxla.numpy.indexing.access import At
-
-        return At(self)
+        return hooks.at(self)
 
     def __getitem__(self, key: Any) -> TracedArray:
-        from cyxla.numpy.indexing.access import get
-
-        made: TracedArray = get(self, key)
+        made: TracedArray = hooks.get_item(self, key)
         return made
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        from cyxla.numpy.indexing.access import assign
-
-        assign(self, key, value)
+        hooks.set_item(self, key, value)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__array_interface__":
@@ -381,7 +373,7 @@ _ENTRIES = (
     "__iter__", "__len__", "__reduce__", "__setitem__", "item", "tobytes", "tolist",
 )  # fmt: skip
 for _name in _ENTRIES:
-    setattr(TracedArray, _name, boundary(vars(TracedArray)[_name]))
+    setattr(TracedArray, _name, api_boundary(vars(TracedArray)[_name]))
 
 
 def _made_at(op: XlaOp) -> str:
@@ -397,42 +389,6 @@ def _sized(op: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
 def _here(op: XlaOp) -> XlaOp:
     """A value as one of the current trace."""
     return _trace.require_current().inner(op)
-
-
-def call_meaning(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The result of a NumPy function of traced arrays; without dimensions it is an array or a scalar as in NumPy."""
-    made, name = meaning_of(function)(*args, **kwargs), full_name(function)
-    if args:
-        keep_order(made, name, args, kwargs)
-    return _with_rank0(made, name, args, kwargs.get("out"))
-
-
-def _with_rank0(made: Any, name: str, args: Sequence[Any], out: Any) -> Any:
-    if type(made) in (tuple, list):
-        return type(made)([_with_rank0(m, name, args, out) for m in made])
-    if name in OWN or not isinstance(made, TracedArray) or made.ndim or made.known is not None:
-        return made
-    given: Any = args[0] if args else None
-    rank0 = _rank0_of(name, given)
-    if made.rank0 is rank0 or any(made is a for a in (out, *args[1:])):  # an array of `out=` stays what it is
-        return made
-    if made is not given:
-        made.rank0 = rank0
-        return made
-    return TracedArray(value_of(made), rank0=rank0)
-
-
-def _rank0_of(name: str, given: Any) -> Rank0:
-    if name in LIKE:
-        found = _rank0_of_argument(given)
-        return Rank0.ARRAY if found is Rank0.PYTHON and name not in OF_NUMBERS else found
-    return Rank0.ARRAY if name in ARRAYS else Rank0.PYTHON if name in PYTHON else Rank0.SCALAR
-
-
-def _rank0_of_argument(value: Any) -> Rank0:
-    if isinstance(value, TracedArray):
-        return value.rank0 if value.ndim == 0 else Rank0.ARRAY
-    return Rank0.PYTHON if type(value) in _PYTHON else Rank0.SCALAR if isinstance(value, np.generic) else Rank0.ARRAY
 
 
 def traced(op: XlaOp, weak: type | None = None) -> TracedArray:
@@ -533,12 +489,4 @@ def value_of(array: TracedArray) -> XlaOp:
 
 def cast(array: TracedArray, dtype: Any) -> TracedArray:
     """The array in another dtype, as ``astype`` converts."""
-    from cyxla.numpy.conversion import convert
-
     return TracedArray(convert(value_of(array), np.dtype(dtype)))
-
-
-def weak_number(op: XlaOp, kind: type) -> TracedArray:
-    """A Python number that is an argument."""
-    assert op.shape.dtype.numpy_dtype == dtype_of(kind)
-    return TracedArray(op, kind)

@@ -1,1 +1,1 @@
-"""NumPy's universal functions: how each is written in HLO, their calls, their methods."""
+"""NumPy's universal functions on traced arrays: their loops in HLO and their calls."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from cyxla.errors import ShapeError, TraceError, UnimplementedError
-from cyxla.numpy.conversion import convert
-from cyxla.numpy.promotion import Dtype, Kind, Signature, loop_types, output_error
-from cyxla.numpy.registry import full_name
 from cyxla.numpy.tracing import trace as _trace
-from cyxla.numpy.tracing.orders import with_order
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.frames import is_augmented_assignment
+from cyxla.numpy.tracing.promotion import Dtype, Kind, Signature, loop_types, output_error
+from cyxla.numpy.tracing.registry import full_name
+from cyxla.numpy.tracing.result_layout import with_order
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
@@ -45,19 +46,6 @@ def emitter_of(ufunc: np.ufunc) -> Emit:
         )
     _EMITTERS[ufunc] = found
     return found
-
-
-def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """What ``ufunc.method(*inputs, **kwargs)`` is where a traced array takes part."""
-    if method != "__call__":
-        from cyxla.numpy.ufuncs.methods import METHODS
-
-        return METHODS[method](ufunc, *inputs, **kwargs)
-    if ufunc.signature is not None:
-        from cyxla.numpy.registry import meaning_of
-
-        return meaning_of(ufunc)(*inputs, **kwargs)
-    return call(ufunc, inputs, **kwargs)
 
 
 def call(
@@ -395,8 +383,6 @@ def _check_fits(sizes: tuple[int, ...], target: tuple[int, ...]) -> None:
 
 def _fresh(target: np.ndarray[Any, Any], name: str) -> TracedArray:
     """An array in the place of one of NumPy's: all right where the program goes on with what we return, as += does."""
-    from cyxla.numpy.tracing.frames import is_augmented_assignment
-
     if not is_augmented_assignment():
         raise TraceError(
             f"{name}: out= is a NumPy array, which traced values cannot be written to", where=_trace.place(),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DTypeError, ShapeError
-from cyxla.numpy.conversion import convert
-from cyxla.numpy.promotion import Dtype, Signature, loop_types
-from cyxla.numpy.registry import implements
 from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import Dtype, Signature, loop_types
+from cyxla.numpy.tracing.registry import implements
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.numpy.ufuncs.apply import asked_types, deliver
 from cyxla.xla.hlo.builder import XlaOp

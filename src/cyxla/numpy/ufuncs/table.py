@@ -171,7 +171,7 @@ def find(ufunc: np.ufunc) -> Emit | None:
     """The row of a ufunc of NumPy or SciPy; None if there is none."""
     found = _TABLE.get(ufunc)
     if found is None:
-        from cyxla.numpy.ufuncs.special import find_special
+        from cyxla.numpy.ufuncs.scipy_ufuncs import find_special
 
         found = find_special(ufunc)
         if found is not None:

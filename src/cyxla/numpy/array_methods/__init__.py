@@ -1,0 +1,1 @@
+"""Operators, methods and protocols of traced arrays."""

@@ -1,0 +1,114 @@
+"""Methods of arrays that are about bits: ``view`` and ``byteswap``; and ``resize``, which there is not."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.types import ElementType, Shape, from_numpy
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
+    """The same bits, or what a dtype makes of them; memory is shared.
+
+    Raises
+    ------
+    ValueError
+        Elements of another size do not fit the last dimension.
+    """
+    if (isinstance(dtype, _CLASS) and issubclass(dtype, np.ndarray)) or type is not None:
+        raise UnimplementedError("view as a class of arrays", where=_trace.place(), hint="view(dtype) takes bits")
+    have, wanted = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
+    memory = self.memory.view(wanted)  # raises what NumPy raises
+    sizes = (*self.shape[:-1], self.shape[-1] * have.itemsize // wanted.itemsize) if self.ndim else ()
+    return self.part(
+        lambda op: as_bits(op, wanted, sizes), lambda base, new: as_bits(new, have, base.shape.dims), memory
+    )  # fmt: skip
+
+
+_CLASS = type
+
+
+def as_bits(op: XlaOp, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
+    """The bits of an array as one of another type and sizes, by way of bytes if need be."""
+    have = op.shape.dtype.numpy_dtype
+    assert have is not None
+    if have == dtype:
+        return xla.reshape(op, sizes)
+    if have.kind == "c":
+        op = _parts(op)
+        return as_bits(op, dtype, sizes)
+    if dtype.kind == "c":
+        half = np.dtype(f"f{dtype.itemsize // 2}")
+        rank = len(sizes)
+        pairs = as_bits(op, half, (*sizes, 2)) if rank else as_bits(xla.reshape(op, (1,)), half, (2,))
+        real, imag = (xla.reshape(xla.slice_in_dim(pairs, k, k + 1, 1, rank), sizes) for k in range(2))
+        return xla.complex_(real, imag)
+    return _bitcast(op, from_numpy(dtype), sizes)
+
+
+def _parts(op: XlaOp) -> XlaOp:
+    """Complex numbers as real ones, twice as many in the last dimension."""
+    dims = op.shape.dims
+    wide = (*dims, 1)
+    pairs = xla.concatenate([xla.reshape(xla.real(op), wide), xla.reshape(xla.imag(op), wide)], len(dims))
+    return xla.reshape(pairs, (*dims[:-1], dims[-1] * 2)) if dims else pairs
+
+
+def _bitcast(op: XlaOp, wanted: ElementType, sizes: tuple[int, ...]) -> XlaOp:
+    """A bitcast of real numbers; HLO splits an element into a dimension of its own, and makes one of such."""
+    if wanted is ElementType.PRED:
+        return xla.ne(_bitcast(op, ElementType.U8, sizes), xla.constant(op.builder, 0, "u8"))
+    if op.shape.dtype is ElementType.PRED:
+        op = xla.convert(op, ElementType.U8)
+    size, new = op.shape.dtype.bits, wanted.bits
+    dims = op.shape.dims
+    if size > new:
+        op = _cast(op, wanted, (*dims, size // new))
+    elif size < new:
+        ratio = new // size
+        op = _cast(xla.reshape(op, (*sizes, ratio)), wanted, sizes)
+    else:
+        op = _cast(op, wanted, dims)
+    return xla.reshape(op, sizes)
+
+
+def _cast(op: XlaOp, wanted: ElementType, sizes: tuple[int, ...]) -> XlaOp:
+    if op.shape.dtype is wanted:
+        return op
+    return op.builder.add("bitcast-convert", [op], shape=Shape.array(wanted, sizes))
+
+
+def byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
+    """The bytes of each element the other way round."""
+    dtype = self.dtype
+    half = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    flat = xla.reshape(value_of(self), (self.size,))
+    split = as_bits(flat, np.dtype(np.uint8), (self.size * dtype.itemsize,))
+    turned = xla.reverse(xla.reshape(split, (self.size * dtype.itemsize // half, half)), (1,))
+    made = as_bits(xla.reshape(turned, (self.size * dtype.itemsize,)), dtype, (self.size,))
+    result = xla.reshape(made, self.shape)
+    if not inplace:
+        return TracedArray(result)
+    self.overwrite(result)
+    return self
+
+
+def resize(self: TracedArray, *sizes: Any, refcheck: bool = True) -> NoReturn:
+    """Not while tracing: an array keeps its size.
+
+    Raises
+    ------
+    UnimplementedError
+        Always.
+    """
+    raise UnimplementedError(
+        "ndarray.resize of a traced array", where=_trace.place(), hint="np.resize(x, sizes), np.pad(x, (0, n)), x[:n]"
+    )

@@ -1,0 +1,265 @@
+"""Operators and methods of `TracedArray`: each is one of NumPy's functions, named in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError
+from cyxla.numpy.array_methods import bitcast
+from cyxla.numpy.array_methods.flat_array import flat, set_flat
+from cyxla.numpy.tracing.api_boundary import api_boundary
+from cyxla.numpy.tracing.conversion import require_native
+from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.registry import meaning_of
+from cyxla.numpy.tracing.result_layout import with_order
+from cyxla.numpy.tracing.trace import place
+from cyxla.numpy.tracing.traced_array import TracedArray, cast, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.ufuncs.apply import call, is_no_number
+
+_np: Any = np  # whose functions dispatch to ours
+_BINARY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "divmod": np.divmod, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "matmul": np.matmul,
+}  # fmt: skip
+_COMPARING = {
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+_UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+
+
+def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
+    """Unlike the function, it may be given one bound alone."""
+    return np.clip(self, min, max, out=out, **kwargs)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "all": np.all, "any": np.any, "argmax": np.argmax, "argmin": np.argmin, "argpartition": np.argpartition,
+    "argsort": np.argsort, "choose": np.choose, "clip": _clip,
+    "compress": lambda a, c, axis=None: np.compress(c, a, axis),
+    "cumprod": np.cumprod, "cumsum": np.cumsum, "diagonal": np.diagonal, "dot": np.dot, "max": np.max,
+    "mean": np.mean, "min": np.min, "nonzero": np.nonzero, "prod": np.prod, "ravel": np.ravel, "repeat": np.repeat,
+    "round": np.round, "searchsorted": np.searchsorted, "squeeze": np.squeeze, "std": np.std, "sum": np.sum,
+    "swapaxes": np.swapaxes, "take": np.take, "trace": np.trace, "var": np.var,
+    "put": np.put,
+}  # fmt: skip
+_SCALAR = (TracedArray, float, int, bool, complex, np.generic, np.ndarray, list, tuple, range)
+_WEAK_ORDER = [bool, int, float, complex]
+
+
+def _weak_of(value: Any) -> type | None:
+    return value.weak if isinstance(value, TracedArray) else type(value) if type(value) in _WEAK_ORDER else None
+
+
+def _operate(ufunc: np.ufunc, *operands: Any) -> Any:
+    """What an operator gives; of Python's numbers alone it is a Python number, and as weak as they are."""
+    made = meaning_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
+    kinds = [_weak_of(o) for o in operands]
+    if None in kinds:
+        return made
+    for part in made if isinstance(made, tuple) else (made,):
+        part.rank0 = Rank0.PYTHON
+        part.weak = None if ufunc in _COMPARING.values() else {"i": int, "f": float, "c": complex}.get(part.dtype.kind)
+    return made
+
+
+def _binary(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def operator(self: TracedArray, other: Any) -> Any:
+        return _operate(ufunc, self, other) if isinstance(other, _SCALAR) else NotImplemented
+
+    return operator
+
+
+def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def operator(self: TracedArray, other: Any) -> Any:
+        return _operate(ufunc, other, self) if isinstance(other, _SCALAR) else NotImplemented
+
+    return operator
+
+
+def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    """The operators that are also defined beside texts and objects that no number is equal to: they know the answer."""
+
+    def operator(self: TracedArray, other: Any) -> Any:
+        if isinstance(other, (str, bytes)) or is_no_number(other) or _is_foreign(other):
+            sizes = np.broadcast_shapes(self.shape, np.shape(other) if isinstance(other, np.ndarray) else ())
+            known = KnownArray(np.broadcast_to(np.bool_(ufunc == np.not_equal), sizes).copy())
+            return known if sizes else np.bool_(known)
+        if isinstance(other, _SCALAR):
+            return _operate(ufunc, self, other)
+        return NotImplemented if hasattr(type(other), "__array_ufunc__") else call(ufunc, (self, other))
+
+    return operator
+
+
+def _is_foreign(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "SUMm"
+
+
+_SHORTER: dict[tuple[type, Any], np.ufunc] = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
+_OF_ALL = (np.square,)  # the others only of floats and complex numbers
+
+
+def _power(self: TracedArray, other: Any) -> Any:
+    """NumPy's operator, unlike its function, takes shorter ways to some powers; they differ at infinities."""
+    shorter = _SHORTER.get((type(other), other)) if type(other) in (int, float) else None
+    if self.dtype.kind == "b" and _is_scalar(self):
+        shorter = None
+    if shorter is not None and (self.dtype.kind in "fc" or shorter in _OF_ALL):
+        return _operate(shorter, self)
+    return _operate(np.power, self, other) if isinstance(other, _SCALAR) else NotImplemented
+
+
+def _is_scalar(array: TracedArray) -> bool:
+    """Whether it stands for a number, which is not changed in place; ``x[0, ...]`` is an array."""
+    return array.ndim == 0 and array.rank0 is not Rank0.ARRAY
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
+    def operator(self: TracedArray, other: Any) -> Any:
+        if self.weak or _is_scalar(self):
+            return _operate(ufunc, self, other)
+        return meaning_of(ufunc)(self, other, out=self) if ufunc.signature else call(ufunc, (self, other), out=self)
+
+    return operator
+
+
+def _unary(ufunc: np.ufunc) -> Callable[[Any], Any]:
+    return lambda self: _operate(ufunc, self)
+
+
+def _method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: TracedArray, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, f"What ``numpy.{name}`` gives."
+    return method
+
+
+def _reshape(self: TracedArray, *sizes: Any, order: str = "C", copy: bool | None = None) -> Any:
+    given = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
+    return _np.reshape(self, given, order=order, copy=copy)
+
+
+def _transpose(self: TracedArray, *axes: Any) -> Any:
+    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else axes or None
+    return _np.transpose(self, given)
+
+
+def _astype(
+    self: TracedArray, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+) -> TracedArray:
+    """The array in another dtype, as NumPy converts."""
+    wanted = np.dtype(dtype)
+    require_native(wanted, "astype")
+    if not _np.can_cast(self.dtype, wanted, casting):
+        raise TypeError(f"Cannot cast array data from {self.dtype!r} to {wanted!r} according to the rule '{casting}'")
+    if self.dtype == wanted and not self.weak:
+        return self.copy(order) if copy else self
+    made = cast(self, wanted)
+    with_order(made, order, [self])
+    return _like(self, made)
+
+
+def _copy(self: TracedArray, order: str = "C") -> TracedArray:
+    """The same elements, in memory of their own."""
+    made = TracedArray(value_of(self))
+    with_order(made, order, [self])
+    return _like(self, made)
+
+
+def _view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
+    """See `bitcast.view`."""
+    return _like(self, bitcast.view(self, dtype, type))
+
+
+def _byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
+    """See `bitcast.byteswap`."""
+    return _like(self, bitcast.byteswap(self, inplace))
+
+
+def _like(self: TracedArray, made: TracedArray) -> TracedArray:
+    """A result that is an array if the receiver is one."""
+    made.rank0 = Rank0.SCALAR if _is_scalar(self) else Rank0.ARRAY
+    return made
+
+
+def _fill(self: TracedArray, value: Any) -> None:
+    if np.ndim(value):
+        raise DTypeError("setting an array element with a sequence.", where=place())
+    self[...] = value
+
+
+def _conjugate(self: TracedArray, out: Any = None) -> Any:
+    """Unlike the function, the array itself if it is real."""
+    if self.dtype.kind == "c" or out is not None:
+        return np.conjugate(self, out)
+    return self
+
+
+def _round(self: TracedArray, digits: Any = None) -> Any:
+    """What the built-in function makes of a number: with digits one of the same type."""
+    if self.ndim:
+        raise TypeError("arrays do not define __round__: use np.round(x, digits)")
+    if digits is None:
+        self._refuse("become an int", "round(x, 0) or np.rint(x) keeps it traced")
+    return np.round(self, digits)
+
+
+def _sort(self: TracedArray, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    self[...] = _np.sort(self, axis=axis, kind=kind, order=order, stable=stable)
+
+
+def _partition(self: TracedArray, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    self[...] = _np.partition(self, kth, axis=axis)
+
+
+def _flatten(self: TracedArray, order: str = "C") -> Any:
+    return _np.ravel(self, order).copy()
+
+
+def _give(name: str, method: Callable[..., Any]) -> None:
+    setattr(TracedArray, name, api_boundary(method))
+
+
+def _attach() -> None:
+    for name, ufunc in _BINARY.items():
+        _give(f"__{name}__", _binary(ufunc))
+        _give(f"__r{name}__", _reflected(ufunc))
+        if name != "divmod":
+            _give(f"__i{name}__", _in_place(ufunc))
+    _give("__pow__", _power)
+    for name, ufunc in _COMPARING.items():
+        _give(f"__{name}__", (_equality if name in ("eq", "ne") else _binary)(ufunc))
+    for name, ufunc in _UNARY.items():
+        _give(f"__{name}__", _unary(ufunc))
+    for name, function in _METHODS.items():
+        _give(name, _method(name, function))
+    for name, made in _OWN.items():
+        _give(name, made)
+    for name, (seen, written) in _PROPERTIES.items():
+        setattr(TracedArray, name, property(api_boundary(seen), written and api_boundary(written)))
+
+
+def _set_part(self: TracedArray, name: str, value: Any) -> None:
+    part = np.real(self) if name == "real" else np.imag(self)
+    part[...] = value
+
+
+_OWN: dict[str, Callable[..., Any]] = {
+    "reshape": _reshape, "transpose": _transpose, "astype": _astype, "copy": _copy, "fill": _fill, "sort": _sort,
+    "partition": _partition, "flatten": _flatten, "view": _view, "byteswap": _byteswap, "resize": bitcast.resize,
+    "conj": _conjugate, "conjugate": _conjugate, "__round__": _round,
+}  # fmt: skip
+_PROPERTIES: dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]] = {
+    "T": (lambda self: np.transpose(self), None),
+    "mT": (lambda self: np.swapaxes(self, -1, -2), None),
+    "real": (lambda self: np.real(self), lambda self, v: _set_part(self, "real", v)),
+    "imag": (lambda self: np.imag(self), lambda self, v: _set_part(self, "imag", v)),
+    "flat": (flat, set_flat),
+}
+_attach()

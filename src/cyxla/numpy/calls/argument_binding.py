@@ -1,0 +1,188 @@
+"""Forms of call: which parameter of a function each value that is passed is, and which are static."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cyxla.errors import InvalidArgumentError
+
+OUT = "out"
+
+
+class Argument(NamedTuple):
+    """An argument of the function.
+
+    Attributes
+    ----------
+    name : str
+        As a reader would write it: ``x``, ``args[0]``.
+    source : int or None
+        Which of the values passed it is, keywords counted after the others; None for a default.
+    default : object
+        The default.
+    static : bool
+        Whether it is static.
+    keyword : str
+        The name that it is passed on by; empty for one passed by position.
+    """
+
+    name: str
+    source: int | None
+    default: Any
+    static: bool
+    keyword: str
+
+
+@dataclass(frozen=True)
+class Binding:
+    """How the values that a call passes become the arguments of the function.
+
+    Attributes
+    ----------
+    arguments : tuple of Argument
+        All of them, in the order of the function's signature.
+    out : int or None
+        Which of the values passed is ``out=``.
+    passed : int
+        How many values are passed.
+    """
+
+    arguments: tuple[Argument, ...]
+    out: int | None
+    passed: int
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """What is equal for forms whose arguments mean the same."""
+        return tuple([a.keyword for a in self.arguments])
+
+
+class StaticNames:
+    """Which parameters of a function an option such as ``static=`` names.
+
+    Parameters
+    ----------
+    option : str
+        Its name.
+    given : sequence of int or str
+        Positions and names of parameters.
+    signature : inspect.Signature or None
+        Of the function.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There is no such parameter.
+    """
+
+    def __init__(self, option: str, given: Any, signature: inspect.Signature | None) -> None:
+        try:
+            some = (given,) if isinstance(given, (int, str)) else tuple(given)
+        except TypeError:
+            raise InvalidArgumentError(f"{option} is {given!r}", hint="give positions and names of arguments") from None
+        self.parameters = list(signature.parameters.values()) if signature is not None else []
+        kinds = {p.kind for p in self.parameters}
+        self._positional = [p.name for p in self.parameters if p.kind in _POSITIONAL]
+        self._any_position = signature is None or inspect.Parameter.VAR_POSITIONAL in kinds
+        self._any_name = signature is None or inspect.Parameter.VAR_KEYWORD in kinds
+        self.positions: set[int] = set()
+        self.names: set[str] = set()
+        for key in some:
+            self._add(option, key)
+
+    def _add(self, option: str, key: Any) -> None:
+        if isinstance(key, str):
+            if key not in {p.name for p in self.parameters} and not self._any_name:
+                raise InvalidArgumentError(f"{option}: there is no argument {key!r}", hint=self._known())
+            self.names.add(key)
+            return
+        try:
+            position = key.__index__()
+        except AttributeError:
+            raise InvalidArgumentError(
+                f"{option}: {key!r} is neither the position nor the name of an argument"
+            ) from None
+        if position < 0:
+            position += len(self._positional)
+        if 0 <= position < len(self._positional):
+            self.names.add(self._positional[position])
+        elif position >= 0 and self._any_position:
+            self.positions.add(position)
+        else:
+            raise InvalidArgumentError(f"{option}: there is no argument {key}", hint=self._known())
+
+    def _known(self) -> str:
+        return f"arguments are {', '.join(p.name for p in self.parameters) or 'none'}"
+
+    def has(self, name: str, position: int | None = None) -> bool:
+        """Whether a parameter, or a value passed for ``*args``, is among them."""
+        return name in self.names or (position is not None and position in self.positions)
+
+    def flags(self) -> tuple[bytes, bool]:
+        """For each position whether it is among them; and whether those behind them all are."""
+        rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL and p.name in self.names for p in self.parameters)
+        count = max([len(self._positional), *[p + 1 for p in self.positions]], default=0)
+        named = [k < len(self._positional) and self._positional[k] in self.names for k in range(count)]
+        return bytes(
+            [n or k in self.positions or (rest and k >= len(self._positional)) for k, n in enumerate(named)]
+        ), rest
+
+    def __bool__(self) -> bool:
+        return bool(self.positions or self.names)
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class _Token(NamedTuple):
+    source: int
+
+
+def binding_of(
+    name: str, signature: inspect.Signature | None, static: StaticNames, nargs: int, kwnames: Sequence[str]
+) -> Binding:
+    """How a call with so many positional arguments and these names is to be read.
+
+    Raises
+    ------
+    TypeError
+        The function does not take such a call.
+    """
+    takes_out = signature is not None and OUT in signature.parameters
+    out = nargs + kwnames.index(OUT) if OUT in kwnames and not takes_out else None
+    named = {n: _Token(nargs + k) for k, n in enumerate(kwnames) if nargs + k != out}
+    tokens = [_Token(k) for k in range(nargs)]
+    if signature is None:
+        parts = [_argument(f"argument {k}", t, static.has("", k), "") for k, t in enumerate(tokens)]
+        parts += [_argument(n, t, static.has(n), n) for n, t in named.items()]
+        return Binding(tuple(parts), out, nargs + len(kwnames))
+    try:
+        bound = signature.bind(*tokens, **named)
+    except TypeError as error:
+        raise TypeError(f"{name}() {error}") from None
+    bound.apply_defaults()
+    return Binding(tuple(_arguments(signature, bound.arguments, static)), out, nargs + len(kwnames))
+
+
+def _arguments(signature: inspect.Signature, bound: Mapping[str, Any], static: StaticNames) -> Iterator[Argument]:
+    position = 0
+    for name, p in signature.parameters.items():
+        value = bound[name]
+        if p.kind is inspect.Parameter.VAR_POSITIONAL:
+            for k, token in enumerate(value):
+                yield _argument(f"{name}[{k}]", token, static.has(name, position + k), "")
+        elif p.kind is inspect.Parameter.VAR_KEYWORD:
+            for key, token in value.items():
+                yield _argument(key, token, static.has(name) or static.has(key), key)
+        else:
+            yield _argument(name, value, static.has(name), "" if p.kind in _POSITIONAL else name)
+            position += p.kind in _POSITIONAL
+
+
+def _argument(name: str, value: Any, static: bool, keyword: str) -> Argument:
+    if isinstance(value, _Token):
+        return Argument(name, value.source, None, static, keyword)
+    return Argument(name, None, value, static, keyword)

@@ -1,0 +1,48 @@
+"""Calls that are made by and by, one after the other, by a thread of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from cyxla.forking import call_in_child, new_lock
+from cyxla.numpy.tracing.api_boundary import api_boundary
+
+_LOCK = new_lock()
+_queue: ThreadPoolExecutor | None = None
+
+
+class QueuedResult(Future):  # type: ignore[type-arg]
+    """The result of a queued call; an error of it is raised without the frames of the queue."""
+
+    result = api_boundary(Future.result)
+
+
+def submit(function: Callable[..., Any], *args: Any, **kwargs: Any) -> QueuedResult:
+    """Queue a call."""
+    global _queue
+    made = QueuedResult()
+    with _LOCK:
+        if _queue is None:
+            _queue = ThreadPoolExecutor(1, "cyxla-calls")
+        _queue.submit(_fulfil, made, function, args, kwargs)
+    return made
+
+
+def _fulfil(made: QueuedResult, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    if not made.set_running_or_notify_cancel():
+        return
+    try:
+        made.set_result(function(*args, **kwargs))
+    except BaseException as error:
+        made.set_exception(error)
+
+
+def _forget() -> None:
+    """Forget the thread, which a forked child does not have."""
+    global _queue
+    _queue = None
+
+
+call_in_child(_forget)

@@ -1,0 +1,145 @@
+"""What branches return and loops carry: containers that must stay alike, and leaves whose types must."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import TraceError
+from cyxla.numpy.tracing.bodies import Body, record_values, write
+from cyxla.numpy.tracing.containers import Tree, flatten, map_leaves, paths
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.promotion import WEAK_DTYPES, Kind, common_kind, dtype_of
+from cyxla.numpy.tracing.trace import place
+from cyxla.numpy.tracing.traced_array import TracedArray, traced
+from cyxla.types import from_numpy
+from cyxla.xla.hlo.builder import XlaOp
+
+
+def is_array(leaf: Any) -> bool:
+    """Whether a leaf of a container can be traced."""
+    return isinstance(leaf, (TracedArray, np.ndarray, np.generic, list)) or type(leaf) in WEAK_DTYPES
+
+
+def settled(value: Any) -> Any:
+    """The values of an array that the program has made itself; anything else as it is."""
+    known = value.known if isinstance(value, KnownArray) else None
+    return value if known is None else known
+
+
+def plain(value: Any) -> Any:
+    """A container whose leaves are as those that come out of a compiled function."""
+    return map_leaves(lambda x: np.asarray(x)[()] if is_array(x) else x, value)
+
+
+def fresh(value: Any) -> Any:
+    """A container whose arrays may be written to."""
+    return map_leaves(lambda x: x.copy() if isinstance(x, np.ndarray) else x, value)
+
+
+def alike(value: Any, pattern: Any) -> Any:
+    """A container with the dicts in it in the order of those of another one."""
+    if isinstance(pattern, dict) and type(value) is type(pattern) and set(value) == set(pattern):
+        return type(value)((k, alike(value[k], pattern[k])) for k in pattern)
+    if type(pattern) in (list, tuple) and type(value) is type(pattern) and len(value) == len(pattern):
+        return type(value)(alike(v, p) for v, p in zip(value, pattern, strict=True))
+    return value
+
+
+def check_trees(what: str, first: tuple[str, Tree], other: tuple[str, Tree]) -> None:
+    """Raise unless two containers are alike.
+
+    Raises
+    ------
+    TraceError
+        They are not; the message shows both.
+    """
+    if first[1] != other[1]:
+        raise TraceError(
+            f"{what}: {first[0]} {spelled(first[1])}, but {other[0]} {spelled(other[1])}", where=place(),
+            hint="return containers that are nested alike",
+        )  # fmt: skip
+
+
+def spelled(tree: Tree) -> str:
+    """A container with * for its leaves."""
+    if tree.kind is None:
+        return "*"
+    text = str(tree.build([_Star() for _ in range(tree.count)]))
+    return text if len(text) < 120 else text[:117] + "..."
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def leaf_paths(tree: Tree, name: str) -> list[str]:
+    """How each leaf of a container is reached."""
+    return paths(tree.build(range(tree.count)), name)
+
+
+def described(array: TracedArray) -> str:
+    """Type and sizes, for errors."""
+    name = array.weak.__name__ if array.weak else str(array.dtype)
+    return f"{name}[{','.join(map(str, array.shape))}]"
+
+
+def retyped(body: Body, kinds: Sequence[Kind]) -> Body:
+    """A body whose first results are converted to these types."""
+    wanted = [from_numpy(dtype_of(k)) for k in kinds]
+    if all(r.shape.dtype is w for r, w in zip(body.results, wanted, strict=False)):
+        return body
+
+    def step(*values: XlaOp) -> list[XlaOp]:
+        results = write(body, values)
+        made = [convert(r, dtype_of(k)) for r, k in zip(results, kinds, strict=False)]
+        return [*made, *results[len(kinds) :]]
+
+    return record_values(body.trace.builder.name, body.shapes, step)
+
+
+def joined(kinds: Sequence[Kind]) -> Kind | None:
+    """The kind that several branches agree on; None if they do not."""
+    strong = {k for k in kinds if not isinstance(k, type)}
+    if len(strong) > 1:
+        return None
+    if not strong:
+        return common_kind(*kinds)
+    only = next(iter(strong))
+    weak = [k for k in kinds if isinstance(k, type)]
+    return only if all(np.can_cast(dtype_of(k), only, "same_kind") or _weak_fits(k, only) for k in weak) else None
+
+
+def _weak_fits(weak: type, dtype: np.dtype[Any]) -> bool:
+    """Whether a Python number takes on a type."""
+    order = {bool: "b", int: "iu", float: "fV", complex: "c"}
+    return list("biufVc").index(order[weak][0]) <= list("biufVc").index(dtype.kind)
+
+
+def as_arrays(values: Sequence[XlaOp], kinds: Sequence[Kind]) -> list[TracedArray]:
+    """Values as arrays, weak where their kind is."""
+    return [traced(v, k if isinstance(k, type) and k is not bool else None) for v, k in zip(values, kinds, strict=True)]
+
+
+class Arguments:
+    """A container of arguments for a body: its arrays become parameters, anything else stays as it is."""
+
+    def __init__(self, value: Any) -> None:
+        self.leaves, self.tree = flatten(value)
+        self.places = [k for k, leaf in enumerate(self.leaves) if isinstance(leaf, TracedArray)]
+
+    @property
+    def arrays(self) -> list[TracedArray]:
+        """The arrays among the leaves."""
+        return [self.leaves[k] for k in self.places]
+
+    def build(self, given: Sequence[Any]) -> Any:
+        """The container with other arrays."""
+        filled = list(self.leaves)
+        for k, g in zip(self.places, given, strict=True):
+            filled[k] = g
+        return self.tree.build(filled)

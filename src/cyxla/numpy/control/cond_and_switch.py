@@ -1,0 +1,182 @@
+"""`cond` and `switch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import InvalidArgumentError, TraceError
+from cyxla.numpy.control.carry import (
+    Arguments,
+    alike,
+    as_arrays,
+    check_trees,
+    described,
+    fresh,
+    joined,
+    leaf_paths,
+    plain,
+    retyped,
+    settled,
+)
+from cyxla.numpy.control.lower_cond import write_conditional
+from cyxla.numpy.tracing.bodies import Body, Traced, record, record_values, write
+from cyxla.numpy.tracing.containers import flatten
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.trace import current, place, require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
+    """One of two functions of the operands: only that one is run.
+
+    Parameters
+    ----------
+    pred : bool or array of rank 0
+        Which; numbers are true where they are not zero.
+    true_fun, false_fun : callable
+        Must return containers alike, with arrays of the same dtypes and shapes. They may use traced values of the
+        function around them, too.
+    *operands
+        What they are called with.
+
+    Raises
+    ------
+    TraceError
+        The results are not alike.
+
+    Examples
+    --------
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 5)
+    np.int64(6)
+    """
+    known = _known(pred)
+    if known is not None:
+        return _directly(true_fun if known else false_fun, operands)
+    if pred.shape != ():
+        raise TraceError(f"cond needs one number to decide by, not {pred!r}", where=place())
+    return _choose("cond", convert(value_of(pred), np.dtype(bool)), ["true_fun", "false_fun"],
+                   [true_fun, false_fun], operands)  # fmt: skip
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """One of several functions of the operands, by number: only that one is run.
+
+    Parameters
+    ----------
+    index : int or array of rank 0
+        Which; numbers outside mean the first or the last.
+    branches : sequence of callable
+        Must return containers alike; see `cond`.
+    *operands
+        What they are called with.
+
+    Examples
+    --------
+    >>> switch(7, [lambda x: x + 1, lambda x: x - 1], 5)
+    np.int64(4)
+    """
+    if not branches:
+        raise InvalidArgumentError("switch needs a branch or more", where=place())
+    known = _known(index)
+    if known is not None:
+        return _directly(branches[min(max(int(known), 0), len(branches) - 1)], operands)
+    if index.shape != () or index.dtype.kind not in "biu":
+        raise TraceError(f"switch needs one integer, not {index!r}", where=place())
+    if len(branches) == 1:
+        return _directly(branches[0], operands)
+    op = value_of(index)
+    if op.shape.dtype is ElementType.U64:  # the greatest of them are no s64
+        op = xla.minimum(op, len(branches) - 1)
+    held = xla.clamp(0, convert(op, np.dtype(np.int64)), len(branches) - 1)
+    names = [f"branch {k}" for k in range(len(branches))]
+    return _choose("switch", convert(held, np.dtype(np.int32)), names, branches, operands)
+
+
+def _known(value: Any) -> Any:
+    """What decides, where it has a value already."""
+    value = settled(value)
+    if isinstance(value, TracedArray):
+        return None
+    found = np.asarray(value)
+    if found.shape != ():
+        raise TraceError(f"one number has to decide, not an array of sizes {found.shape}", where=place())
+    return found[()]
+
+
+def _directly(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    if current() is not None:
+        return function(*operands)
+    return plain(function(*fresh(tuple(operands))))
+
+
+def _choose(
+    what: str, selector: XlaOp, names: Sequence[str], functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
+) -> Any:
+    arguments = Arguments(tuple(operands))
+    patterns: list[Any] = []
+
+    def ordered(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(given: tuple[Any, ...]) -> Any:
+            made = function(*given)
+            if patterns:
+                return alike(made, patterns[0])
+            leaves, tree = flatten(made)
+            patterns.append(tree.build(range(len(leaves))))
+            return made
+
+        return run
+
+    traced_ = [
+        record(name.replace(" ", "_"), ordered(f), arguments.arrays, lambda given: [arguments.build(given)])
+        for name, f in zip(names, functions, strict=True)
+    ]
+    kinds = _agreed(what, names, traced_)
+    bodies, captures = _on_one_list([retyped(t.body, kinds) for t in traced_], [t.body for t in traced_], arguments)
+    values = [*map(value_of, arguments.arrays), *captures]
+    made = write_conditional(bodies, require_current().inner(selector), values)
+    return traced_[0].tree.build(as_arrays(made, kinds))
+
+
+def _agreed(what: str, names: Sequence[str], branches: Sequence[Traced]) -> list[Any]:
+    """The kinds of the results, the same for all branches."""
+    first = branches[0]
+    for name, b in zip(names, branches, strict=True):
+        check_trees(what, (f"{names[0]} returns", first.tree), (f"{name} returns", b.tree))
+    kinds = []
+    for k, path in enumerate(leaf_paths(first.tree, "the result")):
+        leaves = [b.results[k] for b in branches]
+        kind = joined([leaf.kind for leaf in leaves])
+        if kind is None or len({leaf.shape for leaf in leaves}) > 1:
+            shown = " but ".join(dict.fromkeys(f"{described(v)} in {n}" for n, v in zip(names, leaves, strict=True)))
+            raise TraceError(
+                f"{what}: {path} is {shown}", where=place(), hint="convert one: x.astype(..), np.broadcast_to(x, ..)"
+            )
+        kinds.append(kind)
+    return kinds
+
+
+def _on_one_list(
+    bodies: Sequence[Body], originals: Sequence[Body], arguments: Arguments
+) -> tuple[list[Body], list[XlaOp]]:
+    """Bodies that all take the arguments and then the captures of all of them, and these captures."""
+    captures: list[XlaOp] = []
+    places: dict[Any, int] = {}
+    for o in originals:
+        for c in o.captures:
+            if c.instruction not in places:
+                places[c.instruction] = len(captures)
+                captures.append(c)
+    count = len(arguments.places)
+    shapes = [*[a.aval.static for a in arguments.arrays], *[c.shape for c in captures]]
+
+    def on_list(body: Body, original: Body) -> Body:
+        order = [*range(count), *[count + places[c.instruction] for c in original.captures]]
+        return record_values(body.trace.builder.name, shapes, lambda *values: write(body, [values[k] for k in order]))
+
+    return [on_list(b, o) for b, o in zip(bodies, originals, strict=True)], captures

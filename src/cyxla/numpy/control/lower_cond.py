@@ -1,0 +1,91 @@
+"""Branches as HLO: a `conditional`, each branch of which takes what it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyxla.numpy.control.lower_while import Ops, state_computation, take_failures, used_parameters
+from cyxla.numpy.gradient.backward import Linear, or_zeros
+from cyxla.numpy.gradient.composites import attach
+from cyxla.numpy.gradient.table import Cotangents
+from cyxla.numpy.tracing.bodies import Body, record_values, write
+from cyxla.numpy.tracing.trace import Pullback, require_current
+from cyxla.types import Shape
+from cyxla.xla.hlo.builder import XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def write_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
+    """The results of one of several bodies.
+
+    Parameters
+    ----------
+    branches : sequence of Body
+        All take the operands and give results of the same shapes.
+    selector : XlaOp
+        pred[] chooses between the first and the second; s32[] by number.
+    operands : sequence of XlaOp
+        What the branches may use.
+    """
+    results = written_conditional(branches, selector, operands)
+    count = len(branches[0].results)
+    if len(results) > count:
+        require_current().failures.append((results[count], results[count + 1]))
+    return results[:count]
+
+
+def written_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
+    """The same, and the failure of the branch where one checks anything, which is left to the caller."""
+    given = [require_current().inner(x) for x in (selector, *operands)]
+    fails = any(b.fails for b in branches)
+    pairs = [_branch(b, given[1:], fails) for b in branches]
+    made = xla.conditional(given[0], [c for c, _ in pairs], [x for _, x in pairs])
+    results = [xla.get_tuple_element(made, k) for k in range(len(made.shape.elements))]
+
+    def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
+        def pull(cotangents: Cotangents) -> Cotangents:
+            return _back(branches, values, active, cotangents[: len(branches[0].results)])
+
+        return written_conditional(branches, values[0], values[1:]), pull
+
+    return attach(given, results, again=again)
+
+
+def _branch(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, XlaOp]:
+    """A branch as a computation of a tuple, and that tuple."""
+    used = sorted(used_parameters(body))
+
+    def step(values: Ops) -> Ops:
+        fill: list[XlaOp | None] = [None] * len(operands)
+        for k, v in zip(used, values, strict=True):
+            fill[k] = v
+        results = write(body, fill)
+        return [*results, *take_failures()] if fails else results
+
+    given = [operands[k] for k in used]
+    computation = state_computation(body.trace.builder.name, Shape.tuple([x.shape for x in given]), step)
+    return computation, xla.tuple_(require_current().builder, given)
+
+
+def _back(branches: Sequence[Body], values: Ops, active: Sequence[bool], cotangents: Cotangents) -> Cotangents:
+    """The way back: the branch is computed again, and gone back through."""
+    arrived = [k for k, c in enumerate(cotangents) if c is not None]
+    count = len(values) - 1
+    wanted = [k for k in range(count) if active[1 + k]]
+    given = [c for c in cotangents if c is not None]
+
+    def back(branch: Body) -> Body:
+        def step(*inputs: XlaOp) -> Ops:
+            found: list[XlaOp | None] = [None] * len(cotangents)
+            for k, c in zip(arrived, inputs[count:], strict=True):
+                found[k] = c
+            slopes = Linear(branch, inputs[:count], active[1:]).pull(found)
+            return or_zeros([slopes[k] for k in wanted], [branch.shapes[k] for k in wanted])
+
+        return record_values("back", [*branch.shapes, *[c.shape for c in given]], step)
+
+    found = write_conditional([back(b) for b in branches], values[0], [*values[1:], *given])
+    slopes: list[XlaOp | None] = [None] * len(values)
+    for k, c in zip(wanted, found, strict=True):
+        slopes[1 + k] = c
+    return slopes

@@ -1,0 +1,328 @@
+"""Loops of known length: carried values, slices taken and given, and the way back through all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cyxla.numpy.control.lower_while import (
+    INDEX,
+    Ops,
+    first_of,
+    index_constant,
+    take_failures,
+    used_parameters,
+    write_state_loop,
+)
+from cyxla.numpy.gradient.backward import Linear, activity, is_inexact, or_zeros
+from cyxla.numpy.gradient.composites import attach
+from cyxla.numpy.gradient.table import Cotangents, zeros
+from cyxla.numpy.tracing.bodies import Body, made, record_values, replay, results_of, write
+from cyxla.numpy.tracing.trace import Pullback, require_current
+from cyxla.types import Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.instruction import Instruction
+
+_DEAR = frozenset({"dot", "convolution", "fft", "cholesky", "triangular-solve"})  # kept rather than computed again
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A loop of known length.
+
+    Attributes
+    ----------
+    body : Body
+        From the number of the round, constants, carried values and slices to carried values and slices.
+    length : int
+        How many rounds.
+    constants, carried : int
+        How many parameters of the body, after the number, are constants, and how many are carried values.
+    reverse : bool
+        Whether the last slice comes first.
+    unroll : int
+        How many rounds to write one behind the other.
+    """
+
+    body: Body
+    length: int
+    constants: int
+    carried: int
+    reverse: bool = False
+    unroll: int = 1
+
+    def apart(self, values: Sequence[XlaOp]) -> tuple[Ops, Ops, Ops]:
+        """Constants, carried values and arrays of slices."""
+        a, b = self.constants, self.constants + self.carried
+        return list(values[:a]), list(values[a:b]), list(values[b:])
+
+    def stacked(self, shape: Shape) -> Shape:
+        """The slices of all rounds."""
+        return shape.with_dims((self.length, *shape.dims))
+
+
+def write_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
+    """The carried values after the last round, then what the rounds gave, stacked.
+
+    Parameters
+    ----------
+    scan : Scan
+        The loop.
+    inputs : sequence of XlaOp
+        Constants, first carried values, arrays whose slices the rounds take.
+    """
+    results = written_scan(scan, inputs)
+    count = len(scan.body.results)
+    if len(results) > count:
+        require_current().failures.append((results[count], results[count + 1]))
+    return results[:count]
+
+
+def written_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
+    """The same, and the first failure of the rounds where they check anything, which is left to the caller."""
+    given = [require_current().inner(x) for x in inputs]
+
+    def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
+        back = _WayBack(scan, values, active)
+        return back.forward(), back.pull
+
+    return attach(given, _checked(scan, given), again=again)
+
+
+def _checked(scan: Scan, inputs: Ops) -> Ops:
+    """The results, and the first failure of a round."""
+    if not scan.body.fails:
+        return _rounds(*_pruned(scan, inputs))
+    at = 1 + scan.constants + scan.carried
+    shapes = scan.body.shapes
+
+    def step(*values: XlaOp) -> Ops:
+        results = write(scan.body, [*values[:at], *values[at + 2 :]])
+        status = first_of(values[at : at + 2], take_failures())
+        return [*results[: scan.carried], *status, *results[scan.carried :]]
+
+    body = record_values("checked", [*shapes[:at], INDEX, INDEX, *shapes[at:]], step)
+    status = [index_constant(0), index_constant(0)]
+    results = _rounds(*_pruned(
+        replace(scan, body=body, carried=scan.carried + 2), [*inputs[: at - 1], *status, *inputs[at - 1 :]]
+    ))  # fmt: skip
+    end = scan.carried
+    return [*results[:end], *results[end + 2 :], *results[end : end + 2]]
+
+
+def _pruned(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
+    """The loop without constants and slices that it does not use."""
+    used = used_parameters(scan.body)
+    carried = range(1 + scan.constants, 1 + scan.constants + scan.carried)
+    kept = [k for k in range(1, len(inputs) + 1) if k in used or k in carried]
+    if len(kept) == len(inputs):
+        return scan, inputs
+    place = {k: n for n, k in enumerate([0, *kept])}
+    shapes = scan.body.shapes
+    body = record_values(
+        "used", [shapes[k] for k in (0, *kept)],
+        lambda *values: write(scan.body, [values[place[k]] if k in place else None for k in range(len(shapes))]),
+    )  # fmt: skip
+    return replace(scan, body=body, constants=sum(k <= scan.constants for k in kept)), [inputs[k - 1] for k in kept]
+
+
+def _rounds(scan: Scan, inputs: Ops) -> Ops:
+    constants, carried, arrays = scan.apart(inputs)
+    buffers = [zeros(scan.stacked(r.shape)) for r in scan.body.results[scan.carried :]]
+    whole = scan.length // scan.unroll
+    state = [*carried, *buffers]
+    if whole:
+        state = _loop(scan, whole, constants, arrays, state)
+    for k in range(whole * scan.unroll, scan.length):
+        state = _round(scan, index_constant(k), constants, arrays, state)
+    return state
+
+
+def _loop(scan: Scan, count: int, constants: Ops, arrays: Ops, state: Ops) -> Ops:
+    a, b = 1 + len(state), 1 + len(state) + len(constants)
+
+    def step(values: Ops) -> Ops:
+        counter, now = values[0], values[1:a]
+        first = counter if scan.unroll == 1 else counter * index_constant(scan.unroll)
+        for k in range(scan.unroll):
+            now = _round(scan, first + index_constant(k) if k else first, values[a:b], values[b:], now)
+        return [counter + index_constant(1), *now, *values[a:]]
+
+    init = [index_constant(0), *state, *constants, *arrays]
+    return write_state_loop(lambda values: xla.lt(values[0], index_constant(count)), step, init)[1:a]
+
+
+def _round(scan: Scan, number: XlaOp, constants: Ops, arrays: Ops, state: Ops) -> Ops:
+    """From carried values and buffers to the next ones."""
+    at = index_constant(scan.length - 1) - number if scan.reverse else number
+    carried, buffers = state[: scan.carried], state[scan.carried :]
+    results = write(scan.body, [at, *constants, *carried, *[_slice(x, at) for x in arrays]])
+    slices = results[scan.carried :]
+    return [*results[: scan.carried], *[_put(b, r, at) for b, r in zip(buffers, slices, strict=True)]]
+
+
+def _slice(x: XlaOp, at: XlaOp) -> XlaOp:
+    sizes = x.shape.dims[1:]
+    part = xla.dynamic_slice(x, [at, *[index_constant(0)] * len(sizes)], (1, *sizes))
+    return xla.reshape(part, sizes)
+
+
+def _put(buffer: XlaOp, part: XlaOp, at: XlaOp) -> XlaOp:
+    sizes = part.shape.dims
+    return xla.dynamic_update_slice(buffer, xla.reshape(part, (1, *sizes)), [at, *[index_constant(0)] * len(sizes)])
+
+
+class _WayBack:
+    """A loop that keeps what its way back needs, and the way back: a loop in the other direction.
+
+    Before each round the carried values are kept, and of the round itself what is dear to compute. The way back
+    computes the rest of a round again, goes back through it, and adds up the cotangents of the constants.
+    """
+
+    def __init__(self, scan: Scan, inputs: Ops, active: Sequence[bool]) -> None:
+        self.scan = scan
+        self.inputs = inputs
+        self.active = self._settled(list(active))
+        self.dear = self._dear()
+        self.results_active = self._results(self.active)
+        everything = [r.shape if a else None for r, a in zip(scan.body.results, self.results_active, strict=True)]
+        self.needed = used_parameters(self._body([s is not None for s in everything]))
+        self.residuals: tuple[dict[int, XlaOp], dict[int, XlaOp]] = ({}, {})
+
+    def _settled(self, active: list[bool]) -> list[bool]:
+        """A carried value that depends on something active is active in the next round."""
+        first = self.scan.constants
+        while True:
+            after = list(active)
+            for k, r in enumerate(self._results(active)[: self.scan.carried]):
+                after[first + k] = after[first + k] or r
+            if after == active:
+                return active
+            active = after
+
+    def _results(self, active: Sequence[bool]) -> list[bool]:
+        found = activity(self.scan.body, [False, *active])
+        return [made(r) in found for r in self.scan.body.results]
+
+    def _dear(self) -> list[Instruction]:
+        body = self.scan.body
+        parameters = {made(p) for p in body.parameters}
+        return [i for i in body.instructions if i.opcode in _DEAR and i not in parameters and is_inexact(i.shape)]
+
+    # The parameters of the way back: number, constants, cotangents of carried values, sums for constants, and slices:
+    # of arrays, of carried values, of what is dear, of cotangents of stacked results.
+
+    def _carried(self) -> list[int]:
+        first = self.scan.constants
+        return [k for k in range(self.scan.carried) if self.active[first + k]]
+
+    def _summed(self) -> list[int]:
+        return [k for k in range(self.scan.constants) if self.active[k]]
+
+    def _sliced(self) -> list[int]:
+        first = self.scan.constants + self.scan.carried
+        return [k for k in range(first, len(self.active)) if self.active[k]]
+
+    def _body(self, given: Sequence[bool]) -> Body:
+        """One round of the way back, where cotangents of the given ones of the results arrive."""
+        scan, body = self.scan, self.scan.body
+        shapes = body.shapes
+        constants, carried, arrays = (shapes[k : k + n] for k, n in self._spans())
+        results = [r.shape for r in body.results]
+        stacked = [k for k in range(scan.carried, len(results)) if given[k]]
+        parts: list[list[Shape]] = [
+            [INDEX], constants, [carried[k] for k in self._carried()], [constants[k] for k in self._summed()],
+            arrays, carried, [i.shape for i in self.dear], [results[k] for k in stacked],
+        ]  # fmt: skip
+
+        def step(*values: XlaOp) -> Ops:
+            rest = iter(values)
+            number, consts, slopes, sums, slices, before, dear, given_slopes = (
+                [next(rest) for _ in part] for part in parts
+            )
+            linear = Linear(
+                body, [*number, *consts, *before, *slices], [False, *self.active],
+                dict(zip(self.dear, dear, strict=True)),
+            )  # fmt: skip
+            found: list[XlaOp | None] = [None] * len(results)
+            for k, c in zip((*self._carried(), *stacked), (*slopes, *given_slopes), strict=True):
+                found[k] = c
+            back = linear.pull(found)[1:]
+            first = scan.constants
+            onward = or_zeros([back[first + k] for k in self._carried()], parts[2])
+            totals = [s if back[k] is None else xla.add(s, back[k]) for k, s in zip(self._summed(), sums, strict=True)]
+            of_slices = or_zeros([back[k] for k in self._sliced()], [shapes[1 + k] for k in self._sliced()])
+            return [*onward, *totals, *of_slices]
+
+        return record_values("back", [s for part in parts for s in part], step)
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """Where constants, carried values and slices are among the parameters of the body."""
+        s = self.scan
+        a, b = 1 + s.constants, 1 + s.constants + s.carried
+        return [(1, s.constants), (a, s.carried), (b, len(s.body.shapes) - b)]
+
+    def _extra(self) -> tuple[list[int], list[int]]:
+        """Which carried values and which dear ones the way back needs."""
+        scan = self.scan
+        at = 1 + scan.constants + len(self._carried()) + len(self._summed()) + self._spans()[2][1]
+        carried = [k for k in range(scan.carried) if at + k in self.needed]
+        return carried, [k for k in range(len(self.dear)) if at + scan.carried + k in self.needed]
+
+    def forward(self) -> Ops:
+        """The results of the loop, which keeps what is needed."""
+        scan, body = self.scan, self.scan.body
+        carried, dear = self._extra()
+        saved = [XlaOp(body.trace.builder, self.dear[k]) for k in dear]
+
+        def step(*values: XlaOp) -> Ops:
+            written = replay(body, values, extra=saved)
+            before = [values[1 + scan.constants + k] for k in carried]
+            return [*results_of(body, written), *before, *[written[made(s)] for s in saved]]
+
+        results = written_scan(replace(scan, body=record_values("keeping", body.shapes, step)), self.inputs)
+        count = len(body.results)
+        kept = iter(results[count:])
+        before: dict[int, XlaOp] = {k: next(kept) for k in carried}
+        of_dear: dict[int, XlaOp] = {k: next(kept) for k in dear}
+        self.residuals = (before, of_dear)
+        return [*results[:count], *kept]  # what is left is the failure
+
+    def pull(self, cotangents: Cotangents) -> list[XlaOp | None]:
+        """From cotangents of the results to those of the inputs."""
+        scan = self.scan
+        cotangents = cotangents[: len(scan.body.results)]  # not of failures
+        given = [c is not None and a for c, a in zip(cotangents, self.results_active, strict=True)]
+        body = self._body(given)
+        constants, _, arrays = scan.apart(self.inputs)
+        shapes = [r.shape for r in scan.body.results]
+        slopes = or_zeros([cotangents[k] for k in self._carried()], [shapes[k] for k in self._carried()])
+        sums = [zeros(constants[k].shape) for k in self._summed()]
+        before, dear = self.residuals
+        slices = [
+            *arrays, *[before.get(k) for k in range(scan.carried)], *[dear.get(k) for k in range(len(self.dear))],
+            *[c for c, g in zip(cotangents[scan.carried :], given[scan.carried :], strict=True) if g],
+        ]  # fmt: skip
+        unroll, reverse = scan.unroll, not scan.reverse
+        back = Scan(body, scan.length, len(constants), len(slopes) + len(sums), reverse, unroll)
+        back, inputs = _without(back, [*constants, *slopes, *sums, *slices])
+        found = iter(write_scan(back, inputs))
+        made_: list[XlaOp | None] = [None] * len(self.inputs)
+        for k in [*(scan.constants + k for k in self._carried()), *self._summed(), *self._sliced()]:
+            made_[k] = next(found)
+        return made_
+
+
+def _without(scan: Scan, inputs: Sequence[XlaOp | None]) -> tuple[Scan, Ops]:
+    """A loop without the slices that are not there, on which nothing depends."""
+    kept = [k for k, x in enumerate(inputs) if x is not None]
+    shapes = scan.body.shapes
+    place = {1 + k: 1 + n for n, k in enumerate(kept)}
+    body = record_values(
+        "there", [INDEX, *[shapes[1 + k] for k in kept]],
+        lambda *values: write(
+            scan.body, [values[0], *[values[place[k]] if k in place else None for k in range(1, len(shapes))]]
+        ),
+    )  # fmt: skip
+    return replace(scan, body=body), [x for x in inputs if x is not None]

@@ -1,0 +1,151 @@
+"""Loops as HLO: a `while` over a tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.gradient.composites import attach
+from cyxla.numpy.tracing.bodies import Body, made, reached, write
+from cyxla.numpy.tracing.trace import Pullback, Trace, place, require_current, tracing
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+Ops = list[XlaOp]
+INDEX = Shape.array(ElementType.S64)
+
+
+def index_constant(value: int) -> XlaOp:
+    """An s64 number in the current trace."""
+    return require_current().constant(value, np.dtype(np.int64))
+
+
+def state_computation(name: str, shape: Shape, step: Callable[[Ops], XlaOp | Sequence[XlaOp]]) -> XlaComputation:
+    """A computation of one tuple: from its elements to a value, or to the elements of another tuple."""
+    trace = Trace(name)
+    with tracing(trace):
+        state = trace.parameter(shape, "state")
+        given = step([xla.get_tuple_element(state, k) for k in range(len(shape.elements))])
+        return trace.build(given if isinstance(given, XlaOp) else xla.tuple_(trace.builder, given))
+
+
+def write_state_loop(
+    condition: Callable[[Ops], XlaOp], step: Callable[[Ops], Sequence[XlaOp]], init: Sequence[XlaOp]
+) -> Ops:
+    """The last state of a loop.
+
+    Parameters
+    ----------
+    condition : callable
+        From the state, in a trace of its own, to pred[].
+    step : callable
+        From the state, in a trace of its own, to the next one.
+    init : sequence of XlaOp
+        The first state.
+    """
+    shape = Shape.tuple([x.shape for x in init])
+    test = state_computation("condition", shape, condition)
+    body = state_computation("body", shape, step)
+    last = xla.while_(test, body, xla.tuple_(require_current().builder, init))
+    return [xla.get_tuple_element(last, k) for k in range(len(init))]
+
+
+def used_parameters(body: Body) -> set[int]:
+    """Numbers of the parameters that results and failures of a body depend on."""
+    roots = [*body.results, *[v for pair in body.trace.failures for v in pair]]
+    seen = reached(map(made, roots), {}, body.trace.rules, ())
+    return {k for k, p in enumerate(body.parameters) if made(p) in seen}
+
+
+# -- failures on their way out of loops and branches
+
+
+def take_failures() -> Ops:
+    """The first failure of the current trace, to be handed on as two values: 0 where all is well."""
+    trace = require_current()
+    found = trace.first_failure()
+    trace.failures.clear()
+    return list(found) if found is not None else [index_constant(0), index_constant(0)]
+
+
+def first_of(status: Sequence[XlaOp], later: Sequence[XlaOp]) -> Ops:
+    """The earlier one of two failures, if there is any."""
+    bad = xla.ne(status[0], index_constant(0))
+    return [xla.select(bad, one, other) for one, other in zip(status, later, strict=True)]
+
+
+# -- loops whose length is found as they run
+
+
+def write_while(condition: Body, body: Body, constants: Sequence[XlaOp], init: Sequence[XlaOp]) -> Ops:
+    """The last state of a loop that runs as long as a condition holds.
+
+    Parameters
+    ----------
+    condition, body : Body
+        From the state and the constants to pred[], and to the next state.
+    constants : sequence of XlaOp
+        What both use besides the state.
+    init : sequence of XlaOp
+        The first state.
+    """
+    results = _written(condition, body, [*init, *constants], len(init))
+    if len(results) > len(init):
+        require_current().failures.append((results[-2], results[-1]))
+    return results[: len(init)]
+
+
+def _written(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
+    """The same, and the failure where one of the two checks anything."""
+    given = [require_current().inner(x) for x in inputs]
+    write_it = _stoppable if condition.fails or body.fails else _plain
+
+    def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
+        return _written(condition, body, values, count), _no_way_back
+
+    return attach(given, write_it(condition, body, given, count), again=again)
+
+
+def _no_way_back(cotangents: Sequence[XlaOp | None]) -> Sequence[XlaOp | None]:
+    raise UnimplementedError(
+        "a loop whose length is found as it runs cannot be differentiated in reverse", where=place(),
+        hint="use scan, or fori_loop with bounds that are plain numbers",
+    )  # fmt: skip
+
+
+def _plain(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
+    last = write_state_loop(
+        lambda state: write(condition, state)[0], lambda state: [*write(body, state), *state[count:]], inputs
+    )
+    return last[:count]
+
+
+def _stoppable(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
+    """A failure ends the loop; the condition is evaluated with the state, so that it may fail, too."""
+
+    def test(state: Ops) -> XlaOp:
+        return write(condition, state)[0]
+
+    def guarded(state: Ops) -> Ops:
+        going = test(state)
+        status = take_failures()
+        return [xla.and_(going, xla.eq(status[0], index_constant(0))), *status]
+
+    def step(state: Ops) -> Ops:
+        values = state[3:]
+        following = [*write(body, values), *values[count:]]
+        status = take_failures()
+        going, *later = guarded(following)
+        status = first_of(status, later)
+        return [xla.and_(going, xla.eq(status[0], index_constant(0))), *status, *following]
+
+    trace = require_current()
+    before = list(trace.failures)
+    trace.failures.clear()
+    first = guarded(inputs)
+    trace.failures.extend(before)
+    last = write_state_loop(lambda state: state[0], step, [*first, *inputs])
+    return [*last[3 : 3 + count], last[1], last[2]]

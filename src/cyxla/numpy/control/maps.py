@@ -1,0 +1,69 @@
+"""`map` and `associative_scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.control.loops import length_of, scan
+from cyxla.numpy.tracing.containers import map_leaves
+from cyxla.numpy.tracing.traced_array import TracedArray
+
+
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
+    """Call a function for each slice of arrays, and stack what it gives.
+
+    Parameters
+    ----------
+    f : callable
+        From a slice to a result.
+    xs : object
+        A container of arrays, sliced along their first dimension.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> map(lambda x: x @ x, np.arange(6.0).reshape(3, 2))
+    array([ 1., 13., 41.])
+    """
+    return scan(lambda _, x: (None, f(x)), None, xs)[1]
+
+
+def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """All partial results of a function that may be applied in any grouping, in a logarithmic number of steps.
+
+    Parameters
+    ----------
+    f : callable
+        From two containers of arrays to one: elementwise along `axis`, associative.
+    xs : object
+        A container of arrays of equal sizes along `axis`.
+    reverse : bool
+        Whether to begin with the last element.
+    axis : int
+        Along which dimension.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> associative_scan(np.multiply, np.arange(1, 6))
+    array([  1,   2,   6,  24, 120])
+    """
+    front = map_leaves(lambda x: np.moveaxis(_array(x), axis, 0), xs)
+    count = length_of("associative_scan", front, None)
+    turned = map_leaves(lambda x: np.flip(x, 0), front) if reverse else front
+    made, step = turned, 1
+    while step < count:
+        low = map_leaves(lambda x, n=step: x[:-n], made)
+        high = map_leaves(lambda x, n=step: x[n:], made)
+        both = f(high, low) if reverse else f(low, high)
+        made = map_leaves(lambda x, y, n=step: np.concatenate([x[:n], y], 0), made, both)
+        step *= 2
+    made = map_leaves(lambda x: np.flip(x, 0), made) if reverse else made
+    return map_leaves(lambda x: np.moveaxis(x, 0, axis), made)
+
+
+def _array(x: Any) -> Any:
+    return x if isinstance(x, TracedArray) else np.asarray(x)

@@ -1,0 +1,81 @@
+"""Bits of bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+
+@implements(np.packbits)
+def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Eight truth values along an axis in each byte."""
+    array = as_traced(a)
+    _check_text(bitorder, "pack() argument 3")
+    if bitorder not in ("big", "little"):
+        raise ValueError("'order' must be either 'little' or 'big'")
+    if array.dtype.kind not in "biu":
+        raise TypeError("Expected an input array of integer or boolean data type")
+    op, along = _lined_up(value_of(array), axis, array.ndim)
+    op = xla.convert(convert(op, np.dtype(bool)), ElementType.U8)
+    sizes = op.shape.dims
+    count = -(-sizes[along] // 8)
+    op = xla.pad_in_dim(op, 0, along, 0, 8 * count - sizes[along])
+    op = xla.reshape(op, (*sizes[:along], count, 8, *sizes[along + 1 :]))
+    weights = xla.broadcast_in_dim(_weights_of_bits(bitorder == "little"), op.shape.dims, (along + 1,))
+    return np.bitwise_or.reduce(TracedArray(xla.multiply(op, weights)), axis=along + 1)
+
+
+@implements(np.unpackbits)
+def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+    """The bits of bytes along an axis."""
+    array = as_traced(a)
+    _check_text(bitorder, "unpack() argument 4")
+    if bitorder[:1] not in ("b", "l"):  # all that NumPy looks at
+        raise ValueError("'order' must begin with 'l' or 'b'")
+    if array.dtype != np.uint8:
+        raise TypeError("Expected an input array of unsigned byte data type")
+    op, along = _lined_up(value_of(array), axis, array.ndim)
+    sizes = op.shape.dims
+    wide = (*sizes[: along + 1], 8, *sizes[along + 1 :])
+    spread = xla.broadcast_in_dim(op, wide, [d for d in range(len(wide)) if d != along + 1])
+    weights = xla.broadcast_in_dim(_weights_of_bits(bitorder[0] == "l"), wide, (along + 1,))
+    bits = xla.convert(xla.ne(xla.and_(spread, weights), values.zeros_like(spread)), ElementType.U8)
+    bits = xla.reshape(bits, (*sizes[:along], 8 * sizes[along], *sizes[along + 1 :]))
+    return TracedArray(bits if count is None else _counted(bits, along, count))
+
+
+def _counted(bits: XlaOp, axis: int, count: int) -> XlaOp:
+    """So many of them, or all but so many; zeros after the last."""
+    have = bits.shape.dims[axis]
+    if count < 0 and -count > have:
+        raise ValueError("-count larger than number of elements")
+    wanted = count if count >= 0 else have + count
+    if wanted > have:
+        return xla.pad_in_dim(bits, 0, axis, 0, wanted - have)
+    return xla.slice_in_dim(bits, 0, wanted, dimension=axis)
+
+
+def _lined_up(op: XlaOp, axis: int | None, rank: int) -> tuple[XlaOp, int]:
+    if axis is None:
+        return xla.reshape(op, (op.shape.size,)), 0
+    return op, np.lib.array_utils.normalize_axis_index(axis, rank)
+
+
+def _check_text(value: Any, name: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be str, not {type(value).__name__}")
+
+
+def _weights_of_bits(little: bool) -> XlaOp:
+    order = range(8) if little else range(7, -1, -1)
+    return _trace.require_current().constant(np.array([1 << k for k in order], np.uint8))

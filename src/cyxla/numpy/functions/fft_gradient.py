@@ -1,0 +1,63 @@
+"""Fourier transforms of the last dimensions, and their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+
+from cyxla.numpy.gradient.composites import composite
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import iota_along, scalar, select
+
+Sizes = tuple[int, ...]
+
+
+def transform(op: XlaOp, kind: str, sizes: Sizes) -> XlaOp:
+    """HLO's transform: FFT, IFFT, RFFT or IRFFT of dimensions of these sizes."""
+    if not op.shape.size:
+        return _empty(op, kind, sizes)
+    write = partial(xla.fft, fft_type=kind, fft_length=sizes)
+    return composite([op], write, partial(_transposed, kind, sizes))[0]
+
+
+def _empty(op: XlaOp, kind: str, sizes: Sizes) -> XlaOp:
+    half = [*sizes[:-1], sizes[-1] // 2 + 1] if kind == "RFFT" else sizes
+    wanted = [*op.shape.dims[: -len(sizes)], *half]
+    return xla.broadcast(xla.constant(op.builder, 0, _result_type(op, kind)), wanted)
+
+
+def _result_type(op: XlaOp, kind: str) -> ElementType:
+    wide = op.shape.dtype in (ElementType.F64, ElementType.C128)
+    if kind == "IRFFT":
+        return ElementType.F64 if wide else ElementType.F32
+    return ElementType.C128 if wide else ElementType.C64
+
+
+def _transposed(
+    kind: str, sizes: Sizes, given: Sequence[XlaOp], _: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]
+) -> list[XlaOp | None]:
+    """The cotangent of what was transformed; gradients are carried without conjugation."""
+    g, x = cotangents[0], given[0]
+    assert g is not None
+    if kind in ("FFT", "IFFT"):  # a symmetric matrix
+        return [transform(g, kind, sizes)]
+    last = x.shape.rank - 1
+    if kind == "RFFT":
+        full = xla.pad_in_dim(g, scalar(g, 0), last, 0, sizes[-1] - g.shape.dims[-1])
+        return [xla.real(transform(full, "FFT", sizes))]
+    found = transform(g, "RFFT", sizes)
+    found = xla.complex_(xla.real(found), xla.negate(xla.imag(found)))
+    return [xla.multiply(found, _weights(found, sizes[-1], 1 / prod(sizes)))]
+
+
+def _weights(like: XlaOp, size: int, scale: float) -> XlaOp:
+    """How often each element counts: those that stand for their conjugates, too, twice."""
+    last = like.shape.rank - 1
+    place = iota_along(like.builder, ElementType.S32, like.shape.dims, last)
+    once = xla.eq(place, scalar(place, 0))
+    if size % 2 == 0:
+        once = xla.or_(once, xla.eq(place, scalar(place, size // 2)))
+    return select(once, xla.broadcast(scalar(like, scale), like.shape.dims), scalar(like, 2 * scale))

@@ -1,0 +1,1 @@
+"""Functions of numpy.linalg on traced arrays: factorisations, systems of equations, norms."""

@@ -1,0 +1,253 @@
+"""Matrices on their way to LAPACK: types, checks, custom calls, masks, and errors of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import Dtype
+from cyxla.numpy.tracing.trace import require_current
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import broadcast_to, iota_along, reduced, scalar, select, zeros_like
+
+LinAlgError = np.linalg.LinAlgError
+_S32 = ElementType.S32
+_LETTERS = {ElementType.F64: "d", ElementType.C128: "z"}
+_SINGLE = {"f": np.dtype(np.float32), "c": np.dtype(np.complex64)}
+_DOUBLE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
+
+
+def stacks(*values: Any) -> list[TracedArray]:
+    """Arrays that hold matrices.
+
+    Raises
+    ------
+    LinAlgError
+        One has fewer than two dimensions.
+    """
+    arrays = [as_traced(v) for v in values]
+    for a in arrays:
+        if a.ndim < 2:
+            raise LinAlgError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    return arrays
+
+
+def squares(*values: Any) -> list[TracedArray]:
+    """Arrays that hold square matrices.
+
+    Raises
+    ------
+    LinAlgError
+        One does not.
+    """
+    arrays = stacks(*values)
+    for a in arrays:
+        if a.shape[-1] != a.shape[-2]:
+            raise LinAlgError("Last 2 dimensions of the array must be square")
+    return arrays
+
+
+def without_elements(array: TracedArray) -> bool:
+    """Whether matrices have no elements, rather than a stack no matrices."""
+    return 0 in array.shape[-2:]
+
+
+def in_double(*arrays: TracedArray) -> tuple[list[XlaOp], Dtype]:
+    """The values in double precision, in which everything is computed, and the type of results.
+
+    Raises
+    ------
+    DTypeError
+        Half precision, which LAPACK does not have.
+    """
+    for a in arrays:
+        if a.dtype == np.float16:
+            raise DTypeError(f"array type {a.dtype.name} is unsupported in linalg")
+    letter = "c" if any(a.dtype.kind == "c" for a in arrays) else "f"
+    narrow = all(a.dtype in _SINGLE.values() for a in arrays)
+    return [convert(value_of(a), _DOUBLE[letter]) for a in arrays], (_SINGLE if narrow else _DOUBLE)[letter]
+
+
+def result(op: XlaOp, dtype: Dtype) -> Any:
+    """A value computed in double precision as one of the type of results; real where that is complex, too."""
+    if dtype.kind == "c" and not op.shape.dtype.is_complex:
+        dtype = np.dtype(f"f{dtype.itemsize // 2}")
+    return TracedArray(convert(op, dtype))
+
+
+def real_type(op: XlaOp) -> ElementType:
+    """The type of a value's parts."""
+    return ElementType.F64 if op.shape.dtype.is_complex else op.shape.dtype
+
+
+def like(op: XlaOp, sizes: Sequence[int], dtype: ElementType | None = None) -> Shape:
+    """A shape of a value's type or another."""
+    return Shape.array(dtype or op.shape.dtype, tuple(sizes))
+
+
+def call(routine: str, operands: Sequence[XlaOp], results: Sequence[Shape], **options: str) -> list[XlaOp]:
+    """The results of a routine of LAPACK for the type of the first operand.
+
+    Parameters
+    ----------
+    routine : str
+        Its name without the letter of the type.
+    operands, results : sequences
+        Stacks of what it takes and gives.
+    **options
+        Letters that it takes, by the names that jaxlib's custom calls have for them.
+    """
+    x = operands[0]
+    name = f"lapack_{_LETTERS[x.shape.dtype]}{routine}_ffi"
+    config = "{" + ", ".join(f"{k} = {ord(v)} : ui8" for k, v in options.items()) + "}" if options else ""
+    shape = results[0] if len(results) == 1 else Shape.tuple(results)
+    made = xla.custom_call(x.builder, name, operands, shape, config, api_version="API_VERSION_TYPED_FFI")
+    return [made] if len(results) == 1 else [xla.get_tuple_element(made, k) for k in range(len(results))]
+
+
+def fail_where(bad: XlaOp, message: str) -> None:
+    """Let runs in which any element of a predicate holds raise `LinAlgError`."""
+    trace = require_current()
+    if bad.shape.size:
+        some = reduced(bad, "or", scalar(bad, False), range(bad.shape.rank))
+        trace.fail_if(some, trace.constant(0, np.dtype(np.int64)), lambda _: LinAlgError(message))
+
+
+def or_nan(good: XlaOp, op: XlaOp) -> XlaOp:
+    """Nan in the problems of a stack that have no solution."""
+    ones = [1] * (op.shape.rank - good.shape.rank)
+    mask = broadcast_to(xla.reshape(good, (*good.shape.dims, *ones)), op.shape.dims)
+    return select(mask, op, np.nan)
+
+
+def nonzero(op: XlaOp) -> XlaOp:
+    """Where numbers are not 0."""
+    return xla.ne(op, zeros_like(op))
+
+
+def triangle(op: XlaOp, lower: bool, strict: bool = False) -> XlaOp:
+    """The part of matrices on one side of the diagonal, with it or without; zeros elsewhere."""
+    row, column = _places(op, op.shape.dims)
+    a, b = (column, row) if lower else (row, column)
+    return select(xla.lt(a, b) if strict else xla.le(a, b), op, 0)
+
+
+def identity(of: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    """Matrices with ones on the diagonal, in the type of a value."""
+    return xla.convert(xla.eq(*_places(of, sizes)), of.shape.dtype)
+
+
+def _places(of: XlaOp, sizes: Sequence[int]) -> tuple[XlaOp, XlaOp]:
+    rank = len(sizes)
+    return iota_along(of.builder, _S32, sizes, rank - 2), iota_along(of.builder, _S32, sizes, rank - 1)
+
+
+def transposed(op: XlaOp) -> XlaOp:
+    """Matrices with rows for columns."""
+    rank = op.shape.rank
+    return xla.transpose(op, [*range(rank - 2), rank - 1, rank - 2])
+
+
+def conjugate(op: XlaOp) -> XlaOp:
+    """Complex numbers with the other sign of the imaginary part; real ones as they are."""
+    return xla.complex_(xla.real(op), xla.negate(xla.imag(op))) if op.shape.dtype.is_complex else op
+
+
+def adjoint(op: XlaOp) -> XlaOp:
+    """Matrices transposed and conjugated."""
+    return conjugate(transposed(op))
+
+
+def matmul(x: XlaOp, *others: XlaOp) -> XlaOp:
+    """Products of stacks of matrices of equal length, from left to right."""
+    for y in others:
+        x = xla.matmul(x, y)
+    return x
+
+
+def window(op: XlaOp, rows: int, columns: int) -> XlaOp:
+    """The first rows and columns of matrices."""
+    return xla.slice_(op, [0] * op.shape.rank, [*op.shape.dims[:-2], rows, columns])
+
+
+def diagonal(op: XlaOp) -> XlaOp:
+    """The diagonals of square matrices: elements at equal distances."""
+    *batch, n, _ = op.shape.dims
+    return xla.slice_in_dim(xla.reshape(op, (*batch, n * n)), 0, n * n, n + 1, len(batch))
+
+
+def on_columns(vectors: XlaOp, matrices: XlaOp) -> XlaOp:
+    """One number for each column, repeated in its elements."""
+    rank = matrices.shape.rank
+    return xla.broadcast_in_dim(vectors, matrices.shape.dims, [*range(rank - 2), rank - 1])
+
+
+def on_rows(vectors: XlaOp, matrices: XlaOp) -> XlaOp:
+    """One number for each row, repeated in its elements."""
+    rank = matrices.shape.rank
+    return xla.broadcast_in_dim(vectors, matrices.shape.dims, range(rank - 1))
+
+
+def widened(op: XlaOp, matrix: XlaOp) -> XlaOp:
+    """Real numbers in the type of a matrix."""
+    return xla.convert(op, matrix.shape.dtype)
+
+
+def factored(x: XlaOp) -> tuple[XlaOp, XlaOp]:
+    """L and U of matrices in one, and the order of the rows."""
+    order = like(x, x.shape.dims[:-1], _S32)
+    made = xla.custom_call(x.builder, "LuDecomposition", [x], Shape.tuple([x.shape, order, order]))
+    return xla.get_tuple_element(made, 0), xla.get_tuple_element(made, 2)
+
+
+def is_odd(order: XlaOp) -> XlaOp:
+    """Whether permutations change the sign of a determinant: whether they have an odd number of inversions."""
+    *batch, n = order.shape.dims
+    sizes, rank = (*batch, n, n), order.shape.rank
+    later = xla.lt(*_places(order, sizes))
+    smaller = xla.gt(*(xla.broadcast_in_dim(order, sizes, [*range(rank - 1), d]) for d in (rank - 1, rank)))
+    count = reduced(xla.convert(xla.and_(later, smaller), _S32), "add", scalar(order, 0), [rank - 1, rank])
+    return nonzero(xla.and_(count, scalar(count, 1)))
+
+
+def solved_by(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
+    """What matrices take to the columns of `rhs`, by what `factored` gives."""
+    lower = xla.triangular_solve(factors, reordered(rhs, order), left_side=True, lower=True, unit_diagonal=True)
+    return xla.triangular_solve(factors, lower, left_side=True, lower=False)
+
+
+def solved_adjoint(factors: XlaOp, order: XlaOp, rhs: XlaOp) -> XlaOp:
+    """What the adjoint of a factored matrix takes to `rhs`."""
+    upper = xla.triangular_solve(factors, rhs, left_side=True, lower=False, transpose_a="ADJOINT")
+    lower = xla.triangular_solve(
+        factors, upper, left_side=True, lower=True, unit_diagonal=True, transpose_a="ADJOINT"
+    )  # fmt: skip
+    return reordered(lower, _undone(order))
+
+
+def reordered(x: XlaOp, order: XlaOp) -> XlaOp:
+    """The rows of matrices in another order: one gather from the rows of the whole stack."""
+    *batch, rows, columns = x.shape.dims
+    count = prod(batch)
+    starts = xla.multiply(iota_along(x.builder, _S32, (count, rows), 0), scalar(order, rows))
+    places = xla.reshape(xla.add(xla.reshape(order, (count, rows)), starts), (count * rows, 1))
+    taken = xla.gather(
+        xla.reshape(x, (count * rows, columns)), places, offset_dims=(1,), collapsed_slice_dims=(0,),
+        start_index_map=(0,), index_vector_dim=1, slice_sizes=(1, columns),
+    )  # fmt: skip
+    return xla.reshape(taken, x.shape.dims)
+
+
+def _undone(order: XlaOp) -> XlaOp:
+    """The permutation that undoes another: places sorted by where they went."""
+    last = order.shape.rank - 1
+    places = iota_along(order.builder, _S32, order.shape.dims, last)
+    return xla.get_tuple_element(xla.sort([order, places], dimension=last), 1)

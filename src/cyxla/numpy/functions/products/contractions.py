@@ -1,0 +1,283 @@
+"""Products of vectors, matrices and tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import ShapeError
+from cyxla.numpy.functions.products.named_axes import Label, NamedArray, fitted, multiplied, product
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import Dtype, result_type
+from cyxla.numpy.tracing.registry import implements, meaning_of
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.ufuncs.apply import aligned, deliver
+from cyxla.numpy.ufuncs.gufuncs import gufunc, mismatch
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+
+def common(*values: Any) -> tuple[list[XlaOp], Dtype]:
+    """Arrays in their common type; Python's numbers count as arrays, as they do for the products."""
+    arrays = [as_traced(v) for v in values]
+    dtype = result_type(*[a.dtype for a in arrays])
+    return [convert(value_of(a), dtype) for a in arrays], dtype
+
+
+def _batch(op: XlaOp, own: int) -> tuple[Label, ...]:
+    """Names of the dimensions in front: their distance from the function's own ones."""
+    return tuple(range(op.shape.rank - own, 0, -1))
+
+
+def _stacked(name: str, x: XlaOp, y: XlaOp, own: tuple[str, str, str]) -> XlaOp:
+    """Products of stacks, of which the dimensions in front are broadcast; `own` names the last dimensions."""
+    terms = [NamedArray(op, (*_batch(op, len(part)), *part)) for op, part in zip((x, y), own, strict=False)]
+    (a, b), sizes = fitted(terms)
+    if any(t.sizes.get(n, size) not in (size, 1) for t in terms for n, size in sizes.items()) or any(
+        terms[0].sizes[n] != terms[1].sizes[n] for n in set(own[0]) & set(own[1])
+    ):
+        raise mismatch(name, x, y)
+    front = sorted((n for n in sizes if isinstance(n, int)), reverse=True)
+    wanted = (*front, *own[2])
+    if "m" in a.labels and "n" in b.labels:  # the result would have to be transposed: repeat the left matrix instead
+        missing = [n for n in front if n in b.labels and n not in a.labels]
+        kept = [n for n in front if n in a.labels or n in missing]
+        a = a.spread((*kept, *own[0]), sizes) if missing and "k" in a.labels else a
+    return product(a, b, wanted).spread(wanted, sizes).op
+
+
+@gufunc(np.matmul, (2, 2, 2))
+def _matmul(x: XlaOp, y: XlaOp) -> XlaOp:
+    left, right = ("k" if x.shape.rank == 1 else "mk"), ("k" if y.shape.rank == 1 else "kn")
+    return _stacked("matmul", x, y, (left, right, left[:-1] + right[1:]))
+
+
+@gufunc(np.vecdot, (1, 1, 0))
+def _vecdot(x: XlaOp, y: XlaOp) -> XlaOp:
+    return _stacked("vecdot", _conjugate(x), y, ("k", "k", ""))
+
+
+@gufunc(np.matvec, (2, 1, 1))
+def _matvec(x: XlaOp, y: XlaOp) -> XlaOp:
+    return _stacked("matvec", x, y, ("mk", "k", "m"))
+
+
+@gufunc(np.vecmat, (1, 2, 1))
+def _vecmat(x: XlaOp, y: XlaOp) -> XlaOp:
+    return _stacked("vecmat", _conjugate(x), y, ("k", "kn", "n"))
+
+
+def _conjugate(op: XlaOp) -> XlaOp:
+    return xla.complex_(xla.real(op), xla.negate(xla.imag(op))) if op.shape.dtype.is_complex else op
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """The last dimension of one with the last but one, or only one, of the other."""
+    (x, y), _ = common(a, b)
+    if not x.shape.rank or not y.shape.rank:
+        return _exactly(multiplied(*aligned([x, y], "dot")), out)
+    return _exactly(_contracted("dot", x, y, (x.shape.rank - 1,), (max(y.shape.rank - 2, 0),)), out)
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any) -> Any:
+    """The last dimension of one with the last of the other."""
+    (x, y), _ = common(a, b)
+    if not x.shape.rank or not y.shape.rank:
+        return traced(multiplied(*aligned([x, y], "inner")))
+    return traced(_contracted("inner", x, y, (x.shape.rank - 1,), (y.shape.rank - 1,)))
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any) -> Any:
+    """Of all elements, the first conjugated."""
+    (x, y), _ = common(a, b)
+    x, y = _flat(_conjugate(x)), _flat(y)
+    return traced(_contracted("vdot", x, y, (0,), (0,)))
+
+
+def _flat(op: XlaOp) -> XlaOp:
+    return xla.reshape(op, (op.shape.size,))
+
+
+def _contracted(name: str, x: XlaOp, y: XlaOp, left: Sequence[int], right: Sequence[int]) -> XlaOp:
+    """Sums over pairs of dimensions; the others of `x` come first in the result, then those of `y`."""
+    for i, j in zip(left, right, strict=True):
+        one, other = x.shape.dims, y.shape.dims
+        if one[i] != other[j]:
+            raise ShapeError(
+                f"{name}: shapes {_listed(one)} and {_listed(other)} not aligned: "
+                f"{one[i]} (dim {i}) != {other[j]} (dim {j})",
+                where=_trace.place(),
+            )
+    names = {j: i for i, j in zip(left, right, strict=True)}
+    a = NamedArray(x, tuple(range(x.shape.rank)))
+    b = NamedArray(y, tuple(names.get(j, ~j) for j in range(y.shape.rank)))
+    return product(a, b, [n for t in (a, b) for n in t.labels if n not in left]).op
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    """Sizes as NumPy writes them here, without blanks."""
+    return str(tuple(sizes)).replace(" ", "")
+
+
+def _exactly(op: XlaOp, out: Any) -> Any:
+    """A result, or it written to an array that must be like it."""
+    if out is None:
+        return traced(op)
+    fits = isinstance(out, TracedArray) and (out.shape, out.dtype) == (op.shape.dims, traced(op).dtype)
+    if not fits or not out.contiguous:
+        raise ValueError(
+            "output array is not acceptable (must have the right datatype, number of dimensions, and be a C-Array)"
+        )
+    out.overwrite(op)
+    return out
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """Each element of one times each of the other."""
+    (x, y), _ = common(a, b)
+    made = product(NamedArray(_flat(x), ("i",)), NamedArray(_flat(y), ("j",)), ("i", "j"))
+    return deliver([traced(made.op)], out, True, "same_kind", "outer")
+
+
+@implements(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Sums over the last and first dimensions, or over pairs of them."""
+    (x, y), _ = common(a, b)
+    left, right = _pairs(axes, x.shape.rank)
+    _no_repetition(left, right)
+    if len(left) != len(right):
+        raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.place())
+    for i, j in zip(left, right, strict=True):  # a pair that does not fit is told before one that is not there
+        if _size(x, i) != _size(y, j):
+            raise ShapeError("tensordot: shape-mismatch for sum", where=_trace.place())
+    left, right = [i % x.shape.rank for i in left], [j % y.shape.rank for j in right]
+    _no_repetition(left, right)
+    return traced(_contracted("tensordot", x, y, left, right))
+
+
+def _no_repetition(*sides: Sequence[int]) -> None:
+    if any(len(set(side)) < len(side) for side in sides):
+        raise ValueError("tensordot: a dimension is summed over twice")
+
+
+def _pairs(axes: Any, rank: int) -> tuple[list[int], list[int]]:
+    try:
+        left, right = axes
+    except TypeError:
+        count = index(axes)
+        return list(range(-count, 0)), list(range(count))
+    sides = [list(side) if np.ndim(side) else [side] for side in (left, right)]
+    return sides[0], sides[1]
+
+
+def _size(op: XlaOp, axis: Any) -> int:
+    rank = op.shape.rank
+    if not -rank <= index(axis) < rank:
+        raise IndexError(f"tensordot: dimension {axis} of an array of rank {rank}")
+    return op.shape.dims[index(axis)]
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    """Copies of one array, each multiplied by an element of the other."""
+    (x, y), _ = common(a, b)
+    rank = max(x.shape.rank, y.shape.rank)
+    x, y = (xla.reshape(v, (*[1] * (rank - v.shape.rank), *v.shape.dims)) for v in (x, y))
+    names = [(d, side) for d in range(rank) for side in "ab"]
+    made = product(NamedArray(x, tuple(names[::2])), NamedArray(y, tuple(names[1::2])), names)
+    return traced(xla.reshape(made.op, [i * j for i, j in zip(x.shape.dims, y.shape.dims, strict=True)]))
+
+
+@implements(np.trace)
+def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
+    """The sum along a diagonal."""
+    diagonal = meaning_of(np.diagonal)(as_traced(a), offset, axis1, axis2)
+    return meaning_of(np.sum)(diagonal, axis=-1, dtype=dtype, out=out)
+
+
+@implements(np.linalg.trace)
+def linalg_trace(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Any:
+    """The sum along a diagonal of matrices."""
+    return trace(x, offset, -2, -1, dtype)
+
+
+@implements(np.linalg.matmul)
+def linalg_matmul(x1: Any, x2: Any, /) -> Any:
+    """The product of matrices."""
+    return meaning_of(np.matmul)(x1, x2)
+
+
+@implements(np.linalg.outer)
+def linalg_outer(x1: Any, x2: Any, /) -> Any:
+    """Each element of a vector times each of another."""
+    x, y = as_traced(x1), as_traced(x2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={x.ndim} and x2.ndim={y.ndim}.")
+    return outer(x, y)
+
+
+@implements(np.linalg.vecdot)
+def linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
+    """Products of vectors, the first conjugated."""
+    return meaning_of(np.vecdot)(x1, x2, axis=axis)
+
+
+@implements(np.linalg.tensordot)
+def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+    """Sums over the last and first dimensions, or over pairs of them."""
+    return tensordot(x1, x2, axes)
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Any, *, out: Any = None) -> Any:
+    """The product of matrices in the cheapest order; the first and the last may be vectors."""
+    given = [as_traced(a) for a in arrays]
+    if len(given) < 2:
+        raise ValueError("Expecting at least two arrays.")
+    if len(given) == 2:
+        return dot(given[0], given[1], out=out)
+    for a in (given[0], given[-1]):
+        if a.ndim not in (1, 2):
+            raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be one- or two-dimensional")
+    for a in given[1:-1]:
+        if a.ndim != 2:
+            raise np.linalg.LinAlgError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    splits = _cheapest([_row_count(given[0]), *[a.shape[-1] if a.ndim == 2 else 1 for a in given]])
+    return _exactly(value_of(_in_order(given, splits, 0, len(given) - 1)), out)
+
+
+def _row_count(a: TracedArray) -> int:
+    return a.shape[0] if a.ndim == 2 else 1
+
+
+def _cheapest(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where to split each range of a chain, so that the multiplications are fewest.
+
+    Factor k of the chain is sizes[k] by sizes[k + 1].
+    """
+    count = len(sizes) - 1
+    cost: dict[tuple[int, int], int] = {(k, k): 0 for k in range(count)}
+    splits: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            price = {k: cost[i, k] + cost[k + 1, j] + prod((sizes[i], sizes[k + 1], sizes[j + 1])) for k in range(i, j)}
+            splits[i, j] = min(price, key=price.__getitem__)
+            cost[i, j] = price[splits[i, j]]
+    return splits
+
+
+def _in_order(arrays: Sequence[TracedArray], splits: dict[tuple[int, int], int], i: int, j: int) -> TracedArray:
+    if i == j:
+        return arrays[i]
+    k = splits[i, j]
+    return dot(_in_order(arrays, splits, i, k), _in_order(arrays, splits, k + 1, j))  # type: ignore[no-any-return]

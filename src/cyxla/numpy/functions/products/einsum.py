@@ -1,0 +1,225 @@
+"""Einstein's sums: one product for each pair of operands, in the order that NumPy finds cheapest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError
+from cyxla.numpy.functions.products.named_axes import Label, NamedArray, fitted, order_of, product
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.memory_layout import Memory, dense, kept_axes, memory_of
+from cyxla.numpy.tracing.promotion import Dtype, result_type
+from cyxla.numpy.tracing.registry import implements
+from cyxla.numpy.tracing.result_layout import letter_of, with_order
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, value_of
+from cyxla.numpy.tracing.zero_dim import Rank0
+from cyxla.numpy.ufuncs.apply import deliver
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib.values import iota_along
+
+_PATH: Any = np.einsum_path
+_EINSUM: Any = np.einsum
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """NumPy's own answer, which depends on sizes alone."""
+    return _PATH(*map(_standing_in, operands), optimize=optimize, einsum_call=einsum_call)
+
+
+def _standing_in(value: Any) -> Any:
+    """An array of the sizes of a traced one that takes no memory."""
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape) if isinstance(value, TracedArray) else value
+
+
+@implements(np.einsum)
+def einsum(
+    *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, casting: Any = "safe", order: Any = "K"
+) -> Any:
+    """Sums of products over the labels that the result does not have."""
+    subscripts, values = _split(operands)
+    arrays = [as_traced(v) for v in values]
+    if not optimize:
+        _check(subscripts, arrays, out, casting, order)
+    path = _path(subscripts, arrays, optimize)
+    inputs, result = _labels(subscripts, [a.ndim for a in arrays])
+    if len(arrays) == 1 and out is None and set(inputs[0]) == set(result):
+        return _part(arrays[0], inputs[0], result)
+    wanted = _computed_in(arrays, out, dtype, casting, bool(optimize))
+    terms = [_once(convert(value_of(a), wanted), own) for a, own in zip(arrays, inputs, strict=True)]
+    made = _contracted(terms, result, path)
+    checked = dtype is not None or not optimize or casting == "unsafe"
+    product = traced(made.op)
+    if out is None:
+        _lay_out(product, order, arrays, inputs, result)
+    delivered = deliver([product], out, True, "unsafe" if checked else "same_kind", "einsum")
+    if out is None and optimize and not result:
+        delivered.rank0 = _rank0_of_last(subscripts, arrays, optimize)
+    return delivered
+
+
+def _lay_out(
+    made: TracedArray, order: Any, arrays: Sequence[TracedArray], inputs: Sequence[tuple[Label, ...]],
+    result: tuple[Label, ...],
+) -> None:  # fmt: skip
+    """Let a result lie as NumPy's does: in ``order="K"`` by the strides along the labels that are summed, too."""
+    if letter_of(order) != "K" or made.ndim < 2:
+        with_order(made, order, arrays)
+    elif not all(a.contiguous for a in arrays):
+        labels = (*result, *dict.fromkeys(n for own in inputs for n in own if n not in result))
+        axes = kept_axes([_spread(a, own, labels) for a, own in zip(arrays, inputs, strict=True)], len(labels))
+        if axes is not None:
+            made.lie(dense(made.shape, made.dtype, [d for d in axes if d < made.ndim]))
+
+
+def _spread(array: TracedArray, own: tuple[Label, ...], labels: Sequence[Label]) -> Memory:
+    """An operand with a dimension for each label: of size 1 for those that it does not have."""
+    named = {n: (s, step) for n, s, step in zip(own, array.shape, array.memory.strides, strict=True)}
+    sizes, steps = zip(*[named.get(n, (1, 0)) for n in labels], strict=True)
+    return memory_of(sizes, array.dtype, steps)
+
+
+def _rank0_of_last(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> Rank0:
+    """NumPy gives an array where the last step is a product of matrices: of two operands with a label in common."""
+    steps = _PATH(subscripts, *map(_standing_in, arrays), optimize=optimize, einsum_call=True)[1]
+    terms = steps[-1][1].partition("->")[0].split(",")
+    return Rank0.ARRAY if len(terms) == 2 and set(terms[0]) & set(terms[1]) else Rank0.SCALAR
+
+
+def _check(subscripts: str, arrays: Sequence[TracedArray], out: Any, casting: Any, order: Any) -> None:
+    """Let NumPy find what is wrong with a call, on arrays without elements."""
+    empty = [np.empty((0,) * a.ndim) for a in arrays]
+    given = None if out is None else np.empty((0,) * np.ndim(out))
+    _EINSUM(subscripts, *empty, out=given, casting=casting, order=order)
+
+
+def _computed_in(arrays: Sequence[TracedArray], out: Any, dtype: Any, casting: Any, pairwise: bool) -> Dtype:
+    """The type of all products and sums, which takes part in what is written to unless pairs are contracted."""
+    own = [a.dtype for a in arrays]
+    counts = isinstance(out, TracedArray) and not pairwise
+    wanted = result_type(*own, *([out.dtype] if counts else [])) if dtype is None else np.dtype(dtype)
+    casts = [*((d, wanted) for d in own), *([(out.dtype, wanted), (wanted, out.dtype)] if counts else [])]
+    for have, to in casts:
+        if not np.can_cast(have, to, casting):
+            raise DTypeError(f"einsum: cannot cast from {have} to {to} with casting={casting!r}")
+    return wanted
+
+
+def _split(operands: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """The subscripts as text, and the arrays; subscripts may also stand behind their arrays as lists of numbers."""
+    if not operands:
+        raise ValueError(
+            "must specify the einstein sum subscripts string and at least one operand, or at least one operand and its "
+            "corresponding subscripts list"
+        )
+    if isinstance(operands[0], str):
+        return operands[0].replace(" ", ""), operands[1:]
+    if len(operands) == 1:
+        raise ValueError("must provide at least an operand and a subscripts list to einsum")
+    texts = [_written(part) for part in operands[1::2]]
+    text = ",".join(texts[: len(operands) // 2])
+    if len(operands) % 2:
+        text += "->" + _written(operands[-1])
+        return text, operands[:-1:2]
+    return text, operands[::2]
+
+
+def _written(part: Iterable[Any]) -> str:
+    return "".join("..." if p is Ellipsis else _letter(p) for p in part)
+
+
+def _letter(part: Any) -> str:
+    try:
+        number = index(part)
+    except TypeError:
+        raise TypeError("each subscript must be either an integer or an ellipsis") from None
+    if not 0 <= number < len(_LETTERS):
+        raise ValueError(f"subscript is not within the valid range [0, {len(_LETTERS)})")
+    return _LETTERS[number]
+
+
+def _path(subscripts: str, arrays: Sequence[TracedArray], optimize: Any) -> list[tuple[int, ...]]:
+    """Which operands to contract, one after the other; NumPy also finds what is wrong with the subscripts."""
+    how = "greedy" if isinstance(optimize, bool) else optimize
+    found = _PATH(subscripts, *map(_standing_in, arrays), optimize=how)[0]
+    return [tuple(step) for step in found[1:]]
+
+
+def _labels(subscripts: str, ranks: Sequence[int]) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]]:
+    """The labels of operands and result; a dimension under an ellipsis is called by its distance from the end of it."""
+    given, arrow, result = subscripts.partition("->")
+    inputs = [_term(text, rank) for text, rank in zip(given.split(","), ranks, strict=True)]
+    hidden = sorted({n for own in inputs for n in own if isinstance(n, int)}, reverse=True)
+    if not arrow:
+        counts = Counter(n for own in inputs for n in own if isinstance(n, str))
+        return inputs, (*hidden, *sorted(n for n, count in counts.items() if count == 1))
+    head, dots, tail = result.partition("...")
+    return inputs, (*head, *(hidden if dots else ()), *tail)
+
+
+def _term(text: str, rank: int) -> tuple[Label, ...]:
+    head, _, tail = text.partition("...")
+    return (*head, *range(rank - len(head) - len(tail), 0, -1), *tail)
+
+
+def _part(array: TracedArray, labels: tuple[Label, ...], result: tuple[Label, ...]) -> TracedArray:
+    """What shares memory with an operand: NumPy gives a view where nothing is summed, whatever the dtype asked for."""
+    sizes = array.shape
+    repeated = [(labels.index(n), k) for k, n in enumerate(labels) if labels.index(n) < k]
+
+    def write(base: XlaOp, value: XlaOp) -> XlaOp:
+        spread = xla.broadcast_in_dim(*_in_order_of(value, result, labels, sizes))
+        for pair in repeated:
+            on = xla.eq(*(iota_along(base.builder, ElementType.S32, sizes, d) for d in pair))
+            spread = xla.select(on, spread, base)
+        return spread
+
+    steps = [sum(s for s, n in zip(array.memory.strides, labels, strict=True) if n == name) for name in result]
+    sizes_of_result = [sizes[labels.index(name)] for name in result]
+    memory = memory_of(sizes_of_result, array.dtype, steps)
+    return array.part(lambda base: _once(base, labels).ordered(result).op, write, memory)
+
+
+def _in_order_of(
+    value: XlaOp, names: tuple[Label, ...], labels: tuple[Label, ...], sizes: Sequence[int]
+) -> tuple[XlaOp, Sequence[int], list[int]]:
+    """A value with the dimensions in the order of labels, and what repeats it where labels stand twice."""
+    once = tuple(dict.fromkeys(labels))
+    return NamedArray(value, names).ordered(once).op, sizes, [labels.index(n) for n in once]
+
+
+def _once(op: XlaOp, labels: tuple[Label, ...]) -> NamedArray:
+    """Diagonals in place of dimensions of one name."""
+    while repeated := [n for n, count in Counter(labels).items() if count > 1]:
+        first, second = [k for k, n in enumerate(labels) if n == repeated[0]][:2]
+        size, other = op.shape.dims[first], op.shape.dims[second]
+        if size != other:
+            raise ValueError(f"einsum: the dimensions of the label {repeated[0]!r} are {size} and {other}")
+        rest = [k for k in range(len(labels)) if k not in (first, second)]
+        sizes = [op.shape.dims[k] for k in rest]
+        flat = xla.reshape(xla.transpose(op, [*rest, first, second]), (*sizes, size * size))
+        op = xla.slice_in_dim(flat, 0, size * size, size + 1, len(rest))
+        labels = (*[labels[k] for k in rest], repeated[0])
+    return NamedArray(op, labels)
+
+
+def _contracted(terms: Sequence[NamedArray], wanted: tuple[Label, ...], path: Sequence[tuple[int, ...]]) -> NamedArray:
+    left, sizes = fitted(terms)
+    for step in path:
+        parts = [left.pop(k) for k in sorted(step, reverse=True)][::-1]
+        made = parts[0]
+        for k, part in enumerate(parts[1:], 1):
+            rest = [*parts[k + 1 :], *left]
+            needed = dict.fromkeys((*wanted, *(n for t in rest for n in t.labels)))
+            made = product(made, part, order_of(made, part, needed) if rest else wanted)
+        left.append(made)
+    done = left[0].without([n for n in left[0].labels if n not in wanted])
+    return done.ordered([n for n in wanted if n in done.labels]).spread(wanted, sizes)

@@ -1,0 +1,131 @@
+"""Products of arrays whose dimensions have names: what is common is paired up, what nobody needs is summed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+
+from cyxla.types import ElementType
+from cyxla.xla.hlo.builder import XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+
+Label = Hashable
+_NARROW = (ElementType.F16, ElementType.BF16)
+
+
+@dataclass(frozen=True)
+class NamedArray:
+    """An array and the names of its dimensions.
+
+    Attributes
+    ----------
+    op : XlaOp
+        The value.
+    labels : tuple
+        A name for each dimension; none stands twice.
+    """
+
+    op: XlaOp
+    labels: tuple[Label, ...]
+
+    @property
+    def sizes(self) -> dict[Label, int]:
+        """The size of each dimension."""
+        return dict(zip(self.labels, self.op.shape.dims, strict=True))
+
+    def ordered(self, labels: Sequence[Label]) -> NamedArray:
+        """The same with the dimensions in this order."""
+        if tuple(labels) == self.labels:
+            return self
+        return NamedArray(xla.transpose(self.op, [self.labels.index(n) for n in labels]), tuple(labels))
+
+    def without(self, labels: Collection[Label]) -> NamedArray:
+        """The sums over these dimensions."""
+        axes = [k for k, n in enumerate(self.labels) if n in labels]
+        return NamedArray(summed(self.op, axes), tuple(n for n in self.labels if n not in labels)) if axes else self
+
+    def squeezed(self, labels: Collection[Label]) -> NamedArray:
+        """Dimensions of size 1 left out."""
+        kept = [n for n in self.labels if n not in labels]
+        sizes = self.sizes
+        return NamedArray(xla.reshape(self.op, [sizes[n] for n in kept]), tuple(kept)) if labels else self
+
+    def spread(self, labels: Sequence[Label], sizes: dict[Label, int]) -> NamedArray:
+        """Repeated along dimensions that it does not have; the others must already stand in this order."""
+        if tuple(labels) == self.labels:
+            return self
+        places = [list(labels).index(n) for n in self.labels]
+        return NamedArray(xla.broadcast_in_dim(self.op, [sizes[n] for n in labels], places), tuple(labels))
+
+
+def summed(op: XlaOp, axes: Sequence[int]) -> XlaOp:
+    """Sums along dimensions, narrow floats in f32; of predicates whether any holds."""
+    dtype = op.shape.dtype
+    if not axes:
+        return op
+    if dtype in _NARROW:
+        return xla.convert(summed(xla.convert(op, ElementType.F32), axes), dtype)
+    opcode = "or" if dtype is ElementType.PRED else "add"
+    zero = xla.constant(op.builder, 0, dtype)
+    return xla.reduce(op, zero, scalar_computation(opcode, dtype), tuple(axes))
+
+
+def multiplied(x: XlaOp, y: XlaOp) -> XlaOp:
+    """Products element by element; of predicates whether both hold."""
+    return xla.and_(x, y) if x.shape.dtype is ElementType.PRED else xla.multiply(x, y)
+
+
+def product(x: NamedArray, y: NamedArray, wanted: Sequence[Label]) -> NamedArray:
+    """Multiply two arrays of one type and sum over all that is not wanted.
+
+    Parameters
+    ----------
+    x, y : NamedArray
+        A dimension that both have must have one size.
+    wanted : sequence
+        Dimensions of the result, in order; what neither has is left out.
+    """
+    wanted = tuple(n for n in wanted if n in x.labels or n in y.labels)
+    x = x.without([n for n in x.labels if n not in wanted and n not in y.labels])
+    y = y.without([n for n in y.labels if n not in wanted and n not in x.labels])
+    if all(n in wanted for n in (*x.labels, *y.labels)):
+        sizes = x.sizes | y.sizes
+        parts = [v.ordered([n for n in wanted if n in v.labels]).spread(wanted, sizes) for v in (x, y)]
+        return NamedArray(multiplied(parts[0].op, parts[1].op), wanted)
+    if order_of(x, y, wanted) != wanted and order_of(y, x, wanted) == wanted:
+        x, y = y, x
+    return _dot(x, y, wanted).ordered(wanted)
+
+
+def _common(x: NamedArray, y: NamedArray, wanted: Collection[Label]) -> tuple[list[Label], list[Label]]:
+    """Dimensions of both: those that stay, in the order of the result if it has one, and those that are summed."""
+    both = [n for n in x.labels if n in y.labels]
+    return [n for n in wanted if n in both], [n for n in both if n not in wanted]
+
+
+def order_of(x: NamedArray, y: NamedArray, wanted: Collection[Label]) -> tuple[Label, ...]:
+    """The dimensions of a product in the order in which it comes out: common ones first."""
+    batch, gone = _common(x, y, wanted)
+    return (*batch, *(n for v in (x, y) for n in v.labels if n not in batch and n not in gone))
+
+
+def _dot(x: NamedArray, y: NamedArray, wanted: Collection[Label]) -> NamedArray:
+    batch, gone = _common(x, y, wanted)
+    made = xla.dot_general(
+        x.op,
+        y.op,
+        lhs_contracting_dims=[x.labels.index(n) for n in gone],
+        rhs_contracting_dims=[y.labels.index(n) for n in gone],
+        lhs_batch_dims=[x.labels.index(n) for n in batch],
+        rhs_batch_dims=[y.labels.index(n) for n in batch],
+    )
+    return NamedArray(made, order_of(x, y, wanted))
+
+
+def fitted(terms: Sequence[NamedArray]) -> tuple[list[NamedArray], dict[Label, int]]:
+    """Arrays without the dimensions of size 1 that give way to others, and the sizes of all dimensions."""
+    sizes: dict[Label, int] = {}
+    for term in terms:
+        for name, size in term.sizes.items():
+            sizes[name] = size if sizes.get(name, 1) == 1 else sizes[name]
+    return [t.squeezed([n for n, size in t.sizes.items() if size == 1 != sizes[n]]) for t in terms], sizes

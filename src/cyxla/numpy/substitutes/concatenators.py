@@ -1,0 +1,55 @@
+"""``np.r_`` and ``np.c_`` of traced arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cyxla.errors import UnimplementedError
+from cyxla.numpy.substitutes.proxy import Proxy
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.promotion import dtype_of, result_type
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
+
+
+class Concatenator(Proxy):
+    """Joins what stands between its brackets, as NumPy's own does, which it asks where nothing is traced.
+
+    Parameters
+    ----------
+    original : object
+        NumPy's.
+    columns : bool
+        Whether it is ``np.c_``.
+    """
+
+    def __init__(self, original: Any, *, columns: bool) -> None:
+        super().__init__(original)
+        self._original = original
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return 0
+
+    def __getitem__(self, key: Any) -> Any:
+        items = key if isinstance(key, tuple) else (key,)
+        if not is_traced(list(items)) or _trace.current() is None:
+            return self._original[key]
+        if any(isinstance(k, str) for k in items):
+            raise UnimplementedError(
+                "np.r_ with a directive in a string", where=_trace.place(), hint="np.concatenate, np.stack"
+            )
+        from cyxla.numpy.functions.joining import concatenate
+
+        arrays = [self._of(k) for k in items]
+        dtype = dtype_of(result_type(*[a.kind for a in arrays]))
+        return concatenate([self._placed(as_traced(a, dtype)) for a in arrays], -1 if self._columns else 0)
+
+    def _of(self, item: Any) -> TracedArray:
+        return as_traced(self._original[item] if isinstance(item, slice) else item)
+
+    def _placed(self, array: TracedArray) -> TracedArray:
+        from cyxla.numpy.functions.movement import resized
+
+        if not self._columns:
+            return array if array.ndim else resized(array, (1,))
+        return array if array.ndim > 1 else resized(array, (array.size, 1))

@@ -1,0 +1,384 @@
+"""NumPy's functions that dispatch on nothing, such as ``np.zeros`` and ``np.asarray``, while a function is traced.
+
+NumPy offers no protocol for them: ``np.asarray(x)`` wants values of `x`, and what ``np.zeros(3)`` gives could not take
+a traced value. So for as long as any function is being traced, the modules of NumPy have a class whose attributes give
+substitutes to the thread that traces; all other threads get what is in the module. Names that the traced function's
+module has taken out of NumPy are exchanged for the same substitutes, which call NumPy's own in other threads.
+docs/adr/0007-substitutes-while-tracing.md weighs the other ways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from importlib import import_module
+from operator import attrgetter
+from threading import get_ident
+from types import CodeType, ModuleType
+from typing import Any
+
+import ml_dtypes  # noqa: F401  its import adds to ufuncs that it takes from the module numpy, which must be NumPy's own
+import numpy as np
+
+from cyxla.errors import TraceError, UnimplementedError
+from cyxla.forking import call_in_child, new_lock
+from cyxla.numpy.substitutes.concatenators import Concatenator
+from cyxla.numpy.substitutes.iterators import ndenumerate, nditer
+from cyxla.numpy.substitutes.proxy import CallableProxy
+from cyxla.numpy.substitutes.ufuncs_of_lists import UfuncOfLists
+from cyxla.numpy.tracing.function_calls import call_function
+from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.known_array import KnownArray
+from cyxla.numpy.tracing.registry import NUMPY_OWN
+from cyxla.numpy.tracing.trace import current, place
+from cyxla.numpy.tracing.traced_array import TracedArray, is_traced, require_sizes
+
+_TAKING = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "asarray_chkfinite")
+_MAKING = (
+    "zeros", "ones", "empty", "full", "eye", "identity", "arange", "linspace", "logspace", "geomspace", "tri",
+    "zeros_like", "ones_like", "empty_like", "full_like", "copy", "indices", "fromfunction", "diag", "tile", "repeat",
+)  # fmt: skip
+_ASKING_ARRAYS = (
+    "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "any", "all", "argmax", "argmin", "ptp",
+    "median", "quantile", "percentile", "average", "cumsum", "cumprod", "diff", "sort", "argsort", "lexsort", "dot",
+    "inner", "outer", "vdot", "transpose", "reshape", "ravel", "nansum", "nanmean", "nanmax", "nanmin", "convolve",
+    "correlate", "interp", "polyval", "trapezoid", "allclose", "angle", "append", "argpartition", "argwhere", "around",
+    "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "bincount", "broadcast_arrays", "clip",
+    "corrcoef", "count_nonzero", "cov", "cross", "cumulative_prod", "cumulative_sum", "delete", "diagflat", "diagonal",
+    "digitize", "ediff1d", "expand_dims", "fix", "flatnonzero", "flip", "fliplr", "flipud", "gradient", "histogram",
+    "histogram2d", "histogram_bin_edges", "imag", "insert", "isclose", "iscomplex", "iscomplexobj", "isin", "isneginf",
+    "isposinf", "isreal", "isrealobj", "kron", "matrix_transpose", "moveaxis", "nan_to_num", "nanargmax", "nanargmin",
+    "nanmedian", "nanpercentile", "nanquantile", "nanstd", "nanvar", "ndim", "nonzero", "pad", "partition", "poly",
+    "polyadd", "polyder", "polyint", "polymul", "polysub", "real", "roll", "rot90", "round", "searchsorted",
+    "shape", "size", "sort_complex", "squeeze", "swapaxes", "tensordot", "trace", "tril", "triu", "unwrap", "where",
+    *(f"linalg.{name}" for name in (
+        "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
+        "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "norm", "outer", "pinv", "qr", "slogdet",
+        "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    )),
+)  # fmt: skip
+_ASKING_SEQUENCES = ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "linalg.multi_dot")
+
+
+class _Use:
+    """One use of the substitutes, and the thread that traces."""
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+
+
+_LISTED = 3  # arguments that may be lists of traced arrays
+_LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
+_SIZED = ("zeros", "ones", "empty", "full")  # whose first argument is sizes
+_full: Any = np.full
+_lock = new_lock()
+_uses: set[_Use] = set()  # traces that are under way
+_loaded: frozenset[str] = frozenset()  # modules when the substitutes were put in place
+
+
+def _of_user(original: Callable[..., Any]) -> bool:
+    """Whether the call of a substitute stands in a program, not in a library that knows nothing of known arrays.
+
+    Compiled modules have no frames: what calls for them is some line of the program, which names another function.
+    """
+    frame = sys._getframe(3)  # of the caller of a stand-in, which calls a substitute
+    if frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
+        return False
+    loaded, name = _callee(frame.f_code, frame.f_lasti)
+    if not loaded:
+        return original.__name__ in frame.f_code.co_names
+    if not loaded.startswith(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")):
+        return bool(name == original.__name__)
+    found = frame.f_locals[name] if name in frame.f_locals else frame.f_globals.get(name)
+    return bool(getattr(found, "__wrapped__", found) is original)
+
+
+@lru_cache(maxsize=4096)
+def _callee(code: CodeType, offset: int) -> tuple[str, Any]:
+    """How what is called at a place of a program was loaded, and its name; empty if the place does not tell."""
+    steps = [i for i in dis.get_instructions(code) if i.offset <= offset]
+    if not steps or "CALL" not in steps[-1].opname or steps[-1].positions is None:
+        return "", None
+    start, end = _span(steps[-1])
+    if None in (*start, *end):
+        return "", None
+    before = [i for i in steps[:-1] if i.opname.startswith("LOAD") and _span(i)[0] == start and _span(i)[1] < end]
+    found = max(before, key=lambda i: _span(i)[1], default=None)
+    return (found.opname, found.argval) if found is not None else ("", None)
+
+
+def _span(step: dis.Instruction) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    where = step.positions
+    if where is None or where.lineno is None:
+        return (None, None), (-1, -1)
+    return (where.lineno, where.col_offset), (where.end_lineno, where.end_col_offset)
+
+
+def _owned(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) -> Any:
+    """A new array of NumPy's as one that may be written traced values.
+
+    One that shares memory with the arguments stays what it is, or is copied.
+    """
+    if type(result) is not np.ndarray or result.dtype.hasobject or result.dtype.kind in "SUMm":
+        return result
+    for a in arguments:
+        if isinstance(a, np.ndarray) and np.may_share_memory(a, result):
+            return KnownArray(result.copy()) if copies else result
+    return KnownArray(result)
+
+
+def _without_like(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keywords, but ``like=`` a traced array: that is what all arrays here are like."""
+    if not isinstance(kwargs.get("like"), TracedArray):
+        return kwargs
+    return {k: v for k, v in kwargs.items() if k != "like"}
+
+
+def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        kwargs = _without_like(kwargs)
+        given = args[0] if args else kwargs.get("a", kwargs.get("object"))
+        if is_traced(given):
+            return call_function(original, *args, **kwargs)
+        if not _of_user(original):
+            return original(*args, **kwargs)  # a known array gives its values
+        if isinstance(given, TracedArray):
+            return call_function(original, *args, **kwargs)
+        return _owned(original(*args, **kwargs), args[:1], copies=True)  # of what is from outside, which stays as it is
+
+    return substitute
+
+
+def _making(original: Callable[..., Any]) -> Callable[..., Any]:
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        kwargs = _without_like(kwargs)
+        if any(map(_lists_traced, args[:_LISTED])) and original.__name__ not in _SIZED:
+            return call_function(original, *_of_arrays(args), **kwargs)
+        if original is _full and is_traced(args[1] if len(args) > 1 else kwargs.get("fill_value")):
+            return call_function(original, *args, **kwargs)
+        if original.__name__ in _SIZED:
+            require_sizes(*args[:1], kwargs.get("shape"))
+        made = original(*args, **kwargs)
+        return _owned(made, args) if _of_user(original) else made
+
+    return substitute
+
+
+def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy asks only the array, not its indices, what a look-up means."""
+
+    def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
+        if not (is_traced(indices) or _lists_traced(a)):
+            return original(a, indices, *args, **kwargs)
+        return call_function(original, a, indices, *args, **kwargs)
+
+    return substitute
+
+
+def _of_lists(original: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy asks arrays, not lists of them, what a function means."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if not any(map(_lists_traced, args[:_LISTED])):
+            return original(*args, **kwargs)
+        return original(*_of_arrays(args), **kwargs)
+
+    return substitute
+
+
+def _of_sequences(original: Callable[..., Any]) -> Callable[..., Any]:
+    """NumPy asks the arrays of a sequence what a function means, not lists in it."""
+
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        if not (args and isinstance(args[0], (list, tuple)) and any(map(_lists_traced, args[0]))):
+            return original(*args, **kwargs)
+        return original([np.array(a) if _lists_traced(a) else a for a in args[0]], *args[1:], **kwargs)
+
+    return substitute
+
+
+def _of_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with arrays in the place of lists of traced ones."""
+    return (*(np.array(a) if _lists_traced(a) else a for a in args[:_LISTED]), *args[_LISTED:])
+
+
+def _lists_traced(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and is_traced(value)
+
+
+_KINDS: dict[Callable[[Any], Callable[..., Any]], tuple[str, ...]] = {
+    _taking: _TAKING, _making: _MAKING, _looking_up: ("take",), ndenumerate: ("ndenumerate",), nditer: ("nditer",),
+    _of_lists: _ASKING_ARRAYS, _of_sequences: _ASKING_SEQUENCES,
+}  # fmt: skip
+_originals: dict[str, Any] = {name: attrgetter(name)(np) for names in _KINDS.values() for name in names}
+_SUBSTITUTES: dict[str, Any] = {
+    name: CallableProxy(_originals[name], make(_originals[name])) for make, names in _KINDS.items() for name in names
+}
+for _name in ("r_", "c_"):
+    _originals[_name] = getattr(np, _name)
+    _SUBSTITUTES[_name] = Concatenator(_originals[_name], columns=_name == "c_")
+_UFUNCS = {name: f for name, f in vars(np).items() if isinstance(f, np.ufunc)}
+_listed = {f: UfuncOfLists(f) for f in _UFUNCS.values()}  # some have two names
+_originals.update(_UFUNCS)
+_SUBSTITUTES.update((name, _listed[f]) for name, f in _UFUNCS.items())
+
+
+_spaces: dict[int, tuple[dict[str, Any], set[_Use]]] = {}  # modules of functions that are being traced
+_BY_FUNCTION = {id(function): _SUBSTITUTES[name] for name, function in _originals.items()}
+_BY_SUBSTITUTE = {id(_SUBSTITUTES[name]): function for name, function in _originals.items()}
+NUMPY_OWN.update((_SUBSTITUTES[name], function) for name, function in _originals.items())
+
+
+@contextlib.contextmanager
+def substituted() -> Iterator[None]:
+    """Have the substitutes in place; nested and parallel uses count, the last to end takes them away."""
+    global _loaded
+    use = _Use(get_ident())
+    with _lock:
+        if not _uses:
+            _loaded = frozenset(sys.modules)
+            for module in _modules():
+                module.__class__ = _patched(module)
+        _uses.add(use)
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error.__cause__, TraceError):  # NumPy says only that it cannot make an element of something
+            raise error.__cause__.with_traceback(error.__traceback__) from None
+        raise
+    finally:
+        with _lock:
+            _uses.discard(use)
+            if not _uses:
+                _restore()
+
+
+hooks.substituted = substituted
+
+
+def _restore() -> None:
+    for module in reversed(_modules()):
+        module.__class__ = ModuleType
+    for name in sys.modules.keys() - _loaded:  # what they took out of NumPy were the substitutes
+        _exchange(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)
+
+
+@contextlib.contextmanager
+def substituted_in(function: Callable[..., Any]) -> Iterator[None]:
+    """Have the substitutes in place of what a function's module took out of NumPy: ``from numpy import zeros``."""
+    function = inspect.unwrap(function)
+    if "random" in getattr(getattr(function, "__code__", None), "co_names", ()):
+        import numpy.random  # noqa: F401 - NumPy imports it when it is used first, which is too late
+    space = getattr(function, "__globals__", {})
+    use = _Use(get_ident())
+    with _lock:
+        uses = _spaces.setdefault(id(space), (space, set()))[1]
+        if not uses:
+            _exchange(space, _BY_FUNCTION)
+        uses.add(use)
+    try:
+        yield
+    finally:
+        with _lock:
+            uses.discard(use)
+            if not uses:
+                _exchange(space, _BY_SUBSTITUTE)
+                _spaces.pop(id(space), None)
+
+
+def _exchange(space: dict[str, Any], functions: dict[int, Any]) -> None:
+    for name, value in list(space.items()):
+        if id(value) in functions:
+            space[name] = functions[id(value)]
+
+
+def _keep_own() -> None:
+    """Take away in a forked child what only threads of the parent needed, who may have been about to do so."""
+    _drop_others(_uses)
+    if not _uses and type(np) is not ModuleType:
+        _restore()
+    for number, (space, uses) in list(_spaces.items()):
+        _drop_others(uses)
+        if not uses:
+            _exchange(space, _BY_SUBSTITUTE)
+            del _spaces[number]
+
+
+def _drop_others(uses: set[_Use]) -> None:
+    uses.intersection_update([u for u in uses if u.thread == get_ident()])
+
+
+call_in_child(_keep_own)
+
+
+# -- modules that look different from the thread that traces
+
+
+class _Attribute:
+    """An attribute of a module of NumPy, which the thread that traces sees as its substitute."""
+
+    def __init__(self, name: str, original: Any, substitute: Any) -> None:
+        self._name, self._original, self._substitute = name, original, substitute
+
+    def __get__(self, module: ModuleType, owner: type) -> Any:
+        try:
+            found = module.__dict__[self._name]
+        except KeyError:
+            raise AttributeError(f"module {module.__name__!r} has no attribute {self._name!r}") from None
+        return self._substitute if found is self._original and current() is not None else found
+
+    def __set__(self, module: ModuleType, value: Any) -> None:
+        module.__dict__[self._name] = value
+
+    def __delete__(self, module: ModuleType) -> None:
+        del module.__dict__[self._name]
+
+
+def _modules() -> list[ModuleType]:
+    found = [np, np.linalg]  # numpy itself is the first to change, and the last to change back
+    return [*found, np.random] if "numpy.random" in sys.modules else found
+
+
+@cache
+def _patched(module: ModuleType) -> type[ModuleType]:
+    """The class of a module while something is traced: what is in the module stays, for all other threads."""
+    prefix = module.__name__.removeprefix("numpy").lstrip(".")
+    if prefix == "random":
+        substitutes, originals = _random_functions()
+    else:
+        names = [name for name in _originals if name.rpartition(".")[0] == prefix]
+        originals = {name.rpartition(".")[2]: _originals[name] for name in names}
+        substitutes = {name.rpartition(".")[2]: _SUBSTITUTES[name] for name in names}
+    attributes = {name: _Attribute(name, originals[name], substitutes[name]) for name in originals}
+    reduced = {"__reduce__": lambda self: (import_module, (self.__name__,))}  # a pickler knows modules by their class
+    return type("module", (ModuleType,), {"__module__": "builtins", **reduced, **attributes})
+
+
+# -- random numbers out of a state that is nobody's: one draw while tracing would serve all runs
+
+
+@cache
+def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
+    """What stands in ``np.random`` while something is traced, and what stands there else."""
+    state = np.random.mtrand._rand
+    names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
+    own = {n: getattr(np.random, n) for n in names if n not in ("get_state", "set_state", "seed")}
+    own["default_rng"] = np.random.default_rng
+    return {name: CallableProxy(function, _drawing(function)) for name, function in own.items()}, own
+
+
+def _drawing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def substitute(*args: Any, **kwargs: Any) -> Any:
+        seeded = original.__name__ == "default_rng" and (args or kwargs.get("seed")) not in ((), (None,), None)
+        if seeded or not _of_user(original):
+            return original(*args, **kwargs)
+        raise UnimplementedError(
+            f"numpy.random.{original.__name__} while a function is traced: every run would get the same numbers",
+            where=place(), hint="hand in a generator, np.random.default_rng(seed), as an argument, or use cyxla.random",
+        )  # fmt: skip
+
+    return substitute

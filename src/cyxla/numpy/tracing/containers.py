@@ -1,0 +1,173 @@
+"""Containers of arrays: nested tuples, lists, dicts, dataclasses and None, taken apart and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, NamedTuple
+
+from cyxla.numpy.tracing.registry import NUMPY_OWN
+
+
+class Kind(NamedTuple):
+    """How one kind of container is taken apart and put together.
+
+    Attributes
+    ----------
+    parts : callable
+        The children, in order.
+    key : callable
+        What is not a child but must be equal for two containers to be alike.
+    paths : callable
+        How each child is reached, as a reader would write it.
+    build : callable
+        From the key and the children.
+    """
+
+    parts: Callable[[Any], Sequence[Any]]
+    key: Callable[[Any], Any]
+    paths: Callable[[Any], Sequence[str]]
+    build: Callable[[Any, Sequence[Any]], Any]
+
+
+def _numbered(value: Sequence[Any]) -> list[str]:
+    return [f"[{k}]" for k in range(len(value))]
+
+
+def _record(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
+    """A dataclass with these fields; its __init__ is not run, since it may compute."""
+    made: Any = object.__new__(key[0])
+    for name, part in zip(key[1], parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def _mapping(key: tuple[type, Any, tuple[Any, ...]], parts: Sequence[Any]) -> Any:
+    pairs = dict(zip(key[2], parts, strict=True))  # no iterator of pairs, which a Counter would count
+    return key[0](pairs) if key[1] is None else key[0](key[1], pairs)
+
+
+def field_names(value: Any) -> tuple[str, ...]:
+    """Names of the fields of a dataclass."""
+    return tuple(f.name for f in fields(value))
+
+
+NONE = Kind(lambda v: (), lambda v: None, lambda v: (), lambda key, parts: None)
+TUPLE = Kind(lambda v: v, len, _numbered, lambda key, parts: tuple(parts))
+LIST = Kind(lambda v: v, len, _numbered, lambda key, parts: list(parts))
+DICT = Kind(
+    lambda v: list(v.values()), tuple, lambda v: [f"[{k!r}]" for k in v],
+    lambda key, parts: dict(zip(key, parts, strict=True)),
+)  # fmt: skip
+MAPPING = Kind(  # a class made from dict
+    lambda v: list(v.values()), lambda v: (type(v), getattr(v, "default_factory", None), tuple(v)),
+    lambda v: [f"[{k!r}]" for k in v], _mapping,
+)  # fmt: skip
+NAMED = Kind(lambda v: v, type, lambda v: [f".{n}" for n in v._fields], lambda key, parts: key(*parts))
+DATACLASS = Kind(
+    lambda v: [getattr(v, n) for n in field_names(v)], lambda v: (type(v), field_names(v)),
+    lambda v: [f".{n}" for n in field_names(v)], _record,
+)  # fmt: skip
+FIXED = Kind(
+    lambda v: (), lambda v: _own(v), lambda v: (), lambda key, parts: key
+)  # what is no array and stays what it is
+_EXACT = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
+
+
+def _own(value: Any) -> Any:
+    """NumPy's function where a program hands on what stands in for it while tracing."""
+    return NUMPY_OWN.get(value, value) if callable(value) else value
+
+
+def kind_of(value: Any) -> Kind | None:
+    """What kind of container a value is; None for a leaf."""
+    found = _EXACT.get(type(value))
+    if found is not None:
+        return found
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return NAMED
+    if isinstance(value, dict):
+        return MAPPING
+    return DATACLASS if is_dataclass(value) and not isinstance(value, type) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The shape of a container without its leaves; hashable, and equal for alike containers.
+
+    Attributes
+    ----------
+    kind : Kind or None
+        None for a leaf.
+    key : object
+        What its kind needs to build it.
+    children : tuple of Tree
+        The shapes of its parts.
+    """
+
+    kind: Kind | None = None
+    key: Any = None
+    children: tuple[Tree, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Number of leaves."""
+        return 1 if self.kind is None else sum(c.count for c in self.children)
+
+    def build(self, leaves: Sequence[Any]) -> Any:
+        """The container with these leaves."""
+        return self.take(iter(leaves))
+
+    def take(self, leaves: Iterator[Any]) -> Any:
+        """The container with the next leaves."""
+        if self.kind is None:
+            return next(leaves)
+        return self.kind.build(self.key, [c.take(leaves) for c in self.children])
+
+
+LEAF = Tree()
+
+
+def flatten(value: Any, fixed: Any = ()) -> tuple[list[Any], Tree]:
+    """Take a container apart.
+
+    Parameters
+    ----------
+    value : object
+        The container, or a leaf.
+    fixed : tuple of type
+        Of what is no leaf but part of the tree.
+
+    Returns
+    -------
+    leaves : list
+        What is no container, from left to right.
+    tree : Tree
+        Puts leaves together again.
+    """
+    leaves: list[Any] = []
+    return leaves, _flatten(value, leaves, fixed)
+
+
+def _flatten(value: Any, leaves: list[Any], fixed: Any) -> Tree:
+    kind = FIXED if isinstance(value, fixed) else kind_of(value)
+    if kind is None:
+        leaves.append(value)
+        return LEAF
+    return Tree(kind, kind.key(value), tuple([_flatten(part, leaves, fixed) for part in kind.parts(value)]))
+
+
+def paths(value: Any, prefix: str = "", fixed: Any = ()) -> list[str]:
+    """How each leaf of a container is reached: ``[0]['w']``; `fixed` as for `flatten`."""
+    kind = FIXED if isinstance(value, fixed) else kind_of(value)
+    if kind is None:
+        return [prefix]
+    steps = zip(kind.paths(value), kind.parts(value), strict=True)
+    return [path for step, part in steps for path in paths(part, prefix + step, fixed)]
+
+
+def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """Apply a function to every leaf, and to the leaves of containers alike."""
+    leaves, tree = flatten(value)
+    rest = [flatten(o)[0] for o in others]
+    return tree.build([function(*parts) for parts in zip(leaves, *rest, strict=True)])

@@ -1,0 +1,55 @@
+"""Calls of NumPy functions on traced arrays: results get the memory layout and the kind of 0-d result of NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.numpy.tracing.hooks import hooks
+from cyxla.numpy.tracing.registry import full_name, meaning_of
+from cyxla.numpy.tracing.result_layout import keep_order
+from cyxla.numpy.tracing.traced_array import TracedArray, value_of
+from cyxla.numpy.tracing.zero_dim import ARRAYS, LIKE, OF_NUMBERS, OWN, PYTHON, Rank0
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def call_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The result of a NumPy function of traced arrays; without dimensions it is an array or a scalar as in NumPy."""
+    made, name = meaning_of(function)(*args, **kwargs), full_name(function)
+    if args:
+        keep_order(made, name, args, kwargs)
+    return _with_rank0(made, name, args, kwargs.get("out"))
+
+
+def _with_rank0(made: Any, name: str, args: Sequence[Any], out: Any) -> Any:
+    if type(made) in (tuple, list):
+        return type(made)([_with_rank0(m, name, args, out) for m in made])
+    if name in OWN or not isinstance(made, TracedArray) or made.ndim or made.known is not None:
+        return made
+    given: Any = args[0] if args else None
+    rank0 = _rank0_of(name, given)
+    if made.rank0 is rank0 or any(made is a for a in (out, *args[1:])):  # an array of `out=` stays what it is
+        return made
+    if made is not given:
+        made.rank0 = rank0
+        return made
+    return TracedArray(value_of(made), rank0=rank0)
+
+
+def _rank0_of(name: str, given: Any) -> Rank0:
+    if name in LIKE:
+        found = _rank0_of_argument(given)
+        return Rank0.ARRAY if found is Rank0.PYTHON and name not in OF_NUMBERS else found
+    return Rank0.ARRAY if name in ARRAYS else Rank0.PYTHON if name in PYTHON else Rank0.SCALAR
+
+
+def _rank0_of_argument(value: Any) -> Rank0:
+    if isinstance(value, TracedArray):
+        return value.rank0 if value.ndim == 0 else Rank0.ARRAY
+    return Rank0.PYTHON if type(value) in _NUMBERS else Rank0.SCALAR if isinstance(value, np.generic) else Rank0.ARRAY
+
+
+hooks.call_function = call_function

@@ -1,0 +1,40 @@
+"""Functions that tracing calls and that rooms above it define: each room sets its own when it is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+
+class Hooks:
+    """Functions of rooms above `cyxla.numpy.tracing`; importing `cyxla.numpy` sets all of them.
+
+    Attributes
+    ----------
+    apply_ufunc : callable
+        Result of a method of a ufunc on inputs of which at least one is traced.
+    call_function : callable
+        Result of a NumPy function for these arguments, of which at least one is traced.
+    get_item, set_item : callable
+        Indexing of a traced array: ``array[key]`` and ``array[key] = value``.
+    at : callable
+        Object behind ``array.at``.
+    substituted : callable
+        Context manager in which NumPy's functions without dispatch are substituted.
+    jit : callable
+        `cyxla.jit`.
+    """
+
+    apply_ufunc: Callable[[np.ufunc, str, tuple[Any, ...], Mapping[str, Any]], Any]
+    call_function: Callable[..., Any]
+    get_item: Callable[[Any, Any], Any]
+    set_item: Callable[[Any, Any, Any], None]
+    at: Callable[[Any], Any]
+    substituted: Callable[[], AbstractContextManager[None]]
+    jit: Callable[..., Any]
+
+
+hooks = Hooks()

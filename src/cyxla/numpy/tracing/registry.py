@@ -1,0 +1,127 @@
+"""The tables that say what a NumPy function becomes: one row for each, made where the function is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeVar
+
+from cyxla.errors import UnimplementedError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a NumPy function becomes.
+
+    Attributes
+    ----------
+    function : callable
+        NumPy's.
+    meaning : callable
+        Ours, with NumPy's signature, on traced arrays.
+    note : str
+        What is not supported, for the documentation; empty if all is.
+    """
+
+    function: Callable[..., Any]
+    meaning: Callable[..., Any]
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """Such as ``linalg.norm``."""
+        return full_name(self.function)
+
+
+_ROWS: dict[Callable[..., Any], Row] = {}
+_MODULES: dict[str, str] = {}  # modules of functions, by the function's full name
+NUMPY_OWN: dict[Any, Callable[..., Any]] = {}  # what stands in for NumPy's functions while tracing, and these
+
+
+def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], F]:
+    """Make a Python function the meaning of NumPy functions that are called on traced arrays."""
+
+    def register(meaning: F) -> F:
+        for function in functions:
+            own = NUMPY_OWN.get(function, function)
+            _ROWS[own] = Row(own, meaning, note)
+        return meaning
+
+    return register
+
+
+def rows() -> dict[Callable[..., Any], Row]:
+    """Every row, by NumPy's function."""
+    for module in dict.fromkeys(_MODULES.values()):
+        _load(module)
+    return _ROWS
+
+
+def register_modules(package: str, functions: Mapping[str, Iterable[str]]) -> None:
+    """Register modules of a package that implement NumPy functions; each is imported when it is needed.
+
+    Parameters
+    ----------
+    package : str
+        Full name of the package.
+    functions : mapping of str to iterable of str
+        Names of functions, as `full_name` gives them, by module of the package.
+    """
+    _MODULES.update((name, f"{package}.{module}") for module, names in functions.items() for name in names)
+
+
+def module_of(name: str) -> str | None:
+    """Return the full name of the module that implements a NumPy function; None if none is registered."""
+    return _MODULES.get(name)
+
+
+@cache
+def _load(module: str) -> None:
+    import_module(module)
+
+
+def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a NumPy function means on traced arrays.
+
+    Raises
+    ------
+    UnimplementedError
+        Nothing; the message names the nearest function that means something.
+    """
+    function = NUMPY_OWN.get(function, function)
+    row = _ROWS.get(function)
+    if row is None and (module := module_of(full_name(function))) is not None:
+        _load(module)
+        row = _ROWS.get(function)
+    row = row or rows().get(function)
+    if row is None:
+        raise UnimplementedError(f"numpy.{full_name(function)} cannot be traced", hint=_nearest(full_name(function)))
+    return row.meaning
+
+
+def full_name(function: Callable[..., Any]) -> str:
+    """A NumPy function's name without ``numpy.``."""
+    module = getattr(function, "__module__", None) or ""
+    inner = module.removeprefix("numpy").lstrip(".")
+    name = getattr(function, "__name__", str(function))
+    return f"{inner}.{name}" if inner and not inner.startswith("_") else name
+
+
+_OF_NEGATIVES = "sqrt log log2 log10 logn power arccos arcsin arctanh"
+INSTEAD: dict[str, str] = {
+    f"lib.scimath.{name}": "np's function of x.astype(complex): the type of a result cannot depend on values"
+    for name in _OF_NEGATIVES.split()
+}  # what to use in place of a function that is not there
+
+
+def _nearest(name: str) -> str:
+    if name in INSTEAD:
+        return INSTEAD[name]
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [r.name for r in rows().values()], n=3, cutoff=0.5)
+    return f"near it: {', '.join(near)}" if near else "call it outside of the traced function, on arrays"

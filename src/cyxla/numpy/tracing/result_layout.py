@@ -1,0 +1,193 @@
+"""Orders of results in memory, as NumPy chooses them: ``order=``, and that of arguments where it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from cyxla._native.dispatch import axes_of
+from cyxla.numpy.tracing.memory_layout import Memory, by_columns, column_major, dense, kept_axes, row_major
+from cyxla.numpy.tracing.traced_array import TracedArray
+
+#: Order in which the dimensions of what a program makes become those of a result, None for their own; and whether the
+#: result may be written to.
+Layout: TypeAlias = "tuple[tuple[int, ...] | None, bool]"
+AS_MADE: Final[Layout] = (None, True)
+
+# fmt: off
+#: Functions whose results lie as their arguments do, element by element.
+KEEPING: Final = frozenset((
+    "clip", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "gradient", "i0", "isclose",
+    "nan_to_num", "partition", "roll", "sinc", "sort", "unwrap", "where",
+    *(f"fft.{name}" for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftshift", "ifftshift")),
+))
+#: Functions whose results lie as their first argument does, without the dimensions that ``axis=`` names.
+REDUCING: Final = frozenset((
+    "average", "mean", "median", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "std", "var",
+))
+#: Functions that lay out by columns if their first argument lies so.
+BY_COLUMNS: Final = frozenset(("delete", "insert", "pad"))
+#: Functions that join the arrays of a list, in the order that they lie in; and the axis along which they pile them up.
+JOINING: Final = {"block": None, "concatenate": None, "hstack": None, "vstack": None, "stack": 0}
+# fmt: on
+
+
+def inverse(axes: Sequence[int]) -> tuple[int, ...]:
+    """Find the permutation that undoes one."""
+    return tuple(np.argsort(axes).tolist())
+
+
+def layout_of(array: TracedArray) -> Layout:
+    """Tell how NumPy would lay out an array that a function returns."""
+    if array.ndim == 0:
+        return AS_MADE
+    axes = None if array.contiguous else axes_of(array.memory)
+    return (None if axes is None else inverse(axes), array.writeable)
+
+
+def with_order(made: TracedArray, order: Any, given: Iterable[Any]) -> None:
+    """Lay out a new array by ``order=`` and the arrays it was computed from.
+
+    Parameters
+    ----------
+    made : TracedArray
+        An array that shares no memory.
+    order : str
+        ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
+    given : iterable of array
+        Arrays whose sizes can be broadcast to those of `made`.
+
+    Raises
+    ------
+    ValueError
+        There is no such order.
+    """
+    letter = letter_of(order)
+    if letter == "C" or made.ndim < 2:
+        return
+    if letter == "F":
+        made.lie(column_major(made.shape, made.dtype))
+        return
+    memories = [memory for value in given if (memory := memory_of_value(value)) is not None]
+    if all(m.flags.c_contiguous for m in memories):
+        return
+    if letter == "A":
+        if all(by_columns(m) for m in memories):
+            made.lie(column_major(made.shape, made.dtype))
+        return
+    axes = kept_axes(memories, made.ndim)
+    if axes is not None:
+        made.lie(dense(made.shape, made.dtype, axes))
+
+
+def keep_rest(made: TracedArray, memory: Memory, axes: Sequence[int]) -> None:
+    """Lay out what an array was reduced to along axes: the other dimensions lie as they did."""
+    found = axes_of(memory)
+    if found is None or made.ndim < 2:
+        return
+    kept = range(memory.ndim) if made.ndim == memory.ndim else [d for d in range(memory.ndim) if d not in axes]
+    places = {d: k for k, d in enumerate(kept)}
+    made.lie(dense(made.shape, made.dtype, [places[d] for d in found if d in places]))
+
+
+def axes_like(memory: Memory, letter: str, rank: int) -> tuple[int, ...] | None:
+    """Find the order of the dimensions of a new array like another one; None for row-major order.
+
+    Parameters
+    ----------
+    memory : Memory
+        How the other one lies.
+    letter : str
+        Of ``order=``.
+    rank : int
+        Number of dimensions of the new one.
+    """
+    if letter == "F" or (letter == "A" and by_columns(memory)):
+        return tuple(reversed(range(rank)))
+    return axes_of(memory) if letter == "K" and rank == memory.ndim else None
+
+
+def letter_of(order: Any) -> str:
+    """Read an ``order=``.
+
+    Raises
+    ------
+    ValueError
+        There is no such order.
+    """
+    letter = (order or "K").upper()[:1]
+    if letter not in "CFAK":
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got '{order}')")
+    return str(letter)
+
+
+def memory_of_value(value: Any) -> Memory | None:
+    """Find how an array lies in memory; None for what is not an array with dimensions."""
+    if isinstance(value, TracedArray):
+        return value.memory if value.ndim else None
+    return value if isinstance(value, np.ndarray) and value.ndim else None
+
+
+def keep_order(made: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Lay out the result of a function of NumPy's as its arguments lie, where NumPy does."""
+    rule = _RULES.get(name)
+    if rule is None or kwargs.get("out") is not None:
+        return
+    for part in made if isinstance(made, (list, tuple)) else (made,):
+        if part.contiguous and part.ndim > 1 and part is not args[0]:
+            rule(part, args, kwargs)
+
+
+def _as_arguments(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    with_order(made, "K", [*args, *kwargs.values()])
+
+
+def _as_first(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    memory = memory_of_value(args[0])
+    if memory is not None and by_columns(memory):
+        made.lie(column_major(made.shape, made.dtype))
+
+
+def _without_axes(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    memory = memory_of_value(args[0])
+    axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
+    if memory is not None and axis is not None:
+        keep_rest(made, memory, normalize_axis_tuple(axis, memory.ndim))
+
+
+def _as_list(axis: int | None, made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    parts = [m for part in _flat(args[0]) if (m := memory_of_value(part)) is not None]
+    if all(m.flags.c_contiguous for m in parts):
+        return
+    if axis is not None:
+        axis = kwargs.get("axis", args[1] if len(args) > 1 else axis)
+        parts = [np.expand_dims(m, axis) for m in parts]
+    axes = kept_axes(parts, made.ndim, joined=True)
+    if axes is not None:
+        made.lie(dense(made.shape, made.dtype, axes))
+
+
+def _flat(values: Any) -> Iterable[Any]:
+    for value in values if isinstance(values, (list, tuple)) else [values]:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _triangular(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """A choice between the argument and zeros, by a mask in row-major order."""
+    with_order(made, "K", [args[0], row_major(made.shape[-2:], np.dtype(bool))])
+
+
+_RULES: Final[dict[str, Callable[[Any, Sequence[Any], Mapping[str, Any]], None]]] = {
+    **dict.fromkeys(KEEPING, _as_arguments),
+    **dict.fromkeys(REDUCING, _without_axes),
+    **dict.fromkeys(BY_COLUMNS, _as_first),
+    **dict.fromkeys(("tril", "triu"), _triangular),
+    **{name: partial(_as_list, axis) for name, axis in JOINING.items()},
+}

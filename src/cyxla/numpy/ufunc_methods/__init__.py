@@ -1,0 +1,1 @@
+"""Methods of ufuncs on traced arrays: reduce, accumulate, reduceat, outer and at."""

@@ -1,0 +1,433 @@
+"""What ufuncs can do besides being called: reduce, accumulate, reduceat, outer, at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce as _fold
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.errors import DTypeError, OutOfRangeError, ShapeError, TraceError, UnimplementedError
+from cyxla.numpy.tracing import trace as _trace
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import Dtype, loop_types
+from cyxla.numpy.tracing.result_layout import with_order
+from cyxla.numpy.tracing.trace import Trace, tracing
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced, value_of
+from cyxla.numpy.ufunc_methods.cumulative import cumulative
+from cyxla.numpy.ufunc_methods.reduce import NOT_GIVEN, REDUCTIONS, axes_of, flag, kept_sizes, mask_of, reduce_op
+from cyxla.numpy.ufunc_methods.reduce import reduce as reduce_by_opcode
+from cyxla.numpy.ufuncs.apply import broadcast_to, call, deliver, emitter_of, narrowed
+from cyxla.numpy.ufuncs.emitting import Emit
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaComputation, XlaOp
+from cyxla.xla.hlo.builder import functions as xla
+
+# Joined in any order, by halves: there is no HLO opcode for them.
+_IN_ANY_ORDER = (np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.fmax, np.fmin)
+_PREFIXES: dict[np.ufunc, str] = {
+    np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum", np.logical_or: "or",
+    np.logical_and: "and",
+}  # fmt: skip
+_WRITTEN_OUT = 16  # steps of what is joined one after the other; more are a loop
+_MOST_SEGMENTS = 1024
+
+
+def _joins(ufunc: np.ufunc, method: str) -> Emit:
+    """The loop of a ufunc of two operands with one result.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    if ufunc.nin != 2 or ufunc.nout != 1:
+        raise ValueError(f"{method} only supported for binary functions")
+    return emitter_of(ufunc)
+
+
+def _element_type(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any = None) -> Dtype:
+    """The type that elements are joined in; that of ``out=`` has a say.
+
+    Raises
+    ------
+    DTypeError
+        There is none of which operands and result are.
+    """
+    asked: dict[str, Any] = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
+    before = None if dtype is not None or out is None else out.dtype
+    try:
+        types = ufunc.resolve_dtypes((before, array.dtype, None), reduction=True, casting="unsafe", **asked)
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+    if types[0] != types[1] or types[1] != types[2]:
+        raise TypeError(f"the resolved dtypes are not compatible with {ufunc.__name__}.reduce. Resolved {types}")
+    return types[-1]
+
+
+def _one(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) else out
+
+
+# -- reduce
+
+
+def reduce(
+    ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False,
+    initial: Any = NOT_GIVEN, where: Any = True,
+) -> Any:  # fmt: skip
+    """All elements along axes joined by a ufunc."""
+    emit = _joins(ufunc, "reduce")
+    if ufunc in REDUCTIONS:
+        return reduce_by_opcode(ufunc, array, axis, dtype, out, keepdims, initial, where)
+    given = as_traced(array)
+    axes = axes_of(axis, given.ndim)
+    wanted = _element_type(ufunc, given, dtype, _one(out))
+    _check_reduction(ufunc, given, axes, initial, where)
+    op = _flattened(convert(value_of(given), wanted), axes)
+    start = _start(ufunc, initial, wanted)
+    if where is not True:
+        mask = _flattened(mask_of(where, given.shape), axes)
+        made = _joined_where(emit, op, mask, _number(start, wanted))
+    else:
+        first = [] if start is None else [_number(start, wanted)]
+        made = _joined(ufunc, emit, op, first)
+    kept = [n for d, n in enumerate(given.shape) if d not in axes]
+    made = broadcast_to(made, kept)
+    if flag(keepdims):
+        made = xla.reshape(made, kept_sizes(given.shape, axes))
+    return deliver([TracedArray(made)], _one(out), True, "unsafe", ufunc.__name__)
+
+
+def _start(ufunc: np.ufunc, initial: Any, dtype: Dtype) -> Any:
+    """What the elements are joined to; None for nothing."""
+    if initial is NOT_GIVEN:
+        return ufunc.identity
+    return initial
+
+
+def _number(value: Any, dtype: Dtype) -> XlaOp:
+    """A first element: a known one as NumPy puts it into an array, which refuses more than a conversion does."""
+    if is_traced(value):
+        return narrowed(as_traced(value), dtype)
+    held = np.empty((), dtype)
+    held[()] = value
+    return _trace.require_current().constant(held)
+
+
+def _check_reduction(ufunc: np.ufunc, given: TracedArray, axes: Sequence[int], initial: Any, where: Any) -> None:
+    name, has = f"reduction operation '{ufunc.__name__}'", initial not in (NOT_GIVEN, None)
+    if len(axes) > 1 and ufunc not in _IN_ANY_ORDER:
+        raise ValueError(f"{name} is not reorderable, so at most one axis may be specified")
+    if has or (ufunc.identity is not None and initial is NOT_GIVEN):
+        return
+    if where is not True:
+        raise ValueError(f"{name} does not have an identity, so to use a where mask one has to specify 'initial'")
+    kept = prod(n for d, n in enumerate(given.shape) if d not in axes)
+    if kept and not all(given.shape[d] for d in axes):
+        raise ShapeError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
+
+
+def _flattened(op: XlaOp, axes: Sequence[int]) -> XlaOp:
+    """The dimensions to be reduced as one, the first."""
+    sizes = op.shape.dims
+    kept = [d for d in range(len(sizes)) if d not in axes]
+    if axes != tuple(range(len(axes))):
+        op = xla.transpose(op, [*axes, *kept])
+    return xla.reshape(op, (prod(sizes[d] for d in axes), *[sizes[d] for d in kept]))
+
+
+def _row(op: XlaOp, place: int) -> XlaOp:
+    """One place along the first dimension."""
+    return xla.reshape(xla.slice_in_dim(op, place, place + 1), op.shape.dims[1:])
+
+
+def _joined(ufunc: np.ufunc, emit: Emit, op: XlaOp, first: list[XlaOp]) -> XlaOp:
+    if ufunc in _IN_ANY_ORDER and op.shape.dims[0]:
+        return _step(emit, first[0], _by_halves(emit, op)) if first else _by_halves(emit, op)
+    if op.shape.dims[0] > _WRITTEN_OUT:
+        start, rest = (first[0], op) if first else (_row(op, 0), _from(op, 1))
+        return _by_loop(emit, broadcast_to(start, op.shape.dims[1:]), [rest])[0]
+    rows = [_row(op, k) for k in range(op.shape.dims[0])]
+    return _fold(lambda x, y: _step(emit, x, y), [*first, *rows])
+
+
+def _from(op: XlaOp, place: int) -> XlaOp:
+    return xla.slice_in_dim(op, place, op.shape.dims[0])
+
+
+def _by_loop(emit: Emit, start: XlaOp, rows: Sequence[XlaOp]) -> tuple[XlaOp, XlaOp]:
+    """One row after the other joined to the first, as a loop; the last result, and all of them.
+
+    A second array of rows says which elements of the first take part.
+    """
+    from cyxla.numpy.control import scan
+
+    def step(before: TracedArray, parts: Sequence[TracedArray]) -> tuple[TracedArray, TracedArray]:
+        joined = emit(value_of(before), value_of(parts[0]))
+        if len(parts) > 1:
+            joined = xla.select(value_of(parts[1]), joined, value_of(before))
+        made = TracedArray(joined)
+        return made, made
+
+    last, each = scan(step, TracedArray(start), [TracedArray(r) for r in rows])
+    return value_of(last), value_of(each)
+
+
+def _step(emit: Emit, x: XlaOp, y: XlaOp) -> XlaOp:
+    made: XlaOp = emit(broadcast_to(x, y.shape.dims), y)
+    return made
+
+
+def _by_halves(emit: Emit, op: XlaOp) -> XlaOp:
+    """All along the first dimension, both halves with each other until one is left."""
+    while (count := op.shape.dims[0]) > 1:
+        half = count // 2
+        both: XlaOp = emit(xla.slice_in_dim(op, 0, half), xla.slice_in_dim(op, half, 2 * half))
+        op = both if count % 2 == 0 else xla.concatenate([both, xla.slice_in_dim(op, count - 1, count)], 0)
+    return _row(op, 0)
+
+
+def _joined_where(emit: Emit, op: XlaOp, mask: XlaOp, start: XlaOp) -> XlaOp:
+    found = broadcast_to(start, op.shape.dims[1:])
+    if op.shape.dims[0] > _WRITTEN_OUT:
+        return _by_loop(emit, found, [op, mask])[0]
+    for k in range(op.shape.dims[0]):
+        found = xla.select(_row(mask, k), emit(found, _row(op, k)), found)
+    return found
+
+
+# -- accumulate
+
+
+def _one_axis(axis: Any, given: TracedArray, method: str) -> int:
+    """The dimension that a method which has one works along.
+
+    Raises
+    ------
+    TypeError
+        The array has no dimensions.
+    ValueError
+        More than one is meant.
+    """
+    axes = axes_of(axis, given.ndim)
+    if given.ndim == 0:
+        raise TypeError(f"cannot {method} on a scalar")
+    if len(axes) != 1:
+        raise ValueError(f"{method} does not allow multiple axes")
+    return axes[0]
+
+
+def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    """Each element joined with all before it."""
+    emit = _joins(ufunc, "accumulate")
+    given = as_traced(array)
+    along = _one_axis(axis, given, "accumulate")
+    op = convert(value_of(given), _element_type(ufunc, given, dtype, _one(out)))
+    made = TracedArray(_running(ufunc, emit, op, along))
+    with_order(made, "K", [given])
+    return deliver([made], _one(out), True, "unsafe", ufunc.__name__)
+
+
+def _running(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+    opcode, complex_ = _PREFIXES.get(ufunc), op.shape.dtype.is_complex
+    if opcode is not None and not (complex_ and opcode in ("maximum", "minimum")):
+        pred = op.shape.dtype is ElementType.PRED
+        names = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"} if pred else {}
+        return cumulative(op, names.get(opcode, opcode), axis)
+    if ufunc in _IN_ANY_ORDER or ufunc in REDUCTIONS:
+        return _by_doubling(emit, op, axis)
+    count = op.shape.dims[axis]
+    if count > _WRITTEN_OUT:
+        return _running_by_loop(emit, op, axis)
+    parts = [xla.slice_in_dim(op, k, k + 1, dimension=axis) for k in range(count)]
+    for k in range(1, count):
+        parts[k] = emit(parts[k - 1], parts[k])
+    return xla.concatenate(parts, axis) if parts else op
+
+
+def _running_by_loop(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+    order = [axis, *(d for d in range(op.shape.rank) if d != axis)]
+    rows = xla.transpose(op, order)
+    each = _by_loop(emit, _row(rows, 0), [_from(rows, 1)])[1]
+    made = xla.concatenate([xla.slice_in_dim(rows, 0, 1), each], 0)
+    return xla.transpose(made, [order.index(d) for d in range(op.shape.rank)])
+
+
+def _by_doubling(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+    """Each element with the one before it, then with the one two before it, and so on."""
+    count, reach = op.shape.dims[axis], 1
+    while reach < count:
+        first = xla.slice_in_dim(op, 0, reach, dimension=axis)
+        before, after = (xla.slice_in_dim(op, low, low + count - reach, dimension=axis) for low in (0, reach))
+        op = xla.concatenate([first, emit(before, after)], axis)
+        reach *= 2
+    return op
+
+
+# -- reduceat
+
+
+def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    """The elements from each index up to the next one joined; only the first of them where the next one is not later.
+
+    Raises
+    ------
+    UnimplementedError
+        The indices are traced.
+    """
+    emit = _joins(ufunc, "reduceat")
+    given = as_traced(array)
+    if isinstance(indices, TracedArray):
+        raise UnimplementedError(
+            f"{ufunc.__name__}.reduceat with traced indices cannot be traced", where=_trace.place(),
+            hint="mark them static, or use np.add.at with the numbers of the segments",
+        )  # fmt: skip
+    places = np.asarray(indices).astype(np.intp)
+    if places.ndim != 1:
+        raise ValueError(f"the indices of {ufunc.__name__}.reduceat have {places.ndim} dimensions, not 1")
+    along = _one_axis(axis, given, "reduceat")
+    count = given.shape[along]
+    for k in places.tolist():
+        if not 0 <= k < count:
+            raise OutOfRangeError(f"index {k} out-of-bounds in {ufunc.__name__}.reduceat [0, {count})")
+    op = convert(value_of(given), _element_type(ufunc, given, dtype, _one(out)))
+    made = _segments(ufunc, emit, op, [*places.tolist(), count], along)
+    return deliver([TracedArray(made)], _one(out), True, "unsafe", ufunc.__name__)
+
+
+def _segments(ufunc: np.ufunc, emit: Emit, op: XlaOp, bounds: Sequence[int], axis: int) -> XlaOp:
+    if len(bounds) - 1 > _MOST_SEGMENTS:
+        raise UnimplementedError(
+            f"{ufunc.__name__}.reduceat of more than {_MOST_SEGMENTS} segments cannot be traced",
+            hint="np.add.at with the numbers of the segments",
+        )
+    if len(bounds) == 1:
+        return xla.slice_in_dim(op, 0, 0, dimension=axis)
+    parts = []
+    for low, high in pairwise(bounds):
+        part = xla.slice_in_dim(op, low, max(high, low + 1), dimension=axis)
+        parts.append(_kept(ufunc, emit, part, axis) if high > low + 1 else part)
+    return xla.concatenate(parts, axis)
+
+
+def _kept(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
+    """All along a dimension joined; the dimension stays, with size 1."""
+    if ufunc in REDUCTIONS:
+        return reduce_op(ufunc, op, (axis,), True, begun=True)  # with the first of them
+    joined = _joined(ufunc, emit, _flattened(op, (axis,)), [])
+    return xla.reshape(joined, kept_sizes(op.shape.dims, (axis,)))
+
+
+# -- outer and at
+
+
+def outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
+    """The function of every element of one array with every element of the other."""
+    if ufunc.nin != 2:
+        raise ValueError("outer product only supported for binary functions")
+    first, second = as_traced(a), as_traced(b)
+    more = (None,) * second.ndim
+    whole = TracedArray(xla.reshape(value_of(first), (*first.shape, *[1] * second.ndim)))
+    whole.lie(first.memory[(..., *more)])
+    return call(ufunc, (whole, TracedArray(value_of(second), memory=second.memory)), **kwargs)
+
+
+def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
+    """Change elements of an array in place; one that is named twice is changed twice.
+
+    Raises
+    ------
+    TraceError
+        The array is one of NumPy's.
+    """
+    from cyxla.numpy.indexing.access import scatter_at
+
+    if not isinstance(a, TracedArray):
+        raise TraceError(
+            f"{ufunc.__name__}.at cannot write traced values to a NumPy array", where=_trace.place(),
+            hint="np.zeros_like of a traced array, or x.copy() of an argument, can be written to",
+        )  # fmt: skip
+    if ufunc.nout != 1 or ufunc.nin > 2:
+        raise ValueError("Only unary and binary ufuncs supported at this time")
+    if (b is NOT_GIVEN) != (ufunc.nin == 1):
+        raise ValueError("second operand needed for ufunc" if ufunc.nin == 2 else "second operand provided when not")
+    value = TracedArray(value_of(as_traced(False if b is NOT_GIVEN else b)))
+    types = loop_types(ufunc, (a.kind, value.kind)[: ufunc.nin])
+    if ufunc.nin == 2 and types[0] != types[1]:
+        raise UnimplementedError(
+            f"{ufunc.__name__}.at of {a.dtype} with {value.dtype} cannot be traced", where=_trace.place(),
+            hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
+        )  # fmt: skip
+    wide = a if types[0] == a.dtype else TracedArray(convert(value_of(a), types[0]))
+    given = TracedArray(convert(value_of(value), types[0]))
+    combiner = _combiner(ufunc, wide.aval.dtype, a.dtype)
+    if _needs_loop(combiner):
+        _one_by_one(wide, indices, given, combiner)
+    else:
+        scatter_at(wide, indices, given, combiner)
+    if wide is not a:
+        made = TracedArray(convert(value_of(wide), a.dtype))
+        if not np.can_cast(a.dtype, types[0]) or (a.dtype.itemsize == 8 and a.dtype.kind in "iu"):
+            # the others may not be what they were after two conversions
+            changed = as_traced(np.broadcast_to(np.False_, a.shape)).copy()
+            changed[indices] = True
+            chosen: Any = np.where  # which dispatches to us
+            made = chosen(changed, made, a)
+        a.overwrite(value_of(made))
+
+
+def _combiner(ufunc: np.ufunc, dtype: ElementType, kept: Dtype) -> str | XlaComputation:
+    """What changes an element by a value; the result is one of the type that the array keeps."""
+    opcode = _PREFIXES.get(ufunc)
+    if opcode in ("add", "multiply") and dtype is not ElementType.PRED and dtype.numpy_dtype == kept:
+        return str(opcode)
+    inner = Trace(f"{ufunc.__name__}_at")
+    with tracing(inner):
+        element, value = (inner.parameter(Shape.array(dtype), name) for name in ("element", "value"))
+        made = convert(emitter_of(ufunc)(*(element, value)[: ufunc.nin]), kept)
+        made = xla.convert(made, dtype) if made.shape.dtype is not dtype else made
+    if inner.failures:
+        raise UnimplementedError(
+            f"{ufunc.__name__}.at of {dtype} cannot be traced: it would have to check its operands",
+            where=_trace.place(), hint=f"x[i] = np.{ufunc.__name__}(x[i], y) where no index comes twice",
+        )  # fmt: skip
+    return inner.build(made)
+
+
+#: What no backend computes between reading an element and writing it.
+_LOOPED = frozenset({"bitcast-convert", "while"})
+
+
+def _needs_loop(combiner: str | XlaComputation) -> bool:
+    if isinstance(combiner, str):
+        return False
+    return any(i.opcode in _LOOPED for c in combiner.module().computations.values() for i in c.instructions)
+
+
+def _one_by_one(array: TracedArray, indices: Any, given: TracedArray, combiner: Any) -> None:
+    """Change the elements that indices name in their order."""
+    from cyxla.numpy.control.loops import fori_loop
+    from cyxla.numpy.indexing.access import get
+
+    numbers: Any = np.arange(array.size).reshape(array.shape)
+    places = get(as_traced(numbers), indices)
+    line = np.ravel(places)
+    values: Any = np.ravel(TracedArray(broadcast_to(value_of(given), places.shape)))
+
+    def step(k: Any, now: Any) -> Any:
+        place = line[k]
+        operands = [value_of(now[place]), value_of(values[k])]
+        return now.at[place].set(TracedArray(xla.call(operands[0].builder, combiner, operands)))
+
+    if line.size:
+        made = fori_loop(0, line.size, step, np.ravel(array))
+        array.overwrite(xla.reshape(value_of(made), array.shape))
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "reduce": reduce, "accumulate": accumulate, "reduceat": reduceat, "outer": outer, "at": at,
+}  # fmt: skip

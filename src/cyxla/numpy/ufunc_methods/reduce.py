@@ -1,0 +1,361 @@
+"""Reductions of traced arrays as ``ufunc.reduce`` defines them: axes, types, identities, masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import index
+from typing import Any, Final
+
+import numpy as np
+from numpy.exceptions import AxisError
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from cyxla.errors import DTypeError, ShapeError, UnimplementedError
+from cyxla.numpy.tracing.conversion import convert
+from cyxla.numpy.tracing.promotion import Dtype, result_type
+from cyxla.numpy.tracing.result_layout import keep_rest
+from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
+from cyxla.numpy.ufuncs.apply import broadcast_to, deliver, mask_from, narrowed
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation
+from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.lib import values
+
+NOT_GIVEN: Final[Any] = np._NoValue  # NumPy's own default of keywords
+_PROMOTED: dict[str, Dtype] = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How the elements along axes become one.
+
+    Attributes
+    ----------
+    opcode : str
+        Of the HLO instruction that joins two.
+    boolean : str
+        The same for bools.
+    start : callable
+        From a value to the number, in its type, that changes nothing.
+    promotes : bool
+        Whether small integers are joined as 64-bit ones.
+    empty : bool
+        Whether nothing at all has a result.
+    """
+
+    opcode: str
+    boolean: str
+    start: Callable[[XlaOp], XlaOp]
+    promotes: bool = False
+    empty: bool = True
+
+
+def _least(op: XlaOp) -> XlaOp:
+    return _extreme(op, False, complex(-np.inf, -np.inf), values.least)
+
+
+def _greatest(op: XlaOp) -> XlaOp:
+    return _extreme(op, True, complex(np.inf, np.inf), values.greatest)
+
+
+def _extreme(op: XlaOp, boolean: bool, number: complex, other: Callable[[XlaOp], XlaOp]) -> XlaOp:
+    if op.shape.dtype is ElementType.PRED:
+        return values.scalar(op, boolean)
+    return values.scalar(op, number) if values.is_complex(op) else other(op)
+
+
+def _constant(number: int) -> Callable[[XlaOp], XlaOp]:
+    return lambda op: values.scalar(op, number)
+
+
+def _all_bits(op: XlaOp) -> XlaOp:
+    return values.scalar(op, -1 if op.shape.dtype.is_signed or op.shape.dtype is ElementType.PRED else _top(op))
+
+
+def _top(op: XlaOp) -> int:
+    return int(np.iinfo(values.numpy_type(op)).max)
+
+
+REDUCTIONS: Final[dict[np.ufunc, Reduction]] = {
+    np.add: Reduction("add", "or", _constant(0), promotes=True),
+    np.multiply: Reduction("multiply", "and", _constant(1), promotes=True),
+    np.maximum: Reduction("maximum", "or", _least, empty=False),
+    np.minimum: Reduction("minimum", "and", _greatest, empty=False),
+    np.logical_or: Reduction("or", "or", _constant(0)),
+    np.logical_and: Reduction("and", "and", _constant(1)),
+    np.bitwise_or: Reduction("or", "or", _constant(0)),
+    np.bitwise_and: Reduction("and", "and", _all_bits),
+    np.bitwise_xor: Reduction("xor", "xor", _constant(0)),
+    np.logical_xor: Reduction("xor", "xor", _constant(0)),
+}  # fmt: skip
+_LOGICAL = (np.logical_or, np.logical_and, np.logical_xor)
+_AS_WIDE = {4: ElementType.S32, 8: ElementType.S64}
+_BITWISE = (np.bitwise_or, np.bitwise_and, np.bitwise_xor)
+
+
+def known_values(value: Any) -> Any:
+    """The values of what has some while tracing; None for traced arrays and lists of them."""
+    if isinstance(value, TracedArray):
+        return value.known
+    if not isinstance(value, (list, tuple)):
+        return np.asarray(value)
+    parts = [known_values(v) for v in value]
+    return None if any(p is None for p in parts) else np.asarray(parts)
+
+
+# -- axes
+
+
+def axes_of(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]:
+    """The dimensions that an ``axis=`` of a reduction names; all for None.
+
+    Parameters
+    ----------
+    axis : int, tuple of int or None
+        What the caller gave.
+    rank : int
+        Of the array.
+    of_scalars : bool, optional
+        Whether an array without dimensions lets itself be reduced along the axes 0 and -1, as ufuncs do.
+
+    Raises
+    ------
+    AxisError
+        There is no such dimension.
+    ValueError
+        One is named twice.
+    """
+    if axis is None:
+        return tuple(range(rank))
+    if rank == 0 and of_scalars and not isinstance(axis, (tuple, list)):
+        if index(axis) in (0, -1):  # a scalar has this one axis
+            return ()
+        raise AxisError(index(axis), 0)
+    if isinstance(axis, list):
+        raise TypeError("'list' object cannot be interpreted as an integer")
+    given = axis if isinstance(axis, tuple) else (index(axis),)  # NumPy would try to iterate over a traced one
+    return tuple(sorted(normalize_axis_tuple(given, rank)))
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """The one dimension that an ``axis=`` names."""
+    return int(normalize_axis_index(index(axis), rank))
+
+
+def kept_sizes(sizes: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """What ``keepdims`` makes of sizes."""
+    return tuple(1 if d in axes else n for d, n in enumerate(sizes))
+
+
+def flag(value: Any) -> bool:
+    """A keyword such as ``keepdims=`` that may have been left out."""
+    return False if value is NOT_GIVEN else bool(value)
+
+
+# -- reductions
+
+
+def reduce_op(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool = False, *, begun: bool = False) -> XlaOp:
+    """The elements of a value along dimensions joined, in the value's own type; 16-bit floats meanwhile as 32-bit.
+
+    With `begun` something else is what joining begins with, and what is made here keeps the sign of zero.
+    """
+    row = REDUCTIONS[ufunc]
+    wide = values.widened(op) if row.promotes else op
+    if not axes:
+        return op
+    start = neutral(ufunc, wide) if begun else row.start(wide)
+    made = xla.reduce(wide, start, computation_of(ufunc, wide.shape.dtype), tuple(axes))
+    if keepdims:
+        made = xla.reshape(made, kept_sizes(op.shape.dims, axes))
+    return made if wide is op else xla.convert(made, op.shape.dtype)
+
+
+def neutral(ufunc: np.ufunc, op: XlaOp) -> XlaOp:
+    """The number, in the type of a value, that changes nothing: also not the sign of a zero that it is added to."""
+    if REDUCTIONS[ufunc].opcode == "add" and (values.is_float(op) or values.is_complex(op)):
+        return values.scalar(op, complex(-0.0, -0.0) if values.is_complex(op) else -0.0)
+    return REDUCTIONS[ufunc].start(op)
+
+
+@lru_cache(maxsize=256)
+def computation_of(ufunc: np.ufunc, dtype: ElementType) -> XlaComputation:
+    """What joins two elements of a type."""
+    row = REDUCTIONS[ufunc]
+    if not _by_parts(row, dtype):
+        return scalar_computation(_opcode(row, dtype), dtype)
+    builder = XlaBuilder(f"{row.opcode}_{dtype}")
+    x, y = (xla.parameter(builder, k, Shape.array(dtype), name) for k, name in enumerate("xy"))
+    return builder.build(joined(ufunc, x, y))
+
+
+def joined(ufunc: np.ufunc, x: XlaOp, y: XlaOp) -> XlaOp:
+    """Two values of one type and equal sizes joined, element by element."""
+    row, dtype = REDUCTIONS[ufunc], x.shape.dtype
+    if not _by_parts(row, dtype):
+        return xla.function_of(_opcode(row, dtype))(x, y)
+    first = not_less(x, y) if row.opcode == "maximum" else not_less(y, x)
+    return xla.select(xla.or_(first, xla.ne(x, x)), x, y)
+
+
+def _opcode(row: Reduction, dtype: ElementType) -> str:
+    return row.boolean if dtype is ElementType.PRED else row.opcode
+
+
+def _by_parts(row: Reduction, dtype: ElementType) -> bool:
+    return dtype.is_complex and row.opcode in ("maximum", "minimum")
+
+
+def not_less(x: XlaOp, y: XlaOp) -> XlaOp:
+    """``x >= y`` of complex numbers: by real parts first; never of nan."""
+    (a, b), (c, d) = ((xla.real(v), xla.imag(v)) for v in (x, y))
+    whole = xla.and_(xla.eq(b, b), xla.eq(d, d))
+    return xla.or_(xla.and_(xla.gt(a, c), whole), xla.and_(xla.eq(a, c), xla.ge(b, d)))
+
+
+def reduce(
+    ufunc: np.ufunc, array: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN,
+    initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN,
+) -> Any:  # fmt: skip
+    """What ``ufunc.reduce`` gives, with its keywords.
+
+    Raises
+    ------
+    UnimplementedError
+        The ufunc is not one of `REDUCTIONS`.
+    """
+    row = REDUCTIONS.get(ufunc)
+    if row is None:
+        raise UnimplementedError(f"{ufunc.__name__}.reduce cannot be traced", hint="np.add, np.maximum and others can")
+    given = as_traced(array)
+    chosen = None if all_chosen(where) else mask_from(where)
+    axes = axes_of(axis, given.ndim)
+    target = out[0] if isinstance(out, tuple) else out
+    op = _prepared(ufunc, given, type_of(ufunc, given, dtype, target), dtype)
+    if not has_start(row, initial):
+        _refuse_nothing(op, axes, chosen is not None, ufunc)
+    begun = initial is not NOT_GIVEN and initial is not None
+    if chosen is not None:
+        skipped = neutral(ufunc, op) if begun else row.start(op)
+        op = xla.select(mask_of(chosen, op.shape.dims), op, broadcast_to(skipped, op.shape.dims))
+    made = _reduced(ufunc, op, axes, flag(keepdims), given, begun)
+    if begun:
+        made = joined(ufunc, initial_of(initial, made), made)
+    result = handed(made, target, ufunc.__name__)
+    if target is None and not given.contiguous:
+        keep_rest(result, given.memory, axes)
+    return result
+
+
+def has_start(row: Reduction, initial: Any) -> bool:
+    """Whether there is something to begin with: what changes nothing, or what the caller gave; None is neither."""
+    return initial is not None and (row.empty or initial is not NOT_GIVEN)
+
+
+def _reduced(
+    ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray, begun: bool
+) -> XlaOp:  # fmt: skip
+    """Truth values that lie next to those of other results are joined in the width of what they are computed from."""
+    wide = _AS_WIDE.get(given.itemsize) if ufunc in _LOGICAL else None
+    if wide is None or not axes or given.ndim - 1 in axes:
+        return reduce_op(ufunc, op, axes, keepdims, begun=begun)
+    made = reduce_op(ufunc, xla.convert(op, wide), axes, keepdims)
+    return xla.ne(made, values.zeros_like(made))
+
+
+def handed(made: XlaOp, out: Any, name: str) -> Any:
+    """A result, written to ``out=`` where one is given: of the same sizes, of whatever type.
+
+    Raises
+    ------
+    ShapeError
+        Its sizes are others.
+    """
+    target = out[0] if isinstance(out, tuple) else out
+    if target is not None and tuple(target.shape) != made.shape.dims:
+        raise ShapeError(_unfit(name, target.shape, made.shape.dims))
+    return deliver([TracedArray(made)], target, True, "unsafe", name)
+
+
+_STEPS = {"mean": "add", "var": "add", "std": "add", "median": "add", "any": "logical_or", "all": "logical_and"}
+
+
+def _unfit(name: str, have: Sequence[int], wanted: Sequence[int]) -> str:
+    """The error of an ``out=`` of other sizes, in NumPy's words where it has some."""
+    if name in ("argmax", "argmin"):
+        return f"output array does not match result of np.{name}."
+    if len(have) == len(wanted):
+        return f"{name}: out= has sizes {list(have)}, the result has {list(wanted)}"
+    return (
+        f"output parameter for reduction operation {_STEPS.get(name, name)} has the wrong number of dimensions: "
+        f"Found {len(have)} but expected {len(wanted)}"
+    )
+
+
+def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: Any) -> XlaOp:
+    """The elements in the type that they are joined in."""
+    if ufunc in _LOGICAL:
+        if asked is not None and dtype.kind != "b":
+            raise DTypeError(f"{ufunc.__name__} gives bools, not {dtype}")
+        return convert(value_of(array), np.dtype(bool))
+    if ufunc in _BITWISE and dtype.kind not in "biu":
+        raise DTypeError(f"ufunc '{ufunc.__name__}' is not supported for the type {dtype}")
+    return convert(value_of(array), dtype)
+
+
+def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
+    """The type that NumPy joins elements in: the one asked for, that of ``out=``, or that of the array made wide."""
+    if dtype is not None:
+        asked: Dtype = np.dtype(dtype)
+        return asked
+    if out is not None:
+        try:
+            return result_type(array.dtype, out.dtype)
+        except DTypeError:  # bfloat16 has nothing in common with most types
+            return array.dtype
+    promoted = _PROMOTED.get(array.dtype.kind) if REDUCTIONS[ufunc].promotes else None
+    return array.dtype if promoted is None or array.itemsize > promoted.itemsize else promoted
+
+
+def all_chosen(where: Any) -> bool:
+    """Whether a ``where=`` leaves nothing out."""
+    return where is NOT_GIVEN or where is True
+
+
+def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
+    """A ``where=`` as bools of the sizes of the array."""
+    mask = value_of(mask_from(where))
+    if len(mask.shape.dims) > len(sizes) or np.broadcast_shapes(mask.shape.dims, sizes) != tuple(sizes):
+        raise ShapeError(f"where= of {mask.shape} does not fit an array of sizes {list(sizes)}")
+    return broadcast_to(mask, sizes)
+
+
+def _refuse_nothing(op: XlaOp, axes: Sequence[int], masked: bool, ufunc: np.ufunc) -> None:
+    """Fail where there may be nothing to join, and nothing to begin with."""
+    if masked:
+        raise ShapeError(f"{_no_identity(ufunc)}, so where= needs initial=")
+    if not all(op.shape.dims[d] for d in axes):
+        raise ShapeError(f"zero-size array to {_no_identity(ufunc)}")
+
+
+def _no_identity(ufunc: np.ufunc) -> str:
+    return f"reduction operation {ufunc.__name__} which has no identity"
+
+
+def initial_of(initial: Any, made: XlaOp) -> XlaOp:
+    """What ``initial=`` is in the type of results, one for each; NumPy puts it into an array."""
+    dtype = values.numpy_type(made)
+    if known_values(initial) is not None:
+        cell = np.zeros((), dtype)
+        cell[()] = initial if np.ndim(initial) == 0 else _refused_sequence()
+        start = xla.constant(made.builder, cell, made.shape.dtype)
+    else:
+        given = as_traced(initial)
+        start = narrowed(given, dtype) if given.ndim == 0 else _refused_sequence()
+    return broadcast_to(start, made.shape.dims)
+
+
+def _refused_sequence() -> Any:
+    raise ValueError("setting an array element with a sequence.")

@@ -8,7 +8,7 @@ from differential import flat
 
 import cyxla
 from cyxla.types import element_type
-from cyxla.xla.cpu.reduce.arg_reductions import is_selection
+from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
 from cyxla.xla.evaluator import evaluate
 
 
@@ -87,4 +87,4 @@ def test_what_picks(combiner, wanted):
     module = cyxla.hlo.parse_module(
         program(combiner, *(("s32" if "a = s32" in combiner else "f32"), "s32"), (5,), 0, "0")
     )
-    assert is_selection(module.entry.root.called[0]) is wanted
+    assert is_arg_reduction(module.entry.root.called[0]) is wanted

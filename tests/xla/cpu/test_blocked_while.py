@@ -6,7 +6,7 @@ from differential import agree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cyxla.xla.cpu.loops.blocked_while import width_of
+from cyxla.xla.cpu.loops.blocked_while import block_width
 
 
 def loop(
@@ -96,6 +96,6 @@ def test_bits_do_not_depend_on_the_block():
 
 @given(st.integers(1, 100_000))
 def test_widths(size):
-    width = width_of(size)
+    width = block_width(size)
     assert 1 <= width <= size
     assert width <= 256

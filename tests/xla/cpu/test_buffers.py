@@ -7,8 +7,8 @@ import pytest
 
 from cyxla.types import Shape
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.memory.arena import ALIGN, Temporary, place
-from cyxla.xla.cpu.memory.buffers import Buffers, Place, assign
+from cyxla.xla.cpu.memory.arena import ALIGN, Temporary, assign_offsets
+from cyxla.xla.cpu.memory.buffers import Buffers, Location, assign
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Plan, WhileNode
 from cyxla.xla.hlo import Computation
 
@@ -127,11 +127,11 @@ class Reference:
 
 
 class Memory:
-    """Runs a plan on its buffers; writing into a place destroys everything that overlaps it."""
+    """Runs a plan on its buffers; writing into a assign_offsets destroys everything that overlaps it."""
 
     def __init__(self, buffers: Buffers) -> None:
         self.buffers = buffers
-        self.held: dict = {}  # (place, bytes) -> contents
+        self.held: dict = {}  # (assign_offsets, bytes) -> contents
         self.names: dict = {}  # places that a loop calls by another name
 
     def write(self, at, nbytes: int, content: int) -> None:
@@ -152,8 +152,8 @@ class Memory:
     def read(self, value: Value) -> int:
         return self.at(self.buffers.places[value], value.shape.nbytes)
 
-    def at(self, place, nbytes: int) -> int:
-        return self.held[self.names.get(place, place), nbytes]
+    def at(self, assign_offsets, nbytes: int) -> int:
+        return self.held[self.names.get(assign_offsets, assign_offsets), nbytes]
 
     def copies(self, key, but=()) -> None:
         for copy in self.buffers.copies.get(key, ()):
@@ -234,7 +234,7 @@ def test_places_keep_what_is_needed(seed, swapped_from, donated, monkeypatch):
     got = [memory.held[key] for key in ((p, v.shape.nbytes) for p, v in zip(places, plan.results, strict=True))]
     assert got == want
     left = {k: c for k, c in enumerate(arguments) if k not in buffers.donations}
-    assert all(memory.at(Place("input", k), parameters[k].shape.nbytes) == c for k, c in left.items())
+    assert all(memory.at(Location("input", k), parameters[k].shape.nbytes) == c for k, c in left.items())
     fits = {k for k, n in donated.items() if n is not None and same_size(parameters[k], plan.results[n])}
     assert all(buffers.donations[k] == donated[k] for k in fits)
     sizes = Counter(v.shape.size for v in plan.results)
@@ -244,9 +244,9 @@ def test_places_keep_what_is_needed(seed, swapped_from, donated, monkeypatch):
 
 
 def outputs(plan: Plan, donations: dict) -> list:
-    donors = {n: Place("input", k) for k, n in donations.items()}
+    donors = {n: Location("input", k) for k, n in donations.items()}
     assert len(donors) == len(donations)
-    return [donors.get(n, Place("output", n)) for n in range(len(plan.results))]
+    return [donors.get(n, Location("output", n)) for n in range(len(plan.results))]
 
 
 def test_a_chain_in_place_needs_no_arena():
@@ -282,7 +282,7 @@ def test_temporaries_alive_together_lie_apart(count):
     for _ in range(count):
         start = rng.randint(0, count)
         temporaries.append(Temporary(rng.choice((0, 1, 64, 100, 4096)), start, start + rng.randint(0, 9)))
-    total = place(temporaries)
+    total = assign_offsets(temporaries)
     for n, a in enumerate(temporaries):
         assert a.offset % ALIGN == 0
         assert a.offset + a.nbytes <= total

@@ -71,7 +71,10 @@ UNSETTLED = {("power", ElementType.C64), ("power", ElementType.C128), ("power", 
 BATCH = 24  # results of one program: compiling each alone would take the C compiler minutes
 
 
-WHOLE, CUT = (2, 64), (3, 37)  # of whole vectors, and with a remainder, which takes the C compiler twice as long
+WHOLE, CUT = (
+    (2, 64),
+    (3, 37),
+)  # of whole vectors, and with a remainder, which takes the C compiler twice as long
 
 
 def batches():

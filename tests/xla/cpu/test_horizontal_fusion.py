@@ -4,7 +4,7 @@ import pytest
 from differential import agree
 
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.plan.horizontal_fusion import MOST_PARTS, bundle_small, join, refusal
+from cyxla.xla.cpu.plan.horizontal_fusion import MAX_PARTS, fuse_small_kernels, join, refusal
 from cyxla.xla.cpu.plan.nodes import KernelNode
 from cyxla.xla.hlo import parse_module
 
@@ -25,21 +25,21 @@ def node(reads: list[Value], writes: list[Value], text: str = "static int KERNEL
 def test_what_depends_stays_behind():
     x, a, b, c, d = (value() for _ in range(5))
     nodes = [node([x], [a]), node([x], [b]), node([a], [c]), node([b, x], [d])]
-    found = bundle_small(nodes, [])
+    found = fuse_small_kernels(nodes, [])
     assert [n.step.writes for n in found] == [(a, b), (c, d)]
 
 
 def test_one_goes_past_what_it_does_not_need():
     x, a, big, b = value(), value(), value(5000), value()
-    found = bundle_small([node([x], [a]), node([a], [big]), node([x], [b])], [])
+    found = fuse_small_kernels([node([x], [a]), node([a], [big]), node([x], [b])], [])
     assert [n.step.writes for n in found] == [(a, b), (big,)]
 
 
 def test_not_too_many():
     x = value()
-    outs = [value() for _ in range(2 * MOST_PARTS + 1)]
-    found = bundle_small([node([x], [o]) for o in outs], [])
-    assert [len(n.step.writes) for n in found] == [MOST_PARTS, MOST_PARTS, 1]
+    outs = [value() for _ in range(2 * MAX_PARTS + 1)]
+    found = fuse_small_kernels([node([x], [o]) for o in outs], [])
+    assert [len(n.step.writes) for n in found] == [MAX_PARTS, MAX_PARTS, 1]
 
 
 @pytest.mark.parametrize(

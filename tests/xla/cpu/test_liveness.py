@@ -44,7 +44,7 @@ def test_what_interferes_lies_apart(text):
         parse_module("HloModule m\n" + text), CompileOptions(), Dump(parse_module("HloModule m\n" + text))
     )
     planned = plan(module.entry)
-    liveness, places = BufferLiveness(planned), buffers.assign(planned).places
+    liveness, places = BufferLiveness(planned), buffers.assign(planned).locations
     values = list(places)
     assert any(liveness.may_interfere(a, b) for a in values for b in values)
     for a in values:

@@ -130,7 +130,7 @@ def test_large_arrays_are_asked_for_ahead_and_streamed_to_the_same_bits(name, di
     args, text = arguments(name, *dims), program(name, *dims)
     near = plain(text)
     monkeypatch.setattr(prefetch, "_FAR_BYTES", 0)
-    monkeypatch.setattr(cost, "CACHE_BYTES", 0)
+    monkeypatch.setattr(cost, "STREAMING_BYTES", 0)
     far = build(text)
     assert "cyx_ahead(" in far.text
     assert "cyx_ahead(" not in near.text
@@ -156,7 +156,7 @@ def test_results_of_large_arrays_are_written_one_row_behind(name, columns, dtype
     args, text = arguments(name, rows, columns, dtype), program(name, rows, columns, dtype)
     near = build(text)
     monkeypatch.setattr(prefetch, "_FAR_BYTES", 0)
-    monkeypatch.setattr(cost, "CACHE_BYTES", 0)
+    monkeypatch.setattr(cost, "STREAMING_BYTES", 0)
     monkeypatch.setattr(cost, "TASK_NS", 2000.0)
     far = build(text)
     assert ("u > first" in far.text) == (rows > 1 and columns >= 256)
@@ -187,7 +187,7 @@ def test_exponentials_of_differences_from_the_largest(name, dtype):
 
 @pytest.mark.parametrize("columns", [1000, 4160, 8192])
 def test_rows_that_are_not_written_behind(columns, monkeypatch):
-    monkeypatch.setattr(cost, "CACHE_BYTES", 0)
+    monkeypatch.setattr(cost, "STREAMING_BYTES", 0)
     assert "u > first" not in build(program("softmax", 3, columns)).text
 
 

@@ -80,7 +80,7 @@ def test_the_flag_is_checked(monkeypatch):
 
 def test_temporaries_with_guards():
     temporaries = [arena.Temporary(n, 0, 0) for n in (1, 64, 100, 0)]
-    total = arena.place_apart(temporaries)
+    total = arena.assign_guarded_offsets(temporaries)
     ends = [t.offset + t.nbytes for t in temporaries]
     starts = [*(t.offset for t in temporaries[1:]), total]
     assert all(start - end >= arena.GUARD for start, end in zip(starts, ends, strict=True))

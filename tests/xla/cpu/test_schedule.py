@@ -7,7 +7,7 @@ import pytest
 from cyxla.types import Shape
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.plan.nodes import KernelNode
-from cyxla.xla.cpu.plan.schedule import overwriters_last
+from cyxla.xla.cpu.plan.schedule import defer_overwriters
 from cyxla.xla.hlo import Computation
 
 COMPUTATION = Computation("c")
@@ -31,7 +31,7 @@ def test_every_node_once_and_after_what_it_reads(seed):
         writes = [value() for _ in range(rng.randint(1, 2))]
         nodes.append(node(reads, writes, tuple((0, r) for r in range(len(reads)) if rng.random() < 0.5)))
         pool += writes
-    order = overwriters_last(nodes)
+    order = defer_overwriters(nodes)
     assert sorted(map(id, order)) == sorted(map(id, nodes))
     for n in order:
         assert given.issuperset(n.step.reads)
@@ -41,16 +41,16 @@ def test_every_node_once_and_after_what_it_reads(seed):
 def test_what_can_overwrite_waits_for_the_other_readers():
     x, new, other, last = (value() for _ in range(4))
     counter, reader, late = node([x], [new], ((0, 0),)), node([x], [other]), node([other, x], [last])
-    assert overwriters_last([counter, reader, late]) == [reader, late, counter]
+    assert defer_overwriters([counter, reader, late]) == [reader, late, counter]
 
 
 def test_nothing_else_moves():
     x, a, b, c = (value() for _ in range(4))
     nodes = [node([x], [a]), node([x], [b]), node([a], [c], ((0, 0),))]
-    assert overwriters_last(nodes) == nodes
+    assert defer_overwriters(nodes) == nodes
 
 
 def test_two_that_wait_for_each_other_keep_their_order():
     x, a, b = (value() for _ in range(3))
     nodes = [node([x], [a], ((0, 0),)), node([x], [b], ((0, 0),))]
-    assert overwriters_last(nodes) == nodes
+    assert defer_overwriters(nodes) == nodes

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 # Of programs that prebuilt functions run while native code is being made: ns of a call, and instructions.
-MOST_NS, MOST_STEPS = 5e6, 1000
-SHORT = 4_000  # characters that are read at once, which shows what to expect
+MAX_PREBUILT_NS, MAX_PREBUILT_INSTRUCTIONS = 5e6, 1000
+SHORT_PROGRAM = 4_000  # characters that are read at once, which shows what to expect
 # What prebuilt functions compute as a rule: a program of nothing else most likely needs no compiler.
-PREBUILT = frozenset({"dot", "convolution", "fft", "sort", "topk"})
+PREBUILT_OPCODES = frozenset({"dot", "convolution", "fft", "sort", "topk"})
 _NOTHING_TO_DO = frozenset({"parameter", "constant", "iota", "tuple", "get-tuple-element", "bitcast", "call"})
 
 
@@ -59,7 +59,7 @@ class CpuCompiler(Compiler):
     ) -> tuple[Executable, Callable[[], Executable] | None]:
         """Compile a verified module, or have prebuilt functions run it meanwhile if it is small and they can."""
         tier = config.get("TIER")
-        long = len(module.entry.instructions) > MOST_STEPS
+        long = len(module.entry.instructions) > MAX_PREBUILT_INSTRUCTIONS
         if tier == "native" or long or config.get("DUMP") or config.get("CC") == "none":
             return self.compile(module, options), None
         cache = store.open_cache() if options.cache else None
@@ -72,7 +72,7 @@ class CpuCompiler(Compiler):
         from cyxla.xla.cpu.prebuilt.program import NotCoveredError, prebuilt_program
 
         try:
-            first = prebuilt_program(module, options, MOST_NS)
+            first = prebuilt_program(module, options, MAX_PREBUILT_NS)
         except NotCoveredError:
             return self.compile(module, options), None
         return first, None if tier == "kernels" else partial(self.compile, module, options)
@@ -92,7 +92,7 @@ class CpuCompiler(Compiler):
         if found is not None:
             return found
         with tools.build() as build:
-            if len(program) > SHORT:
+            if len(program) > SHORT_PROGRAM:
                 build.prepare()
             module = read()
             options = _settled(options, module)
@@ -181,7 +181,7 @@ def _needs_no_compiler(module: HloModule) -> bool:
         called = (c for ins in computation.instructions if ins.opcode == "call" for c in ins.called)
         pending += [c for c in called if c not in pending]
     opcodes -= _NOTHING_TO_DO
-    return bool(opcodes) and opcodes <= PREBUILT
+    return bool(opcodes) and opcodes <= PREBUILT_OPCODES
 
 
 def _dump(module: HloModule) -> Dump:

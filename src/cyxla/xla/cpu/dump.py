@@ -60,7 +60,7 @@ class Dump:
             lines = [f"arena {buffers.arena_bytes} bytes"]
             lines += [
                 f"{p.kind:8} {p.at:10} {v.shape.nbytes:12} {v.instruction!r} {v.index}"
-                for v, p in buffers.places.items()
+                for v, p in buffers.locations.items()
             ]
             self.text("buffers.txt", "\n".join(lines) + "\n")
 

@@ -8,17 +8,17 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.entry.meter import Meter
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
-from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Place
+from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location
 from cyxla.xla.cpu.native.library import ENTRY
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 from cyxla.xla.hlo import Instruction
 
 POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
-CHUNK = 250  # calls in one C function: the time of a compiler grows faster than the length of a function
-NESTING = 8  # loops and branches in one C function, for the same reason
+MAX_FUNCTION_CALLS = 250  # calls in one C function: the time of a compiler grows faster than the length of a function
+MAX_FUNCTION_NESTING = 8  # loops and branches in one C function, for the same reason
 FIRST_STATE = 0x7012395  # where the global state of random numbers starts
 CALL_COST = 5.0  # ns of a call beside the kernel's work
-PART = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
+PART_SIGNATURE = "static cyx_status {name}(void *const *bufs, const cyx_ctx *ctx, int64_t *work)"
 
 
 class ControlWriter:
@@ -49,7 +49,7 @@ class ControlWriter:
         self.meter = meter
         self.buffers, self.name_of, self.functions, self.seed = buffers, name_of, functions, seed
         self.parts: list[str] = []  # callees first
-        self.moved: dict[Place, str] = {}  # places that a loop calls by another name in each turn
+        self.swapped_names: dict[Location, str] = {}  # places that a loop calls by another name in each turn
 
     def entry(self, plan: Plan) -> str:
         """The definition of the entry; the functions it needs are in `parts`."""
@@ -84,7 +84,7 @@ class ControlWriter:
         body = CWriter(1)
         write(body)  # first, so that what it calls comes before it
         name = f"part{len(self.parts)}"
-        with c.block(PART.format(name=name)):
+        with c.block(PART_SIGNATURE.format(name=name)):
             self._body(c, lambda: c.lines(body.text().splitlines()))
         self.parts.append(c.text().replace("\n    ", "\n  "))
         return f"if ((s = {name}(bufs, ctx, work))) return s;"
@@ -96,12 +96,12 @@ class ControlWriter:
 
     def nodes(self, c: CWriter, nodes: Sequence[Node], depth: int) -> None:
         """Nodes in order; many of them in several functions."""
-        if len(nodes) <= CHUNK:
+        if len(nodes) <= MAX_FUNCTION_CALLS:
             for node in nodes:
                 self.node(c, node, depth)
             return
-        for k in range(0, len(nodes), CHUNK):
-            some = nodes[k : k + CHUNK]
+        for k in range(0, len(nodes), MAX_FUNCTION_CALLS):
+            some = nodes[k : k + MAX_FUNCTION_CALLS]
             c.line(self._part(lambda part, some=some: self.nodes(part, some, 0)))  # type: ignore[misc]
 
     def node(self, c: CWriter, node: Node, depth: int) -> None:
@@ -109,7 +109,7 @@ class ControlWriter:
         if isinstance(node, KernelNode):
             self.kernel(c, node)
             return
-        if depth >= NESTING:
+        if depth >= MAX_FUNCTION_NESTING:
             c.line(self._part(lambda part: self.node(part, node, 0)))
             return
         if isinstance(node, WhileNode):
@@ -143,10 +143,10 @@ class ControlWriter:
         """A C loop around condition and body."""
         self.copies(c, self.buffers.copies[node, "enter", 0])
         swaps = self.buffers.swaps.get(node, []) if _in_one_function(node, depth) else []
-        homes = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps]
-        before = dict(self.moved)
-        for swap, (a, b) in zip(swaps, homes, strict=True):
-            names = self.moved[swap.target], self.moved[swap.source] = c.name("w"), c.name("w")
+        originals = [(self.pointer(s.target), self.pointer(s.source)) for s in swaps]
+        before = dict(self.swapped_names)
+        for swap, (a, b) in zip(swaps, originals, strict=True):
+            names = self.swapped_names[swap.target], self.swapped_names[swap.source] = c.name("w"), c.name("w")
             c.line(f"char *{names[0]} = (char *)({a}), *{names[1]} = (char *)({b});")
         with c.block("for (;;)"):
             self.nodes(c, node.condition.nodes, depth)
@@ -154,17 +154,17 @@ class ControlWriter:
             self.nodes(c, node.body.nodes, depth)
             self.copies(c, [copy for copy in self.buffers.copies[node, "again", 0] if copy not in swaps])
             for swap in swaps:
-                a, b = self.moved[swap.target], self.moved[swap.source]
+                a, b = self.swapped_names[swap.target], self.swapped_names[swap.source]
                 c.line(f"{{ char *const w = {a}; {a} = {b}; {b} = w; }}")
             cost = int(node.cost + CALL_COST * (len(node.body.nodes) + len(node.condition.nodes))) + 1
             c.line(
                 f"if ((*work += {min(cost, POLL_EVERY)}) >= {POLL_EVERY}) "
                 "{ *work = 0; if ((s = ctx->poll(ctx))) return s; }"
             )
-        for swap, (a, _) in zip(swaps, homes, strict=True):
-            there = self.moved[swap.target]
+        for swap, (a, _) in zip(swaps, originals, strict=True):
+            there = self.swapped_names[swap.target]
             c.line(f"if ({there} != (char *)({a})) __builtin_memcpy({a}, {there}, {swap.nbytes});")
-        self.moved = before
+        self.swapped_names = before
 
     def branches(self, c: CWriter, node: ConditionalNode, depth: int) -> None:
         """A C switch; the last branch also takes every number that is none of a branch."""
@@ -188,25 +188,25 @@ class ControlWriter:
         for copy in copies:
             c.line(f"__builtin_memcpy({self.pointer(copy.target)}, {self.pointer(copy.source)}, {copy.nbytes});")
 
-    def place(self, value: Value) -> Place:
+    def place(self, value: Value) -> Location:
         """Where a value lies."""
-        return self.buffers.places[value]
+        return self.buffers.locations[value]
 
-    def pointer(self, place: Place) -> str:
+    def pointer(self, place: Location) -> str:
         """A place as a C expression: the call's buffers are the inputs, the results, the constants."""
         b = self.buffers
-        if place in self.moved:
-            return self.moved[place]
+        if place in self.swapped_names:
+            return self.swapped_names[place]
         if place.kind == "arena":
             return f"arena + {place.at}"
         return f"bufs[{start_of(b, place) + place.at}]"
 
 
-def places(buffers: Buffers, node: KernelNode) -> list[Place]:
+def places(buffers: Buffers, node: KernelNode) -> list[Location]:
     """Where the buffers of a kernel lie, in its order: reads, writes, scratch, state."""
     step = node.step
-    reads = [buffers.places[v] for v in step.reads]
-    writes = [buffers.places[v] for v in step.writes]
+    reads = [buffers.locations[v] for v in step.reads]
+    writes = [buffers.locations[v] for v in step.writes]
     for w, r in step.must_alias:
         reads[r] = writes[w]
     own = [buffers.scratch[node]] if node in buffers.scratch else []
@@ -216,7 +216,7 @@ def places(buffers: Buffers, node: KernelNode) -> list[Place]:
     return [*reads, *writes, *own]
 
 
-def start_of(buffers: Buffers, place: Place) -> int:
+def start_of(buffers: Buffers, place: Location) -> int:
     """The number of the call's first buffer of the same kind: inputs come first, then results, then constants."""
     return {"input": 0, "output": buffers.inputs, "constant": buffers.inputs + buffers.outputs}[place.kind]
 
@@ -228,10 +228,10 @@ def _in_one_function(node: WhileNode, depth: int) -> bool:
         inner, level = stack.pop()
         if isinstance(inner, KernelNode):
             continue
-        if level >= NESTING:
+        if level >= MAX_FUNCTION_NESTING:
             return False
         plans = (inner.condition, inner.body) if isinstance(inner, WhileNode) else inner.branches
-        if any(len(p.nodes) > CHUNK for p in plans):
+        if any(len(p.nodes) > MAX_FUNCTION_CALLS for p in plans):
             return False
         stack += [(n, level + 1) for p in plans for n in p.nodes]
     return True

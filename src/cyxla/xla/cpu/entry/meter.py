@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from cyxla.xla.cpu.kernel.kernel import Step
 
 EVENTS = 1 << 16  # single calls that are kept
-EVENT_NUMBERS = 4  # site, start, end, which call of the program
-SITE_NUMBERS = 2  # calls, ns
+EVENT_FIELDS = 4  # site, start, end, which call of the program
+SITE_FIELDS = 2  # calls, ns
 
 _DEFINITIONS = """\
 static int64_t profile_clock(const cyx_ctx *ctx) {{
@@ -54,8 +54,8 @@ class Meter:
     def definitions(self) -> str:
         """What stands before the entry."""
         return _DEFINITIONS.format(
-            clock=self._functions, memory=self._functions + 1, monotonic=int(time.CLOCK_MONOTONIC), site=SITE_NUMBERS,
-            events=EVENTS, first=1 + SITE_NUMBERS * len(self._sites), event=EVENT_NUMBERS,
+            clock=self._functions, memory=self._functions + 1, monotonic=int(time.CLOCK_MONOTONIC), site=SITE_FIELDS,
+            events=EVENTS, first=1 + SITE_FIELDS * len(self._sites), event=EVENT_FIELDS,
         )  # fmt: skip
 
     def around(self, step: Step, call: str) -> str:

@@ -15,7 +15,7 @@ from cyxla.xla.cpu.native import split_units
 from cyxla.xla.cpu.plan.nodes import Plan
 
 SIGNATURE = "(void *const *bufs, int64_t begin, int64_t end)"
-INLINE_UP_TO = 8  # distinct kernels; above, gcc is kept from copying kernels into the entry
+MAX_INLINED_KERNELS = 8  # distinct kernels; above, gcc is kept from copying kernels into the entry
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _definition(name: str, kernel: Kernel) -> str:
 
 
 def _one_unit(kernels: dict[str, Kernel], calls: str) -> list[str]:
-    apart = "__attribute__((noinline)) " if len(kernels) > INLINE_UP_TO else ""
+    apart = "__attribute__((noinline)) " if len(kernels) > MAX_INLINED_KERNELS else ""
     prototypes = "".join(f"{apart}static cyx_status {name}{SIGNATURE};\n" for name in kernels) if apart else ""
     body = "\n".join([DEFINITIONS + "CYX_LIBRARY\n" + prototypes, *(_definition(*k) for k in kernels.items()), calls])
     return [_complete(body)]

@@ -11,10 +11,10 @@ from typing import Final
 from cyxla._native import kernels as library
 from cyxla.xla.cpu.entry.control_flow import places, start_of
 from cyxla.xla.cpu.kernel import prebuilt_calls
-from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Place
+from cyxla.xla.cpu.memory.buffers import Buffers, Copy, Location
 from cyxla.xla.cpu.plan.nodes import KernelNode, Plan
 
-MOST_BUFFERS: Final = 31  # of one kernel
+MAX_BUFFERS: Final = 31  # of one kernel
 
 
 def recipe(plan: Plan, buffers: Buffers) -> bytes | None:
@@ -34,7 +34,7 @@ def recipe(plan: Plan, buffers: Buffers) -> bytes | None:
 def _is_call(node: KernelNode) -> bool:
     step = node.step
     buffers = len(step.reads) + len(step.writes) + 2
-    return step.kernel.call is not None and not (step.functions or step.state or step.context or buffers > MOST_BUFFERS)
+    return step.kernel.call is not None and not (step.functions or step.state or step.context or buffers > MAX_BUFFERS)
 
 
 def _call(buffers: Buffers, node: KernelNode) -> list[int]:
@@ -51,5 +51,5 @@ def _copies(buffers: Buffers, copies: Iterable[Copy]) -> list[list[int]]:
     return [[library.COPY, _number(buffers, c.target), _number(buffers, c.source), c.nbytes] for c in copies]
 
 
-def _number(buffers: Buffers, place: Place) -> int:
+def _number(buffers: Buffers, place: Location) -> int:
     return 2 * place.at if place.kind == "arena" else 2 * (start_of(buffers, place) + place.at) + 1

@@ -10,7 +10,7 @@ from cyxla.xla.hlo import Instruction
 TASK_NS = 20_000.0
 SERIAL_NS = 10_000.0
 MAX_TASKS = 256
-CACHE_BYTES = 24 << 20  # above this, outputs are streamed past the caches
+STREAMING_BYTES = 24 << 20  # above this, outputs are streamed past the caches
 
 _NS_PER_BYTE_CACHED = 0.008
 _NS_PER_BYTE_MEMORY = 0.03
@@ -46,7 +46,7 @@ def element_ns(instructions: Iterable[Instruction]) -> float:
 
 def memory_ns(nbytes: int) -> float:
     """Time to read or write that many bytes."""
-    return nbytes * (_NS_PER_BYTE_MEMORY if nbytes > CACHE_BYTES else _NS_PER_BYTE_CACHED)
+    return nbytes * (_NS_PER_BYTE_MEMORY if nbytes > STREAMING_BYTES else _NS_PER_BYTE_CACHED)
 
 
 def tasks(ns: float, units: int) -> int:

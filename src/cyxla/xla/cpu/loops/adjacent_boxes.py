@@ -10,25 +10,25 @@ from collections.abc import Sequence
 
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest, collapse
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_kernel import (
-    WHOLE,
+    MAX_UNBLOCKED_TRIP,
     Blocks,
+    KernelFrame,
     Part,
-    Shell,
-    close,
+    close_loops,
     innermost,
-    open_levels,
+    open_loops,
     slots,
     write_blocks,
 )
 
-NARROW = 64  # elements of a row that are too few to walk through alone
+NARROW_ROW = 64  # elements of a row that are too few to walk through alone
 
 
-def strips(boxes: Sequence[Box]) -> list[list[Box]]:
+def group_adjacent_boxes(boxes: Sequence[Box]) -> list[list[Box]]:
     """Group boxes: those that lie side by side, if one of them is narrow, and all others alone."""
     found: list[list[Box]] = []
     for box in boxes:
@@ -41,7 +41,7 @@ def strips(boxes: Sequence[Box]) -> list[list[Box]]:
 
 def _worth_joining(group: Sequence[Box]) -> bool:
     widths = [b.extents[-1] for b in group if b.extents]
-    return len(group) > 1 and min(widths) < NARROW < sum(widths)
+    return len(group) > 1 and min(widths) < NARROW_ROW < sum(widths)
 
 
 def _adjoins(left: Box, right: Box) -> bool:
@@ -58,28 +58,32 @@ def _adjoins(left: Box, right: Box) -> bool:
     )
 
 
-def strip_part(boxes: Sequence[Box], shell: Shell, name: str, ns: float) -> Part:
+def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns: float) -> Part:
     """Write the function of boxes that lie side by side."""
     outer = _outer_loops(boxes)
     positions = {p for p, _ in outer}
-    writer, names = CWriter(), shell.names.child()
+    writer, names = CWriter(), frame.names.child()
     nests, cuts = [], []
     for box in boxes:
         atoms = box.body.space.loops
         trip = box.extents[-1]
         levels: list[Level] = [atoms[p] for p, _ in outer]
-        nest = Nest(box.body, [*levels, BLOCKS, atoms[-1]] if trip > WHOLE else [*levels, atoms[-1]], names.child())
+        nest = LoopNest(
+            box.body,
+            [*levels, BLOCK_LEVEL, atoms[-1]] if trip > MAX_UNBLOCKED_TRIP else [*levels, atoms[-1]],
+            names.child(),
+        )
         nest.dropped = {a for p, a in enumerate(atoms[:-1]) if p not in positions}
-        nest.tables = shell.tables
+        nest.tables = frame.tables
         nest.write(box.nodes)
         nests.append(nest)
-        cuts.append(Blocks.of(trip, blocked=nest.blocked, overlap=not shell.shared))
-    inners = [innermost(b, n, streamed=False, in_place=bool(shell.shared)) for b, n in zip(boxes, nests, strict=True)]
+        cuts.append(Blocks.of(trip, blocked=nest.blocked, overlap=not frame.aliased))
+    inners = [innermost(b, n, streamed=False, in_place=bool(frame.aliased)) for b, n in zip(boxes, nests, strict=True)]
     with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
-        shell.pointers(writer, sorted({s for b in boxes for s in slots(b)}), [s.slot for s in boxes[0].stores])
+        frame.pointers(writer, sorted({s for b in boxes for s in slots(b)}), [s.slot for s in boxes[0].stores])
         for nest in nests:
             writer.lines(nest.writers[0].written)
-        units, opened = open_levels(writer, nests, [n for _, n in outer], cuts, cost.tasks(ns, 1 << 30))
+        units, opened = open_loops(writer, nests, [n for _, n in outer], cuts, cost.tasks(ns, 1 << 30))
         for nest, inner, cut in zip(nests, inners, cuts, strict=True):
             if not nest.blocked:
                 write_blocks(writer, inner, cut)
@@ -88,7 +92,7 @@ def strip_part(boxes: Sequence[Box], shell: Shell, name: str, ns: float) -> Part
                 writer.line(f"const int64_t {cut.base} = {cut.start};")
                 writer.lines(nest.writers[len(outer) + 1].written)
                 write_blocks(writer, inner, cut)
-        close(writer, opened)
+        close_loops(writer, opened)
     return Part(writer.text(), units, ns)
 
 

@@ -17,31 +17,31 @@ from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_produ
 from cyxla.xla.cpu.kernel.groups import is_loopable
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves
-from cyxla.xla.cpu.loops.hoisting import BASE, BLOCKS, INNER, Nest, reachable, table_definition
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, LoopNest, reachable, table_definition
 from cyxla.xla.cpu.loops.index_map import Affine, Index, Space
 from cyxla.xla.cpu.loops.local_while import used_leaves
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
-from cyxla.xla.cpu.loops.straight_line import TooMuchError, assign_at_once
+from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError, assign_parallel
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.trip_count import known_trip_count
 
-WIDTH = 128  # elements in a block, about
-MOST_INSTRUCTIONS = 200
-LONGEST = 5e6  # ns that one block may take, since nobody can stop it
+BLOCK_WIDTH = 128  # elements in a block, about
+MAX_INSTRUCTIONS = 200
+MAX_BLOCK_NS = 5e6  # ns that one block may take, since nobody can stop it
 
 
-def lane_loop(ins: Instruction) -> Step | str:
+def emit_blocked_while(ins: Instruction) -> Step | str:
     """The kernel of a loop, or why its turns cannot run block by block."""
     try:
         return _Loop(ins).step()
-    except TooMuchError as error:
+    except UnsuitableLoopError as error:
         return str(error)
 
 
-def width_of(size: int) -> int:
+def block_width(size: int) -> int:
     """The length of the blocks of so many elements: one that leaves no rest, if there is such."""
-    fitting = [w for w in range(WIDTH // 2, 2 * WIDTH + 1, 16) if size % w == 0]
-    return min(size, WIDTH if not fitting else min(fitting, key=lambda w: (abs(w - WIDTH), w)))
+    fitting = [w for w in range(BLOCK_WIDTH // 2, 2 * BLOCK_WIDTH + 1, 16) if size % w == 0]
+    return min(size, BLOCK_WIDTH if not fitting else min(fitting, key=lambda w: (abs(w - BLOCK_WIDTH), w)))
 
 
 class _Loop:
@@ -55,15 +55,15 @@ class _Loop:
         self.scalars = [n for n in carried if self.own[n].shape.size == 1]
         trips = known_trip_count(ins)
         if trips is None:
-            raise TooMuchError("nobody knows how often it runs")
+            raise UnsuitableLoopError("nobody knows how often it runs")
         self.trips = trips
         sizes = {self.own[n].shape.size for n in self.lanes}
         if len(sizes) != 1 or 0 in sizes:
-            raise TooMuchError(f"arrays of {len(sizes)} sizes in the state")
+            raise UnsuitableLoopError(f"arrays of {len(sizes)} sizes in the state")
         (self.size,) = sizes
         self.used = used_leaves(ins)
         if any(self.kept[n] for n in self.used):
-            raise TooMuchError("an array handed on")
+            raise UnsuitableLoopError("an array handed on")
         self.inside = self.instructions()
         self.reads = Reads()
 
@@ -74,37 +74,37 @@ class _Loop:
         }
         wrong = next((i for i in self.body.instructions if i in inside and not is_loopable(i)), None)
         if wrong is not None:
-            raise TooMuchError(f"{wrong.opcode} is not element-wise")
-        if len(inside) > MOST_INSTRUCTIONS:
-            raise TooMuchError(f"more than {MOST_INSTRUCTIONS} instructions")
+            raise UnsuitableLoopError(f"{wrong.opcode} is not element-wise")
+        if len(inside) > MAX_INSTRUCTIONS:
+            raise UnsuitableLoopError(f"more than {MAX_INSTRUCTIONS} instructions")
         return inside
 
     def step(self) -> Step:
         """Write it."""
         self.slots = {n: self.reads.slot(self.initial[n]) for n in (*self.lanes, *self.scalars)}
         self.space = Space((self.size,))
-        given = {v: self.giver(n) for n, v in enumerate(self.parameters)}
+        given = {v: self.reader(n) for n, v in enumerate(self.parameters)}
         lowered = Body(self.space, self.inside, self.reads, given)
         names = CWriter()
-        self.nest = Nest(lowered, [BLOCKS, self.space.loops[0]], names)
+        self.nest = LoopNest(lowered, [BLOCK_LEVEL, self.space.loops[0]], names)
         self.lowered = lowered
         next_lanes = [self.lower(self.results[n], self.space.loop(0)) for n in self.lanes]
         next_scalars = [self.lower(self.results[n], Affine(0)) for n in self.scalars]
         self.nest.write(reachable([*next_lanes, *next_scalars])[0])
-        if self.nest.rare:
-            raise TooMuchError("functions with rare arguments")
+        if self.nest.slow_lanes:
+            raise UnsuitableLoopError("functions with rare arguments")
         if any(self.nest.depth_of(n) for n in next_scalars):
-            raise TooMuchError("a scalar that depends on arrays")
+            raise UnsuitableLoopError("a scalar that depends on arrays")
         return self.assemble(next_lanes, next_scalars)
 
     def lower(self, value: Value, linear: Affine) -> Node:
         """An element of what a turn makes."""
         index = self.space.index_at(value.shape.dims, linear)
         if value.instruction.opcode == "parameter":
-            return self.giver(self.parameters.index(value))(index)
+            return self.reader(self.parameters.index(value))(index)
         return self.lowered.value(value.instruction, index)
 
-    def giver(self, number: int) -> Callable[[Index], Node]:
+    def reader(self, number: int) -> Callable[[Index], Node]:
         """What reads of one leaf of the state become."""
         dtype = self.own[number].shape.dtype
 
@@ -114,9 +114,11 @@ class _Loop:
                 return self.lowered.node("load", dtype, (), (slot, index.linear))
             lane = number in self.lanes
             if lane and index.linear != self.space.loop(0):
-                raise TooMuchError("elements that depend on others")
+                raise UnsuitableLoopError("elements that depend on others")
             node = self.lowered.node("given", dtype, (), number)
-            self.nest.set_given(node, f"l{number}[{INNER}]" if lane else f"x{number}", self.nest.depth if lane else 0)
+            self.nest.set_given(
+                node, f"l{number}[{INNER_COUNTER}]" if lane else f"x{number}", self.nest.depth if lane else 0
+            )
             return node
 
         return give
@@ -124,12 +126,12 @@ class _Loop:
     # ------------------------------------------------------------------------------------------------ text
     def assemble(self, next_lanes: list[Node], next_scalars: list[Node]) -> Step:
         """The kernel and what it reads and writes."""
-        width = width_of(self.size)
+        width = block_width(self.size)
         blocks = -(-self.size // width)
-        turn_ns = sum(_ns(n) for n in self.lowered.nodes) * width + 5.0
-        if turn_ns * self.trips > LONGEST:
-            raise TooMuchError(f"{self.trips} turns take too long")
-        total = turn_ns * self.trips * blocks
+        iteration_ns = sum(_ns(n) for n in self.lowered.nodes) * width + 5.0
+        if iteration_ns * self.trips > MAX_BLOCK_NS:
+            raise UnsuitableLoopError(f"{self.trips} turns take too long")
+        total = iteration_ns * self.trips * blocks
         tasks = cost.tasks(total, blocks)
         writes = tuple(self.own[n] for n in self.written)
         text = self.text(width, blocks, tasks, next_lanes, next_scalars)
@@ -162,20 +164,20 @@ class _Loop:
             with c.block(f"for (int64_t u = begin * {blocks} / {tasks}; u < end * {blocks} / {tasks}; ++u)"):
                 last = self.size - width
                 start = f"u * {width}" if self.size % width == 0 else f"u < {blocks - 1} ? u * {width} : {last}"
-                c.line(f"const int64_t {BASE} = {start};")
+                c.line(f"const int64_t {BLOCK_START} = {start};")
                 self.block(c, width, next_lanes, next_scalars)
             c.line("return CYX_OK;")
         return c.text()
 
     def block(self, c: CWriter, width: int, next_lanes: list[Node], next_scalars: list[Node]) -> None:
         """All turns of one block."""
-        inner = f"for (int {INNER} = 0; {INNER} < {width}; ++{INNER})"
+        inner = f"for (int {INNER_COUNTER} = 0; {INNER_COUNTER} < {width}; ++{INNER_COUNTER})"
         for n in self.scalars:
             c.line(f"{_type(self.own[n])} x{n} = {self.loaded(n, '0')};")
         for n in self.lanes:
             c.line(f"{_type(self.own[n])} l{n}[{width}] __attribute__((aligned(64)));")
         for n in self.lanes:
-            c.line(f"{inner} l{n}[{INNER}] = {self.loaded(n, f'{BASE} + {INNER}')};")
+            c.line(f"{inner} l{n}[{INNER_COUNTER}] = {self.loaded(n, f'{BLOCK_START} + {INNER_COUNTER}')};")
         with c.block(f"for (int64_t t = 0; t < {self.trips}; ++t)"):
             c.lines(barrier_if(loop_carries_product(self.body)))
             c.lines(self.nest.writers[0].written)
@@ -183,12 +185,16 @@ class _Loop:
             with c.block(inner):
                 c.lines(self.nest.writers[2].written)
                 pairs = zip(self.lanes, next_lanes, strict=True)
-                assign_at_once(c, [(f"l{n}[{INNER}]", self.nest.text(node)) for n, node in pairs])
-            assign_at_once(c, [(f"x{n}", self.nest.text(x)) for n, x in zip(self.scalars, next_scalars, strict=True)])
+                assign_parallel(c, [(f"l{n}[{INNER_COUNTER}]", self.nest.text(node)) for n, node in pairs])
+            assign_parallel(c, [(f"x{n}", self.nest.text(x)) for n, x in zip(self.scalars, next_scalars, strict=True)])
         for n in self.written:
             dtype, lane = self.own[n].shape.dtype, n in self.lanes
-            value = scalar.store(dtype, f"l{n}[{INNER}]" if lane else f"x{n}")
-            c.line(f"{inner} r{n}[{BASE} + {INNER}] = {value};" if lane else f"if (u == 0) r{n}[0] = {value};")
+            value = scalar.store(dtype, f"l{n}[{INNER_COUNTER}]" if lane else f"x{n}")
+            c.line(
+                f"{inner} r{n}[{BLOCK_START} + {INNER_COUNTER}] = {value};"
+                if lane
+                else f"if (u == 0) r{n}[0] = {value};"
+            )
 
     def loaded(self, number: int, place: str) -> str:
         """An element of the initial state."""

@@ -12,21 +12,21 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.kernel.values import resolve
-from cyxla.xla.cpu.loops.adjacent_boxes import strip_part, strips
-from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest, collapse
+from cyxla.xla.cpu.loops.adjacent_boxes import adjacent_boxes_part, group_adjacent_boxes
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse
 from cyxla.xla.cpu.loops.index_map import Atom, Index
-from cyxla.xla.cpu.loops.iteration_boxes import Box, Place, Store, boxes
+from cyxla.xla.cpu.loops.iteration_boxes import Box, Store, StoresAt, split_into_boxes
 from cyxla.xla.cpu.loops.loop_ir import Body, Reads, start_requests
 from cyxla.xla.cpu.loops.loop_kernel import (
-    WHOLE,
+    MAX_UNBLOCKED_TRIP,
     Blocks,
     Innermost,
+    KernelFrame,
     Part,
-    Shell,
     assemble,
-    close,
+    close_loops,
     innermost,
-    open_levels,
+    open_loops,
     slots,
     write_blocks,
 )  # fmt: skip
@@ -40,27 +40,27 @@ def collapsed(box: Box) -> tuple[list[tuple[Atom, int]], set[Atom]]:
     return kept, dropped | {a for a, n in loops if n == 1}
 
 
-def part(box: Box, shell: Shell, name: str, ns: float) -> Part:
+def part(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
     """Write the function of one box."""
     kept, gone = collapsed(box)
-    tiles = find_tiles(box, kept, shell.shared)
+    tiles = find_tiles(box, kept, frame.aliased)
     if tiles is not None:
-        return tiled_part(box, shell, name, ns, tiles, gone)
-    blocked = bool(kept) and kept[-1][1] > WHOLE
+        return tiled_part(box, frame, name, ns, tiles, gone)
+    blocked = bool(kept) and kept[-1][1] > MAX_UNBLOCKED_TRIP
     atoms: list[Level] = [a for a, _ in kept]
-    nest = Nest(box.body, [*atoms[:-1], BLOCKS, *atoms[-1:]] if blocked else atoms, shell.names.child())
-    nest.dropped, nest.tables = gone, shell.tables
+    nest = LoopNest(box.body, [*atoms[:-1], BLOCK_LEVEL, *atoms[-1:]] if blocked else atoms, frame.names.child())
+    nest.dropped, nest.tables = gone, frame.tables
     nest.write(box.nodes)
     streamed = (
-        shell.streamed
+        frame.streamed
         and bool(kept)
         and kept[-1][1] >= 256
         and all(s.form.coefficient(kept[-1][0]) == 1 for s in box.stores)
     )
-    inner = innermost(box, nest, streamed=streamed, in_place=bool(shell.shared))
+    inner = innermost(box, nest, streamed=streamed, in_place=bool(frame.aliased))
     writer = CWriter()
     with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
-        shell.pointers(writer, slots(box), [s.slot for s in box.stores])
+        frame.pointers(writer, slots(box), [s.slot for s in box.stores])
         writer.lines(nest.writers[0].written)
         units = _write_loops(writer, nest, [n for _, n in kept], inner, ns)
         if streamed:
@@ -68,16 +68,16 @@ def part(box: Box, shell: Shell, name: str, ns: float) -> Part:
     return Part(writer.text(), units, ns)
 
 
-def _write_loops(writer: CWriter, nest: Nest, extents: list[int], innermost: Innermost, ns: float) -> int:
+def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost: Innermost, ns: float) -> int:
     """The loops of a nest; its parallel ones run over [first, last), of as many units as returned."""
     if not extents:  # the lines of depth 0 are everything
         return 1
     *outer, trip = extents
     blocks = Blocks.of(trip, blocked=nest.blocked, overlap=not innermost.in_place)
     levels = [*outer, blocks.count] if nest.blocked else outer
-    units, opened = open_levels(writer, [nest], levels, [blocks], cost.tasks(ns, 1 << 30))
+    units, opened = open_loops(writer, [nest], levels, [blocks], cost.tasks(ns, 1 << 30))
     write_blocks(writer, innermost, blocks)
-    close(writer, opened)
+    close_loops(writer, opened)
     return units
 
 
@@ -86,7 +86,7 @@ def loop(group: Group) -> list[Step]:
     """An element-wise group: outputs of one iteration space."""
     root = group.outputs[0]
 
-    def place(body: Body, index: Index) -> list[Store]:
+    def stores_at(body: Body, index: Index) -> list[Store]:
         stores = []
         for slot, out in enumerate(group.outputs):
             at = index.at(out.shape.dims)
@@ -94,41 +94,43 @@ def loop(group: Group) -> list[Step]:
         return stores
 
     writes = tuple(Value(o) for o in group.outputs)
-    return [_step(group, root.shape.dims, place, writes)]
+    return [_step(group, root.shape.dims, stores_at, writes)]
 
 
 def _step(
-    group: Group, dims: tuple[int, ...], place: Place, writes: tuple[Value, ...], target: Value | None = None
+    group: Group, dims: tuple[int, ...], stores_at: StoresAt, writes: tuple[Value, ...], target: Value | None = None
 ) -> Step:
     """The step of a group; `target` is an array that the write must share."""
     reads = Reads()
-    found = boxes(dims, set(group.instructions), reads, place) if prod(dims) else []
+    found = split_into_boxes(dims, set(group.instructions), reads, stores_at) if prod(dims) else []
     pairs = _in_place(found, reads, writes) if target is None else [(0, reads.slot(target))]
     if target is None and any(find_tiles(b, collapsed(b)[0], frozenset()) for b in found):
         pairs = []  # tiles at the edge overlap: what they read must not have been overwritten
     size = sum(w.shape.nbytes for w in writes)
-    shell = Shell(reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.CACHE_BYTES and target is None)
+    frame = KernelFrame(
+        reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.STREAMING_BYTES and target is None
+    )
     ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
-    groups = [g for some in strips(found) for g in _without_tiles(some, shell)]
+    groups = [g for some in group_adjacent_boxes(found) for g in _without_tiles(some, frame)]
     groups.sort(key=lambda g: -sum(b.size for b in g))  # a thread pool that times its first task shall see a usual one
-    parts = [_part(group, shell, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
-    kernel = assemble(parts, shell, "loop", note=describe(group))
+    parts = [_part(group, frame, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
+    kernel = assemble(parts, frame, "loop", note=describe(group))
     if target is None:
         return Step(kernel, reads.values, writes, in_place=tuple(pairs))
     return Step(kernel, reads.values, writes, must_alias=tuple(pairs))
 
 
-def _without_tiles(group: list[Box], shell: Shell) -> list[list[Box]]:
+def _without_tiles(group: list[Box], frame: KernelFrame) -> list[list[Box]]:
     """Boxes that run across the grain are written alone."""
-    tiled = len(group) > 1 and any(find_tiles(b, collapsed(b)[0], shell.shared) for b in group)
+    tiled = len(group) > 1 and any(find_tiles(b, collapsed(b)[0], frame.aliased) for b in group)
     return [[b] for b in group] if tiled else [group]
 
 
-def _part(group: list[Box], shell: Shell, name: str, ns: float) -> Part:
+def _part(group: list[Box], frame: KernelFrame, name: str, ns: float) -> Part:
     """The function of one box, or of several side by side; `ns` is the time of one point."""
     if len(group) > 1:
-        return strip_part(group, shell, name, ns * sum(b.size for b in group))
-    return part(group[0], shell, name, ns * group[0].size)
+        return adjacent_boxes_part(group, frame, name, ns * sum(b.size for b in group))
+    return part(group[0], frame, name, ns * group[0].size)
 
 
 def _traffic(reads: Reads, writes: Sequence[Value], dims: tuple[int, ...]) -> float:
@@ -171,11 +173,11 @@ def describe(group: Group) -> str:
 
 @emits_group("update")
 def update(group: Group) -> list[Step]:
-    """dynamic-update-slice, in place: the update's elements are computed straight into the operand."""
+    """dynamic-update-slice, in stores_at: the update's elements are computed straight into the operand."""
     (root,) = group.outputs
     operand, new, *starts = root.operands
 
-    def place(body: Body, index: Index) -> list[Store]:
+    def stores_at(body: Body, index: Index) -> list[Store]:
         space = body.space
         asked = [body.value(i, at) for i, at in start_requests(body, tuple(starts), operand.shape.rank)]
         room = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
@@ -183,4 +185,4 @@ def update(group: Group) -> list[Step]:
         form = space.index(operand.shape.dims, tuple(at)).linear
         return [Store(0, root.shape.dtype, form, body.value(new, index))]
 
-    return [_step(group, new.shape.dims, place, (Value(root),), resolve(operand))]
+    return [_step(group, new.shape.dims, stores_at, (Value(root),), resolve(operand))]

@@ -17,11 +17,11 @@ from cyxla.xla.cpu.kernel.array_types import memory_typedefs
 from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.kernel.values import resolve
-from cyxla.xla.cpu.loops.hoisting import BLOCKS, Nest, table_definition
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, LoopNest, table_definition
 from cyxla.xla.cpu.loops.index_map import Index, Space
 from cyxla.xla.cpu.loops.iteration_boxes import Box, Store
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
-from cyxla.xla.cpu.loops.loop_kernel import Shell, innermost, slots
+from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, innermost, slots
 
 
 class Epilogue:
@@ -54,7 +54,7 @@ class Epilogue:
         self.operands = tuple(self._reads.slot(resolve(o)) for o in self.root.operands)
         self.box = self._lower()
         self._pairs = self._in_place()
-        self._shell = Shell(self._reads, self.writes, frozenset(r for _, r in self._pairs))
+        self._shell = KernelFrame(self._reads, self.writes, frozenset(r for _, r in self._pairs))
         self._functions: dict[int, str] = {}
 
     @staticmethod
@@ -132,9 +132,9 @@ class Epilogue:
             stores.append(Store(slot, out.shape.dtype, index.linear, body.value(out, index)))
         return Box(body, stores, (max(rows, 1), self.columns))
 
-    def _nest(self) -> Nest:
+    def _nest(self) -> LoopNest:
         row, column = self.box.body.space.loops
-        nest = Nest(self.box.body, [row, BLOCKS, column], self._shell.names.child())
+        nest = LoopNest(self.box.body, [row, BLOCK_LEVEL, column], self._shell.names.child())
         nest.dropped = {a for a in (row, column) if not a.high}
         nest.tables = self._shell.tables
         for node in self.box.nodes:

@@ -13,9 +13,9 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, forms_within
 from cyxla.xla.cpu.loops.loop_ir import Body, Node
 
-INNER = "k"  # name of the counter of constant trip count
-BASE = "b"  # what to add to it, where the innermost loop runs in blocks
-BLOCKS = "block"  # the level that runs over these blocks
+INNER_COUNTER = "k"  # name of the counter of constant trip count
+BLOCK_START = "b"  # what to add to it, where the innermost loop runs in blocks
+BLOCK_LEVEL = "block"  # the level that runs over these blocks
 
 Level = Atom | str  # a loop, or a level without a place in the index forms
 
@@ -68,11 +68,11 @@ def reachable(
     return sorted(seen, key=lambda n: n.number), list(all_forms)
 
 
-class Nest:
+class LoopNest:
     """Turns the nodes of a body into lines of C by loop depth.
 
     Depth 0 is outside of all loops, depth d + 1 is inside level d. The last level is the innermost loop, of constant
-    trip count and counter ``k``. The level `BLOCKS` runs over blocks of the innermost loop, whose index is then
+    trip count and counter ``k``. The level `BLOCK_LEVEL` runs over blocks of the innermost loop, whose index is then
     ``b + k``.
 
     Parameters
@@ -92,24 +92,24 @@ class Nest:
         last = self.levels[-1] if self.levels else None
         self.inner = last if isinstance(last, Atom) else None
         self.depth = len(self.levels)
-        self.blocked = BLOCKS in self.levels
-        self._block_depth = self.levels.index(BLOCKS) + 1 if self.blocked else 0
+        self.blocked = BLOCK_LEVEL in self.levels
+        self._block_depth = self.levels.index(BLOCK_LEVEL) + 1 if self.blocked else 0
         self._depths = {a: i + 1 for i, a in enumerate(self.levels) if isinstance(a, Atom)}
         self.writers = [names.child() for _ in range(self.depth + 1)]
         self._texts: dict[Node, str] = {}
         self._node_depths: dict[Node, int] = {}
         self._atom_texts: dict[Atom, str] = {a: f"i{i}" for i, a in enumerate(self.levels) if isinstance(a, Atom)}
         if self.inner is not None:
-            self._atom_texts[self.inner] = INNER
+            self._atom_texts[self.inner] = INNER_COUNTER
         self._offsets: dict[tuple[Affine, int], str] = {}
         self._conditions: dict[tuple[Condition, ...], str] = {}
         self.dropped: set[Atom] = set()  # loops that run inside their inner neighbour
-        self.rare: list[str] = []  # predicates of lanes that need a slow form
-        self.twins: list[tuple[str, str]] = []  # (fast expression, expression that picks the right form)
+        self.slow_lanes: list[str] = []  # predicates of lanes that need a slow form
+        self.slow_paths: list[tuple[str, str]] = []  # (fast expression, expression that picks the right form)
         self.tables: dict[Any, str] = {}
         # a level that steps by more than 1: its index is its counter plus ``j``, in the innermost loop
         self.stepped: Atom | None = None
-        self.places: dict[Node, str] = {}  # loads that read something else than their array, such as a tile
+        self.replaced_loads: dict[Node, str] = {}  # loads that read something else than their array, such as a tile
 
     # ------------------------------------------------------------------------------------------------ depth
     def depth_of_atom(self, atom: Atom) -> int:
@@ -188,7 +188,7 @@ class Nest:
         key = (form, base)
         if key not in self._offsets:
             depth = max([self._level_depth(a) for a, _ in form.terms] + [self._block_depth if base else 0])
-            parts = [_times(self.atom(a), c) for a, c in form.terms] + ([_times(BASE, base)] if base else [])
+            parts = [_times(self.atom(a), c) for a, c in form.terms] + ([_times(BLOCK_START, base)] if base else [])
             parts += [str(form.constant)] if form.constant else []
             if len(parts) == 1 and "*" not in parts[0]:
                 self._offsets[key] = parts[0]
@@ -267,31 +267,33 @@ class Nest:
             return result
         expression = _WRITERS[node.kind](self, node)
         if node.kind == "apply" and depth == self.depth > 0 and not self.scalar:
-            self._note_twin(node, expression)
+            self._note_slow_path(node, expression)
         elif node.kind == "apply":
-            expression = self._patched(node, expression)
+            expression = self._with_slow_path(node, expression)
         return writer.local(scalar.local_type(node.dtype), expression)
 
-    def _note_twin(self, node: Node, expression: str) -> None:
-        twin = _twin(node, [self.text(o) for o in node.operands])
+    def _note_slow_path(self, node: Node, expression: str) -> None:
+        twin = _slow_path(node, [self.text(o) for o in node.operands])
         if twin is not None:
             predicate, fast, _ = twin
-            self.rare.append(predicate)
-            self.twins.append((fast, fast.replace("(", "_full(", 1)))
+            self.slow_lanes.append(predicate)
+            self.slow_paths.append((fast, fast.replace("(", "_full(", 1)))
 
-    def _patched(self, node: Node, expression: str) -> str:
-        twin = _twin(node, [self.text(o) for o in node.operands])
+    def _with_slow_path(self, node: Node, expression: str) -> str:
+        twin = _slow_path(node, [self.text(o) for o in node.operands])
         return expression if twin is None else expression.replace(twin[1], f"({twin[0]} ? {twin[2]} : {twin[1]})")
 
-    def patched(self, line: str) -> str:
+    def with_slow_paths(self, line: str) -> str:
         """A line with the slow forms where the arguments need them."""
-        for fast, picked in self.twins:
+        for fast, picked in self.slow_paths:
             line = line.replace(fast, picked)
         return line
 
     def _load(self, node: Node) -> str:
         slot, form = node.data
-        return scalar.load(node.dtype, self.places[node] if node in self.places else f"p{slot}[{self.form(form)}]")
+        return scalar.load(
+            node.dtype, self.replaced_loads[node] if node in self.replaced_loads else f"p{slot}[{self.form(form)}]"
+        )
 
     def _table(self, node: Node) -> str:
         literal, form = node.data
@@ -324,12 +326,12 @@ class Nest:
 
 
 _WRITERS: dict[str, Any] = {
-    "load": Nest._load, "table": Nest._table, "index": Nest._index, "apply": Nest._apply, "guard": Nest._guard,
-    "call": Nest._call, "given": Nest._given,
+    "load": LoopNest._load, "table": LoopNest._table, "index": LoopNest._index, "apply": LoopNest._apply,
+    "guard": LoopNest._guard, "call": LoopNest._call, "given": LoopNest._given,
 }  # fmt: skip
 
 
-def _twin(node: Node, values: list[str]) -> tuple[str, str, str] | None:
+def _slow_path(node: Node, values: list[str]) -> tuple[str, str, str] | None:
     """(predicate, fast call, slow call) of a function that needs a second form for rare arguments."""
     dtype = node.operands[0].dtype if node.operands else node.dtype
     names = scalar.slow_path(node.data.opcode, dtype)

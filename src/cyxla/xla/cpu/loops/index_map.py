@@ -258,12 +258,12 @@ class Space:
         """Turn ``k d (x / d) + k (x % d)`` back to ``k x``, in place; x itself goes in as a loose term."""
         for atom in [a for a in terms if a.kind == "remainder"]:
             k = terms.get(atom, 0)
-            twin = self._twin(*atom.data)
+            twin = self._matching_quotient(*atom.data)
             if k and twin is not None and terms.get(twin) == k * atom.data[1]:
                 del terms[atom], terms[twin]
                 terms[atom.data[0]] = k  # an Affine as a key, taken apart by _expand
 
-    def _twin(self, form: Affine, divisor: int) -> Atom | None:
+    def _matching_quotient(self, form: Affine, divisor: int) -> Atom | None:
         """The atom ``form / divisor``, if there is one."""
         if (
             form.constant == 0

@@ -48,7 +48,7 @@ class Box:
         return prod(self.extents)
 
 
-Place = Callable[[Body, Index], list[Store]]  # what to write where, at an index of the iteration space
+StoresAt = Callable[[Body, Index], list[Store]]  # what to write where, at an index of the iteration space
 
 
 @dataclass
@@ -68,12 +68,12 @@ class Region:
         return self.steps[d] if self.steps else 1
 
 
-def lower(
+def lower_box(
     region: Region,
     dims: tuple[int, ...],
     inside: set[Any],
     reads: Reads,
-    place: Place,
+    stores_at: StoresAt,
     given: dict[Value, Any] | None = None,
 ) -> Box:
     """Lower a group's outputs over one region."""
@@ -82,7 +82,7 @@ def lower(
     space = Space(flat)
     index = space.index(dims, tuple(_coordinates(space, region)))
     body = Body(space, inside, reads, given)
-    return Box(body, place(body, index), flat)
+    return Box(body, stores_at(body, index), flat)
 
 
 def _coordinates(space: Space, region: Region) -> list[Affine]:
@@ -94,8 +94,8 @@ def _coordinates(space: Space, region: Region) -> list[Affine]:
     return coordinates
 
 
-def boxes(
-    dims: tuple[int, ...], inside: set[Any], reads: Reads, place: Place, given: dict[Value, Any] | None = None
+def split_into_boxes(
+    dims: tuple[int, ...], inside: set[Any], reads: Reads, stores_at: StoresAt, given: dict[Value, Any] | None = None
 ) -> list[Box]:
     """Cut the iteration space so that guards are decided and quotients are gone, as far as that is worth it."""
     whole = Region(tuple((0, n) for n in dims))
@@ -103,7 +103,7 @@ def boxes(
     done: list[Box] = []
     while pending:
         region = pending.pop()
-        box = lower(region, dims, inside, reads, place, given)
+        box = lower_box(region, dims, inside, reads, stores_at, given)
         cut = _cut(box, region)
         count = len(done) + len(pending) + len(cut or ())
         if cut is not None and count <= MAX_BOXES and len(box.nodes) * count <= _MAX_BOX_NODES:

@@ -15,21 +15,29 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves
 from cyxla.xla.cpu.loops.hoisting import table_definition
 from cyxla.xla.cpu.loops.loop_ir import Reads
-from cyxla.xla.cpu.loops.straight_line import MOST_ELEMENTS, POLL_EVERY, Held, Scope, Shared, TooMuchError, update_chain
+from cyxla.xla.cpu.loops.straight_line import (
+    MAX_ELEMENTS,
+    POLL_EVERY,
+    ArraySource,
+    Scope,
+    Shared,
+    UnsuitableLoopError,
+    update_chain,
+)
 from cyxla.xla.hlo import OPCODES, Instruction
 
-MOST_STATE = 256  # elements in locals
+MAX_STATE_ELEMENTS = 256  # elements in locals
 
 
 _KERNEL_NS = 8.0  # what a kernel takes at least
 _LANES = 16
 
 
-def small_loop(ins: Instruction) -> Step | str:
+def emit_local_while(ins: Instruction) -> Step | str:
     """The kernel of a loop, or why it is better run by several."""
     try:
         return _Loop(ins).step()
-    except TooMuchError as error:
+    except UnsuitableLoopError as error:
         return str(error)
 
 
@@ -68,32 +76,34 @@ class _Loop:
         parameters, results = own_leaves(body.parameters[0]), leaves(body.root)
         self.kept = [p == r for p, r in zip(parameters, results, strict=True)]
         self.used = used_leaves(ins)
-        self.updated = [n for n, v in enumerate(self.own) if not self.kept[n] and v.shape.size > MOST_ELEMENTS]
+        self.updated = [n for n, v in enumerate(self.own) if not self.kept[n] and v.shape.size > MAX_ELEMENTS]
         self.check()
 
     def check(self) -> None:
         """Refuse states that are too large, and arrays that would be read while they change."""
         if any(v.shape.size == 0 for v in self.own):
-            raise TooMuchError("an empty array in the state")
+            raise UnsuitableLoopError("an empty array in the state")
         for n in self.updated:
             if update_chain(self.ins.called[0], n) is None:
-                raise TooMuchError(f"a state of {self.own[n].shape.size} elements")
+                raise UnsuitableLoopError(f"a state of {self.own[n].shape.size} elements")
             if self.initial.count(self.initial[n]) > 1:
-                raise TooMuchError("an array that changes and does not")
-        if any(self.kept[n] and self.own[n].shape.size > MOST_ELEMENTS for n in self.used):
-            raise TooMuchError("a large array handed on")
+                raise UnsuitableLoopError("an array that changes and does not")
+        if any(self.kept[n] and self.own[n].shape.size > MAX_ELEMENTS for n in self.used):
+            raise UnsuitableLoopError("a large array handed on")
         carried = sum(v.shape.size for n, v in enumerate(self.own) if not self.kept[n] and n not in self.updated)
-        if carried > MOST_STATE:
-            raise TooMuchError(f"a state of {carried} elements")
+        if carried > MAX_STATE_ELEMENTS:
+            raise UnsuitableLoopError(f"a state of {carried} elements")
         apart = _KERNEL_NS * (1 + self.kept.count(False))
         gain = sum(_ns(i) * (i.shape.size - -(-i.shape.size // _LANES)) for i in _instructions(self.ins))
         if gain > apart:
-            raise TooMuchError(f"vectors would save {int(gain)} ns a turn")
+            raise UnsuitableLoopError(f"vectors would save {int(gain)} ns a turn")
 
     def step(self) -> Step:
         """Write it."""
         targets = [self.reads.slot(self.initial[n]) for n in self.updated]
-        held: dict[Value, Held] = {v: self.reads.slot(v) for v in self.initial if v.instruction.opcode != "constant"}
+        held: dict[Value, ArraySource] = {
+            v: self.reads.slot(v) for v in self.initial if v.instruction.opcode != "constant"
+        }
         shared = Shared(self.reads, CWriter())
         scope = Scope(shared, held)
         pointers = {n: f"p{slot}" for n, slot in zip(self.updated, targets, strict=True)}
@@ -106,7 +116,7 @@ class _Loop:
         pairs = tuple(enumerate(targets))
         return Step(kernel, self.reads.values, writes, must_alias=pairs, context=True)
 
-    def finals(self, scope: Scope, number: int, held: Held) -> list[str]:
+    def finals(self, scope: Scope, number: int, held: ArraySource) -> list[str]:
         """What a leaf of the state is in the end; what is only handed on stands where it was."""
         return held if isinstance(held, list) else scope.elements(self.initial[number])
 

@@ -13,12 +13,12 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.array_types import memory_type, memory_typedefs
 from cyxla.xla.cpu.kernel.kernel import Kernel, Value
-from cyxla.xla.cpu.loops.hoisting import BASE, BLOCKS, Nest, table_definition
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, LoopNest, table_definition
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Reads
 
-WHOLE = 4096  # an innermost loop up to this long has its own trip count
-BLOCK = 1024  # longer ones run in blocks of about this length
+MAX_UNBLOCKED_TRIP = 4096  # an innermost loop up to this long has its own trip count
+BLOCK_LENGTH = 1024  # longer ones run in blocks of about this length
 
 _EMPTY = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {
   return CYX_OK;
@@ -36,12 +36,12 @@ class Part:
 
 
 @dataclass
-class Shell:
+class KernelFrame:
     """What all parts of a kernel share: the arrays and the numbering."""
 
     reads: Reads
     writes: tuple[Value, ...]
-    shared: frozenset[int] = frozenset()  # slots of reads that may be the same buffer as a write
+    aliased: frozenset[int] = frozenset()  # slots of reads that may be the same buffer as a write
     streamed: bool = False
     names: CWriter = field(default_factory=CWriter)
     tables: dict[Any, str] = field(default_factory=dict)
@@ -51,10 +51,10 @@ class Shell:
         """Declare the arrays that a part uses."""
         values, count = self.reads.values, len(self.reads.values)
         for slot in reads:
-            restrict = "" if slot in self.shared else "restrict "
+            restrict = "" if slot in self.aliased else "restrict "
             writer.line(f"const {memory_type(values[slot].shape.dtype)} *{restrict}p{slot} = bufs[{slot}];")
         for slot in writes:
-            restrict = "" if self.shared else "restrict "
+            restrict = "" if self.aliased else "restrict "
             writer.line(f"{memory_type(self.writes[slot].shape.dtype)} *{restrict}r{slot} = bufs[{count + slot}];")
 
 
@@ -67,7 +67,7 @@ def _locals(box: Box) -> list[str]:
     return [f"{scalar.storage_type(s.dtype)} s{s.slot}[{{trip}}] __attribute__((aligned(64)));" for s in box.stores]
 
 
-def _inner_lines(box: Box, nest: Nest, streamed: bool) -> tuple[list[str], list[str]]:
+def _inner_lines(box: Box, nest: LoopNest, streamed: bool) -> tuple[list[str], list[str]]:
     """Lines of the innermost loop, and lines that follow it."""
     writer, after = nest.writers[-1], []
     for s in box.stores:
@@ -84,7 +84,7 @@ def _inner_lines(box: Box, nest: Nest, streamed: bool) -> tuple[list[str], list[
 class Innermost:
     """A loop of constant trip count, with what stands before and after it."""
 
-    nest: Nest
+    nest: LoopNest
     lines: list[str]
     after: list[str]
     locals: list[str]
@@ -94,20 +94,20 @@ class Innermost:
         """The loop, and the patch of rare lanes."""
         nest = self.nest
         writer.lines([line.format(trip=trip) for line in self.locals])
-        if nest.rare:
+        if nest.slow_lanes:
             writer.line("uint32_t rare = 0;")
         writer.line("#pragma GCC ivdep")
         with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
             writer.lines(self.lines)
-            if nest.rare:
-                writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in nest.rare)};")
-        if nest.rare:
+            if nest.slow_lanes:
+                writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in nest.slow_lanes)};")
+        if nest.slow_lanes:
             with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
-                writer.lines([nest.patched(line) for line in self.lines])
+                writer.lines([nest.with_slow_paths(line) for line in self.lines])
         writer.lines(self.after)
 
 
-def innermost(box: Box, nest: Nest, *, streamed: bool, in_place: bool) -> Innermost:
+def innermost(box: Box, nest: LoopNest, *, streamed: bool, in_place: bool) -> Innermost:
     """The innermost loop of a box whose nodes are written."""
     lines, after = _inner_lines(box, nest, streamed)
     return Innermost(nest, lines, after, _locals(box) if streamed else [], in_place)
@@ -119,14 +119,19 @@ def write_blocks(writer: CWriter, innermost: Innermost, blocks: Blocks) -> None:
         with writer.block(""):
             innermost.write(writer, blocks.length)
         return
-    with writer.block(f"if (block < {blocks.whole})"):
+    with writer.block(f"if (block < {blocks.full})"):
         innermost.write(writer, blocks.length)
     with writer.block("else"):
         innermost.write(writer, blocks.tail)
 
 
-def open_levels(
-    writer: CWriter, nests: Sequence[Nest], levels: Sequence[int], blocks: Sequence[Blocks], tasks: int, parts: int = 1
+def open_loops(
+    writer: CWriter,
+    nests: Sequence[LoopNest],
+    levels: Sequence[int],
+    blocks: Sequence[Blocks],
+    tasks: int,
+    parts: int = 1,
 ) -> tuple[int, int]:
     """Open the loops over the outer levels of nests that share them.
 
@@ -160,7 +165,7 @@ def open_levels(
     return units, 1 + len(levels) - parallel
 
 
-def close(writer: CWriter, count: int) -> None:
+def close_loops(writer: CWriter, count: int) -> None:
     """Close loops."""
     for _ in range(count):
         writer.close()
@@ -182,8 +187,8 @@ class Blocks:
     trip: int
     length: int
     overlap: bool
-    name: str = BLOCKS
-    base: str = BASE
+    name: str = BLOCK_LEVEL
+    base: str = BLOCK_START
 
     @staticmethod
     def of(trip: int, *, blocked: bool, overlap: bool) -> Blocks:
@@ -191,7 +196,7 @@ class Blocks:
         return Blocks(trip, block_length(trip) if blocked else trip, overlap)
 
     @property
-    def whole(self) -> int:
+    def full(self) -> int:
         """Number of full blocks."""
         return self.trip // max(self.length, 1)
 
@@ -203,24 +208,24 @@ class Blocks:
     @property
     def count(self) -> int:
         """Number of blocks, the tail included."""
-        return self.whole + (self.tail > 0)
+        return self.full + (self.tail > 0)
 
     @property
     def start(self) -> str:
         """C of the first element of a block."""
         if self.tail and self.overlap:
-            return f"{self.name} < {self.whole} ? {self.name} * {self.length} : {self.trip - self.length}"
+            return f"{self.name} < {self.full} ? {self.name} * {self.length} : {self.trip - self.length}"
         return f"{self.name} * {self.length}"
 
 
 def block_length(extent: int) -> int:
     """The length of blocks for a long loop: one that leaves no rest, if there is such."""
-    fitting = [d for d in range(256, WHOLE + 1) if extent % d == 0]
+    fitting = [d for d in range(256, MAX_UNBLOCKED_TRIP + 1) if extent % d == 0]
     best = [d for d in fitting if d % 64 == 0] or [d for d in fitting if d % 16 == 0] or fitting
-    return min(best, key=lambda d: (abs(d - BLOCK), d), default=BLOCK)
+    return min(best, key=lambda d: (abs(d - BLOCK_LENGTH), d), default=BLOCK_LENGTH)
 
 
-def _level(writer: CWriter, nests: Sequence[Nest], i: int, head: str, blocks: Sequence[Blocks]) -> None:
+def _level(writer: CWriter, nests: Sequence[LoopNest], i: int, head: str, blocks: Sequence[Blocks]) -> None:
     writer.line(head)
     if head.endswith("{"):
         writer.open()
@@ -231,7 +236,7 @@ def _level(writer: CWriter, nests: Sequence[Nest], i: int, head: str, blocks: Se
         writer.lines(nest.writers[i + 1].written)
 
 
-def assemble(parts: Sequence[Part], shell: Shell, kind: str, note: str = "", scratch: int = 0) -> Kernel:
+def assemble(parts: Sequence[Part], frame: KernelFrame, kind: str, note: str = "", scratch: int = 0) -> Kernel:
     """One kernel of some parts: its tasks are those of the parts, one after the other."""
     total = sum(p.ns for p in parts)
     wanted = cost.tasks(total, sum(p.units for p in parts))
@@ -242,8 +247,8 @@ def assemble(parts: Sequence[Part], shell: Shell, kind: str, note: str = "", scr
         counts = [1] + [0] * (len(parts) - 1)
     head = "static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"
     writer = CWriter()
-    writer.lines(memory_typedefs([*shell.reads.values, *shell.writes]))
-    writer.lines([table_definition(n, *t) for t, n in _named_tables(shell)])
+    writer.lines(memory_typedefs([*frame.reads.values, *frame.writes]))
+    writer.lines([table_definition(n, *t) for t, n in _named_tables(frame)])
     body = "".join(p.text for p in parts)
     last = CWriter()
     if note:
@@ -254,8 +259,8 @@ def assemble(parts: Sequence[Part], shell: Shell, kind: str, note: str = "", scr
     return Kernel(writer.text() + body + last.text(), tasks=max(1, sum(counts)), cost=total, scratch=scratch, kind=kind)
 
 
-def _named_tables(shell: Shell) -> list[tuple[tuple[ElementType, Any], str]]:
-    return [((literal.shape.dtype, literal.array), name) for literal, name in shell.tables.items()]
+def _named_tables(frame: KernelFrame) -> list[tuple[tuple[ElementType, Any], str]]:
+    return [((literal.shape.dtype, literal.array), name) for literal, name in frame.tables.items()]
 
 
 def _call_parts(writer: CWriter, parts: Sequence[Part], counts: Sequence[int]) -> None:

@@ -19,24 +19,26 @@ from cyxla.xla.cpu.kernel.carried_products import barrier_if, loop_carries_produ
 from cyxla.xla.cpu.kernel.groups import is_loopable
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, own_leaves, resolve
-from cyxla.xla.cpu.loops.hoisting import Nest, reachable
+from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads, start_requests
 from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.trip_count import known_trip_count
 
-MOST_ELEMENTS = 32  # of one array
-MOST_NODES = 1500  # of everything: gcc's time
-TURN_NS = 1.0  # an operation of a chain of dependent ones
+MAX_ELEMENTS = 32  # of one array
+MAX_NODES = 1500  # of everything: gcc's time
+DEPENDENT_OP_NS = 1.0  # an operation of a chain of dependent ones
 POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
-_LONGEST = 1e12  # ns, of any estimate
-_SOME_TURNS = 10_000  # of loops that run nobody knows how often
+_MAX_NS = 1e12  # ns, of any estimate
+_ASSUMED_TRIP_COUNT = 10_000  # of loops that run nobody knows how often
 _PASSED = frozenset({"parameter", "constant"})
 
-Held = list[str] | int  # the elements of an array as C expressions in register types, or its slot among the reads
+ArraySource = (
+    list[str] | int
+)  # the elements of an array as C expressions in register types, or its slot among the reads
 
 
-class TooMuchError(Exception):
+class UnsuitableLoopError(Exception):
     """A computation that is better run by kernels; the text says why."""
 
 
@@ -75,39 +77,39 @@ class Scope:
         What it may compute.
     """
 
-    def __init__(self, shared: Shared, held: dict[Value, Held], computation: Computation | None = None) -> None:
+    def __init__(self, shared: Shared, held: dict[Value, ArraySource], computation: Computation | None = None) -> None:
         self.shared, self.held = shared, dict(held)
         self.space = Space(())
-        inside, self.apart = _sorted_out(computation) if computation is not None else (set(), [])
-        given = {v: self._giver(v) for v in (*held, *(v for i in self.apart for v in own_leaves(i)))}
+        inside, self.statements = _partition(computation) if computation is not None else (set(), [])
+        given = {v: self._reader(v) for v in (*held, *(v for i in self.statements for v in own_leaves(i)))}
         self.body = Body(self.space, inside, shared.reads, given)
-        self.nest = Nest(self.body, [], shared.names.child())
+        self.nest = LoopNest(self.body, [], shared.names.child())
         self.nest.tables = shared.tables
         self.c = self.nest.writers[0]
         self.cost = 0.0
 
     @staticmethod
-    def of(shared: Shared, computation: Computation, parameters: Sequence[Held]) -> Scope:
+    def of(shared: Shared, computation: Computation, parameters: Sequence[ArraySource]) -> Scope:
         """The scope of a computation whose parameters' leaves are somewhere."""
         own = [v for p in computation.parameters for v in own_leaves(p)]
         return Scope(shared, dict(zip(own, parameters, strict=True)), computation)
 
     def run(self) -> None:
         """Write what has to stand in order: loops, branches, sums. The rest is written when it is asked for."""
-        for ins in self.apart:
-            if ins.opcode != "dynamic-update-slice" or ins.shape.size <= MOST_ELEMENTS:
-                for value, held in zip(own_leaves(ins), _APART[ins.opcode](self, ins), strict=True):
+        for ins in self.statements:
+            if ins.opcode != "dynamic-update-slice" or ins.shape.size <= MAX_ELEMENTS:
+                for value, held in zip(own_leaves(ins), _STATEMENTS[ins.opcode](self, ins), strict=True):
                     self.held[value] = held
 
     # ------------------------------------------------------------------------------------------------ values
-    def hold(self, value: Value) -> Held:
+    def hold(self, value: Value) -> ArraySource:
         """Where an array is, computed if it is not anywhere yet."""
         if value in self.held:
             return self.held[value]
-        if value.shape.size > MOST_ELEMENTS:
+        if value.shape.size > MAX_ELEMENTS:
             if value.instruction.opcode == "constant":
                 return self.shared.reads.slot(value)
-            raise TooMuchError(f"an array of {value.shape.size} elements")
+            raise UnsuitableLoopError(f"an array of {value.shape.size} elements")
         nodes = [self.node(value, e) for e in range(value.shape.size)]
         return self.texts(nodes)
 
@@ -116,8 +118,8 @@ class Scope:
         held = self.hold(value)
         if isinstance(held, list):
             return held
-        if value.shape.size > MOST_ELEMENTS:
-            raise TooMuchError(f"an array of {value.shape.size} elements")
+        if value.shape.size > MAX_ELEMENTS:
+            raise UnsuitableLoopError(f"an array of {value.shape.size} elements")
         return self.texts([self.node(value, e) for e in range(value.shape.size)])
 
     def node(self, value: Value, element: int) -> Node:
@@ -138,14 +140,14 @@ class Scope:
         return [self.nest.text(n) for n in nodes]
 
     def _count(self) -> None:
-        if self.shared.nodes + len(self.body.nodes) > MOST_NODES:
-            raise TooMuchError(f"more than {MOST_NODES} operations")
+        if self.shared.nodes + len(self.body.nodes) > MAX_NODES:
+            raise UnsuitableLoopError(f"more than {MAX_NODES} operations")
 
-    def _giver(self, value: Value) -> Callable[[Index], Node]:
+    def _reader(self, value: Value) -> Callable[[Index], Node]:
         def give(index: Index) -> Node:
             held = self.held.get(value)
             if held is None:
-                raise TooMuchError(f"{value.instruction.opcode} is read before it is computed")
+                raise UnsuitableLoopError(f"{value.instruction.opcode} is read before it is computed")
             linear = index.linear
             if isinstance(held, int):
                 return self._load(value, held, linear)
@@ -179,8 +181,8 @@ class Scope:
 
     def _stores(self, ins: Instruction) -> list[tuple[Affine, Node]]:
         operand, new, *_ = ins.operands
-        if new.shape.size > MOST_ELEMENTS:
-            raise TooMuchError(f"an update of {new.shape.size} elements")
+        if new.shape.size > MAX_ELEMENTS:
+            raise UnsuitableLoopError(f"an update of {new.shape.size} elements")
         starts = self.starts(ins)
         found = []
         for e in range(new.shape.size):
@@ -197,13 +199,13 @@ class Scope:
         return [self.body.clamped(s, r) for s, r in zip(asked, room, strict=True)]
 
     # ------------------------------------------------------------------------------------------------ loops
-    def loop(self, ins: Instruction, pointers: dict[int, str] | None = None) -> list[Held]:
+    def loop(self, ins: Instruction, pointers: dict[int, str] | None = None) -> list[ArraySource]:
         """Write a loop; where its state is in the end. Leaves in `pointers` are updated in memory."""
         pointers = pointers or {}
         body, condition = ins.called
         values, initial = own_leaves(body.parameters[0]), leaves(ins.operands[0])
         kept = [r == p for r, p in zip(leaves(body.root), values, strict=True)]
-        state: list[Held] = []
+        state: list[ArraySource] = []
         for n, value in enumerate(initial):
             if kept[n] or n in pointers:
                 state.append(self.hold(value))
@@ -214,11 +216,11 @@ class Scope:
         head = f"for (int64_t {counter} = 0; {counter} < {trips}; ++{counter})" if trips is not None else "for (;;)"
         with self.c.block(head):
             self.c.lines(barrier_if(loop_carries_product(body)))
-            ns = self._turn(body, condition if trips is None else None, state, kept, pointers)
+            ns = self._iteration(body, condition if trips is None else None, state, kept, pointers)
             if trips is None or trips * ns > POLL_EVERY / 1000:
                 poll = f"if ((s = ctx->poll(ctx))) return s; left = {POLL_EVERY};"
                 self.c.line(f"if ((left -= {int(min(ns, POLL_EVERY)) + 1}) < 0) {{ {poll} }}")
-        self.cost += min(ns, _LONGEST) * (_SOME_TURNS if trips is None else trips)
+        self.cost += min(ns, _MAX_NS) * (_ASSUMED_TRIP_COUNT if trips is None else trips)
         return state
 
     def _variable(self, dtype: ElementType, value: str) -> str:
@@ -226,11 +228,11 @@ class Scope:
         self.c.line(f"{scalar.register_type(dtype)} {name} = {value};")
         return name
 
-    def _turn(
+    def _iteration(
         self,
         body: Computation,
         condition: Computation | None,
-        state: Sequence[Held],
+        state: Sequence[ArraySource],
         kept: Sequence[bool],
         pointers: dict[int, str],
     ) -> float:
@@ -250,18 +252,18 @@ class Scope:
             scope.update(update_chain(body, n) or [], pointer)
         self.include(scope)
         pairs = [(old, new) for n in changed for old, new in zip(state[n], made[n], strict=True)]  # type: ignore[arg-type]
-        assign_at_once(self.c, pairs)
+        assign_parallel(self.c, pairs)
         return cost + scope.cost
 
     def include(self, scope: Scope) -> None:
         """Put in what a scope has written."""
-        scope.cost += len(scope.body.nodes) * TURN_NS
+        scope.cost += len(scope.body.nodes) * DEPENDENT_OP_NS
         self.shared.nodes += len(scope.body.nodes)
         self._count()
         self.c.lines(scope.c.written)
 
 
-def assign_at_once(c: CWriter, pairs: Sequence[tuple[str, str]]) -> None:
+def assign_parallel(c: CWriter, pairs: Sequence[tuple[str, str]]) -> None:
     """Assign to several places at once: what reads one that is about to change is saved first."""
     changing = {old for old, _ in pairs}
     saved = []
@@ -286,22 +288,22 @@ def update_chain(body: Computation, number: int) -> list[Instruction] | None:
     return chain[::-1] if chain and value == target else None
 
 
-def _sorted_out(computation: Computation) -> tuple[set[Instruction], list[Instruction]]:
+def _partition(computation: Computation) -> tuple[set[Instruction], list[Instruction]]:
     """The instructions that become expressions, and those that are written one by one."""
     inside: set[Instruction] = set()
-    apart: list[Instruction] = []
+    statements: list[Instruction] = []
     for ins in computation.post_order():
         if ins.has_side_effect or ins.shape.is_dynamic:
-            raise TooMuchError(f"{ins.opcode} has effects or dynamic sizes")
+            raise UnsuitableLoopError(f"{ins.opcode} has effects or dynamic sizes")
         if ins.opcode in _PASSED or is_forwarding(ins):
             continue
-        if ins.opcode in _APART:
-            apart.append(ins)
+        if ins.opcode in _STATEMENTS:
+            statements.append(ins)
         elif is_loopable(ins):
             inside.add(ins)
         else:
-            raise TooMuchError(f"{ins.opcode} has a kernel of its own")
-    return inside, apart
+            raise UnsuitableLoopError(f"{ins.opcode} has a kernel of its own")
+    return inside, statements
 
 
 def _at(ins: Instruction, element: int) -> list[Affine]:
@@ -309,14 +311,14 @@ def _at(ins: Instruction, element: int) -> list[Affine]:
 
 
 # ------------------------------------------------------------------------------------------- written one by one
-def _while(scope: Scope, ins: Instruction) -> list[Held]:
+def _while(scope: Scope, ins: Instruction) -> list[ArraySource]:
     return scope.loop(ins)
 
 
-def _conditional(scope: Scope, ins: Instruction) -> list[Held]:
+def _conditional(scope: Scope, ins: Instruction) -> list[ArraySource]:
     c, own = scope.c, own_leaves(ins)
-    if any(v.shape.size > MOST_ELEMENTS for v in own):
-        raise TooMuchError("a conditional with large results")
+    if any(v.shape.size > MAX_ELEMENTS for v in own):
+        raise UnsuitableLoopError("a conditional with large results")
     (selector,) = scope.elements(resolve(ins.operands[0]))
     arguments = [[scope.hold(v) for v in leaves(o)] for o in ins.operands[1:]]
     results = [[c.name("x") for _ in range(v.shape.size)] for v in own]
@@ -340,13 +342,13 @@ def _conditional(scope: Scope, ins: Instruction) -> list[Held]:
     return list(results)
 
 
-def _reduce(scope: Scope, ins: Instruction) -> list[Held]:
+def _reduce(scope: Scope, ins: Instruction) -> list[ArraySource]:
     count = len(ins.operands) // 2
     arrays, starts = ins.operands[:count], ins.operands[count:]
-    if arrays[0].shape.size > MOST_ELEMENTS:
-        raise TooMuchError(f"a reduction of {arrays[0].shape.size} elements")
+    if arrays[0].shape.size > MAX_ELEMENTS:
+        raise UnsuitableLoopError(f"a reduction of {arrays[0].shape.size} elements")
     if (why := scalar_computation.unsupported_reason(ins.called[0])) is not None:
-        raise TooMuchError(why)
+        raise UnsuitableLoopError(why)
     numbers = np.arange(arrays[0].shape.size).reshape(arrays[0].shape.dims)
     gone = tuple(ins.attrs["dimensions"])
     kept = [d for d in range(numbers.ndim) if d not in gone]
@@ -361,11 +363,11 @@ def _reduce(scope: Scope, ins: Instruction) -> list[Held]:
             sums = scalar_computation.inline(ins.called[0], [*sums, *(a[e] for a in arguments)], scope.c)
         for found, result in zip(results, sums, strict=True):
             found.append(result)
-    scope.cost += rows.size * TURN_NS
+    scope.cost += rows.size * DEPENDENT_OP_NS
     return list(results)
 
 
-def _dot(scope: Scope, ins: Instruction) -> list[Held]:
+def _dot(scope: Scope, ins: Instruction) -> list[ArraySource]:
     lhs, rhs = ins.operands
     dtype = ins.shape.dtype
     if (
@@ -373,9 +375,9 @@ def _dot(scope: Scope, ins: Instruction) -> list[Held]:
         or scalar.is_narrow(dtype)
         or not (dtype.is_float or dtype.is_integer)
     ):
-        raise TooMuchError(f"dot of {lhs.shape.dtype} to {dtype}")
-    if max(lhs.shape.size, rhs.shape.size, ins.shape.size) > MOST_ELEMENTS:
-        raise TooMuchError("a large dot")
+        raise UnsuitableLoopError(f"dot of {lhs.shape.dtype} to {dtype}")
+    if max(lhs.shape.size, rhs.shape.size, ins.shape.size) > MAX_ELEMENTS:
+        raise UnsuitableLoopError("a large dot")
     a, b = scope.elements(resolve(lhs)), scope.elements(resolve(rhs))
     left = _matrices(ins, lhs, "lhs", outer_last=False)
     right = _matrices(ins, rhs, "rhs", outer_last=True)
@@ -387,7 +389,7 @@ def _dot(scope: Scope, ins: Instruction) -> list[Held]:
                 for i, j in zip(row, column, strict=True):
                     total = c.local(c_type, _added(c, dtype, a[i], b[j], total))
                 found.append(total)
-    scope.cost += left.size * right.shape[2] * TURN_NS
+    scope.cost += left.size * right.shape[2] * DEPENDENT_OP_NS
     return [found]
 
 
@@ -411,7 +413,7 @@ def _matrices(ins: Instruction, operand: Instruction, side: str, *, outer_last: 
     return found.transpose(0, 2, 1) if outer_last else found
 
 
-def _update(scope: Scope, ins: Instruction) -> list[Held]:
+def _update(scope: Scope, ins: Instruction) -> list[ArraySource]:
     """A small array of locals, one part of it replaced."""
     operand, new, *_ = ins.operands
     value, source = resolve(new), resolve(operand)
@@ -432,6 +434,6 @@ def _update(scope: Scope, ins: Instruction) -> list[Held]:
     return [result]
 
 
-_APART: dict[str, Callable[[Scope, Instruction], list[Held]]] = {
+_STATEMENTS: dict[str, Callable[[Scope, Instruction], list[ArraySource]]] = {
     "while": _while, "conditional": _conditional, "reduce": _reduce, "dot": _dot, "dynamic-update-slice": _update,
 }  # fmt: skip

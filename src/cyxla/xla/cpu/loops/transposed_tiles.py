@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.loops.hoisting import BLOCKS, Nest
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, LoopNest
 from cyxla.xla.cpu.loops.index_map import Affine, Atom
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Node
-from cyxla.xla.cpu.loops.loop_kernel import Blocks, Part, Shell, close, innermost, open_levels, slots
+from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, close_loops, innermost, open_loops, slots
 
 _TILE = "tile"  # the level that runs over tiles of the other loop
 _CACHED, _STREAMED = (64, 512), (128, 256)  # rows of a tile and bytes in a row, by how results are stored
-_LEAST = 12  # shorter loops are not worth a tile
+_MIN_EXTENT = 12  # shorter loops are not worth a tile
 _MAX_TILES = 4
 
 
@@ -42,7 +42,7 @@ class Tiles:
     kept: list[tuple[Atom, int]]
 
 
-def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], shared: frozenset[int]) -> Tiles | None:
+def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], aliased: frozenset[int]) -> Tiles | None:
     """The loads of a box that step far along the innermost loop and by one along another; None if there are none.
 
     Parameters
@@ -51,20 +51,20 @@ def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], shared: frozenset[int
         What is computed.
     kept : sequence of (Atom, int)
         Its loops.
-    shared : frozenset of int
+    aliased : frozenset of int
         Reads whose buffer is written; if the box reads one, there are no tiles.
     """
-    if len(kept) < 2 or kept[-1][1] < _LEAST:
+    if len(kept) < 2 or kept[-1][1] < _MIN_EXTENT:
         return None
     inner = kept[-1][0]
     loads = [n for n in box.nodes if n.kind == "load"]
-    if any(n.data[0] in shared for n in loads):
+    if any(n.data[0] in aliased for n in loads):
         return None
-    across = [n for n in loads if abs(n.data[1].coefficient(inner)) >= _LEAST and _plain(n.data[1], kept)]
+    across = [n for n in loads if abs(n.data[1].coefficient(inner)) >= _MIN_EXTENT and _plain(n.data[1], kept)]
     best: tuple[Atom, int, list[Node]] | None = None
     for atom, extent in kept[:-1]:
         mine = [n for n in across if n.data[1].coefficient(atom) == 1]
-        if extent >= _LEAST and mine and (best is None or len(mine) > len(best[2])):
+        if extent >= _MIN_EXTENT and mine and (best is None or len(mine) > len(best[2])):
             best = (atom, extent, mine)
     return None if best is None or len(best[2]) > _MAX_TILES else Tiles(*best, list(kept))
 
@@ -74,28 +74,28 @@ def _plain(form: Affine, kept: Sequence[tuple[Atom, int]]) -> bool:
     return all(a.kind in ("loop", "runtime") for a, _ in form.terms) and bool(kept)
 
 
-def tiled_part(box: Box, shell: Shell, name: str, ns: float, tiles: Tiles, gone: set[Atom]) -> Part:
+def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles, gone: set[Atom]) -> Part:
     """Write the function of a box with tiles."""
     inner, trip = tiles.kept[-1]
     others = [(a, n) for a, n in tiles.kept[:-1] if a is not tiles.across]
-    most, row_bytes = _STREAMED if shell.streamed else _CACHED
+    most, row_bytes = _STREAMED if frame.streamed else _CACHED
     rows = Blocks(tiles.extent, _length(tiles.extent, most), True, _TILE, "c")
     columns = Blocks(trip, _length(trip, row_bytes // max(n.dtype.itemsize for n in tiles.loads)), True)
-    nest = Nest(box.body, [*(a for a, _ in others), _TILE, BLOCKS, tiles.across, inner], shell.names.child())
-    nest.dropped, nest.tables = gone, shell.tables
+    nest = LoopNest(box.body, [*(a for a, _ in others), _TILE, BLOCK_LEVEL, tiles.across, inner], frame.names.child())
+    nest.dropped, nest.tables = gone, frame.tables
     for i, load in enumerate(tiles.loads):
-        nest.places[load] = f"t{i}[row * {columns.length} + k]"
+        nest.replaced_loads[load] = f"t{i}[row * {columns.length} + k]"
         nest.pin(load)
     nest.write(box.nodes)
-    streamed = shell.streamed and columns.length >= 32 and all(s.form.coefficient(inner) == 1 for s in box.stores)
+    streamed = frame.streamed and columns.length >= 32 and all(s.form.coefficient(inner) == 1 for s in box.stores)
     body = innermost(box, nest, streamed=streamed, in_place=False)
     fills = [_fill(n, i, nest, tiles, rows, columns) for i, n in enumerate(tiles.loads)]
     writer = CWriter()
     with writer.block(f"static void {name}(void *const *bufs, int64_t first, int64_t last)"):
-        shell.pointers(writer, slots(box), [s.slot for s in box.stores])
+        frame.pointers(writer, slots(box), [s.slot for s in box.stores])
         writer.lines(nest.writers[0].written)
         extents = [*(n for _, n in others), rows.count, columns.count]
-        units, opened = open_levels(writer, [nest], extents, [rows, columns], cost.tasks(ns, 1 << 30))
+        units, opened = open_loops(writer, [nest], extents, [rows, columns], cost.tasks(ns, 1 << 30))
         for i, n in enumerate(tiles.loads):
             size = rows.length * columns.length
             writer.line(f"{scalar.storage_type(n.dtype)} t{i}[{size}] __attribute__((aligned(64)));")
@@ -104,7 +104,7 @@ def tiled_part(box: Box, shell: Shell, name: str, ns: float, tiles: Tiles, gone:
             writer.line(f"const int64_t {nest.counter(len(others) + 2)} = c + row;")
             writer.lines(nest.writers[len(others) + 3].written)
             body.write(writer, columns.length)
-        close(writer, opened)
+        close_loops(writer, opened)
         if streamed:
             writer.line("cyx_stream_end();")
     return Part(writer.text(), units, ns)
@@ -117,7 +117,7 @@ def _length(extent: int, most: int) -> int:
     return min(extent, -(-even // 16) * 16)
 
 
-def _fill(load: Node, number: int, nest: Nest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
+def _fill(load: Node, number: int, nest: LoopNest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
     """The call that transposes one tile."""
     slot, form = load.data
     step = form.coefficient(tiles.kept[-1][0])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 ALIGN = 64
 GUARD = 64  # bytes between temporaries that are kept apart
 #: Up to this many temporaries a second order is tried, and the smaller block taken.
-SMALL = 400
+MAX_BEST_FIT = 400
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Temporary:
     start, end : int
         First and last moment.
     offset : int
-        Where they lie; the answer of `place`.
+        Where they lie; the answer of `assign_offsets`.
     """
 
     nbytes: int
@@ -31,11 +31,11 @@ class Temporary:
     offset: int = 0
 
 
-def place(temporaries: Sequence[Temporary]) -> int:
+def assign_offsets(temporaries: Sequence[Temporary]) -> int:
     """Give every temporary an offset, a multiple of `ALIGN`; returns the bytes needed in all."""
     by_start = sorted(temporaries, key=lambda t: (t.start, -t.nbytes))
-    total = _in_order_of_time(by_start)
-    if len(temporaries) > SMALL:
+    total = _by_start(by_start)
+    if len(temporaries) > MAX_BEST_FIT:
         return total
     offsets = [t.offset for t in by_start]
     by_size = sorted(by_start, key=lambda t: -t.nbytes)
@@ -46,7 +46,7 @@ def place(temporaries: Sequence[Temporary]) -> int:
     return total
 
 
-def place_apart(temporaries: Sequence[Temporary]) -> int:
+def assign_guarded_offsets(temporaries: Sequence[Temporary]) -> int:
     """Likewise, but no two share memory, and there are bytes of nobody's after each."""
     total = 0
     for t in temporaries:
@@ -59,7 +59,7 @@ def _rounded(nbytes: int) -> int:
     return -(-nbytes // ALIGN) * ALIGN
 
 
-def _in_order_of_time(temporaries: Sequence[Temporary]) -> int:
+def _by_start(temporaries: Sequence[Temporary]) -> int:
     """Smallest gap that fits, among what is in use at the moment each one starts."""
     total = 0
     active: list[Temporary] = []  # by offset

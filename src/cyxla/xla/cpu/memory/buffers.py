@@ -12,12 +12,12 @@ from cyxla import config
 from cyxla.types import Literal
 from cyxla.xla.cpu.kernel.kernel import STATE_BYTES, Value
 from cyxla.xla.cpu.memory import donations
-from cyxla.xla.cpu.memory.arena import Temporary, place, place_apart
-from cyxla.xla.cpu.memory.lifetimes import Life, Lifetimes, Move, lifetimes
+from cyxla.xla.cpu.memory.arena import Temporary, assign_guarded_offsets, assign_offsets
+from cyxla.xla.cpu.memory.lifetimes import LiveRange, LiveRanges, Move, live_ranges
 from cyxla.xla.cpu.plan.nodes import Node, Plan
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Memory: a buffer of the call by number, or an offset into the arena."""
 
     kind: Choice["input", "output", "constant", "arena"]
@@ -27,8 +27,8 @@ class Place(NamedTuple):
 class Copy(NamedTuple):
     """Bytes to be copied from one place to another."""
 
-    target: Place
-    source: Place
+    target: Location
+    source: Location
     nbytes: int
 
 
@@ -38,9 +38,9 @@ class Buffers:
 
     Attributes
     ----------
-    places : dict of Value to Place
+    places : dict of Value to Location
         Every array that some kernel reads or writes.
-    scratch : dict of Node to Place
+    scratch : dict of Node to Location
         Working memory of kernels.
     copies : dict of (Node or Plan, str, int) to list of Copy
         What has to be copied, in order: ``(kernel, "before", 0)``, ``(while, "enter", 0)``, ``(while, "again", 0)``,
@@ -51,7 +51,7 @@ class Buffers:
         How many buffers of each kind a call gets.
     arena_bytes : int
         Size of the arena.
-    state : Place or None
+    state : Location or None
         Of the state of the random numbers, if there is one.
     pieces : list of (int, int)
         Offset and size of what may be touched of the arena, where the address sanitizer is to guard the rest.
@@ -61,30 +61,30 @@ class Buffers:
         Inputs whose memory is that of a result, and of which; both are the place of the input.
     """
 
-    places: dict[Value, Place] = field(default_factory=dict)
-    scratch: dict[Node, Place] = field(default_factory=dict)
+    locations: dict[Value, Location] = field(default_factory=dict)
+    scratch: dict[Node, Location] = field(default_factory=dict)
     copies: dict[tuple[Node | Plan, str, int], list[Copy]] = field(default_factory=dict)
     constants: list[Literal] = field(default_factory=list)
     inputs: int = 0
     outputs: int = 0
     arena_bytes: int = 0
-    state: Place | None = None
+    state: Location | None = None
     pieces: list[tuple[int, int]] = field(default_factory=list)
     swaps: dict[Node, list[Copy]] = field(default_factory=dict)
     donations: dict[int, int] = field(default_factory=dict)
 
 
-SWAP_FROM = 1024  # bytes that are rather not copied in every turn of a loop
+MIN_SWAP_BYTES = 1024  # bytes that are rather not copied in every turn of a loop
 
 
-class _Memory:
+class _Allocation:
     """Lives that share one place.
 
     Attributes
     ----------
     spans : list of (int, int)
-        Moments at which it is in use, sorted and apart.
-    begins, ends : dict of int to Life
+        Moments at which it is in use, sorted and disjoint.
+    begins, ends : dict of int to LiveRange
         Whose first and last moments they are.
     output : int
         Which result of the call it is, or -1.
@@ -94,7 +94,7 @@ class _Memory:
 
     __slots__ = ("begins", "ends", "fixed", "input", "lives", "nbytes", "output", "spans", "temporary")
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: LiveRange) -> None:
         self.lives = [life]
         self.nbytes = life.nbytes
         self.spans = [(life.start, life.end)]
@@ -103,7 +103,7 @@ class _Memory:
         self.output = self.input = -1
         self.temporary: Temporary | None = None
 
-    def absorb(self, other: _Memory) -> None:
+    def absorb(self, other: _Allocation) -> None:
         """Take over another one's lives."""
         self.lives += other.lives
         self.spans = _merged(self.spans, other.spans)
@@ -125,19 +125,19 @@ def assign(plan: Plan, donated: Mapping[int, int | None] | None = None) -> Buffe
         there is no result are left alone.
     """
     usable = donations.usable(donated or {}, plan)
-    return _Assignment(plan, lifetimes(plan, usable), usable).run()
+    return _Assignment(plan, live_ranges(plan, usable), usable).run()
 
 
 class _Assignment:
-    def __init__(self, plan: Plan, found: Lifetimes, donated: Mapping[int, int | None]) -> None:
+    def __init__(self, plan: Plan, found: LiveRanges, donated: Mapping[int, int | None]) -> None:
         self.plan, self.found, self.donated = plan, found, donated
-        self.memory: dict[Life, _Memory] = {}
-        self.follows: set[tuple[Life | None, Life | None]] = set()
+        self.memory: dict[LiveRange, _Allocation] = {}
+        self.follows: set[tuple[LiveRange | None, LiveRange | None]] = set()
         self.buffers = Buffers(inputs=len(plan.parameters), outputs=len(plan.results))
 
     def run(self) -> Buffers:
         for life in {id(v): v for v in (*self.found.lives.values(), *self.found.computed)}.values():
-            self.memory[life] = _Memory(life)
+            self.memory[life] = _Allocation(life)
         for number in self.donated:
             self.donor(number).input = number
         self.share()
@@ -179,7 +179,7 @@ class _Assignment:
 
     # --- donated arguments: memory of a result whatever happens, if only by a copy at the end -------------------------
 
-    def donor(self, number: int) -> _Memory:
+    def donor(self, number: int) -> _Allocation:
         return self.memory[self.found.lives[self.plan.parameters[number]]]
 
     def take_named(self) -> None:
@@ -197,11 +197,11 @@ class _Assignment:
         for number, result in donations.matched(self.plan, left, open_results).items():
             self.take(number, result, owners.get(result))
 
-    def take(self, number: int, result: int, owner: _Memory | None) -> None:
+    def take(self, number: int, result: int, owner: _Allocation | None) -> None:
         """Make the memory of a donated argument that of a result, and of what becomes the result if possible."""
         donor = self.donor(number)
         if owner is not None and owner is not donor and not owner.fixed:
-            if owner.input < 0 and owner.nbytes == donor.nbytes and self.apart(owner, donor):
+            if owner.input < 0 and owner.nbytes == donor.nbytes and self.disjoint(owner, donor):
                 self.join(owner, donor)
             elif owner.output == result:
                 owner.output = -1
@@ -224,22 +224,22 @@ class _Assignment:
                 alone = targets[id(target)] == sources[id(source)] == 1
                 if not alone or targets[id(source)] or sources[id(target)] or m.source.start <= enter:
                     continue
-                if source.fixed or target.fixed or source.nbytes != target.nbytes or source.nbytes < SWAP_FROM:
+                if source.fixed or target.fixed or source.nbytes != target.nbytes or source.nbytes < MIN_SWAP_BYTES:
                     continue
                 self.swapped.append((key[0], m))
                 for memory in (target, source):
                     memory.spans = _merged(memory.spans, [(enter, m.moment)])
 
-    def try_join(self, target: Life, source: Life) -> None:
+    def try_join(self, target: LiveRange, source: LiveRange) -> None:
         a, b = self.memory[source], self.memory[target]
         if a is b or a.fixed or b.fixed or a.nbytes != b.nbytes:
             return
         if (a.output >= 0 and b.output >= 0) or (a.input >= 0 and b.input >= 0):
             return
-        if (source, target) in self.follows and self.apart(a, b):
+        if (source, target) in self.follows and self.disjoint(a, b):
             self.join(a, b)
 
-    def apart(self, a: _Memory, b: _Memory) -> bool:
+    def disjoint(self, a: _Allocation, b: _Allocation) -> bool:
         """Whether two memories are never in use at once, but for moments when contents pass between them."""
         i = j = 0
         while i < len(a.spans) and j < len(b.spans):
@@ -253,12 +253,12 @@ class _Assignment:
                 j += 1
         return True
 
-    def passes(self, before: _Memory, after: _Memory, moment: int) -> bool:
+    def passes(self, before: _Allocation, after: _Allocation, moment: int) -> bool:
         """Whether what ends in one memory at a moment becomes what begins in the other."""
         ending, beginning = before.ends.get(moment), after.begins.get(moment)
         return (ending, beginning) in self.follows
 
-    def join(self, a: _Memory, b: _Memory) -> None:
+    def join(self, a: _Allocation, b: _Allocation) -> None:
         if a is b:
             return
         if len(a.lives) < len(b.lives):
@@ -277,9 +277,9 @@ class _Assignment:
                 temporaries.append(memory.temporary)
         self.cycles = self.reserve_for_cycles(temporaries)
         guarded = "address" in config.get("SANITIZE")
-        self.buffers.arena_bytes = place_apart(temporaries) if guarded else place(temporaries)
+        self.buffers.arena_bytes = assign_guarded_offsets(temporaries) if guarded else assign_offsets(temporaries)
         if self.plan.has_state:  # at the end, for the whole call
-            self.buffers.state = Place("arena", -(-self.buffers.arena_bytes // 64) * 64)
+            self.buffers.state = Location("arena", -(-self.buffers.arena_bytes // 64) * 64)
             self.buffers.arena_bytes = self.buffers.state.at + STATE_BYTES
             temporaries.append(Temporary(STATE_BYTES, 0, 0, self.buffers.state.at))
         self.buffers.pieces = [(t.offset, t.nbytes) for t in temporaries] if guarded else []
@@ -309,25 +309,25 @@ class _Assignment:
             if life.fixed and life.value is not None and life.value not in inputs:
                 literal = _literal(life.value)
                 number = constants.setdefault(literal, len(constants))
-                self.buffers.places[value] = Place("constant", number)
+                self.buffers.locations[value] = Location("constant", number)
             elif life.fixed and life.value is not None:
-                self.buffers.places[value] = Place("input", inputs[life.value])
+                self.buffers.locations[value] = Location("input", inputs[life.value])
             else:
-                self.buffers.places[value] = self.place_of(life)
+                self.buffers.locations[value] = self.location_of(life)
         self.buffers.constants = list(constants)
-        self.buffers.scratch = {node: self.place_of(life) for node, life in self.found.scratch.items()}
+        self.buffers.scratch = {node: self.location_of(life) for node, life in self.found.scratch.items()}
 
-    def place_of(self, life: Life) -> Place:
+    def location_of(self, life: LiveRange) -> Location:
         if life.fixed:
             assert life.value is not None
-            return self.buffers.places[life.value]
+            return self.buffers.locations[life.value]
         memory = self.memory[life]
         if memory.input >= 0:
-            return Place("input", memory.input)
+            return Location("input", memory.input)
         if memory.output >= 0:
-            return Place("output", memory.output)
+            return Location("output", memory.output)
         assert memory.temporary is not None
-        return Place("arena", memory.temporary.offset)
+        return Location("arena", memory.temporary.offset)
 
     # --- copies -----------------------------------------------------------------------------------------------------
 
@@ -335,22 +335,22 @@ class _Assignment:
         copies = self.buffers.copies
         for node, sharings in self.found.musts.items():
             copies[node, "before", 0] = _needed(
-                [Copy(self.place_of(s.target), self.place_of(s.source), s.source.nbytes) for s in sharings]
+                [Copy(self.location_of(s.target), self.location_of(s.source), s.source.nbytes) for s in sharings]
             )
         for key, moves in self.found.moves.items():
             if key[1] == "return":
-                donors = {n: Place("input", k) for k, n in self.buffers.donations.items()}
+                donors = {n: Location("input", k) for k, n in self.buffers.donations.items()}
                 wanted = [
-                    Copy(donors.get(n, Place("output", n)), self.place_of(m.source), m.source.nbytes)
+                    Copy(donors.get(n, Location("output", n)), self.location_of(m.source), m.source.nbytes)
                     for n, m in enumerate(moves)
                 ]
             else:
-                wanted = [Copy(self.place_of(m.target), self.place_of(m.source), m.source.nbytes) for m in moves]
-            swapped = {self.place_of(m.target) for node, m in self.swapped if node is key[0] and key[1] == "again"}
+                wanted = [Copy(self.location_of(m.target), self.location_of(m.source), m.source.nbytes) for m in moves]
+            swapped = {self.location_of(m.target) for node, m in self.swapped if node is key[0] and key[1] == "again"}
             if swapped:
                 self.buffers.swaps[key[0]] = [c for c in wanted if c.target in swapped]  # type: ignore[index]
             spare = self.cycles.get(key)
-            copies[key] = _sequence(_needed(wanted), Place("arena", spare.offset) if spare else None)
+            copies[key] = _sequence(_needed(wanted), Location("arena", spare.offset) if spare else None)
 
 
 def _literal(value: Value) -> Literal:
@@ -364,7 +364,7 @@ def _needed(copies: Sequence[Copy]) -> list[Copy]:
     return [c for c in copies if c.target != c.source and c.nbytes]
 
 
-def _sequence(copies: list[Copy], spare: Place | None) -> list[Copy]:
+def _sequence(copies: list[Copy], spare: Location | None) -> list[Copy]:
     """Order copies that happen at once so that none overwrites what a later one reads; `spare` breaks cycles."""
     ordered: list[Copy] = []
     waiting = list(copies)

@@ -17,7 +17,7 @@ from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
 
 
-class Life:
+class LiveRange:
     """One value in memory: when it is needed, and whose memory it is.
 
     Attributes
@@ -42,8 +42,8 @@ class Life:
 class Move:
     """At a moment, what `source` holds becomes what `target` holds."""
 
-    target: Life
-    source: Life
+    target: LiveRange
+    source: LiveRange
     moment: int
 
 
@@ -51,23 +51,23 @@ class Move:
 class Sharing:
     """At a moment, a kernel may (or must) write `target` over `source`, if it is `alone`: read in one place only."""
 
-    target: Life
-    source: Life
+    target: LiveRange
+    source: LiveRange
     moment: int
     alone: bool
 
 
 @dataclass
-class Lifetimes:
+class LiveRanges:
     """All of a plan's values, and what ties them together.
 
     Attributes
     ----------
-    lives : dict of Value to Life
+    lives : dict of Value to LiveRange
         Several values may have one life: a branch's parameter is its argument.
-    computed : list of Life
+    computed : list of LiveRange
         Those whose memory is ours to choose, in order of definition.
-    forced : list of (Life, Life)
+    forced : list of (LiveRange, LiveRange)
         Pairs that are one memory whatever happens.
     musts : dict of Node to list of Sharing
         What a kernel has to find in place of its result.
@@ -76,23 +76,23 @@ class Lifetimes:
         ``(plan, "return", 0)``.
     may : list of Sharing
         Where a kernel can work in place.
-    scratch : dict of Node to Life
+    scratch : dict of Node to LiveRange
         Working memory of kernels.
     starts : dict of Node to int
         The moments at which loops begin.
     """
 
-    lives: dict[Value, Life] = field(default_factory=dict)
-    computed: list[Life] = field(default_factory=list)
-    forced: list[tuple[Life, Life]] = field(default_factory=list)
+    lives: dict[Value, LiveRange] = field(default_factory=dict)
+    computed: list[LiveRange] = field(default_factory=list)
+    forced: list[tuple[LiveRange, LiveRange]] = field(default_factory=list)
     musts: dict[Node, list[Sharing]] = field(default_factory=dict)
     moves: dict[tuple[Node | Plan, str, int], list[Move]] = field(default_factory=dict)
     may: list[Sharing] = field(default_factory=list)
-    scratch: dict[Node, Life] = field(default_factory=dict)
+    scratch: dict[Node, LiveRange] = field(default_factory=dict)
     starts: dict[Node | Plan, int] = field(default_factory=dict)
 
 
-def lifetimes(entry: Plan, donated: Collection[int] = ()) -> Lifetimes:
+def live_ranges(entry: Plan, donated: Collection[int] = ()) -> LiveRanges:
     """Follow a plan from its inputs, of which some are donated, to its results."""
     return _Walk().entry(entry, donated)
 
@@ -104,41 +104,41 @@ class _Loop:
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.touched: list[Life] = []
+        self.touched: list[LiveRange] = []
 
 
 class _Walk:
     def __init__(self) -> None:
-        self.found = Lifetimes()
+        self.found = LiveRanges()
         self.now = 0
         self.loops: list[_Loop] = []
 
-    def entry(self, plan: Plan, donated: Collection[int]) -> Lifetimes:
+    def entry(self, plan: Plan, donated: Collection[int]) -> LiveRanges:
         for n, value in enumerate(plan.parameters):
-            self.found.lives[value] = Life(value, value.shape.nbytes, -1, fixed=n not in donated)
+            self.found.lives[value] = LiveRange(value, value.shape.nbytes, -1, fixed=n not in donated)
         self.nodes(plan.nodes)
         end = self.tick()
         moves = self.found.moves[plan, "return", 0] = []
         for value in plan.results:
-            moves.append(Move(Life(None, value.shape.nbytes, end), self.read(value, end), end))
+            moves.append(Move(LiveRange(None, value.shape.nbytes, end), self.read(value, end), end))
         return self.found
 
     def tick(self) -> int:
         self.now += 2
         return self.now
 
-    def life(self, value: Value) -> Life:
+    def life(self, value: Value) -> LiveRange:
         found = self.found.lives.get(value)
         if found is None:
             if value.instruction.opcode != "constant":
                 raise InternalError("a value is read before anything computes it", where=repr(value.instruction))
-            found = self.found.lives[value] = Life(value, value.shape.nbytes, -1, fixed=True)
+            found = self.found.lives[value] = LiveRange(value, value.shape.nbytes, -1, fixed=True)
         return found
 
-    def read(self, value: Value, moment: int) -> Life:
+    def read(self, value: Value, moment: int) -> LiveRange:
         return self.need(self.life(value), moment)
 
-    def need(self, life: Life, moment: int) -> Life:
+    def need(self, life: LiveRange, moment: int) -> LiveRange:
         life.end = max(life.end, moment)
         for loop in self.loops:  # outermost first
             if life.start < loop.start:
@@ -146,8 +146,8 @@ class _Walk:
                 break
         return life
 
-    def define(self, value: Value | None, nbytes: int, moment: int) -> Life:
-        life = Life(value, nbytes, moment)
+    def define(self, value: Value | None, nbytes: int, moment: int) -> LiveRange:
+        life = LiveRange(value, nbytes, moment)
         life.end = moment + 1  # even if nobody reads it: what else is written now must lie elsewhere
         self.found.computed.append(life)
         if value is not None:
@@ -178,7 +178,7 @@ class _Walk:
         enter = self.found.starts[node] = self.tick()
         initial = [self.read(v, enter) for v in node.initial]
         kept = [r == p for r, p in zip(node.body.results, node.body.parameters, strict=True)]
-        tops: list[Life] = []  # the state as condition and body find it
+        tops: list[LiveRange] = []  # the state as condition and body find it
         for n, value in enumerate(node.state):
             # What the body hands on as it is needs no memory: it is the initial value, all along.
             top = initial[n] if kept[n] else self.define(None, value.shape.nbytes, enter)
@@ -210,7 +210,7 @@ class _Walk:
         enter = self.tick()
         self.read(node.selector, enter)
         arguments = [[self.read(v, enter) for v in values] for values in node.arguments]
-        leaves: list[list[tuple[Life, int]]] = []
+        leaves: list[list[tuple[LiveRange, int]]] = []
         for branch, values in zip(node.branches, arguments, strict=True):
             self.found.lives.update(zip(branch.parameters, values, strict=True))
             self.nodes(branch.nodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import resolve
-from cyxla.xla.cpu.memory.lifetimes import Life, Lifetimes, lifetimes
+from cyxla.xla.cpu.memory.lifetimes import LiveRange, LiveRanges, live_ranges
 from cyxla.xla.cpu.plan.nodes import Plan
 from cyxla.xla.hlo import Instruction
 
@@ -32,7 +32,7 @@ class BufferLiveness:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._found = lifetimes(plan)
+        self._found = live_ranges(plan)
         self._handed = _handed_over(self._found)
         self._results = set(plan.results)
 
@@ -60,7 +60,7 @@ class BufferLiveness:
         life = self._life(value)
         return None if life is None else (life.start, life.end)
 
-    def _life(self, value: Value | Instruction) -> Life | None:
+    def _life(self, value: Value | Instruction) -> LiveRange | None:
         return self._found.lives.get(_value(value))
 
 
@@ -68,7 +68,7 @@ def _value(value: Value | Instruction) -> Value:
     return value if isinstance(value, Value) else resolve(value)
 
 
-def _handed_over(found: Lifetimes) -> set[tuple[Life, Life]]:
+def _handed_over(found: LiveRanges) -> set[tuple[LiveRange, LiveRange]]:
     """Pairs of which the second may take the place of the first, at the moment when one ends and the other begins."""
     musts = [s for sharings in found.musts.values() for s in sharings]
     pairs = {(s.source, s.target) for s in (*musts, *found.may) if s.alone}

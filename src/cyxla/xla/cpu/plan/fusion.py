@@ -18,7 +18,7 @@ from cyxla.xla.cpu.kernel.groups import CONTRACTIONS, MOVEMENT, ROOTS, Group, is
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.values import is_forwarding, leaves, resolve
 from cyxla.xla.cpu.plan.row_groups import merge_rows
-from cyxla.xla.cpu.reduce.window_size import picks_by_element
+from cyxla.xla.cpu.reduce.window_size import is_elementwise_select_and_scatter
 from cyxla.xla.hlo import OPCODES, Computation, Instruction
 from cyxla.xla.hlo.attributes import Window
 
@@ -26,15 +26,17 @@ MAX_INSTRUCTIONS = 200
 MAX_COSTLY = 50  # of them transcendental functions and the like: gcc's time grows with these
 MAX_OUTPUTS = 8
 MAX_COPIES = 8  # how often one instruction may stand in one body
-MAX_REPEATED = 16  # operations an element that may be repeated for an array of size, by an instruction and its operands
+MAX_RECOMPUTED = (
+    16  # operations an element that may be repeated for an array of size, by an instruction and its operands
+)
 _SMALL = 2048  # elements that may be computed again at any number of places
-_DEEP_ROWS = 256  # what varies only outside loops of this length costs nothing inside
+_LONG_ROW = 256  # what varies only outside loops of this length costs nothing inside
 _MAX_VISITS = 400
 
 _REDUCTIONS = frozenset({"reduce", "reduce-window"})  # that may have an epilogue
 _KINDS = {"dynamic-update-slice": "update"}
-_ACROSS = frozenset({"transpose", "reverse", "gather"})  # what an epilogue is not made for
-_LEAF = frozenset({"parameter", "constant"})
+_PERMUTING = frozenset({"transpose", "reverse", "gather"})  # what an epilogue is not made for
+_LEAVES = frozenset({"parameter", "constant"})
 
 
 def fuse(computation: Computation, *, materialised: set[Instruction] | None = None) -> list[Group]:
@@ -52,7 +54,7 @@ def fuse(computation: Computation, *, materialised: set[Instruction] | None = No
 
 # ----------------------------------------------------------------------------------------------------------- the sweep
 _FUSED = frozenset({"loop", "reduce", "reduce-window", "update", "window-scatter", *CONTRACTIONS})
-_MUST = 1 << 30  # more than any number of operations: has to be in memory
+_MUST_MATERIALISE = 1 << 30  # more than any number of operations: has to be in memory
 _IDENTITY = 0  # the chain of what is asked for at the loop's own index
 
 
@@ -88,7 +90,7 @@ class Fuser:
             self.forced.update(v.instruction for v in leaves(ins))
         self.users: dict[Instruction, list[Instruction]] = {}
         self.drafts: list[Draft] = []
-        self.homes: dict[Instruction, list[Draft]] = {}  # where an instruction is computed
+        self.computed_in: dict[Instruction, list[Draft]] = {}  # where an instruction is computed
         self.chains: dict[tuple[int, Instruction, int], int] = {}
         self.asked: dict[int, int] = {}  # how many elements are asked for by a chain, at most
         self.loopable: dict[Instruction, bool] = {}
@@ -99,7 +101,7 @@ class Fuser:
             for source in dict.fromkeys(v.instruction for _, v in self.sources[ins]):
                 self.users.setdefault(source, []).append(ins)
         for ins in reversed(self.order):
-            if ins.opcode not in _LEAF and self._is_needed(ins):
+            if ins.opcode not in _LEAVES and self._is_needed(ins):
                 self._assign(ins)
         ordered = self._ordered()
         found = merge_rows(self, ordered, self._edges(ordered)) if any(d.kind == "reduce" for d in ordered) else []
@@ -108,13 +110,15 @@ class Fuser:
         return [self._finish(d) for d in (self._ordered() if found else ordered)]
 
     def _is_needed(self, ins: Instruction) -> bool:
-        return ins in self.forced or ins.has_side_effect or any(u in self.homes for u in self.users.get(ins, ()))
+        return ins in self.forced or ins.has_side_effect or any(u in self.computed_in for u in self.users.get(ins, ()))
 
     # ------------------------------------------------------------------------------------------------ one instruction
     def _assign(self, ins: Instruction) -> None:
         self.loopable[ins] = is_loopable(ins)
         asked = self._demand(ins)
-        must = ins in self.forced or any(d.kind not in _FUSED or spent >= _MUST for d, (_, spent) in asked.items())
+        must = ins in self.forced or any(
+            d.kind not in _FUSED or spent >= _MUST_MATERIALISE for d, (_, spent) in asked.items()
+        )
         if ins.opcode in CONTRACTIONS and self._inline_contraction(ins, asked):
             return
         if not must and asked and self._inline(ins, asked):
@@ -125,7 +129,7 @@ class Fuser:
         """Per group that reads an instruction: the chains by which, and the operations repeated on the way."""
         asked: dict[Draft, tuple[frozenset[int], int]] = {}
         for user in self.users.get(ins, ()):
-            for draft in dict.fromkeys(_final(d) for d in self.homes.get(user, ())):
+            for draft in dict.fromkeys(_final(d) for d in self.computed_in.get(user, ())):
                 chains, spent = asked.get(draft, (frozenset(), 0))
                 for position, value in self.sources[user]:
                     if value.instruction is ins:
@@ -140,12 +144,12 @@ class Fuser:
         if user not in draft.inside:
             return frozenset((_IDENTITY,)), 0
         if user.opcode in CONTRACTIONS:
-            return frozenset((_IDENTITY,)), _MUST
+            return frozenset((_IDENTITY,)), _MUST_MATERIALISE
         chains, spent = draft.inside[user], draft.spent.get(user, 0)
         if self.loopable.get(user) and user.opcode not in MOVEMENT and _same_size(user, ins):
             return chains, spent
         if user.opcode == "dynamic-update-slice" and position == 0:
-            return frozenset((_IDENTITY,)), _MUST
+            return frozenset((_IDENTITY,)), _MUST_MATERIALISE
         stepped = frozenset(self._chain(c, user, position, ins) for c in chains)
         if _repeats(user, position, ins, at_root=chains == {_IDENTITY} and draft.kind == "loop"):
             spent += max(1, cost.flops(ins)) if cost.flops(ins) else 0
@@ -179,7 +183,7 @@ class Fuser:
         if any(why):
             return False
         for draft in drafts:
-            self._put(ins, draft, *asked[draft])
+            self._add(ins, draft, *asked[draft])
         return True
 
     def _refusal(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> str | None:
@@ -191,11 +195,11 @@ class Fuser:
             return f"it would be computed at {len(chains)} places"
         if len(chains) > 1 and cost.flops(ins) > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return f"too costly to compute at {len(chains)} places"
-        if len(chains) > 1 and ins.shape.size >= _SMALL and self._repeated(ins, chains) > MAX_REPEATED:
+        if len(chains) > 1 and ins.shape.size >= _SMALL and self._repeated(ins, chains) > MAX_RECOMPUTED:
             return f"too much would be computed again at {len(chains)} places"
         if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return "each element is read several times and too costly to repeat"
-        if draft.kind in CONTRACTIONS and ins.opcode in _ACROSS and ins.shape.size > 1:
+        if draft.kind in CONTRACTIONS and ins.opcode in _PERMUTING and ins.shape.size > 1:
             return "the results of a contraction are not read across the grain"
         if draft.kind == "update" and draft.root is not None and self._reads_target(ins, draft.root):
             return "it reads the array that is updated in place"
@@ -209,12 +213,17 @@ class Fuser:
     def _depth(self, ins: Instruction) -> int:
         """Operations an element of an instruction and of all that would be computed with it, up to a limit."""
         seen, stack, total = {ins}, [ins], 0
-        while stack and total <= MAX_REPEATED:
+        while stack and total <= MAX_RECOMPUTED:
             now = stack.pop()
             total += cost.flops(now)
             for _, value in self.sources[now]:
                 source = value.instruction
-                if source not in seen and source.opcode not in _LEAF and source.shape.is_array and is_loopable(source):
+                if (
+                    source not in seen
+                    and source.opcode not in _LEAVES
+                    and source.shape.is_array
+                    and is_loopable(source)
+                ):
                     seen.add(source)
                     stack.append(source)
         return total
@@ -233,9 +242,15 @@ class Fuser:
     def _inline_root(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
         """A reduction goes into the element-wise group that alone reads it, element by element: its epilogue."""
         (draft, (chains, spent)), *others = asked.items()
-        if picks_by_element(ins) and draft.kind == "loop" and not others and not spent and len(chains) == 1:
+        if (
+            is_elementwise_select_and_scatter(ins)
+            and draft.kind == "loop"
+            and not others
+            and not spent
+            and len(chains) == 1
+        ):
             draft.kind, draft.root = "window-scatter", ins
-            self._put(ins, draft, chains, 0)
+            self._add(ins, draft, chains, 0)
             return True
         if others or ins.opcode not in _REDUCTIONS or draft.kind != "loop" or chains != {_IDENTITY}:
             return False
@@ -247,7 +262,7 @@ class Fuser:
         ):
             return False
         draft.kind, draft.root = ins.opcode, ins
-        self._put(ins, draft, chains, 0)
+        self._add(ins, draft, chains, 0)
         return True
 
     def _inline_contraction(self, ins: Instruction, asked: dict[Draft, tuple[frozenset[int], int]]) -> bool:
@@ -268,7 +283,7 @@ class Fuser:
                 draft.reasons.append(f"{ins.opcode} {ins.shape.static}: {reason}")
                 continue
             draft.kind, draft.root = ins.opcode, ins
-            self._put(ins, draft, frozenset((_IDENTITY,)), 0)
+            self._add(ins, draft, frozenset((_IDENTITY,)), 0)
             if others or ins in self.forced:
                 draft.outputs[ins] = None
             for reader in others:
@@ -282,19 +297,19 @@ class Fuser:
             return f"it is read by a {draft.kind}"
         if chains != {_IDENTITY} or draft.size != ins.shape.size:
             return "its elements are not read in their order"
-        if not is_static(ins) or ins.control_predecessors or spent >= _MUST:
+        if not is_static(ins) or ins.control_predecessors or spent >= _MUST_MATERIALISE:
             return "it has to be in memory"
         if len(draft.inside) >= MAX_INSTRUCTIONS:
             return f"the group has {MAX_INSTRUCTIONS} instructions"
-        if any(i.opcode in _ACROSS and i.shape.size > 1 for i in draft.inside):
+        if any(i.opcode in _PERMUTING and i.shape.size > 1 for i in draft.inside):
             return "the group reads other arrays across the grain"
         return None
 
-    def _put(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> None:
+    def _add(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> None:
         draft.inside[ins] = chains
         draft.spent[ins] = spent
         draft.costly += _is_costly(ins)
-        self.homes.setdefault(ins, []).append(draft)
+        self.computed_in.setdefault(ins, []).append(draft)
         draft.first = self.number[ins]
 
     # ------------------------------------------------------------------------------------------------ into memory
@@ -305,7 +320,7 @@ class Fuser:
             draft = Draft(kind, ins.shape.size if ins.shape.is_array else 0, self.number[ins])
             draft.root = ins if ins.opcode in ROOTS else None
             self.drafts.append(draft)
-        self._put(ins, draft, frozenset((_IDENTITY,)), 0)
+        self._add(ins, draft, frozenset((_IDENTITY,)), 0)
         draft.outputs[ins] = None
         for reader in asked:
             if reader is not draft:
@@ -376,8 +391,8 @@ class Fuser:
 
     def is_read_outside(self, ins: Instruction, members: set[Draft]) -> bool:
         """Whether others than some groups want the result of an instruction in memory."""
-        homes = [_final(d) for u in self.users.get(ins, ()) for d in self.homes.get(u, ())]
-        return ins in self.forced or any(d not in members for d in homes)
+        drafts = [_final(d) for u in self.users.get(ins, ()) for d in self.computed_in.get(u, ())]
+        return ins in self.forced or any(d not in members for d in drafts)
 
     # ------------------------------------------------------------------------------------------------ the result
     def _ordered(self) -> list[Draft]:
@@ -408,8 +423,8 @@ class Fuser:
             after.setdefault(draft, []).append(before)
         for ins in self.order:
             for p in (*ins.control_predecessors, *_token_sources(ins)):
-                for mine in self.homes.get(ins, ()):
-                    others = [_final(d) for d in self.homes.get(p, ()) if _final(d) is not _final(mine)]
+                for mine in self.computed_in.get(ins, ()):
+                    others = [_final(d) for d in self.computed_in.get(p, ()) if _final(d) is not _final(mine)]
                     after.setdefault(_final(mine), []).extend(others)
         return after
 
@@ -459,12 +474,12 @@ def _token_sources(ins: Instruction) -> Iterator[Instruction]:
         seen.add(before)
         if is_forwarding(before):
             stack += before.operands
-        elif before.opcode not in _LEAF:
+        elif before.opcode not in _LEAVES:
             yield before
 
 
 def _kind(ins: Instruction) -> str:
-    return "window-scatter" if picks_by_element(ins) else _KINDS.get(ins.opcode, ins.opcode)
+    return "window-scatter" if is_elementwise_select_and_scatter(ins) else _KINDS.get(ins.opcode, ins.opcode)
 
 
 def _is_costly(ins: Instruction) -> bool:
@@ -491,7 +506,7 @@ def _repeats(user: Instruction, position: int, ins: Instruction, *, at_root: boo
     if user.opcode == "broadcast" and at_root:
         dims = user.attrs["dimensions"]
         inner = prod(user.shape.dims[len(dims) :])
-        return not (tuple(dims) == tuple(range(len(dims))) and inner >= _DEEP_ROWS)
+        return not (tuple(dims) == tuple(range(len(dims))) and inner >= _LONG_ROW)
     return user.opcode not in ("pad", "concatenate")
 
 
@@ -515,4 +530,4 @@ fusible(
     check=_check_loop,
 )
 fusible("dynamic-update-slice", check=_check_update)
-fusible(*sorted(_LEAF))
+fusible(*sorted(_LEAVES))

@@ -14,9 +14,9 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
 from cyxla.xla.cpu.plan.schedule import writes_of
 
-MOST_BYTES = 4096  # that a part writes
-MOST_PARTS = 32
-MOST_TEXT = 16_000  # characters of distinct parts: gcc's time grows with the length of a function
+MAX_BYTES = 4096  # that a part writes
+MAX_PARTS = 32
+MAX_TEXT = 16_000  # characters of distinct parts: gcc's time grows with the length of a function
 
 
 @dataclass
@@ -33,10 +33,10 @@ class _Bundle:
 
     def has_room(self, step: Step) -> bool:
         length = sum(map(len, self.texts)) + len(step.kernel.text) * (step.kernel.text not in self.texts)
-        return len(self.steps) < MOST_PARTS and length <= MOST_TEXT and not any(_compete(step, s) for s in self.steps)
+        return len(self.steps) < MAX_PARTS and length <= MAX_TEXT and not any(_conflict(step, s) for s in self.steps)
 
 
-def _compete(a: Step, b: Step) -> bool:
+def _conflict(a: Step, b: Step) -> bool:
     """Whether one could overwrite what the other reads, if that ran first: then they are better apart."""
     overwritten = {a.reads[r] for _, r in a.in_place}, {b.reads[r] for _, r in b.in_place}
     return bool(overwritten[0] & set(b.reads) or overwritten[1] & set(a.reads))
@@ -53,12 +53,12 @@ def refusal(node: Node) -> str | None:
         return "it needs more than arrays"
     if step.must_alias:
         return "it updates an array in place"
-    if sum(w.shape.nbytes for w in step.writes) > MOST_BYTES:
-        return f"it writes more than {MOST_BYTES} bytes"
+    if sum(w.shape.nbytes for w in step.writes) > MAX_BYTES:
+        return f"it writes more than {MAX_BYTES} bytes"
     return None
 
 
-def bundle_small(nodes: Sequence[Node], reasons: list[str]) -> list[Node]:
+def fuse_small_kernels(nodes: Sequence[Node], reasons: list[str]) -> list[Node]:
     """Put small kernels together with earlier ones that they do not depend on.
 
     Parameters
@@ -96,13 +96,13 @@ def _with_bundles(nodes: Sequence[Node], bundles: Sequence[_Bundle]) -> list[Nod
     found: list[Node] = []
     for place, node in enumerate(nodes):
         if place in at:
-            found.append(KernelNode(join(at[place].steps)))
+            found.append(KernelNode(fuse_steps(at[place].steps)))
         elif not (isinstance(node, KernelNode) and id(node.step) in joined):
             found.append(node)
     return found
 
 
-def join(steps: Sequence[Step]) -> Step:
+def fuse_steps(steps: Sequence[Step]) -> Step:
     """One kernel for several that do not depend on each other."""
     reads = tuple(dict.fromkeys(v for s in steps for v in s.reads))
     writes = tuple(w for s in steps for w in s.writes)

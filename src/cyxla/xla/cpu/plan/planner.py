@@ -5,12 +5,12 @@ from __future__ import annotations
 from cyxla.xla.cpu.emitters import emit
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.kernel.values import CONTROL_FLOW, leaves, own_leaves, resolve
-from cyxla.xla.cpu.loops.blocked_while import lane_loop
-from cyxla.xla.cpu.loops.local_while import small_loop
+from cyxla.xla.cpu.loops.blocked_while import emit_blocked_while
+from cyxla.xla.cpu.loops.local_while import emit_local_while
 from cyxla.xla.cpu.plan.fusion import fuse
-from cyxla.xla.cpu.plan.horizontal_fusion import bundle_small
+from cyxla.xla.cpu.plan.horizontal_fusion import fuse_small_kernels
 from cyxla.xla.cpu.plan.nodes import ConditionalNode, KernelNode, Node, Plan, WhileNode
-from cyxla.xla.cpu.plan.schedule import overwriters_last
+from cyxla.xla.cpu.plan.schedule import defer_overwriters
 from cyxla.xla.hlo import Computation, Instruction
 
 MAX_NESTING = 100  # of loops and branches
@@ -41,15 +41,15 @@ def plan(computation: Computation) -> Plan:
         else:
             nodes.extend(KernelNode(step) for step in emit(group))
     parameters = [leaf for p in computation.parameters for leaf in own_leaves(p)]
-    ordered = bundle_small(overwriters_last(nodes), reasons)
+    ordered = fuse_small_kernels(defer_overwriters(nodes), reasons)
     return Plan(computation, ordered, parameters, leaves(computation.root), reasons)
 
 
 def _while(ins: Instruction, reasons: list[str]) -> Node:
-    small = small_loop(ins)
+    small = emit_local_while(ins)
     if isinstance(small, Step):
         return KernelNode(small)
-    lanes = lane_loop(ins)
+    lanes = emit_blocked_while(ins)
     if isinstance(lanes, Step):
         return KernelNode(lanes)
     reasons.append(f"while {ins.shape.static}: not in locals: {small}; not block by block: {lanes}")

@@ -64,7 +64,7 @@ class _Merger:
         self.fuser, self.ordered, self.needs = fuser, list(ordered), needs
         self.position = {d: n for n, d in enumerate(ordered)}
         self.clusters = {d: _Cluster([d], self._rows(d), n, n) for d, n in self.position.items()}
-        self._asked: dict[tuple[Draft, Rows], dict[Instruction, str] | None] = {}
+        self._known_requests: dict[tuple[Draft, Rows], dict[Instruction, str] | None] = {}
         self._joint: list[_Cluster] = []
         self._bodies: dict[Draft, tuple[set[Instruction], float]] = {}
 
@@ -100,9 +100,9 @@ class _Merger:
     def _refusal(self, one: _Cluster, other: _Cluster, rows: Rows) -> str | None:
         """Why two groups stay apart; empty if they never could be one."""
         drafts = one.drafts + other.drafts
-        if other.rows not in (None, rows) or any(self._asks(d, rows) is None for d in drafts):
+        if other.rows not in (None, rows) or any(self._requests(d, rows) is None for d in drafts):
             return ""
-        if any(self._crosses(a, b, rows) for a, b in ((one, other), (other, one))):
+        if any(self._reads_across_rows(a, b, rows) for a, b in ((one, other), (other, one))):
             return "it reads elements of other rows"
         if len(set().union(*(self._body(d)[0] for d in drafts))) > MAX_BODY:
             return f"more than {MAX_BODY} instructions"
@@ -113,7 +113,7 @@ class _Merger:
         wanted = min(int(ns / _PART_NS), _MAX_PARTS)
         if wanted >= 2 and rows[0] < wanted:
             return "too few rows for all cores"
-        if self._leads(one, other) or self._leads(other, one):
+        if self._reaches(one, other) or self._reaches(other, one):
             return "a path leads out and back"
         return None
 
@@ -131,16 +131,16 @@ class _Merger:
         written = {o for d in members for o in d.outputs if self.fuser.is_read_outside(o, members)}
         return sum(v.instruction.opcode != "constant" for v in read) + len(written)
 
-    def _crosses(self, reads: _Cluster, made: _Cluster, rows: Rows) -> bool:
+    def _reads_across_rows(self, reads: _Cluster, made: _Cluster, rows: Rows) -> bool:
         """Whether one group reads results of another elsewhere than at its own row and element."""
         outputs = {o for d in made.drafts for o in d.outputs}
         for draft in reads.drafts:
-            asked = self._asks(draft, rows) or {}
-            if any(asked.get(o, _level(o, rows)) != _level(o, rows) for o in outputs):
+            requests = self._requests(draft, rows) or {}
+            if any(requests.get(o, _granularity(o, rows)) != _granularity(o, rows) for o in outputs):
                 return True
         return False
 
-    def _leads(self, start: _Cluster, goal: _Cluster) -> bool:
+    def _reaches(self, start: _Cluster, goal: _Cluster) -> bool:
         """Whether a group needs another through a third; in doubt yes."""
         seen: set[_Cluster] = set()
         stack, lowest = [start], self._lowest(goal)
@@ -175,10 +175,10 @@ class _Merger:
             cluster = self.clusters[draft]
             if cluster.rows is None:
                 continue
-            asked = self._asks(draft, cluster.rows) or {}
+            requests = self._requests(draft, cluster.rows) or {}
             for ins in draft.inside:
                 for _, value in self.fuser.sources[ins]:
-                    big = value.shape.size == prod(cluster.rows) and asked.get(value.instruction) == _ELEMENT
+                    big = value.shape.size == prod(cluster.rows) and requests.get(value.instruction) == _ELEMENT
                     if big and value.instruction not in draft.inside:
                         readers.setdefault((value, cluster.rows), []).append(cluster)
         for found in readers.values():
@@ -188,17 +188,17 @@ class _Merger:
                 self._try(self.clusters[first], self.clusters[reader], reader)
 
     # ------------------------------------------------------------------------------------------------ levels
-    def _asks(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
+    def _requests(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
         """How a draft asks for what it computes and reads, by row or by element; None if it does not go by rows."""
         key = (draft, rows)
-        if key not in self._asked:
-            self._asked[key] = self._levels(draft, rows)
-        return self._asked[key]
+        if key not in self._known_requests:
+            self._known_requests[key] = self._granularities(draft, rows)
+        return self._known_requests[key]
 
-    def _levels(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
+    def _granularities(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
         if draft.kind not in ("loop", "reduce") or (draft.kind == "reduce" and self._rows(draft) != rows):
             return None
-        levels = {o: _level(o, rows) for o in draft.outputs}
+        levels = {o: _granularity(o, rows) for o in draft.outputs}
         if _OTHER in levels.values() or any(i.control_predecessors for i in draft.inside):
             return None
         for ins in sorted(draft.inside, key=self.fuser.number.__getitem__, reverse=True):
@@ -209,13 +209,13 @@ class _Merger:
         return None if draft.root is not None and levels.get(draft.root) != _ROW else levels
 
 
-def _level(ins: Instruction, rows: Rows) -> str:
+def _granularity(ins: Instruction, rows: Rows) -> str:
     size = ins.shape.size if ins.shape.is_array else -1
     return _ELEMENT if size == prod(rows) else _ROW if size == rows[0] else _OTHER
 
 
 def _step(ins: Instruction, position: int, value: Value, level: str, rows: Rows) -> str:
-    """How an operand is asked for where its reader is asked for in a certain way."""
+    """How an operand is requests for where its reader is requests for in a certain way."""
     if level == _OTHER:
         return _OTHER
     size = value.shape.size

@@ -26,7 +26,7 @@ def writes_of(node: Node) -> tuple[Value, ...]:
     return tuple(node.state if isinstance(node, WhileNode) else node.results)
 
 
-def overwriters_last(nodes: Sequence[Node]) -> list[Node]:
+def defer_overwriters(nodes: Sequence[Node]) -> list[Node]:
     """Reorder nodes, keeping every array made before it is read.
 
     A kernel that could work in place would need a copy while others still want what it overwrites; in a loop, that copy

@@ -20,14 +20,14 @@ class Accumulator:
         The combiner.
     dtype : ElementType
         Of the elements.
-    kept : ElementType
+    total_dtype : ElementType
         Of the totals, before they are rounded to the declared type.
     variables : tuple of (str, str)
         C type and start value of each variable.
     update : callable
         (variables, element) -> the variables' new values.
     total : callable
-        (variables) -> the total, in the register type of `kept`.
+        (variables) -> the total, in the register type of `total_dtype`.
     lanes : int
         How many lanes a row is spread over; 0: one variable takes all.
     merge : callable, optional
@@ -36,7 +36,7 @@ class Accumulator:
 
     opcode: str
     dtype: ElementType
-    kept: ElementType
+    total_dtype: ElementType
     variables: tuple[tuple[str, str], ...]
     update: Callable[[list[str], str], list[str]]
     total: Callable[[list[str]], str]
@@ -44,14 +44,14 @@ class Accumulator:
     merge: Callable[[list[str], list[str]], list[str]] | None = None
 
     @property
-    def unit(self) -> str:
+    def identity(self) -> str:
         """An element that changes no total, in register type."""
         if self.dtype.is_float and self.opcode in ("maximum", "minimum"):
             infinity = "__builtin_inf()" if self.dtype is ElementType.F64 else "__builtin_inff()"
             return infinity if self.opcode == "minimum" else f"-{infinity}"
         return f"({self.variables[0][1]})"
 
-    def join(self, init: str, total: str) -> str:
+    def with_init(self, init: str, total: str) -> str:
         """The declared result: a total and the initial value, rounded once."""
         return scalar.expression(self.opcode, self.dtype, [self.dtype, self.dtype], {}, [init, total])
 
@@ -67,8 +67,12 @@ def accumulator(opcode: str, dtype: ElementType) -> Accumulator | None:
     if dtype.is_integer:
         return _integer(opcode, dtype)
     if dtype.is_float:
-        kept = ElementType.F64 if dtype is ElementType.F64 else ElementType.F32
-        return _float(opcode, dtype, kept) if opcode in ("add", "multiply") else _extreme(opcode, dtype, kept)
+        total_dtype = ElementType.F64 if dtype is ElementType.F64 else ElementType.F32
+        return (
+            _float(opcode, dtype, total_dtype)
+            if opcode in ("add", "multiply")
+            else _extreme(opcode, dtype, total_dtype)
+        )
     if dtype.is_complex and opcode == "add":
         return _by_expression(opcode, dtype, f"cyx_{dtype}_of(-0.0, -0.0)")
     return None
@@ -95,16 +99,16 @@ def _integer(opcode: str, dtype: ElementType) -> Accumulator:
     return _by_expression(opcode, dtype, scalar.literal(dtype, units[opcode]))
 
 
-def _float(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator:
+def _float(opcode: str, dtype: ElementType, total_dtype: ElementType) -> Accumulator:
     unit = "1" if opcode == "multiply" else "-0.0"  # -0 + x is x for every x
     sign = _SIGN[opcode]
     return Accumulator(
-        opcode, dtype, kept, ((scalar.register_type(kept), unit),), lambda v, x: [f"{v[0]} {sign} {x}"], _first,
-        lanes=32 if kept is ElementType.F64 else 64,
+        opcode, dtype, total_dtype, ((scalar.register_type(total_dtype), unit),),
+        lambda v, x: [f"{v[0]} {sign} {x}"], _first, lanes=32 if total_dtype is ElementType.F64 else 64,
     )  # fmt: skip
 
 
-def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator | None:
+def _extreme(opcode: str, dtype: ElementType, total_dtype: ElementType) -> Accumulator | None:
     """Ends of the bits, as integers, which vectorise.
 
     Floats with one sign are ordered as their bits are, those below zero the other way round; and adding `gap` has the
@@ -116,7 +120,7 @@ def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator 
     """
     if opcode not in ("maximum", "minimum"):
         return None
-    t = str(kept)
+    t = str(total_dtype)
     signed, unsigned = ("int64_t", "uint64_t") if t == "f64" else ("int32_t", "uint32_t")
     infinity, minus = _INFINITY[t]
     gap = "0xfffffffffffffull" if t == "f64" else "0x7fffffu"
@@ -139,7 +143,7 @@ def _extreme(opcode: str, dtype: ElementType, kept: ElementType) -> Accumulator 
 
     start = minus if most else infinity
     variables = ((first, f"({first}){start}"), (second, f"({second})({start} + {gap})"))
-    return Accumulator(opcode, dtype, kept, variables, update, total, merge=merge)
+    return Accumulator(opcode, dtype, total_dtype, variables, update, total, merge=merge)
 
 
 def _first(variables: list[str]) -> str:

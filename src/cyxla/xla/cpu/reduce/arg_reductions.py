@@ -29,14 +29,14 @@ _INTEGERS = (0, 1, 2)
 
 
 @cache
-def is_selection(combiner: Computation) -> bool:
+def is_arg_reduction(combiner: Computation) -> bool:
     """Whether a combiner of two arrays, values and their places, may combine in any order, the lower place first."""
     types = [p.shape.dtype for p in combiner.parameters]
     if len(types) != 4 or not types[3].is_integer or types[0].is_complex or not _only_compares(combiner):
         return False
     values = _FLOATS if types[0].is_float else _INTEGERS
     elements = list(product(values, _INTEGERS))
-    triples = [t for t in product(elements, repeat=3) if _apart(t)]
+    triples = [t for t in product(elements, repeat=3) if _consistent(t)]
     a, b, c = ([np.array(column) for column in zip(*side, strict=True)] for side in zip(*triples, strict=True))
 
     def combined(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
@@ -47,7 +47,7 @@ def is_selection(combiner: Computation) -> bool:
     return _same(combined(a, a), a) and _same(combined(combined(a, b), c), combined(a, combined(b, c)))
 
 
-def _apart(elements: Sequence[tuple[Any, int]]) -> bool:
+def _consistent(elements: Sequence[tuple[Any, int]]) -> bool:
     """Whether elements at one place are the same."""
     return all(str(x) == str(y) for x in elements for y in elements if x[1] == y[1])
 

@@ -21,10 +21,10 @@ from cyxla.xla.cpu.kernel.values import own_leaves
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.index_map import ZERO, Affine, Condition
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
-from cyxla.xla.cpu.loops.loop_kernel import WHOLE, Blocks, Shell, assemble
+from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, assemble
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
-from cyxla.xla.cpu.reduce.arg_reductions import is_selection
-from cyxla.xla.cpu.reduce.loops import COLUMN_BLOCK, ROW, by_columns, by_lanes, by_rows, part, style
+from cyxla.xla.cpu.reduce.arg_reductions import is_arg_reduction
+from cyxla.xla.cpu.reduce.loops import COLUMN_BLOCK, MIN_ROW_EXTENT, by_columns, by_lanes, by_rows, part, style
 from cyxla.xla.cpu.reduce.problem import Problem, lower_problem
 from cyxla.xla.cpu.reduce.scans import scan_step
 from cyxla.xla.cpu.reduce.small_windows import is_small, window_step
@@ -58,8 +58,8 @@ def reduce(group: Group) -> list[Step]:
     )
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
     problem.acc = _recognised(root)
-    problem.selects = bool(gone) and problem.acc is None and is_selection(root.called[0])
-    problem.joined = bool(gone)  # without dimensions the operand passes unchanged
+    problem.arg_reduction = bool(gone) and problem.acc is None and is_arg_reduction(root.called[0])
+    problem.applies_init = bool(gone)  # without dimensions the operand passes unchanged
     return _steps(problem)
 
 
@@ -111,7 +111,7 @@ def _steps(problem: Problem) -> list[Step]:
     parts = _parts(problem)
     if parts == 1:
         return [_step(problem)]
-    types = [problem.acc.kept] if problem.acc is not None else [v.shape.dtype for v in problem.results]
+    types = [problem.acc.total_dtype] if problem.acc is not None else [v.shape.dtype for v in problem.results]
     between = tuple(temporary(problem.root, Shape.array(t, (*problem.kept, parts))) for t in types)
     first = _step(_first_phase(problem, between), parts)
     return [first, _step(_second_phase(problem, between, parts))]
@@ -120,7 +120,7 @@ def _steps(problem: Problem) -> list[Step]:
 def _parts(problem: Problem) -> int:
     """Into how many parts to cut the reduced dims, so that there is enough to do at once."""
     ns = cost.element_ns(problem.group.instructions) * problem.points + cost.memory_ns(problem.points * 4)
-    serial = problem.acc is None and not problem.selects
+    serial = problem.acc is None and not problem.arg_reduction
     if serial or problem.root.opcode != "reduce" or problem.results[0].shape.dtype.is_complex:
         return 1
     rows, wanted = prod(problem.kept), min(int(ns / _PART_NS), _MAX_PARTS)
@@ -131,18 +131,22 @@ def _parts(problem: Problem) -> int:
         return 1
     outer = lowered.reduced[0][1]  # the loop that is cut; an innermost one is cut into its blocks
     if len(lowered.reduced) == 1 and style(lowered, 1) is not by_columns:
-        outer = Blocks.of(outer, blocked=outer > WHOLE, overlap=False).count if outer > WHOLE else 1
+        outer = (
+            Blocks.of(outer, blocked=outer > MAX_UNBLOCKED_TRIP, overlap=False).count
+            if outer > MAX_UNBLOCKED_TRIP
+            else 1
+        )
     return max(1, min(wanted, outer // 8))
 
 
 def _is_row(problem: Problem) -> bool:
     gone = problem.root.attrs["dimensions"]
-    return len(problem.root.operands[0].shape.dims) - 1 in gone and problem.reduced[-1] >= ROW
+    return len(problem.root.operands[0].shape.dims) - 1 in gone and problem.reduced[-1] >= MIN_ROW_EXTENT
 
 
 def _first_phase(problem: Problem, between: tuple[Value, ...]) -> Problem:
-    inits = problem.inits if problem.selects else ()
-    return replace(problem, inits=inits, writes=between, joined=False)
+    inits = problem.inits if problem.arg_reduction else ()
+    return replace(problem, inits=inits, writes=between, applies_init=False)
 
 
 def _second_phase(problem: Problem, between: tuple[Value, ...], parts: int) -> Problem:
@@ -150,19 +154,19 @@ def _second_phase(problem: Problem, between: tuple[Value, ...], parts: int) -> P
         index = body.space.index(between[0].shape.dims, (*at, *along))
         return [body.node("load", b.shape.dtype, (), (body.reads.slot(b), index.linear)) for b in between], ()
 
-    return replace(problem, reduced=(parts,), elements=elements, joined=True)
+    return replace(problem, reduced=(parts,), elements=elements, applies_init=True)
 
 
 def _step(problem: Problem, parts: int = 1) -> Step:
     reads = Reads()
     lowered = lower_problem(problem, reads, parts)
-    shell = Shell(reads, problem.writes)
+    frame = KernelFrame(reads, problem.writes)
     ns = cost.element_ns(problem.group.instructions) * problem.points
     ns += sum(cost.memory_ns(min(v.shape.nbytes, problem.points * 8)) for v in reads.values)
     if not prod(problem.kept):
-        text = assemble([], shell, "reduce")
+        text = assemble([], frame, "reduce")
     else:
-        text = assemble([part(lowered, shell, ns, parts)], shell, problem.root.opcode, note=describe(problem.group))
+        text = assemble([part(lowered, frame, ns, parts)], frame, problem.root.opcode, note=describe(problem.group))
     return Step(text, reads.values, problem.writes)
 
 

@@ -9,15 +9,15 @@ from cyxla.xla.cpu.c import scalar, scalar_computation
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_product
-from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest
 from cyxla.xla.cpu.loops.index_map import Atom
-from cyxla.xla.cpu.loops.loop_kernel import WHOLE, Blocks, Part, Shell, close, open_levels
+from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, Part, close_loops, open_loops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.problem import Lowered
 from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, write_lanes
 
-ROW = 16  # reduced extents from this length on run as rows
-LONG = 128  # elements of a row whose places are picked in lanes: in the end these are compared one by one
+MIN_ROW_EXTENT = 16  # reduced extents from this length on run as rows
+MIN_LANES_EXTENT = 128  # elements of a row whose places are picked in lanes: in the end these are compared one by one
 COLUMN_BLOCK = 1024
 _UNROLL = 8
 _GROUP_ROWS = 64
@@ -26,26 +26,32 @@ _SMALL_BODY = 6  # nodes: bodies up to this size are unrolled
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
-def part(lowered: Lowered, shell: Shell, ns: float, parts: int) -> Part:
+def part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Part:
     """The function of a reduction, in the style that suits it."""
     writer = CWriter()
     slots = sorted({n.data[0] for n in [*lowered.before, *lowered.after] if n.kind == "load"})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
-        shell.pointers(writer, slots, [s.slot for s in lowered.stores])
-        units = style(lowered, parts)(lowered, shell, writer, cost.tasks(ns, 1 << 30), parts)
+        frame.pointers(writer, slots, [s.slot for s in lowered.stores])
+        units = style(lowered, parts)(lowered, frame, writer, cost.tasks(ns, 1 << 30), parts)
     return Part(writer.text(), units, ns)
 
 
-Style = Callable[[Lowered, Shell, CWriter, int, int], int]
+Style = Callable[[Lowered, KernelFrame, CWriter, int, int], int]
 
 
 def style(lowered: Lowered, parts: int) -> Style:
     """How the loops are best nested: by the loop along which most bytes lie side by side."""
     problem = lowered.problem
-    if not lowered.reduced or (not problem.joined and parts == 1 and not problem.root.attrs.get("dimensions", True)):
-        return _serially
-    across, down = (_serially, _serially_by_columns) if problem.acc is None else (by_rows, by_columns)
-    across = by_lanes if problem.selects and lowered.reduced[-1][1] >= LONG and not lowered.conditions else across
+    if not lowered.reduced or (
+        not problem.applies_init and parts == 1 and not problem.root.attrs.get("dimensions", True)
+    ):
+        return _sequential
+    across, down = (_sequential, _sequential_by_columns) if problem.acc is None else (by_rows, by_columns)
+    across = (
+        by_lanes
+        if problem.arg_reduction and lowered.reduced[-1][1] >= MIN_LANES_EXTENT and not lowered.conditions
+        else across
+    )
     if not lowered.kept:
         return across
     row, column = lowered.reduced[-1], lowered.kept[-1]
@@ -53,17 +59,17 @@ def style(lowered: Lowered, parts: int) -> Style:
     along_row = sum(n.dtype.itemsize for n in loads if n.data[1].coefficient(row[0]) == 1)
     across_rows = [n for n in loads if n.data[1].coefficient(row[0])]  # the rest is read once a row
     along_column = sum(n.dtype.itemsize for n in across_rows if n.data[1].coefficient(column[0]) == 1)
-    if row[1] < ROW <= column[1] and problem.acc is not None:
+    if row[1] < MIN_ROW_EXTENT <= column[1] and problem.acc is not None:
         return down
-    if row[1] >= ROW and (along_row >= along_column or column[1] < 4):
+    if row[1] >= MIN_ROW_EXTENT and (along_row >= along_column or column[1] < 4):
         return across
-    return down if column[1] >= 4 else _serially
+    return down if column[1] >= 4 else _sequential
 
 
-def _nest_of_results(lowered: Lowered, shell: Shell, levels: list[Level], texts: Sequence[str]) -> Nest:
+def _nest_of_results(lowered: Lowered, frame: KernelFrame, levels: list[Level], texts: Sequence[str]) -> LoopNest:
     """The nest of what follows the reduction; results are known in its innermost level."""
-    nest = Nest(lowered.body, levels, shell.names.child(), scalar=True)
-    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest = LoopNest(lowered.body, levels, frame.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, frame.tables
     for node, text in zip(lowered.given, texts, strict=True):
         nest.set_given(node, text, nest.depth)
     for node in lowered.body.nodes:
@@ -72,25 +78,27 @@ def _nest_of_results(lowered: Lowered, shell: Shell, levels: list[Level], texts:
     return nest
 
 
-def _write_stores(lowered: Lowered, nest: Nest) -> None:
+def _write_stores(lowered: Lowered, nest: LoopNest) -> None:
     nest.write(lowered.after)
     for s in lowered.stores:
         nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
 
 
-def _outer_conditions(lowered: Lowered, nest: Nest) -> str:
+def _outer_conditions(lowered: Lowered, nest: LoopNest) -> str:
     """The conditions that are settled before the innermost loop, as C; empty if there are none."""
     outer = [c for c in lowered.conditions if nest.depth_of_form(c.form) < nest.depth]
     return nest.conditions(outer) if outer else ""
 
 
-def _element(lowered: Lowered, nest: Nest) -> str:
+def _element(lowered: Lowered, nest: LoopNest) -> str:
     """The element to take in; the unit, which changes nothing, where conditions of the innermost loop fail."""
     acc, value = lowered.problem.acc, nest.text(lowered.elements[0])
     inner = [c for c in lowered.conditions if nest.depth_of_form(c.form) == nest.depth]
     if not inner or acc is None:
         return value
-    return nest.writers[-1].local(scalar.register_type(acc.dtype), f"{nest.conditions(inner)} ? {value} : {acc.unit}")
+    return nest.writers[-1].local(
+        scalar.register_type(acc.dtype), f"{nest.conditions(inner)} ? {value} : {acc.identity}"
+    )
 
 
 def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list[tuple[str, str, str]]:
@@ -103,44 +111,46 @@ def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
-def by_rows(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+def by_rows(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
     """The innermost loop runs along what is reduced."""
     acc = lowered.problem.acc
     assert acc is not None
     kept = [a for a, _ in lowered.kept]
     *outer, (inner, trip) = lowered.reduced
-    blocked = trip > WHOLE
-    levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCKS] if blocked else []), inner]
-    nest = Nest(lowered.body, levels, shell.names.child())
-    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    blocked = trip > MAX_UNBLOCKED_TRIP
+    levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCK_LEVEL] if blocked else []), inner]
+    nest = LoopNest(lowered.body, levels, frame.names.child())
+    nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
     row = _Row(_element(lowered, nest), _outer_conditions(lowered, nest), blocked, parts)
     dummy = Atom(0, "loop", 0, 1, -1)
-    after = _nest_of_results(lowered, shell, [*kept, dummy], ["result"])
+    after = _nest_of_results(lowered, frame, [*kept, dummy], ["result"])
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
     writer.lines(after.writers[0].written)
-    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
+    units, opened = open_loops(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
     with writer.block(""):
         _row(lowered, nest, writer, row)
         writer.lines(_join_lines(lowered, nest, CWriter(), _row_total(acc)))
         writer.lines(after.writers[-1].written)
-    close(writer, opened)
+    close_loops(writer, opened)
     return units
 
 
-def _join_lines(lowered: Lowered, nest: Nest, writer: CWriter, total: str) -> list[str]:
+def _join_lines(lowered: Lowered, nest: LoopNest, writer: CWriter, total: str) -> list[str]:
     acc = lowered.problem.acc
     assert acc is not None
-    writer.line(f"const {scalar.register_type(acc.kept)} total = {total};")
-    joined = acc.join(nest.text(lowered.inits[0]), "total") if lowered.problem.joined else "total"
-    writer.line(f"const {scalar.register_type(acc.dtype if lowered.problem.joined else acc.kept)} result = {joined};")
+    writer.line(f"const {scalar.register_type(acc.total_dtype)} total = {total};")
+    result, dtype = "total", acc.total_dtype
+    if lowered.problem.applies_init:
+        result, dtype = acc.with_init(nest.text(lowered.inits[0]), "total"), acc.dtype
+    writer.line(f"const {scalar.register_type(dtype)} result = {result};")
     return writer.written
 
 
 def _row_total(acc: Accumulator) -> str:
     if acc.lanes:
-        return f"cyx_fold_{acc.opcode}_{acc.kept}(acc)"
+        return f"cyx_fold_{acc.opcode}_{acc.total_dtype}(acc)"
     return acc.total([f"acc{i}" for i in range(len(acc.variables))])
 
 
@@ -152,7 +162,7 @@ class _Row:
     parts: int
 
 
-def _row(lowered: Lowered, nest: Nest, writer: CWriter, how: _Row) -> None:
+def _row(lowered: Lowered, nest: LoopNest, writer: CWriter, how: _Row) -> None:
     acc = lowered.problem.acc
     assert acc is not None
     *outer, (_, trip) = lowered.reduced
@@ -175,16 +185,16 @@ def _row(lowered: Lowered, nest: Nest, writer: CWriter, how: _Row) -> None:
         writer.lines(nest.writers[start + i + 1].written)
     with writer.block(f"if {how.condition}" if how.condition else ""):
         if blocks.tail:
-            with writer.block(f"if (block < {blocks.whole})"):
+            with writer.block(f"if (block < {blocks.full})"):
                 _row_block(lowered, nest, writer, how.element, blocks.length)
             with writer.block("else"):
                 _row_block(lowered, nest, writer, how.element, blocks.tail)
         else:
             _row_block(lowered, nest, writer, how.element, blocks.length)
-    close(writer, len(named))
+    close_loops(writer, len(named))
 
 
-def _row_block(lowered: Lowered, nest: Nest, writer: CWriter, value: str, trip: int) -> None:
+def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, trip: int) -> None:
     """Take in the elements of one run of the innermost loop."""
     acc, (element,) = lowered.problem.acc, lowered.elements
     assert acc is not None
@@ -193,27 +203,27 @@ def _row_block(lowered: Lowered, nest: Nest, writer: CWriter, value: str, trip: 
         acc.lanes
         and value == nest.text(element)
         and element.kind == "load"
-        and element.dtype is acc.kept
+        and element.dtype is acc.total_dtype
         and element.data[1].coefficient(nest.inner) == 1
     ):
         slot, form = element.data
-        writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}(acc, &p{slot}[{nest.block_start(form)}], {trip});")
+        writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, &p{slot}[{nest.block_start(form)}], {trip});")
         return
-    if acc.lanes and not nest.rare and effort(nest, [element]) <= MAX_UNROLLED:
+    if acc.lanes and not nest.slow_lanes and effort(nest, [element]) <= MAX_UNROLLED:
         updates = [f"acc[j] = {new};" for new in acc.update(["acc[j]"], value)]
         write_lanes(writer, [*lines, *updates], trip, acc.lanes)
         return
-    if not acc.lanes and not nest.rare:
+    if not acc.lanes and not nest.slow_lanes:
         names = [f"acc{i}" for i in range(len(acc.variables))]
         with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
             writer.lines(lines)
             _update(writer, acc, names, value)
         return
     with writer.block(""):
-        writer.line(f"{scalar.register_type(acc.kept)} t[{trip}] __attribute__((aligned(64)));")
+        writer.line(f"{scalar.register_type(acc.total_dtype)} t[{trip}] __attribute__((aligned(64)));")
         _fill(nest, writer, [*lines, f"t[k] = {value};"], trip)
         if acc.lanes:
-            writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}(acc, t, {trip});")
+            writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}(acc, t, {trip});")
         else:
             with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
                 _update(writer, acc, [f"acc{i}" for i in range(len(acc.variables))], "t[k]")
@@ -224,44 +234,44 @@ def _update(writer: CWriter, acc: Accumulator, names: list[str], value: str) -> 
         writer.line(f"{name} = {new};")
 
 
-def _fill(nest: Nest, writer: CWriter, lines: list[str], trip: int) -> None:
+def _fill(nest: LoopNest, writer: CWriter, lines: list[str], trip: int) -> None:
     """A vector loop, and the patch of its rare lanes."""
-    if nest.rare:
+    if nest.slow_lanes:
         writer.line("uint32_t rare = 0;")
     writer.line("#pragma GCC ivdep")
     with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
         writer.lines(lines)
-        if nest.rare:
-            writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in nest.rare)};")
-    if nest.rare:
+        if nest.slow_lanes:
+            writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in nest.slow_lanes)};")
+    if nest.slow_lanes:
         with writer.block(f"if (rare) for (int k = 0; k < {trip}; ++k)"):
-            writer.lines([nest.patched(line) for line in lines])
+            writer.lines([nest.with_slow_paths(line) for line in lines])
 
 
 # ------------------------------------------------------------------------------------------------------------- columns
-def by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
     """The innermost loop runs along what is kept, with an accumulator for each of a block of elements."""
     acc = lowered.problem.acc
     assert acc is not None
     *outer, (inner, trip) = lowered.kept
     blocked = trip > COLUMN_BLOCK
-    lead: list[Level] = [*(a for a, _ in outer), *([BLOCKS] if blocked else [])]
-    nest = Nest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], shell.names.child())
-    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    lead: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocked else [])]
+    nest = LoopNest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], frame.names.child())
+    nest.dropped, nest.tables = lowered.dropped, frame.tables
     step = _unroll(lowered)
     nest.stepped = lowered.reduced[-1][0] if step > 1 else None
     nest.write(lowered.before)
     element, condition = _element(lowered, nest), _outer_conditions(lowered, nest)
-    after = _nest_of_results(lowered, shell, [*lead, inner], ["result"])
+    after = _nest_of_results(lowered, frame, [*lead, inner], ["result"])
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
     writer.lines(after.writers[0].written)
     blocks = Blocks.of(trip, blocked=blocked, overlap=True)
     extents = [n for _, n in outer] + ([blocks.count] if blocked else [])
-    units, opened = open_levels(writer, [nest, after], extents, [blocks], tasks, parts)
+    units, opened = open_loops(writer, [nest, after], extents, [blocks], tasks, parts)
     with writer.block(""):
         _column(lowered, nest, after, writer, _Column(blocks.length, step, parts, len(lead), element, condition))
-    close(writer, opened)
+    close_loops(writer, opened)
     return units
 
 
@@ -283,7 +293,7 @@ class _Column:
     condition: str
 
 
-def _column(lowered: Lowered, nest: Nest, after: Nest, writer: CWriter, how: _Column) -> None:
+def _column(lowered: Lowered, nest: LoopNest, after: LoopNest, writer: CWriter, how: _Column) -> None:
     acc = lowered.problem.acc
     assert acc is not None
     names = [f"acc{i}[k]" for i in range(len(acc.variables))]
@@ -309,12 +319,12 @@ def _column(lowered: Lowered, nest: Nest, after: Nest, writer: CWriter, how: _Co
         writer.lines(nest.writers[how.lead + i + 1].written)
     with writer.block(f"if {how.condition}" if how.condition else ""):
         _column_rows(lowered, nest, writer, how, ["group[k]"] if grouped else names)
-    close(writer, 1)
+    close_loops(writer, 1)
     if grouped:
         with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
             _update(writer, acc, names, "group[k]")
-        close(writer, 1)
-    close(writer, len(ranges) - 1)
+        close_loops(writer, 1)
+    close_loops(writer, len(ranges) - 1)
     writer.line("#pragma GCC ivdep")
     with writer.block(f"for (int k = 0; k < {how.trip}; ++k)"):
         writer.lines(_join_lines(lowered, nest, CWriter(), acc.total(names)))
@@ -332,11 +342,11 @@ def _open_group(writer: CWriter, acc: Accumulator, how: _Column, low: str, high:
     return "start", "end"
 
 
-def _column_rows(lowered: Lowered, nest: Nest, writer: CWriter, how: _Column, names: list[str]) -> None:
+def _column_rows(lowered: Lowered, nest: LoopNest, writer: CWriter, how: _Column, names: list[str]) -> None:
     acc, (element,) = lowered.problem.acc, lowered.elements
     assert acc is not None
     lines, value = nest.writers[-1].written, how.element
-    if nest.rare:
+    if nest.slow_lanes:
         writer.line(f"{scalar.register_type(element.dtype)} t[{how.trip}] __attribute__((aligned(64)));")
         _fill(nest, writer, [*lines, f"t[k] = {value};"], how.trip)
         lines, value = [], "t[k]"
@@ -355,21 +365,21 @@ def _column_rows(lowered: Lowered, nest: Nest, writer: CWriter, how: _Column, na
 
 
 # --------------------------------------------------------------------------------------------------- picking by lanes
-def by_lanes(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
     """Values and their places: each lane picks along a row, then of two lanes the one at the lower place goes first."""
     kept = [a for a, _ in lowered.kept]
     *outer, (inner, trip) = lowered.reduced
-    blocked, start, count = trip > WHOLE, len(kept), len(lowered.given)
-    levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCKS] if blocked else []), inner]
-    nest = Nest(lowered.body, levels, shell.names.child(), scalar=True)
-    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    blocked, start, count = trip > MAX_UNBLOCKED_TRIP, len(kept), len(lowered.given)
+    levels: list[Level] = [*kept, *(a for a, _ in outer), *([BLOCK_LEVEL] if blocked else []), inner]
+    nest = LoopNest(lowered.body, levels, frame.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
     dummy = Atom(0, "loop", 0, 1, -1)
-    after = _nest_of_results(lowered, shell, [*kept, dummy], [f"acc{n}[0]" for n in range(count)])
+    after = _nest_of_results(lowered, frame, [*kept, dummy], [f"acc{n}[0]" for n in range(count)])
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
     writer.lines(after.writers[0].written)
-    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
+    units, opened = open_loops(writer, [nest, after], [n for _, n in lowered.kept], [], tasks, parts)
     blocks = Blocks.of(trip, blocked=blocked, overlap=False)
     with writer.block(""):
         for n, element in enumerate(lowered.given):
@@ -383,24 +393,29 @@ def by_lanes(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts:
             if name == "block":
                 writer.line(f"const int64_t b = {blocks.start};")
             writer.lines(nest.writers[start + i + 1].written)
-        lines = [*nest.writers[-1].written, *_pick(lowered, nest, "j", [nest.text(e) for e in lowered.elements])]
-        with writer.block(f"if (block < {blocks.whole})" if blocks.tail else ""):
+        lines = [
+            *nest.writers[-1].written,
+            *_combine_lane(lowered, nest, "j", [nest.text(e) for e in lowered.elements]),
+        ]
+        with writer.block(f"if (block < {blocks.full})" if blocks.tail else ""):
             write_lanes(writer, lines, blocks.length, _LANES)
         if blocks.tail:
             with writer.block("else"):
                 write_lanes(writer, lines, blocks.tail, _LANES)
-        close(writer, len(named))
+        close_loops(writer, len(named))
         with writer.block(f"for (int w = {_LANES // 2}; w; w /= 2) for (int j = 0; j < w; ++j)"):
             writer.line("const int later = acc1[j] > acc1[j + w];")
             others = [f"(later ? acc{n}[j] : acc{n}[j + w])" for n in range(count)]
             firsts = [f"(later ? acc{n}[j + w] : acc{n}[j])" for n in range(count)]
-            writer.lines(_pick(lowered, nest, "j", others, firsts))
+            writer.lines(_combine_lane(lowered, nest, "j", others, firsts))
         writer.lines(after.writers[-1].written)
-    close(writer, opened)
+    close_loops(writer, opened)
     return units
 
 
-def _pick(lowered: Lowered, nest: Nest, lane: str, elements: list[str], firsts: list[str] | None = None) -> list[str]:
+def _combine_lane(
+    lowered: Lowered, nest: LoopNest, lane: str, elements: list[str], firsts: list[str] | None = None
+) -> list[str]:
     """Lines that put into a lane what is picked of it (or of what is given first) and of some elements."""
     body = nest.writers[-1].child()
     names = [f"acc{n}[{lane}]" for n in range(len(elements))]
@@ -412,49 +427,49 @@ def _pick(lowered: Lowered, nest: Nest, lane: str, elements: list[str], firsts: 
 
 
 # ------------------------------------------------------------------------------------------------ one after the other
-def _serially(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
     """Any computation on any number of arrays, in the order of the indices."""
     problem = lowered.problem
     kept, reduced = [a for a, _ in lowered.kept], [a for a, _ in lowered.reduced]
     dummy = Atom(0, "loop", 0, 1, -1)
-    nest = Nest(lowered.body, [*kept, *reduced, dummy], shell.names.child(), scalar=True)
-    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    nest = LoopNest(lowered.body, [*kept, *reduced, dummy], frame.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
     condition = nest.conditions(lowered.conditions) if lowered.conditions else ""
-    after = _nest_of_results(lowered, shell, [*kept, dummy], [f"acc{n}" for n in range(len(lowered.given))])
+    after = _nest_of_results(lowered, frame, [*kept, dummy], [f"acc{n}" for n in range(len(lowered.given))])
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
     writer.lines(after.writers[0].written)
-    units, opened = open_levels(writer, [nest, after], [n for _, n in lowered.kept], [], tasks)
+    units, opened = open_loops(writer, [nest, after], [n for _, n in lowered.kept], [], tasks)
     with writer.block(""):
         for n, element in enumerate(lowered.given):
-            source = lowered.inits[n] if problem.joined else lowered.elements[n]
+            source = lowered.inits[n] if problem.applies_init else lowered.elements[n]
             writer.line(f"{scalar.register_type(element.dtype)} acc{n} = {nest.text(source)};")
-        if problem.joined and 0 not in problem.reduced:
+        if problem.applies_init and 0 not in problem.reduced:
             _serial_loops(
                 lowered, nest, writer, len(kept), condition, ([f"acc{n}" for n in range(len(lowered.given))], "")
             )
         writer.lines(after.writers[-1].written)
-    close(writer, opened)
+    close_loops(writer, opened)
     return units
 
 
-def _serially_by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks: int, parts: int) -> int:
+def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
     """The same for a block of results side by side."""
     *outer, (inner, trip) = lowered.kept
     blocks = Blocks.of(trip, blocked=trip > COLUMN_BLOCK, overlap=True)
-    lead: list[Level] = [*(a for a, _ in outer), *([BLOCKS] if blocks.count > 1 else [])]
-    nest = Nest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], shell.names.child(), scalar=True)
-    nest.dropped, nest.tables = lowered.dropped, shell.tables
+    lead: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocks.count > 1 else [])]
+    nest = LoopNest(lowered.body, [*lead, *(a for a, _ in lowered.reduced), inner], frame.names.child(), scalar=True)
+    nest.dropped, nest.tables = lowered.dropped, frame.tables
     nest.write(lowered.before)
     condition = nest.conditions(lowered.conditions) if lowered.conditions else ""
     names = [f"acc{n}[k]" for n in range(len(lowered.given))]
-    after = _nest_of_results(lowered, shell, [*lead, inner], names)
+    after = _nest_of_results(lowered, frame, [*lead, inner], names)
     _write_stores(lowered, after)
     writer.lines(nest.writers[0].written)
     writer.lines(after.writers[0].written)
     extents = [n for _, n in outer] + ([blocks.count] if blocks.count > 1 else [])
-    units, opened = open_levels(writer, [nest, after], extents, [blocks], tasks)
+    units, opened = open_loops(writer, [nest, after], extents, [blocks], tasks)
     loop = f"for (int k = 0; k < {blocks.length}; ++k)"
     with writer.block(""):
         for n, node in enumerate(lowered.given):
@@ -465,12 +480,12 @@ def _serially_by_columns(lowered: Lowered, shell: Shell, writer: CWriter, tasks:
         writer.line("#pragma GCC ivdep")
         with writer.block(loop):
             writer.lines(after.writers[-1].written)
-    close(writer, opened)
+    close_loops(writer, opened)
     return units
 
 
 def _serial_loops(
-    lowered: Lowered, nest: Nest, writer: CWriter, start: int, condition: str, inner: tuple[list[str], str]
+    lowered: Lowered, nest: LoopNest, writer: CWriter, start: int, condition: str, inner: tuple[list[str], str]
 ) -> None:
     """The loops over what is reduced; `inner` names the accumulators and the loop that runs inside of them, if any."""
     names, loop = inner
@@ -492,4 +507,4 @@ def _serial_loops(
         body.lines([f"{name} = {value};" for name, value in zip(names, new, strict=True)])
         with writer.block(f"if {condition}" if condition else ""):
             writer.lines(body.written)
-    close(writer, len(lowered.reduced))
+    close_loops(writer, len(lowered.reduced))

@@ -10,7 +10,7 @@ from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.loops.hoisting import collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index
-from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower, split_region
+from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
@@ -48,8 +48,10 @@ class Problem:
     results: list[Value]
     writes: tuple[Value, ...] = ()
     acc: Accumulator | None = None
-    selects: bool = False  # whether values and their places are combined in any order, see `reduce.arg_reductions`
-    joined: bool = True  # whether init takes part here (it does so in the last step)
+    arg_reduction: bool = (
+        False  # whether values and their places are combined in any order, see `reduce.arg_reductions`
+    )
+    applies_init: bool = True  # whether init takes part here (it does so in the last step)
 
     @property
     def empty(self) -> bool:
@@ -100,7 +102,7 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
     given = {v: lambda index, n=n: made_nodes[n] for n, v in enumerate(problem.results)}
     made_nodes: list[Node] = []
 
-    def place(body: Body, index: Index) -> list[Store]:
+    def stores_at(body: Body, index: Index) -> list[Store]:
         rank = len(problem.kept)
         at, along = index.coordinates[:rank], index.coordinates[rank:]
         made_nodes[:] = [body.node("given", v.shape.dtype, (), n) for n, v in enumerate(problem.results)]
@@ -111,7 +113,7 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
         made[""] = Lowered(problem, body, elements, inits, made_nodes, stores, [], [], set(), conditions)
         return stores
 
-    lower(region, dims, set(problem.group.instructions), reads, place, given)
+    lower_box(region, dims, set(problem.group.instructions), reads, stores_at, given)
     return made[""]
 
 

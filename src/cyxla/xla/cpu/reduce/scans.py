@@ -11,18 +11,20 @@ from cyxla.xla.cpu.kernel.carried_products import barrier_if, combiner_carries_p
 from cyxla.xla.cpu.kernel.groups import Group, Prefix
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
-from cyxla.xla.cpu.loops.hoisting import BLOCKS, Level, Nest, collapse, reachable
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, Level, LoopNest, collapse, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index
-from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower, split_region
+from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
-from cyxla.xla.cpu.loops.loop_kernel import Blocks, Part, Shell, assemble, close, open_levels
+from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, assemble, close_loops, open_loops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
 
-_ROWS = 2  # rows that run side by side where the scan is along the innermost dimension
-_COSTLY_ROWS = 16  # the same where a step is some computation: enough to fill a vector
-_WORD = 32  # bits of integers that run alone: a step takes a cycle, and gcc would make slow vectors of two
-_COLUMNS = 1024
+_PARALLEL_ROWS = 2  # rows that run side by side where the scan is along the innermost dimension
+_PARALLEL_COSTLY_ROWS = 16  # the same where a step is some computation: enough to fill a vector
+_SERIAL_INTEGER_BITS = (
+    32  # bits of integers that run alone: a step takes a cycle, and gcc would make slow vectors of two
+)
+_MAX_COLUMNS = 1024
 
 
 class _Scan(NamedTuple):
@@ -43,12 +45,12 @@ def scan_step(group: Group, found: Prefix, acc: Accumulator | None) -> Step:
     root, reads = group.root, Reads()
     writes = tuple(Value(o) for o in group.outputs)
     scan = _lower(group, found, reads)
-    shell = Shell(reads, writes)
+    frame = KernelFrame(reads, writes)
     points = root.shape.size
     step = 0.5 if acc is not None else cost.element_ns(root.called[0].instructions)
     ns = (cost.element_ns(group.instructions) + step) * points + cost.memory_ns(root.shape.nbytes) * 2
-    part = _part(scan, found, acc or _Written(root, found.backward), shell, ns)
-    return Step(assemble([part] if points else [], shell, "scan", note=describe(group)), reads.values, writes)
+    part = _part(scan, found, acc or _ComputationAccumulator(root, found.backward), frame, ns)
+    return Step(assemble([part] if points else [], frame, "scan", note=describe(group)), reads.values, writes)
 
 
 def _lower(group: Group, found: Prefix, reads: Reads) -> _Scan:
@@ -68,7 +70,7 @@ def _lower_region(group: Group, found: Prefix, reads: Reads, region: Region) -> 
     root = group.root
     made: list[Any] = []
 
-    def place(body: Body, index: Index) -> list[Store]:
+    def stores_at(body: Body, index: Index) -> list[Store]:
         result = body.node("given", root.shape.dtype, (), "result")
         made[:] = [result]
         stores = []
@@ -78,7 +80,9 @@ def _lower_region(group: Group, found: Prefix, reads: Reads, region: Region) -> 
         made.extend([body, body.value(root.operands[0], index), body.value(root.operands[1], body.space.scalar)])
         return stores
 
-    box = lower(region, root.shape.dims, set(group.instructions), reads, place, {Value(root): lambda _: made[0]})
+    box = lower_box(
+        region, root.shape.dims, set(group.instructions), reads, stores_at, {Value(root): lambda _: made[0]}
+    )
     result, body, element, init = made
     position = sum(len(s) for s in region.loops()[: found.dimension])
     axis = body.space.loops[position]
@@ -90,7 +94,7 @@ def _forms(scan: _Scan) -> list[Affine]:
     return reachable([scan.element, *(s.node for s in scan.stores)], [s.form for s in scan.stores])[1]
 
 
-class _Written:
+class _ComputationAccumulator:
     """An accumulator whose step is a computation of any kind: it starts from the initial value."""
 
     def __init__(self, root: Instruction, backward: bool) -> None:
@@ -108,7 +112,9 @@ class _Written:
         return result
 
 
-def _part(scan: _Scan, found: Prefix, acc: Accumulator | _Written, shell: Shell, ns: float) -> Part:
+def _part(
+    scan: _Scan, found: Prefix, acc: Accumulator | _ComputationAccumulator, frame: KernelFrame, ns: float
+) -> Part:
     forms = _forms(scan)
     at = next(i for i, (a, _) in enumerate(scan.loops) if a is scan.axis)
     before, dropped = collapse(scan.loops[:at], forms)
@@ -118,47 +124,47 @@ def _part(scan: _Scan, found: Prefix, acc: Accumulator | _Written, shell: Shell,
     axis: list[Atom] = [scan.axis]
     inner = kept[-1:]  # columns side by side; or rows, if the scan is along the innermost dimension
     lead: list[Level] = [a for a, _ in kept[:-1]]
-    most = _COLUMNS if after else _rows(acc)
+    most = _MAX_COLUMNS if after else _rows(acc)
     blocks = Blocks(inner[0][1], min(inner[0][1], most), True) if inner else Blocks(1, 1, True)
     blocked = blocks.count > 1
-    levels: list[Level] = [*lead, *([BLOCKS] if blocked else []), *axis, *(a for a, _ in inner)]
+    levels: list[Level] = [*lead, *([BLOCK_LEVEL] if blocked else []), *axis, *(a for a, _ in inner)]
     if not inner:
         levels.append(Atom(0, "loop", 0, 1, -1))
-    nest = Nest(scan.body, levels, shell.names.child(), scalar=True)
-    nest.dropped, nest.tables = gone, shell.tables
+    nest = LoopNest(scan.body, levels, frame.names.child(), scalar=True)
+    nest.dropped, nest.tables = gone, frame.tables
     lines = _lines(scan, acc, nest)
     writer = CWriter()
     slots = sorted({n.data[0] for n in scan.body.nodes if n.kind == "load"})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
-        shell.pointers(writer, slots, [s.slot for s in scan.stores])
+        frame.pointers(writer, slots, [s.slot for s in scan.stores])
         writer.lines(nest.writers[0].written)
         extents = [n for _, n in kept[:-1]] + ([blocks.count] if blocked else [])
-        units, opened = open_levels(writer, [nest], extents, [blocks], cost.tasks(ns, 1 << 30))
+        units, opened = open_loops(writer, [nest], extents, [blocks], cost.tasks(ns, 1 << 30))
         _loops(writer, nest, acc, lines, (len(extents), blocks.length, scan.length, found.backward))
-        close(writer, opened)
+        close_loops(writer, opened)
     return Part(writer.text(), units, ns)
 
 
-def _rows(acc: Accumulator | _Written) -> int:
+def _rows(acc: Accumulator | _ComputationAccumulator) -> int:
     """How many rows run side by side."""
-    if isinstance(acc, _Written):
-        return _COSTLY_ROWS
+    if isinstance(acc, _ComputationAccumulator):
+        return _PARALLEL_COSTLY_ROWS
     whole = not acc.dtype.is_float and not acc.dtype.is_complex
-    return 1 if whole and acc.dtype.bits >= _WORD else _ROWS
+    return 1 if whole and acc.dtype.bits >= _SERIAL_INTEGER_BITS else _PARALLEL_ROWS
 
 
-def _lines(scan: _Scan, acc: Accumulator | _Written, nest: Nest) -> list[str]:
+def _lines(scan: _Scan, acc: Accumulator | _ComputationAccumulator, nest: LoopNest) -> list[str]:
     """The innermost lines: take in an element, make the result, store."""
     nest.write(reachable([scan.element, scan.init])[0])
     writer = nest.writers[-1]
-    if isinstance(acc, _Written):
+    if isinstance(acc, _ComputationAccumulator):
         result = acc.write(writer, nest.text(scan.init), nest.text(scan.element))
     else:
         names = [f"acc{i}[k]" for i in range(len(acc.variables))]
         for name, new in zip(names, acc.update(names, nest.text(scan.element)), strict=True):
             writer.line(f"{name} = {new};")
-        total = writer.local(scalar.register_type(acc.kept), acc.total(names))
-        result = writer.local(scalar.register_type(acc.dtype), acc.join(nest.text(scan.init), total))
+        total = writer.local(scalar.register_type(acc.total_dtype), acc.total(names))
+        result = writer.local(scalar.register_type(acc.dtype), acc.with_init(nest.text(scan.init), total))
     nest.set_given(scan.result, result, nest.depth)
     nest.write(reachable([s.node for s in scan.stores], [s.form for s in scan.stores])[0])
     for s in scan.stores:
@@ -167,7 +173,11 @@ def _lines(scan: _Scan, acc: Accumulator | _Written, nest: Nest) -> list[str]:
 
 
 def _loops(
-    writer: CWriter, nest: Nest, acc: Accumulator | _Written, lines: list[str], how: tuple[int, int, int, bool]
+    writer: CWriter,
+    nest: LoopNest,
+    acc: Accumulator | _ComputationAccumulator,
+    lines: list[str],
+    how: tuple[int, int, int, bool],
 ) -> None:
     level, trip, length, backward = how
     with writer.block(""):
@@ -178,7 +188,7 @@ def _loops(
         with writer.block(f"for (int64_t step = 0; step < {length}; ++step)"):
             writer.line(f"const int64_t {name} = {f'{length - 1} - step' if backward else 'step'};")
             writer.lines(nest.writers[level + 1].written)
-            writer.lines(barrier_if(isinstance(acc, _Written) and acc.carries_product))
+            writer.lines(barrier_if(isinstance(acc, _ComputationAccumulator) and acc.carries_product))
             writer.line("#pragma GCC ivdep")
             with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
                 writer.lines(lines)

@@ -18,11 +18,11 @@ from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe, part
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
-from cyxla.xla.cpu.loops.iteration_boxes import Place, Store, boxes
+from cyxla.xla.cpu.loops.iteration_boxes import Store, StoresAt, split_into_boxes
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
-from cyxla.xla.cpu.loops.loop_kernel import Shell, assemble
+from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, assemble
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
-from cyxla.xla.cpu.reduce.window_size import MOST, taps
+from cyxla.xla.cpu.reduce.window_size import MAX_UNROLLED_TAPS, taps
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
 
@@ -47,37 +47,37 @@ class _Fold:
                 value = scalar.expression(acc.opcode, acc.dtype, [acc.dtype, acc.dtype], {}, [init, element])
                 init = writer.local(scalar.register_type(acc.dtype), value)
             return init
-        total = elements[0] if elements else acc.unit
+        total = elements[0] if elements else acc.identity
         for element in elements[1:]:
             (new,) = acc.update([total], element)
-            total = writer.local(scalar.register_type(acc.kept), new)
-        return acc.join(init, total)
+            total = writer.local(scalar.register_type(acc.total_dtype), new)
+        return acc.with_init(init, total)
 
 
 def is_small(group: Group, acc: Accumulator | None) -> bool:
     """Whether to write out the windows of a group."""
     size = taps(group.root)
     empty = not group.root.operands[0].shape.size or not group.root.shape.size
-    return acc is not None and not empty and size <= MOST and size * len(group.instructions) <= _MAX_NODES
+    return acc is not None and not empty and size <= MAX_UNROLLED_TAPS and size * len(group.instructions) <= _MAX_NODES
 
 
 def window_step(group: Group, acc: Accumulator) -> Step:
     """The kernel of a group whose root is a small window."""
     root, size = group.root, taps(group.root)
     ns = cost.element_ns(group.instructions) + size * _ELEMENT_NS
-    place, given = stores_of(group, root, lambda body, index: _combined(body, root, acc, index))
+    stores_at, given = stores_of(group, root, lambda body, index: _combined(body, root, acc, index))
     writes = tuple(Value(o) for o in group.outputs)
-    return boxes_step("reduce-window", group, place, writes, root.shape.dims, ns, given, size)
+    return boxes_step("reduce-window", group, stores_at, writes, root.shape.dims, ns, given, size)
 
 
-def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[Place, Given]:
+def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[StoresAt, Given]:
     """What a box writes of each output of a group, and the root's elements for whoever else reads them."""
     bodies: list[Body] = []
 
     def result(index: Index) -> Node:
         return combined(bodies[-1], index)
 
-    def place(body: Body, index: Index) -> list[Store]:
+    def stores_at(body: Body, index: Index) -> list[Store]:
         bodies.append(body)
         stores = []
         for slot, out in enumerate(group.outputs):
@@ -86,13 +86,13 @@ def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[Place,
             stores.append(Store(slot, out.shape.dtype, at.linear, node))
         return stores
 
-    return place, {Value(root): result}
+    return stores_at, {Value(root): result}
 
 
 def boxes_step(
     kind: str,
     group: Group,
-    place: Place,
+    stores_at: StoresAt,
     writes: tuple[Value, ...],
     dims: tuple[int, ...],
     ns: float,
@@ -101,20 +101,20 @@ def boxes_step(
 ) -> Step:
     """A kernel over boxes; `ns` an element without memory, of which a box may read `taken` elements of each array."""
     reads, points = Reads(), prod(dims)
-    found = boxes(dims, set(group.instructions), reads, place, given)
-    shell = Shell(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.CACHE_BYTES)
+    found = split_into_boxes(dims, set(group.instructions), reads, stores_at, given)
+    frame = KernelFrame(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.STREAMING_BYTES)
     for v in (*reads.values, *writes):
         most = v.shape.nbytes if taken is None else min(v.shape.nbytes, taken * points * v.shape.dtype.itemsize)
         ns += cost.memory_ns(most) / points
-    parts = [part(b, shell, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
-    return Step(assemble(parts, shell, kind, note=describe(group)), reads.values, writes)
+    parts = [part(b, frame, f"KERNEL_{i + 1}", ns * b.size) for i, b in enumerate(found)]
+    return Step(assemble(parts, frame, kind, note=describe(group)), reads.values, writes)
 
 
 def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> Node:
     """The result of one window: the initial value and the elements, combined in their order."""
     operand, init = root.operands
     dims, window, dtype = operand.shape.dims, root.attrs["window"], root.shape.dtype
-    unit = body.node("constant", dtype, (), acc.unit)
+    unit = body.node("constant", dtype, (), acc.identity)
     elements = []
     for offsets in product(*(range(w.size) for w in window)):
         conditions: list[Condition] = []

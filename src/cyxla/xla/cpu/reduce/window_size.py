@@ -6,7 +6,7 @@ from math import prod
 
 from cyxla.xla.hlo import Instruction
 
-MOST = 32  # elements of a window that is written out
+MAX_UNROLLED_TAPS = 32  # elements of a window that is written out
 
 
 def taps(ins: Instruction) -> int:
@@ -14,6 +14,10 @@ def taps(ins: Instruction) -> int:
     return prod(w.size for w in ins.attrs["window"] or ())
 
 
-def picks_by_element(ins: Instruction) -> bool:
+def is_elementwise_select_and_scatter(ins: Instruction) -> bool:
     """Whether a select-and-scatter is computed element by element, with what it reads and what follows."""
-    return ins.opcode == "select-and-scatter" and taps(ins) <= MOST and all(o.shape.size for o in ins.operands)
+    return (
+        ins.opcode == "select-and-scatter"
+        and taps(ins) <= MAX_UNROLLED_TAPS
+        and all(o.shape.size for o in ins.operands)
+    )

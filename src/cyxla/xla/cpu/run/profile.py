@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cyxla.errors import UnimplementedError
-from cyxla.xla.cpu.entry.meter import EVENT_NUMBERS, EVENTS, SITE_NUMBERS
+from cyxla.xla.cpu.entry.meter import EVENT_FIELDS, EVENTS, SITE_FIELDS
 from cyxla.xla.service.profile import Event, KernelTime, Profile
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Recorder:
 
     def __init__(self, sites: int) -> None:
         self._sites = sites
-        self._memory: npt.NDArray[np.int64] = np.zeros(1 + SITE_NUMBERS * sites + EVENT_NUMBERS * EVENTS, np.int64)
+        self._memory: npt.NDArray[np.int64] = np.zeros(1 + SITE_FIELDS * sites + EVENT_FIELDS * EVENTS, np.int64)
 
     @property
     def addresses(self) -> list[int]:
@@ -52,7 +52,7 @@ class Recorder:
         seen = self._memory.copy()
         names = {kernel.text: name for name, kernel in source.kernels}
         steps = list(plan.steps())
-        sites = seen[1 : 1 + SITE_NUMBERS * self._sites].reshape(-1, SITE_NUMBERS).tolist()
+        sites = seen[1 : 1 + SITE_FIELDS * self._sites].reshape(-1, SITE_FIELDS).tolist()
         by_name: dict[str, list[int]] = {}
         for number, step in enumerate(steps):
             by_name.setdefault(names[step.kernel.text], []).append(number)
@@ -63,7 +63,7 @@ class Recorder:
         events: list[Event] = []
         calls: dict[int, int] = {}
         for site, start, end, call in (
-            seen[1 + SITE_NUMBERS * self._sites :].reshape(-1, EVENT_NUMBERS)[: seen[0]].tolist()
+            seen[1 + SITE_FIELDS * self._sites :].reshape(-1, EVENT_FIELDS)[: seen[0]].tolist()
         ):
             if end:  # begun, but not yet written
                 kernel = kernels[names[steps[site].kernel.text]]

@@ -41,19 +41,19 @@ def window_scatter(group: Group) -> list[Step]:
 
 
 def _picking(group: Group, root: Instruction, numbers: Value) -> Step:
-    def place(body: Body, index: Index) -> list[Store]:
+    def stores_at(body: Body, index: Index) -> list[Store]:
         return [Store(0, _NUMBER, index.linear, _picked(body, root, index))]
 
     ns = taps(root) * _LOOK_NS
-    return boxes_step("select-and-scatter", group, place, (numbers,), numbers.shape.dims, ns)
+    return boxes_step("select-and-scatter", group, stores_at, (numbers,), numbers.shape.dims, ns)
 
 
 def _scattering(group: Group, root: Instruction, numbers: Value) -> Step:
-    place, given = stores_of(group, root, lambda body, index: _joined(body, root, numbers, index))
+    stores_at, given = stores_of(group, root, lambda body, index: _joined(body, root, numbers, index))
     writes = tuple(Value(o) for o in group.outputs)
     covering = prod(-(-w.size // w.stride) for w in root.attrs["window"])
     ns = cost.element_ns(group.instructions) + covering * _SCATTER_NS
-    return boxes_step("select-and-scatter", group, place, writes, group.outputs[0].shape.dims, ns, given)
+    return boxes_step("select-and-scatter", group, stores_at, writes, group.outputs[0].shape.dims, ns, given)
 
 
 # --------------------------------------------------------------------------------------------------------- expressions

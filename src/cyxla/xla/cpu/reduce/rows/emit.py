@@ -19,12 +19,12 @@ from cyxla.xla.cpu.kernel.kernel import Step, Value
 from cyxla.xla.cpu.loops.elementwise import describe
 from cyxla.xla.cpu.loops.hoisting import collapse, forms_of, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Index, atoms_of
-from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower, split_region
+from cyxla.xla.cpu.loops.iteration_boxes import Region, Store, lower_box, split_region
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
-from cyxla.xla.cpu.loops.loop_kernel import Part, Shell, assemble
+from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, Part, assemble
 from cyxla.xla.cpu.reduce.accumulators import Accumulator, accumulator
-from cyxla.xla.cpu.reduce.rows.passes import Passes, Sum, write_rows
-from cyxla.xla.cpu.reduce.rows.row_shape import LEAST_ROW, Rows, rows_of
+from cyxla.xla.cpu.reduce.rows.passes import Passes, RowReduction, write_rows
+from cyxla.xla.cpu.reduce.rows.row_shape import MIN_ROW_LENGTH, Rows, rows_of
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
 
@@ -51,7 +51,7 @@ class _Lowered:
 
     rows: Rows
     body: Body
-    sums: list[Sum]
+    sums: list[RowReduction]
     by_element: list[Store]
     by_row: list[Store]
     given: dict[Node, int] = field(default_factory=dict)  # results of reductions, by number
@@ -76,13 +76,13 @@ def _step(group: Group) -> Step:
         raise _NotByRowsError("a row is no single loop")
     passes = _passes(lowered, kept, inner[0])
     writes = tuple(Value(o) for o in group.outputs)
-    shell = Shell(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.CACHE_BYTES)
+    frame = KernelFrame(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.STREAMING_BYTES)
     points = prod(lowered.rows)
     ns = cost.element_ns(i for i in group.instructions if i.shape.size >= points) * points
     ns += sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
     passes.dropped = gone | also | {a for a, n in loops if n == 1}
-    text, units = write_rows(passes, shell, cost.tasks(ns, 1 << 30))
-    kernel = assemble([Part(text, units, ns)], shell, "row", note=describe(group))
+    text, units = write_rows(passes, frame, cost.tasks(ns, 1 << 30))
+    kernel = assemble([Part(text, units, ns)], frame, "row", note=describe(group))
     return Step(kernel, reads.values, writes)
 
 
@@ -116,13 +116,13 @@ def _lower_region(
         lowered.given[node] = number
         return node
 
-    def place(body: Body, index: Index) -> list[Store]:
+    def stores_at(body: Body, index: Index) -> list[Store]:
         here.append(body.space.index((rows[0],), index.coordinates[:1]))
         lowered = _Lowered(rows, body, [], [], [])
         made.append(lowered)
         for r in reductions:
             element = body.value(r.operands[0], index.at(r.operands[0].shape.dims))
-            lowered.sums.append(Sum(element, body.value(r.operands[1], body.space.scalar), _accumulator(r)))
+            lowered.sums.append(RowReduction(element, body.value(r.operands[1], body.space.scalar), _accumulator(r)))
         for slot, out in enumerate(group.outputs):
             large = out.shape.size == prod(rows)
             at = (index if large else here[0]).at(out.shape.dims)
@@ -130,7 +130,7 @@ def _lower_region(
             (lowered.by_element if large else lowered.by_row).append(Store(slot, out.shape.dtype, at.linear, node))
         return []
 
-    lower(region, rows, set(group.instructions), reads, place, given)
+    lower_box(region, rows, set(group.instructions), reads, stores_at, given)
     return made[0]
 
 
@@ -145,7 +145,7 @@ def _accumulator(ins: Instruction) -> Accumulator:
 def _passes(lowered: _Lowered, kept: list[tuple[Atom, int]], inner: tuple[Atom, int]) -> Passes:
     """Which pass computes what, and what is kept from one pass for another."""
     atom, length = inner
-    if length < LEAST_ROW:
+    if length < MIN_ROW_LENGTH:
         raise _NotByRowsError("rows are short")
     nodes = reachable(lowered.roots(), [s.form for s in lowered.stores()])[0]
     varying = _varying(nodes, atom)
@@ -233,7 +233,7 @@ def _host(passes: Passes, node: Node, last: int) -> Store | None:
     if scalar.storage_type(node.dtype) != scalar.register_type(node.dtype):
         return None
     for one in passes.passes[last:]:
-        patched = any(_has_twin(n) for n in reachable(one.roots(), (), passes.kept_from)[0])
+        patched = any(_has_slow_path(n) for n in reachable(one.roots(), (), passes.kept_from)[0])
         for store in () if patched else one.stores:  # a loop that runs twice must find what it reads
             whole = store.dtype is node.dtype and store.form.coefficient(passes.inner[0]) == 1
             if whole and store not in passes.hosts.values():
@@ -241,7 +241,7 @@ def _host(passes: Passes, node: Node, last: int) -> Store | None:
     return None
 
 
-def _has_twin(node: Node) -> bool:
+def _has_slow_path(node: Node) -> bool:
     return node.kind == "apply" and scalar.slow_path(node.data.opcode, node.operands[0].dtype) is not None
 
 

@@ -9,25 +9,25 @@ from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel import cost
-from cyxla.xla.cpu.loops.hoisting import BASE, BLOCKS, INNER, Level, Nest, reachable
+from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, INNER_COUNTER, Level, LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.iteration_boxes import Store
 from cyxla.xla.cpu.loops.loop_ir import Body, Node
-from cyxla.xla.cpu.loops.loop_kernel import WHOLE, Blocks, Shell, close, open_levels
+from cyxla.xla.cpu.loops.loop_kernel import MAX_UNBLOCKED_TRIP, Blocks, KernelFrame, close_loops, open_loops
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
-from cyxla.xla.cpu.reduce.rows.pipelined_rows import NOW, PAST, ROW, Behind
-from cyxla.xla.cpu.reduce.rows.prefetch import RUN, Ahead, Runs, busiest
+from cyxla.xla.cpu.reduce.rows.pipelined_rows import CURRENT, PREVIOUS, ROW_COUNTER, RowPipeline
+from cyxla.xla.cpu.reduce.rows.prefetch import RUN_LENGTH, Prefetch, Runs, busiest
 
 F32, F64 = ElementType.F32, ElementType.F64
 MAX_UNROLLED = 12  # simple operations of a loop that is unrolled over all lanes
-_VECTORS = 16  # as many at most hold all lanes; unrolling by the lanes themselves would come before vectorising
-SPREAD = 256  # elements of a row whose extremes are found in several lanes
+_MAX_UNROLL = 16  # as many at most hold all lanes; unrolling by the lanes themselves would come before vectorising
+MIN_SPREAD_LENGTH = 256  # elements of a row whose extremes are found in several lanes
 _LANE_BYTES = 128  # of these: each step waits for the one before, so that two are under way
 _PASS = "pass"  # the level inside of which the results of earlier passes are known
 
 
 @dataclass(frozen=True, eq=False)
-class Sum:
+class RowReduction:
     """A reduction: of what, from where on, and how."""
 
     element: Node
@@ -39,7 +39,7 @@ class Sum:
 class Pass:
     """The reductions (by number) and results that one loop over a row computes."""
 
-    sums: dict[int, Sum]
+    sums: dict[int, RowReduction]
     stores: list[Store]
 
     def roots(self) -> list[Node]:
@@ -81,44 +81,46 @@ class Passes:
     hosts: dict[Node, Store] = field(default_factory=dict)
     dropped: set[Atom] = field(default_factory=set)
 
-    def add(self, sums: dict[int, Sum], stores: list[Store]) -> None:
+    def add(self, sums: dict[int, RowReduction], stores: list[Store]) -> None:
         """One more pass."""
         self.passes.append(Pass(sums, stores))
 
 
-def write_rows(passes: Passes, shell: Shell, tasks: int) -> tuple[str, int]:
+def write_rows(passes: Passes, frame: KernelFrame, tasks: int) -> tuple[str, int]:
     """The function of a row group, and its number of parallel units."""
-    return _Writer(passes, shell).write(tasks)
+    return _Writer(passes, frame).write(tasks)
 
 
 class _Writer:
-    def __init__(self, passes: Passes, shell: Shell) -> None:
-        self.passes, self.shell = passes, shell
-        self.names = shell.names.child()
+    def __init__(self, passes: Passes, frame: KernelFrame) -> None:
+        self.passes, self.frame = passes, frame
+        self.names = frame.names.child()
         self.inner, self.trip = passes.inner
-        self.blocks = Blocks.of(self.trip, blocked=self.trip > WHOLE, overlap=False)
-        self.place = f"{BASE} + {INNER}" if self.trip > WHOLE else INNER
+        self.blocks = Blocks.of(self.trip, blocked=self.trip > MAX_UNBLOCKED_TRIP, overlap=False)
+        self.place = f"{BLOCK_START} + {INNER_COUNTER}" if self.trip > MAX_UNBLOCKED_TRIP else INNER_COUNTER
         self.buffers = {node: self.names.name("w") for node in passes.kept_from if node not in passes.hosts}
         self.results = {n: self.names.name("x") for p in passes.passes for n in p.sums}
         self.loads: dict[Node, None] = {}
-        self.ahead: Ahead | None = None
+        self.prefetch: Prefetch | None = None
         self.busiest = 0  # the pass that asks for the next row, and that the last one runs in
-        self.behind = Behind.of(passes, self.names) if self.streams() and self.trip <= WHOLE else None
-        self.late: _Loop | None = None  # the last pass, if it runs one row behind
+        self.pipeline = (
+            RowPipeline.of(passes, self.names) if self.streams() and self.trip <= MAX_UNBLOCKED_TRIP else None
+        )
+        self.pipelined: _Loop | None = None  # the last pass, if it runs one row behind
 
     def write(self, tasks: int) -> tuple[str, int]:
         passes, lead = self.passes, [a for a, _ in self.passes.kept]
         nests = [self._nest(p, one) for p, one in enumerate(passes.passes)]
-        at_once = len(nests) - 1 if self.behind else len(nests)
+        at_once = len(nests) - 1 if self.pipeline else len(nests)
         if lead and len(nests) > 1:
-            self.ahead = Ahead.of(self.loads, self.shell.reads.values, lead[-1], passes.inner)
+            self.prefetch = Prefetch.of(self.loads, self.frame.reads.values, lead[-1], passes.inner)
         if at_once > 1:
             known = [self._known(p) for p in range(at_once)]
             self.busiest = busiest([p.roots() for p in passes.passes[:at_once]], known, nests)
         rest = CWriter()
-        if self.behind:
-            self.late = _Loop(self, at_once, passes.passes[-1], nests[-1], {})
-            self.late.write(rest, self.trip)
+        if self.pipeline:
+            self.pipelined = _Loop(self, at_once, passes.passes[-1], nests[-1], {})
+            self.pipelined.write(rest, self.trip)
         bodies = [self._pass(p, passes.passes[p], nests[p]) for p in range(at_once)]
         last = self._last([*lead, _PASS])
         writer = CWriter()
@@ -127,18 +129,18 @@ class _Writer:
             for nest in (*nests, last):
                 writer.lines(nest.writers[0].written)
             levels = [n for _, n in passes.kept]
-            units, opened = open_levels(writer, [*nests[:at_once], last], levels, [], tasks)
+            units, opened = open_loops(writer, [*nests[:at_once], last], levels, [], tasks)
             for nest in nests[at_once:]:
-                self._begin_late(writer, nest)
+                self._begin_pipelined(writer, nest)
             for nest, body in zip(nests, bodies, strict=False):
                 writer.lines(nest.writers[len(lead) + 1].written)
                 writer.lines(body.written)
             writer.lines(last.writers[-1].written)
-            if self.behind:
-                self.behind.end(writer, self.results)
-            close(writer, opened)
+            if self.pipeline:
+                self.pipeline.end(writer, self.results)
+            close_loops(writer, opened)
             for nest in nests[at_once:]:
-                self._end_late(writer, nest, rest)
+                self._end_pipelined(writer, nest, rest)
             if self.streams():
                 writer.line("cyx_stream_end();")
         return writer.text(), units
@@ -147,43 +149,47 @@ class _Writer:
         """The arrays, and the buffers of values that are kept."""
         passes = self.passes
         written = [s.slot for p in passes.passes for s in p.stores] + [s.slot for s in passes.by_row]
-        self.shell.pointers(writer, sorted({n.data[0] for n in self.loads}), written)
+        self.frame.pointers(writer, sorted({n.data[0] for n in self.loads}), written)
         for node, name in self.buffers.items():
-            extents = f"[2][{self.trip}]" if self._is_twice(node) else f"[{self.trip}]"
+            extents = f"[2][{self.trip}]" if self._is_double_buffered(node) else f"[{self.trip}]"
             writer.line(f"{scalar.register_type(node.dtype)} {name}{extents} __attribute__((aligned(64)));")
-        if self.behind:
-            self.behind.declare(writer, self.buffers, self.trip)
+        if self.pipeline:
+            self.pipeline.declare(writer, self.buffers, self.trip)
 
     # ------------------------------------------------------------------------------------------------ behind
-    def _is_twice(self, node: Node) -> bool:
-        return self.behind is not None and node in self.behind.twice
+    def _is_double_buffered(self, node: Node) -> bool:
+        return self.pipeline is not None and node in self.pipeline.double_buffered
 
-    def _begin_late(self, writer: CWriter, nest: Nest) -> None:
-        assert self.behind is not None
-        self.behind.begin(writer)
+    def _begin_pipelined(self, writer: CWriter, nest: LoopNest) -> None:
+        assert self.pipeline is not None
+        self.pipeline.begin(writer)
         for depth in nest.writers[1:-1]:
             writer.lines(depth.written)
 
-    def _end_late(self, writer: CWriter, nest: Nest, rest: CWriter) -> None:
+    def _end_pipelined(self, writer: CWriter, nest: LoopNest, rest: CWriter) -> None:
         """The last pass over the last row."""
-        assert self.behind is not None
+        assert self.pipeline is not None
         with writer.block("if (last > first)"):
-            self.behind.begin_last(writer)
+            self.pipeline.begin_last(writer)
             for depth in nest.writers[1:-1]:
                 writer.lines(depth.written)
             writer.lines(rest.written)
 
     # ------------------------------------------------------------------------------------------------ nests
-    def _nest(self, number: int, one: Pass) -> Nest:
+    def _nest(self, number: int, one: Pass) -> LoopNest:
         lead: list[Level] = [*(a for a, _ in self.passes.kept), _PASS]
-        nest = Nest(self.passes.body, [*lead, *([BLOCKS] if self.trip > WHOLE else []), self.inner], self.names)
+        nest = LoopNest(
+            self.passes.body,
+            [*lead, *([BLOCK_LEVEL] if self.trip > MAX_UNBLOCKED_TRIP else []), self.inner],
+            self.names,
+        )
         self._prepare(nest, len(lead))
-        known, place = self._known(number), NOW
-        if self.behind and number == len(self.passes.passes) - 1:
-            place = PAST
-            nest.set_counter(self.passes.kept[0][0], ROW)
+        known, place = self._known(number), CURRENT
+        if self.pipeline and number == len(self.passes.passes) - 1:
+            place = PREVIOUS
+            nest.set_counter(self.passes.kept[0][0], ROW_COUNTER)
             for node, n in self.passes.given.items():
-                nest.set_given(node, self.behind.carried.get(n, ("",))[0], len(lead))
+                nest.set_given(node, self.pipeline.carried.get(n, ("",))[0], len(lead))
         for node in known:
             nest.set_given(node, self.kept(node, nest, place), nest.depth)
         roots = [*one.roots(), *(s.init for s in one.sums.values())]
@@ -194,31 +200,31 @@ class _Writer:
         """What earlier passes keep."""
         return {n for n, p in self.passes.kept_from.items() if p < number}
 
-    def buffer(self, node: Node, row: str = NOW) -> str:
+    def buffer(self, node: Node, row: str = CURRENT) -> str:
         """The buffer of a kept value."""
-        return self.buffers[node] + (f"[{row}]" if self._is_twice(node) else "")
+        return self.buffers[node] + (f"[{row}]" if self._is_double_buffered(node) else "")
 
-    def kept(self, node: Node, nest: Nest, row: str = NOW) -> str:
+    def kept(self, node: Node, nest: LoopNest, row: str = CURRENT) -> str:
         """Where the element of a kept value lies."""
         if node in self.buffers:
             return f"{self.buffer(node, row)}[{self.place}]"
         host = self.passes.hosts[node]
         return f"r{host.slot}[{nest.form(host.form)}]"
 
-    def _last(self, levels: list[Level]) -> Nest:
-        nest = Nest(self.passes.body, levels, self.names, scalar=True)
+    def _last(self, levels: list[Level]) -> LoopNest:
+        nest = LoopNest(self.passes.body, levels, self.names, scalar=True)
         self._prepare(nest, len(levels))
         self._write(nest, [s.node for s in self.passes.by_row], self.passes.by_row, set())
         for s in self.passes.by_row:
             nest.writers[-1].line(f"r{s.slot}[{nest.form(s.form)}] = {scalar.store(s.dtype, nest.text(s.node))};")
         return nest
 
-    def _prepare(self, nest: Nest, depth: int) -> None:
-        nest.dropped, nest.tables = self.passes.dropped, self.shell.tables
+    def _prepare(self, nest: LoopNest, depth: int) -> None:
+        nest.dropped, nest.tables = self.passes.dropped, self.frame.tables
         for node, n in self.passes.given.items():
             nest.set_given(node, self.results[n], depth)
 
-    def _write(self, nest: Nest, roots: list[Node], stores: list[Store], known: set[Node]) -> None:
+    def _write(self, nest: LoopNest, roots: list[Node], stores: list[Store], known: set[Node]) -> None:
         nodes = reachable(roots, [s.form for s in stores], known)[0]
         self.loads |= dict.fromkeys(n for n in nodes if n.kind == "load" and n not in known)
         for node in nodes:
@@ -242,19 +248,19 @@ class _Writer:
         return total is not None and total.acc.opcode == "maximum" and total.element is element
 
     # ------------------------------------------------------------------------------------------------ passes
-    def _pass(self, number: int, one: Pass, nest: Nest) -> CWriter:
+    def _pass(self, number: int, one: Pass, nest: LoopNest) -> CWriter:
         """The lines of a pass: accumulators, the loop along the row, totals."""
         writer = CWriter()
         loop = _Loop(self, number, one, nest, {})
         spread = 0 if any(s.acc.lanes for s in one.sums.values()) else loop.lanes()
         loop.names |= {n: self._accumulators(s.acc, writer, s.acc.lanes or spread) for n, s in one.sums.items()}
-        if self.late and number == 0 < self.busiest and self.ahead:
-            writer.lines(self.ahead.begin(nest, self.trip))
-        if self.trip > WHOLE:
+        if self.pipelined and number == 0 < self.busiest and self.prefetch:
+            writer.lines(self.prefetch.begin(nest, self.trip))
+        if self.trip > MAX_UNBLOCKED_TRIP:
             body = CWriter()
             loop.write_blocks(body)  # first, as it adds to the lines before it
-            with writer.block(f"for (int64_t {BLOCKS} = 0; {BLOCKS} < {self.blocks.count}; ++{BLOCKS})"):
-                writer.line(f"const int64_t {BASE} = {self.blocks.start};")
+            with writer.block(f"for (int64_t {BLOCK_LEVEL} = 0; {BLOCK_LEVEL} < {self.blocks.count}; ++{BLOCK_LEVEL})"):
+                writer.line(f"const int64_t {BLOCK_START} = {self.blocks.start};")
                 writer.lines(nest.writers[-2].written)
                 writer.lines(body.written)
         else:
@@ -285,18 +291,18 @@ class _Writer:
             writer.lines([f"{name} = {value};" for name, value in zip(merged, values, strict=True)])
         return merged
 
-    def _total(self, s: Sum, names: list[str], nest: Nest, result: str, writer: CWriter) -> None:
+    def _total(self, s: RowReduction, names: list[str], nest: LoopNest, result: str, writer: CWriter) -> None:
         acc, total = s.acc, self.names.name("y")
-        value = f"cyx_fold_{acc.opcode}_{acc.kept}({names[0]})" if acc.lanes else acc.total(names)
-        writer.line(f"const {scalar.register_type(acc.kept)} {total} = {value};")
-        joined = acc.join(nest.text(s.init), total)
+        value = f"cyx_fold_{acc.opcode}_{acc.total_dtype}({names[0]})" if acc.lanes else acc.total(names)
+        writer.line(f"const {scalar.register_type(acc.total_dtype)} {total} = {value};")
+        joined = acc.with_init(nest.text(s.init), total)
         writer.line(f"const {scalar.register_type(acc.dtype)} {result} = {joined};")
 
     def streams(self) -> bool:
         """Whether results go past the caches."""
         stores = [s for p in self.passes.passes for s in p.stores]
         contiguous = all(s.form.coefficient(self.inner) == 1 for s in stores)
-        return self.shell.streamed and not self.passes.hosts and bool(stores) and contiguous and self.trip >= 256
+        return self.frame.streamed and not self.passes.hosts and bool(stores) and contiguous and self.trip >= 256
 
 
 @dataclass
@@ -306,7 +312,7 @@ class _Loop:
     owner: _Writer
     number: int
     one: Pass
-    nest: Nest
+    nest: LoopNest
     names: dict[int, list[str]]
 
     def write_blocks(self, writer: CWriter) -> None:
@@ -315,7 +321,7 @@ class _Loop:
         if not blocks.tail:
             self.write(writer, blocks.length)
             return
-        with writer.block(f"if ({BLOCKS} < {blocks.whole})"):
+        with writer.block(f"if ({BLOCK_LEVEL} < {blocks.full})"):
             self.write(writer, blocks.length)
         with writer.block("else"):
             self.write(writer, blocks.tail)
@@ -331,22 +337,24 @@ class _Loop:
         for node, p in self.owner.passes.kept_from.items():
             if p == self.number:
                 lines.append(f"{self.owner.kept(node, nest)} = {nest.text(node)};")
-        cut = self._cut(trip)
+        cut = self._run_plan(trip)
         for s in self.one.stores:
             lines.append(f"s{s.slot}[j] = {self._value(s)};" if cut.streams else self._store(s, writer, after, trip))
         updates: list[str] = []
         for n, total in self.one.sums.items():
             where = self._where(total)
-            if where is None and not total.acc.lanes and not nest.rare:
+            if where is None and not total.acc.lanes and not nest.slow_lanes:
                 updates += _updates(total.acc, self.names[n], nest.text(total.element))
                 continue
             if where is None:
                 buffer = self.owner.names.name("t")
-                writer.line(f"{scalar.register_type(total.acc.kept)} {buffer}[{trip}] __attribute__((aligned(64)));")
+                writer.line(
+                    f"{scalar.register_type(total.acc.total_dtype)} {buffer}[{trip}] __attribute__((aligned(64)));"
+                )
                 lines.append(f"{buffer}[k] = {nest.text(total.element)};")
                 where = buffer
             self._take(total.acc, self.names[n], where, after, trip)
-        if lines or updates or self._leads():
+        if lines or updates or self._hosts_pipelined():
             self._fill(writer, [*nest.writers[-1].written, *lines], updates, trip, cut)
         writer.lines(after.written)
 
@@ -354,10 +362,10 @@ class _Loop:
         """Over how many lanes the reductions of the pass run in its loop; 0 if they take in elements afterwards."""
         accs = [s.acc for s in self.one.sums.values()]
         widths = {a.lanes for a in accs}
-        if widths == {0} and all(a.merge for a in accs) and self.owner.trip >= SPREAD:
-            widths = {_LANE_BYTES // a.kept.itemsize for a in accs}
+        if widths == {0} and all(a.merge for a in accs) and self.owner.trip >= MIN_SPREAD_LENGTH:
+            widths = {_LANE_BYTES // a.total_dtype.itemsize for a in accs}
         wanted = any(self._where(s) is None for s in self.one.sums.values()) or len(accs) > 1
-        plain = not self.nest.rare and len(widths) == 1 and 0 not in widths
+        plain = not self.nest.slow_lanes and len(widths) == 1 and 0 not in widths
         return widths.pop() if wanted and plain and effort(self.nest, self.one.roots()) <= MAX_UNROLLED else 0
 
     def _write_lanes(self, writer: CWriter, trip: int, lanes: int) -> None:
@@ -373,26 +381,30 @@ class _Loop:
         for n, total in self.one.sums.items():
             names = [f"{name}[j]" for name in self.names[n]]
             lines += _updates(total.acc, names, nest.text(total.element))
-        write_lanes(writer, lines, trip, lanes, self._ahead("q", lanes), self._company)
+        write_lanes(writer, lines, trip, lanes, self._prefetch_lines("q", lanes), self._pipelined_run)
         writer.lines(after.written)
 
-    def _where(self, s: Sum) -> str | None:
+    def _where(self, s: RowReduction) -> str | None:
         """Where the elements of a reduction lie in memory as the lanes take them; None if they have to be written."""
         element = s.element
         if not s.acc.lanes:
             return None
         if element in self.owner.buffers:
-            return self.owner.buffer(element) + (f" + {BASE}" if self.owner.trip > WHOLE else "")
+            return self.owner.buffer(element) + (f" + {BLOCK_START}" if self.owner.trip > MAX_UNBLOCKED_TRIP else "")
         if element in self.owner.passes.hosts:
             host = self.owner.passes.hosts[element]
             return f"&r{host.slot}[{self.nest.block_start(host.form)}]"
-        if element.kind == "load" and element.dtype is s.acc.kept and element.data[1].coefficient(self.nest.inner) == 1:
+        if (
+            element.kind == "load"
+            and element.dtype is s.acc.total_dtype
+            and element.data[1].coefficient(self.nest.inner) == 1
+        ):
             return f"&p{element.data[0]}[{self.nest.block_start(element.data[1])}]"
         return None
 
     def _take(self, acc: Accumulator, names: list[str], where: str, writer: CWriter, trip: int) -> None:
         if acc.lanes:
-            writer.line(f"cyx_lanes_{acc.opcode}_{acc.kept}({names[0]}, {where}, {trip});")
+            writer.line(f"cyx_lanes_{acc.opcode}_{acc.total_dtype}({names[0]}, {where}, {trip});")
             return
         with writer.block(f"for (int k = 0; k < {trip}; ++k)"):
             writer.lines(_updates(acc, names, f"{where}[k]"))
@@ -409,51 +421,57 @@ class _Loop:
         return f"s{s.slot}[k] = {value};"
 
     # ------------------------------------------------------------------------------------------------ runs
-    def _leads(self) -> bool:
+    def _hosts_pipelined(self) -> bool:
         """Whether this is the pass that the last one runs in."""
-        return self.owner.late is not None and self.number == self.owner.busiest
+        return self.owner.pipelined is not None and self.number == self.owner.busiest
 
-    def _asks(self) -> bool:
-        return self.owner.ahead is not None and self.number == self.owner.busiest
+    def _prefetches(self) -> bool:
+        return self.owner.prefetch is not None and self.number == self.owner.busiest
 
-    def _ahead(self, first: str, count: int) -> list[str]:
+    def _prefetch_lines(self, first: str, count: int) -> list[str]:
         """What asks for a part of the next row."""
-        if self.owner.ahead is None or not self._asks():
+        if self.owner.prefetch is None or not self._prefetches():
             return []
-        if self._leads() and self.number:
-            return self.owner.ahead.rest(self.nest, first, count, self.owner.trip)
-        return self.owner.ahead.lines(self.nest, first, count)
+        if self._hosts_pipelined() and self.number:
+            return self.owner.prefetch.rest(self.nest, first, count, self.owner.trip)
+        return self.owner.prefetch.lines(self.nest, first, count)
 
-    def _company(self, first: str, count: int) -> list[str]:
+    def _pipelined_run(self, first: str, count: int) -> list[str]:
         """The last pass over as many elements of the row before, in a loop of its own."""
-        late, writer = self.owner.late, CWriter()
-        if late is None or not self._leads():
+        late, writer = self.owner.pipelined, CWriter()
+        if late is None or not self._hosts_pipelined():
             return []
         with writer.block("if (u > first)"):
             if first != "c":
                 writer.line(f"const int c = {first};")
-            late._run_of(writer, late.late_lines(), [], count, late._cut(self.owner.trip))
+            late._run_of(writer, late.pipelined_lines(), [], count, late._run_plan(self.owner.trip))
         return writer.written
 
-    def _joins(self) -> _Loop | None:
+    def _interleaved(self) -> _Loop | None:
         """The last pass, if its lines can stand in this loop: while one divides, the other can multiply."""
-        late = self.owner.late
-        return late if late and self._leads() and not self.nest.rare and not late.nest.rare else None
+        late = self.owner.pipelined
+        return (
+            late if late and self._hosts_pipelined() and not self.nest.slow_lanes and not late.nest.slow_lanes else None
+        )
 
-    def late_lines(self) -> list[str]:
+    def pipelined_lines(self) -> list[str]:
         """The results of an element, into arrays of a run."""
         return [*self.nest.writers[-1].written, *(f"s{s.slot}[j] = {self._value(s)};" for s in self.one.stores)]
 
-    def _cut(self, trip: int) -> _Cut:
-        """How to cut the loop: in runs if it asks for memory ahead, or if its results go past the caches."""
+    def _run_plan(self, trip: int) -> _RunPlan:
+        """How to cut the loop: in runs if it asks for memory before_round, or if its results go past the caches."""
         streams = self.owner.streams() and bool(self.one.stores)
-        if not streams and not self._asks() and not self._leads():
-            return _Cut(None)
-        runs = Runs.of(trip, RUN // 2 if self.owner.late else RUN)  # shorter, the more memory has to do
+        if not streams and not self._prefetches() and not self._hosts_pipelined():
+            return _RunPlan(None)
+        runs = Runs.of(
+            trip, RUN_LENGTH // 2 if self.owner.pipelined else RUN_LENGTH
+        )  # shorter, the more memory has to do
         sizes = [s.dtype.itemsize for s in self.one.stores]  # runs of whole cache lines, or the row as one
-        return _Cut(runs, streams and not any(n * size % 64 for n in (self.owner.trip, runs.length) for size in sizes))
+        return _RunPlan(
+            runs, streams and not any(n * size % 64 for n in (self.owner.trip, runs.length) for size in sizes)
+        )
 
-    def _fill(self, writer: CWriter, lines: list[str], updates: list[str], trip: int, cut: _Cut) -> None:
+    def _fill(self, writer: CWriter, lines: list[str], updates: list[str], trip: int, cut: _RunPlan) -> None:
         if cut.runs is None:
             self._run(writer, lines, updates, ("k", trip))
             return
@@ -466,15 +484,15 @@ class _Loop:
                 writer.line(f"const int c = {whole};")
                 self._run_of(writer, lines, updates, runs.tail, cut)
 
-    def _run_of(self, writer: CWriter, lines: list[str], updates: list[str], count: int, cut: _Cut) -> None:
+    def _run_of(self, writer: CWriter, lines: list[str], updates: list[str], count: int, cut: _RunPlan) -> None:
         """One run, from the element `c` of the loop on."""
-        writer.lines(self._ahead("c", count))
-        own, late = cut.streams, self._joins()
+        writer.lines(self._prefetch_lines("c", count))
+        own, late = cut.streams, self._interleaved()
         if own:
             self._declare_streams(writer, count)
         if late:
             late._declare_streams(writer, count)
-            lines = [*lines, *late.late_lines()]
+            lines = [*lines, *late.pipelined_lines()]
         self._run(writer, ["const int k = c + j;", *lines], updates, ("j", count))
         if own:
             self._stream(writer)
@@ -482,7 +500,7 @@ class _Loop:
             with writer.block("if (u > first)"):
                 late._stream(writer)
         else:
-            writer.lines(self._company("c", count))
+            writer.lines(self._pipelined_run("c", count))
 
     def _declare_streams(self, writer: CWriter, count: int) -> None:
         for s in self.one.stores:
@@ -493,7 +511,7 @@ class _Loop:
             writer.line(f"cyx_stream(&r{s.slot}[{self.nest.block_start(s.form)} + c], s{s.slot}, sizeof s{s.slot});")
 
     def _run(self, writer: CWriter, lines: list[str], updates: list[str], loop: tuple[str, int]) -> None:
-        rare, (counter, count) = self.nest.rare, loop
+        rare, (counter, count) = self.nest.slow_lanes, loop
         if rare:
             writer.line("uint32_t rare = 0;")
         writer.line("#pragma GCC ivdep")
@@ -503,18 +521,18 @@ class _Loop:
                 writer.line(f"rare |= {' | '.join(f'(uint32_t)({r})' for r in rare)};")
         if rare:
             with writer.block(f"if (rare) for (int {counter} = 0; {counter} < {count}; ++{counter})"):
-                writer.lines([self.nest.patched(line) for line in lines])
+                writer.lines([self.nest.with_slow_paths(line) for line in lines])
 
 
 @dataclass(frozen=True)
-class _Cut:
+class _RunPlan:
     """A loop in runs or, with None, in one; and whether each run streams its results on its own."""
 
     runs: Runs | None
     streams: bool = False
 
 
-def effort(nest: Nest, roots: list[Node]) -> int:
+def effort(nest: LoopNest, roots: list[Node]) -> int:
     """Simple operations of the innermost loop of a written nest."""
     nodes = [n for n in reachable(roots)[0] if nest.depth_of(n) == nest.depth]
     return sum(cost.flops(n.data) if n.kind == "apply" else 1000 for n in nodes if n.kind in ("apply", "map", "call"))
@@ -525,29 +543,29 @@ def write_lanes(
     lines: list[str],
     trip: int,
     lanes: int,
-    ahead: Sequence[str] = (),
-    company: Callable[[str, int], list[str]] = lambda first, count: [],
+    before_round: Sequence[str] = (),
+    after_round: Callable[[str, int], list[str]] = lambda first, count: [],
 ) -> None:
     """A loop of `trip` turns of k, of which lane ``j`` takes every one of so many.
 
-    `ahead` comes before each round; `company` gives what comes after it, of its first turn and their number.
+    `before_round` comes before each round; `after_round` gives what comes after it, of its first turn and their number.
     """
     whole = trip - trip % lanes
     if whole:
         with writer.block(f"for (int q = 0; q < {whole}; q += {lanes})"):
-            writer.lines([*ahead])
-            writer.line(f"#pragma GCC unroll {_VECTORS}")
+            writer.lines([*before_round])
+            writer.line(f"#pragma GCC unroll {_MAX_UNROLL}")
             writer.line("#pragma GCC ivdep")
             with writer.block(f"for (int j = 0; j < {lanes}; ++j)"):
                 writer.line("const int k = q + j;")
                 writer.lines(lines)
-            writer.lines(company("q", lanes))
+            writer.lines(after_round("q", lanes))
     if trip > whole:
         writer.line("#pragma GCC ivdep")
         with writer.block(f"for (int j = 0; j < {trip - whole}; ++j)"):
             writer.line(f"const int k = {whole} + j;")
             writer.lines(lines)
-        writer.lines(company(str(whole), trip - whole))
+        writer.lines(after_round(str(whole), trip - whole))
 
 
 def _updates(acc: Accumulator, names: list[str], value: str) -> list[str]:

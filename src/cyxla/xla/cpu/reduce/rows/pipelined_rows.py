@@ -19,13 +19,16 @@ from cyxla.xla.cpu.loops.loop_ir import Node
 if TYPE_CHECKING:
     from cyxla.xla.cpu.reduce.rows.passes import Passes
 
-ROW = "g"  # the row that the last pass writes
-NOW, PAST = "now", "past"  # where in a buffer of two rows the values of this row lie, and those of the row before
+ROW_COUNTER = "g"  # the row that the last pass writes
+CURRENT, PREVIOUS = (
+    "now",
+    "past",
+)  # where in a buffer of two rows the values of this row lie, and those of the row before
 LINE = 64
 
 
 @dataclass(frozen=True)
-class Behind:
+class RowPipeline:
     """What is kept of a row until the next one is computed.
 
     Attributes
@@ -36,11 +39,11 @@ class Behind:
         The results of reductions that it reads, by number: the locals that hold them, and their types.
     """
 
-    twice: frozenset[Node]
+    double_buffered: frozenset[Node]
     carried: dict[int, tuple[str, ElementType]]
 
     @staticmethod
-    def of(passes: Passes, names: CWriter) -> Behind | None:
+    def of(passes: Passes, names: CWriter) -> RowPipeline | None:
         """How the last of some passes can run behind; None if it cannot."""
         *others, last = passes.passes
         known = set(passes.kept_from)
@@ -52,21 +55,21 @@ class Behind:
         twice = known.intersection(nodes)
         if any(n.dtype.is_complex for n in (*given.values(), *twice)):
             return None
-        return Behind(frozenset(twice), {n: (names.name("h"), given[n].dtype) for n in sorted(given)})
+        return RowPipeline(frozenset(twice), {n: (names.name("h"), given[n].dtype) for n in sorted(given)})
 
     def declare(self, writer: CWriter, buffers: Mapping[Node, str], length: int) -> None:
         """The locals outside of the loop over rows; before the first row stands one of zeros."""
         for name, dtype in self.carried.values():
             writer.line(f"{scalar.register_type(dtype)} {name} = 0;")
         for node, name in buffers.items():
-            if node in self.twice:
+            if node in self.double_buffered:
                 writer.line(f"for (int k = 0; k < {length}; ++k) {name}[~first & 1][k] = 0;")
 
     def begin(self, writer: CWriter) -> None:
         """The locals at the begin of a row."""
-        writer.line(f"const int64_t {ROW} = u > first ? u - 1 : u;")
-        if self.twice:
-            writer.line(f"const int {NOW} = u & 1, {PAST} = {NOW} ^ 1;")
+        writer.line(f"const int64_t {ROW_COUNTER} = u > first ? u - 1 : u;")
+        if self.double_buffered:
+            writer.line(f"const int {CURRENT} = u & 1, {PREVIOUS} = {CURRENT} ^ 1;")
 
     def end(self, writer: CWriter, results: dict[int, str]) -> None:
         """Hand the results of a row on to the next one."""
@@ -75,6 +78,6 @@ class Behind:
 
     def begin_last(self, writer: CWriter) -> None:
         """The locals of the last row's last pass."""
-        writer.line(f"const int64_t {ROW} = last - 1;")
-        if self.twice:
-            writer.line(f"const int {PAST} = {ROW} & 1;")
+        writer.line(f"const int64_t {ROW_COUNTER} = last - 1;")
+        if self.double_buffered:
+            writer.line(f"const int {PREVIOUS} = {ROW_COUNTER} & 1;")

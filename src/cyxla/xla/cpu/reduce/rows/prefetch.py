@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.kernel import Value
-from cyxla.xla.cpu.loops.hoisting import Nest, reachable
+from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.loop_ir import Node
 
-_FAR_BYTES = 1 << 19  # smaller arrays stay in the second cache
-_NEAR_BYTES = 1 << 17  # more than that of a row would push out what was asked for first
-RUN = 256  # elements of a loop between two requests: all of a row at once, and the queue to memory overflows
-_LEAD_BYTES = 1 << 14  # main memory answers late: of short rows, several are on their way
-_EARLY = 8  # the part of a row that is asked for at once: what memory delivers while the first pass computes
+_L2_BYTES = 1 << 19  # smaller arrays stay in the second cache
+_MAX_PREFETCH_BYTES = 1 << 17  # more than that of a row would push out what was asked for first
+RUN_LENGTH = 256  # elements of a loop between two requests: all of a row at once, and the queue to memory overflows
+_MIN_DISTANCE_BYTES = 1 << 14  # main memory answers late: of short rows, several are on their way
+_EARLY_FRACTION = 8  # the part of a row that is asked for at once: what memory delivers while the first pass computes
 _LINE = 64
 
 
@@ -31,7 +31,7 @@ class Runs:
     tail: int
 
     @staticmethod
-    def of(trip: int, wanted: int = RUN) -> Runs:
+    def of(trip: int, wanted: int = RUN_LENGTH) -> Runs:
         """Runs that leave no rest, if possible: the body of the loop would be there twice."""
         longest = 2 * wanted
         if trip <= longest:
@@ -42,7 +42,7 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Prefetch:
     """Loads whose next row is asked for in one of the passes.
 
     Attributes
@@ -60,7 +60,7 @@ class Ahead:
     rows: int = 1
 
     @staticmethod
-    def of(loads: Collection[Node], arrays: Sequence[Value], row: Atom, inner: tuple[Atom, int]) -> Ahead | None:
+    def of(loads: Collection[Node], arrays: Sequence[Value], row: Atom, inner: tuple[Atom, int]) -> Prefetch | None:
         """Those of some loads that come from far away; None if nothing does, or too much."""
         atom, trip = inner
         far = {
@@ -68,24 +68,26 @@ class Ahead:
             for n in loads
             if n.data[1].coefficient(atom) in (1, -1)
             and n.data[1].coefficient(row)
-            and arrays[n.data[0]].shape.nbytes > _FAR_BYTES
+            and arrays[n.data[0]].shape.nbytes > _L2_BYTES
         }
         nbytes = sum(n.dtype.itemsize * trip for n in far.values())
-        if not far or nbytes > _NEAR_BYTES:
+        if not far or nbytes > _MAX_PREFETCH_BYTES:
             return None
-        uncached = sum(arrays[slot].shape.nbytes for slot in {slot for slot, _ in far}) > cost.CACHE_BYTES
-        return Ahead(tuple(far.values()), row, max(1, _LEAD_BYTES // nbytes) if uncached else 1)
+        uncached = sum(arrays[slot].shape.nbytes for slot in {slot for slot, _ in far}) > cost.STREAMING_BYTES
+        return Prefetch(tuple(far.values()), row, max(1, _MIN_DISTANCE_BYTES // nbytes) if uncached else 1)
 
-    def begin(self, nest: Nest, trip: int) -> list[str]:
+    def begin(self, nest: LoopNest, trip: int) -> list[str]:
         """Ask for the begin of the next row, before the first pass over this one; `rest` asks for what is left."""
-        return self.lines(nest, "0", trip // _EARLY)
+        return self.lines(nest, "0", trip // _EARLY_FRACTION)
 
-    def rest(self, nest: Nest, first: str, count: int, trip: int) -> list[str]:
+    def rest(self, nest: LoopNest, first: str, count: int, trip: int) -> list[str]:
         """Ask for a part of what `begin` leaves: as large a part as `count` elements from `first` on are of a row."""
-        part = count - count // _EARLY
-        return self.lines(nest, f"({trip // _EARLY} + {first} / {_EARLY} * {_EARLY - 1})", part)
+        part = count - count // _EARLY_FRACTION
+        return self.lines(
+            nest, f"({trip // _EARLY_FRACTION} + {first} / {_EARLY_FRACTION} * {_EARLY_FRACTION - 1})", part
+        )
 
-    def lines(self, nest: Nest, first: str, count: int) -> list[str]:
+    def lines(self, nest: LoopNest, first: str, count: int) -> list[str]:
         """Ask for as much of the next row as the innermost loop reads from `first` on."""
         found = []
         for node in self.loads:
@@ -99,7 +101,7 @@ class Ahead:
         return found
 
 
-def busiest(passes: Sequence[Sequence[Node]], known: Sequence[Collection[Node]], nests: Sequence[Nest]) -> int:
+def busiest(passes: Sequence[Sequence[Node]], known: Sequence[Collection[Node]], nests: Sequence[LoopNest]) -> int:
     """The pass after the first one that computes most, given the roots of each and what it knows from others."""
 
     def work(p: int) -> int:

@@ -8,7 +8,7 @@ from cyxla.xla.cpu.reduce.accumulators import accumulator
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
 
-LEAST_ROW = 16  # elements; shorter rows are better taken side by side
+MIN_ROW_LENGTH = 16  # elements; shorter rows are better taken side by side
 
 Rows = tuple[int, int]  # how many rows, and their length
 
@@ -19,8 +19,8 @@ def rows_of(ins: Instruction) -> Rows | None:
         return None
     dims, gone = ins.operands[0].shape.dims, sorted(ins.attrs["dimensions"])
     length = prod(dims[d] for d in gone)
-    if gone != list(range(len(dims) - len(gone), len(dims))) or length < LEAST_ROW or not ins.shape.size:
+    if gone != list(range(len(dims) - len(gone), len(dims))) or length < MIN_ROW_LENGTH or not ins.shape.size:
         return None
     opcode = combiner(ins.called[0])
     known = opcode is not None and accumulator(opcode, ins.shape.dtype) is not None
-    return (ins.shape.size, length) if known and dims[-1] >= LEAST_ROW else None
+    return (ins.shape.size, length) if known and dims[-1] >= MIN_ROW_LENGTH else None

@@ -150,7 +150,7 @@ class Memory:
         self.held[at, nbytes] = content
 
     def read(self, value: Value) -> int:
-        return self.at(self.buffers.places[value], value.shape.nbytes)
+        return self.at(self.buffers.locations[value], value.shape.nbytes)
 
     def at(self, assign_offsets, nbytes: int) -> int:
         return self.held[self.names.get(assign_offsets, assign_offsets), nbytes]
@@ -190,7 +190,7 @@ class Memory:
 
     def kernel(self, node: KernelNode) -> None:
         self.copies((node, "before", 0))
-        step, places = node.step, self.buffers.places
+        step, places = node.step, self.buffers.locations
         must = {r: w for w, r in step.must_alias}
         allowed = {(w, r) for w, r in (*step.in_place, *step.must_alias)}
         read_at = [places[step.writes[must[r]]] if r in must else places[v] for r, v in enumerate(step.reads)]
@@ -218,7 +218,7 @@ class Memory:
 @pytest.mark.parametrize("swapped_from", [1, 1024])
 @pytest.mark.parametrize("seed", range(60))
 def test_places_keep_what_is_needed(seed, swapped_from, donated, monkeypatch):
-    monkeypatch.setattr("cyxla.xla.cpu.memory.buffers.SWAP_FROM", swapped_from)
+    monkeypatch.setattr("cyxla.xla.cpu.memory.buffers.MIN_SWAP_BYTES", swapped_from)
     make = Maker(seed)
     parameters = [make.value() for _ in range(3)]
     plan = make.plan(parameters, [], [16, 32, 16, 16], 3)
@@ -227,7 +227,7 @@ def test_places_keep_what_is_needed(seed, swapped_from, donated, monkeypatch):
     buffers = assign(plan, donated)
     memory = Memory(buffers)
     for value, content in zip(parameters, arguments, strict=True):
-        memory.held[buffers.places[value], value.shape.nbytes] = content
+        memory.held[buffers.locations[value], value.shape.nbytes] = content
     memory.nodes(plan.nodes)
     memory.copies((plan, "return", 0))
     places = outputs(plan, buffers.donations)
@@ -258,7 +258,7 @@ def test_a_chain_in_place_needs_no_arena():
     ]  # fmt: skip
     buffers = assign(Plan(make.computation, nodes, [x], [chain[-1]]))
     assert buffers.arena_bytes == 0
-    assert {p.kind for v, p in buffers.places.items() if v is not x} == {"output"}
+    assert {p.kind for v, p in buffers.locations.items() if v is not x} == {"output"}
 
 
 def test_a_loop_updates_its_state_in_place():

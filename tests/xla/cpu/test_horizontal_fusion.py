@@ -4,7 +4,7 @@ import pytest
 from differential import agree
 
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
-from cyxla.xla.cpu.plan.horizontal_fusion import MAX_PARTS, fuse_small_kernels, join, refusal
+from cyxla.xla.cpu.plan.horizontal_fusion import MAX_PARTS, fuse_small_kernels, fuse_steps, refusal
 from cyxla.xla.cpu.plan.nodes import KernelNode
 from cyxla.xla.hlo import parse_module
 
@@ -60,12 +60,12 @@ def test_places_of_arrays():
     """In place is only what no other part reads; equal parts are written once."""
     x, y, a, b, c = (value() for _ in range(5))
     parts = [node([x, y], [a], in_place=((0, 0),)), node([x], [b], in_place=((0, 0),)), node([y, x], [c])]
-    step = join([p.step for p in parts])
+    step = fuse_steps([p.step for p in parts])
     assert step.reads == (x, y)
     assert step.writes == (a, b, c)
     assert step.in_place == ()
     assert step.kernel.text.count("static int") == 1
-    alone = join([node([x], [a], in_place=((0, 0),)).step, node([y], [b]).step])
+    alone = fuse_steps([node([x], [a], in_place=((0, 0),)).step, node([y], [b]).step])
     assert alone.in_place == ((0, 0),)
 
 

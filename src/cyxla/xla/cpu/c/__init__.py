@@ -1,1 +1,1 @@
-"""Writing C: scalar expressions, the prelude, outlined functions, and the processor that it is written for."""
+"""Generation of C: scalar expressions, the prelude, outlined functions, instruction-set levels."""

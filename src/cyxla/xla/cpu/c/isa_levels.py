@@ -23,7 +23,7 @@ COMPILE_FLAGS = (
     "-fno-semantic-interposition", "-fno-stack-protector", "-Werror=implicit-function-declaration",
     "-fno-strict-aliasing",  # one piece of the arena holds values of several types in turn
 )  # fmt: skip
-# Of what gcc's -O2 adds to -O1, that which makes code of this kind faster: a quarter less time in the compiler for one
+# The passes of gcc's -O2 that make code of this kind faster than -O1 does: a quarter less time in the compiler for one
 # or two per cent at run time. Following single bits takes long for vectors, and tells nothing about them.
 OPTIMIZE_FLAGS = {
     "gcc": (
@@ -33,14 +33,14 @@ OPTIMIZE_FLAGS = {
     "clang": ("-O2",),
 }  # fmt: skip
 
-# With a level of the user's choice: products that are meant to be fused with sums are so only by these passes.
+# With an optimization level of the user's choice: multiplications and additions are contracted by these passes only.
 LEVEL_FLAGS = {"gcc": ("-fexpensive-optimizations",), "clang": ()}
 
-#: Levels for which functions come prebuilt. One that is not among them takes those of the level below; outside of
+#: Levels for which functions come prebuilt. Any other level uses those of the level below; outside of
 #: x86-64 there is one level without a name.
 PREBUILT_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4")
 
-#: Allows the compiler to fuse multiplications and additions in one function.
+#: C macros that allow the compiler to contract multiplications and additions (FMA) in one function.
 FMA_MACROS = """#ifndef CYX_FUSED
 #if defined(__clang__)
 #define CYX_FUSED
@@ -54,39 +54,39 @@ FMA_MACROS = """#ifndef CYX_FUSED
 
 
 class Level(NamedTuple):
-    """What the texts of kernels depend on of a processor.
+    """Instruction-set level and the properties of it that the text of kernels depends on.
 
     Attributes
     ----------
     isa : str
-        Its level; "" outside of x86-64.
+        Name of the level, such as "x86-64-v3"; "" outside of x86-64.
     """
 
     isa: str
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes of a vector register."""
+        """Width of a vector register in bytes."""
         return VECTOR_BITS.get(self.isa, 128) // 8
 
     @property
     def registers(self) -> int:
-        """How many vector registers there are."""
+        """Number of vector registers."""
         return 32 if self.vector_bytes == 64 else 16
 
     @property
     def prebuilt(self) -> str:
-        """The level whose prebuilt functions are taken."""
+        """Name of the level whose prebuilt functions are used."""
         return "x86-64-v1" if self.isa == "x86-64-v2" else self.isa
 
     @property
     def suffix(self) -> str:
-        """What distinguishes its prebuilt functions."""
+        """Suffix of the names of prebuilt functions for this level."""
         return "_" + self.isa.rpartition("-")[2] if self.isa else "_any"
 
 
 def isa_flags(isa: str) -> tuple[str, ...]:
-    """The flags of a compiler for a level."""
+    """Return the compiler's flags for a level."""
     levels = list(ISA_FEATURES)
     if isa not in levels:
         return ()

@@ -1,7 +1,7 @@
-"""Outlines elementary functions that a kernel uses many times: calls of one copy in place of many.
+"""Outlining of elementary functions that a kernel uses many times: calls in place of inlined copies.
 
-Each copy takes time to compile. The calls stay one for each vector, since gcc makes a form of the function for vectors
-(``CYX_REPEATED`` in math.h); they store and load again what lives across them.
+Each inlined copy takes time to compile. There is one call for each vector, since gcc makes a SIMD clone of the function
+(``CYX_REPEATED`` in math.h); values that are live across a call are spilled.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import cache
 
 from cyxla.xla.cpu.c.prelude import definition, expanded_size
 
-MAX_INLINED_USES = 8  # uses up to which each has its copy
-MIN_OUTLINED_CHARS = 400  # characters a function stands for; the copies of shorter ones are no longer than calls
+MAX_INLINED_USES = 8  # functions used more often in one kernel are outlined
+MIN_OUTLINED_CHARS = 400  # expanded size of a function; inlined copies of shorter ones are no longer than calls
 
 _USE = re.compile(r"\bcyx_\w+(?=\()")
 _HEAD = re.compile(
@@ -24,12 +24,12 @@ _HEAD = re.compile(
 
 
 def outline_functions(text: str) -> str:
-    """The text of a kernel in which no large function is copied more than a few times.
+    """Return the text of a kernel with large functions outlined that it uses more than `MAX_INLINED_USES` times.
 
     Parameters
     ----------
     text : str
-        The definition of ``KERNEL`` (see `Kernel`).
+        C definition of ``KERNEL`` (see `Kernel`).
     """
     forms = {
         name: form
@@ -44,7 +44,7 @@ def outline_functions(text: str) -> str:
 
 @cache
 def _form(name: str) -> str:
-    """The function that is called, if there is one for vectors and it is worth a call; else nothing."""
+    """Return the C of the outlined function, if it has a SIMD clone and is worth a call; else nothing."""
     head = next((h for h in _HEAD.finditer(definition(name)) if h["name"] == name), None)
     if head is None or expanded_size(name) < MIN_OUTLINED_CHARS:
         return ""

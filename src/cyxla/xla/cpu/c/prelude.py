@@ -1,4 +1,4 @@
-"""Pastes in front of a text of C the part of the headers that it needs."""
+"""Prelude of a C text: the parts of the package's headers that it needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cyxla.include_dir import get_include
 
-#: In the order of what builds on what.
+#: Headers under ``include/cyxla``, each after those it depends on.
 HEADERS = ("scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "prebuilt.h")
 
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
@@ -18,15 +18,15 @@ _GUARD = re.compile(r"^#\s*(?:ifndef|define)\s+CYXLA_\w+_H\s*$", re.MULTILINE)
 
 
 def prelude(text: str, headers: Sequence[str] = HEADERS) -> str:
-    """The contract, and the blocks of headers that a text names, directly or through others, in the headers' order.
+    """Return ``abi.h`` and the header blocks that a text names, directly or through others, in the headers' order.
 
     Parameters
     ----------
     text : str
         C without includes.
     headers : sequence of str
-        Files under ``include/cyxla``. Each is a sequence of blocks separated by blank lines; a block defines the names
-        with the project's prefix that no earlier block has.
+        Names of files under ``include/cyxla``. Each file is a sequence of blocks separated by blank lines; a block
+        defines the names with the project's prefix that no earlier block has.
     """
     blocks, owner = _index(tuple(headers))
     needed: set[int] = set()
@@ -39,20 +39,20 @@ def prelude(text: str, headers: Sequence[str] = HEADERS) -> str:
 
 
 def expanded_size(text: str) -> int:
-    """How many characters the functions and macros of the headers stand for that a text names, as often as it does."""
+    """Return the number of characters that the header functions and macros of a text expand to, counting every use."""
     lengths = _lengths()
     return sum(lengths.get(name, 0) for name in _NAME.findall(text))
 
 
 def definition(name: str) -> str:
-    """The block of the headers that defines a name; empty if none does."""
+    """Return the block of the headers that defines a name; empty if none does."""
     blocks, owner = _index(HEADERS)
     return blocks[owner[name]][0] if name in owner else ""
 
 
 @cache
 def _lengths() -> dict[str, int]:
-    """What each name stands for: its block with all that this names, if it holds code."""
+    """Return the expanded size of each name: its block with all that this names, if it holds code."""
     blocks, owner = _index(HEADERS)
     lengths: list[int] = []
     for number, (text, names) in enumerate(blocks):
@@ -64,7 +64,7 @@ def _lengths() -> dict[str, int]:
 
 @cache
 def abi() -> str:
-    """The text of the contract, ``abi.h``."""
+    """Return the text of ``abi.h``, the interface between generated code and its caller."""
     return _read("abi.h") + "\n"
 
 
@@ -78,9 +78,9 @@ def _names(text: str) -> set[str]:
 
 @cache
 def _index(headers: tuple[str, ...]) -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
-    """Blocks as (text, names in it), and for each name the block that defines it."""
+    """Return the blocks as (text, names in it), and for each name the index of the block that defines it."""
     blocks: list[tuple[str, set[str]]] = []
-    owner = dict.fromkeys(_names(abi()), -1)  # what the contract defines needs no block
+    owner = dict.fromkeys(_names(abi()), -1)  # names of abi.h need no block
     for header in headers:
         for part in re.split(r"\n[ \t]*\n", _GUARD.sub("", _read(header))):
             names = _names(part)

@@ -1,8 +1,8 @@
 """C of one element: types, loads and stores, and an expression for every element-wise opcode.
 
-An element lives in a local of its *register type*: narrow floats as an already rounded ``float``, the rest as they lie
-in memory. Expressions repeat their operands, so these must be locals or constants. Everything reads the tables below;
-the functions named in them stand in ``include/cyxla/{scalar,math,complex}.h``.
+An element lives in a local of its *register type*: narrow floats as an already rounded ``float``, the rest as in
+memory. Expressions repeat their operands, so these must be locals or constants. The tables below drive everything; the
+functions named in them are defined in ``include/cyxla/{scalar,math,complex}.h``.
 """
 
 from __future__ import annotations
@@ -25,40 +25,40 @@ _NATIVE = {
 
 
 def is_narrow(dtype: E) -> bool:
-    """Whether a float type is computed in `float` and rounded after each operation."""
+    """Return whether a float type is computed in `float` and rounded after each operation."""
     return dtype.is_float and dtype.bits < 32
 
 
 def storage_type(dtype: E) -> str:
-    """C type of an element in memory."""
+    """Return the C type of an element in memory."""
     return _NATIVE.get(dtype) or ("uint16_t" if dtype.bits == 16 else "uint8_t")
 
 
 def memory_typedef(name: str, dtype: E) -> str:
-    """The definition of a type of elements in memory, which may lie anywhere."""
+    """Return the typedef of an unaligned element in memory."""
     alias = "" if dtype.is_complex else ", may_alias"  # gcc takes that attribute for scalars only
     return f"typedef {storage_type(dtype)} {name} __attribute__((aligned(1){alias}));"
 
 
 def register_type(dtype: E) -> str:
-    """C type of an element in a local."""
+    """Return the C type of an element in a local."""
     return _NATIVE.get(dtype, "float")
 
 
 def local_type(dtype: E) -> str:
-    """C type of a local that is set once: with truth values of bytes, gcc packs and unpacks vectors between steps."""
+    """Return the C type of a local that is set once: gcc packs and unpacks vectors of byte-sized predicates."""
     return "int32_t" if dtype is E.PRED else register_type(dtype)
 
 
-def load(dtype: E, place: str) -> str:
-    """From memory to register; integers below a byte are extended, since their unused bits may hold anything."""
+def load(dtype: E, source: str) -> str:
+    """Convert from memory to register type; integers below a byte are extended, as their unused bits are arbitrary."""
     if is_narrow(dtype):
-        return f"cyx_f32_from_{dtype}({place})"
-    return wrap(dtype, place) if dtype.bits < 8 else place
+        return f"cyx_f32_from_{dtype}({source})"
+    return wrap(dtype, source) if dtype.bits < 8 else source
 
 
 def store(dtype: E, value: str) -> str:
-    """From register to memory; integers below a byte leave their unused bits zero."""
+    """Convert from register to memory type; integers below a byte get zeros in their unused bits."""
     if dtype in (E.F16, E.BF16):
         return f"cyx_{dtype}_of_rounded({value})"
     if is_narrow(dtype):
@@ -67,7 +67,7 @@ def store(dtype: E, value: str) -> str:
 
 
 def literal(dtype: E, value: Any) -> str:
-    """An exact C constant in register type."""
+    """Return an exact C constant in register type."""
     if dtype.is_complex:
         part = dtype.real_part
         return f"cyx_{dtype}_of({literal(part, value.real)}, {literal(part, value.imag)})"
@@ -96,7 +96,7 @@ def _float_literal(dtype: E, value: Any) -> str:
 
 
 def wrap(dtype: E, value: str) -> str:
-    """Cut an integer C value to the type's width."""
+    """Truncate an integer C value to the type's width."""
     c = storage_type(dtype)
     if dtype.bits >= 8:
         return f"({c})({value})"
@@ -105,7 +105,7 @@ def wrap(dtype: E, value: str) -> str:
 
 
 def unsigned_type(dtype: E) -> str:
-    """The C type in which integer arithmetic of this width wraps without undefined behaviour."""
+    """Return the C type in which integer arithmetic of a width wraps around without undefined behaviour."""
     return "uint64_t" if dtype.bits == 64 else "uint32_t"
 
 
@@ -145,7 +145,7 @@ def _to_integer(to: E, of: E, x: str) -> str:
 
 def _to_float(to: E, of: E, x: str) -> str:
     if of is E.PRED:
-        x = f"(int32_t)({x})"  # gcc 12 makes no vectors of a step from truth values to floats
+        x = f"(int32_t)({x})"  # gcc 12 does not vectorise a conversion of byte-sized predicates to floats
     if not is_narrow(to):
         return f"({register_type(to)})({x})"
     if of is E.F64:
@@ -176,13 +176,13 @@ def bitcast(to: E, of: E, x: str) -> str:
 
 
 def iota(dtype: E, index: str) -> str:
-    """An index, an int64_t expression, as an element."""
+    """Convert an index, an int64_t expression, to an element."""
     return convert(dtype, E.S64, index)
 
 
 # ---------------------------------------------------------------------------------------------------------- expressions
 
-# One row an opcode and kind of element: {0} {1} {2} operands, {t} type name, {c} C type, {u} unsigned C type,
+# One row per opcode and kind of element: {0} {1} {2} operands, {t} type name, {c} C type, {u} unsigned C type,
 # {w} width.
 # fmt: off
 _INTEGER = {
@@ -220,11 +220,11 @@ _REAL = {   # computed in {t}, which is f32 for narrow types
         "asin", "asinh", "atanh", "sinh", "cosh")},
     **{name: f"cyx_{name}_{{t}}({{0}}, {{1}})" for name in ("remainder", "power", "atan2")},
 }
-# beside a constant that is a number, and not the zero of that sign
+# forms with one comparison, where one operand is a constant other than NaN and the zero of that sign
 _BESIDE_CONSTANT = {"maximum": ("at_least", "-"), "minimum": ("at_most", "")}
 _NUMBER = re.compile(r"\((?P<sign>-?)(?:(?P<zero>0x0\.0p\+0)|0x[01]\.[0-9a-f]+p[+-]\d+)f?\)")
-_EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign"})  # need no rounding where there is a sign
-_WHOLE = frozenset({"ceil", "floor"})  # nor do these where the largest number of a type is a whole one
+_EXACT = frozenset({"negate", "real", "abs", "maximum", "minimum", "sign"})  # need no rounding in signed types
+_INTEGRAL = frozenset({"ceil", "floor"})  # nor do these where the largest finite value of a type is integral
 _COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
     "add": "cyx_add_{t}({0}, {1})", "subtract": "cyx_subtract_{t}({0}, {1})", "multiply": "cyx_multiply_{t}({0}, {1})",
     "divide": "cyx_divide_{t}({0}, {1})", "negate": "cyx_negate_{t}({0})", "abs": "cyx_abs_{t}({0})",
@@ -238,7 +238,7 @@ _COMPLEX_WIDE = {
     "power": "cyx_power_c128({0}, {1})", "atan2": "cyx_atan2_c128({0}, {1})",
 }
 _DIRECTION = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
-# ns an element on one core, vectorised f32; everything else is 0.05
+# ns per element on one core, vectorised f32; everything else is 0.05
 _COST = {
     "divide": 0.2, "sqrt": 0.2, "remainder": 3.0, "power": 3.0, "exponential": 0.35, "exponential-minus-one": 0.5,
     "log": 0.5, "log-plus-one": 0.7, "logistic": 0.45, "tanh": 0.6, "tan": 0.8, "sine": 0.4, "cosine": 0.4,
@@ -285,12 +285,12 @@ def _float(opcode: str, dtype: E, xs: Sequence[str], attrs: Mapping[str, Any]) -
     if form is None and opcode not in _BESIDE_CONSTANT:
         return None
     value = form.format(*xs, t=t, s="" if t == "f64" else "f") if form else _extreme(opcode, t, xs[0], xs[1])
-    is_exact = (opcode in _EXACT and dtype is not E.F8E8M0FNU) or (opcode in _WHOLE and dtype.bits == 16)
+    is_exact = (opcode in _EXACT and dtype is not E.F8E8M0FNU) or (opcode in _INTEGRAL and dtype.bits == 16)
     return f"({value})" if is_exact or not is_narrow(dtype) else round_narrow(dtype, value)
 
 
 def _extreme(opcode: str, t: str, a: str, b: str) -> str:
-    """The larger or the smaller; one comparison beside a constant."""
+    """Return the C of a maximum or minimum; one comparison if an operand is a constant."""
     beside, not_this_zero = _BESIDE_CONSTANT[opcode]
     for constant, x in ((b, a), (a, b)):
         found = _NUMBER.fullmatch(constant)
@@ -301,7 +301,7 @@ def _extreme(opcode: str, t: str, a: str, b: str) -> str:
 
 def _reduce_precision(dtype: E, t: str, x: str, attrs: Mapping[str, Any]) -> str:
     e, m = int(attrs["exponent_bits"]), int(attrs["mantissa_bits"])
-    if dtype is E.F16:  # denormals are rounded at the places of their own bits
+    if dtype is E.F16:  # denormals are rounded at their own bit positions
         return load(dtype, f"cyx_reduce_precision_f16({store(dtype, x)}, {e}, {m})")
     value = f"cyx_reduce_precision_{t}({x}, {e}, {m})"
     return round_narrow(dtype, value) if is_narrow(dtype) else value
@@ -324,7 +324,7 @@ def _compare(of: E, xs: Sequence[str], attrs: Mapping[str, Any]) -> str:
     if attrs.get("type") == "TOTALORDER" and of.is_float:
         t = "f64" if of is E.F64 else "f32"
         a, b = f"cyx_total_{t}({a})", f"cyx_total_{t}({b})"
-    return f"(1 & -(int32_t)({a} {op} {b}))"  # gcc 12 makes vectors of masks where it fails at truth values
+    return f"(1 & -(int32_t)({a} {op} {b}))"  # gcc 12 vectorises masks, but not byte-sized predicates
 
 
 def _stochastic(to: E, random: E, xs: Sequence[str]) -> str:
@@ -369,7 +369,7 @@ def _find(opcode: str, result: E, of: Sequence[E], attrs: Mapping[str, Any], xs:
 
 
 def expression(opcode: str, result: E, operands: Sequence[E], attrs: Mapping[str, Any], values: Sequence[str]) -> str:
-    """The C expression of one element of an element-wise instruction.
+    """Return the C expression of one element of an element-wise instruction.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ def expression(opcode: str, result: E, operands: Sequence[E], attrs: Mapping[str
     operands : sequence of ElementType
         Element types of the operands.
     attrs : mapping
-        The instruction's attributes.
+        Attributes of the instruction.
     values : sequence of str
         Locals or constants holding the operands, in register type.
 
@@ -396,16 +396,16 @@ def expression(opcode: str, result: E, operands: Sequence[E], attrs: Mapping[str
 
 
 def supported(opcode: str, result: E, operands: Sequence[E], attrs: Mapping[str, Any]) -> bool:
-    """Whether `expression` has an answer."""
+    """Return whether `expression` has native code for an opcode at these types."""
     return _find(opcode, result, operands, attrs, ("x", "y", "z")[: len(operands)]) is not None
 
 
-# Fast forms that are right only for common arguments: (opcode) -> the header tells which lanes need the slow form.
+# Opcodes with a fast path for common arguments only: a predicate in the header finds the lanes that need the slow path.
 _SLOW = frozenset({"sine", "cosine", "tan"})
 
 
 def slow_path(opcode: str, dtype: E) -> tuple[str, str] | None:
-    """Names of the predicate and of the slow function for arguments that the fast form cannot take, or None."""
+    """Return the names of the predicate and of the slow function for arguments beyond the fast path, or None."""
     if opcode not in _SLOW or not dtype.is_float:
         return None
     t = "f64" if dtype is E.F64 else "f32"
@@ -413,5 +413,5 @@ def slow_path(opcode: str, dtype: E) -> tuple[str, str] | None:
 
 
 def cost(opcode: str, dtype: E) -> float:
-    """Estimated ns an element on one core."""
+    """Return the estimated ns per element on one core."""
     return _COST.get(opcode, 0.05) * (4.0 if dtype.is_complex else max(dtype.bits, 8) / 32)

@@ -11,14 +11,14 @@ from cyxla.xla.cpu.c import scalar
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.hlo import Computation, Instruction
 
-_PLAIN = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "iota"})
-# These hand their first operand on: with scalars only, moving elements about moves nothing.
-_SAME = frozenset({
+_ALWAYS_SUPPORTED = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "iota"})
+# Opcodes that return their first operand: data movement is the identity on scalars.
+_IDENTITIES = frozenset({
     "copy", "opt-barrier", "bitcast", "reshape", "broadcast", "transpose", "reverse", "slice", "add-dependency",
     "domain", "copy-start", "copy-done",
 })  # fmt: skip
-# Elements of their results are elements of their operands, or those in another integer type.
-_HANDED_ON = _SAME | {
+# Opcodes whose result elements are elements of their operands, possibly converted to another integer type.
+_FORWARDING = _IDENTITIES | {
     "convert", "select", "clamp", "maximum", "minimum", "concatenate", "pad", "dynamic-slice", "gather",
     "dynamic-update-slice",
 }  # fmt: skip
@@ -27,16 +27,16 @@ _Value = str | tuple["_Value", ...]
 
 
 def inline(computation: Computation, operands: Sequence[str], writer: CWriter) -> list[str]:
-    """Write a scalar computation's instructions as locals.
+    """Emit the instructions of a scalar computation as locals.
 
     Parameters
     ----------
     computation : Computation
-        Elementwise opcodes on scalars, constants, tuples and calls of such computations.
+        Computation of element-wise opcodes on scalars, constants, tuples and calls of such computations.
     operands : sequence of str
         C expression of each parameter (of each leaf, where a parameter is a tuple), in register types.
     writer : CWriter
-        Where the locals go.
+        Writer of the locals.
 
     Returns
     -------
@@ -47,13 +47,13 @@ def inline(computation: Computation, operands: Sequence[str], writer: CWriter) -
 
 
 def inline_subgraph(root: Instruction, operands: Sequence[str], writer: CWriter) -> list[str]:
-    """Write what one instruction of a scalar computation depends on; arguments as those of `inline`."""
+    """Emit one instruction of a scalar computation with all it depends on; parameters are those of `inline`."""
     computation = root.computation
     return _flat(_Inliner(writer).run(computation, _parameters(computation, operands), root))
 
 
 def unsupported_reason(computation: Computation) -> str | None:
-    """Why a computation cannot be written inline; None if it can."""
+    """Return the reason why a computation cannot be inlined; None if it can."""
     stack, seen = [computation], {computation}
     while stack:
         for ins in stack.pop().post_order():
@@ -67,10 +67,10 @@ def unsupported_reason(computation: Computation) -> str | None:
 
 
 def expression(ins: Instruction, result: ElementType, operands: Sequence[ElementType], values: Sequence[str]) -> str:
-    """The C expression of an element of an instruction; parameters are those of `c.scalar.expression`.
+    """Return the C expression of an element of an instruction; parameters are those of `c.scalar.expression`.
 
-    Of a number that was made an integer and a float again, gcc makes a whole float in one step, without asking for the
-    sign of zero: -0.3 would become -0.
+    gcc folds a conversion of a float to an integer and back into one truncation, which keeps the sign of zero: -0.3
+    would become -0 instead of 0.
     """
     if ins.opcode != "convert" or not operands[0].is_integer or not _was_float(ins.operands[0]):
         return scalar.expression(ins.opcode, result, operands, ins.attrs, values)
@@ -82,13 +82,13 @@ def expression(ins: Instruction, result: ElementType, operands: Sequence[Element
 
 
 def _was_float(integer: Instruction) -> bool:
-    """Whether elements of an integer may be those of a float, converted."""
+    """Return whether the elements of an integer may have been converted from a float."""
     seen, stack = {integer}, [integer]
     while stack:
         ins = stack.pop()
         if ins.opcode == "convert" and ins.operands[0].shape.dtype.real_part.is_float:
             return True
-        if ins.opcode in _HANDED_ON:
+        if ins.opcode in _FORWARDING:
             new = [o for o in ins.operands if o not in seen and o.shape.is_array and o.shape.dtype.is_integer]
             seen.update(new)
             stack += new
@@ -96,7 +96,7 @@ def _was_float(integer: Instruction) -> bool:
 
 
 def _reason(ins: Instruction) -> str | None:
-    if ins.opcode in _PLAIN or ins.opcode in _SAME or ins.opcode in _CALLS:
+    if ins.opcode in _ALWAYS_SUPPORTED or ins.opcode in _IDENTITIES or ins.opcode in _CALLS:
         scalars = all(s.size == 1 for s in ins.shape.leaves())
         return None if scalars else f"{ins.opcode} of {ins.shape} in a scalar computation"
     types = [o.shape.dtype for o in ins.operands]
@@ -105,7 +105,7 @@ def _reason(ins: Instruction) -> str | None:
     return f"{ins.opcode} to {ins.shape} in a scalar computation"
 
 
-def _below(root: Instruction) -> set[Instruction]:
+def _dependencies(root: Instruction) -> set[Instruction]:
     stack, seen = [root], {root}
     while stack:
         new = [o for o in stack.pop().operands if o not in seen]
@@ -142,7 +142,7 @@ class _Inliner:
 
     def run(self, computation: Computation, parameters: Sequence[_Value], root: Instruction | None = None) -> _Value:
         values: dict[Instruction, _Value] = {}
-        needed = _below(root) if root is not None else None
+        needed = _dependencies(root) if root is not None else None
         for ins in computation.post_order():
             if needed is None or ins in needed:
                 values[ins] = self.value(ins, [values[o] for o in ins.operands], parameters)
@@ -156,10 +156,10 @@ class _Inliner:
             return tuple(operands)
         if opcode == "get-tuple-element":
             return operands[0][ins.attrs["index"]]
-        if opcode in _SAME:
+        if opcode in _IDENTITIES:
             return operands[0]
         if opcode in _CALLS:
-            return self.run(ins.called[0], operands)  # as deep as calls nest, not as long as the computation is
+            return self.run(ins.called[0], operands)  # recursion as deep as calls nest
         return self.writer.local(scalar.local_type(ins.shape.dtype), self.expression(ins, operands))
 
     def expression(self, ins: Instruction, operands: list[_Value]) -> str:

@@ -8,7 +8,7 @@ from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES
 
 
 def isa_level() -> str:
-    """Return the processor level to compile for: CYXLA_ISA, else what this processor has ('' on other than x86-64)."""
+    """Return the level to compile for: CYXLA_ISA, else that of this processor ('' on processors other than x86-64)."""
     detected = _rt.isa_level()
     wanted = config.get("ISA") or detected
     levels = list(ISA_FEATURES)

@@ -1,4 +1,4 @@
-"""Writer of C: lines, blocks, names that count from 1."""
+"""Writer of C: lines, blocks, and names numbered from 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class CWriter:
-    """Collects lines of C and hands out names.
+    """Collector of lines of C and source of unique names.
 
     Names depend only on the order of the calls, so equal work gives equal text.
     """
@@ -20,39 +20,39 @@ class CWriter:
         self._counts: dict[str, int] = {}
 
     def name(self, prefix: str = "v") -> str:
-        """A name not given before: v1, v2 .."""
+        """Return a name not given before: v1, v2 .."""
         number = self._counts.get(prefix, 0) + 1
         self._counts[prefix] = number
         return f"{prefix}{number}"
 
     def line(self, text: str, note: str = "") -> None:
-        """One line, indented; `note` becomes a comment."""
+        """Write one line, indented; `note` becomes a comment."""
         self._lines.append(f"{self._indent}{text}  /* {note} */" if note else self._indent + text)
 
     def child(self) -> CWriter:
-        """An empty writer that shares this one's names; its text goes in by `lines`."""
+        """Return an empty writer that shares the names of this one; its text is added by `lines`."""
         other = CWriter()
         other._counts = self._counts
         return other
 
     @property
     def written(self) -> list[str]:
-        """The lines so far."""
+        """Lines written so far."""
         return self._lines
 
     def lines(self, texts: Iterator[str] | list[str]) -> None:
-        """Several lines."""
+        """Write several lines."""
         self._lines += [self._indent + t for t in texts]
 
     def local(self, c_type: str, expression: str, note: str = "") -> str:
-        """Define a constant local and give its name."""
+        """Define a constant local; return its name."""
         name = self.name()
         self.line(f"const {c_type} {name} = {expression};", note)
         return name
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """``head { .. }``."""
+        """Write a block ``head { .. }`` around a body."""
         self.line(f"{head} {{" if head else "{")
         self.open()
         try:
@@ -62,7 +62,7 @@ class CWriter:
             self.line("}")
 
     def open(self) -> None:
-        """Indent what follows."""
+        """Indent the lines that follow."""
         self._indent += "  "
 
     def close(self) -> None:
@@ -70,5 +70,5 @@ class CWriter:
         self._indent = self._indent[:-2]
 
     def text(self) -> str:
-        """Everything written, one line break after each line."""
+        """Return everything written, one line break after each line."""
         return "\n".join(self._lines) + ("\n" if self._lines else "")

@@ -1,1 +1,1 @@
-"""Kernels and their arrays: what emitters hand to the planner, what a kernel costs, and calls of prebuilt functions."""
+"""Kernels with their arrays, as emitters return them to the planner; their cost; calls of prebuilt functions."""

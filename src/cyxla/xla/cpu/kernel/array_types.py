@@ -10,11 +10,11 @@ from cyxla.xla.cpu.kernel.kernel import Value
 
 
 def memory_type(dtype: ElementType) -> str:
-    """C type of an element in memory that promises no alignment."""
+    """Return the C type of an array element in memory, which promises no alignment."""
     return f"cyx_mem_{dtype}"
 
 
 def memory_typedefs(values: Sequence[Value]) -> list[str]:
-    """The definitions of the memory types of some arrays; they read the same wherever they stand."""
+    """Return the typedefs of the memory types of arrays; the same dtype always gives the same text."""
     dtypes = dict.fromkeys(v.shape.dtype for v in values)
     return [scalar.memory_typedef(memory_type(d), d) for d in dtypes]

@@ -1,8 +1,8 @@
 """Loop-carried products of integers, which gcc's vectoriser must not touch.
 
 gcc 12 takes ``x = x * x`` for a reduction, like ``x = x * y[k]``, runs partial products side by side, and so squares
-too seldom. It looks for both operands being the same number, but not through conversions between signed and unsigned,
-nor among products of its own making: it turns ``x * x * y * y`` into the square of ``x * y``. So no type and no form of
+too seldom. It checks whether both operands are the same value, but not through conversions between signed and unsigned,
+nor among products it formed itself: it turns ``x * x * y * y`` into the square of ``x * y``. So no type and no form of
 the expression is safe. `VECTORIZATION_BARRIER`, a statement in the body of the loop, is: it has no vector form.
 Independent operations within one iteration still become vectors.
 """
@@ -19,13 +19,13 @@ from cyxla.xla.hlo import Computation, Instruction
 VECTORIZATION_BARRIER = "CYX_TURN_BY_TURN;"
 
 _PRODUCTS = frozenset({"multiply", "dot", "convolution", "power"})
-_PLACED = frozenset({"dynamic-slice", "gather"})  # the further operands say where, and are no part of the elements
+_INDEXED = frozenset({"dynamic-slice", "gather"})  # their further operands are indices, no part of the elements
 
 
 def loop_carries_product(body: Computation) -> bool:
-    """Whether a turn of a loop multiplies integers that both depend on what earlier turns made.
+    """Return whether an iteration of a loop multiplies two integers that both depend on earlier iterations.
 
-    Counters are none of these: each turn knows them without the turn before it.
+    Induction variables do not count: their value is known without the iteration before.
     """
     parameters = [v for p in body.parameters for v in own_leaves(p)]
     pairs = zip(parameters, leaves(body.root), strict=True)
@@ -33,18 +33,18 @@ def loop_carries_product(body: Computation) -> bool:
 
 
 def combiner_carries_product(combiner: Computation) -> bool:
-    """Whether a combiner multiplies integers that both depend on what was combined before."""
+    """Return whether a combiner multiplies two integers that both depend on its accumulator."""
     parameters = [v for p in combiner.parameters for v in own_leaves(p)]
     return _multiplies(combiner, set(parameters[: len(parameters) // 2]))
 
 
 def barrier_if(needed: bool) -> list[str]:
-    """`VECTORIZATION_BARRIER`, where it was found to be needed."""
+    """Return the lines of a `VECTORIZATION_BARRIER` if one is needed, else none."""
     return [VECTORIZATION_BARRIER] if needed else []
 
 
 def _is_counter(parameter: Value, result: Value) -> bool:
-    """Whether a leaf of the state grows by a constant."""
+    """Return whether a leaf of the loop state is an induction variable that grows by a constant."""
     ins = result.instruction
     if ins.opcode != "add":
         return False
@@ -61,7 +61,7 @@ def _multiplies(computation: Computation, changing: Container[Value]) -> bool:
     for ins in computation.post_order():
         if ins.opcode in ("parameter", "constant") or is_forwarding(ins):
             continue
-        operands = ins.operands[:1] if ins.opcode in _PLACED else ins.operands
+        operands = ins.operands[:1] if ins.opcode in _INDEXED else ins.operands
         changes = [depends(leaves(o)) for o in operands]
         if not any(changes):
             continue

@@ -1,4 +1,4 @@
-"""Cost model: the ns of a kernel on one core, from which the number of its tasks follows."""
+"""Cost model: time of a kernel on one core in ns, from which its number of tasks follows."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from cyxla.xla.hlo import Instruction
 TASK_NS = 20_000.0
 SERIAL_NS = 10_000.0
 MAX_TASKS = 256
-STREAMING_BYTES = 24 << 20  # above this, outputs are streamed past the caches
+STREAMING_BYTES = 24 << 20  # outputs above this size are written with non-temporal stores, past the caches
 
 _NS_PER_BYTE_CACHED = 0.008
 _NS_PER_BYTE_MEMORY = 0.03
 
-# What may be computed again rather than stored: up to this many simple operations an element.
+# Values of up to this many simple operations per element may be recomputed rather than stored.
 CHEAP_FLOPS = 4
 _FREE = frozenset({
     "bitcast", "bitcast-convert", "broadcast", "concatenate", "constant", "copy", "get-dimension-size", "iota", "pad",
     "parameter", "real", "imag", "complex", "reshape", "reverse", "slice", "transpose",
 })  # fmt: skip
 _LOOKUPS = frozenset({"dynamic-slice", "gather"})
-_HEAVY_NS = 0.15  # one operation above this is no simple one
+_HEAVY_NS = 0.15  # operations that take longer than this per f32 element are not simple
 
 
 def flops(ins: Instruction) -> int:
-    """Simple operations an element; a large number for what must not be repeated."""
+    """Return the number of simple operations per element; a large number for instructions not to recompute."""
     if ins.opcode in _FREE:
         return 0
     if ins.opcode in _LOOKUPS:
@@ -40,17 +40,17 @@ def flops(ins: Instruction) -> int:
 
 
 def element_ns(instructions: Iterable[Instruction]) -> float:
-    """Time of one element of each instruction."""
+    """Return the time in ns to compute one element of each instruction."""
     return sum(scalar.cost(i.opcode, i.shape.dtype) for i in instructions if i.opcode not in _FREE and i.shape.is_array)
 
 
 def memory_ns(nbytes: int) -> float:
-    """Time to read or write that many bytes."""
+    """Return the time in ns to read or write a number of bytes."""
     return nbytes * (_NS_PER_BYTE_MEMORY if nbytes > STREAMING_BYTES else _NS_PER_BYTE_CACHED)
 
 
 def tasks(ns: float, units: int) -> int:
-    """How many tasks to cut work into; depends on the work alone, never on the machine."""
+    """Return the number of tasks to cut work into; it depends on the work alone, never on the machine."""
     if ns < SERIAL_NS:
         return 1
     return int(max(1, min(ns / TASK_NS, MAX_TASKS, units)))

@@ -1,4 +1,4 @@
-"""Groups of instructions that one kernel computes, and which instructions can be in one."""
+"""Groups of instructions that one kernel computes, and checks of the instructions that can be in one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ MOVEMENT = frozenset({
     "broadcast", "concatenate", "dynamic-slice", "gather", "get-dimension-size", "iota", "pad", "reverse", "slice",
     "transpose",
 })  # fmt: skip
-#: Fused with what they read, at most one a group.
+#: Opcodes fused with their operands, at most one in a group.
 ROOTS = frozenset({"dynamic-update-slice", "reduce", "reduce-window", "select-and-scatter"})
-#: Their results may be read by a group while they are in registers; what they read lies in memory.
+#: Opcodes with an epilogue: a group may read their results from registers; their operands lie in memory.
 CONTRACTIONS = frozenset({"convolution", "dot"})
 
 
 class Prefix(NamedTuple):
-    """A window that grows along one dimension, from its begin or from its end."""
+    """Window of a cumulative reduction: it grows along one dimension, from its start or from its end."""
 
     dimension: int
     backward: bool
 
 
 def prefix(ins: Instruction) -> Prefix | None:
-    """The prefix that a reduce-window is; None if it is another window."""
+    """Return the cumulative window of a reduce-window; None if its window is of another form."""
     dims, window = ins.operands[0].shape.dims, ins.attrs["window"] or ()
     wide = [d for d, w in enumerate(window) if w.size != 1]
     plain = all((w.stride, w.base_dilation, w.window_dilation) == (1, 1, 1) for w in window)
@@ -41,21 +41,21 @@ def prefix(ins: Instruction) -> Prefix | None:
 
 @dataclass(eq=False)
 class Group:
-    """Instructions that one kernel (or a few in a row) computes.
+    """Instructions computed by one kernel, or by a few kernels in sequence.
 
     Attributes
     ----------
     kind : str
         ``loop``, ``reduce``, ``row``, ``reduce-window``, ``update``, ``window-scatter``; the opcode of a contraction,
-        with what follows it; or the opcode of a single instruction with a kernel of its own.
+        with its epilogue; or the opcode of a single instruction with a kernel of its own.
     instructions : list of Instruction
-        What is computed here, operands first; one that is cheap may be computed in several groups.
+        Instructions computed here, operands first; a cheap one may be computed in several groups.
     outputs : list of Instruction
-        Those whose results are written, the group's first reason to exist first.
+        Instructions whose results are written to memory, starting with the one the group was created for.
     reasons : list of str
-        What was not fused into it and why.
+        Instructions that were not fused into the group, each with the reason.
     parts : list of Group
-        Of a ``row`` group: the groups it was made of, in order; together they compute the same.
+        Groups that a ``row`` group was made of, in order; together they compute the same.
     """
 
     kind: str
@@ -66,12 +66,12 @@ class Group:
 
     @property
     def root(self) -> Instruction:
-        """The reduction, window, update or contraction of the group, or its first output."""
+        """Reduction, window, update or contraction of the group, or else its first output."""
         return next((i for i in self.instructions if i.opcode in ROOTS or i.opcode in CONTRACTIONS), self.outputs[0])
 
 
 def is_loopable(ins: Instruction) -> bool:
-    """Whether an instruction can be computed element by element inside a group."""
+    """Return whether an instruction can be computed element by element inside a group."""
     if not is_static(ins) or not ins.shape.is_array:
         return False
     if ins.opcode in MOVEMENT:
@@ -91,5 +91,5 @@ def _can_bitcast(ins: Instruction) -> bool:
 
 
 def is_static(ins: Instruction) -> bool:
-    """Whether neither an instruction nor what it reads has a dynamic dimension."""
+    """Return whether neither an instruction nor any of its operands has a dynamic dimension."""
     return not ins.shape.is_dynamic and not any(o.shape.is_dynamic for o in ins.operands)

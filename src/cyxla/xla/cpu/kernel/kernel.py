@@ -1,4 +1,4 @@
-"""Kernels, and the steps that call them: what emitters hand to the planner."""
+"""Kernels, and the steps that call them, as emitters return them to the planner."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from cyxla.types import Shape
 from cyxla.xla.hlo import Instruction
 
-STATE_BYTES = 64  # u64 each: the global state, lower half first; the seed; how many blocks `rng` has drawn
+STATE_BYTES = 64  # u64 each: the global state, lower half first; the seed; number of blocks that `rng` has drawn
 
 
 @dataclass(frozen=True)
 class Value:
-    """An array that lives in memory: one leaf of the result of an instruction that computes something.
+    """Array in memory: one leaf of the result of an instruction that computes something.
 
     Attributes
     ----------
     instruction : Instruction
-        Who defines it; never one that only passes on what it reads (tuple, get-tuple-element, reshape, copy ..).
+        Defining instruction; never one that only forwards its operands (tuple, get-tuple-element, reshape, copy ..).
     index : tuple of int
-        Which leaf of a tuple-shaped result.
+        Shape index of the leaf in a tuple-shaped result; () for an array.
     """
 
     instruction: Instruction
@@ -33,14 +33,14 @@ class Value:
 
 @dataclass(frozen=True)
 class PrebuiltCall:
-    """A prebuilt function that is all of a kernel.
+    """Call of a prebuilt function that makes up a whole kernel.
 
     Attributes
     ----------
     name : str
-        The function (see `kernel.prebuilt_calls`).
+        Name of the function (see `kernel.prebuilt_calls`).
     numbers : tuple of int
-        What it reads from ``CYX_NUMBERS(bufs)``.
+        Integer arguments, which the function reads from ``CYX_NUMBERS(bufs)``: sizes, strides and the like.
     """
 
     name: str
@@ -49,12 +49,12 @@ class PrebuiltCall:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One C function.
+    """C function that computes arrays from arrays.
 
     Attributes
     ----------
     text : str
-        Its definition, named ``KERNEL``: ``static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)``,
+        C definition, named ``KERNEL``: ``static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)``,
         which runs tasks [begin, end). Helpers and tables beside it are named ``KERNEL_..``. Nothing in the text depends
         on names or on the number of other kernels, so equal work gives equal text and is compiled once.
     tasks : int
@@ -62,14 +62,14 @@ class Kernel:
     cost : float
         Estimated time of all tasks on one core, in ns.
     scratch : int
-        Bytes of scratch memory in one more buffer after the writes; 64-byte aligned, shared by all tasks.
+        Size in bytes of a scratch buffer, which comes after the writes; 64-byte aligned, shared by all tasks.
     kind : str
-        What sort of kernel, for people: loop, reduce, dot ..
+        Name of the kind of kernel, for people: loop, reduce, dot ..
     phases : int
-        How often all tasks run; a phase starts when the last task of the one before has ended. With more than one,
-        its number is an int64_t in one more buffer after the scratch.
+        Number of times that all tasks run; a phase starts when the last task of the one before has ended. With more
+        than one, the phase's number is an int64_t in one more buffer after the scratch.
     call : PrebuiltCall or None
-        The prebuilt function that the text calls, if it does nothing else.
+        Call of a prebuilt function, if the text does nothing else.
     """
 
     text: str
@@ -83,22 +83,22 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel and its arrays: ``bufs`` holds the reads, the writes, the scratch, the phase, then the functions.
+    """Kernel with its arrays: ``bufs`` holds the reads, the writes, the scratch, the phase, then the functions.
 
     Attributes
     ----------
     reads, writes : tuple of Value
-        In the order of the kernel's buffers.
+        Arrays in the order of the kernel's buffers.
     in_place : tuple of (int, int)
-        Pairs (write, read): these two may be one buffer if the read value dies here.
+        Pairs (write, read) that may share one buffer if the read value dies here.
     must_alias : tuple of (int, int)
-        Pairs (write, read): these two are one buffer; the planner copies the read value first unless it dies here.
+        Pairs (write, read) that share one buffer; the planner copies the read value first unless it dies here.
     functions : tuple of str or Instruction
-        What the kernel calls: functions of `calls.host_functions` by name, or the custom calls that Python runs.
+        Functions the kernel calls: those of `calls.host_functions` by name, or the custom calls that Python runs.
     state : bool
-        The last of ``bufs`` is the state of the random numbers, of `STATE_BYTES`, one for all kernels of a call.
+        True if the last of ``bufs`` is the state of the random numbers (`STATE_BYTES`), one for all kernels of a call.
     context : bool
-        The last of ``bufs`` is the `cyx_ctx` of the call, of a kernel of one task: it takes long and polls.
+        True if the last of ``bufs`` is the `cyx_ctx` of the call: the kernel has one task, runs long and polls.
     """
 
     kernel: Kernel

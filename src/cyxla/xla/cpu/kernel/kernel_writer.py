@@ -13,7 +13,7 @@ from cyxla.xla.cpu.kernel.kernel import Value
 
 
 def strides(dims: Sequence[int]) -> list[int]:
-    """Distances in elements between neighbours along each dimension of a row-major array."""
+    """Return the strides of a row-major array, in elements."""
     found = [1] * len(dims)
     for d in range(len(dims) - 2, -1, -1):
         found[d] = found[d + 1] * dims[d + 1]
@@ -21,17 +21,17 @@ def strides(dims: Sequence[int]) -> list[int]:
 
 
 def linear_index(names: Sequence[str], factors: Sequence[int]) -> str:
-    """The C of a sum of products of counters and constants."""
+    """Return the C of a linear index: the sum of counters times constant strides."""
     return " + ".join(f"{n} * {f}" if f != 1 else n for n, f in zip(names, factors, strict=True) if f) or "0"
 
 
 class KernelWriter(CWriter):
-    """Writes a kernel over arrays that may lie anywhere: ``p0, p1 ..`` are what it reads, ``r0, r1 ..`` what it writes.
+    """Writer of a kernel over unaligned arrays: it reads ``p0, p1 ..`` and writes ``r0, r1 ..``.
 
     Parameters
     ----------
     reads, writes : sequence of Value
-        Its buffers.
+        Arrays of the kernel, in the order of its buffers.
     """
 
     def __init__(self, reads: Sequence[Value], writes: Sequence[Value]) -> None:
@@ -41,7 +41,7 @@ class KernelWriter(CWriter):
 
     @contextmanager
     def kernel(self, units: int, tasks: int, note: str = "") -> Iterator[None]:
-        """The kernel's function, with a loop over the units (``u``) of its tasks."""
+        """Write the kernel's function around a body, with a loop over the work units (``u``) of its tasks."""
         if note:
             self.line(f"/* {note} */")
         with self.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
@@ -59,7 +59,7 @@ class KernelWriter(CWriter):
 
     @contextmanager
     def loops(self, names: Sequence[str], sizes: Sequence[int]) -> Iterator[None]:
-        """Nested loops, outermost first; `continue` goes on with the innermost one, even if there is none."""
+        """Write nested loops, outermost first; `continue` leaves the innermost iteration, even without any loop."""
         if not names:
             self.line("do {")
             self.open()
@@ -76,28 +76,28 @@ class KernelWriter(CWriter):
             self.line("}")
 
     def scratch(self) -> str:
-        """The buffer after the last write."""
+        """Return the C of a pointer to the scratch buffer, which comes after the last write."""
         return f"((char *)bufs[{len(self.reads) + len(self.writes)}])"
 
     def unravel(self, number: str, names: Sequence[str], sizes: Sequence[int]) -> None:
-        """Define coordinates of a row-major number."""
+        """Define the coordinates of a linear row-major index as locals."""
         after = 1
         for name, size in reversed(list(zip(names, sizes, strict=True))):
             part = f"{number} / {after}" if after != 1 else number
             self.line(f"const int64_t {name} = {f'{part} % {size}' if size > 1 else '0'};")
             after *= max(size, 1)
 
-    def element(self, dtype: ElementType, place: str) -> str:
-        """A local holding an element that lies in memory."""
-        return self.local(scalar.register_type(dtype), scalar.load(dtype, place))
+    def element(self, dtype: ElementType, source: str) -> str:
+        """Load an element from memory into a local; return its name."""
+        return self.local(scalar.register_type(dtype), scalar.load(dtype, source))
 
     def variable(self, dtype: ElementType, value: str) -> str:
-        """A local that changes."""
+        """Define a mutable local; return its name."""
         name = self.name("x")
         self.line(f"{scalar.register_type(dtype)} {name} = {value};")
         return name
 
 
 def describe(opcode: str, shape: Shape) -> str:
-    """What a kernel does, for the reader of its C."""
+    """Return the comment of a kernel: opcode and result shape."""
     return f"{opcode} -> {shape}"

@@ -15,16 +15,16 @@ The build compiles the texts for each level, with the flags of generated code, i
 
 Calling one from generated code
 -------------------------------
-`pointer(name)` is a C expression, a typed pointer, to be called like a function; None if generated code has to bring
+`pointer(name)` is a C expression, a typed pointer, to be called like a function; None if generated code has to define
 the function itself: no such function, code under a sanitizer, ``CYXLA_PREBUILT=0`` for text that is complete in itself.
-So the same text of an emitter serves the library and programs that bring their own.
+So the same text of an emitter serves the library and programs that define their own.
 
 A whole kernel
 --------------
 A function of the type `prebuilt.library.KERNEL` runs tasks [begin, end) over ``bufs`` like any kernel, and reads its
 sizes and strides from ``CYX_NUMBERS(bufs)``, an array of int64_t. `kernel(name, numbers, ..)` gives the `Kernel` that
 calls it, None as above. A program of nothing but such kernels is not even compiled: its steps are a list
-(`entry.recipe`). A function that leaves its results to others takes these as a last argument, ``const void *const
+(`entry.recipe`). A function with an epilogue takes the epilogue's functions as a last argument, ``const void *const
 *after``.
 """
 
@@ -39,7 +39,7 @@ from cyxla.xla.cpu.kernel.prebuilt_numbers import number
 
 __all__ = ["kernel", "number", "pointer"]
 
-MIN_PREBUILT_NS = 500.0  # with less to do, sizes that are known when compiling make a difference
+MIN_PREBUILT_NS = 500.0  # below this cost, compile-time sizes make a difference
 
 _TEXT = """{before}/* {note} */
 static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
@@ -52,7 +52,7 @@ _AFTER = "\n  const void *const after[] = {{{functions}}};"
 
 
 def pointer(name: str) -> str | None:
-    """A C expression for a function; None where generated code brings its own."""
+    """Return a C expression that points to a prebuilt function; None if generated code defines its own."""
     found = number(name)
     if found is None:
         return None
@@ -61,37 +61,38 @@ def pointer(name: str) -> str | None:
 
 
 def kernel(
-    name: str, numbers: Sequence[int], made: Kernel, buffers: int, before: str = "", after: Sequence[str] = ()
+    name: str, numbers: Sequence[int], template: Kernel, buffers: int, before: str = "", after: Sequence[str] = ()
 ) -> Kernel | None:
-    """A kernel that is a prebuilt function; None where generated code brings its own, or has little to do.
+    """Return a kernel that calls a prebuilt function; None if generated code defines its own or has little to do.
 
     Parameters
     ----------
     name : str
-        The function, of type `KERNEL`.
+        Name of a function of type `KERNEL`.
     numbers : sequence of int
-        What it reads from ``CYX_NUMBERS(bufs)``.
-    made : Kernel
-        Everything beside the text, which becomes the comment.
+        Integer arguments, which the function reads from ``CYX_NUMBERS(bufs)``.
+    template : Kernel
+        Kernel to copy everything but the text from; its text becomes the comment.
     buffers : int
-        How many buffers it has: reads, writes, scratch, phase.
+        Number of buffers: reads, writes, scratch, phase.
     before : str
-        C of functions that this one calls.
+        C of the epilogue's functions.
     after : sequence of str
-        Their names. The function is called with an array of pointers to them then, as a last argument.
+        Names of the epilogue's functions; if there are any, the function gets an array of pointers to them as a last
+        argument.
     """
-    found = pointer(name) if made.cost >= MIN_PREBUILT_NS else None
+    found = pointer(name) if template.cost >= MIN_PREBUILT_NS else None
     if found is None:
         return None
     bufs = ", ".join(f"bufs[{k}]" for k in range(buffers))
     functions = ", ".join(f"(const void *){f}" for f in after)
     text = _TEXT.format(
         before=before,
-        note=made.text,
+        note=template.text,
         numbers=", ".join(map(str, numbers)),
         bufs=bufs,
         pointer=found,
         after=_AFTER.format(functions=functions) if after else "",
         argument=", after" if after else "",
     )
-    return replace(made, text=text, call=None if after else PrebuiltCall(name, tuple(numbers)))
+    return replace(template, text=text, call=None if after else PrebuiltCall(name, tuple(numbers)))

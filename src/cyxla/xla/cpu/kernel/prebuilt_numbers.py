@@ -1,4 +1,4 @@
-"""Numbers of the prebuilt functions that may be called in this process."""
+"""Indices of prebuilt functions in the table ``cyx_prebuilt``, for the processor level of this process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cyxla.xla.cpu.c.target import isa_level
 
 
 def suffix() -> str | None:
-    """How the names of functions for this process's processor level end; None where none is to be called."""
+    """Return the name suffix of functions for this process's processor level; None if none is to be called."""
     if config.get("SANITIZE") or not config.get("PREBUILT"):
         return None
     return Level(Level(isa_level()).prebuilt).suffix
 
 
 def number(name: str) -> int | None:
-    """The number of a function for this process's processor level; None where generated code brings its own."""
+    """Return the table index of a function for this process's level; None if generated code defines its own."""
     ending = suffix()
     return None if ending is None else library.numbers.get(name + ending)

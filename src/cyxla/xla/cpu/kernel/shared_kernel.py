@@ -1,4 +1,4 @@
-"""Kernels whose C is the same for all programs: the prebuilt function, or else the same text once more."""
+"""Kernels whose C is the same for all programs: a call of the prebuilt function, or else the same text in place."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {{
 """
 
 
-def prebuilt_kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: int) -> Kernel | None:
-    """The kernel that comes with the package, however little it has to do: its own text would gain nothing from that.
+def prebuilt_kernel(name: str, numbers: Sequence[int], template: Kernel, buffers: int) -> Kernel | None:
+    """Return a kernel that calls a prebuilt function whatever its cost: a text of its own would not be faster.
 
     Parameters are those of `kernel.prebuilt_calls.kernel`.
     """
     found = prebuilt_calls.kernel(
-        name, numbers, replace(made, cost=max(made.cost, prebuilt_calls.MIN_PREBUILT_NS)), buffers
+        name, numbers, replace(template, cost=max(template.cost, prebuilt_calls.MIN_PREBUILT_NS)), buffers
     )
-    return replace(found, cost=made.cost) if found is not None else None
+    return replace(found, cost=template.cost) if found is not None else None
 
 
-def standalone_kernel(text: str, numbers: Sequence[int], made: Kernel) -> Kernel:
-    """The kernel of a text that defines ``KERNEL_run(numbers, bufs, begin, end)``."""
-    return replace(made, text=text + _KERNEL.format(note=made.text, numbers=", ".join(map(str, numbers))))
+def standalone_kernel(text: str, numbers: Sequence[int], template: Kernel) -> Kernel:
+    """Return the kernel of a text that defines ``KERNEL_run(numbers, bufs, begin, end)``."""
+    return replace(template, text=text + _KERNEL.format(note=template.text, numbers=", ".join(map(str, numbers))))
 
 
-def kernel(name: str, numbers: Sequence[int], made: Kernel, buffers: int, write: Callable[[], str]) -> Kernel:
-    """The one if it can be had, else the other."""
-    return prebuilt_kernel(name, numbers, made, buffers) or standalone_kernel(write(), numbers, made)
+def kernel(name: str, numbers: Sequence[int], template: Kernel, buffers: int, write: Callable[[], str]) -> Kernel:
+    """Return the prebuilt kernel if there is one, else the standalone kernel of the text that `write` returns."""
+    return prebuilt_kernel(name, numbers, template, buffers) or standalone_kernel(write(), numbers, template)

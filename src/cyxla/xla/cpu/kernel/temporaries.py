@@ -1,4 +1,4 @@
-"""Temporaries between the steps of one group: results of instructions that stand in no computation."""
+"""Temporary arrays between the steps of one group: results of instructions that are in no computation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cyxla.xla.hlo import Instruction
 
 
 def temporary(root: Instruction, shape: Shape) -> Value:
-    """A new array of a shape, made on the way to the result of an instruction."""
+    """Return a new array of a shape, an intermediate result of an instruction."""
     twin = object.__new__(Instruction)
     twin.opcode, twin.shape, twin.operands, twin.attrs = root.opcode, shape, (), root.attrs
     twin.called, twin.computation, twin.name, twin.metadata = root.called, root.computation, "", ()

@@ -1,7 +1,7 @@
-"""Arrays in memory, and instructions that only pass on their operands.
+"""Arrays in memory, and instructions that only forward their operands.
 
-Buffers are dense, row-major and without layouts, so a reshape, a copy or a tuple changes no byte: whoever reads one
-reads what stands behind it. Tokens take no memory and have no value here.
+Buffers are dense, row-major and without layouts, so a reshape, a copy or a tuple changes no byte: its users read the
+array behind it. Tokens take no memory and have no value here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTROL_FLOW = frozenset({"while", "conditional"})
 
 
 def is_forwarding(ins: Instruction) -> bool:
-    """Whether an instruction computes nothing: all its leaves are defined elsewhere (or are tokens)."""
+    """Return whether an instruction computes nothing: all its leaves are defined elsewhere (or are tokens)."""
     return ins.opcode in FORWARDING or ins.opcode in TUPLE_OPCODES or ins.opcode == "after-all"
 
 
@@ -36,12 +36,12 @@ def resolve(ins: Instruction, index: tuple[int, ...] = ()) -> Value:
     ins : Instruction
         Any instruction.
     index : tuple of int
-        Which leaf of its result; () for an array.
+        Shape index of a leaf of its result; () for an array.
 
     Returns
     -------
     Value
-        The leaf of the instruction that computes it; its shape may differ by a reshape.
+        Leaf of the instruction that computes it; its shape may differ by a reshape.
     """
     while True:
         opcode = ins.opcode
@@ -62,7 +62,7 @@ def resolve(ins: Instruction, index: tuple[int, ...] = ()) -> Value:
 
 
 def leaf_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """Indices of the array leaves of a shape, in order; tokens are left out."""
+    """Yield the indices of the array leaves of a shape, in order; tokens are left out."""
     if shape.is_tuple:
         for i, element in enumerate(shape.elements):
             for index in leaf_indices(element):
@@ -72,10 +72,10 @@ def leaf_indices(shape: Shape) -> Iterator[tuple[int, ...]]:
 
 
 def leaves(ins: Instruction) -> list[Value]:
-    """The arrays behind all leaves of an instruction's result, in order."""
+    """Return the arrays behind all leaves of an instruction's result, in order."""
     return [resolve(ins, index) for index in leaf_indices(ins.shape)]
 
 
 def own_leaves(ins: Instruction) -> list[Value]:
-    """The arrays that an instruction itself defines, one for each leaf of its result, in order."""
+    """Return the arrays that an instruction itself defines, one for each leaf of its result, in order."""
     return [Value(ins, index) for index in leaf_indices(ins.shape)]

@@ -18,8 +18,8 @@ from cyxla.xla.cpu.convolution.tiles import Blocks, panels
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, infer_shape
 from cyxla.xla.hlo.attributes import ConvDims, WindowDim
-from cyxla.xla.passes import pack_convolution
-from cyxla.xla.passes.expand_convolution import channels_last, images_last, is_gradient, is_packed
+from cyxla.xla.passes.expand.convolution import channels_last, images_last, is_gradient, is_packed
+from cyxla.xla.passes.specialise import pack_convolution
 
 F32 = ElementType.F32
 

@@ -16,11 +16,11 @@ from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, infer_shape, parse_module
-from cyxla.xla.passes.algebra import RULES, algebra, lossless
-from cyxla.xla.passes.algebra_movement import unit_map
-from cyxla.xla.passes.clone import clone
-from cyxla.xla.passes.pattern import AttrVar, Const, Op, Uniform, Var, full, special
-from cyxla.xla.passes.rewrite import RewritePass
+from cyxla.xla.passes.engine.clone import clone
+from cyxla.xla.passes.engine.pattern import AttrVar, Const, Op, Uniform, Var, full, special
+from cyxla.xla.passes.engine.rewrite import RewritePass
+from cyxla.xla.passes.simplify.algebra import RULES, algebra, lossless
+from cyxla.xla.passes.simplify.algebra_movement import unit_map
 
 DTYPES = [E.F32, E.S32, E.U8, E.PRED, E.F64, E.BF16, E.S8, E.U64, E.C64, E.F8E4M3FN]
 FUNCTIONS = (

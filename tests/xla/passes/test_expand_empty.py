@@ -5,8 +5,9 @@ import pytest
 
 import cyxla
 from cyxla.xla.hlo import parse_module
-from cyxla.xla.passes import dce, expand_empty
-from cyxla.xla.passes.clone import clone
+from cyxla.xla.passes.engine.clone import clone
+from cyxla.xla.passes.expand import empty as expand_empty
+from cyxla.xla.passes.simplify import dce
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }\n"
 BOTH = """

@@ -9,7 +9,7 @@ from programs import assert_same
 import cyxla
 from cyxla.types import element_type
 from cyxla.xla.hlo import parse_module
-from cyxla.xla.passes import expand_window
+from cyxla.xla.passes.expand import window as expand_window
 
 UNITS = {"maximum": "-inf", "minimum": "inf", "add": "0", "multiply": "1"}
 

@@ -10,23 +10,19 @@ from programs import assert_same
 from cyxla.errors import ResourceExhaustedError
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, parse_module, verify
-from cyxla.xla.passes import (
-    dce,
-    expand_batch_norm,
-    expand_bitcast_convert,
-    expand_collectives,
-    expand_constant,
-    expand_convolution,
-    expand_dot,
-    expand_layout,
-    expand_narrow,
-    expand_ragged_dot,
-    expand_scan,
-    expand_topk,
-    inline,
-    unshare,
-)
-from cyxla.xla.passes.clone import clone
+from cyxla.xla.passes.engine.clone import clone
+from cyxla.xla.passes.expand import batch_norm as expand_batch_norm
+from cyxla.xla.passes.expand import bitcast_convert as expand_bitcast_convert
+from cyxla.xla.passes.expand import collectives as expand_collectives
+from cyxla.xla.passes.expand import constant as expand_constant
+from cyxla.xla.passes.expand import convolution as expand_convolution
+from cyxla.xla.passes.expand import dot as expand_dot
+from cyxla.xla.passes.expand import layout as expand_layout
+from cyxla.xla.passes.expand import narrow as expand_narrow
+from cyxla.xla.passes.expand import ragged_dot as expand_ragged_dot
+from cyxla.xla.passes.expand import scan as expand_scan
+from cyxla.xla.passes.expand import topk as expand_topk
+from cyxla.xla.passes.simplify import dce, inline, unshare
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
 NORM = "epsilon=0.01, feature_index=1"

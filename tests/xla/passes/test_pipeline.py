@@ -5,7 +5,7 @@ import pytest
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 from cyxla.types import Shape
 from cyxla.xla.hlo import parse_module
-from cyxla.xla.passes.pipeline import FunctionPass, HloModulePass, HloPassFix, HloPassPipeline, Settings
+from cyxla.xla.passes.engine.pipeline import FunctionPass, HloModulePass, HloPassFix, HloPassPipeline, Settings
 
 TEXT = "HloModule m\nENTRY e { x = f32[2] parameter(0) ROOT y = f32[2] negate(x) }"
 QUIET = Settings()

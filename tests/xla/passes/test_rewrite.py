@@ -10,9 +10,9 @@ from unclocked import at_most, lines_run
 from cyxla.errors import ShapeError
 from cyxla.types import Literal, Shape
 from cyxla.xla.hlo import HloModule, parse_module
-from cyxla.xla.passes import algebra as rules_of_algebra
-from cyxla.xla.passes.pattern import Uniform, Var, attr, op
-from cyxla.xla.passes.rewrite import Again, RewritePass, rule
+from cyxla.xla.passes.engine.pattern import Uniform, Var, attr, op
+from cyxla.xla.passes.engine.rewrite import Again, RewritePass, rule
+from cyxla.xla.passes.simplify import algebra as rules_of_algebra
 
 x, y, z = Var("x"), Var("y"), Var("z")
 F32 = Shape.array("f32", (4,))

@@ -10,19 +10,19 @@ from strategies import random_array
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import parse_module
-from cyxla.xla.passes import (
+from cyxla.xla.passes.engine.clone import clone
+from cyxla.xla.passes.engine.pipeline import Settings
+from cyxla.xla.passes.simplify import (
     conditional_simplifier,
     constant_folding,
     cse,
     dce,
     reshape_mover,
-    simplify,
+    simplification,
     tuple_simplifier,
     while_simplifier,
     zero_sized,
 )
-from cyxla.xla.passes.clone import clone
-from cyxla.xla.passes.pipeline import Settings
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
 BRANCHES = """
@@ -167,7 +167,7 @@ CASES = {
         ),
     ),
     "a chain of transposes": (
-        simplify,
+        simplification,
         "transpose",
         "",
         entry(
@@ -231,7 +231,7 @@ CASES = {
     "no trip": (while_simplifier, "while", "", loop(start=10)),
     "one trip": (while_simplifier, "while", "exponential", loop(start=9)),
     "hoisting": (while_simplifier, "", "while exponential", loop()),
-    "reading unchanged state": (simplify, "while", "", loop(read=1)),
+    "reading unchanged state": (simplification, "while", "", loop(read=1)),
     "dead state": (
         while_simplifier,
         "",
@@ -353,7 +353,7 @@ def test_what_does_not_pay_stays(case):
 )
 def test_trip_counts(start, bound, step, way, trips):
     module = parse_module(loop(start, bound, step, way))
-    simplify.run(module)
+    simplification.run(module)
     (ins,) = [i for i in module.entry.instructions if i.opcode == "while"]
     assert ins.extras["backend_config"] == f'{{"known_trip_count":{{"n":"{trips}"}}}}'
 
@@ -363,7 +363,7 @@ def test_trip_counts(start, bound, step, way, trips):
 )
 def test_loops_without_a_count(start, bound, step, way):
     module = parse_module(loop(start, bound, step, way))
-    simplify.run(module)
+    simplification.run(module)
     (ins,) = [i for i in module.entry.instructions if i.opcode == "while"]
     assert "backend_config" not in ins.extras
 
@@ -376,7 +376,7 @@ def test_a_loop_carries_only_what_it_needs():
             results="j, x, a, v",
         )
     )
-    simplify.run(module)
+    simplification.run(module)
     (ins,) = [i for i in module.entry.instructions if i.opcode == "while"]
     assert len(ins.shape.elements) == 3  # counter, sum, exponential(x)
     assert "exponential" not in [i.opcode for i in ins.called[0].instructions]
@@ -385,17 +385,17 @@ def test_a_loop_carries_only_what_it_needs():
 def test_one_of_the_passes_can_be_left_out():
     text = CASES["equal"][3]
     module = parse_module(text)
-    assert not simplify.pipeline(Settings(disabled=("cse",))).run(module)
-    assert simplify.pipeline(Settings()).run(module)
+    assert not simplification.pipeline(Settings(disabled=("cse",))).run(module)
+    assert simplification.pipeline(Settings()).run(module)
 
 
 @pytest.mark.parametrize("seed", range(100))
 def test_random_programs_keep_their_bits(seed):
     before, exact = random_module(seed, 40)
     after = clone(before)
-    simplify.pipeline(Settings(verify=True)).run(after)
+    simplification.pipeline(Settings(verify=True)).run(after)
     given = [random_array(p.shape, seed + k, 0.2) for k, p in enumerate(before.parameters)]
     for got, want, settled in zip(evaluate(after, given), evaluate(before, given), exact, strict=True):
         if settled:
             same(got, want)
-    assert not simplify.pipeline(Settings()).run(after)  # a second time finds nothing
+    assert not simplification.pipeline(Settings()).run(after)  # a second time finds nothing

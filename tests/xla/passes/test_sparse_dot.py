@@ -7,7 +7,7 @@ from differential import arguments
 import cyxla
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import parse_module, verify
-from cyxla.xla.passes import sparse_dot
+from cyxla.xla.passes.simplify import sparse_dot
 
 
 def band(rows: int, columns: int, dtype: str = "f32", name: str = "w") -> str:

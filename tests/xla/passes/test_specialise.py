@@ -12,7 +12,7 @@ from random_programs import random_module
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, parse_module
-from cyxla.xla.passes.specialise import specialise
+from cyxla.xla.passes.specialise.prologue import specialise
 
 ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import parse_module, verify
-from cyxla.xla.passes import dce, window_simplifier
+from cyxla.xla.passes.simplify import dce, window_simplifier
 
 COMBINE = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }

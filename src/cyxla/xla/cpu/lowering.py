@@ -16,31 +16,25 @@ from cyxla.xla.cpu.plan.nodes import Plan
 from cyxla.xla.cpu.plan.planner import MAX_NESTING, plan
 from cyxla.xla.hlo import Computation, HloModule, Instruction, verify
 from cyxla.xla.hlo.devices import check_devices
-from cyxla.xla.passes import (
-    Pass,
-    dce,
-    expand_batch_norm,
-    expand_bitcast_convert,
-    expand_collectives,
-    expand_complex_dot,
-    expand_constant,
-    expand_convolution,
-    expand_dot,
-    expand_dynamic,
-    expand_empty,
-    expand_layout,
-    expand_narrow,
-    expand_ragged_dot,
-    expand_scan,
-    expand_topk,
-    expand_window,
-    inline,
-    simplify,
-    sparse_dot,
-    unshare,
-)
-from cyxla.xla.passes.clone import clone
-from cyxla.xla.passes.pipeline import Settings
+from cyxla.xla.passes import Pass
+from cyxla.xla.passes.engine.clone import clone
+from cyxla.xla.passes.engine.pipeline import Settings
+from cyxla.xla.passes.expand import batch_norm as expand_batch_norm
+from cyxla.xla.passes.expand import bitcast_convert as expand_bitcast_convert
+from cyxla.xla.passes.expand import collectives as expand_collectives
+from cyxla.xla.passes.expand import complex_dot as expand_complex_dot
+from cyxla.xla.passes.expand import constant as expand_constant
+from cyxla.xla.passes.expand import convolution as expand_convolution
+from cyxla.xla.passes.expand import dot as expand_dot
+from cyxla.xla.passes.expand import dynamic as expand_dynamic
+from cyxla.xla.passes.expand import empty as expand_empty
+from cyxla.xla.passes.expand import layout as expand_layout
+from cyxla.xla.passes.expand import narrow as expand_narrow
+from cyxla.xla.passes.expand import ragged_dot as expand_ragged_dot
+from cyxla.xla.passes.expand import scan as expand_scan
+from cyxla.xla.passes.expand import topk as expand_topk
+from cyxla.xla.passes.expand import window as expand_window
+from cyxla.xla.passes.simplify import dce, inline, simplification, sparse_dot, unshare
 from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.donation import donated, settled
 
@@ -62,7 +56,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("expand_dot", expand_dot.run),
     ("expand_topk", expand_topk.unless(lambda ins: can_emit(ins) is None)),
     ("expand_window", expand_window.run),
-    ("simplify", simplify.run),
+    ("simplify", simplification.run),
     ("unshare", unshare.run),
     ("dce", dce.run),
 )
@@ -72,7 +66,7 @@ _NO_KERNEL = frozenset({"parameter", "constant", *CONTROL_FLOW})
 
 def check_names(disabled: Sequence[str]) -> None:
     """Raise `InvalidArgumentError` unless every pass that is to be left out exists."""
-    known = {name: None for name, _ in (*PASSES, *simplify.SIMPLIFY)}
+    known = {name: None for name, _ in (*PASSES, *simplification.SIMPLIFY)}
     for name in disabled:
         if name not in known:
             raise InvalidArgumentError(f"there is no pass {name!r} to disable", hint=config.nearest(name, known))
@@ -92,7 +86,7 @@ def run_passes(module: HloModule, options: CompileOptions, dump: Dump) -> HloMod
         if name in options.disabled_passes:
             continue
         with dump.timed(name):
-            changed = simplify.run(twin, settings) if run is simplify.run else run(twin)
+            changed = simplification.run(twin, settings) if run is simplification.run else run(twin)
         if changed:
             dump.hlo(name, twin)
         if changed and checked:

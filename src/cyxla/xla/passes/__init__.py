@@ -1,4 +1,4 @@
-"""Passes over HLO: each module here holds one, and shows in its docstring one program before and after.
+"""Passes over HLO, by kind: each module of a room holds one, and shows in its docstring one program before and after.
 
 A pass is a function ``run(module) -> bool`` that changes the module in place and says whether it changed anything.
 """

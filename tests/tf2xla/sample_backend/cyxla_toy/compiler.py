@@ -2,9 +2,10 @@
 
 from cyxla.errors import UnimplementedError
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.passes import dce, expand_batch_norm, inline
-from cyxla.xla.passes.clone import clone
-from cyxla.xla.passes.pipeline import HloPassPipeline
+from cyxla.xla.passes.engine.clone import clone
+from cyxla.xla.passes.engine.pipeline import HloPassPipeline
+from cyxla.xla.passes.expand import batch_norm as expand_batch_norm
+from cyxla.xla.passes.simplify import dce, inline
 from cyxla.xla.service import CompileOptions, Compiler, Executable
 from cyxla_toy import decompose
 from cyxla_toy.executable import OPCODES, ToyExecutable

@@ -16,7 +16,7 @@ from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.expand_convolution import channels_last, images_last, is_gradient, is_packed
+from cyxla.xla.passes.expand.convolution import channels_last, images_last, is_gradient, is_packed
 
 
 def _check(ins: Instruction) -> str | None:

@@ -11,7 +11,7 @@ from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import Window, WindowDim
-from cyxla.xla.passes.expand_convolution import images_last, is_packed
+from cyxla.xla.passes.expand.convolution import images_last, is_packed
 
 #: Multiply-adds take so many ns each on one core: in vector registers, or not.
 MAC_NS = {True: 0.01, False: 0.15}

@@ -22,7 +22,7 @@ from cyxla.xla.cpu.kernel.groups import Group
 from cyxla.xla.cpu.kernel.kernel import Step
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.expand_dot import has_kernel_order
+from cyxla.xla.passes.expand.dot import has_kernel_order
 
 __all__ = ["ROWS", "dot", "panel_width"]
 

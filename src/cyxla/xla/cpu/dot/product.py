@@ -15,7 +15,7 @@ from cyxla.xla.cpu.kernel import cost, prebuilt_calls
 from cyxla.xla.cpu.kernel.kernel import Kernel
 from cyxla.xla.cpu.loops.epilogue import Epilogue
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.expand_dot import DotDims, is_panelled, merged_stride
+from cyxla.xla.passes.expand.dot import DotDims, is_panelled, merged_stride
 
 FLOPS_NS = 100.0  # multiply-adds of f32 per ns on one core
 CHAIN = 1024  # products added up before the sum is set aside
@@ -150,7 +150,7 @@ def panel_width(dtype: ElementType, m: int, k: int, n: int) -> int | None:
     """Columns of a panel, for a right operand that is laid out in panels beforehand; None if that does not pay.
 
     The operand ``[k, n]`` becomes ``[n / width, k, width]``: a dot that contracts its dimension 1 takes it as it is
-    (see `cyxla.xla.passes.expand_dot`).
+    (see `cyxla.xla.passes.expand.dot`).
     """
     if dtype not in (ElementType.F32, ElementType.F64) or 0 in (m, k, n):
         return None

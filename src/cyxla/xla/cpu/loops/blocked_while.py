@@ -23,7 +23,7 @@ from cyxla.xla.cpu.loops.local_while import used_leaves
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
 from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError, assign_parallel
 from cyxla.xla.hlo import Instruction
-from cyxla.xla.passes.trip_count import known_trip_count
+from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 BLOCK_WIDTH = 128  # elements in a block, about
 MAX_INSTRUCTIONS = 200

@@ -23,7 +23,7 @@ from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads, start_requests
 from cyxla.xla.hlo import Computation, Instruction
-from cyxla.xla.passes.trip_count import known_trip_count
+from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 MAX_ELEMENTS = 32  # of one array
 MAX_NODES = 1500  # of everything: gcc's time

@@ -21,10 +21,10 @@ from typing import Final
 from cyxla.types import Shape
 from cyxla.xla.cpu.dot.emit import panel_width
 from cyxla.xla.hlo import HloModule, Instruction
-from cyxla.xla.passes import pack_convolution
-from cyxla.xla.passes.build import Writer
-from cyxla.xla.passes.expand_dot import DotDims, is_panelled
-from cyxla.xla.passes.known import Known
+from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.expand.dot import DotDims, is_panelled
+from cyxla.xla.passes.specialise import pack_convolution
+from cyxla.xla.passes.specialise.known import Known
 
 WORTH: Final = 64 << 10  # bytes of weights
 

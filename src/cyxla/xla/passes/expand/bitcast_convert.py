@@ -1,0 +1,89 @@
+"""bitcast-convert between types of different widths, as shifts.
+
+Before::
+
+    b = u8[3,4] bitcast-convert(f32[3] x)
+
+After::
+
+    u = u32[3,4] broadcast(u32[3] bitcast-convert(x)), dimensions={0}
+    s = u32[3,4] multiply(iota(), 8), iota_dimension=1
+    b = u8[3,4] convert(shift-right-logical(u, s))
+
+The lowest bits come first. In the other direction the parts are shifted into place and joined by `or`. Complex numbers
+go through their parts, side by side. What is of one width stays.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from cyxla.types import ElementType, Shape, element_type
+from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.hlo.attributes import SliceDim
+from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+
+
+def run(module: HloModule) -> bool:
+    """Expand those that change the rank."""
+    return rewrite_each(module, {"bitcast-convert": _bitcast_convert})
+
+
+def _bits(dtype: ElementType) -> ElementType | None:
+    """The unsigned type of a type's width."""
+    return element_type(f"u{dtype.bits}") if dtype.bits in (1, 2, 4, 8, 16, 32, 64) and not dtype.is_complex else None
+
+
+def _bitcast_convert(ins: Instruction) -> Instruction | None:
+    x, result = ins.operands[0], ins.shape.logical
+    if x.shape.dtype is result.dtype:
+        return x
+    if result.dtype.is_complex and not ins.shape.is_dynamic:
+        return _complex(x, result)
+    of, to = _bits(x.shape.dtype), _bits(result.dtype)
+    if of is None or to is None or of is to or ins.shape.is_dynamic:
+        return None
+    write = Writer(ins.computation)
+    number = x if x.shape.dtype is of else write.op("bitcast-convert", x, shape=x.shape.with_dtype(of))
+    changed = _split(write, number, ins, to) if of.bits > to.bits else _join(write, number, to)
+    return changed if result.dtype is to else write.op("bitcast-convert", changed, shape=result)
+
+
+def _complex(x: Instruction, result: Shape) -> Instruction:
+    """The bits of the parts of complex numbers, in a last dimension of 2, as the parts of others."""
+    write, kind = Writer(x.computation), result.dtype.real_part
+    parts = [write.op(name, x, shape=x.shape.logical.with_dtype(x.shape.dtype.real_part)) for name in ("real", "imag")]
+    pairs = parts[0].shape.with_dims((*x.shape.dims, 2))
+    sides = [write.reshape(part, (*x.shape.dims, 1)) for part in parts]
+    wide = write.op("concatenate", *sides, shape=pairs, dimensions=(len(x.shape.dims),))
+    if kind.bits > pairs.dtype.bits:  # two numbers make one: their parts are one part each
+        made = write.op("bitcast-convert", wide, shape=pairs.with_dtype(kind).with_dims(pairs.dims[:-1]))
+    else:
+        made = write.op("bitcast-convert", wide, shape=pairs.with_dtype(kind).with_dims((*pairs.dims, 2)))
+    made = _bitcast_convert(made) or made
+    found = [write.reshape(_last(write, made, n), result.dims) for n in range(2)]
+    return write.op("complex", *found, shape=result)
+
+
+def _last(write: Writer, x: Instruction, n: int) -> Instruction:
+    """Elements of one index of the last dimension, which stays with size 1."""
+    cut = (*(SliceDim(0, d) for d in x.shape.dims[:-1]), SliceDim(n, n + 1))
+    return write.op("slice", x, shape=x.shape.with_dims((*x.shape.dims[:-1], 1)), slice=cut)
+
+
+def _split(write: Writer, x: Instruction, ins: Instruction, part: ElementType) -> Instruction:
+    shape = ins.shape.logical.with_dtype(x.shape.dtype)
+    wide = write.broadcast(x, shape, range(x.shape.rank))
+    places = write.computation.add("iota", (), {"iota_dimension": shape.rank - 1}, shape=shape)
+    shift = write.op("multiply", places, write.full(part.bits, shape))
+    return write.convert(write.op("shift-right-logical", wide, shift), part)
+
+
+def _join(write: Writer, x: Instruction, whole: ElementType) -> Instruction:
+    dims, count = x.shape.dims[:-1], x.shape.dims[-1]
+    pieces = []
+    for n in range(count):
+        part = write.reshape(_last(write, x, n), dims)
+        wide = write.convert(part, whole)
+        pieces.append(write.op("shift-left", wide, write.full(n * x.shape.dtype.bits, wide.shape)))
+    return reduce(lambda a, b: write.op("or", a, b), pieces)

@@ -1,0 +1,196 @@
+"""Brings dots into the form that has kernels: one type throughout, and groups of dimensions that can be walked as one.
+
+Before::
+
+    ROOT d = bf16[8,5] dot(bf16[3,8,4] a, bf16[4,3,5] b), lhs_contracting_dims={0,2}, rhs_contracting_dims={1,0}
+
+After::
+
+    x = f32[8,3,4] transpose(convert(a)), dimensions={1,0,2}
+    y = f32[3,4,5] transpose(convert(b)), dimensions={1,0,2}
+    d = f32[8,5] dot(x, y), lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}
+    ROOT r = bf16[8,5] convert(d)
+
+A transpose that only changes which dimension is which is left out, and its operand read instead. Floats narrower than
+32 bits are multiplied and added in f32 and rounded once. An operand is transposed only when its batch, free or
+contracting dimensions do not lie one after the other in memory, or when it is a large left operand whose contracted
+dimension is not the contiguous one.
+
+One long product of vectors, which has no rows to share out among tasks, becomes a sum, which is cut into parts::
+
+    ROOT d = f64[] dot(f64[1000000] a, f64[1000000] b), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+    ROOT d = f64[] reduce(multiply(a, b), 0), dimensions={0}, to_apply=add
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo import HloModule, Instruction
+from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+
+
+def run(module: HloModule) -> bool:
+    """Rewrite dots that are not in that form."""
+    folded = rewrite_each(module, {"dot": _fold_transposes})
+    return rewrite_each(module, {"dot": _dot}) or folded
+
+
+_ROW_BYTES = (64, 128, 192, 256)
+_VECTOR_BYTES = 1 << 22  # of two vectors whose product is worth several tasks
+_LONG, _WIDE = 256, 64  # sizes from which an operand is turned so that its contracted dimension is the contiguous one
+
+Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # dimensions by part, in order of memory
+
+
+class DotDims(NamedTuple):
+    """The parts that the dimensions of a dot's operands play; contracting dimensions in the left operand's order."""
+
+    lhs_batch: tuple[int, ...]
+    lhs_free: tuple[int, ...]
+    lhs_contracting: tuple[int, ...]
+    rhs_batch: tuple[int, ...]
+    rhs_free: tuple[int, ...]
+    rhs_contracting: tuple[int, ...]
+
+    @staticmethod
+    def of(ins: Instruction) -> DotDims:
+        """Read them off a dot."""
+        a = ins.attrs
+        pairs = sorted(zip(a["lhs_contracting_dims"], a["rhs_contracting_dims"], strict=True))
+        left, right = tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
+        lhs_batch, rhs_batch = tuple(a["lhs_batch_dims"]), tuple(a["rhs_batch_dims"])
+        lhs_free = tuple(d for d in range(ins.operands[0].shape.rank) if d not in lhs_batch + left)
+        rhs_free = tuple(d for d in range(ins.operands[1].shape.rank) if d not in rhs_batch + right)
+        return DotDims(lhs_batch, lhs_free, left, rhs_batch, rhs_free, right)
+
+
+def merged_stride(shape: Shape, dims: Sequence[int]) -> int | None:
+    """The distance in elements between neighbours along some dimensions of a row-major array taken as one.
+
+    Returns
+    -------
+    int or None
+        None when they do not lie one after the other; 0 when there is at most one element.
+    """
+    strides = [1] * shape.rank
+    for d in range(shape.rank - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape.dims[d + 1]
+    wide = [d for d in dims if shape.dims[d] != 1]
+    if not wide:
+        return 0
+    for d, inner in pairwise(wide):
+        if strides[d] != strides[inner] * shape.dims[inner]:
+            return None
+    return strides[wide[-1]]
+
+
+def walkable(shape: Shape, groups: Sequence[Sequence[int]]) -> bool:
+    """Whether each group of dimensions can be walked as one."""
+    return shape.size == 0 or all(merged_stride(shape, g) is not None for g in groups)
+
+
+def _reads_across(ins: Instruction, dims: DotDims) -> bool:
+    """Whether the left operand has to be turned: kernels walk along its contracted dimension again and again."""
+    lhs = ins.operands[0].shape
+    free, contracted = (prod(lhs.dims[d] for d in part) for part in (dims.lhs_free, dims.lhs_contracting))
+    columns = prod(ins.operands[1].shape.dims[d] for d in dims.rhs_free)
+    large = contracted >= _LONG and free >= _WIDE and columns >= 2 * _WIDE and not dims.lhs_batch
+    return large and lhs.dtype.is_float and merged_stride(lhs, dims.lhs_contracting) != 1
+
+
+def is_panelled(ins: Instruction) -> bool:
+    """Whether the right operand of a dot lies in panels ``[n / width, k, width]``, for kernels to read as they are.
+
+    Its dimension 1 is contracted, and a row of a panel is one to four vectors of 64 bytes::
+
+        d = f32[128,12,64] dot(f32[128,768] x, f32[12,768,64] w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+    """
+    lhs, rhs = (o.shape for o in ins.operands)
+    dims = DotDims.of(ins)
+    if dims.rhs_batch or dims.rhs_contracting != (1,) or rhs.rank != 3 or rhs.size == 0 or lhs.size == 0:
+        return False
+    types = {ins.shape.dtype, lhs.dtype, rhs.dtype}
+    floats = len(types) == 1 and types <= {ElementType.F32, ElementType.F64}
+    return floats and rhs.dims[2] * rhs.dtype.itemsize in _ROW_BYTES and walkable(lhs, dims[:3])
+
+
+def has_kernel_order(ins: Instruction) -> bool:
+    """Whether the operands' dimensions can be walked as kernels do."""
+    d = DotDims.of(ins)
+    groups = (d[:3], (d.rhs_batch, d.rhs_contracting, d.rhs_free))
+    return is_panelled(ins) or all(walkable(o.shape, g) for o, g in zip(ins.operands, groups, strict=True))
+
+
+def work_type(ins: Instruction) -> ElementType:
+    """The type to compute in: the widest of all; integers and predicates have kernels that widen."""
+    types = [ins.shape.dtype, *(o.shape.dtype for o in ins.operands)]
+    if not all(t.is_float for t in types):
+        return max(types, key=lambda t: t.bits) if all(t.is_complex for t in types) else ins.shape.dtype
+    return max((*types, ElementType.F32), key=lambda t: t.bits)
+
+
+def _is_long_product(ins: Instruction, dims: DotDims) -> bool:
+    """Whether a dot is one sum of many products of floats in the order of both operands."""
+    lhs, rhs = (o.shape for o in ins.operands)
+    floats = ins.shape.dtype is lhs.dtype is rhs.dtype and lhs.dtype in (ElementType.F32, ElementType.F64)
+    flat = not ins.shape.rank and dims.lhs_contracting == dims.rhs_contracting
+    return floats and flat and (lhs.size + rhs.size) * lhs.dtype.itemsize >= _VECTOR_BYTES
+
+
+def _dot(ins: Instruction) -> Instruction | None:
+    dims, write, work = DotDims.of(ins), Writer(ins.computation), work_type(ins)
+    if _is_long_product(ins, dims):
+        return write.sum(write.op("multiply", *ins.operands), dims.lhs_contracting)
+    inexact = work.is_float or work.is_complex
+    groups: tuple[Group, Group] = (dims[:3], (dims.rhs_batch, dims.rhs_contracting, dims.rhs_free))
+    sides = [(o, g) for o, g in zip(ins.operands, groups, strict=True)]
+    right_types = not inexact or all(t is work for t in (ins.shape.dtype, *(o.shape.dtype for o in ins.operands)))
+    across = _reads_across(ins, dims)
+    if right_types and has_kernel_order(ins) and not across:
+        return None
+    attrs = dict(ins.attrs)
+    names = (("lhs_batch_dims", None, "lhs_contracting_dims"), ("rhs_batch_dims", "rhs_contracting_dims", None))
+    operands = []
+    turned = (across or not walkable(sides[0][0].shape, sides[0][1]), not walkable(sides[1][0].shape, sides[1][1]))
+    if is_panelled(ins):
+        turned = (across, False)
+    for (operand, group), keys, turn in zip(sides, names, turned, strict=True):
+        x = write.convert(operand, work) if inexact else operand
+        if turn:
+            x = write.transpose(x, [d for part in group for d in part])
+            group = _counted(group)
+        attrs.update({key: part for key, part in zip(keys, group, strict=True) if key})
+        operands.append(x)
+    shape = ins.shape.with_dtype(work) if inexact else ins.shape.logical
+    return write.convert(ins.computation.add("dot", operands, attrs, shape=shape), ins.shape.dtype)
+
+
+def _fold_transposes(ins: Instruction) -> Instruction | None:
+    """Read what a transpose reads, with other dimension numbers, where that has a kernel and gives the same result."""
+    attrs, operands = dict(ins.attrs), list(ins.operands)
+    for n, side in enumerate(("lhs", "rhs")):
+        names = (f"{side}_batch_dims", f"{side}_contracting_dims")
+        while operands[n].opcode == "transpose":
+            order, source = operands[n].attrs["dimensions"], operands[n].operands[0]
+            batch, contracting = (tuple(order[d] for d in attrs[name]) for name in names)
+            taken = [d for name in names for d in attrs[name]]
+            free = [order[d] for d in range(len(order)) if d not in taken]
+            # The free dimensions come out in the operand's order.
+            if free != sorted(free) or not walkable(source.shape, (batch, free, contracting)):
+                break
+            attrs.update(zip(names, (batch, contracting), strict=True))
+            operands[n] = source
+    if operands == list(ins.operands):
+        return None
+    return ins.computation.add("dot", operands, attrs, shape=ins.shape)
+
+
+def _counted(group: Group) -> Group:
+    """The same groups, numbered in their order."""
+    a, b, c = (len(part) for part in group)
+    return tuple(range(a)), tuple(range(a, a + b)), tuple(range(a + b, a + b + c))

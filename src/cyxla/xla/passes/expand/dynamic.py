@@ -1,0 +1,154 @@
+"""Arrays of sizes that are known only at run time, as whole arrays beside their present sizes.
+
+Before::
+
+    d = f32[<=6] set-dimension-size(f32[6] p, s32[] n), dimensions={0}
+    e = f32[<=6] exponential(d)
+    ROOT s = f32[] reduce(e, zero), dimensions={0}, to_apply=add
+
+After::
+
+    e = f32[6] exponential(p)
+    m = f32[6] select(iota < n, e, zero)
+    ROOT s = f32[] reduce(m, zero), dimensions={0}, to_apply=add
+
+What stands beyond the present size may be anything, and is replaced where it would be read. Instructions that are not
+in the table below, or read others that could not be rewritten, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from cyxla.types import ElementType, Literal
+from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.engine.writer import Writer
+
+_S32: Final = ElementType.S32
+
+
+class _Padded(NamedTuple):
+    """A whole array and, for each dynamic dimension, its present size (an s32 scalar)."""
+
+    whole: Instruction
+    sizes: Mapping[int, Instruction]
+
+
+def run(module: HloModule) -> bool:
+    """Rewrite them, in each computation by itself."""
+    computations = [c for c in module.post_order() if any(i.opcode == "set-dimension-size" for i in c.instructions)]
+    changed = [_Expansion(c).run() for c in computations]
+    return any(changed)
+
+
+class _Expansion:
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self.write = Writer(computation)
+        self.padded: dict[Instruction, _Padded] = {}
+
+    def run(self) -> bool:
+        changed = False
+        for ins in list(self.computation.post_order()):
+            rewrite = _TABLE.get("elementwise" if ins.row.elementwise else ins.opcode)
+            if rewrite is None or not self._is_mine(ins):
+                continue
+            found = rewrite(self, ins)
+            if found is None:
+                continue
+            self.padded[ins] = found
+            if not ins.shape.is_dynamic:
+                self.computation.replace_all_uses(ins, found.whole)
+                changed = True
+        return changed
+
+    def _is_mine(self, ins: Instruction) -> bool:
+        """Whether sizes play a role, and all of them are known."""
+        moving = [o for o in ins.operands if o.shape.is_dynamic]
+        return (ins.shape.is_dynamic or bool(moving)) and all(o in self.padded for o in moving)
+
+    def of(self, ins: Instruction) -> _Padded:
+        return self.padded.get(ins) or _Padded(ins, {})
+
+    def masked(self, x: _Padded, dimensions: tuple[int, ...], filler: Instruction) -> Instruction:
+        """The array with a scalar in the place of what is beyond its present sizes."""
+        whole, write = x.whole, self.write
+        for d in dimensions:
+            if d not in x.sizes:
+                continue
+            places = write.iota(whole.shape.with_dtype(_S32), d)
+            inside = write.compare("LT", places, write.broadcast(x.sizes[d], places.shape))
+            whole = write.select(inside, whole, write.broadcast(filler, whole.shape))
+        return whole
+
+    # --- by opcode --------------------------------------------------------------------------------------------------
+
+    def set_size(self, ins: Instruction) -> _Padded | None:
+        (along,) = ins.attrs["dimensions"]
+        if not ins.shape.is_dynamic or not ins.shape.dynamic[along]:
+            return None
+        old, write = self.of(ins.operands[0]), self.write
+        zero = write.constant(0, ins.shape.dtype)
+        whole = self.masked(old, (along,), zero)  # a size that grows again uncovers zeros
+        size = write.convert(ins.operands[1], _S32)
+        least, most = write.constant(0, _S32), write.constant(ins.shape.dims[along], _S32)
+        return _Padded(whole, {**old.sizes, along: write.op("clamp", least, size, most)})
+
+    def get_size(self, ins: Instruction) -> _Padded | None:
+        (along,) = ins.attrs["dimensions"]
+        x = self.of(ins.operands[0])
+        return _Padded(x.sizes.get(along) or self.write.constant(x.whole.shape.dims[along], _S32), {})
+
+    def elementwise(self, ins: Instruction) -> _Padded | None:
+        operands = [self.of(o) for o in ins.operands]
+        sizes: dict[int, Instruction] = {}
+        for x in operands:
+            for d, size in x.sizes.items():
+                both = sizes.get(d, size)
+                sizes[d] = both if both is size else self.write.op("minimum", both, size)
+        if not ins.shape.is_dynamic or sizes.keys() != {d for d, moving in enumerate(ins.shape.dynamic) if moving}:
+            return None
+        whole = self.computation.add(ins.opcode, [x.whole for x in operands], ins.attrs, shape=ins.shape.static)
+        return _Padded(whole, sizes)
+
+    def transpose(self, ins: Instruction) -> _Padded | None:
+        order, x = ins.attrs["dimensions"], self.of(ins.operands[0])
+        whole = self.computation.add("transpose", [x.whole], ins.attrs, shape=ins.shape.static)
+        return _Padded(whole, {k: x.sizes[d] for k, d in enumerate(order) if d in x.sizes})
+
+    def reduce(self, ins: Instruction) -> _Padded | None:
+        if len(ins.operands) != 2 or not _starts_neutral(ins):
+            return None
+        dims, x, initial = ins.attrs["dimensions"], self.of(ins.operands[0]), ins.operands[1]
+        whole = self.masked(x, tuple(dims), initial)
+        kept = [d for d in range(whole.shape.rank) if d not in dims]
+        reduced = self.computation.add("reduce", [whole, initial], ins.attrs, shape=ins.shape.static, called=ins.called)
+        return _Padded(reduced, {k: x.sizes[d] for k, d in enumerate(kept) if d in x.sizes})
+
+
+_TABLE: Final[Mapping[str, Callable[[_Expansion, Instruction], _Padded | None]]] = {
+    "set-dimension-size": _Expansion.set_size,
+    "get-dimension-size": _Expansion.get_size,
+    "elementwise": _Expansion.elementwise,
+    "transpose": _Expansion.transpose,
+    "reduce": _Expansion.reduce,
+}
+
+
+def _starts_neutral(ins: Instruction) -> bool:
+    """Whether a reduction starts from what changes nothing, so that it may also stand for what is not there."""
+    from cyxla.xla.evaluator.vectorise import scalar_function  # most programs have no dynamic sizes
+
+    initial = ins.operands[1]
+    if initial.opcode != "constant":
+        return False
+    literal: Literal = initial.attrs["literal"]
+    value, dtype = literal.array[()], literal.shape.dtype
+    neutral = {"add": 0, "multiply": 1, "or": 0, "and": -1 if dtype.is_signed else 2**dtype.bits - 1}
+    if dtype is ElementType.PRED:
+        neutral = {"or": False, "and": True, "maximum": False, "minimum": True}
+    elif dtype.is_float:
+        neutral = {**neutral, "maximum": float("-inf"), "minimum": float("inf")}
+    name = scalar_function(ins.called[0])
+    return name in neutral and bool(value == neutral[name])

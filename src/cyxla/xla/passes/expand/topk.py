@@ -1,0 +1,59 @@
+"""topk as a sort of values together with their places, cut off after k.
+
+Before::
+
+    ROOT t = (f32[8,3], s32[8,3]) topk(f32[8,100] x), k=3, largest=true
+
+After::
+
+    places = s32[8,100] iota(), iota_dimension=1
+    s = (f32[8,100], s32[8,100]) sort(x, places), dimensions={1}, is_stable=true, to_apply=greater
+    ROOT t = (f32[8,3], s32[8,3]) tuple(slice(s.0), slice(s.1))
+
+The order is the total order: NaN is greater than infinity, and -0 less than +0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.hlo.attributes import SliceDim
+from cyxla.xla.passes import Pass
+from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+
+
+def run(module: HloModule) -> bool:
+    """Expand topk."""
+    return rewrite_each(module, {"topk": _topk})
+
+
+def unless(kept: Callable[[Instruction], bool]) -> Pass:
+    """Give the pass that leaves some alone."""
+    return lambda module: rewrite_each(module, {"topk": lambda ins: None if kept(ins) else _topk(ins)})
+
+
+def _topk(ins: Instruction) -> Instruction:
+    write, x = Writer(ins.computation), ins.operands[0]
+    shape, last = x.shape.logical, x.shape.rank - 1
+    number = ElementType.S32
+    places = write.computation.add("iota", (), {"iota_dimension": last}, shape=shape.with_dtype(number))
+    both = Shape.tuple([shape, places.shape])
+    order = write.function("order", lambda c: _comparator(c, shape.dtype, "GT" if ins.attrs["largest"] else "LT"))
+    ordered = write.computation.add(
+        "sort", (x, places), {"dimensions": (last,), "is_stable": True}, shape=both, called=(order,)
+    )
+    parts = []
+    for n, part in enumerate(ins.shape.elements):
+        whole = write.op("get-tuple-element", ordered, shape=both.elements[n], index=n)
+        cut = [SliceDim(0, d) for d in part.dims]
+        parts.append(write.op("slice", whole, shape=part.logical, slice=tuple(cut)))
+    return write.op("tuple", *parts, shape=ins.shape)
+
+
+def _comparator(c: Computation, dtype: ElementType, direction: str) -> Instruction:
+    types = (dtype, dtype, ElementType.S32, ElementType.S32)
+    sides = [c.add("parameter", (), {"parameter_number": n}, shape=Shape.array(t)) for n, t in enumerate(types)]
+    attrs = {"direction": direction, **({"type": "TOTALORDER"} if dtype.is_float else {})}
+    return c.add("compare", sides[:2], attrs, shape=Shape.array(ElementType.PRED))

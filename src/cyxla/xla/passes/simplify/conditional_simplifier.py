@@ -1,0 +1,102 @@
+"""Branches whose choice is known take the place of the choice, and tiny branches are both computed.
+
+Before::
+
+    yes { a = f32[] parameter(0) ROOT r = f32[] negate(a) }
+    no  { ROOT b = f32[] parameter(0) }
+    ENTRY main {
+      p = pred[] parameter(0)
+      x = f32[] parameter(1)
+      ROOT r = f32[] conditional(p, x, x), true_computation=yes, false_computation=no
+    }
+
+After::
+
+    ENTRY main {
+      p = pred[] parameter(0)
+      x = f32[] parameter(1)
+      n = f32[] negate(x)
+      ROOT r = f32[] select(p, n, x)
+    }
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cyxla.types import ElementType, Shape
+from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.engine.clone import copy_body
+from cyxla.xla.passes.engine.pattern import uniform_value
+from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+
+MAX_INSTRUCTIONS: Final = 8  # of a branch that is computed whether chosen or not
+MAX_ELEMENTS: Final = 64  # of its largest array
+_PLAIN: Final = frozenset(
+    {"parameter", "constant", "tuple", "get-tuple-element", "broadcast", "reshape", "iota", "copy"}
+)
+
+
+def run(module: HloModule) -> bool:
+    """Replace conditionals that need no branching."""
+    return rewrite_each(module, {"conditional": _simplify})
+
+
+def _simplify(ins: Instruction) -> Instruction | None:
+    if ins.control_predecessors or not (ins.users or ins.is_root or ins.has_side_effect):
+        return None
+    chosen = _known_branch(ins)
+    if chosen is not None:
+        new = copy_body(ins.called[chosen], ins.computation, [ins.operands[chosen + 1]])
+        return new if new.shape.compatible(ins.shape) else None
+    if len(ins.called) == 2 and all(map(_is_tiny, ins.called)) and _selectable(ins.shape):
+        return _select(ins)
+    return None
+
+
+def _known_branch(ins: Instruction) -> int | None:
+    """The number of the branch that always runs."""
+    last = len(ins.called) - 1
+    if last == 0:
+        return 0
+    found = uniform_value(ins.operands[0])
+    if found is None:
+        return None
+    number = int(found.reshape(()))
+    if ins.operands[0].shape.dtype is ElementType.PRED:
+        return 1 - number
+    return number if 0 <= number <= last else last
+
+
+def _is_tiny(branch: Computation) -> bool:
+    if len(branch.instructions) > MAX_INSTRUCTIONS:
+        return False
+    return all(_is_cheap(i) for i in branch.instructions)
+
+
+def _is_cheap(ins: Instruction) -> bool:
+    plain = ins.opcode in _PLAIN or (ins.row.elementwise and not ins.row.ulp)
+    own = () if ins.opcode == "parameter" else ins.shape.leaves()
+    small = all(s.size <= MAX_ELEMENTS or ins.opcode in ("tuple", "get-tuple-element") for s in own)
+    return plain and small and not ins.control_predecessors
+
+
+def _selectable(shape: Shape) -> bool:
+    parts = shape.elements if shape.is_tuple else (shape,)
+    return all(p.is_array and not p.is_dynamic and p.size <= MAX_ELEMENTS for p in parts)
+
+
+def _select(ins: Instruction) -> Instruction:
+    write = Writer(ins.computation)
+    chooser = ins.operands[0]
+    first, second = (copy_body(c, ins.computation, [x]) for c, x in zip(ins.called, ins.operands[1:], strict=True))
+    if chooser.shape.dtype is not ElementType.PRED:  # any other number than 0 is the last branch
+        zero = write.constant(0, chooser.shape.dtype)
+        chooser = write.op("compare", chooser, zero, shape=Shape.array(ElementType.PRED), direction="EQ")
+    if not ins.shape.is_tuple:
+        return write.op("select", chooser, first, second, shape=ins.shape.logical)
+    parts = []
+    for n, shape in enumerate(ins.shape.elements):
+        a, b = (write.op("get-tuple-element", t, shape=shape, index=n) for t in (first, second))
+        parts.append(write.op("select", chooser, a, b, shape=shape.logical))
+    return ins.computation.add("tuple", parts, shape=Shape.tuple([p.shape for p in parts]))

@@ -1,0 +1,57 @@
+"""The passes that make a program smaller, repeated until none finds anything.
+
+`pipeline` puts them together; each can be left out by name. `SIMPLIFY` is the list, in order.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cyxla.xla.hlo import HloModule
+from cyxla.xla.passes import Pass
+from cyxla.xla.passes.engine.pipeline import HloPassFix, HloPassPipeline, Settings
+from cyxla.xla.passes.engine.rewrite import Again, RewritePass
+from cyxla.xla.passes.simplify import (
+    conditional_simplifier,
+    constant_folding,
+    cse,
+    dce,
+    while_simplifier,
+    window_simplifier,
+    zero_sized,
+)
+from cyxla.xla.passes.simplify.algebra import algebra
+from cyxla.xla.passes.simplify.reshape_mover import reshape_mover
+from cyxla.xla.passes.simplify.tuple_simplifier import tuple_simplifier
+
+SIMPLIFY: Final[tuple[tuple[str, Pass | RewritePass], ...]] = (
+    ("zero_sized", zero_sized.run),
+    ("tuple_simplifier", tuple_simplifier),
+    ("conditional_simplifier", conditional_simplifier.run),
+    ("while_simplifier", while_simplifier.run),
+    ("window_simplifier", window_simplifier.run),
+    ("algebra", algebra),
+    ("constant_folding", constant_folding.run),
+    ("reshape_mover", reshape_mover),
+    ("cse", cse.run),
+    ("dce", dce.run),
+)
+
+
+def pipeline(settings: Settings | None = None) -> HloPassFix:
+    """The passes of `SIMPLIFY`, to be run on one module until none changes anything."""
+    steps = HloPassPipeline("simplify", settings)
+    for name, step in SIMPLIFY:
+        if isinstance(step, RewritePass):
+            steps.add(Again(step))
+        else:
+            steps.add(name, step)
+    return HloPassFix(steps)
+
+
+def run(module: HloModule, settings: Settings | None = None) -> bool:
+    """Simplify a module; by default as the environment says."""
+    changed = pipeline(settings).run(module)
+    for computation in module.computations.values():
+        computation.changed.clear()
+    return changed

@@ -1,0 +1,264 @@
+"""Products with constant matrices that are nearly empty: a few elements picked and added up, as in resizing images.
+
+Before::
+
+    w = f32[224,512] ..        (depends on constants alone; at most two numbers of each column are not zero)
+    ROOT r = f32[512,64] dot(w, f32[224,64] x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+
+After::
+
+    first = f32[512,64] gather(x, s32[512] constant), ..
+    second = f32[512,64] gather(x, s32[512] constant), ..
+    ROOT r = f32[512,64] add(multiply(broadcast(f32[512] constant), first), multiply(.., second))
+
+Zero times infinity is NaN, so this holds only while no element of x is infinite, NaN, or so large that a sum overflows:
+a conditional looks at them, and does all the work in the other case. Several such products of one array, along
+different dimensions, are done together, those along the innermost dimensions first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from cyxla.types import ElementType, Literal, Shape
+from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.engine.clone import copy_instruction
+from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.simplify.constant_folding import NEVER, work
+
+MOST_TAPS: Final = 8  # elements that one sum may take
+_LEAST_GAIN: Final = 8  # how many times shorter than before a sum has to be
+_LEAST_SIZE: Final = 1 << 14  # elements of a result that is worth looking at
+_MOST_WORK: Final = 8_000_000  # element operations to find out what a matrix is
+_NARROW: Final = 16  # elements behind a dimension that are too few for a loop of their own
+_MOST_PLACES: Final = 1 << 16  # in one table
+
+
+@dataclass
+class _Step:
+    """One product: along which dimension of the base, by which matrix of [contracted, free]."""
+
+    dot: Instruction
+    axis: int
+    matrix: np.ndarray[Any, Any]
+    taps: int
+
+
+def run(module: HloModule) -> bool:
+    """Rewrite every chain of such products."""
+    changed = False
+    known: dict[Instruction, np.ndarray[Any, Any] | None] = {}
+    done: set[Instruction] = set()
+    for computation in module.post_order():
+        for ins in reversed(list(computation.instructions)):
+            if ins in done or ins.opcode != "dot" or not (ins.users or ins.is_root) or ins.control_predecessors:
+                continue
+            base, steps, axes = _chain(ins, known)
+            if steps:
+                _rewrite(ins, base, steps, axes)
+                done.update(s.dot for s in steps)
+                changed = True
+    return changed
+
+
+def _chain(ins: Instruction, known: dict[Instruction, Any]) -> tuple[Instruction, list[_Step], list[int]]:
+    """The array at the bottom of a chain of products; the products, first one first; the order of its dimensions."""
+    found: list[tuple[Instruction, int, np.ndarray[Any, Any]]] = []  # with the side of the array
+    top = ins
+    while top.opcode == "dot" and (top is ins or (len(top.users) == 1 and not top.is_root)):
+        side = next((s for s in (0, 1) if _is_plain(top, s) and _matrix(top, 1 - s, known) is not None), None)
+        if side is None:
+            break
+        matrix = _matrix(top, 1 - side, known)
+        assert matrix is not None
+        found.append((top, side, matrix))
+        top = top.operands[side]
+    while found:
+        axes = list(range(top.shape.rank))
+        steps = []
+        for dot, side, matrix in reversed(found):
+            (contracted,) = dot.attrs["lhs_contracting_dims" if side == 0 else "rhs_contracting_dims"]
+            axis = axes.pop(contracted)
+            axes = [*axes, axis] if side == 0 else [axis, *axes]
+            steps.append(_Step(dot, axis, matrix, int((matrix != 0).sum(0).max(initial=0))))
+        if len({s.axis for s in steps}) == len(steps):
+            return top, steps, axes
+        top = found.pop()[0]
+    return top, [], []
+
+
+def _is_plain(dot: Instruction, side: int) -> bool:
+    """Whether a product is one of an array by a matrix, in one float type."""
+    a, shapes = dot.attrs, [dot.shape, *(o.shape for o in dot.operands)]
+    matrix = dot.operands[1 - side].shape
+    if a["lhs_batch_dims"] or len(a["lhs_contracting_dims"]) != 1 or matrix.rank != 2 or dot.shape.size < _LEAST_SIZE:
+        return False
+    return dot.shape.dtype in (ElementType.F32, ElementType.F64) and len({s.dtype for s in shapes}) == 1
+
+
+def _matrix(dot: Instruction, side: int, known: dict[Instruction, Any]) -> np.ndarray[Any, Any] | None:
+    """An operand as [contracted, free], if it is constant and nearly empty."""
+    ins = dot.operands[side]
+    if ins not in known:
+        known[ins] = _evaluated(ins)
+    value = known[ins]
+    if value is None:
+        return None
+    (contracted,) = dot.attrs["lhs_contracting_dims" if side == 0 else "rhs_contracting_dims"]
+    matrix: np.ndarray[Any, Any] = value if contracted == 0 else value.T
+    taps = (matrix != 0).sum(0).max(initial=0)
+    worth = taps <= MOST_TAPS and taps * _LEAST_GAIN <= matrix.shape[0] and np.isfinite(matrix).all()
+    return matrix if worth and 0 not in matrix.shape else None
+
+
+def _evaluated(root: Instruction) -> np.ndarray[Any, Any] | None:
+    from cyxla.xla.evaluator import evaluate_instruction  # most programs have nothing to evaluate
+
+    cone = _cone(root)
+    if cone is None:
+        return None
+    values: dict[Instruction, Any] = {}
+    for ins in cone:
+        if ins.opcode == "constant":
+            values[ins] = ins.attrs["literal"].array
+        else:
+            values[ins] = evaluate_instruction(ins, *(values[o] for o in ins.operands))
+    value = values[root]
+    return value if isinstance(value, np.ndarray) else None
+
+
+def _cone(root: Instruction) -> list[Instruction] | None:
+    """What an instruction depends on, operands first, if that is constants alone and cheap."""
+    found: dict[Instruction, None] = {}
+    stack, total = [(root, False)], 0
+    while stack:
+        ins, ready = stack.pop()
+        if ready:
+            found.setdefault(ins)
+            continue
+        if ins in found:
+            continue
+        if ins.opcode != "constant":
+            total += work(ins)
+            if ins.opcode in NEVER or ins.has_side_effect or not ins.shape.is_array or total > _MOST_WORK:
+                return None
+        stack.append((ins, True))
+        stack += [(o, False) for o in ins.operands if o not in found]
+    return list(found)
+
+
+# ------------------------------------------------------------------------------------------------------------ rewriting
+def _rewrite(ins: Instruction, base: Instruction, steps: list[_Step], axes: list[int]) -> None:
+    root, order = ins, axes
+    users = list(ins.users)
+    if len(users) == 1 and users[0].opcode == "transpose" and not ins.is_root and not users[0].control_predecessors:
+        root = users[0]
+        order = [axes[d] for d in root.attrs["dimensions"]]
+    write = Writer(ins.computation)
+    dtype, shape = ins.shape.dtype, root.shape.logical
+    few = write.function("few", lambda c: _few(c, base.shape.logical, steps, order, shape))
+    all_ = write.function("all", lambda c: _all(c, base, steps, root))
+    most = write.computation.add(
+        "reduce",
+        (write.op("abs", base), write.constant(0, dtype)),
+        {"dimensions": tuple(range(base.shape.rank))},
+        shape=Shape.array(dtype),
+        called=(_maximum(write, dtype),),
+    )
+    small = write.compare("LE", most, write.constant(_bound(steps, dtype), dtype))
+    new = write.computation.add("conditional", (small, base, base), {}, shape=shape, called=(few, all_))
+    ins.computation.replace_all_uses(root, new)
+
+
+def _bound(steps: list[_Step], dtype: ElementType) -> float:
+    """How large elements may be without a sum that overflows, with room to spare."""
+    limit = float(np.finfo(dtype.numpy_dtype).max) / 2
+    for step in steps:
+        limit /= max(1.0, 2.0 * float(np.abs(step.matrix.astype(np.float64)).sum(0).max()))
+    return limit
+
+
+def _maximum(write: Writer, dtype: ElementType) -> Computation:
+    def body(c: Computation) -> Instruction:
+        x, y = (c.add("parameter", (), {"parameter_number": n}, shape=Shape.array(dtype)) for n in range(2))
+        return c.add("maximum", (x, y), shape=Shape.array(dtype))
+
+    return write.function("largest", body)
+
+
+def _all(c: Computation, base: Instruction, steps: list[_Step], root: Instruction) -> Instruction:
+    """The products as they were."""
+    made = {base: c.add("parameter", (), {"parameter_number": 0}, shape=base.shape.logical)}
+    for step in steps:
+        for o in step.dot.operands:
+            for inner in () if o in made else _cone(o) or ():
+                made.setdefault(inner, copy_instruction(inner, c, [made[p] for p in inner.operands]))
+        made[step.dot] = copy_instruction(step.dot, c, [made[o] for o in step.dot.operands])
+    last = made[steps[-1].dot]
+    if root is not steps[-1].dot:
+        last = copy_instruction(root, c, [last])
+    return last
+
+
+def _few(c: Computation, base: Shape, steps: list[_Step], order: list[int], shape: Shape) -> Instruction:
+    """The products as sums of a few elements."""
+    write = Writer(c)
+    x = c.add("parameter", (), {"parameter_number": 0}, shape=base)
+
+    def late(step: _Step) -> tuple[bool, float]:
+        return prod(base.dims[step.axis + 1 :]) >= _NARROW, step.matrix.shape[1] / step.matrix.shape[0]
+
+    for n, step in enumerate(sorted(steps, key=late)):
+        if n:  # or every sum would be made again for each of its readers
+            x = write.op("opt-barrier", x)
+        x = _apply(write, x, step)
+    return write.op("transpose", x, shape=shape, dimensions=tuple(order))
+
+
+def _apply(write: Writer, x: Instruction, step: _Step) -> Instruction:
+    """One product along a dimension, which stays where it is."""
+    dims, axis, dtype = x.shape.dims, step.axis, x.shape.dtype
+    count, size = step.matrix.shape
+    shape = Shape.array(dtype, (*dims[:axis], size, *dims[axis + 1 :]))
+    if not step.taps:  # nothing but zeros
+        return write.full(0, shape)
+    before, after = prod(dims[:axis]), prod(dims[axis + 1 :])
+    places, weights = _tables(step)
+    if after < _NARROW and size * after <= _MOST_PLACES:  # one long row of all that is behind the dimension
+        places = (places[:, :, None] * after + np.arange(after)).reshape(step.taps, -1)
+        weights = np.repeat(weights, after, axis=1)
+        count, size, after = count * after, size * after, 1
+    flat = write.reshape(x, (before, count, after))
+    rows = flat.shape.with_dims((before, size, after))
+    total = write.full(0, rows)
+    for at, weight in zip(places, weights, strict=True):
+        table = _constant(write, at.astype(np.int32), ElementType.S32)
+        picked = write.op(
+            "gather", flat, table, shape=rows, offset_dims=(0, 2), collapsed_slice_dims=(1,), start_index_map=(1,),
+            operand_batching_dims=(), start_indices_batching_dims=(), index_vector_dim=1,
+            slice_sizes=(before, 1, after), indices_are_sorted=False,
+        )  # fmt: skip
+        factor = write.broadcast(_constant(write, weight, dtype), rows, (1,))
+        total = write.op("add", total, write.op("multiply", picked, factor))
+    return write.reshape(total, shape.dims)
+
+
+def _constant(write: Writer, array: np.ndarray[Any, Any], dtype: ElementType) -> Instruction:
+    shape = Shape.array(dtype, array.shape)
+    return write.computation.add("constant", (), {"literal": Literal(array, shape)}, shape=shape)
+
+
+def _tables(step: _Step) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """For each tap and column, which row and how much of it; columns with fewer take nothing of a row."""
+    places = np.zeros((step.taps, step.matrix.shape[1]), np.int64)
+    weights = np.zeros(places.shape, step.matrix.dtype)
+    for column in range(step.matrix.shape[1]):
+        (rows,) = np.nonzero(step.matrix[:, column])
+        places[:, column] = rows[-1] if len(rows) else 0
+        places[: len(rows), column] = rows
+        weights[: len(rows), column] = step.matrix[rows, column]
+    return places, weights

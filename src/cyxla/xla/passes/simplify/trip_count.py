@@ -1,0 +1,101 @@
+"""How often a loop runs, where a counter decides.
+
+A counter is an element of the state that starts as a constant, grows (or shrinks) by a constant each time, and that the
+condition compares with a constant::
+
+    for (i = start; i < bound; i += step)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cyxla.xla.hlo import Computation, Instruction
+from cyxla.xla.passes.engine.pattern import uniform_value
+
+_MIRRORED: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
+
+
+def known_trip_count(ins: Instruction) -> int | None:
+    """How often the body of a `while` runs; None where that is not known."""
+    body, condition = ins.called
+    found = _comparison(condition)
+    if found is None:
+        return None
+    number, direction, bound_at = found
+    start = _initial(ins.operands[0], number)
+    bound = bound_at if not isinstance(bound_at, tuple) else _unchanged(ins, bound_at[0])
+    step = _step(body, number)
+    if start is None or bound is None or step is None or not step:
+        return None
+    counter = condition.root.operands[0].shape.dtype
+    low, high = (
+        (-(1 << (counter.bits - 1)), (1 << (counter.bits - 1)) - 1)
+        if counter.is_signed
+        else (0, (1 << counter.bits) - 1)
+    )
+    trips = _trips(start, bound, step, direction)
+    return trips if trips is not None and low <= start + trips * step <= high else None
+
+
+def _trips(start: int, bound: int, step: int, direction: str) -> int | None:
+    distance = bound - start
+    if direction == "NE":
+        return distance // step if distance % step == 0 and distance // step >= 0 else None
+    if direction in ("GT", "GE"):
+        distance, step = -distance, -step
+    if direction in ("LE", "GE"):
+        distance += 1
+    if distance <= 0:
+        return 0
+    return -(-distance // step) if step > 0 else None
+
+
+def _comparison(condition: Computation) -> tuple[int, str, int | tuple[int]] | None:
+    """The counter's number, the direction, and the bound or the number of the element that holds it."""
+    root = condition.root
+    if root.opcode != "compare" or not root.operands[0].shape.dtype.is_integer or root.attrs["direction"] == "EQ":
+        return None
+    left, right = (_side(o, condition.parameters[0]) for o in root.operands)
+    direction = str(root.attrs["direction"])
+    if isinstance(left, tuple) and right is not None:
+        return left[0], direction, right
+    if isinstance(right, tuple) and left is not None:
+        return right[0], _MIRRORED[direction], left
+    return None
+
+
+def _side(ins: Instruction, parameter: Instruction) -> int | tuple[int] | None:
+    """A constant, or (number,) of an element of the state."""
+    if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
+        return (int(ins.attrs["index"]),)
+    found = uniform_value(ins)
+    return int(found.reshape(())) if found is not None else None
+
+
+def _initial(state: Instruction, number: int) -> int | None:
+    if state.opcode == "constant":
+        return int(state.attrs["literal"].elements[number].array.reshape(()))
+    if state.opcode != "tuple" or state.operands[number].shape.rank:
+        return None
+    found = uniform_value(state.operands[number])
+    return int(found.reshape(())) if found is not None else None
+
+
+def _unchanged(ins: Instruction, number: int) -> int | None:
+    body = ins.called[0]
+    if body.root.opcode != "tuple" or _side(body.root.operands[number], body.parameters[0]) != (number,):
+        return None
+    return _initial(ins.operands[0], number)
+
+
+def _step(body: Computation, number: int) -> int | None:
+    if body.root.opcode != "tuple":
+        return None
+    next_ = body.root.operands[number]
+    if next_.opcode not in ("add", "subtract"):
+        return None
+    left, right = (_side(o, body.parameters[0]) for o in next_.operands)
+    if left == (number,) and isinstance(right, int):
+        return right if next_.opcode == "add" else -right
+    return left if right == (number,) and isinstance(left, int) and next_.opcode == "add" else None

@@ -1,0 +1,293 @@
+"""Loops carry less, repeat less, and say how often they run.
+
+Before::
+
+    body { s = (s32[], s32[], f32[4], f32[4]) parameter(0)  // i, n, x, sum
+      ..  e = f32[4] exponential(x)  a = f32[4] add(sum, e)  j = s32[] add(i, one)
+      ROOT t = tuple(j, n, x, a) }
+    ENTRY main { ..  s = tuple(zero, ten, x, zeros)  w = while(s), condition=less, body=body
+      ROOT r = f32[4] get-tuple-element(w), index=3 }
+
+After::
+
+    body { s = (s32[], f32[4], f32[4]) parameter(0)  // i, sum, e
+      ..  a = f32[4] add(sum, e)  j = s32[] add(i, one)
+      ROOT t = tuple(j, a, e) }
+    ENTRY main { ..  e = f32[4] exponential(x)  s = tuple(zero, zeros, e)
+      w = while(s), condition=less, body=body, backend_config={"known_trip_count":{"n":"10"}}
+      ROOT r = f32[4] get-tuple-element(w), index=1 }
+
+A loop that never runs is its initial state, one that runs once is its body. State that the body hands on unchanged is
+read outside the loop; scalar constants among it move into the loop. State that nothing depends on goes. What the body
+computes from unchanged state alone is computed once, before the loop, unless it is cheap or large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from cyxla.types import Shape
+from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.engine.clone import copy_body, copy_instruction
+from cyxla.xla.passes.engine.writer import Writer, rewrite_each
+from cyxla.xla.passes.simplify.trip_count import known_trip_count
+
+#: Worth computing before the loop, besides functions that are not exact.
+_COSTLY: Final = frozenset({
+    "dot", "convolution", "reduce", "reduce-window", "transpose", "sort", "gather", "scatter", "cholesky",
+    "triangular-solve", "fft", "concatenate", "iota", "divide", "remainder",
+})  # fmt: skip
+_CHEAP: Final = frozenset({"constant", "broadcast", "get-tuple-element", "reshape"})
+
+
+def run(module: HloModule) -> bool:
+    """Simplify every loop, the inner ones first."""
+    effects = effects_of(module)
+    return rewrite_each(
+        module, {"while": lambda ins: None if any(effects.get(c, True) for c in ins.called) else _simplify(ins)}
+    )
+
+
+def effects_of(module: HloModule) -> dict[Computation, bool]:
+    """Which computations have a side effect, in themselves or through what they call."""
+    effects: dict[Computation, bool] = {}
+    for computation in module.post_order():
+        own = any(i.row.side_effect or i.attrs.get("custom_call_has_side_effect") for i in computation.instructions)
+        effects[computation] = own or any(effects[c] for i in computation.instructions for c in i.called)
+    return effects
+
+
+def _simplify(ins: Instruction) -> Instruction | None:
+    if not (ins.users or ins.is_root) or ins.control_predecessors:
+        return None
+    trips = known_trip_count(ins)
+    if trips == 0:
+        return ins.operands[0]
+    if trips == 1:
+        return copy_body(ins.called[0], ins.computation, ins.operands)
+    if not _is_plain(ins):
+        return None
+    plan = _plan(ins)
+    fresh = trips is not None and "backend_config" not in ins.extras
+    if plan is None and not fresh:
+        return None
+    if plan is None:
+        assert trips is not None
+        return _annotate(ins, trips)
+    return _rebuild(ins, plan)
+
+
+def _annotate(ins: Instruction, trips: int) -> Instruction:
+    new = copy_instruction(ins, ins.computation, ins.operands)
+    new.extras["backend_config"] = f'{{"known_trip_count":{{"n":"{trips}"}}}}'
+    return new
+
+
+def _is_plain(ins: Instruction) -> bool:
+    """Whether the state is a tuple that everybody takes apart, and the body puts together."""
+    if not ins.shape.is_tuple or ins.called[0].root.opcode != "tuple":
+        return False
+    parameters = [c.parameters[0] for c in ins.called]
+    ordered = any(i.control_predecessors for c in ins.called for i in c.instructions)
+    return not ordered and all(u.opcode == "get-tuple-element" for p in parameters for u in p.users)
+
+
+@dataclass
+class _Plan:
+    """What becomes of a loop's state."""
+
+    keep: list[int]  # elements that stay
+    sunk: dict[int, Instruction] = field(default_factory=dict)  # constants that move into the loop
+    outside: dict[int, Instruction] = field(default_factory=dict)  # unchanged elements, read from the initial state
+    hoisted: list[Instruction] = field(default_factory=list)  # of the body
+
+
+def _plan(ins: Instruction) -> _Plan | None:
+    body = ins.called[0]
+    count = len(ins.shape.elements)
+    parameter, results = body.parameters[0], body.root.operands
+    unchanged = {n for n, r in enumerate(results) if _is_element(r, parameter, n)}
+    initial = ins.operands[0].operands if ins.operands[0].opcode == "tuple" else None
+    sunk = {n: initial[n] for n in unchanged if initial is not None and _sinks(initial[n])}
+    hoisted = _invariant(body, parameter, unchanged, sunk)
+    whole = not all(u.opcode == "get-tuple-element" for u in ins.users) or ins.is_root
+    read = {int(u.attrs["index"]) for u in ins.users if u.opcode == "get-tuple-element"}
+    needed = set(range(count)) - unchanged if whole else read - unchanged
+    live = _live(needed, ins, unchanged, sunk, hoisted)
+    outside = {n: initial[n] for n in unchanged & read if initial is not None}
+    keep = sorted(live if initial is not None else live | (unchanged & (read if not whole else set(range(count)))))
+    if len(keep) == count and not hoisted:
+        return (
+            None if not (outside and not whole) or not _reads_unchanged(ins, unchanged) else _Plan(keep, sunk, outside)
+        )
+    return _Plan(keep, sunk, outside, hoisted)
+
+
+def _reads_unchanged(ins: Instruction, unchanged: set[int]) -> bool:
+    return any(u.opcode == "get-tuple-element" and int(u.attrs["index"]) in unchanged and u.users for u in ins.users)
+
+
+def _is_element(ins: Instruction, parameter: Instruction, number: int) -> bool:
+    return ins.opcode == "get-tuple-element" and ins.operands[0] is parameter and ins.attrs["index"] == number
+
+
+def _sinks(ins: Instruction) -> bool:
+    return ins.opcode == "constant" and ins.shape.is_array and ins.shape.rank == 0
+
+
+def _invariant(
+    body: Computation, parameter: Instruction, unchanged: set[int], sunk: Mapping[int, Instruction]
+) -> list[Instruction]:
+    """Instructions of the body that give the same every time and are worth computing once."""
+    constant: set[Instruction] = set()
+    found: list[Instruction] = []
+    for ins in body.post_order():
+        if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
+            if int(ins.attrs["index"]) in unchanged:
+                constant.add(ins)
+        elif ins.opcode == "parameter" or not ins.shape.is_array or ins.has_side_effect or ins.shape.is_dynamic:
+            continue
+        elif all(o in constant for o in ins.operands) and ins.row.name not in ("rng", "opt-barrier"):
+            constant.add(ins)
+            if _worth_hoisting(ins):
+                found.append(ins)
+    # Of a chain only the ends are carried.
+    return [i for i in found if not all(u in found for u in i.users) or i.is_root]
+
+
+def _worth_hoisting(ins: Instruction) -> bool:
+    if ins.shape.size <= 1 or ins.opcode in _CHEAP or not ins.operands:
+        return False
+    given = sum(o.shape.nbytes for o in ins.operands)
+    return (ins.opcode in _COSTLY or bool(ins.row.ulp)) and ins.shape.nbytes <= given
+
+
+def _live(
+    needed: set[int], ins: Instruction, unchanged: set[int], sunk: Mapping[int, Instruction], hoisted: list[Instruction]
+) -> set[int]:
+    """The elements that a loop without the sunk and hoisted has to carry."""
+    body, condition = ins.called
+    stop = set(hoisted)
+    live: set[int] = set()
+    todo = needed | _elements_behind([condition.root], condition.parameters[0], set())
+    while todo:
+        number = todo.pop()
+        if number in live or number in sunk:
+            continue
+        live.add(number)
+        todo |= _elements_behind([body.root.operands[number]], body.parameters[0], stop) - live
+    return live
+
+
+def _elements_behind(roots: list[Instruction], parameter: Instruction, stop: set[Instruction]) -> set[int]:
+    """Which elements of the state the instructions depend on."""
+    found: set[int] = set()
+    seen: set[Instruction] = set()
+    stack = list(roots)
+    while stack:
+        ins = stack.pop()
+        if ins in seen or ins in stop:
+            continue
+        seen.add(ins)
+        if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
+            found.add(int(ins.attrs["index"]))
+        else:
+            stack.extend(ins.operands)
+    return found
+
+
+# --- writing the new loop ---
+
+
+def _rebuild(ins: Instruction, plan: _Plan) -> Instruction | None:
+    """Write the loop that a plan describes; gives a tuple of the old form, whose elements are then read past it."""
+    computation, (body, condition) = ins.computation, ins.called
+    write = Writer(computation)
+    start = [_element(write, ins.operands[0], n) for n in plan.keep]
+    start += _hoist(ins, plan)
+    state = computation.add("tuple", start, shape=Shape.tuple([s.shape.logical for s in start]))
+    new_body = _copy(body, state.shape, plan, [body.root.operands[n] for n in plan.keep])
+    new_condition = _copy(condition, state.shape, plan, None)
+    loop = computation.add(
+        "while", (state,), shape=state.shape, called=(new_body, new_condition), metadata=ins.metadata
+    )
+    place = {n: k for k, n in enumerate(plan.keep)}
+    parts: list[Instruction] = []
+    for n, shape in enumerate(ins.shape.elements):
+        if n in place and n not in plan.outside:
+            parts.append(write.op("get-tuple-element", loop, shape=shape, index=place[n]))
+        else:
+            parts.append(_element(write, ins.operands[0], n))
+    return computation.add("tuple", parts, shape=Shape.tuple([p.shape for p in parts]))
+
+
+def _element(write: Writer, source: Instruction, number: int) -> Instruction:
+    if source.opcode == "tuple":
+        return source.operands[number]
+    return write.op("get-tuple-element", source, shape=source.shape.elements[number], index=number)
+
+
+def _hoist(ins: Instruction, plan: _Plan) -> list[Instruction]:
+    """Copies of the hoisted instructions, and of what they need, before the loop."""
+    body, write = ins.called[0], Writer(ins.computation)
+    parameter, wanted = body.parameters[0], _behind(plan.hoisted)
+    made: dict[Instruction, Instruction] = {}
+    for inner in body.post_order() if wanted else ():
+        if inner not in wanted or inner is parameter:
+            continue
+        if inner.opcode == "get-tuple-element" and inner.operands[0] is parameter:
+            made[inner] = _element(write, ins.operands[0], int(inner.attrs["index"]))
+        else:
+            made[inner] = copy_instruction(inner, ins.computation, [made[o] for o in inner.operands])
+    return [made[i] for i in plan.hoisted]
+
+
+def _behind(roots: list[Instruction], stop: frozenset[Instruction] = frozenset()) -> set[Instruction]:
+    """The instructions that these need, themselves included; what is in `stop` needs nothing."""
+    seen: set[Instruction] = set()
+    stack = list(roots)
+    while stack:
+        ins = stack.pop()
+        if ins not in seen:
+            seen.add(ins)
+            stack.extend(() if ins in stop else ins.operands)
+    return seen
+
+
+def _copy(source: Computation, state: Shape, plan: _Plan, results: list[Instruction] | None) -> Computation:
+    """A body (`results` are what it returns of the kept elements) or condition over the new state."""
+    module = source.module
+    assert module is not None
+    target = module.new_computation(source.name)
+    target.execution_thread = source.execution_thread
+    old = source.parameters[0]
+    write = Writer(target)
+    parameter = target.add("parameter", (), {"parameter_number": 0}, shape=state, name=old.name)
+    elements = {n: k for k, n in enumerate(plan.keep)}
+    carried = [
+        write.op("get-tuple-element", parameter, shape=state.elements[len(elements) + k], index=len(elements) + k)
+        for k in range(len(plan.hoisted))
+    ]
+    made: dict[Instruction, Instruction] = {}
+    if results is not None:
+        made.update(zip(plan.hoisted, carried, strict=True))
+    wanted = _behind([source.root] if results is None else results, frozenset(made))
+    for ins in source.post_order():
+        if ins not in wanted or ins in made or ins is old:
+            continue
+        if ins.opcode == "get-tuple-element" and ins.operands[0] is old:
+            number = int(ins.attrs["index"])
+            if number in plan.sunk:
+                made[ins] = copy_instruction(plan.sunk[number], target, ())
+            else:
+                made[ins] = write.op("get-tuple-element", parameter, shape=ins.shape, index=elements[number])
+        else:
+            made[ins] = copy_instruction(ins, target, [made[o] for o in ins.operands])
+    if results is None:
+        target.root = made[source.root]
+    else:
+        parts = [made[r] for r in results] + carried
+        target.root = target.add("tuple", parts, shape=state)
+    return target

@@ -1,0 +1,118 @@
+"""What a loop computes from known values alone is computed before it.
+
+Before, where w is known::
+
+    body { s = (s32[], f32[8], f32[8,8]) parameter(0) ..  t = f32[8,8] transpose(w), dimensions={1,0} .. }
+    ENTRY main { ..  l = while(s), condition=less, body=body }
+
+After::
+
+    body { s = (s32[], f32[8], f32[8,8], f32[8,8]) parameter(0)  t = f32[8,8] get-tuple-element(s), index=3 .. }
+    ENTRY main { ..  t = f32[8,8] transpose(w), dimensions={1,0} ..  l = while(s), condition=less, body=body }
+
+`while_simplifier` does so for what is worth a place in the state; here everything is that the caller wants, since no
+call will compute it. State that the loop no longer needs is left to `while_simplifier`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cyxla.types import Shape
+from cyxla.xla.hlo import Computation, HloModule, Instruction
+from cyxla.xla.passes.engine.clone import copy_instruction
+from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.specialise.known import Known
+
+
+def hoist_from_loops(
+    module: HloModule, known: Known, wanted: Callable[[Computation, Known], Sequence[Instruction]]
+) -> bool:
+    """Move out of every loop what `wanted` names of its body; inner loops first, so that it moves all the way."""
+    changed = False
+    for computation in module.post_order():
+        for ins in list(computation.instructions):
+            if ins.opcode != "while" or ins in known or not known.unchanged(ins):
+                continue
+            values = wanted(ins.called[0], known)
+            if values:
+                computation.replace_all_uses(ins, _extend(ins, values, known))
+                changed = True
+    return changed
+
+
+def _extend(loop: Instruction, values: Sequence[Instruction], known: Known) -> Instruction:
+    """Write the loop that is handed these values; gives the elements of the old one's state as a tuple."""
+    computation, (body, condition) = loop.computation, loop.called
+    start = [*loop.operands[0].operands, *_copies(loop, values, known)]
+    state = Shape.tuple([s.shape.logical for s in start])
+    before = computation.add("tuple", start, shape=state)
+    new = copy_instruction(
+        loop,
+        computation,
+        [before],
+        called=[_copy(body, state, values, whole=True), _copy(condition, state, (), whole=False)],
+        shape=state,
+    )
+    return _part(Writer(computation), new, len(loop.shape.elements))
+
+
+def _copies(loop: Instruction, values: Sequence[Instruction], known: Known) -> list[Instruction]:
+    """The values, worked out before the loop."""
+    body, unchanged = loop.called[0], known.unchanged(loop)
+    parameter, needed = body.parameters[0], _behind(values)
+    made: dict[Instruction, Instruction] = {}
+    for ins in body.post_order():
+        if ins not in needed or ins is parameter:
+            continue
+        if ins.opcode == "get-tuple-element" and ins.operands[0] is parameter:
+            made[ins] = unchanged[int(ins.attrs["index"])]
+        else:
+            made[ins] = known.learn(copy_instruction(ins, loop.computation, [made[o] for o in ins.operands]))
+    return [made[v] for v in values]
+
+
+def _behind(values: Sequence[Instruction]) -> set[Instruction]:
+    seen: set[Instruction] = set()
+    stack = list(values)
+    while stack:
+        ins = stack.pop()
+        if ins not in seen:
+            seen.add(ins)
+            stack.extend(ins.operands)
+    return seen
+
+
+def _copy(source: Computation, state: Shape, values: Sequence[Instruction], *, whole: bool) -> Computation:
+    """A body (its result the whole state) or condition over a longer state, at whose end the values stand."""
+    assert source.module is not None
+    target = source.module.new_computation(source.name)
+    target.execution_thread = source.execution_thread
+    old, write = source.parameters[0], Writer(target)
+    count = len(old.shape.elements)
+    parameter = target.add("parameter", (), {"parameter_number": 0}, shape=state, name=old.name)
+    handed = [_element(write, parameter, count + k) for k in range(len(values))]
+    made = dict(zip(values, handed, strict=True))
+    made[old] = _part(write, parameter, count)
+    for ins in source.post_order():
+        if ins not in made:
+            made[ins] = copy_instruction(ins, target, [made[o] for o in ins.operands])
+            made[ins].control_predecessors = tuple(made[p] for p in ins.control_predecessors)
+    target.root = made[source.root]
+    if whole:
+        results = [_element(write, target.root, n) for n in range(count)]
+        target.root = target.add("tuple", [*results, *handed], shape=state)
+    return target
+
+
+def _part(write: Writer, source: Instruction, count: int) -> Instruction:
+    """The first elements of a tuple, as a tuple."""
+    return _tuple(write, [_element(write, source, n) for n in range(count)])
+
+
+def _tuple(write: Writer, parts: Sequence[Instruction]) -> Instruction:
+    return write.computation.add("tuple", parts, shape=Shape.tuple([p.shape.logical for p in parts]))
+
+
+def _element(write: Writer, source: Instruction, number: int) -> Instruction:
+    return write.op("get-tuple-element", source, shape=source.shape.elements[number], index=number)

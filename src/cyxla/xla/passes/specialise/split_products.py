@@ -1,0 +1,209 @@
+"""A product with known weights of which only slices are read becomes several products.
+
+Before, as attention has it; w is known::
+
+    d = f32[128,48] dot(f32[128,16] x, f32[16,48] w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    t = f32[3,2,128,8] transpose(f32[128,3,2,8] reshape(d)), dimensions={1,2,0,3}
+    q = f32[2,128,8] reshape(f32[1,2,128,8] slice(t), slice={[0:1], [0:2], [0:128], [0:8]})
+    k = ..
+
+After::
+
+    v = f32[16,16] slice(w), slice={[0:16], [0:16]}
+    d = f32[128,16] dot(x, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    q = f32[2,128,8] transpose(f32[128,2,8] reshape(d)), dimensions={1,0,2}
+    k = ..
+
+Every slice moves up through transposes, reshapes and element-wise operations to the product. That pays because the
+slices of the weights are settled beforehand, and what reads the products may take them as they lie, where slices of a
+wider one would have to be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
+from cyxla.xla.hlo import OPCODES, HloModule, Instruction
+from cyxla.xla.hlo.attributes import SliceDim
+from cyxla.xla.passes.engine.clone import copy_instruction
+from cyxla.xla.passes.engine.writer import Writer
+from cyxla.xla.passes.expand.dot import DotDims
+from cyxla.xla.passes.specialise.known import Known, KnownWriter
+
+MAX_STEPS: Final = 64  # between a product and the slices of it
+COLUMNS: Final = 64  # of a product that is worth a kernel of its own
+_THROUGH: Final = frozenset({
+    "transpose", "reshape", *(r.name for r in OPCODES.values() if r.elementwise and r.name != "stochastic-convert"),
+})  # fmt: skip
+_Ranges = tuple[SliceDim, ...]
+
+
+def run(module: HloModule, known: Known) -> bool:
+    """Split in every computation."""
+    changed = False
+    for computation in module.post_order():
+        for ins in list(computation.instructions):
+            if ins.opcode == "dot" and ins in computation.instructions and ins not in known:
+                changed |= _split(ins, known)
+    return changed
+
+
+def _split(dot: Instruction, known: Known) -> bool:
+    path = _path(dot) if known.depends(dot.operands[1]) else None
+    if path is None:
+        return False
+    dims = DotDims.of(dot)
+    fixed = dot.shape.rank - len(dims.rhs_free)
+    cuts = {s: _levels(s, path) for s in path[-1].users}
+    pieces = [levels[0] for levels in cuts.values() if levels is not None]
+    if len(pieces) != len(cuts) or not all(_pays(piece, dot, fixed) for piece in pieces):
+        return False
+    if sum(prod(_sizes(piece)) for piece in pieces) > dot.shape.size:
+        return False  # something would be computed twice
+    for piece, levels in cuts.items():
+        assert levels is not None
+        dot.computation.replace_all_uses(piece, _rebuild(path, levels, dims, known))
+    return True
+
+
+def _path(dot: Instruction) -> list[Instruction] | None:
+    """The product and what is done to it, up to what only slices read; None unless dimensions are reordered there."""
+    path = [dot]
+    while len(path) < MAX_STEPS:
+        at = path[-1]
+        if at.is_root or at.control_predecessors or not at.users:
+            return None
+        if all(u.opcode == "slice" for u in at.users):
+            return path if any(i.opcode == "transpose" for i in path) else None
+        user = next(iter(at.users))
+        if len(at.users) > 1 or user.opcode not in _THROUGH or user.operands.count(at) > 1:
+            return None
+        path.append(user)
+    return None
+
+
+def _pays(piece: _Ranges, dot: Instruction, fixed: int) -> bool:
+    """Whether a part of a product is a product of all its rows with enough of its columns."""
+    whole = all(r == SliceDim(0, n) for r, n in zip(piece[:fixed], dot.shape.dims[:fixed], strict=True))
+    return whole and prod(_sizes(piece)[fixed:]) >= COLUMNS
+
+
+def _sizes(ranges: _Ranges) -> list[int]:
+    return [r.limit - r.start for r in ranges]
+
+
+# --- upwards: which part of each instruction a slice is ---
+
+
+def _levels(piece: Instruction, path: Sequence[Instruction]) -> list[_Ranges] | None:
+    """What a slice of the last instruction reads of each one on the path; None where that is no slice."""
+    levels: list[_Ranges] = [piece.attrs["slice"]]
+    if any(r.stride != 1 for r in levels[0]):
+        return None
+    for below in reversed(path[1:]):
+        source, ranges = next(o for o in below.operands if o in path), levels[-1]
+        if below.opcode == "transpose":
+            order = below.attrs["dimensions"]
+            ranges = tuple(ranges[order.index(d)] for d in range(len(order)))
+        elif below.opcode == "reshape":
+            before = _before_reshape(source.shape.dims, below.shape.dims, ranges)
+            if before is None:
+                return None
+            ranges = before
+        levels.append(ranges)
+    return levels[::-1]
+
+
+def _before_reshape(before: Sequence[int], after: Sequence[int], ranges: _Ranges) -> _Ranges | None:
+    """The part of an array that is a part of its reshape."""
+    found: list[SliceDim] = []
+    for old, new in _segments(before, after):
+        flat = _flat_range([after[d] for d in new], [ranges[d] for d in new])
+        part = _unflattened([before[d] for d in old], *flat) if flat is not None else None
+        if part is None:
+            return None
+        found += part
+    return tuple(found)
+
+
+def _segments(before: Sequence[int], after: Sequence[int]) -> list[tuple[range, range]]:
+    """Neighbouring dimensions of either side that hold the same elements."""
+    found, i, j = [], 0, 0
+    while i < len(before) or j < len(after):
+        first, second = i, j
+        left = right = 1
+        while (i == first and j == second) or left != right:
+            if left <= right and i < len(before):
+                left, i = left * before[i], i + 1
+            else:
+                right, j = right * after[j], j + 1
+        found.append((range(first, i), range(second, j)))
+    return found
+
+
+def _flat_range(dims: Sequence[int], ranges: Sequence[SliceDim]) -> tuple[int, int] | None:
+    """Start and limit of a part in row-major order, if it lies in one piece."""
+    cut = [d for d, r in enumerate(ranges) if r != SliceDim(0, dims[d])]
+    last = cut[-1] if cut else 0
+    if any(r.limit - r.start != 1 for r in ranges[:last]):
+        return None
+    start = sum(r.start * prod(dims[d + 1 :]) for d, r in enumerate(ranges))
+    return start, start + prod(_sizes(tuple(ranges)))
+
+
+def _unflattened(dims: Sequence[int], start: int, limit: int) -> list[SliceDim] | None:
+    """The slice that is a range in row-major order."""
+    for d, size in enumerate(dims):
+        inner = prod(dims[d + 1 :])
+        if start % inner or limit % inner:
+            continue
+        first, end = start // inner, limit // inner
+        outer = first // size
+        if (end - 1) // size != outer:
+            return None
+        single = [SliceDim(k, k + 1) for k in _unravelled(outer, dims[:d])]
+        rest = [SliceDim(0, n) for n in dims[d + 1 :]]
+        return [*single, SliceDim(first - outer * size, end - outer * size), *rest]
+    return []
+
+
+def _unravelled(number: int, dims: Sequence[int]) -> list[int]:
+    found = []
+    for n in reversed(dims):
+        number, place = divmod(number, n)
+        found.append(place)
+    return found[::-1]
+
+
+# --- downwards: the same for a part of the product ---
+
+
+def _rebuild(path: Sequence[Instruction], levels: Sequence[_Ranges], dims: DotDims, known: Known) -> Instruction:
+    dot = path[0]
+    left, weights = dot.operands
+    ranges = [SliceDim(0, n) for n in weights.shape.dims]
+    for d, r in zip(dims.rhs_free, levels[0][dot.shape.rank - len(dims.rhs_free) :], strict=True):
+        ranges[d] = r
+    part = _cut(KnownWriter(dot.computation, known), weights, tuple(ranges))
+    at = copy_instruction(dot, dot.computation, [left, part], shape=dot.shape.with_dims(_sizes(levels[0])))
+    write = Writer(dot.computation)
+    for above, ins, level in zip(path[:-1], path[1:], levels[1:], strict=True):
+        shape = ins.shape.with_dims(_sizes(level))
+        others = ins.row.elementwise
+        operands = [at if o is above else (_cut(write, o, level) if others else o) for o in ins.operands]
+        at = copy_instruction(ins, dot.computation, operands, shape=shape)
+    return at
+
+
+def _cut(write: Writer, ins: Instruction, ranges: _Ranges) -> Instruction:
+    """A slice, written as a smaller broadcast where it can be."""
+    sizes = _sizes(ranges)
+    if not ins.shape.rank or tuple(sizes) == ins.shape.dims:
+        return ins
+    shape = ins.shape.with_dims(sizes)
+    if ins.opcode != "broadcast":
+        return write.op("slice", ins, shape=shape, slice=ranges)
+    inner = _cut(write, ins.operands[0], tuple(ranges[d] for d in ins.attrs["dimensions"]))
+    return write.op("broadcast", inner, shape=shape, dimensions=ins.attrs["dimensions"])

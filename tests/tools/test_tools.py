@@ -104,7 +104,7 @@ ENTRY e {
 
 def test_run_reports_results_that_differ(cyxla):
     from cyxla.xla.evaluator import register_custom_call
-    from cyxla.xla.evaluator.custom_call import unregister_custom_call
+    from cyxla.xla.evaluator.custom_calls import unregister_custom_call
 
     calls = []
     register_custom_call("count", lambda ev, ins, x: calls.append(x) or np.full(3, len(calls), np.int32))

@@ -190,7 +190,7 @@ def test_what_does_not_fit():
 
 
 def test_every_target_of_the_interpreter_has_native_code():
-    from cyxla.xla.evaluator.custom_call import custom_call_targets
+    from cyxla.xla.evaluator.custom_calls import custom_call_targets
 
     wanted = [t for t in custom_call_targets() if t.startswith("lapack_")]
     assert wanted

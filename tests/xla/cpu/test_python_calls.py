@@ -7,7 +7,7 @@ import pytest
 
 import cyxla
 from cyxla.errors import UnimplementedError
-from cyxla.xla.evaluator.custom_call import register_custom_call, unregister_custom_call
+from cyxla.xla.evaluator.custom_calls import register_custom_call, unregister_custom_call
 
 TEXT = """ENTRY e {
   x = f32[4] parameter(0)

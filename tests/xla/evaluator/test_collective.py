@@ -5,7 +5,7 @@ import pytest
 
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.xla.evaluator import Options
-from cyxla.xla.evaluator.collective import listed
+from cyxla.xla.evaluator.ops.collective import listed
 from cyxla.xla.hlo.attributes import IotaTiles, ReplicaGroups
 
 X = np.arange(4, dtype=np.float32)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cyxla.types import ElementType, element_type
-from cyxla.xla.evaluator import contraction
-from cyxla.xla.evaluator.contraction import DotDims, batched_product, contract
+from cyxla.xla.evaluator.ops import contraction
+from cyxla.xla.evaluator.ops.contraction import DotDims, batched_product, contract
 
 RNG = np.random.default_rng(0)
 

@@ -6,7 +6,7 @@ import pytest
 from cyxla.errors import AlreadyExistsError, UnimplementedError
 from cyxla.types import Shape
 from cyxla.xla.evaluator import Options
-from cyxla.xla.evaluator.custom_call import (
+from cyxla.xla.evaluator.custom_calls import (
     check_custom_calls,
     custom_call_targets,
     options_of,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cyxla.types import Layout, Shape
 from cyxla.xla.evaluator import evaluate_instruction
-from cyxla.xla.evaluator.data_movement import pad_array
+from cyxla.xla.evaluator.ops.data_movement import pad_array
 from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cyxla.types import Literal, Shape
-from cyxla.xla.evaluator import Evaluation, evaluate_computation, functional
+from cyxla.xla.evaluator import Evaluation, evaluate_computation
+from cyxla.xla.evaluator.ops import functional
 from cyxla.xla.hlo import Computation
 
 S32, F32, PRED = (Shape.array(t) for t in ("s32", "f32", "pred"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cyxla.xla.evaluator.custom_call import custom_call_targets
+from cyxla.xla.evaluator.custom_calls import custom_call_targets
 
 LETTERS = {"s": ("f32", np.float32), "d": ("f64", np.float64), "c": ("c64", np.complex64), "z": ("c128", np.complex128)}
 REAL = {"f32": "f32", "f64": "f64", "c64": "f32", "c128": "f64"}

@@ -5,7 +5,7 @@ import pytest
 
 from cyxla.types import Shape
 from cyxla.xla.evaluator import Options
-from cyxla.xla.evaluator.random_bits import philox, threefry
+from cyxla.xla.evaluator.ops.random_bits import philox, threefry
 
 ALL = 0xFFFFFFFF
 # Known-answer vectors of the Random123 library.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cyxla.types import Literal, Shape
 from cyxla.xla.evaluator import Evaluation
-from cyxla.xla.evaluator.sorting import _merge_sort, _order_by_key
+from cyxla.xla.evaluator.ops.sorting import _merge_sort, _order_by_key
 from cyxla.xla.hlo import Computation
 
 PRED, S32 = Shape.array("pred"), Shape.array("s32")

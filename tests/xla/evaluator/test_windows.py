@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cyxla.types import Shape
-from cyxla.xla.evaluator import evaluate_instruction, windows
-from cyxla.xla.evaluator.windows import count, spread
+from cyxla.xla.evaluator import evaluate_instruction
+from cyxla.xla.evaluator.ops import windows
+from cyxla.xla.evaluator.ops.windows import count, spread
 from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import WindowDim
 

@@ -12,7 +12,7 @@ from unclocked import at_most
 
 from cyxla.errors import HloParseError, UnimplementedError
 from cyxla.types import ElementType, Literal, Shape
-from cyxla.xla.evaluator.collective import listed
+from cyxla.xla.evaluator.ops.collective import listed
 from cyxla.xla.hlo import OPCODES, HloModule, parse_module, parse_shape, to_text
 from cyxla.xla.hlo.attributes import (
     ConvDims,

@@ -18,7 +18,8 @@ from cyxla.numpy.tracing.api_boundary import api_boundary
 from cyxla.numpy.tracing.trace import current
 from cyxla.numpy.tracing.traced_array import TracedArray, value_of
 from cyxla.types import Shape, from_numpy
-from cyxla.xla.evaluator import c_calls, register_custom_call
+from cyxla.xla.evaluator import register_custom_call
+from cyxla.xla.evaluator.targets import c_calls
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 

@@ -22,7 +22,7 @@ from cyxla.tf2xla.philox import Generator
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
-from cyxla.xla.evaluator.custom_call import register_custom_call
+from cyxla.xla.evaluator.custom_calls import register_custom_call
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.instruction import Instruction

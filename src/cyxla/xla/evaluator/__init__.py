@@ -1,32 +1,31 @@
 """The meaning of HLO on NumPy arrays: plain, slow, and what every other way of running HLO is measured against."""
 
-from cyxla.xla.evaluator import (
+from cyxla.xla.evaluator.custom_calls import check_custom_calls, register_custom_call
+from cyxla.xla.evaluator.evaluation import Evaluation, Options, evaluate, evaluate_computation, evaluate_instruction
+from cyxla.xla.evaluator.ops import (
     batch_norm,
     collective,
     contraction,
     control,
     convert,
     convolution,
-    custom_call,
     data_movement,
     elementwise,
     fft,
     functional,
     gather_scatter,
-    host,
+    host_transfer,
     linalg,
     random_bits,
     sorting,
     windows,
 )
-from cyxla.xla.evaluator.custom_call import check_custom_calls, register_custom_call
-from cyxla.xla.evaluator.evaluation import Evaluation, Options, evaluate, evaluate_computation, evaluate_instruction
 from cyxla.xla.evaluator.registry import EVALUATORS, evaluates
 from cyxla.xla.evaluator.values import TOKEN_VALUE, Token, Value
 
 _FAMILIES = (  # importing a family registers its opcodes
-    batch_norm, collective, contraction, control, convert, convolution, custom_call, data_movement, elementwise, fft,
-    functional, gather_scatter, host, linalg, random_bits, sorting, windows,
+    batch_norm, collective, contraction, control, convert, convolution, data_movement, elementwise, fft,
+    functional, gather_scatter, host_transfer, linalg, random_bits, sorting, windows,
 )  # fmt: skip
 
 __all__ = [

@@ -13,7 +13,9 @@ from cyxla.errors import InternalError, InvalidArgumentError, OpError, ResourceE
 from cyxla.interrupts import interruptible
 from cyxla.memory import LARGE, require
 from cyxla.types import Shape
+from cyxla.xla.evaluator.custom_calls import find_custom_call
 from cyxla.xla.evaluator.registry import Handler, Request, Steps, handler_of
+from cyxla.xla.evaluator.scalar_computations import apply_elementwise, scalar_function
 from cyxla.xla.evaluator.values import Array, Token, Value, export_value, fits, import_value, zeros
 from cyxla.xla.hlo.computation import Computation
 from cyxla.xla.hlo.devices import check_devices
@@ -106,7 +108,7 @@ class Evaluation:
     state : dict
         What opcodes with state keep during the run, under the opcode's name.
     vectorises : dict
-        What `vectorise.vectorises` found out.
+        What `scalar_computations.vectorises` found out.
     """
 
     def __init__(self, options: Options | None = None) -> None:
@@ -124,7 +126,7 @@ class Evaluation:
         return self._run(computation, args, checked=True)
 
     def apply_batch(self, computation: Computation, args: tuple[Value, ...], root: Instruction | None = None) -> Value:
-        """Evaluate a computation of scalars, or one value in it, with arrays in the scalars' place; see `vectorise`."""
+        """Evaluate a computation of scalars, or one value in it, with arrays in the scalars' place."""
         return self._run(computation, args, checked=False, root=root)
 
     def apply_elementwise(self, computation: Computation, arrays: Sequence[Array]) -> list[Array]:
@@ -135,14 +137,10 @@ class Evaluation:
         list of array
             One array of that shape for each result (a tuple root gives several).
         """
-        from cyxla.xla.evaluator.vectorise import apply_elementwise
-
         return apply_elementwise(self, computation, arrays)
 
     def scalar_function(self, computation: Computation) -> str | None:
         """Name the opcode that a computation applies to its two scalar parameters, in order unless it commutes."""
-        from cyxla.xla.evaluator.vectorise import scalar_function
-
         if computation not in self._scalar_names:
             self._scalar_names[computation] = scalar_function(computation)
         return self._scalar_names[computation]
@@ -328,13 +326,11 @@ def _arrays(shape: Shape) -> list[Shape]:
 
 def _is_own(ins: Instruction) -> bool:
     """Whether a custom call is not of the user's, who may want to be called by the main thread."""
-    from cyxla.xla.evaluator.custom_call import find_custom_call
-
     try:
         found = find_custom_call(ins.attrs["custom_call_target"])
     except UnimplementedError:
         return False
-    return found.__module__.startswith(_OWN) and found.__module__ != f"{_OWN}.c_calls"
+    return found.__module__.startswith(_OWN) and found.__module__ != f"{_OWN}.targets.c_calls"
 
 
 def _aside(handler: Handler) -> Handler:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Final
 
 from cyxla.errors import UnimplementedError
-from cyxla.xla.evaluator import c_calls
+from cyxla.xla.evaluator.targets import c_calls
 
 _REAL: Final = ("orgqr", "ormqr", "syevd", "sytrd")
 _COMPLEX: Final = ("ungqr", "unmqr", "heevd", "hetrd")

@@ -138,7 +138,7 @@ _TABLE: Final[Mapping[str, Callable[[_Expansion, Instruction], _Padded | None]]]
 
 def _starts_neutral(ins: Instruction) -> bool:
     """Whether a reduction starts from what changes nothing, so that it may also stand for what is not there."""
-    from cyxla.xla.evaluator.vectorise import scalar_function  # most programs have no dynamic sizes
+    from cyxla.xla.evaluator.scalar_computations import scalar_function  # most programs have no dynamic sizes
 
     initial = ins.operands[1]
     if initial.opcode != "constant":

@@ -11,11 +11,11 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, from_numpy
-from cyxla.xla.evaluator.convert import convert_array
-from cyxla.xla.evaluator.elementwise import apply_named
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.functional import folding
-from cyxla.xla.evaluator.gather_scatter import combine_at
+from cyxla.xla.evaluator.ops.convert import convert_array
+from cyxla.xla.evaluator.ops.elementwise import apply_named
+from cyxla.xla.evaluator.ops.functional import folding
+from cyxla.xla.evaluator.ops.gather_scatter import combine_at
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of, is_narrow_float
 from cyxla.xla.hlo.attributes import Window, WindowDim

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from cyxla.types import ElementType
-from cyxla.xla.evaluator.contraction import accumulator, batched_product
-from cyxla.xla.evaluator.convert import convert_array
 from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.ops.contraction import accumulator, batched_product
+from cyxla.xla.evaluator.ops.convert import convert_array
+from cyxla.xla.evaluator.ops.windows import count, is_plain, patches, spread
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of
-from cyxla.xla.evaluator.windows import count, is_plain, patches, spread
 from cyxla.xla.hlo.attributes import ConvDims, Window, WindowDim
 from cyxla.xla.hlo.instruction import Instruction
 

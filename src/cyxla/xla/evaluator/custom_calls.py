@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any, TypeAlias, overload
 
 from cyxla.errors import AlreadyExistsError, UnimplementedError
-from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Value
 from cyxla.xla.hlo.backend_config import read_options
 from cyxla.xla.hlo.instruction import Instruction
@@ -24,6 +23,7 @@ from cyxla.xla.hlo.module import HloModule
 CustomCall: TypeAlias = Callable[..., Value]  # (evaluation, instruction, *operands) -> Value
 
 _TARGETS: dict[str, CustomCall] = {}
+_BUILT_IN = "cyxla.xla.evaluator.targets.built_in"  # stands above this module, hence a name and no import
 _PYTHON_CALLBACKS = re.compile(r"(^|_)python_(cpu_|gpu_)?callback")
 
 
@@ -74,7 +74,7 @@ def custom_call_targets() -> list[str]:
 
 
 def _load_built_in() -> None:
-    import cyxla.xla.evaluator.custom_targets  # noqa: F401 - registers what cyxla itself knows
+    import_module(_BUILT_IN)
 
 
 def find_custom_call(target: str, extra: Mapping[str, CustomCall] | None = None) -> CustomCall:
@@ -125,9 +125,3 @@ def check_custom_calls(module: HloModule, extra: Iterable[str] = ()) -> None:
 def options_of(ins: Instruction) -> dict[str, Any]:
     """Read the options of a backend configuration: ``{uplo = 76 : ui8, left = true}`` or a JSON object of scalars."""
     return read_options(ins.extras.get("backend_config"))
-
-
-@evaluates("custom-call")
-def custom_call(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
-    """Call the target's registered function."""
-    return find_custom_call(ins.attrs["custom_call_target"], ev.options.custom_calls)(ev, ins, *operands)

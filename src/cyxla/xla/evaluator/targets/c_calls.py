@@ -15,7 +15,7 @@ import numpy as np
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.forking import new_lock
 from cyxla.types import Shape
-from cyxla.xla.evaluator.custom_call import register_custom_call, unregister_custom_call
+from cyxla.xla.evaluator.custom_calls import find_custom_call, register_custom_call, unregister_custom_call
 from cyxla.xla.hlo.instruction import Instruction
 
 VERSION = 1
@@ -93,8 +93,6 @@ def unregister(target: str) -> None:
 
 def is_registered(target: str) -> bool:
     """Whether a target is a C function, and no Python function took its place."""
-    from cyxla.xla.evaluator.custom_call import find_custom_call
-
     return target in _CALLS and find_custom_call(target).__module__ == __name__
 
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Kind, from_numpy
-from cyxla.xla.evaluator.complex_math import COMPLEX, absolute, complex_of
-from cyxla.xla.evaluator.convert import convert_array, dtype_of, round_float, widen_integer, wrap_integer
 from cyxla.xla.evaluator.evaluation import Evaluation
-from cyxla.xla.evaluator.float_math import EXACT, SMOOTH
-from cyxla.xla.evaluator.integer_math import INTEGER, PREDICATE
+from cyxla.xla.evaluator.numerics.complex_math import COMPLEX, absolute, complex_of
+from cyxla.xla.evaluator.numerics.float_math import EXACT, SMOOTH
+from cyxla.xla.evaluator.numerics.integer_math import INTEGER, PREDICATE
+from cyxla.xla.evaluator.ops.convert import convert_array, dtype_of, round_float, widen_integer, wrap_integer
 from cyxla.xla.evaluator.registry import evaluates
 from cyxla.xla.evaluator.values import Array
 from cyxla.xla.hlo.instruction import Instruction

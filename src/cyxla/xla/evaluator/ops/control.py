@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.errors import DeadlineExceededError
+from cyxla.xla.evaluator.custom_calls import find_custom_call
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.registry import Steps, evaluates
 from cyxla.xla.evaluator.values import TOKEN_VALUE, Value, array_of, tuple_of, zeros
@@ -23,6 +24,12 @@ def parameter(ev: Evaluation, ins: Instruction) -> Value:
 def call(ev: Evaluation, ins: Instruction, *operands: Value) -> Steps:
     """Give what the called computation gives."""
     return (yield ins.called[0], operands)
+
+
+@evaluates("custom-call")
+def custom_call(ev: Evaluation, ins: Instruction, *operands: Value) -> Value:
+    """Call the target's registered function."""
+    return find_custom_call(ins.attrs["custom_call_target"], ev.options.custom_calls)(ev, ins, *operands)
 
 
 @evaluates("while")

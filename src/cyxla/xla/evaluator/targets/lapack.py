@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.xla.evaluator.custom_call import options_of, register_custom_call
+from cyxla.xla.evaluator.custom_calls import options_of, register_custom_call
 from cyxla.xla.evaluator.evaluation import Evaluation
 from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype
 from cyxla.xla.hlo.instruction import Instruction

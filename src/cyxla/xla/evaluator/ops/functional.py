@@ -9,9 +9,9 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Kind, from_numpy
-from cyxla.xla.evaluator.convert import round_float, widen_integer, wrap_integer
-from cyxla.xla.evaluator.elementwise import apply_named
 from cyxla.xla.evaluator.evaluation import Evaluation
+from cyxla.xla.evaluator.ops.convert import round_float, widen_integer, wrap_integer
+from cyxla.xla.evaluator.ops.elementwise import apply_named
 from cyxla.xla.evaluator.registry import Steps, evaluates
 from cyxla.xla.evaluator.values import Array, Value, array_of, numpy_dtype, tuple_of
 from cyxla.xla.hlo.combiners import combiner

@@ -1,0 +1,1 @@
+"""Arithmetic and functions of complex numbers, floats and integers on NumPy arrays, as HLO defines them."""

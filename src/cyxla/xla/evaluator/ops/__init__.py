@@ -1,0 +1,1 @@
+"""Functions that evaluate opcodes, by family; importing a family registers them."""

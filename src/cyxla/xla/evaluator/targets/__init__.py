@@ -1,0 +1,1 @@
+"""Custom-call targets: those that cyxla knows, LAPACK's, and C functions that users register."""

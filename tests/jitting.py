@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import cyxla
-from cyxla.autojit.device_compiler import XlaCompilationCache, build_compilation_cache
+from cyxla.autojit.runtime.device_compiler import XlaCompilationCache, build_compilation_cache
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.graph.graph import Graph, Tensor
 

@@ -51,7 +51,7 @@ _HOME = {
     "Graph": "cyxla.core.graph.graph", "Literal": "cyxla.types",
     "LocalClient": "cyxla.xla.client", "LocalExecutable": "cyxla.xla.client", "OpError": "cyxla.errors",
     "RunMetadata": "cyxla.core.runtime.step_stats", "RunOptions": "cyxla.core.runtime.session",
-    "Session": "cyxla.autojit.front",
+    "Session": "cyxla.autojit.jit_session",
     "Shape": "cyxla.types", "XlaBuilder": "cyxla.xla.hlo", "XlaComputation": "cyxla.xla.hlo", "XlaOp": "cyxla.xla.hlo",
     **dict.fromkeys(("Jitted", "TracedArray", "jit", "spec"), "cyxla.numpy"),
     "RecompileWarning": "cyxla.errors", "ckernel": "cyxla.numpy.own_kernels.ckernel",
@@ -63,7 +63,7 @@ _HOME = {
     "grad": "cyxla.numpy.gradient", "stop_gradient": "cyxla.numpy.gradient",
     "value_and_grad": "cyxla.numpy.gradient", "vjp": "cyxla.numpy.gradient",
     "get_include": "cyxla.include_dir", "gradients": "cyxla.core.graph.gradients",
-    "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.autojit.front",
+    "load_graph": "cyxla.core.graph.graph_constructor", "load_saved_model": "cyxla.autojit.jit_session",
     "register_custom_call": "cyxla.xla.evaluator",
     "threads": "cyxla.xla.cpu.native.library",
 }  # fmt: skip

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cyxla.autojit import device_compiler, devices, passes, xla_ops
+from cyxla.autojit import devices
+from cyxla.autojit import pass_table as passes
+from cyxla.autojit.runtime import device_compiler, xla_ops
 
 PAGE = Path(__file__).parents[2] / "docs" / "autojit.md"
 HOMES = {"devices": devices, "device_compiler": device_compiler, "xla_ops": xla_ops}

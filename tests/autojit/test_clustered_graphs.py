@@ -10,9 +10,9 @@ import pytest
 from clustered_graphs import SIZE, Maker
 
 import cyxla
-from cyxla.autojit import passes
+from cyxla.autojit import pass_table as passes
 from cyxla.autojit.flags import flags
-from cyxla.autojit.partially_decluster import is_acyclic
+from cyxla.autojit.passes.partially_decluster import is_acyclic
 from cyxla.core.runtime.optimization_registry import Grouping, OptimizationPassRegistry
 
 GRAPHS, TOGETHER = 500, 50

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cyxla
-from cyxla.autojit.compiled_graph import CompiledGraph
-from cyxla.autojit.launch import Variables
+from cyxla.autojit.runtime.compiled_graph import CompiledGraph
+from cyxla.autojit.runtime.launch import Variables
 from cyxla.core.framework.apply import apply_op as apply
 from cyxla.core.framework.resource_mgr import ResourceHandle, ResourceMgr
 from cyxla.core.framework.step import StepContext

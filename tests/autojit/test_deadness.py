@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from jitting import auto, clusters, ones
 
 import cyxla
-from cyxla.autojit.deadness import DeadnessAnalysis
+from cyxla.autojit.analysis.deadness import DeadnessAnalysis
+from cyxla.autojit.analysis.predicates import FALSE, TRUE, Predicates
 from cyxla.autojit.flags import flags
-from cyxla.autojit.predicates import FALSE, TRUE, Predicates
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.graph.graph import Graph
 

@@ -9,16 +9,16 @@ import pytest
 from jitting import auto, cache, chain, nodes_that_run, ones
 
 import cyxla
-from cyxla.autojit import device_compiler, xla_ops
-from cyxla.autojit.device_compiler import (
+from cyxla.autojit.flags import flags
+from cyxla.autojit.runtime import device_compiler, xla_ops
+from cyxla.autojit.runtime.device_compiler import (
     ClusterStats,
     CompileMode,
     XlaCompilationCache,
     build_compilation_cache,
     should_compile,
 )
-from cyxla.autojit.flags import flags
-from cyxla.autojit.xla_ops import CLOSURES, Closure, ClosureStore
+from cyxla.autojit.runtime.xla_ops import CLOSURES, Closure, ClosureStore
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.tensor_shape import UNKNOWN

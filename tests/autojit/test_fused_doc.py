@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cyxla.autojit.fused_graph import FUSED_OPS
+from cyxla.autojit.fused_ops.rewrite import FUSED_OPS
 
 PAGE = Path(__file__).parents[2] / "docs" / "fused.md"
 

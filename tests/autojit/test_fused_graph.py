@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from running import Extension, constant_like, while_loop
 
-from cyxla.autojit import front
-from cyxla.autojit.fused_graph import FUSED_OPS, register, specialize
-from cyxla.autojit.fused_graph_patterns import fusions
+from cyxla.autojit import jit_session as front
+from cyxla.autojit.fused_ops.patterns import fusions
+from cyxla.autojit.fused_ops.rewrite import FUSED_OPS, register, specialize
 from cyxla.core.framework.apply import apply_op as apply
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.kernel_registry import KernelRegistry

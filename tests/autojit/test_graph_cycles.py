@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cyxla.autojit.graph_cycles import GraphCycles
+from cyxla.autojit.analysis.graph_cycles import GraphCycles
 
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40)
 

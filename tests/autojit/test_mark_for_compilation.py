@@ -7,9 +7,9 @@ import pytest
 from jitting import auto, chain, clusters, nodes_that_run, ones
 
 import cyxla
-from cyxla.autojit import mark_for_compilation
+from cyxla.autojit.analysis.op_groups import GROUPS, expand
 from cyxla.autojit.flags import flags
-from cyxla.autojit.op_groups import GROUPS, expand
+from cyxla.autojit.passes import mark_for_compilation
 from cyxla.autojit.regions import jit_scope
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList

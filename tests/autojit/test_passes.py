@@ -10,7 +10,7 @@ from jitting import auto, cache, chain, clusters, nodes_that_run, ones
 import cyxla
 from cyxla.autojit.flags import flags
 from cyxla.autojit.options import CLUSTER, INTERNAL_SCOPE, JitOptions
-from cyxla.autojit.passes import register
+from cyxla.autojit.pass_table import register
 from cyxla.autojit.regions import compile_region
 from cyxla.autojit.report import add_listener, remove_listener
 from cyxla.core.framework.apply import apply_op
@@ -86,7 +86,7 @@ def test_stages_of_a_pipeline_stay_apart():
         staged = apply_op("Stage", y)
         _, _, last = chain(4, graph, apply_op("Unstage", graph.placeholder("float", [2])))
     assert staged.op.op == "Stage"
-    from cyxla.autojit.cluster_scoping import cluster_scoping
+    from cyxla.autojit.passes.cluster_scoping import cluster_scoping
 
     session = auto(graph)
     cluster_scoping(JitOptions(OptimizationPassOptions(graph, session.engine, settings=session.engine.settings)))
@@ -130,7 +130,7 @@ def test_functions_that_must_be_compiled(on_node):
 
 def test_constants_of_such_functions_are_on_the_host():
     """Row 12.1d."""
-    from cyxla.autojit.force_constants import HOST_INPUTS, force_xla_constants_on_host
+    from cyxla.autojit.passes.force_constants import HOST_INPUTS, force_xla_constants_on_host
 
     body = Graph()
     a, sizes = body.placeholder("float", [4], name="a"), body.placeholder("int32", [2], name="sizes")

@@ -5,8 +5,8 @@ import pytest
 from jitting import auto, clusters, ones
 
 import cyxla
+from cyxla.autojit.analysis.resource_safety import Access, access_of, incompatible_pairs, is_safe
 from cyxla.autojit.flags import flags
-from cyxla.autojit.resource_safety import Access, access_of, incompatible_pairs, is_safe
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph

@@ -7,7 +7,7 @@ from jitting import UNARY, cache, clusters, nodes_that_run, ones
 import cyxla
 from cyxla.autojit.devices import Policy, get_compilation_device
 from cyxla.autojit.flags import flags
-from cyxla.autojit.xla_device import XlaDeviceFactory, register_devices
+from cyxla.autojit.runtime.xla_device import XlaDeviceFactory, register_devices
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph

@@ -48,7 +48,7 @@ class ClusterFilter:
 
 
 ENCLOSING = ClusterFilter(stacks=True, tensor_arrays=True, variants=True, resource_producers=True)
-"""What may be clustered besides where one cluster has all that touches it; see `enclosed`."""
+"""What may be clustered besides where one cluster has all that touches it; see `analysis.indivisible_groups`."""
 
 
 @dataclass(frozen=True)

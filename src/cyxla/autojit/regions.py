@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
-from cyxla.autojit.force_constants import is_must_compile
 from cyxla.autojit.options import COMPILE, MUST_COMPILE, REGION, SCOPE, JitOptions
+from cyxla.autojit.passes.force_constants import is_must_compile
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.graph.graph import Graph
 

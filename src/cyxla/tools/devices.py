@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-import cyxla.autojit.front  # noqa: F401 - registers the devices that compile
+import cyxla.autojit.jit_session  # noqa: F401 - registers the devices that compile
 from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-import cyxla.autojit.front  # noqa: F401 - registers the passes that compile
+import cyxla.autojit.jit_session  # noqa: F401 - registers the passes that compile
 from cyxla.core.runtime.optimization_registry import OptimizationPassRegistry
 
 

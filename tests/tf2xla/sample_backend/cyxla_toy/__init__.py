@@ -3,7 +3,7 @@
 
 def register() -> None:
     """Make the processor known: once, when cyxla looks for backends."""
-    from cyxla.autojit.xla_device import XlaDeviceFactory
+    from cyxla.autojit.runtime.xla_device import XlaDeviceFactory
     from cyxla.core.runtime.device_factory import register_device
     from cyxla.tf2xla.xla_op_registry import register_xla_backend
     from cyxla.xla.service import register_compiler

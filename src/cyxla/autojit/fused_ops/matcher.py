@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.autojit.fused_graph_patterns import Apply, Either, Form, Fusion, Known, Match, Number, Pattern, Value
+from cyxla.autojit.fused_ops.patterns import Apply, Either, Form, Fusion, Known, Match, Number, Pattern, Value
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph, Node, Tensor

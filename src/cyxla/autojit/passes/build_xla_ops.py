@@ -25,7 +25,7 @@ from cyxla.autojit.options import (
     NUM_RESOURCES,
     JitOptions,
 )
-from cyxla.autojit.xla_ops import register_kernels
+from cyxla.autojit.runtime.xla_ops import register_kernels
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Node, Tensor

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.autojit.device_compiler import CompileMode, XlaCompilationCache, build_compilation_cache
 from cyxla.autojit.devices import REGISTRY
-from cyxla.autojit.launch import Program, describe, describe_variable, locked, variable_of
+from cyxla.autojit.runtime.device_compiler import CompileMode, XlaCompilationCache, build_compilation_cache
+from cyxla.autojit.runtime.launch import Program, describe, describe_variable, locked, variable_of
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.node_def import NodeDef

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from cyxla.autojit.fused_graph_matcher import match, write_out
-from cyxla.autojit.fused_graph_patterns import Form, Fusion, Match, fusions
+from cyxla.autojit.fused_ops.matcher import match, write_out
+from cyxla.autojit.fused_ops.patterns import Form, Fusion, Match, fusions
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.device_base import DeviceName
 from cyxla.core.framework.kernel_registry import KernelRegistry

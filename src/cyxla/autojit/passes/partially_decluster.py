@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from cyxla.autojit.graph_cycles import GraphCycles
+from cyxla.autojit.analysis.graph_cycles import GraphCycles
 from cyxla.autojit.options import CLUSTER, JitOptions, device_type
 from cyxla.autojit.report import ClusterReport, record
 from cyxla.core.framework.kernel_def import MemoryType

@@ -22,8 +22,8 @@ from threading import RLock, Thread
 from time import perf_counter
 
 from cyxla.autojit.devices import compilation_device_of
-from cyxla.autojit.fused_graph import specialize
-from cyxla.autojit.launch import Program
+from cyxla.autojit.fused_ops.rewrite import specialize
+from cyxla.autojit.runtime.launch import Program
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.garbage import without_collections

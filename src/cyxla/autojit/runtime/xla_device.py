@@ -72,8 +72,8 @@ class XlaDeviceFactory:
 
 def register_device_kernels(device_type: str, jit_device: str, kernels: KernelRegistry | None = None) -> int:
     """Give a type of device a kernel for whatever can be compiled for it; tells how many."""
-    from cyxla.autojit.xla_on_demand import register_on_demand
-    from cyxla.autojit.xla_ops import register_kernels
+    from cyxla.autojit.runtime.xla_on_demand import register_on_demand
+    from cyxla.autojit.runtime.xla_ops import register_kernels
 
     target = KernelRegistry.global_() if kernels is None else kernels
     with _LOCK:

@@ -16,7 +16,7 @@ _MAKERS = frozenset({"TensorArrayV3", "TensorArrayGradV3", "StackV2"})  # give h
 _PASSING = frozenset({"Identity", "IdentityN", "While", "StatelessWhile"})  # result i is what input i was
 
 
-def enclosed_groups(graph: Graph) -> list[frozenset[Node]]:
+def indivisible_groups(graph: Graph) -> list[frozenset[Node]]:
     """Sets of nodes that are connected through lists and the like, each in no other."""
     groups: dict[Node, set[Node]] = {}
     for source, user in _edges(graph):

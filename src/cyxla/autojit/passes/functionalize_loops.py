@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cyxla.autojit.candidates import STRUCTURED, RecursiveCompilabilityChecker
+from cyxla.autojit.analysis.candidates import STRUCTURED, RecursiveCompilabilityChecker
+from cyxla.autojit.analysis.frames import ENTERS
 from cyxla.autojit.devices import ENCLOSING, DeviceInfo, Policy
-from cyxla.autojit.frames import ENTERS
 from cyxla.autojit.options import JitOptions
 from cyxla.core.graph.algorithm import copy_graph
 from cyxla.core.graph.graph import Graph, Node

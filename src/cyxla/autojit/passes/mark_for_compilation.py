@@ -13,14 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from cyxla.autojit.candidates import FILTERED, STRUCTURED, RecursiveCompilabilityChecker
-from cyxla.autojit.deadness import DeadnessAnalysis
+from cyxla.autojit.analysis.candidates import FILTERED, STRUCTURED, RecursiveCompilabilityChecker
+from cyxla.autojit.analysis.deadness import DeadnessAnalysis
+from cyxla.autojit.analysis.frames import ENTERS, EXITS, frames_of
+from cyxla.autojit.analysis.graph_cycles import GraphCycles
+from cyxla.autojit.analysis.indivisible_groups import indivisible_groups
+from cyxla.autojit.analysis.op_groups import expand
+from cyxla.autojit.analysis.resource_safety import Access, access_of, incompatible_pairs
 from cyxla.autojit.devices import ENCLOSING, ClusterFilter, DeviceInfo, Policy
 from cyxla.autojit.dump import dump
-from cyxla.autojit.enclosed import enclosed_groups
-from cyxla.autojit.frames import ENTERS, EXITS, frames_of
-from cyxla.autojit.graph_cycles import GraphCycles
-from cyxla.autojit.op_groups import expand
 from cyxla.autojit.options import (
     ALREADY,
     CLUSTER,
@@ -33,7 +34,6 @@ from cyxla.autojit.options import (
     device_type,
 )
 from cyxla.autojit.report import ClusterReport, record
-from cyxla.autojit.resource_safety import Access, access_of, incompatible_pairs
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.types import INTEGRAL, DataType
@@ -97,7 +97,7 @@ class MarkForCompilation:
             return []
         self.deadness = DeadnessAnalysis(self.graph)
         self.regions = _regions(self.graph)
-        found = self._attempt(enclosed_groups(self.graph))
+        found = self._attempt(indivisible_groups(self.graph))
         self._name(found)
         record(self.jit.options, self.report)
         return found

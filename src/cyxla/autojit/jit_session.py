@@ -5,8 +5,9 @@ What compiles is loaded when the first graph is prepared that needs it.
 
 from __future__ import annotations
 
-from cyxla.autojit import fused_graph, passes
-from cyxla.autojit.xla_device import register_devices
+from cyxla.autojit import pass_table as passes
+from cyxla.autojit.fused_ops import rewrite as fused_graph
+from cyxla.autojit.runtime.xla_device import register_devices
 from cyxla.core.graph.graph import Graph
 from cyxla.core.runtime.device_factory import DeviceFactoryRegistry
 from cyxla.core.runtime.engine import Engine, Runner
@@ -19,7 +20,7 @@ __all__ = ["Session", "load_saved_model"]
 
 def _whole(engine: Engine, graph: Graph) -> Runner:
     """One program for everything: ``jit="on"``."""
-    from cyxla.autojit.session import prepare_compiled
+    from cyxla.autojit.runtime.compiled_runner import prepare_compiled
 
     return prepare_compiled(engine, graph)
 

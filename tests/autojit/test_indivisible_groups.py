@@ -5,7 +5,7 @@ import pytest
 from jitting import auto, cache, clusters, nodes_that_run, ones
 
 import cyxla
-from cyxla.autojit.enclosed import enclosed_groups
+from cyxla.autojit.analysis.indivisible_groups import indivisible_groups
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.node_def import NodeDef
@@ -66,7 +66,7 @@ def test_two_lists_are_two_groups():
         for k in range(2):
             made = apply_op("TensorListFromTensor", np.zeros((3, 2), np.float32), np.int32([2]), name=f"made{k}")
             apply_op("TensorListLength", made, name=f"length{k}")
-    groups = {frozenset(n.name for n in g) for g in enclosed_groups(graph)}
+    groups = {frozenset(n.name for n in g) for g in indivisible_groups(graph)}
     assert groups == {frozenset({"made0", "length0"}), frozenset({"made1", "length1"})}
 
 

@@ -6,8 +6,8 @@ cluster, since a cluster runs as a whole or not at all. A condition is a functio
 
 from __future__ import annotations
 
-from cyxla.autojit.frames import frames_of
-from cyxla.autojit.predicates import TRUE, Predicates
+from cyxla.autojit.analysis.frames import frames_of
+from cyxla.autojit.analysis.predicates import TRUE, Predicates
 from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.graph import Graph, Node, Tensor
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.autojit.candidates import attrs_key
-from cyxla.autojit.device_compiler import (
+from cyxla.autojit.analysis.candidates import attrs_key
+from cyxla.autojit.devices import REGISTRY
+from cyxla.autojit.flags import current
+from cyxla.autojit.options import LAZY, PLATFORM
+from cyxla.autojit.runtime.device_compiler import (
     CompileMode,
     XlaCompilationCache,
     build_compilation_cache,
     depends_on_arguments,
     is_unsupported,
 )
-from cyxla.autojit.devices import REGISTRY
-from cyxla.autojit.flags import current
-from cyxla.autojit.launch import Held, Program, Variables, describe, describe_variable, locked, value_key
-from cyxla.autojit.options import LAZY, PLATFORM
+from cyxla.autojit.runtime.launch import Held, Program, Variables, describe, describe_variable, locked, value_key
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.batch import directly
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel

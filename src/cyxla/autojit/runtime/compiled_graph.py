@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.autojit.devices import compilation_device_of
-from cyxla.autojit.fused_graph import specialize
-from cyxla.autojit.launch import Held, Program, Variables, describe, describe_variable, value_key
+from cyxla.autojit.fused_ops.rewrite import specialize
+from cyxla.autojit.runtime.launch import Held, Program, Variables, describe, describe_variable, value_key
 from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.step import StepContext
 from cyxla.core.framework.types import DataType

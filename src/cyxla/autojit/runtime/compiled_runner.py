@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.autojit.compiled_graph import CompiledGraph
 from cyxla.autojit.report import ClusterReport
+from cyxla.autojit.runtime.compiled_graph import CompiledGraph
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.node_def import NodeDef
 from cyxla.core.framework.step import StepContext

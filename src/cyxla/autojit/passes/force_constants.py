@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cyxla.autojit.candidates import FUNCTION_ATTRS
+from cyxla.autojit.analysis.candidates import FUNCTION_ATTRS
 from cyxla.autojit.options import MUST_COMPILE, JitOptions
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.graph.graph import Node

@@ -1,0 +1,1 @@
+"""Analyses of graphs that decide which nodes may be compiled together."""

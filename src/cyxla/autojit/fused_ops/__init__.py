@@ -1,0 +1,1 @@
+"""Fused ops: their forms in graphs, matched and written out."""

@@ -1,0 +1,1 @@
+"""Compiling clusters and whole graphs as they run: programs, their cache, kernels and devices."""

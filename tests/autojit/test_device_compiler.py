@@ -1,6 +1,8 @@
 """When clusters are compiled, and how often."""
 
 import logging
+import os
+import signal
 from threading import Event, Thread
 from time import sleep
 
@@ -25,6 +27,7 @@ from cyxla.core.framework.tensor_shape import UNKNOWN
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import InternalError, InvalidArgumentError, UnimplementedError
+from cyxla.xla.service import background
 
 F = DataType.DT_FLOAT
 
@@ -125,6 +128,39 @@ def test_compilation_in_the_background():
             sleep(0.01)
         np.testing.assert_allclose(session.run(y, {x: ones(2)}), cyxla.Session(graph).run(y, {x: ones(2)}), rtol=1e-6)
     assert cache(session).compile_count == 1
+
+
+def test_a_forked_child_compiles_what_was_under_way(monkeypatch):
+    """Row 12.13: once, whoever was about it before."""
+    monkeypatch.setattr(background, "PATIENCE", 0.05)
+    found, begun, go_on, parent = XlaCompilationCache("interpreter"), Event(), Event(), os.getpid()
+
+    def build():
+        begun.set()
+        assert os.getpid() != parent or go_on.wait(60)
+        return "program"
+
+    def ask():
+        return found.compile_if_needed("f", 1, build, CompileMode.ASYNC)
+
+    assert ask() is None
+    assert begun.wait(60)
+    child = os.fork()
+    if child == 0:
+        count = -1
+        try:
+            signal.alarm(60)
+            while ask() is None:
+                sleep(0.01)
+            background.submit(lambda: None).wait(60)
+            count = found.compile_count
+        finally:
+            os._exit(count - 1)
+    assert os.waitpid(child, 0)[1] == 0
+    go_on.set()
+    while ask() is None:
+        sleep(0.01)
+    assert found.compile_count == 1
 
 
 def test_what_the_compiler_lacks_is_run(monkeypatch, caplog):

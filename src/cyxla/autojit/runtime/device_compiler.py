@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from threading import RLock, Thread
+from threading import RLock
 from time import perf_counter
 
 from cyxla.autojit.devices import compilation_device_of
@@ -33,6 +33,7 @@ from cyxla.forking import call_in_child, new_lock
 from cyxla.tf2xla.argument import Argument, CompilationResult
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
 from cyxla.xla.client import LocalClient, LocalExecutable
+from cyxla.xla.service.background import submit
 
 MANY_COMPILATIONS, FEW_RUNS = 10, 50
 MOST_WAITING = 4096  # signatures that were asked for, but not compiled
@@ -122,7 +123,7 @@ class XlaCompilationCache(ResourceBase):
         call_in_child(self._forget_threads)
 
     def _forget_threads(self) -> None:
-        """Let a forked child compile what threads of the parent were compiling."""
+        """Let a forked child compile what the parent was compiling in the background."""
         for entry in self._entries.values():
             if entry.state is CompileState.COMPILING:
                 entry.state = CompileState.UNCOMPILED
@@ -170,7 +171,7 @@ class XlaCompilationCache(ResourceBase):
                 entry.state = CompileState.COMPILING
         if mode is CompileMode.ASYNC:
             if wanted:
-                Thread(target=self._compile, args=(entry, stats, build), daemon=True, name="cyxla compiler").start()
+                submit(lambda: self._compile_wanted(entry, stats, build))
             return self._finished(entry)
         if wanted or entry.state is not CompileState.UNCOMPILED:
             with entry.lock:  # whoever comes second waits for the first
@@ -191,6 +192,11 @@ class XlaCompilationCache(ResourceBase):
         if entry.state is CompileState.COMPILED and entry.error is not None:
             raise entry.error
         return entry.program
+
+    def _compile_wanted(self, entry: Entry, stats: ClusterStats, build: Callable[[], Program]) -> None:
+        """Compile unless it is done: a forked child may be asked again for what its parent had waiting."""
+        if entry.state is CompileState.COMPILING:
+            self._compile(entry, stats, build)
 
     def _compile(self, entry: Entry, stats: ClusterStats, build: Callable[[], Program]) -> None:
         began = perf_counter()

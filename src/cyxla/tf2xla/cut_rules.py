@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cyxla.core.kernels.math_reduction_ops import axes_of
-from cyxla.tf2xla.axes import axis_of
+from cyxla.core.framework.geometry.operands import axes_of, axis_of
 from cyxla.tf2xla.dynamic import cut_to, is_cut, refuse_cut, without_sizes
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from cyxla.core.kernels.einsum import parse_equation
+from cyxla.core.framework.geometry.einsum_equation import parse_equation
 from cyxla.errors import ShapeError
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.philox_state import RESERVED, ROUNDS
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.philox import RESERVED, ROUNDS
 from cyxla.tf2xla.types import element_type
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation

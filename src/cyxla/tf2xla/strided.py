@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.kernels.strided import strided_index
+from cyxla.core.framework.geometry.strided_slices import strided_index
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.dynamic import cut_to
 from cyxla.types import ElementType

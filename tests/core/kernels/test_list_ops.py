@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cyxla.core.framework import TensorShape, apply_op, as_data_type
-from cyxla.core.kernels.tensor_list import TensorList, as_handle
+from cyxla.core.kernels.lib.tensor_list import TensorList, as_handle
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 SCALAR, ANY = np.zeros(0, np.int32), np.array(-1, np.int32)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from unclocked import at_most
 
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.kernels.regex import Regex
+from cyxla.core.kernels.lib.regex import Regex
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\b", r"\w", "^", "ab", "(?i:A)"])

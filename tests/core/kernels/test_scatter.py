@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cyxla.core.framework import Var, as_data_type
-from cyxla.core.kernels.scatter import scatter, scatter_nd
-from cyxla.core.kernels.strided import MASKS, strided_index
+from cyxla.core.framework.geometry.strided_slices import MASKS, strided_index
+from cyxla.core.kernels.lib.scatter import scatter, scatter_nd
 from cyxla.errors import InvalidArgumentError
 
 TYPES = ["half", "bfloat16", "float", "double", "int8", "int32", "uint8", "uint64", "complex64"]

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.diagonals import Band, band_of, band_to_fill
+from cyxla.core.framework.geometry.operands import axis_of, scalar_of, sizes_of
+from cyxla.core.framework.geometry.reshaping import broadcast_args, broadcast_gradient_args, reshaped, squeezed_axes
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DATA, NUMBER, QUANTIZED, DataType
-from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
-from cyxla.core.kernels.elementwise import check_broadcast, check_same_shape
-from cyxla.core.kernels.limits import wide_type
+from cyxla.core.kernels.lib.elementwise import check_broadcast, check_same_shape
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -95,54 +97,6 @@ def _to_bool(x: Array) -> Array:
 # ------------------------------------------------------------------------------------------------- making arrays
 
 
-def sizes_of(operand: Array, name: str) -> tuple[int, ...]:
-    """The sizes that a vector holds.
-
-    Raises
-    ------
-    ShapeError
-        It is not a vector.
-    InvalidArgumentError
-        A size is negative.
-    """
-    if operand.ndim != 1:
-        raise ShapeError(f"{name} must be a vector of sizes; its shape is {list(operand.shape)}")
-    if (operand < 0).any():
-        raise InvalidArgumentError(f"{name} must not hold negative sizes: {operand.tolist()}")
-    return tuple(operand.tolist())
-
-
-def scalar_of(operand: Array, name: str) -> int:
-    """The number that a scalar holds.
-
-    Raises
-    ------
-    ShapeError
-        It is not a scalar.
-    """
-    if operand.ndim:
-        raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
-    return int(operand)
-
-
-def axis_of(operand: Array, rank: int, name: str = "axis") -> int:
-    """The dimension that a scalar, or one number in a vector, names; negative ones count from the end.
-
-    Raises
-    ------
-    ShapeError
-        It is not one number.
-    InvalidArgumentError
-        There is no such dimension.
-    """
-    if operand.size != 1 or operand.ndim > 1:
-        raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
-    axis = int(operand.reshape(()))
-    if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"{name} {axis} is not a dimension: [{-rank}, {rank}) are")
-    return axis % rank
-
-
 @array_kernel("Fill")
 def _fill(dims: Array, value: Array) -> Array:
     if value.ndim:
@@ -216,20 +170,7 @@ def _rank(x: Array) -> Array:
 
 @array_kernel("Reshape")
 def _reshape(x: Array, shape: Array) -> Array:
-    """One size may be -1: what is left of the elements."""
-    if shape.ndim != 1:
-        raise ShapeError(f"shape must be a vector of sizes; its shape is {list(shape.shape)}")
-    sizes = shape.tolist()
-    if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
-        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
-    if -1 in sizes:
-        rest = prod(n for n in sizes if n != -1)
-        if not rest and x.size:
-            raise InvalidArgumentError(f"{x.size} elements do not fit the shape {sizes}")
-        sizes[sizes.index(-1)] = x.size // rest if rest else 0
-    if prod(sizes) != x.size:
-        raise InvalidArgumentError(f"{x.size} elements do not fit the shape {shape.tolist()}")
-    return x.reshape(sizes)
+    return x.reshape(reshaped(x.size, shape))
 
 
 @array_kernel("ExpandDims")
@@ -239,13 +180,7 @@ def _expand_dims(x: Array, dim: Array) -> Array:
 
 @array_kernel("Squeeze", attrs=("squeeze_dims",))
 def _squeeze(x: Array, *, squeeze_dims: Sequence[int]) -> Array:
-    if not squeeze_dims:
-        return x.squeeze()
-    axes = {axis_of(np.array(d), x.ndim, "squeeze_dims") for d in squeeze_dims}
-    for axis in axes:
-        if x.shape[axis] != 1:
-            raise InvalidArgumentError(f"dimension {axis} has {x.shape[axis]} elements, not 1: {list(x.shape)}")
-    return x.squeeze(tuple(axes))
+    return x.squeeze(squeezed_axes(x.shape, squeeze_dims))
 
 
 @array_kernel("BroadcastTo")
@@ -257,36 +192,8 @@ def _broadcast_to(x: Array, shape: Array) -> Array:
         raise ShapeError(f"{list(x.shape)} does not broadcast to {list(sizes)}") from None
 
 
-def _broadcast_sizes(s0: Array, s1: Array) -> tuple[list[int], list[int], list[int]]:
-    """Two shapes filled up to one rank, and what they broadcast to."""
-    for name, operand in (("s0", s0), ("s1", s1)):
-        if operand.ndim != 1:
-            raise ShapeError(f"{name} must be a vector of sizes; its shape is {list(operand.shape)}")
-    rank = max(len(s0), len(s1))
-    a, b = ([1] * (rank - len(s)) + s.tolist() for s in (s0, s1))
-    for m, n in zip(a, b, strict=True):
-        if m != n and 1 not in (m, n):
-            raise InvalidArgumentError(f"the shapes {s0.tolist()} and {s1.tolist()} do not broadcast")
-    return a, b, [n if m == 1 else m for m, n in zip(a, b, strict=True)]
-
-
-@array_kernel("BroadcastArgs")
-def _broadcast_args(s0: Array, s1: Array) -> Array:
-    return np.array(_broadcast_sizes(s0, s1)[2], s0.dtype)
-
-
-@array_kernel("BroadcastGradientArgs")
-def _broadcast_gradient_args(s0: Array, s1: Array) -> tuple[Array, Array]:
-    """Over which dimensions of the result the gradient of each operand is summed."""
-    a, b, _ = _broadcast_sizes(s0, s1)
-    rank = len(a)
-    found: list[list[int]] = []
-    for mine, other, given in ((a, b, len(s0)), (b, a, len(s1))):
-        if a == b and len(s0) == len(s1):
-            found.append([])
-            continue
-        found.append([d for d in range(rank) if mine[d] == 1 and (other[d] != 1 or d < rank - given or a[d] == b[d])])
-    return np.array(found[0], s0.dtype), np.array(found[1], s0.dtype)
+array_kernel("BroadcastArgs", broadcast_args)
+array_kernel("BroadcastGradientArgs", broadcast_gradient_args)
 
 
 @array_kernel("Bitcast", attrs=("type",))

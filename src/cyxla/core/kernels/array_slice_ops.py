@@ -8,11 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.blocks import blocks_of, check_patches, check_rank4, cropped_bounds
+from cyxla.core.framework.geometry.joining import (
+    check_joinable,
+    concat_offsets,
+    equal_parts,
+    given_parts,
+    tile_multiples,
+)
+from cyxla.core.framework.geometry.operands import axis_of, each_axis, sizes_of
+from cyxla.core.framework.geometry.rearranging import mirrored, pads_of, permutation, reversed_axes
+from cyxla.core.framework.geometry.scattering import check_policy
+from cyxla.core.framework.geometry.strided_slices import MASKS, slice_index, strided_index
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import NUMBER, REAL, DataType, as_data_type
-from cyxla.core.kernels.array_ops import axis_of, sizes_of
-from cyxla.core.kernels.scatter import raise_bad_row, scatter_nd
-from cyxla.core.kernels.strided import MASKS, strided_index
+from cyxla.core.kernels.lib.scatter import raise_bad_row, scatter_nd
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -22,12 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _joined(values: list[Array], axis: int) -> Array:
-    for value in values[1:]:
-        same = value.ndim == values[0].ndim and all(
-            m == n for d, (m, n) in enumerate(zip(values[0].shape, value.shape, strict=True)) if d != axis
-        )
-        if not same:
-            raise ShapeError(f"{list(values[0].shape)} and {list(value.shape)} cannot be joined in dimension {axis}")
+    check_joinable([value.shape for value in values], axis)
     return np.concatenate(values, axis=axis)
 
 
@@ -41,21 +46,7 @@ array_kernel("ConcatV2", _concat)
 array_kernel("Concat", lambda axis, values: _concat(values, axis))
 
 
-@array_kernel("ConcatOffset")
-def _concat_offset(concat_dim: Array, shape: list[Array]) -> list[Array]:
-    """Where each of the arrays of these shapes begins when they are joined."""
-    axis = axis_of(concat_dim, len(shape[0]), "concat_dim")
-    offsets, start = [], 0
-    for sizes in shape:
-        if sizes.ndim != 1 or len(sizes) != len(shape[0]):
-            raise ShapeError(f"the shapes {shape[0].tolist()} and {sizes.tolist()} have different ranks")
-        if any(m != n for d, (m, n) in enumerate(zip(shape[0], sizes, strict=True)) if d != axis):
-            raise InvalidArgumentError(f"{shape[0].tolist()} and {sizes.tolist()} cannot be joined in dimension {axis}")
-        offset = np.zeros_like(sizes)
-        offset[axis] = start
-        offsets.append(offset)
-        start += int(sizes[axis])
-    return offsets
+array_kernel("ConcatOffset", concat_offsets)
 
 
 @array_kernel("Pack", attrs=("axis",))
@@ -76,43 +67,21 @@ def _unpack(value: Array, *, num: int, axis: int) -> list[Array]:
 
 @array_kernel("Split", attrs=("num_split",))
 def _split(split_dim: Array, value: Array, *, num_split: int) -> list[Array]:
-    axis = axis_of(split_dim, value.ndim, "split_dim")
-    if value.shape[axis] % num_split:
-        raise InvalidArgumentError(
-            f"dimension {axis} of {list(value.shape)} does not fall into {num_split} equal parts"
-        )
+    axis, _ = equal_parts(value.shape, split_dim, num_split)
     return np.split(value, num_split, axis=axis)
 
 
 @array_kernel("SplitV", attrs=("num_split",))
 def _split_v(value: Array, size_splits: Array, split_dim: Array, *, num_split: int) -> list[Array]:
     """Parts of the sizes given, of which one may be -1: what is left."""
-    axis = axis_of(split_dim, value.ndim, "split_dim")
-    if size_splits.shape != (num_split,):
-        raise ShapeError(f"size_splits must hold {num_split} sizes; its shape is {list(size_splits.shape)}")
-    sizes, total = size_splits.tolist(), value.shape[axis]
-    if sizes.count(-1) > 1 or min(sizes) < -1:
-        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
-    if -1 in sizes:
-        sizes[sizes.index(-1)] = total - sum(sizes) - 1
-    if sum(sizes) != total or min(sizes) < 0:
-        raise InvalidArgumentError(f"parts of {size_splits.tolist()} do not make up the {total} of dimension {axis}")
+    axis, sizes = given_parts(value.shape, size_splits, split_dim, num_split)
     return np.split(value, np.cumsum(sizes[:-1]), axis=axis)
 
 
 @array_kernel("Slice")
 def _slice(x: Array, begin: Array, size: Array) -> Array:
     """`size` elements of each dimension from `begin` on; -1 takes all that follow."""
-    for name, operand in (("begin", begin), ("size", size)):
-        if operand.shape != (x.ndim,):
-            raise ShapeError(f"{name} must hold {x.ndim} numbers; its shape is {list(operand.shape)}")
-    at = []
-    for d, (start, count, total) in enumerate(zip(begin.tolist(), size.tolist(), x.shape, strict=True)):
-        stop = total if count == -1 else start + count
-        if not 0 <= start <= stop <= total:
-            raise InvalidArgumentError(f"{count} elements from {start} on are not in dimension {d}, which has {total}")
-        at.append(slice(start, stop))
-    return x[tuple(at)]
+    return x[slice_index(x.shape, begin, size)]
 
 
 @array_kernel("StridedSlice", attrs=MASKS)
@@ -151,26 +120,17 @@ def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
 
 @array_kernel("Tile")
 def _tile(x: Array, multiples: Array) -> Array:
-    if multiples.shape != (x.ndim,):
-        raise ShapeError(f"multiples must hold {x.ndim} numbers; its shape is {list(multiples.shape)}")
-    return np.tile(x, sizes_of(multiples, "multiples")) if x.ndim else x
+    times = tile_multiples(x.ndim, multiples)
+    return np.tile(x, times) if x.ndim else x
 
 
 # ---------------------------------------------------------------------------------------------------------- padding
 
 
-def _pads(x: Array, paddings: Array) -> list[tuple[int, int]]:
-    if paddings.shape != (x.ndim, 2):
-        raise ShapeError(f"paddings must be pairs, one for each of {x.ndim} dimensions; the shape is {paddings.shape}")
-    if (paddings < 0).any():
-        raise InvalidArgumentError(f"paddings must not be negative: {paddings.tolist()}")
-    return [(low, high) for low, high in paddings.tolist()]
-
-
 def _pad(x: Array, paddings: Array, constant_values: Array | None = None) -> Array:
     if constant_values is not None and constant_values.ndim:
         raise ShapeError(f"constant_values must be a scalar; its shape is {list(constant_values.shape)}")
-    pads = _pads(x, paddings)
+    pads = pads_of(x.ndim, paddings)
     value = _zero(x.dtype) if constant_values is None else constant_values
     result = np.full([low + n + high for (low, high), n in zip(pads, x.shape, strict=True)], value, x.dtype)
     result[tuple(slice(low, low + n) for (low, _), n in zip(pads, x.shape, strict=True))] = x
@@ -184,34 +144,20 @@ def _zero(dtype: np.dtype[Any]) -> Any:
 array_kernel(("Pad", "PadV2"), _pad)
 
 
-def _mirrored(paddings: Array, mode: str, shape: Sequence[int]) -> list[Array]:
-    """s64[size + padding] for each dimension: which element is repeated there."""
-    edge = 0 if mode == "SYMMETRIC" else 1
-    found = []
-    for d, ((low, high), size) in enumerate(zip(paddings.tolist(), shape, strict=True)):
-        most = size - edge
-        if low > most or high > most:
-            raise InvalidArgumentError(f"dimension {d} of {size} cannot be mirrored by {low} and {high}")
-        below = np.arange(low, 0, -1) - (1 - edge)
-        above = size - 1 - edge - np.arange(high)
-        found.append(np.concatenate([below, np.arange(size), above]).astype(np.intp))
-    return found
-
-
 @array_kernel("MirrorPad", attrs=("mode",))
 def _mirror_pad(x: Array, paddings: Array, *, mode: str) -> Array:
-    _pads(x, paddings)
-    return x[np.ix_(*_mirrored(paddings, mode, x.shape))] if x.ndim else x
+    pads_of(x.ndim, paddings)
+    return x[np.ix_(*mirrored(paddings, mode, x.shape))] if x.ndim else x
 
 
 @array_kernel("MirrorPadGrad", attrs=("mode",), types={"T": NUMBER})
 def _mirror_pad_grad(dy: Array, paddings: Array, *, mode: str) -> Array:
     """Each element's gradient is the sum of those of its repetitions."""
-    pads = _pads(dy, paddings)
+    pads = pads_of(dy.ndim, paddings)
     shape = [n - low - high for n, (low, high) in zip(dy.shape, pads, strict=True)]
     if min(shape, default=0) < 0:
         raise InvalidArgumentError(f"{list(dy.shape)} is smaller than its paddings {paddings.tolist()}")
-    for d, places in enumerate(_mirrored(paddings, mode, shape)):
+    for d, places in enumerate(mirrored(paddings, mode, shape)):
         summed = np.zeros((shape[d], *np.delete(dy.shape, d)), dy.dtype)
         np.add.at(summed, places, np.moveaxis(dy, d, 0))
         dy = np.moveaxis(summed, 0, d)
@@ -221,23 +167,14 @@ def _mirror_pad_grad(dy: Array, paddings: Array, *, mode: str) -> Array:
 # -------------------------------------------------------------------------------------------------------- permuting
 
 
-def _permutation(x: Array, perm: Array) -> tuple[int, ...]:
-    if perm.shape != (x.ndim,):
-        raise ShapeError(f"perm must hold {x.ndim} dimensions; its shape is {list(perm.shape)}")
-    axes = [axis + x.ndim if axis < 0 else axis for axis in perm.tolist()]
-    if sorted(axes) != list(range(x.ndim)):
-        raise InvalidArgumentError(f"{perm.tolist()} does not hold every dimension of rank {x.ndim} once")
-    return tuple(axes)
-
-
 @array_kernel("Transpose")
 def _transpose(x: Array, perm: Array) -> Array:
-    return x.transpose(_permutation(x, perm))
+    return x.transpose(permutation(x.ndim, perm))
 
 
 @array_kernel("ConjugateTranspose")
 def _conjugate_transpose(x: Array, perm: Array) -> Array:
-    turned = x.transpose(_permutation(x, perm))
+    turned = x.transpose(permutation(x.ndim, perm))
     return turned.conj() if x.dtype.kind == "c" else turned
 
 
@@ -248,18 +185,9 @@ def _reverse(x: Array, dims: Array) -> Array:
     return x[tuple(slice(None, None, -1 if flip else 1) for flip in dims.tolist())]
 
 
-def _distinct(axes: Array, rank: int) -> list[int]:
-    if axes.ndim > 1:
-        raise ShapeError(f"axis must be a vector of dimensions; its shape is {list(axes.shape)}")
-    return [axis_of(np.array(axis), rank) for axis in axes.reshape(-1).tolist()]
-
-
 @array_kernel("ReverseV2")
 def _reverse_v2(x: Array, axis: Array) -> Array:
-    axes = _distinct(axis, x.ndim)
-    if len(set(axes)) != len(axes):
-        raise InvalidArgumentError(f"a dimension is reversed twice: {axis.tolist()}")
-    return np.flip(x, tuple(axes))
+    return np.flip(x, reversed_axes(x.ndim, axis))
 
 
 @array_kernel("ReverseSequence", attrs=("seq_dim", "batch_dim"))
@@ -286,7 +214,7 @@ def _roll(x: Array, shift: Array, axis: Array) -> Array:
         raise ShapeError("the input must have at least one dimension; it is a scalar")
     if shift.shape != axis.shape or shift.ndim > 1:
         raise ShapeError(f"shift {list(shift.shape)} and axis {list(axis.shape)} must be alike, vectors or scalars")
-    for by, along in zip(shift.reshape(-1).tolist(), _distinct(axis, x.ndim), strict=True):
+    for by, along in zip(shift.reshape(-1).tolist(), each_axis(axis, x.ndim), strict=True):
         x = np.roll(x, by, axis=along)
     return x
 
@@ -312,8 +240,7 @@ def _space_to_batch(x: Array, block: Sequence[int], pads: Sequence[tuple[int, in
 
 def _batch_to_space(x: Array, block: Sequence[int], crops: Sequence[tuple[int, int]]) -> Array:
     count, blocks = len(block), prod(block)
-    if len(x) % blocks:
-        raise InvalidArgumentError(f"a batch of {len(x)} does not fall into blocks of {blocks}")
+    inside = cropped_bounds(x.shape, block, crops)
     parts = x.reshape(*block, len(x) // blocks, *x.shape[1:])
     order = [count]
     for d in range(count):
@@ -321,53 +248,28 @@ def _batch_to_space(x: Array, block: Sequence[int], crops: Sequence[tuple[int, i
     moved = parts.transpose(*order, *range(2 * count + 1, parts.ndim))
     sizes = [size * b for size, b in zip(x.shape[1:], block, strict=False)]
     whole = moved.reshape(len(x) // blocks, *sizes, *x.shape[1 + count :])
-    at: list[slice] = [slice(None)]
-    for d, ((low, high), size) in enumerate(zip(crops, sizes, strict=True)):
-        if low + high > size:
-            raise InvalidArgumentError(f"dimension {d + 1} of {size} cannot be cropped by {low} and {high}")
-        at.append(slice(low, size - high))
-    return whole[tuple(at)]
-
-
-def _blocks(x: Array, block_shape: Array, pairs: Array, name: str) -> tuple[list[int], list[tuple[int, int]]]:
-    if block_shape.ndim != 1:
-        raise ShapeError(f"block_shape must be a vector; its shape is {list(block_shape.shape)}")
-    block = block_shape.tolist()
-    if x.ndim < 1 + len(block):
-        raise ShapeError(f"an input of rank {x.ndim} has no {len(block)} dimensions besides the batch")
-    if pairs.shape != (len(block), 2):
-        raise ShapeError(f"{name} must be pairs, one for each block size; its shape is {list(pairs.shape)}")
-    if min(block, default=1) < 1:
-        raise InvalidArgumentError(f"block sizes must be positive: {block}")
-    if (pairs < 0).any():
-        raise InvalidArgumentError(f"{name} must not be negative: {pairs.tolist()}")
-    return block, [(low, high) for low, high in pairs.tolist()]
+    return whole[(slice(None), *(slice(*bounds) for bounds in inside))]
 
 
 @array_kernel("SpaceToBatchND")
 def _space_to_batch_nd(x: Array, block_shape: Array, paddings: Array) -> Array:
-    return _space_to_batch(x, *_blocks(x, block_shape, paddings, "paddings"))
+    return _space_to_batch(x, *blocks_of(x.shape, block_shape, paddings, "paddings"))
 
 
 @array_kernel("BatchToSpaceND")
 def _batch_to_space_nd(x: Array, block_shape: Array, crops: Array) -> Array:
-    return _batch_to_space(x, *_blocks(x, block_shape, crops, "crops"))
-
-
-def _check_rank4(x: Array) -> None:
-    if x.ndim != 4:
-        raise ShapeError(f"the input must have rank 4; its shape is {list(x.shape)}")
+    return _batch_to_space(x, *blocks_of(x.shape, block_shape, crops, "crops"))
 
 
 @array_kernel("SpaceToBatch", attrs=("block_size",))
 def _space_to_batch_2d(x: Array, paddings: Array, *, block_size: int) -> Array:
-    _check_rank4(x)
+    check_rank4(x.shape)
     return _space_to_batch_nd(x, np.array([block_size] * 2), paddings)
 
 
 @array_kernel("BatchToSpace", attrs=("block_size",))
 def _batch_to_space_2d(x: Array, crops: Array, *, block_size: int) -> Array:
-    _check_rank4(x)
+    check_rank4(x.shape)
     return _batch_to_space_nd(x, np.array([block_size] * 2), crops)
 
 
@@ -380,7 +282,7 @@ def _with_depth_last(function: Callable[[Array, int], Array]) -> Callable[..., A
             result = function(flat, block_size)
             parts = result.reshape(*result.shape[:3], result.shape[3] // 4, 4)
             return np.ascontiguousarray(parts.transpose(0, 3, 1, 2, 4))
-        _check_rank4(x)
+        check_rank4(x.shape)
         if data_format == "NCHW":
             return np.ascontiguousarray(np.moveaxis(function(np.moveaxis(x, 1, -1), block_size), -1, 1))
         return function(x, block_size)
@@ -452,19 +354,6 @@ def _gather_rows(params: Array, indices: Array) -> Array:
     return _gather(params, indices, 0, 0)
 
 
-def check_policy(policy: str) -> str:
-    """What becomes of indices out of range: an error, or nothing where the policy is ``"IGNORE"``.
-
-    Raises
-    ------
-    InvalidArgumentError
-        There is no such policy.
-    """
-    if policy not in ("", "DEFAULT", "ERROR", "IGNORE"):
-        raise InvalidArgumentError(f"bad_indices_policy is {policy!r}", hint='use "DEFAULT", "ERROR" or "IGNORE"')
-    return policy
-
-
 @array_kernel("GatherNd", attrs=("bad_indices_policy",))
 def _gather_nd(params: Array, indices: Array, *, bad_indices_policy: str) -> Array:
     """Slices that the rows of indices name; ignored ones are zeros."""
@@ -530,11 +419,7 @@ for _name, _how, _types in (
 def _extract_patches(
     images: Array, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> Array:
-    if images.ndim != 4:
-        raise ShapeError(f"images must have rank 4: batch, height, width, channels; the shape is {list(images.shape)}")
-    for name, numbers in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
-        if len(numbers) != 4 or numbers[0] != 1 or numbers[3] != 1 or min(numbers) < 1:
-            raise InvalidArgumentError(f"{name} must be four positive numbers, the first and last 1: {list(numbers)}")
+    check_patches(images.shape, ksizes, strides, rates)
     starts, reach = [], []
     pads = [(0, 0)] * 4
     for d in (1, 2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
-from cyxla.core.kernels.elementwise import Array, binary, unary
+from cyxla.core.kernels.lib.elementwise import Array, binary, unary
 
 
 def _places(x: Array, y: Array) -> Array:

@@ -14,8 +14,8 @@ from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Ref
-from cyxla.core.kernels.tensor_array import Array, TensorArray
-from cyxla.core.kernels.tensor_list import zeros
+from cyxla.core.kernels.lib.tensor_array import Array, TensorArray
+from cyxla.core.kernels.lib.tensor_list import zeros
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.forking import new_lock
 

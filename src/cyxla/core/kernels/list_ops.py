@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import shape_from, shape_to
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.tensor_list import (
+from cyxla.core.kernels.lib.tensor_list import (
     Array,
     Item,
     TensorList,
@@ -17,8 +18,6 @@ from cyxla.core.kernels.tensor_list import (
     element_shape,
     list_in,
     list_of,
-    shape_from,
-    shape_to,
     zeros,
 )
 from cyxla.errors import InvalidArgumentError

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.core.kernels.limits import wide_type
-from cyxla.core.kernels.text import summary
+from cyxla.core.kernels.lib.text import summary
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.forking import new_lock
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.ranges import stepped_range
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOAT8, FLOATING, INT4, NUMBER, REAL, DataType, as_data_type
-from cyxla.core.kernels.elementwise import check_same_shape
-from cyxla.core.kernels.fused import FUSED_ATTRS, finish
-from cyxla.core.kernels.limits import is_integer, wide_type
+from cyxla.core.kernels.lib.elementwise import check_same_shape
+from cyxla.core.kernels.lib.fused import FUSED_ATTRS, finish
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -172,29 +173,7 @@ def _bucketize(x: Array, *, boundaries: Sequence[float]) -> Array:
     return np.searchsorted(edges, x.astype(np.float64), side="right").astype(np.int32)
 
 
-@array_kernel("Range", types={"Tidx": tuple(t for t in REAL)})
-def _range(start: Array, limit: Array, delta: Array) -> Array:
-    for name, operand in (("start", start), ("limit", limit), ("delta", delta)):
-        if operand.ndim:
-            raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
-    if delta == 0:
-        raise InvalidArgumentError("a range needs a delta that is not 0")
-    if (delta > 0 and start > limit) or (delta < 0 and start < limit):
-        raise InvalidArgumentError(f"from {start} to {limit} by {delta} leads the wrong way")
-    return _stepped(start, limit, delta)
-
-
-def _stepped(start: Array, limit: Array, delta: Array) -> Array:
-    """Integers exactly; floats by adding the delta again and again, as TensorFlow does."""
-    if is_integer(start.dtype):
-        span, step = int(limit) - int(start), int(delta)
-        count = -(-abs(span) // abs(step))
-        numbers = np.arange(count, dtype=np.int64) * step + int(start)
-        return numbers.astype(start.dtype)
-    count = int(np.ceil(np.abs((limit.astype(np.float64) - start) / delta)))
-    steps = np.full(count, delta, start.dtype)
-    steps[:1] = start
-    return np.add.accumulate(steps, dtype=start.dtype) if count else steps
+array_kernel("Range", stepped_range, types={"Tidx": tuple(t for t in REAL)})
 
 
 # ----------------------------------------------------------------------------------------------------------- counts

@@ -8,39 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import axes_of
+from cyxla.core.framework.limits import is_integer, wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING, NUMBER, QUANTIZED, REAL, DataType, as_data_type
-from cyxla.core.kernels.limits import is_integer, wide_type
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
 Reduce = Callable[[Array, tuple[int, ...], bool], Array]
 
 _BOOL = as_data_type("bool")
-
-
-def axes_of(operand: Array, rank: int) -> tuple[int, ...]:
-    """The dimensions that a scalar or a vector names, counted from the end where negative.
-
-    Raises
-    ------
-    ShapeError
-        The operand is a matrix or more.
-    InvalidArgumentError
-        There is no such dimension, or it is named twice.
-    """
-    if operand.ndim > 1:
-        raise ShapeError(f"reduction_indices must be a scalar or a vector; their shape is {list(operand.shape)}")
-    axes = []
-    for axis in operand.reshape(-1).tolist():
-        if not -rank <= axis < rank:
-            raise InvalidArgumentError(
-                f"reduction dimension {axis} of an input of rank {rank}: [{-rank}, {rank}) exist"
-            )
-        axes.append(axis % rank)
-    if len(set(axes)) != len(axes):
-        raise InvalidArgumentError(f"a dimension is reduced twice: {operand.tolist()}")
-    return tuple(sorted(axes))
 
 
 def _sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.limits import is_integer
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import COMPLEX, FLOATING, DataType, as_data_type
-from cyxla.core.kernels.elementwise import Array, log_plus_one, unary
-from cyxla.core.kernels.limits import is_integer
+from cyxla.core.kernels.lib.elementwise import Array, log_plus_one, unary
 
 _INEXACT = FLOATING + COMPLEX
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING, REAL
-from cyxla.core.kernels.elementwise import Array, binary, check_same_shape, unary
-from cyxla.core.kernels.limits import wide_type
+from cyxla.core.kernels.lib.elementwise import Array, binary, check_same_shape, unary
 from cyxla.errors import ShapeError
 
 # Klambauer et al., "Self-normalizing neural networks", NIPS 2017

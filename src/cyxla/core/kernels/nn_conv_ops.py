@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import array_kernel
-from cyxla.core.framework.types import FLOATING, as_data_type
-from cyxla.core.kernels.convolution import convolve, gradient_of_input, gradient_of_kernel
-from cyxla.core.kernels.fused import FUSED_ATTRS, finish
-from cyxla.core.kernels.limits import lowest
-from cyxla.core.kernels.windows import (
+from cyxla.core.framework.geometry.windows import (
     Windows,
     channels_back,
     channels_last,
@@ -22,6 +17,11 @@ from cyxla.core.kernels.windows import (
     check_steps,
     spatial,
 )
+from cyxla.core.framework.limits import lowest
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import FLOATING, as_data_type
+from cyxla.core.kernels.lib.convolution import convolve, gradient_of_input, gradient_of_kernel
+from cyxla.core.kernels.lib.fused import FUSED_ATTRS, finish
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
 
 Array = np.ndarray[Any, Any]

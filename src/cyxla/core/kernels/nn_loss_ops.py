@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING
-from cyxla.core.kernels.limits import wide_type
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.windows import channels_back, channels_last, check_rank
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import as_data_type
-from cyxla.core.kernels.limits import wide_type
-from cyxla.core.kernels.windows import channels_back, channels_last, check_rank
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.windows import check_formats, is_channels_first
+from cyxla.core.framework.limits import is_integer, wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING, NUMBER, REAL, DataType
-from cyxla.core.kernels.limits import is_integer, wide_type
-from cyxla.core.kernels.windows import is_channels_first
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -47,19 +47,10 @@ def _bias_add_grad(grad: Array, *, data_format: str) -> Array:
 # ---------------------------------------------------------------------------------------------------------- layouts
 
 
-def _check_formats(src_format: str, dst_format: str) -> None:
-    if (
-        sorted(src_format) != sorted(dst_format)
-        or len(src_format) not in (4, 5)
-        or len(set(src_format)) != len(src_format)
-    ):
-        raise InvalidArgumentError(f"{src_format!r} and {dst_format!r} must be the same 4 or 5 letters in some order")
-
-
 @array_kernel("DataFormatDimMap", attrs=("src_format", "dst_format"))
 def _dimension_map(x: Array, *, src_format: str, dst_format: str) -> Array:
     """Where a dimension of one layout is in another; negative numbers count from the end."""
-    _check_formats(src_format, dst_format)
+    check_formats(src_format, dst_format)
     size = len(src_format)
     bad = (x < -size) | (x >= size)
     if bad.any():
@@ -71,7 +62,7 @@ def _dimension_map(x: Array, *, src_format: str, dst_format: str) -> Array:
 @array_kernel("DataFormatVecPermute", attrs=("src_format", "dst_format"))
 def _permute(x: Array, *, src_format: str, dst_format: str) -> Array:
     """Numbers, or pairs, one for each dimension (or each spatial one) of a layout, in the order of another."""
-    _check_formats(src_format, dst_format)
+    check_formats(src_format, dst_format)
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] != 2):
         raise ShapeError(f"x must be a vector, or a matrix of pairs; its shape is {list(x.shape)}")
     source, target = src_format, dst_format

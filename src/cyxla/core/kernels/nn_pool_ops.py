@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import array_kernel
-from cyxla.core.framework.types import FLOATING, REAL, DataType
-from cyxla.core.kernels import pooling
-from cyxla.core.kernels.windows import (
+from cyxla.core.framework.geometry.windows import (
     Windows,
     channels_back,
     channels_last,
@@ -20,6 +17,9 @@ from cyxla.core.kernels.windows import (
     check_steps,
     others,
 )
+from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.types import FLOATING, REAL, DataType
+from cyxla.core.kernels.lib import pooling
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 
 Array = np.ndarray[Any, Any]

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import shape_of
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.philox_state import RESERVED
 from cyxla.core.framework.types import FLOATING, INDEX, REAL
-from cyxla.core.kernels import philox, rejection
-from cyxla.core.kernels.elementwise import binary
-from cyxla.core.kernels.gamma import gamma_sample_grad
-from cyxla.core.kernels.philox import RESERVED, Philox
-from cyxla.core.kernels.random_shapes import int_range, shape_of
+from cyxla.core.kernels.lib import philox, rejection
+from cyxla.core.kernels.lib.elementwise import binary
+from cyxla.core.kernels.lib.gamma import gamma_sample_grad
+from cyxla.core.kernels.lib.philox import Philox
+from cyxla.core.kernels.lib.random_shapes import int_range
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.forking import new_lock
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.strided_slices import MASKS, strided_index
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext, as_value
 from cyxla.core.framework.resource_mgr import DEFAULT_CONTAINER, ResourceBase, ResourceHandle, type_name
 from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.core.framework.variable import Var
-from cyxla.core.kernels.scatter import check_indices
-from cyxla.core.kernels.strided import MASKS, strided_index
+from cyxla.core.kernels.lib.scatter import check_indices
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 Array = np.ndarray[Any, Any]

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.limits import highest, lowest, wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING, NUMBER, REAL, DataType
-from cyxla.core.kernels.limits import highest, lowest, wide_type
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import axes_of, sizes_of
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import NUMBER
-from cyxla.core.kernels.array_ops import sizes_of
-from cyxla.core.kernels.limits import wide_type
-from cyxla.core.kernels.math_reduction_ops import axes_of
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

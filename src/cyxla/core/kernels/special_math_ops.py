@@ -8,8 +8,8 @@ import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING
-from cyxla.core.kernels.elementwise import Array, binary, unary
-from cyxla.core.kernels.gamma import igamma_grad_a
+from cyxla.core.kernels.lib.elementwise import Array, binary, unary
+from cyxla.core.kernels.lib.gamma import igamma_grad_a
 from cyxla.errors import ShapeError
 
 _WIDE = FLOATING[2:]

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import shape_of
 from cyxla.core.framework.op_kernel import kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
+from cyxla.core.framework.philox_state import RESERVED, check_algorithm
 from cyxla.core.framework.types import FLOATING, INDEX, as_data_type
 from cyxla.core.framework.variable import Var
-from cyxla.core.kernels import philox
-from cyxla.core.kernels.philox import RESERVED, Philox
+from cyxla.core.kernels.lib import philox
+from cyxla.core.kernels.lib.philox import Philox
+from cyxla.core.kernels.lib.random_shapes import int_range
 from cyxla.core.kernels.random_ops import Draw
-from cyxla.core.kernels.random_shapes import int_range, shape_of
-from cyxla.core.kernels.stateless_random_ops import check_algorithm
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

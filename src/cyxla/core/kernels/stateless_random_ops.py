@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import shape_of
 from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.philox_state import PHILOX, check_algorithm
 from cyxla.core.framework.types import FLOATING, INDEX, REAL, DataType, as_data_type
-from cyxla.core.kernels import philox, rejection
-from cyxla.core.kernels.philox import Philox
+from cyxla.core.kernels.lib import philox, rejection
+from cyxla.core.kernels.lib.philox import Philox
+from cyxla.core.kernels.lib.random_shapes import int_range, seeds_of
 from cyxla.core.kernels.random_ops import Draw, beside_parameters, categorical, classes, each_parameter
-from cyxla.core.kernels.random_shapes import int_range, seeds_of, shape_of
-from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
+from cyxla.errors import ShapeError
 
 Array = np.ndarray[Any, Any]
 
-PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3  # numbers of the algorithms
 _WORDS = INDEX + tuple(as_data_type(name) for name in ("uint32", "uint64"))
 
 
@@ -41,22 +42,6 @@ def generator_of(key: Array, counter: Array, alg: Array) -> Philox:
     if counter.ndim != 1 or len(counter) < 2:
         raise ShapeError(f"counter must be a vector of two numbers or more; its shape is {list(counter.shape)}")
     return Philox(int(key[0]), int(counter[0]) | int(counter[1]) << 64)
-
-
-def check_algorithm(number: int) -> None:
-    """Refuse every algorithm but Philox.
-
-    Raises
-    ------
-    UnimplementedError
-        ThreeFry.
-    InvalidArgumentError
-        There is no such algorithm.
-    """
-    if number == THREEFRY:
-        raise UnimplementedError("the ThreeFry algorithm has no CPU kernel", hint="use Philox (1) or let us choose (3)")
-    if number not in (PHILOX, AUTO_SELECT):
-        raise InvalidArgumentError(f"there is no random algorithm of number {number}", hint="Philox is 1, any is 3")
 
 
 def _by_seed(name: str, draw: Draw, types: tuple[DataType, ...]) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import DATA, DataType
-from cyxla.core.kernels.regex import compiled
-from cyxla.core.kernels.text import nested
+from cyxla.core.kernels.lib.regex import compiled
+from cyxla.core.kernels.lib.text import nested
 from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]

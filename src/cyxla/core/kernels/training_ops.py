@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import FLOATING
 from cyxla.core.framework.variable import Ref, Var
-from cyxla.core.kernels.limits import wide_type
-from cyxla.core.kernels.scatter import check_indices
+from cyxla.core.kernels.lib.scatter import check_indices
 from cyxla.errors import FailedPreconditionError, NotFoundError, ShapeError
 
 Array = np.ndarray[Any, Any]

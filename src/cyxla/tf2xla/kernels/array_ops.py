@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.diagonals import Band, band_of, band_to_fill
+from cyxla.core.framework.geometry.operands import axis_of, scalar_of
+from cyxla.core.framework.geometry.operands import sizes_of as read_sizes
+from cyxla.core.framework.geometry.reshaping import broadcast_args, broadcast_gradient_args, reshaped, squeezed_axes
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
-from cyxla.core.kernels import array_ops as eager
-from cyxla.core.kernels.diagonals import Band, band_of, band_to_fill
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.tf2xla.axes import axis_of, scalar_of
 from cyxla.tf2xla.cut_rules import present_sizes
 from cyxla.tf2xla.distinct import chosen_first, first_equal, first_equal_row, numbered, rows_at
 from cyxla.tf2xla.dynamic import cut_to, is_cut
@@ -92,7 +93,7 @@ def _ones_like(ctx: XlaOpKernelContext) -> Any:
 def _fill(dims: Array, value: XlaOp) -> XlaOp:
     if rank_of(value):
         raise ShapeError(f"value must be a scalar; its shape is {list(sizes_of(value))}")
-    return xla.broadcast(value, eager.sizes_of(dims, "dims"))
+    return xla.broadcast(value, read_sizes(dims, "dims"))
 
 
 @xla_kernel("Empty", const=("shape",))
@@ -172,8 +173,7 @@ def _rank(ctx: XlaOpKernelContext) -> Any:
 
 @lowering("Reshape", const=("shape",))
 def _reshape(x: XlaOp, shape: Array) -> XlaOp:
-    sizes = eager._reshape(np.broadcast_to(np.zeros((), bool), sizes_of(x)), shape).shape
-    return xla.reshape(x, sizes)
+    return xla.reshape(x, reshaped(prod(sizes_of(x)), shape))
 
 
 @lowering("ExpandDims", const=("dim",))
@@ -184,13 +184,13 @@ def _expand_dims(x: XlaOp, dim: Array) -> XlaOp:
 
 @lowering("Squeeze", attrs=("squeeze_dims",))
 def _squeeze(x: XlaOp, *, squeeze_dims: Sequence[int]) -> XlaOp:
-    bare = eager._squeeze(np.broadcast_to(np.zeros((), bool), sizes_of(x)), squeeze_dims=squeeze_dims)
-    return xla.reshape(x, bare.shape)
+    gone = squeezed_axes(sizes_of(x), squeeze_dims)
+    return xla.reshape(x, [n for d, n in enumerate(sizes_of(x)) if d not in gone])
 
 
 @lowering("BroadcastTo", const=("shape",))
 def _broadcast_to(x: XlaOp, shape: Array) -> XlaOp:
-    return broadcast_to(x, eager.sizes_of(shape, "shape"))
+    return broadcast_to(x, read_sizes(shape, "shape"))
 
 
 def _constants(name: str, function: Any, inputs: Sequence[str]) -> None:
@@ -202,8 +202,8 @@ def _constants(name: str, function: Any, inputs: Sequence[str]) -> None:
             ctx.set_constant_output(i, value)
 
 
-_constants("BroadcastArgs", eager._broadcast_args, ("s0", "s1"))
-_constants("BroadcastGradientArgs", eager._broadcast_gradient_args, ("s0", "s1"))
+_constants("BroadcastArgs", broadcast_args, ("s0", "s1"))
+_constants("BroadcastGradientArgs", broadcast_gradient_args, ("s0", "s1"))
 
 
 @lowering("Bitcast", attrs=("type",))

@@ -9,13 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.blocks import blocks_of, check_patches, check_rank4, cropped_bounds
+from cyxla.core.framework.geometry.joining import (
+    check_joinable,
+    concat_offsets,
+    equal_parts,
+    given_parts,
+    tile_multiples,
+)
+from cyxla.core.framework.geometry.operands import axis_of
+from cyxla.core.framework.geometry.operands import sizes_of as read_sizes
+from cyxla.core.framework.geometry.rearranging import mirrored, pads_of, permutation, reversed_axes
+from cyxla.core.framework.geometry.scattering import check_nd_shapes, check_policy
+from cyxla.core.framework.geometry.strided_slices import MASKS, slice_index, strided_index
+from cyxla.core.framework.geometry.windows import Windows
 from cyxla.core.framework.types import FLOATING, DataType
-from cyxla.core.kernels import array_slice_ops as eager
-from cyxla.core.kernels.scatter import check_nd_shapes
-from cyxla.core.kernels.strided import MASKS, strided_index
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.axes import axis_of
-from cyxla.tf2xla.axes import sizes_of as read_sizes
 from cyxla.tf2xla.strided import Places, slice_from
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
@@ -48,8 +57,7 @@ def _concat(values: list[XlaOp], axis: Array) -> XlaOp:
     if not rank_of(values[0]):
         raise ShapeError("scalars cannot be joined", hint="use Pack")
     along = axis_of(axis, rank_of(values[0]), "the dimension to join in")
-    for value in values[1:]:
-        eager._joined([_like(values[0]), _like(value)], along)
+    check_joinable([sizes_of(value) for value in values], along)
     return xla.concatenate(values, along)
 
 
@@ -61,7 +69,7 @@ lowering("Concat", lambda axis, values: _concat(values, axis), const=("concat_di
 def _concat_offset(ctx: XlaOpKernelContext) -> Any:
     """Constants, from shapes that are known."""
     shapes = [ctx.constant_input(i) for i in range(1, ctx.num_inputs)]
-    for i, value in enumerate(eager._concat_offset(ctx.constant_input(0), shapes)):
+    for i, value in enumerate(concat_offsets(ctx.constant_input(0), shapes)):
         ctx.set_constant_output(i, value)
 
 
@@ -97,16 +105,14 @@ def _parts(value: XlaOp, sizes: Sequence[int], axis: int) -> list[XlaOp]:
 
 @lowering("Split", attrs=("num_split",), const=("split_dim",))
 def _split(split_dim: Array, value: XlaOp, *, num_split: int) -> list[XlaOp]:
-    parts = eager._split(split_dim, _like(value), num_split=num_split)
-    axis = axis_of(split_dim, rank_of(value), "split_dim")
-    return _parts(value, [p.shape[axis] for p in parts], axis)
+    axis, sizes = equal_parts(sizes_of(value), split_dim, num_split)
+    return _parts(value, sizes, axis)
 
 
 @lowering("SplitV", attrs=("num_split",), const=("size_splits", "split_dim"))
 def _split_v(value: XlaOp, size_splits: Array, split_dim: Array, *, num_split: int) -> list[XlaOp]:
-    parts = eager._split_v(_like(value), size_splits, split_dim, num_split=num_split)
-    axis = axis_of(split_dim, rank_of(value), "split_dim")
-    return _parts(value, [p.shape[axis] for p in parts], axis)
+    axis, sizes = given_parts(sizes_of(value), size_splits, split_dim, num_split)
+    return _parts(value, sizes, axis)
 
 
 @xla_kernel("Slice")
@@ -117,9 +123,8 @@ def _slice(ctx: XlaOpKernelContext) -> Any:
     if size is None:
         return _slice_of_any_size(ctx, x)
     if begin is not None:
-        sizes = eager._slice(_like(x), begin, size).shape
-        starts = begin.tolist()
-        return xla.slice_(x, starts, [a + n for a, n in zip(starts, sizes, strict=True)])
+        index = slice_index(sizes_of(x), begin, size)
+        return xla.slice_(x, [part.start for part in index], [part.stop for part in index])
     if size.shape != (rank_of(x),):
         raise ShapeError(f"size must hold {rank_of(x)} numbers; its shape is {list(size.shape)}")
     if (size < 0).any():
@@ -254,13 +259,13 @@ def _like_sizes(sizes: Sequence[int]) -> Array:
 
 @lowering("Tile", const=("multiples",))
 def _tile(x: XlaOp, multiples: Array) -> XlaOp:
-    eager._tile(_like_sizes(tuple(min(n, 1) for n in sizes_of(x))), multiples)
+    times = tile_multiples(rank_of(x), multiples)
     sizes, places = [], []
-    for d, (n, m) in enumerate(zip(sizes_of(x), multiples.tolist(), strict=True)):
+    for d, (n, m) in enumerate(zip(sizes_of(x), times, strict=True)):
         sizes += [m, n]
         places.append(2 * d + 1)
     wide = xla.broadcast_in_dim(x, sizes, places)
-    return xla.reshape(wide, [n * m for n, m in zip(sizes_of(x), multiples.tolist(), strict=True)])
+    return xla.reshape(wide, [n * m for n, m in zip(sizes_of(x), times, strict=True)])
 
 
 # ---------------------------------------------------------------------------------------------------------- padding
@@ -268,21 +273,21 @@ def _tile(x: XlaOp, multiples: Array) -> XlaOp:
 
 @lowering("Pad", const=("paddings",))
 def _pad(x: XlaOp, paddings: Array) -> XlaOp:
-    return xla.pad(x, scalar(x, 0), [(a, b, 0) for a, b in eager._pads(_like(x), paddings)])
+    return xla.pad(x, scalar(x, 0), [(a, b, 0) for a, b in pads_of(rank_of(x), paddings)])
 
 
 @lowering("PadV2", const=("paddings",))
 def _pad_v2(x: XlaOp, paddings: Array, value: XlaOp) -> XlaOp:
     if rank_of(value):
         raise ShapeError(f"constant_values must be a scalar; its shape is {list(sizes_of(value))}")
-    return xla.pad(x, value, [(a, b, 0) for a, b in eager._pads(_like(x), paddings)])
+    return xla.pad(x, value, [(a, b, 0) for a, b in pads_of(rank_of(x), paddings)])
 
 
 @lowering("MirrorPad", attrs=("mode",), const=("paddings",))
 def _mirror_pad(x: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
     """Reversed slices of both sides beside the array, dimension by dimension."""
-    eager._pads(_like(x), paddings)
-    eager._mirrored(paddings, mode, sizes_of(x))
+    pads_of(rank_of(x), paddings)
+    mirrored(paddings, mode, sizes_of(x))
     edge = 0 if mode == "SYMMETRIC" else 1
     for d, (low, high) in enumerate(paddings.tolist()):
         size = sizes_of(x)[d]
@@ -295,7 +300,7 @@ def _mirror_pad(x: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
 @lowering("MirrorPadGrad", attrs=("mode",), const=("paddings",))
 def _mirror_pad_grad(dy: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
     """The reversed margins added to what they mirror."""
-    pads = eager._pads(_like(dy), paddings)
+    pads = pads_of(rank_of(dy), paddings)
     edge = 0 if mode == "SYMMETRIC" else 1
     for d, (low, high) in enumerate(pads):
         size = sizes_of(dy)[d] - low - high
@@ -315,12 +320,12 @@ def _mirror_pad_grad(dy: XlaOp, paddings: Array, *, mode: str) -> XlaOp:
 
 @lowering("Transpose", const=("perm",))
 def _transpose(x: XlaOp, perm: Array) -> XlaOp:
-    return xla.transpose(x, eager._permutation(_like(x), perm))
+    return xla.transpose(x, permutation(rank_of(x), perm))
 
 
 @lowering("ConjugateTranspose", const=("perm",))
 def _conjugate_transpose(x: XlaOp, perm: Array) -> XlaOp:
-    found = xla.transpose(x, eager._permutation(_like(x), perm))
+    found = xla.transpose(x, permutation(rank_of(x), perm))
     return xla.complex_(xla.real(found), -xla.imag(found)) if is_complex(x) else found
 
 
@@ -334,8 +339,7 @@ def _reverse(x: XlaOp, dims: Array) -> XlaOp:
 
 @lowering("ReverseV2", const=("axis",))
 def _reverse_v2(x: XlaOp, axis: Array) -> XlaOp:
-    eager._reverse_v2(_like(x), axis)
-    axes = [axis_of(np.array(a), rank_of(x)) for a in axis.reshape(-1).tolist()]
+    axes = reversed_axes(rank_of(x), axis)
     return xla.reverse(x, axes) if axes else x
 
 
@@ -396,12 +400,12 @@ def _roll(ctx: XlaOpKernelContext) -> Any:
 
 @lowering("SpaceToBatchND", const=("block_shape", "paddings"))
 def _space_to_batch_nd(x: XlaOp, block_shape: Array, paddings: Array) -> XlaOp:
-    return _space_to_batch(x, *eager._blocks(_like(x), block_shape, paddings, "paddings"))
+    return _space_to_batch(x, *blocks_of(sizes_of(x), block_shape, paddings, "paddings"))
 
 
 @lowering("SpaceToBatch", attrs=("block_size",), const=("paddings",))
 def _space_to_batch_2d(x: XlaOp, paddings: Array, *, block_size: int) -> XlaOp:
-    eager._check_rank4(_like(x))
+    check_rank4(sizes_of(x))
     return _space_to_batch_nd(x, np.array([block_size] * 2), paddings)
 
 
@@ -423,8 +427,8 @@ def _space_to_batch(x: XlaOp, block: Sequence[int], pads: Sequence[tuple[int, in
 
 @lowering("BatchToSpaceND", const=("block_shape", "crops"))
 def _batch_to_space_nd(x: XlaOp, block_shape: Array, crops: Array) -> XlaOp:
-    block, pairs = eager._blocks(_like(x), block_shape, crops, "crops")
-    whole = eager._batch_to_space(_like(x), block, pairs).shape
+    block, pairs = blocks_of(sizes_of(x), block_shape, crops, "crops")
+    bounds = cropped_bounds(sizes_of(x), block, pairs)
     count, batch = len(block), sizes_of(x)[0] // prod(block)
     parts = xla.reshape(x, (*block, batch, *sizes_of(x)[1:]))
     order = [count]
@@ -433,13 +437,13 @@ def _batch_to_space_nd(x: XlaOp, block_shape: Array, crops: Array) -> XlaOp:
     moved = xla.transpose(parts, [*order, *range(2 * count + 1, rank_of(parts))])
     sizes = [n * b for n, b in zip(sizes_of(x)[1:], block, strict=False)]
     laid = xla.reshape(moved, (batch, *sizes, *sizes_of(x)[1 + count :]))
-    starts = [0, *(low for low, _ in pairs), *[0] * (rank_of(x) - 1 - count)]
-    return xla.slice_(laid, starts, [a + n for a, n in zip(starts, whole, strict=True)])
+    bounds = [(0, batch), *bounds, *((0, n) for n in sizes_of(x)[1 + count :])]
+    return xla.slice_(laid, [low for low, _ in bounds], [high for _, high in bounds])
 
 
 @lowering("BatchToSpace", attrs=("block_size",), const=("crops",))
 def _batch_to_space_2d(x: XlaOp, crops: Array, *, block_size: int) -> XlaOp:
-    eager._check_rank4(_like(x))
+    check_rank4(sizes_of(x))
     return _batch_to_space_nd(x, np.array([block_size] * 2), crops)
 
 
@@ -451,7 +455,7 @@ def _with_depth_last(function: Callable[[XlaOp, int], XlaOp]) -> Callable[..., X
             made = function(flat, block_size)
             b, h, w, c = sizes_of(made)
             return xla.transpose(xla.reshape(made, (b, h, w, c // 4, 4)), [0, 3, 1, 2, 4])
-        eager._check_rank4(_like(x))
+        check_rank4(sizes_of(x))
         if data_format == "NCHW":
             return xla.transpose(function(xla.transpose(x, [0, 2, 3, 1]), block_size), [0, 3, 1, 2])
         return function(x, block_size)
@@ -525,7 +529,7 @@ def _gather(params: XlaOp, indices: XlaOp) -> XlaOp:
 
 @lowering("GatherNd", attrs=("bad_indices_policy",))
 def _gather_nd(params: XlaOp, indices: XlaOp, *, bad_indices_policy: str) -> XlaOp:
-    eager.check_policy(bad_indices_policy)
+    check_policy(bad_indices_policy)
     if not rank_of(params) or not rank_of(indices):
         raise ShapeError("params and indices must have a dimension or more")
     depth = sizes_of(indices)[-1]
@@ -597,7 +601,7 @@ def scattered_nd(target: XlaOp, indices: XlaOp, updates: XlaOp, how: str) -> Xla
 
 @lowering("ScatterNd", attrs=("bad_indices_policy",), const=("shape",))
 def _scatter_nd(indices: XlaOp, updates: XlaOp, shape: Array, *, bad_indices_policy: str) -> XlaOp:
-    eager.check_policy(bad_indices_policy)
+    check_policy(bad_indices_policy)
     sizes = read_sizes(shape, "shape")
     if 0 in sizes and not (0 in sizes_of(indices) and 0 in sizes_of(updates)):
         raise InvalidArgumentError(f"updates cannot go into an array without elements, {list(sizes)}")
@@ -607,7 +611,7 @@ def _scatter_nd(indices: XlaOp, updates: XlaOp, shape: Array, *, bad_indices_pol
 def _scattered(name: str, how: str) -> None:
     @lowering(name, attrs=("bad_indices_policy",))
     def kernel(x: XlaOp, indices: XlaOp, updates: XlaOp, *, bad_indices_policy: str) -> XlaOp:
-        eager.check_policy(bad_indices_policy)
+        check_policy(bad_indices_policy)
         return scattered_nd(x, indices, updates, how)
 
 
@@ -630,9 +634,7 @@ def _extract_patches(
     images: XlaOp, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> XlaOp:
     """A strided slice for each place in the window, side by side."""
-    from cyxla.core.kernels.windows import Windows
-
-    eager._extract_patches(_like_sizes(sizes_of(images)), ksizes=ksizes, strides=strides, rates=rates, padding=padding)
+    check_patches(sizes_of(images), ksizes, strides, rates)
     b, h, w, c = sizes_of(images)
     windows = Windows.of((h, w), ksizes[1:3], strides[1:3], rates[1:3], padding)
     pads = [(0, 0, 0), *((low, high, 0) for low, high in windows.pads), (0, 0, 0)]

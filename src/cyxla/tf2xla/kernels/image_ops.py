@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.kernels.image_resize import Grid, checked_size, grids
+from cyxla.core.framework.geometry.image_grids import Grid, checked_size, grids
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
 from cyxla.tf2xla.xla_op_kernel import lowering

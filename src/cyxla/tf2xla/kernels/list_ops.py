@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import shape_from, shape_to
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.tensor_list import shape_from, shape_to
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
 from cyxla.tf2xla.tensor_list import XlaTensorList

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.ranges import stepped_range
 from cyxla.core.framework.types import COMPLEX, FLOATING, INDEX, DataType
-from cyxla.core.kernels.math_ops import _range as eager_range
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
 from cyxla.tf2xla.lib import cast, full
 from cyxla.tf2xla.types import element_type
@@ -193,7 +193,7 @@ def _bucketize(x: XlaOp, *, boundaries: Sequence[float]) -> XlaOp:
 @xla_kernel("Range", const=("start", "limit", "delta"))
 def _range(ctx: XlaOpKernelContext) -> Any:
     """A constant: its size must be known anyway."""
-    ctx.set_constant_output(0, eager_range(*(ctx.constant_input(name) for name in ("start", "limit", "delta"))))
+    ctx.set_constant_output(0, stepped_range(*(ctx.constant_input(name) for name in ("start", "limit", "delta"))))
 
 
 # ----------------------------------------------------------------------------------------------------------- counts

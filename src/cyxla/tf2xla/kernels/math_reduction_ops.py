@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import axes_of, axis_of
 from cyxla.core.framework.types import FLOATING, INDEX, DataType
-from cyxla.core.kernels.math_reduction_ops import axes_of
 from cyxla.errors import InvalidArgumentError
-from cyxla.tf2xla.axes import axis_of
 from cyxla.tf2xla.lib import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType

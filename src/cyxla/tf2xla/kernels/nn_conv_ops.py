@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.windows import Windows, check_explicit, check_steps, is_channels_first, spatial
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.windows import Windows, check_explicit, check_steps, is_channels_first, spatial
 from cyxla.errors import InvalidArgumentError, OpError, ShapeError, UnimplementedError
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType

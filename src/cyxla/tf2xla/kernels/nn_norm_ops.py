@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from cyxla.core.framework.geometry.windows import is_channels_first
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.windows import is_channels_first
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.lib import full
 from cyxla.tf2xla.xla_op_kernel import lowering

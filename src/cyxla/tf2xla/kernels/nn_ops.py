@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.windows import check_formats, is_channels_first
 from cyxla.core.framework.types import REAL, DataType
-from cyxla.core.kernels.nn_ops import _check_formats
-from cyxla.core.kernels.windows import is_channels_first
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.dynamic import cut_to
 from cyxla.tf2xla.lib import cast
@@ -67,7 +66,7 @@ def _bias_add_grad(grad: XlaOp, *, data_format: str) -> XlaOp:
 @lowering("DataFormatDimMap", attrs=("src_format", "dst_format"))
 def _dimension_map(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
     """A choice among the places of the other layout."""
-    _check_formats(src_format, dst_format)
+    check_formats(src_format, dst_format)
     size = len(src_format)
     place = select(xla.lt(x, zeros_like(x)), x + scalar(x, size), x)
     found = zeros_like(x)
@@ -79,7 +78,7 @@ def _dimension_map(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
 @lowering("DataFormatVecPermute", attrs=("src_format", "dst_format"))
 def _permute(x: XlaOp, *, src_format: str, dst_format: str) -> XlaOp:
     """Slices in another order."""
-    _check_formats(src_format, dst_format)
+    check_formats(src_format, dst_format)
     if rank_of(x) not in (1, 2) or (rank_of(x) == 2 and sizes_of(x)[1] != 2):
         raise ShapeError(f"x must be a vector, or a matrix of pairs; its shape is {list(sizes_of(x))}")
     source, target = src_format, dst_format

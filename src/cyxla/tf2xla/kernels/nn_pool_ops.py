@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.windows import (
+    Windows,
+    check_explicit,
+    check_steps,
+    is_channels_first,
+    others,
+    spatial,
+)
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.windows import Windows, check_explicit, check_steps, is_channels_first, others, spatial
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType, Shape

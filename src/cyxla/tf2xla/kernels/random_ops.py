@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.philox_state import RESERVED, PhiloxState
 from cyxla.core.framework.types import FLOATING, DataType
-from cyxla.core.kernels.philox import RESERVED, Philox
-from cyxla.core.kernels.random_shapes import shape_of
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.forking import new_lock
 from cyxla.tf2xla import philox
@@ -44,9 +44,9 @@ class _Streams:
     """Where the generators of nodes stand, for this process; without seeds they begin anywhere."""
 
     def __init__(self) -> None:
-        self._lock, self._next = new_lock(), dict[str, Philox]()
+        self._lock, self._next = new_lock(), dict[str, PhiloxState]()
 
-    def take(self, config: str) -> Philox:
+    def take(self, config: str) -> PhiloxState:
         """The generator of a node, which moves on by what the node takes."""
         node = json.loads(config)
         with self._lock:
@@ -55,8 +55,12 @@ class _Streams:
         return found
 
 
-def _first(seed: int, seed2: int) -> Philox:
-    return Philox.from_seeds(seed, seed2) if seed or seed2 else Philox.from_seeds(*map(secrets.randbits, (64, 64)))
+def _first(seed: int, seed2: int) -> PhiloxState:
+    return (
+        PhiloxState.from_seeds(seed, seed2)
+        if seed or seed2
+        else PhiloxState.from_seeds(*map(secrets.randbits, (64, 64)))
+    )
 
 
 _STREAMS = _Streams()

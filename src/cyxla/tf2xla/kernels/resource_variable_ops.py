@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.strided_slices import MASKS
 from cyxla.core.framework.types import NUMBER, DataType
-from cyxla.core.kernels.strided import MASKS
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered, strided_update
 from cyxla.tf2xla.tiles import joined_tiles, split_tiles

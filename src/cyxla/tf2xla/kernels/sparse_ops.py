@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import sizes_of as read_sizes
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.axes import sizes_of as read_sizes
 from cyxla.tf2xla.kernels.array_slice_ops import scattered_nd
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp

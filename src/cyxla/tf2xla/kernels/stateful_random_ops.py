@@ -6,10 +6,9 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.philox_state import RESERVED, check_algorithm
 from cyxla.core.framework.types import FLOATING, DataType
-from cyxla.core.kernels.philox import RESERVED
-from cyxla.core.kernels.random_shapes import shape_of
-from cyxla.core.kernels.stateless_random_ops import check_algorithm
 from cyxla.errors import ShapeError
 from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.stateless_random_ops import element, scalars

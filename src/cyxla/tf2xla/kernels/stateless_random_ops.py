@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.operands import shape_of
+from cyxla.core.framework.philox_state import PHILOX, check_algorithm
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.random_shapes import shape_of
-from cyxla.core.kernels.stateless_random_ops import PHILOX, check_algorithm
 from cyxla.errors import ShapeError
 from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.random_ops import categorical, parameterized_truncated_normal

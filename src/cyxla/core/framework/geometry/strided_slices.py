@@ -1,4 +1,4 @@
-"""What the masks of a strided slice mean, as an index of NumPy."""
+"""Slices, plain ones and strided ones with masks, as indices of NumPy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.errors import InvalidArgumentError
+from cyxla.errors import InvalidArgumentError, ShapeError
 
 Array = np.ndarray[Any, Any]
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+def slice_index(shape: Sequence[int], begin: Array, size: Array) -> tuple[slice, ...]:
+    """An index that takes `size` elements of each dimension from `begin` on; -1 takes all that follow.
+
+    Raises
+    ------
+    ShapeError
+        The operands do not hold one number for each dimension.
+    InvalidArgumentError
+        The elements are not there.
+    """
+    for name, operand in (("begin", begin), ("size", size)):
+        if operand.shape != (len(shape),):
+            raise ShapeError(f"{name} must hold {len(shape)} numbers; its shape is {list(operand.shape)}")
+    at = []
+    for d, (start, count, total) in enumerate(zip(begin.tolist(), size.tolist(), shape, strict=True)):
+        stop = total if count == -1 else start + count
+        if not 0 <= start <= stop <= total:
+            raise InvalidArgumentError(f"{count} elements from {start} on are not in dimension {d}, which has {total}")
+        at.append(slice(start, stop))
+    return tuple(at)
 
 
 def strided_index(

@@ -51,7 +51,8 @@ class Grid:
         place = (at + np.float32(0.5) if self.half_pixel_centers else at) * self.scale
         # Halves go up: places are never negative here.
         index = np.floor(place + np.float32(0.5)) if self.align_corners else np.floor(place)
-        return np.clip(index.astype(np.int64), 0, self.size - 1)
+        clipped: Array = np.clip(index.astype(np.int64), 0, self.size - 1)
+        return clipped
 
     def linear(self) -> tuple[Array, Array, Array]:
         """s64[out] of the pixels below and above each place, and f32[out] of the way from one to the other."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.op_kernel_context import as_value
-from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
+from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock
@@ -160,33 +160,6 @@ def list_of(handle: Array, dtype: DataType) -> TensorList:
     if tensors.dtype != dtype:
         raise InvalidArgumentError(f"the op is for elements of {dtype}, but the list has elements of {tensors.dtype}")
     return tensors
-
-
-def shape_from(tensor: Array) -> TensorShape:
-    """The shape that a tensor of sizes tells: -1 is unknown, as a scalar the whole shape.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It is another scalar, or neither scalar nor vector, or has sizes below -1.
-    """
-    if tensor.ndim == 0:
-        if int(tensor) != -1:
-            raise InvalidArgumentError(f"as a scalar a shape is -1, the unknown shape, not {int(tensor)}")
-        return UNKNOWN
-    if tensor.ndim != 1:
-        raise InvalidArgumentError(f"a shape is a vector of sizes, or the scalar -1; here it has rank {tensor.ndim}")
-    sizes = tensor.tolist()
-    if any(size < -1 for size in sizes):
-        raise InvalidArgumentError(f"a shape has sizes of -1 or more, not {sizes}", hint="-1 stands for any size")
-    return TensorShape(None if size == -1 else size for size in sizes)
-
-
-def shape_to(shape: TensorShape, dtype: np.dtype[Any]) -> Array:
-    """The tensor of sizes that tells a shape: see `shape_from`."""
-    if shape.dims is None:
-        return np.array(-1, dtype)
-    return np.array([-1 if d is None else d for d in shape], dtype)
 
 
 def element_shape(tensors: TensorList, given: TensorShape, items: Iterable[Item], why: str) -> list[int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from cyxla.core.kernels.regex_parser import Node, parse
+from cyxla.core.kernels.lib.regex_parser import Node, parse
 from cyxla.errors import InvalidArgumentError
 
 _MOST_INSTRUCTIONS = 50_000

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.kernels.limits import lowest, wide_type
-from cyxla.core.kernels.windows import Windows
+from cyxla.core.framework.geometry.windows import Windows
+from cyxla.core.framework.limits import lowest, wide_type
 
 Array = np.ndarray[Any, Any]
 

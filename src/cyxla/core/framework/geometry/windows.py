@@ -22,6 +22,22 @@ def is_channels_first(data_format: str) -> bool:
     return data_format.startswith("NC") or data_format == "CHANNELS_FIRST"
 
 
+def check_formats(src_format: str, dst_format: str) -> None:
+    """Raise unless two data formats have the same letters.
+
+    Raises
+    ------
+    InvalidArgumentError
+        They have not, or are of other lengths than 4 and 5.
+    """
+    if (
+        sorted(src_format) != sorted(dst_format)
+        or len(src_format) not in (4, 5)
+        or len(set(src_format)) != len(src_format)
+    ):
+        raise InvalidArgumentError(f"{src_format!r} and {dst_format!r} must be the same 4 or 5 letters in some order")
+
+
 def channels_last(x: Array, data_format: str) -> Array:
     """A view with the channels as its last dimension."""
     return np.moveaxis(x, 1, -1) if is_channels_first(data_format) else x

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.kernels.philox import RESERVED, Philox, float64_of, normal_pairs
+from cyxla.core.framework.philox_state import RESERVED
+from cyxla.core.kernels.lib.philox import Philox, float64_of, normal_pairs
 
 Array = np.ndarray[Any, Any]
 

@@ -1,4 +1,4 @@
-"""Einstein's sums: checking an equation, and what NumPy makes of it."""
+"""Einstein's sums of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -7,37 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.kernels.limits import wide_type
-from cyxla.errors import InvalidArgumentError, ShapeError
+from cyxla.core.framework.geometry.einsum_equation import parse_equation
+from cyxla.core.framework.limits import wide_type
+from cyxla.errors import ShapeError
 
 Array = np.ndarray[Any, Any]
-
-
-def parse_equation(equation: str, count: int) -> tuple[list[str], str]:
-    """The labels of each operand and of the result; ``...`` stands for dimensions that broadcast.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It has no arrow, labels that are not letters, labels in the result that no operand has, or is not for `count`
-        operands.
-    """
-    text = equation.replace(" ", "")
-    if text.count("->") != 1:
-        raise InvalidArgumentError(f"the equation {equation!r} needs one '->'")
-    left, output = text.split("->")
-    inputs = left.split(",")
-    if len(inputs) != count:
-        raise InvalidArgumentError(f"the equation {equation!r} is for {len(inputs)} operands; there are {count}")
-    for labels in (*inputs, output):
-        rest = labels.replace("...", "", 1)
-        if not all(c.isascii() and c.isalpha() for c in rest):
-            raise InvalidArgumentError(f"labels must be letters and at most one '...'; {labels!r} in {equation!r}")
-    letters = output.replace("...", "")
-    missing = sorted(set(letters) - set("".join(inputs)))
-    if missing:
-        raise InvalidArgumentError(f"the result of {equation!r} has labels that no operand has: {missing}")
-    return inputs, output
 
 
 def contract(equation: str, operands: Sequence[Array]) -> Array:

@@ -7,58 +7,35 @@ counter and a 64-bit key; element k of an output comes from a block that only k 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from cyxla.core.kernels.float_functions import log32, sincos32
+from cyxla.core.framework.philox_state import RESERVED, ROUNDS, PhiloxState
+from cyxla.core.kernels.lib.float_functions import log32, sincos32
 
 Array = np.ndarray[Any, Any]
 
-ROUNDS = 10
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
-_MASK64, _MASK128 = (1 << 64) - 1, (1 << 128) - 1
+_MASK64 = (1 << 64) - 1
 
 # The key and counter under which a pair of seeds is stirred into a key and a counter.
 _STIR_KEY = 0x3EC8F720 | 0x02461E29 << 32
 
-RESERVED = 256  # blocks kept for each element of an output whose elements take a varying number of them
 _SMALLEST = 1.0e-7  # of what a logarithm is taken
 
 
-@dataclass(frozen=True)
-class Philox:
-    """A generator: a key and the counter of its next block.
-
-    Parameters
-    ----------
-    key : int
-        64 bits.
-    counter : int
-        128 bits.
-    """
-
-    key: int
-    counter: int
-
-    @classmethod
-    def from_seeds(cls, seed: int, seed2: int) -> Philox:
-        """The generator of the seed attributes of an op: the first is the key, the second the counter's upper half."""
-        return cls(seed & _MASK64, (seed2 & _MASK64) << 64)
+class Philox(PhiloxState):
+    """A generator that gives blocks."""
 
     @classmethod
     def stirred(cls, seed: int, seed2: int) -> Philox:
         """The generator of a seed tensor: both numbers go through one block first."""
         words = Philox(_STIR_KEY, (seed & _MASK64) | (seed2 & _MASK64) << 64).blocks(1)[0].tolist()
         return cls(words[0] | words[1] << 32, words[2] << 64 | words[3] << 96)
-
-    def skip(self, blocks: int) -> Philox:
-        """The generator that many blocks later."""
-        return Philox(self.key, (self.counter + blocks) & _MASK128)
 
     def blocks(self, count: int) -> Array:
         """The next blocks, as u32[count, 4]."""

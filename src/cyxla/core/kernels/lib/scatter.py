@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.geometry.scattering import check_nd_shapes
 from cyxla.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
@@ -132,22 +133,6 @@ def _apply_rows(target: Array, rows: Array, slices: Array, how: str) -> None:
         return
     flat = target.reshape(1, *target.shape)  # without indices each update is a whole target
     HOW[how](flat, np.zeros(len(rows), np.int64), slices)
-
-
-def check_nd_shapes(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
-    """Raise unless indices and updates fit a target of this shape."""
-    if indices.ndim < 1:
-        raise InvalidArgumentError("indices are a scalar; their last dimension must name a place")
-    depth = indices.shape[-1]
-    if depth > len(shape):
-        raise InvalidArgumentError(f"rows of {depth} indices name no place in a target of rank {len(shape)}")
-    want = indices.shape[:-1] + shape[depth:]
-    if updates.shape != want:
-        raise InvalidArgumentError(
-            f"updates {list(updates.shape)} are not one slice of the target {list(shape)} for each row of the indices "
-            f"{list(indices.shape)}",
-            hint=f"give them the shape {list(want)}",
-        )
 
 
 def raise_bad_row(indices: Array, rows: Array, row: int, shape: tuple[int, ...]) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.limits import wide_type
 from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.limits import wide_type
 from cyxla.errors import ShapeError
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
-from cyxla.core.kernels.tensor_list import zeros
+from cyxla.core.kernels.lib.tensor_list import zeros
 from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock
 

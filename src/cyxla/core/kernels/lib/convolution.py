@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.kernels.limits import wide_type
-from cyxla.core.kernels.windows import Windows
+from cyxla.core.framework.geometry.windows import Windows
+from cyxla.core.framework.limits import wide_type
 
 Array = np.ndarray[Any, Any]
 

@@ -1,0 +1,108 @@
+"""Joining, splitting and repeating arrays: which shapes fit, and how large the parts are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.geometry.operands import axis_of, sizes_of
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def check_joinable(shapes: Sequence[Sequence[int]], axis: int) -> None:
+    """Raise unless arrays of these shapes can be joined in a dimension.
+
+    Raises
+    ------
+    ShapeError
+        They have different ranks, or differ in another dimension.
+    """
+    first = shapes[0]
+    for shape in shapes[1:]:
+        same = len(shape) == len(first) and all(
+            m == n for d, (m, n) in enumerate(zip(first, shape, strict=True)) if d != axis
+        )
+        if not same:
+            raise ShapeError(f"{list(first)} and {list(shape)} cannot be joined in dimension {axis}")
+
+
+def concat_offsets(concat_dim: Array, shape: list[Array]) -> list[Array]:
+    """Where each of the arrays of these shapes begins when they are joined.
+
+    Raises
+    ------
+    ShapeError
+        The shapes have different ranks.
+    InvalidArgumentError
+        They differ in another dimension.
+    """
+    axis = axis_of(concat_dim, len(shape[0]), "concat_dim")
+    offsets, start = [], 0
+    for sizes in shape:
+        if sizes.ndim != 1 or len(sizes) != len(shape[0]):
+            raise ShapeError(f"the shapes {shape[0].tolist()} and {sizes.tolist()} have different ranks")
+        if any(m != n for d, (m, n) in enumerate(zip(shape[0], sizes, strict=True)) if d != axis):
+            raise InvalidArgumentError(f"{shape[0].tolist()} and {sizes.tolist()} cannot be joined in dimension {axis}")
+        offset = np.zeros_like(sizes)
+        offset[axis] = start
+        offsets.append(offset)
+        start += int(sizes[axis])
+    return offsets
+
+
+def equal_parts(shape: Sequence[int], split_dim: Array, num_split: int) -> tuple[int, list[int]]:
+    """The dimension that is split into equal parts, and their sizes.
+
+    Raises
+    ------
+    ShapeError
+        The dimension is not one number.
+    InvalidArgumentError
+        There is no such dimension, or it does not fall into so many parts.
+    """
+    axis = axis_of(split_dim, len(shape), "split_dim")
+    if shape[axis] % num_split:
+        raise InvalidArgumentError(f"dimension {axis} of {list(shape)} does not fall into {num_split} equal parts")
+    return axis, [shape[axis] // num_split] * num_split
+
+
+def given_parts(shape: Sequence[int], size_splits: Array, split_dim: Array, num_split: int) -> tuple[int, list[int]]:
+    """The dimension that is split, and the sizes of its parts, of which one may be given as -1: what is left.
+
+    Raises
+    ------
+    ShapeError
+        The dimension is not one number, or there are not so many sizes.
+    InvalidArgumentError
+        There is no such dimension, or the parts do not make it up.
+    """
+    axis = axis_of(split_dim, len(shape), "split_dim")
+    if size_splits.shape != (num_split,):
+        raise ShapeError(f"size_splits must hold {num_split} sizes; its shape is {list(size_splits.shape)}")
+    sizes, total = size_splits.tolist(), shape[axis]
+    if sizes.count(-1) > 1 or min(sizes) < -1:
+        raise InvalidArgumentError(f"only one size may be -1, and none less: {sizes}")
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = total - sum(sizes) - 1
+    if sum(sizes) != total or min(sizes) < 0:
+        raise InvalidArgumentError(f"parts of {size_splits.tolist()} do not make up the {total} of dimension {axis}")
+    return axis, sizes
+
+
+def tile_multiples(rank: int, multiples: Array) -> tuple[int, ...]:
+    """How often an array is repeated along each of its dimensions.
+
+    Raises
+    ------
+    ShapeError
+        There is not one number for each dimension.
+    InvalidArgumentError
+        One is negative.
+    """
+    if multiples.shape != (rank,):
+        raise ShapeError(f"multiples must hold {rank} numbers; its shape is {list(multiples.shape)}")
+    return sizes_of(multiples, "multiples")

@@ -1,0 +1,152 @@
+"""Reading operands that say sizes, shapes and dimensions."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
+from cyxla.errors import InvalidArgumentError, ResourceExhaustedError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+MOST_ELEMENTS = 1 << 48
+
+
+def sizes_of(operand: Array, name: str) -> tuple[int, ...]:
+    """The sizes that a vector holds.
+
+    Raises
+    ------
+    ShapeError
+        It is not a vector.
+    InvalidArgumentError
+        A size is negative.
+    """
+    if operand.ndim != 1:
+        raise ShapeError(f"{name} must be a vector of sizes; its shape is {list(operand.shape)}")
+    if (operand < 0).any():
+        raise InvalidArgumentError(f"{name} must not hold negative sizes: {operand.tolist()}")
+    return tuple(operand.tolist())
+
+
+def scalar_of(operand: Array, name: str) -> int:
+    """The number that a scalar holds.
+
+    Raises
+    ------
+    ShapeError
+        It is not a scalar.
+    """
+    if operand.ndim:
+        raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    return int(operand)
+
+
+def axis_of(operand: Array, rank: int, name: str = "axis") -> int:
+    """The dimension that a scalar, or one number in a vector, names; negative ones count from the end.
+
+    Raises
+    ------
+    ShapeError
+        It is not one number.
+    InvalidArgumentError
+        There is no such dimension.
+    """
+    if operand.size != 1 or operand.ndim > 1:
+        raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    axis = int(operand.reshape(()))
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"{name} {axis} is not a dimension: [{-rank}, {rank}) are")
+    return axis % rank
+
+
+def each_axis(axes: Array, rank: int) -> list[int]:
+    """The dimensions that a scalar or a vector names, each by itself, in its order.
+
+    Raises
+    ------
+    ShapeError
+        The operand is a matrix or more.
+    InvalidArgumentError
+        There is no such dimension.
+    """
+    if axes.ndim > 1:
+        raise ShapeError(f"axis must be a vector of dimensions; its shape is {list(axes.shape)}")
+    return [axis_of(np.array(axis), rank) for axis in axes.reshape(-1).tolist()]
+
+
+def axes_of(operand: Array, rank: int) -> tuple[int, ...]:
+    """The dimensions that a scalar or a vector names, counted from the end where negative.
+
+    Raises
+    ------
+    ShapeError
+        The operand is a matrix or more.
+    InvalidArgumentError
+        There is no such dimension, or it is named twice.
+    """
+    if operand.ndim > 1:
+        raise ShapeError(f"reduction_indices must be a scalar or a vector; their shape is {list(operand.shape)}")
+    axes = []
+    for axis in operand.reshape(-1).tolist():
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(
+                f"reduction dimension {axis} of an input of rank {rank}: [{-rank}, {rank}) exist"
+            )
+        axes.append(axis % rank)
+    if len(set(axes)) != len(axes):
+        raise InvalidArgumentError(f"a dimension is reduced twice: {operand.tolist()}")
+    return tuple(sorted(axes))
+
+
+def shape_of(shape: Array) -> tuple[tuple[int, ...], int]:
+    """The shape that a vector of sizes gives, and its number of elements.
+
+    Raises
+    ------
+    ShapeError
+        It is not a vector.
+    InvalidArgumentError
+        A size is negative.
+    ResourceExhaustedError
+        More elements than any memory holds.
+    """
+    if shape.ndim != 1:
+        raise ShapeError(f"a shape must be a vector of sizes; this operand's shape is {list(shape.shape)}")
+    sizes = tuple(int(n) for n in shape)
+    if any(n < 0 for n in sizes):
+        raise InvalidArgumentError(f"a shape must not hold negative sizes: {list(sizes)}")
+    count = prod(sizes)
+    if count > MOST_ELEMENTS:
+        raise ResourceExhaustedError(f"an array of shape {list(sizes)} is too large")
+    return sizes, count
+
+
+def shape_from(tensor: Array) -> TensorShape:
+    """The shape that a tensor of sizes tells: -1 is unknown, as a scalar the whole shape.
+
+    Raises
+    ------
+    InvalidArgumentError
+        It is another scalar, or neither scalar nor vector, or has sizes below -1.
+    """
+    if tensor.ndim == 0:
+        if int(tensor) != -1:
+            raise InvalidArgumentError(f"as a scalar a shape is -1, the unknown shape, not {int(tensor)}")
+        return UNKNOWN
+    if tensor.ndim != 1:
+        raise InvalidArgumentError(f"a shape is a vector of sizes, or the scalar -1; here it has rank {tensor.ndim}")
+    sizes = tensor.tolist()
+    if any(size < -1 for size in sizes):
+        raise InvalidArgumentError(f"a shape has sizes of -1 or more, not {sizes}", hint="-1 stands for any size")
+    return TensorShape(None if size == -1 else size for size in sizes)
+
+
+def shape_to(shape: TensorShape, dtype: np.dtype[Any]) -> Array:
+    """The tensor of sizes that tells a shape: see `shape_from`."""
+    if shape.dims is None:
+        return np.array(-1, dtype)
+    return np.array([-1 if d is None else d for d in shape], dtype)

@@ -1,0 +1,45 @@
+"""Numbers in equal steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.limits import is_integer
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def stepped_range(start: Array, limit: Array, delta: Array) -> Array:
+    """The numbers from `start` on in steps of `delta`, up to `limit`.
+
+    Raises
+    ------
+    ShapeError
+        An operand is not a scalar.
+    InvalidArgumentError
+        The steps lead nowhere.
+    """
+    for name, operand in (("start", start), ("limit", limit), ("delta", delta)):
+        if operand.ndim:
+            raise ShapeError(f"{name} must be a scalar; its shape is {list(operand.shape)}")
+    if delta == 0:
+        raise InvalidArgumentError("a range needs a delta that is not 0")
+    if (delta > 0 and start > limit) or (delta < 0 and start < limit):
+        raise InvalidArgumentError(f"from {start} to {limit} by {delta} leads the wrong way")
+    return _stepped(start, limit, delta)
+
+
+def _stepped(start: Array, limit: Array, delta: Array) -> Array:
+    """Integers exactly; floats by adding the delta again and again, as TensorFlow does."""
+    if is_integer(start.dtype):
+        span, step = int(limit) - int(start), int(delta)
+        count = -(-abs(span) // abs(step))
+        numbers = np.arange(count, dtype=np.int64) * step + int(start)
+        return numbers.astype(start.dtype)
+    count = int(np.ceil(np.abs((limit.astype(np.float64) - start) / delta)))
+    steps = np.full(count, delta, start.dtype)
+    steps[:1] = start
+    return np.add.accumulate(steps, dtype=start.dtype) if count else steps

@@ -1,0 +1,84 @@
+"""Padding, mirroring, permuting and reversing: their operands, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cyxla.core.framework.geometry.operands import each_axis
+from cyxla.errors import InvalidArgumentError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def pads_of(rank: int, paddings: Array) -> list[tuple[int, int]]:
+    """The numbers of elements added below and above each dimension.
+
+    Raises
+    ------
+    ShapeError
+        There is not one pair for each dimension.
+    InvalidArgumentError
+        A number is negative.
+    """
+    if paddings.shape != (rank, 2):
+        raise ShapeError(f"paddings must be pairs, one for each of {rank} dimensions; the shape is {paddings.shape}")
+    if (paddings < 0).any():
+        raise InvalidArgumentError(f"paddings must not be negative: {paddings.tolist()}")
+    return [(low, high) for low, high in paddings.tolist()]
+
+
+def mirrored(paddings: Array, mode: str, shape: Sequence[int]) -> list[Array]:
+    """s64[size + padding] for each dimension: which element is repeated there.
+
+    Raises
+    ------
+    InvalidArgumentError
+        There are not enough elements to mirror.
+    """
+    edge = 0 if mode == "SYMMETRIC" else 1
+    found = []
+    for d, ((low, high), size) in enumerate(zip(paddings.tolist(), shape, strict=True)):
+        most = size - edge
+        if low > most or high > most:
+            raise InvalidArgumentError(f"dimension {d} of {size} cannot be mirrored by {low} and {high}")
+        below = np.arange(low, 0, -1) - (1 - edge)
+        above = size - 1 - edge - np.arange(high)
+        found.append(np.concatenate([below, np.arange(size), above]).astype(np.intp))
+    return found
+
+
+def permutation(rank: int, perm: Array) -> tuple[int, ...]:
+    """The dimensions in another order.
+
+    Raises
+    ------
+    ShapeError
+        There are not as many numbers as dimensions.
+    InvalidArgumentError
+        Not every dimension is there once.
+    """
+    if perm.shape != (rank,):
+        raise ShapeError(f"perm must hold {rank} dimensions; its shape is {list(perm.shape)}")
+    axes = [axis + rank if axis < 0 else axis for axis in perm.tolist()]
+    if sorted(axes) != list(range(rank)):
+        raise InvalidArgumentError(f"{perm.tolist()} does not hold every dimension of rank {rank} once")
+    return tuple(axes)
+
+
+def reversed_axes(rank: int, axis: Array) -> tuple[int, ...]:
+    """The dimensions that are reversed.
+
+    Raises
+    ------
+    ShapeError
+        The operand is a matrix or more.
+    InvalidArgumentError
+        There is no such dimension, or it is named twice.
+    """
+    axes = each_axis(axis, rank)
+    if len(set(axes)) != len(axes):
+        raise InvalidArgumentError(f"a dimension is reversed twice: {axis.tolist()}")
+    return tuple(axes)

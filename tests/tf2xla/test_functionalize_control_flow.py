@@ -17,7 +17,7 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph import Graph, Tensor
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow, has_control_flow
+from cyxla.tf2xla.functionalize.control_flow import functionalize_control_flow, has_control_flow
 
 Array = np.ndarray[Any, Any]
 Build = Callable[..., Any]

@@ -9,7 +9,7 @@ from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.op import op
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, UnimplementedError
-from cyxla.tf2xla.lib import full
+from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernel, xla_kernel

@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
-from cyxla.tf2xla.tensor_list import ListKind
+from cyxla.tf2xla.lib.tensor_list import ListKind
 from cyxla.tf2xla.xla_resource import ResourceKind
 from cyxla.xla.hlo.builder import XlaComputation
 

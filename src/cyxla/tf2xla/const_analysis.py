@@ -16,7 +16,7 @@ from cyxla.core.graph.algorithm import topological_order
 from cyxla.core.graph.function_body import FunctionBody, instantiate
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import NotFoundError
-from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow
+from cyxla.tf2xla.functionalize.control_flow import functionalize_control_flow
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 _CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f", "RemoteCall": "f", "XlaLaunch": "function"}

@@ -9,8 +9,8 @@ from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output
-from cyxla.tf2xla.dynamic import cut_to, refuse_cut
-from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.lib.dynamic import cut_to, refuse_cut
+from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_resource import XlaResource

@@ -20,10 +20,10 @@ from cyxla.core.graph.graph import Graph, Node
 from cyxla.errors import InternalError, InvalidArgumentError, NotFoundError
 from cyxla.tf2xla.argument import Argument, ArgumentKind, CompilationResult, Output, ResourceUpdate
 from cyxla.tf2xla.const_analysis import BackwardsConstAnalysis
-from cyxla.tf2xla.dynamic import without_sizes
 from cyxla.tf2xla.functions import parts_of
 from cyxla.tf2xla.graph_compiler import NEVER_INSIDE, GraphCompiler, eager_function, kernel_on
-from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.lib.dynamic import without_sizes
+from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression

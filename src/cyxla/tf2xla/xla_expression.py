@@ -11,7 +11,7 @@ import numpy as np
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError
-from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_resource import XlaResource
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, functions

@@ -13,9 +13,9 @@ from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
-from cyxla.tf2xla.cut_rules import RULES, has_cut
-from cyxla.tf2xla.dynamic import refuse_cut
-from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.lib.bounded_shapes import RULES, has_cut
+from cyxla.tf2xla.lib.dynamic import refuse_cut
+from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_context import XlaContext
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression

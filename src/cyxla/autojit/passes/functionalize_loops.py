@@ -9,7 +9,7 @@ from cyxla.autojit.options import JitOptions
 from cyxla.core.graph.algorithm import copy_graph
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.errors import OpError
-from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow
+from cyxla.tf2xla.functionalize.control_flow import functionalize_control_flow
 
 
 def functionalize_loops(jit: JitOptions) -> None:

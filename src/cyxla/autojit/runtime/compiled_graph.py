@@ -18,7 +18,7 @@ from cyxla.core.graph.graph import Graph
 from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock
 from cyxla.tf2xla.argument import Argument, CompilationResult
-from cyxla.tf2xla.functionalize_control_flow import functionalize_control_flow
+from cyxla.tf2xla.functionalize.control_flow import functionalize_control_flow
 from cyxla.tf2xla.xla_compiler import XlaCompiler, XlaCompilerOptions
 from cyxla.xla.client import LocalClient, LocalExecutable
 

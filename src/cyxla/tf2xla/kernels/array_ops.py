@@ -15,10 +15,10 @@ from cyxla.core.framework.geometry.reshaping import broadcast_args, broadcast_gr
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import NUMBER, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
-from cyxla.tf2xla.cut_rules import present_sizes
-from cyxla.tf2xla.distinct import chosen_first, first_equal, first_equal_row, numbered, rows_at
-from cyxla.tf2xla.dynamic import cut_to, is_cut
-from cyxla.tf2xla.lib import cast, full
+from cyxla.tf2xla.lib.bounded_shapes import present_sizes
+from cyxla.tf2xla.lib.distinct import chosen_first, first_equal, first_equal_row, numbered, rows_at
+from cyxla.tf2xla.lib.dynamic import cut_to, is_cut
+from cyxla.tf2xla.lib.typed_values import cast, full
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel

@@ -25,7 +25,7 @@ from cyxla.core.framework.geometry.strided_slices import MASKS, slice_index, str
 from cyxla.core.framework.geometry.windows import Windows
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.strided import Places, slice_from
+from cyxla.tf2xla.lib.strided import Places, slice_from
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_computation

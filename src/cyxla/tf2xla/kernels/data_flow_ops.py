@@ -14,7 +14,7 @@ from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
 from cyxla.tf2xla.kernels.list_ops import at, with_row
 from cyxla.tf2xla.kernels.state_ops import scattered_rows
-from cyxla.tf2xla.lib import full
+from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.tf2xla.xla_resource import ResourceKind, XlaResource
 from cyxla.types import ElementType

@@ -20,8 +20,8 @@ from cyxla.tf2xla.functions import (
     prepare,
     unpacked,
 )
-from cyxla.tf2xla.lib import full
-from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.lib.tensor_list import XlaTensorList
+from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.xla_compiler import CompileOptions, XlaCompiler, stand_ins_of
 from cyxla.tf2xla.xla_expression import ExpressionKind, XlaExpression
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel

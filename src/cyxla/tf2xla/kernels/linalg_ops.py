@@ -10,9 +10,9 @@ import numpy as np
 
 from cyxla.core.framework.types import COMPLEX, FLOATING, as_data_type
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.distinct import rows_at
-from cyxla.tf2xla.einsum import contracted
 from cyxla.tf2xla.kernels.math_ops import turned
+from cyxla.tf2xla.lib.distinct import rows_at
+from cyxla.tf2xla.lib.einsum import contracted
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaOp

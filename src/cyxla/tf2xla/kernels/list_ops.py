@@ -12,7 +12,7 @@ from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
-from cyxla.tf2xla.tensor_list import XlaTensorList
+from cyxla.tf2xla.lib.tensor_list import XlaTensorList
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -7,7 +7,7 @@ from typing import Any
 
 from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, DataType
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.lib import cast
+from cyxla.tf2xla.lib.typed_values import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.core.framework.geometry.ranges import stepped_range
 from cyxla.core.framework.types import COMPLEX, FLOATING, INDEX, DataType
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib import cast, full
+from cyxla.tf2xla.lib.typed_values import cast, full
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType
@@ -264,8 +264,8 @@ def _composition(x: XlaOp, *, op_names: Sequence[bytes | str]) -> XlaOp:
 @lowering("StochasticCastToInt", attrs=("Tout",), const=("alg",), types={"Tin": FLOATING})
 def _stochastic_cast(x: XlaOp, key: XlaOp, counter: XlaOp, alg: Array, *, Tout: DataType) -> XlaOp:
     """HLO's stochastic-convert, with a random word for each number."""
-    from cyxla.tf2xla import philox
     from cyxla.tf2xla.kernels.stateless_random_ops import of_key
+    from cyxla.tf2xla.lib import philox
 
     wide = widened(x)
     words = DataType.DT_UINT64 if wide.shape.dtype.bits == 64 else DataType.DT_UINT32

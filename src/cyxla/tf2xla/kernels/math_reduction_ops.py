@@ -10,7 +10,7 @@ import numpy as np
 from cyxla.core.framework.geometry.operands import axes_of, axis_of
 from cyxla.core.framework.types import FLOATING, INDEX, DataType
 from cyxla.errors import InvalidArgumentError
-from cyxla.tf2xla.lib import cast
+from cyxla.tf2xla.lib.typed_values import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp, scalar_computation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cyxla.core.framework.types import COMPLEX, FLOATING, SIGNED, DataType
-from cyxla.tf2xla.lib import cast
+from cyxla.tf2xla.lib.typed_values import cast
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

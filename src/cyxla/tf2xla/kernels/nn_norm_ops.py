@@ -8,7 +8,7 @@ from typing import Any
 from cyxla.core.framework.geometry.windows import is_channels_first
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.lib import full
+from cyxla.tf2xla.lib.typed_values import full
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp, scalar_computation

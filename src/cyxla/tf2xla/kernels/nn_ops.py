@@ -9,8 +9,8 @@ import numpy as np
 from cyxla.core.framework.geometry.windows import check_formats, is_channels_first
 from cyxla.core.framework.types import REAL, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
-from cyxla.tf2xla.dynamic import cut_to
-from cyxla.tf2xla.lib import cast
+from cyxla.tf2xla.lib.dynamic import cut_to
+from cyxla.tf2xla.lib.typed_values import cast
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaBuilder, XlaOp

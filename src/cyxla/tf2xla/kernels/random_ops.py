@@ -15,10 +15,10 @@ from cyxla.core.framework.philox_state import RESERVED, PhiloxState
 from cyxla.core.framework.types import FLOATING, DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.forking import new_lock
-from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.array_slice_ops import gathered
-from cyxla.tf2xla.lib import cast, full
-from cyxla.tf2xla.philox import Generator
+from cyxla.tf2xla.lib import philox
+from cyxla.tf2xla.lib.philox import Generator
+from cyxla.tf2xla.lib.typed_values import cast, full
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel
 from cyxla.types import ElementType, Shape

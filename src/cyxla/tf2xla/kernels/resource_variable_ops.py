@@ -10,7 +10,7 @@ from cyxla.core.framework.geometry.strided_slices import MASKS
 from cyxla.core.framework.types import NUMBER, DataType
 from cyxla.errors import ShapeError
 from cyxla.tf2xla.kernels.array_slice_ops import gathered, strided_update
-from cyxla.tf2xla.tiles import joined_tiles, split_tiles
+from cyxla.tf2xla.lib.tiles import joined_tiles, split_tiles
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, xla_kernel
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.lib.values import sizes_of

@@ -11,9 +11,9 @@ from cyxla.core.framework.geometry.operands import shape_of
 from cyxla.core.framework.philox_state import PHILOX, check_algorithm
 from cyxla.core.framework.types import DataType
 from cyxla.errors import ShapeError
-from cyxla.tf2xla import philox
 from cyxla.tf2xla.kernels.random_ops import categorical, parameterized_truncated_normal
-from cyxla.tf2xla.philox import Generator
+from cyxla.tf2xla.lib import philox
+from cyxla.tf2xla.lib.philox import Generator
 from cyxla.tf2xla.xla_op_kernel import lowering
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -11,8 +11,6 @@ import numpy as np
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import FLOATING, DataType, as_data_type
 from cyxla.errors import InvalidArgumentError, NotFoundError, ShapeError, UnimplementedError
-from cyxla.tf2xla.dynamic import cut_to, without_sizes
-from cyxla.tf2xla.einsum import contracted
 from cyxla.tf2xla.hlo_attributes import (
     computation_of,
     computation_of_two,
@@ -25,7 +23,9 @@ from cyxla.tf2xla.hlo_attributes import (
 )
 from cyxla.tf2xla.kernels import linalg_ops
 from cyxla.tf2xla.kernels.functional_ops import choose_branch, run_loop
-from cyxla.tf2xla.tiles import joined_tiles, split_tiles
+from cyxla.tf2xla.lib.dynamic import cut_to, without_sizes
+from cyxla.tf2xla.lib.einsum import contracted
+from cyxla.tf2xla.lib.tiles import joined_tiles, split_tiles
 from cyxla.tf2xla.types import element_type
 from cyxla.tf2xla.xla_expression import ExpressionKind
 from cyxla.tf2xla.xla_op_kernel import XlaOpKernelContext, lowering, xla_kernel

@@ -14,10 +14,10 @@ from cyxla.core.framework.types import DataType
 from cyxla.core.graph.algorithm import consumers, topological_order
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import InvalidArgumentError, UnimplementedError
-from cyxla.tf2xla.functionalize_cond import MERGE as _MERGE
-from cyxla.tf2xla.functionalize_cond import SWITCH as _SWITCH
-from cyxla.tf2xla.functionalize_cond import functionalize_conditionals
-from cyxla.tf2xla.outlining import Outline, replace_node
+from cyxla.tf2xla.functionalize.conditionals import MERGE as _MERGE
+from cyxla.tf2xla.functionalize.conditionals import SWITCH as _SWITCH
+from cyxla.tf2xla.functionalize.conditionals import functionalize_conditionals
+from cyxla.tf2xla.functionalize.outlining import Outline, replace_node
 
 _FRAMES = frozenset({"Enter", "Exit", "NextIteration", "RefEnter", "RefExit", "RefNextIteration", "LoopCond"})
 _NEXT = ("NextIteration", "RefNextIteration")

@@ -1,4 +1,4 @@
-"""What becomes of cut arrays (see `dynamic`) in ops that may read them; all others refuse them.
+"""Rules for the ops that may read arrays of bounded shapes, cut as `dynamic` describes; all others refuse them.
 
 A rule calls the op's own kernel on whole arrays, and cuts what it gives: so the kernels know nothing of it.
 """
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cyxla.core.framework.geometry.operands import axes_of, axis_of
-from cyxla.tf2xla.dynamic import cut_to, is_cut, refuse_cut, without_sizes
+from cyxla.tf2xla.lib.dynamic import cut_to, is_cut, refuse_cut, without_sizes
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

@@ -1,4 +1,4 @@
-"""Conditionals of Switch and Merge become If nodes; see `functionalize_control_flow`.
+"""Conditionals of Switch and Merge become If nodes; see `control_flow`.
 
 Each node has conditions: predicates that hold, or do not, where it runs. The nodes with the most of them go first. All
 that hangs together under one condition is one branch; what stands under its opposite, and is merged with it, the other.
@@ -17,7 +17,7 @@ from cyxla.core.framework.types import HANDLES
 from cyxla.core.graph.algorithm import consumers, reachable_backward, reachable_forward, topological_order
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.errors import UnimplementedError
-from cyxla.tf2xla.outlining import Outline, replace_node
+from cyxla.tf2xla.functionalize.outlining import Outline, replace_node
 
 MERGE, SWITCH = ("Merge", "RefMerge"), ("Switch", "RefSwitch")
 

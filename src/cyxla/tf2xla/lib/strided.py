@@ -13,7 +13,7 @@ import numpy as np
 
 from cyxla.core.framework.geometry.strided_slices import strided_index
 from cyxla.errors import ShapeError
-from cyxla.tf2xla.dynamic import cut_to
+from cyxla.tf2xla.lib.dynamic import cut_to
 from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla

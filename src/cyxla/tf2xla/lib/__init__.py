@@ -1,0 +1,1 @@
+"""Parts of kernels that compile: HLO for Einstein's sums, random bits, dynamic sizes, tensor lists and more."""

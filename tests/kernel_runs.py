@@ -9,9 +9,9 @@ import numpy as np
 from kernel_samples import SAMPLES, At, draw
 
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.op import OpRegistry
-from cyxla.core.framework.op_def import OpDef
 from cyxla.core.framework.types import DATA, QUANTIZED, DataType
 
 Attrs = dict[str, Any]

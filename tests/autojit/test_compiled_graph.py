@@ -10,7 +10,7 @@ from cyxla.autojit.runtime.compiled_graph import CompiledGraph
 from cyxla.autojit.runtime.launch import Variables
 from cyxla.core.framework.apply import apply_op as apply
 from cyxla.core.framework.resource_mgr import ResourceHandle, ResourceMgr
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
 from cyxla.core.runtime.subgraph import executable_graph

@@ -15,9 +15,9 @@ from cyxla.autojit.fused_ops.patterns import fusions
 from cyxla.autojit.fused_ops.rewrite import FUSED_OPS, register, specialize
 from cyxla.core.framework.apply import apply_op as apply
 from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.op import OpRegistry
-from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.graph import Graph
 from cyxla.core.runtime.device import Device, DeviceSet, full_name

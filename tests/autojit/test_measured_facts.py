@@ -9,7 +9,7 @@ from cyxla.autojit.flags import flags
 from cyxla.autojit.regions import jit_scope
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList
-from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph import Graph

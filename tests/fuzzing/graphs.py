@@ -18,8 +18,8 @@ from core.runtime import test_hostile_graphs
 from graph_programs import random_graph
 
 from cyxla import Session, load_graph, load_saved_model
-from cyxla.core.framework import proto
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.protos import messages as proto
 from cyxla.core.graph.graph import Graph
 from cyxla.core.runtime.session import RunOptions
 from fuzzing import bits, messages, texts

@@ -5,8 +5,8 @@ import pytest
 from symbolic import compiled, constant, graph_of, opcodes, parameter, run, variable
 
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.op import op
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InternalError, InvalidArgumentError, UnimplementedError
 from cyxla.tf2xla.lib.typed_values import full

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import symbolic
 
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.op_kernel import AsyncOpKernel
 from cyxla.core.framework.types import DataType
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError

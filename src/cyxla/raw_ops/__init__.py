@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cyxla.core.framework.declarations.op_overrides import OpGenOverrideMap
 from cyxla.core.framework.op_gen import OpNamespace
-from cyxla.core.framework.op_overrides import OpGenOverrideMap
 
 _namespaces = {False: OpNamespace(), True: OpNamespace(hidden=True)}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.op import OpRegistry
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry
 
 

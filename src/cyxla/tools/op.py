@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from cyxla.core.framework.op import OpRegistry
-from cyxla.core.framework.op_def import OpDef, summarize_op_def
-from cyxla.core.framework.op_def_proto import op_def_to_proto
-from cyxla.core.framework.proto import to_text
+from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.declarations.op_def import OpDef, summarize_op_def
+from cyxla.core.framework.declarations.op_def_proto import op_def_to_proto
+from cyxla.core.framework.protos.messages import to_text
 
 _FLAGS = ("is_stateful", "is_commutative", "is_aggregate", "allows_uninitialized_input")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from fnmatch import fnmatchcase
 
-from cyxla.core.framework.op import OpRegistry
-from cyxla.core.framework.op_def import ArgDef
+from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.declarations.op_def import ArgDef
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

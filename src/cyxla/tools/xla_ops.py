@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.types import DataType
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistration, XlaOpRegistry
 

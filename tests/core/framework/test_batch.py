@@ -10,10 +10,10 @@ from probes import World
 
 from cyxla.core.framework import KernelRegistry, NodeDef, OpRegistry, array_kernel, op
 from cyxla.core.framework.apply import apply_op
+from cyxla.core.framework.declarations.op_def import ArgDef, AttrDef, OpDef
+from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder, OpRegistrationData
 from cyxla.core.framework.gradient import GradientRegistry
 from cyxla.core.framework.load_library import load_op_library
-from cyxla.core.framework.op_def import ArgDef, AttrDef, OpDef
-from cyxla.core.framework.op_def_builder import OpDefBuilder, OpRegistrationData
 from cyxla.core.framework.types import DataType
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, OpError
 from cyxla.tf2xla.xla_op_registry import XlaOpRegistry

@@ -10,13 +10,14 @@ from probes import World, context
 
 from cyxla.core.framework import DeviceBase, KernelDef, MemoryType, Name, NodeDef, OpKernel, create_op_kernel, kernel
 from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.kernel_registry import (
     KernelRegistry,
     kernel_attrs_match,
     register_kernel_builder,
     validate_kernel_registrations,
 )
-from cyxla.core.framework.op_kernel import array_kernel, run_kernel
+from cyxla.core.framework.op_kernel import run_kernel
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
 
@@ -327,7 +328,7 @@ def test_the_catalogue_fits_its_ops(caplog):
 SELECTION = """
 import logging
 from cyxla.core.framework import KernelRegistry, NodeDef, OpRegistry
-from cyxla.core.framework.selective_registration import select_ops
+from cyxla.core.framework.declarations.selective_registration import select_ops
 logging.basicConfig(level="WARNING")
 select_ops(["Neg"])
 kernels = KernelRegistry.global_()

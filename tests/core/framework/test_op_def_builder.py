@@ -4,10 +4,17 @@ import logging
 
 import pytest
 
-from cyxla.core.framework import op_def as op_def_module
-from cyxla.core.framework.op import OpRegistry, op
-from cyxla.core.framework.op_def import ArgDef, AttrDef, OpDef, OpDeprecation, check_op_deprecation, validate_op_def
-from cyxla.core.framework.op_def_builder import OpDefBuilder
+from cyxla.core.framework.declarations import op_def as op_def_module
+from cyxla.core.framework.declarations.op import OpRegistry, op
+from cyxla.core.framework.declarations.op_def import (
+    ArgDef,
+    AttrDef,
+    OpDef,
+    OpDeprecation,
+    check_op_deprecation,
+    validate_op_def,
+)
+from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, UnimplementedError
 

@@ -8,9 +8,9 @@ import pytest
 
 import cyxla
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.op import OpRegistry, op
+from cyxla.core.framework.declarations.op import OpRegistry, op
+from cyxla.core.framework.declarations.op_overrides import OpGenOverrideMap
 from cyxla.core.framework.op_gen import OpNamespace
-from cyxla.core.framework.op_overrides import OpGenOverrideMap
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import InvalidArgumentError, NotFoundError
 

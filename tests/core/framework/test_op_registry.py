@@ -4,16 +4,16 @@ import threading
 
 import pytest
 
-from cyxla.core.framework.op import OpListOpRegistry, OpRegistry, op, register_op
-from cyxla.core.framework.op_def import OpDef
-from cyxla.core.framework.op_def_builder import OpDefBuilder
-from cyxla.core.framework.proto import parse_text
-from cyxla.core.framework.selective_registration import (
+from cyxla.core.framework.declarations.op import OpListOpRegistry, OpRegistry, op, register_op
+from cyxla.core.framework.declarations.op_def import OpDef
+from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder
+from cyxla.core.framework.declarations.selective_registration import (
     required_ops,
     select_ops,
     should_register_op,
     should_register_op_kernel,
 )
+from cyxla.core.framework.protos.messages import parse_text
 from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 
 

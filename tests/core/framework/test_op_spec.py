@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cyxla.core.framework.op_def import AttrDef
-from cyxla.core.framework.op_spec import parse_arg, parse_attr, parse_value
+from cyxla.core.framework.declarations.op_def import AttrDef
+from cyxla.core.framework.declarations.op_spec import parse_arg, parse_attr, parse_value
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import GROUPS, DataType
 from cyxla.errors import InvalidArgumentError

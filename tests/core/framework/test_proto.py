@@ -7,16 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cyxla.core.framework.attr_proto import (
-    attr_from_proto,
-    attr_from_text,
-    attr_to_proto,
-    shape_from_proto,
-    shape_to_proto,
-    tensor_from_proto,
-    tensor_to_proto,
-)
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
+from cyxla.core.framework.declarations.op import OpListOpRegistry, OpRegistry
+from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder
+from cyxla.core.framework.declarations.op_def_proto import (
+    op_def_from_proto,
+    op_def_to_proto,
+    op_list_from,
+    op_list_to_text,
+)
 from cyxla.core.framework.node_def import (
     NodeDef,
     add_defaults_to_node_def,
@@ -26,10 +25,16 @@ from cyxla.core.framework.node_def import (
     strip_defaults,
     validate_node_def,
 )
-from cyxla.core.framework.op import OpListOpRegistry, OpRegistry
-from cyxla.core.framework.op_def_builder import OpDefBuilder
-from cyxla.core.framework.op_def_proto import op_def_from_proto, op_def_to_proto, op_list_from, op_list_to_text
-from cyxla.core.framework.proto import message, parse_binary, parse_text, to_bytes, to_text
+from cyxla.core.framework.protos.attrs import (
+    attr_from_proto,
+    attr_from_text,
+    attr_to_proto,
+    shape_from_proto,
+    shape_to_proto,
+    tensor_from_proto,
+    tensor_to_proto,
+)
+from cyxla.core.framework.protos.messages import message, parse_binary, parse_text, to_bytes, to_text
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, NotFoundError, OpError, ResourceExhaustedError, UnimplementedError

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cyxla.core.framework import CancellationManager, Rendezvous
-from cyxla.core.framework.rendezvous import create_key, parse_key
+from cyxla.core.framework.step.rendezvous import create_key, parse_key
 from cyxla.errors import AbortedError, CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"

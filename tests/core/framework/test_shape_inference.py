@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.op_def_builder import OpDefBuilder
+from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType

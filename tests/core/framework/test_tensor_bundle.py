@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cyxla.core.framework.crc32c import _extend, crc32c, mask
-from cyxla.core.framework.sorted_table import read_table, unpack_snappy, write_table
-from cyxla.core.framework.tensor_bundle import BundleReader, SavedPiece, slice_key, write_bundle, write_pieces
+from cyxla.core.framework.checkpoint.crc32c import _extend, crc32c, mask
+from cyxla.core.framework.checkpoint.sorted_table import read_table, unpack_snappy, write_table
+from cyxla.core.framework.checkpoint.tensor_bundle import (
+    BundleReader,
+    SavedPiece,
+    slice_key,
+    write_bundle,
+    write_pieces,
+)
 from cyxla.core.framework.types import DataType
 from cyxla.errors import DataLossError, InvalidArgumentError, NotFoundError, OpError
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cyxla import Graph, Session, load_graph
-from cyxla.core.framework import proto
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList
+from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import graph_of_args_to_function, graph_to_function, instantiate
 from cyxla.core.graph.function_proto import function_from_proto, function_to_proto

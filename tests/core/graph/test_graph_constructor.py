@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from cyxla import Graph, Session, load_graph, load_saved_model
-from cyxla.core.framework import proto
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.framework.common_shape_fns import scalar_shape
-from cyxla.core.framework.op import OpRegistry, op
+from cyxla.core.framework.declarations.op import OpRegistry, op
+from cyxla.core.framework.protos import messages as proto
+from cyxla.core.framework.shape_fns.common import scalar_shape
 from cyxla.core.graph.algorithm import consumers, post_order, prune, reachable_forward, topological_order
 from cyxla.core.graph.graph import GRAPH_DEF_VERSION
 from cyxla.core.graph.graph_constructor import import_graph_def

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cyxla import Graph, Session, load_graph, load_saved_model
-from cyxla.core.framework import proto
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.framework.tensor_bundle import write_bundle
+from cyxla.core.framework.checkpoint.tensor_bundle import write_bundle
+from cyxla.core.framework.protos import messages as proto
 from cyxla.core.graph.saved_model import read_meta_graph
 from cyxla.errors import InvalidArgumentError, NotFoundError
 

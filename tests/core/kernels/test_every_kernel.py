@@ -12,8 +12,8 @@ from kernel_samples import ELEMENTWISE, NOT_COMPARED, SAMPLES
 from cyxla.core.catalogue import load_catalogue
 from cyxla.core.framework.apply import to_attr_value
 from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.op import OpRegistry
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType

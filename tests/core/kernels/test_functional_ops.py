@@ -305,9 +305,9 @@ def test_remote_call_stays_in_the_process():
 def test_functions_take_attributes():
     """One definition serves several types: attributes are settled when it is instantiated."""
     from cyxla.core.framework.attr_value import PLACEHOLDER, AttrValue
+    from cyxla.core.framework.declarations.op_def import ArgDef, AttrDef, OpDef
     from cyxla.core.framework.function import FunctionDef
     from cyxla.core.framework.node_def import NodeDef
-    from cyxla.core.framework.op_def import ArgDef, AttrDef, OpDef
 
     x, y = ArgDef("x", type_attr="T"), ArgDef("y", type_attr="T")
     signature = OpDef("negate", (x,), (y,), (AttrDef("T", "type"),))

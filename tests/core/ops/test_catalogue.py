@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from unclocked import lines_run
 
-from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.tools.main import main
@@ -96,8 +96,8 @@ import sys
 import cyxla
 from unclocked import lines_run
 assert not any(name.startswith("cyxla.core.ops") for name in sys.modules)
-from cyxla.core.framework.op import OpRegistry
-import cyxla.core.framework.common_shape_fns
+from cyxla.core.framework.declarations.op import OpRegistry
+import cyxla.core.framework.shape_fns.common
 print(lines_run(OpRegistry.global_().look_up, "Abs"))
 """
 

@@ -5,7 +5,7 @@ import pytest
 
 import cyxla
 from cyxla.core.framework import apply_op
-from cyxla.core.framework.op import OpRegistry, op
+from cyxla.core.framework.declarations.op import OpRegistry, op
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError

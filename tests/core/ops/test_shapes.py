@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cyxla.core.framework.apply import to_attr_value
-from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType

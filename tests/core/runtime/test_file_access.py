@@ -9,10 +9,10 @@ import pytest
 
 import cyxla
 from cyxla import Graph, Session, load_graph, load_saved_model
-from cyxla.core.framework import proto
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import NameAttrList
-from cyxla.core.framework.tensor_bundle import BundleReader, write_bundle
+from cyxla.core.framework.checkpoint.tensor_bundle import BundleReader, write_bundle
+from cyxla.core.framework.protos import messages as proto
 from cyxla.core.graph.algorithm import copy_graph
 from cyxla.core.graph.function_body import graph_to_function
 from cyxla.core.graph.graph_constructor import import_graph_def

@@ -344,7 +344,7 @@ def test_a_deadline_ends_a_wait():
 
 
 def test_cancelling_ends_a_wait():
-    from cyxla.core.framework.cancellation import CancellationManager
+    from cyxla.core.framework.step.cancellation import CancellationManager
     from cyxla.errors import CancelledError
 
     manager = CancellationManager()

@@ -11,7 +11,7 @@ import pytest
 
 import cyxla
 from cyxla.core.framework.apply import apply_op
-from cyxla.core.framework.proto import message
+from cyxla.core.framework.protos.messages import message
 from cyxla.core.framework.types import as_data_type
 from cyxla.core.graph.graph import Graph
 from cyxla.errors import InvalidArgumentError

@@ -11,7 +11,7 @@ from cyxla.autojit.devices import compilation_device_of
 from cyxla.autojit.fused_ops.rewrite import specialize
 from cyxla.autojit.runtime.launch import Held, Program, Variables, describe, describe_variable, value_key
 from cyxla.core.framework.garbage import without_collections
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.framework.variable import Var
 from cyxla.core.graph.graph import Graph

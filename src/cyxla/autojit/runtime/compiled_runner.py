@@ -11,7 +11,7 @@ from cyxla.autojit.report import ClusterReport
 from cyxla.autojit.runtime.compiled_graph import CompiledGraph
 from cyxla.core.framework.attr_value import AttrValue
 from cyxla.core.framework.node_def import NodeDef
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.algorithm import copy_graph, replace_tensor
 from cyxla.core.graph.graph import Graph, Node

@@ -24,7 +24,8 @@ from cyxla.autojit.runtime.device_compiler import (
 from cyxla.autojit.runtime.launch import Held, Program, Variables, describe, describe_variable, locked, value_key
 from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.batch import directly
-from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.kernel_decorators import kernel
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.variable import Var
 from cyxla.errors import InternalError, InvalidArgumentError, OpError

@@ -6,34 +6,32 @@ The names that authors of ops, kernels and gradients need can be imported from h
 from importlib import import_module
 from typing import Any
 
-from cyxla.core.framework.gradient import gradient  # these at once: loaded later, the modules would take their place
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.gradient import gradient  # at once: loaded later, the module would take its place
 
 __all__ = ["gradient", "op"]
 
 _HOMES = {
     "apply": ("apply_op",),
     "attr_value": ("AttrValue", "NameAttrList", "TensorValue"),
-    "cancellation": ("CancellationManager",),
-    "common_shape_fns": ("scalar_shape", "unchanged_shape", "unknown_shape"),
+    "declarations.op": ("OpListOpRegistry", "OpRegistry", "register_op"),
+    "declarations.op_def": ("ArgDef", "AttrDef", "OpDef"),
+    "declarations.op_def_builder": ("OpDefBuilder", "OpRegistrationData"),
     "device_base": ("DeviceBase", "DeviceName"),
     "function": ("FunctionDef", "FunctionLibraryDefinition"),
     "gradient": ("no_gradient",),
+    "kernel_decorators": ("array_kernel", "kernel"),
     "kernel_def": ("KernelDef", "MemoryType", "Name"),
     "kernel_registry": ("KernelRegistry", "create_op_kernel", "register_kernel_builder"),
     "load_library": ("load_dynamic_kernels", "load_op_library"),
     "node_def": ("NodeDef",),
-    "op": ("OpListOpRegistry", "OpRegistry", "register_op"),
-    "op_def": ("ArgDef", "AttrDef", "OpDef"),
-    "op_def_builder": ("OpDefBuilder", "OpRegistrationData"),
-    "op_kernel": (
-        "AsyncOpKernel", "OpKernel", "OpKernelConstruction", "array_kernel", "kernel", "op_requires",
-        "op_requires_async",
-    ),
+    "op_kernel": ("AsyncOpKernel", "OpKernel", "OpKernelConstruction", "op_requires", "op_requires_async"),
     "op_kernel_context": ("OpKernelContext", "StepContext"),
-    "rendezvous": ("Rendezvous",),
     "resource_mgr": ("ResourceBase", "ResourceHandle", "ResourceMgr"),
+    "shape_fns.common": ("scalar_shape", "unchanged_shape", "unknown_shape"),
     "shape_inference": ("InferenceContext",),
+    "step.cancellation": ("CancellationManager",),
+    "step.rendezvous": ("Rendezvous",),
     "tensor_shape": ("TensorShape",),
     "types": ("DataType", "as_data_type"),
     "variable": ("Ref", "Var"),

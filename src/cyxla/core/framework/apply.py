@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
+from cyxla.core.framework.declarations.op_def import check_attr_value
 from cyxla.core.framework.node_def import arg_types
-from cyxla.core.framework.op_def import check_attr_value
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.errors import FailedPreconditionError, InvalidArgumentError
 
 if TYPE_CHECKING:
-    from cyxla.core.framework.op_def import ArgDef, OpDef
-    from cyxla.core.framework.op_def_builder import OpRegistrationData
+    from cyxla.core.framework.declarations.op_def import ArgDef, OpDef
+    from cyxla.core.framework.declarations.op_def_builder import OpRegistrationData
 
 Array = np.ndarray[Any, Any]
 _EAGER_HOME = "cyxla.core.runtime.eager"  # named, not imported: it lives above this layer and registers itself

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cyxla.core.framework.op_def_builder import OpRegistrationData
+from cyxla.core.framework.declarations.op_def_builder import OpRegistrationData
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     from cyxla.core.framework.attr_value import AttrValue
+    from cyxla.core.framework.declarations.op_def import OpDef
     from cyxla.core.framework.node_def import NodeDef
-    from cyxla.core.framework.op_def import OpDef
 
 
 @dataclass

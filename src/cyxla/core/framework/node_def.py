@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cyxla.core.framework.attr_proto import attr_from_proto, attr_to_proto, attrs_from_proto, attrs_to_proto
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.op_def import ArgDef, OpDef, attr_value_fault
-from cyxla.core.framework.proto import message
+from cyxla.core.framework.declarations.op_def import ArgDef, OpDef, attr_value_fault
+from cyxla.core.framework.protos.attrs import attr_from_proto, attr_to_proto, attrs_from_proto, attrs_to_proto
+from cyxla.core.framework.protos.messages import message
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.node_def import NodeDef, input_types, name_ranges, output_types
-from cyxla.core.framework.op_def import OpDef
 from cyxla.core.framework.types import DataType
 
 Ranges = dict[str, range]

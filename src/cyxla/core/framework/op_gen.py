@@ -11,9 +11,9 @@ from typing import Any
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.op import OpRegistry
-from cyxla.core.framework.op_def import ArgDef, AttrDef, OpDef, summarize_attr_value
-from cyxla.core.framework.op_overrides import ApiDef, OpGenOverrideMap
+from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.declarations.op_def import ArgDef, AttrDef, OpDef, summarize_attr_value
+from cyxla.core.framework.declarations.op_overrides import ApiDef, OpGenOverrideMap
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError
 from cyxla.forking import new_lock

@@ -1,8 +1,7 @@
 """Kernels: the code of an op on a device.
 
 A kernel is made once, before the first step, from an `OpKernelConstruction`; its `compute` then serves any number of
-steps at once. The short forms: `kernel` on a function of the context (or on a class), and `array_kernel` for what is a
-pure function of arrays.
+steps at once. The short forms stand in `kernel_decorators`.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from threading import Event
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from cyxla.core.framework.device_base import DeviceBase
-from cyxla.core.framework.kernel_def import KernelDef, MemoryType, Name, as_types
+from cyxla.core.framework.kernel_def import KernelDef, MemoryType
 from cyxla.core.framework.node_properties import NodeProperties
 from cyxla.core.framework.resource_mgr import ResourceMgr
 from cyxla.core.framework.types import as_data_type
@@ -31,7 +30,6 @@ from cyxla.errors import (
 )
 
 if TYPE_CHECKING:
-    from cyxla.core.framework.kernel_registry import KernelRegistry
     from cyxla.core.framework.op_kernel_context import OpKernelContext
 
 Array = np.ndarray[Any, Any]
@@ -402,115 +400,3 @@ def _flattened(function: Callable[..., Any], props: NodeProperties, *inputs: Arr
         pairs = zip(props.output_ranges, results, strict=True)
         results = [v for name, r in pairs for v in (r if name in props.output_lists else (r,))]
     return results[0] if len(props.output_types) == 1 and len(results) == 1 else results
-
-
-Types = dict[str, Any]
-
-
-def _register(
-    names: str | Sequence[str],
-    device: str,
-    types: Types | None,
-    host_memory: Sequence[str],
-    label: str,
-    priority: int,
-    factory: Factory,
-    class_name: str,
-    registry: KernelRegistry | None,
-) -> None:
-    from cyxla.core.framework.kernel_registry import KernelRegistry
-
-    target = KernelRegistry.global_() if registry is None else registry
-    for name in (names,) if isinstance(names, str) else names:
-        chain = Name(name).device(device).host_memory(*host_memory).label(label).priority(priority)
-        for attr, allowed in (types or {}).items():
-            chain.type_constraint(attr, as_types(allowed))
-        target.register(chain.build(), factory, class_name)
-
-
-def kernel(
-    op: str | Sequence[str],
-    *,
-    device: str = "CPU",
-    types: Types | None = None,
-    host_memory: Sequence[str] = (),
-    label: str = "",
-    priority: int = 0,
-    expensive: bool = False,
-    registry: KernelRegistry | None = None,
-) -> Callable[[F], F]:
-    """Register a function of the context, or a class of `OpKernel`, as the kernel of an op or of several.
-
-    Parameters
-    ----------
-    op : str or sequence of str
-        Names of ops.
-    device, types, host_memory, label, priority
-        See `KernelDef`; `types` are given in any spelling, one or several per attribute.
-    expensive : bool
-        Worth a thread of the pool.
-    registry : KernelRegistry, optional
-        Where to register; the global one by default.
-    """
-
-    def decorate(target: F) -> F:
-        if isinstance(target, type):
-            if expensive:
-                target.is_expensive = True  # type: ignore[attr-defined]
-            factory: Factory = target
-        else:
-            factory = partial(_make, FunctionKernel, expensive, function=target)
-        _register(op, device, types, host_memory, label, priority, factory, target.__name__, registry)
-        return target
-
-    return decorate
-
-
-def _make(cls: Callable[..., OpKernel], expensive: bool, construction: OpKernelConstruction, **kwargs: Any) -> OpKernel:
-    made = cls(construction, **kwargs)
-    made.is_expensive = expensive
-    return made
-
-
-@overload
-def array_kernel(op: str | Sequence[str], fn: F, **kwargs: Any) -> F: ...
-@overload
-def array_kernel(op: str | Sequence[str], fn: None = None, **kwargs: Any) -> Callable[[F], F]: ...
-def array_kernel(  # type: ignore[misc]  # the overloads leave the options out
-    op: str | Sequence[str],
-    fn: F | None = None,
-    *,
-    attrs: Sequence[str] = (),
-    device: str = "CPU",
-    types: Types | None = None,
-    label: str = "",
-    priority: int = 0,
-    expensive: bool = False,
-    registry: KernelRegistry | None = None,
-) -> F | Callable[[F], F]:
-    """Register a pure function of arrays as a kernel; without `fn`, a decorator that does so.
-
-    Parameters
-    ----------
-    op : str or sequence of str
-        Names of ops.
-    fn : callable
-        ``fn(*inputs, **attrs) -> array or tuple of arrays``: an argument that is a list comes, and goes, as a list.
-        It must not write to its inputs. Results of rank 0 may be NumPy scalars.
-    attrs : sequence of str
-        Attributes to pass as keywords under their own names; a type comes as `DataType`.
-    device, types, label, priority
-        See `KernelDef`.
-    expensive : bool
-        Worth a thread of the pool.
-    registry : KernelRegistry, optional
-        Where to register; the global one by default.
-    """
-
-    def decorate(function: F) -> F:
-        factory = partial(_make, ArrayKernel, expensive, function=function, attrs=tuple(attrs))
-        class_name = getattr(function, "__name__", type(function).__name__)
-        _register(op, device, types, (), label, priority, factory, class_name, registry)
-        return function
-
-    return decorate if fn is None else decorate(fn)

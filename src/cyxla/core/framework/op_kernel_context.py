@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cyxla.core.framework.attr_value import NameAttrList
-from cyxla.core.framework.cancellation import CancellationManager
 from cyxla.core.framework.device_base import DeviceBase
 from cyxla.core.framework.kernel_def import MemoryType
 from cyxla.core.framework.op_kernel import OpKernel, check_signature
@@ -22,7 +21,8 @@ from cyxla.core.framework.resource_mgr import (
     ScopedStepContainer,
     type_name,
 )
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.cancellation import CancellationManager
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.framework.variable import Ref

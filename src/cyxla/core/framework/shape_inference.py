@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.node_def import arg_types, name_ranges
-from cyxla.core.framework.op_def import OpDef
 from cyxla.core.framework.tensor_shape import MAX_RANK, SCALAR, UNKNOWN, Dim, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, ShapeError

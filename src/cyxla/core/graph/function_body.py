@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.attr_value import PLACEHOLDER, AttrValue, NameAttrList
+from cyxla.core.framework.declarations.op_def import ArgDef, OpDef
 from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
 from cyxla.core.framework.node_def import NodeDef, add_defaults_to_node_def, arg_types
-from cyxla.core.framework.op_def import ArgDef, OpDef
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.algorithm import post_order, reachable_backward
 from cyxla.core.graph.graph import Graph

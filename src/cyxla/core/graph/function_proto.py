@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cyxla.core.framework import proto
+from cyxla.core.framework.declarations.op_def_proto import op_def_from_proto, op_def_to_proto
 from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
 from cyxla.core.framework.node_def import NodeDef, attr_from_proto, attr_to_proto
-from cyxla.core.framework.op_def_proto import op_def_from_proto, op_def_to_proto
+from cyxla.core.framework.protos import messages as proto
 
 
 def function_from_proto(message: Any) -> FunctionDef:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from cyxla.core.framework.apply import apply_op, data_type_of, natural_type, to_array, to_attr_value, use_sink
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
-from cyxla.core.framework.file_access import UNLIMITED
+from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.node_def import NodeDef, arg_types
-from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.step.file_access import UNLIMITED
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.graph.operators import Operators
@@ -25,8 +25,8 @@ from cyxla.core.graph.validate import check_input, check_inputs, check_node_name
 from cyxla.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, OpError
 
 if TYPE_CHECKING:
-    from cyxla.core.framework.op_def import ArgDef, OpDef
-    from cyxla.core.framework.op_def_builder import OpRegistrationData
+    from cyxla.core.framework.declarations.op_def import ArgDef, OpDef
+    from cyxla.core.framework.declarations.op_def_builder import OpRegistrationData
 
 GRAPH_DEF_VERSION = 2474  # producer number written, and the newest whose demands are understood
 _COLOCATION = "loc:@"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cyxla.core.framework import node_def, proto
+from cyxla.core.framework import node_def
+from cyxla.core.framework.protos import messages as proto
 from cyxla.core.graph.function_proto import library_to_proto
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from cyxla.errors import InvalidArgumentError, NotFoundError
 
 if TYPE_CHECKING:
     from cyxla.core.framework.attr_value import AttrValue
+    from cyxla.core.framework.declarations.op_def import OpDef
     from cyxla.core.framework.node_def import NodeDef
-    from cyxla.core.framework.op_def import OpDef
     from cyxla.core.graph.graph import Node, Tensor
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_>./\\-]*\Z")

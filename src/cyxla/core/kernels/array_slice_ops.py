@@ -20,7 +20,7 @@ from cyxla.core.framework.geometry.operands import axis_of, each_axis, sizes_of
 from cyxla.core.framework.geometry.rearranging import mirrored, pads_of, permutation, reversed_axes
 from cyxla.core.framework.geometry.scattering import check_policy
 from cyxla.core.framework.geometry.strided_slices import MASKS, slice_index, strided_index
-from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.lib.scatter import raise_bad_row, scatter_nd
 from cyxla.errors import InvalidArgumentError, ShapeError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.kernels.lib.elementwise import Array, binary, unary
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import array_kernel, kernel
+from cyxla.core.framework.kernel_decorators import array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 
 Array = np.ndarray[Any, Any]

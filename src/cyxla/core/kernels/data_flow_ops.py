@@ -8,7 +8,7 @@ from itertools import count
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import array_kernel, kernel
+from cyxla.core.framework.kernel_decorators import array_kernel, kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext, as_value
 from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.tensor_shape import TensorShape

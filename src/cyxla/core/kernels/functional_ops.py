@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.attr_value import NameAttrList
-from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
+from cyxla.core.framework.kernel_decorators import array_kernel, kernel
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, NotFoundError

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import kernel
+from cyxla.core.framework.checkpoint.tensor_bundle import BundleReader, Extent, SavedPiece, write_pieces
+from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.core.framework.tensor_bundle import BundleReader, Extent, SavedPiece, write_pieces
 from cyxla.errors import InvalidArgumentError, NotFoundError
 
 Array = np.ndarray[Any, Any]

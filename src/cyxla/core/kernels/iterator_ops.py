@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.apply import to_array
-from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.kernel_decorators import kernel
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.tensor_shape import TensorShape

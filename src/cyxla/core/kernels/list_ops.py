@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cyxla.core.framework.geometry.operands import shape_from, shape_to
-from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType
 from cyxla.core.kernels.lib.tensor_list import (

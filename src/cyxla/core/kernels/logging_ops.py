@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.kernel_decorators import array_kernel, kernel
 from cyxla.core.framework.limits import wide_type
-from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, array_kernel, kernel
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.kernels.lib.text import summary
 from cyxla.errors import InvalidArgumentError, ShapeError

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import kernel
+from cyxla.core.framework.kernel_decorators import kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.resource_mgr import ResourceBase
 from cyxla.core.framework.types import DataType

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import is_integer, wide_type
-from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import COMPLEX, FLOATING, NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.lib.elementwise import Array, Binary, binary, check_broadcast, check_same_shape, log_plus_one
 from cyxla.core.kernels.lib.integers import check_divisor, floored, modulo, remainder, truncated

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.ranges import stepped_range
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import wide_type
-from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOAT8, FLOATING, INT4, NUMBER, REAL, DataType, as_data_type
 from cyxla.core.kernels.lib.elementwise import check_same_shape
 from cyxla.core.kernels.lib.fused import FUSED_ATTRS, finish

@@ -17,8 +17,8 @@ from cyxla.core.framework.geometry.windows import (
     check_steps,
     spatial,
 )
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import lowest
-from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING, as_data_type
 from cyxla.core.kernels.lib.convolution import convolve, gradient_of_input, gradient_of_kernel
 from cyxla.core.kernels.lib.fused import FUSED_ATTRS, finish

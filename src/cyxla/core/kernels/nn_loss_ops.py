@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import wide_type
-from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import FLOATING
 from cyxla.errors import InvalidArgumentError, ShapeError
 

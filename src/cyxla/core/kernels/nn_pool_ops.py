@@ -17,7 +17,7 @@ from cyxla.core.framework.geometry.windows import (
     check_steps,
     others,
 )
-from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import FLOATING, REAL, DataType
 from cyxla.core.kernels.lib import pooling
 from cyxla.errors import InvalidArgumentError, ShapeError, UnimplementedError

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.windows import Windows, check_rank, check_steps
-from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import FLOATING, DataType, as_data_type
 from cyxla.core.kernels.lib.convolution import convolve
 from cyxla.errors import InvalidArgumentError, ShapeError

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.operands import shape_of
-from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.kernel_decorators import kernel
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.philox_state import RESERVED
 from cyxla.core.framework.types import FLOATING, INDEX, REAL

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.geometry.strided_slices import MASKS, strided_index
-from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.kernel_decorators import kernel
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext, as_value
 from cyxla.core.framework.resource_mgr import DEFAULT_CONTAINER, ResourceBase, ResourceHandle, type_name
 from cyxla.core.framework.types import NUMBER, DataType

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import as_data_type
 from cyxla.errors import ShapeError
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
-from cyxla.core.framework.op_kernel import AsyncOpKernel, Done, OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.kernel_decorators import kernel
+from cyxla.core.framework.op_kernel import AsyncOpKernel, Done, OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.core.framework.rendezvous import create_key
+from cyxla.core.framework.step.rendezvous import create_key
 from cyxla.errors import InternalError, OpError
 
 _ATTRS = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import FLOATING
 from cyxla.core.kernels.lib.elementwise import Array, binary, unary
 from cyxla.core.kernels.lib.gamma import igamma_grad_a

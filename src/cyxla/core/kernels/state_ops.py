@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction, kernel
+from cyxla.core.framework.kernel_decorators import kernel
+from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
 from cyxla.core.framework.types import INDEX, NUMBER
 from cyxla.core.framework.variable import Ref, Var

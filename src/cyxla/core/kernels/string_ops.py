@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.op_kernel import array_kernel
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.types import DATA, DataType
 from cyxla.core.kernels.lib.regex import compiled
 from cyxla.core.kernels.lib.text import nested

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cyxla.core.framework.common_shape_fns import (
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import (
     broadcast_inputs_shape,
     explicit_shape,
     random_shape,
@@ -13,7 +14,6 @@ from cyxla.core.framework.common_shape_fns import (
     unchanged_shape_with_rank,
     unchanged_shape_with_rank_at_least,
 )
-from cyxla.core.framework.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import UNKNOWN, Dim, TensorShape
 from cyxla.errors import InvalidArgumentError, ShapeError

@@ -7,13 +7,13 @@ from math import prod
 
 import numpy as np
 
-from cyxla.core.framework.common_shape_fns import concat_shape, concat_v2_shape, unchanged_shape
-from cyxla.core.framework.gather_shape_fns import check_scatter_nd, gather_nd_shape, gather_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import concat_shape, concat_v2_shape, unchanged_shape
+from cyxla.core.framework.shape_fns.gathers import check_scatter_nd, gather_nd_shape, gather_shape
+from cyxla.core.framework.shape_fns.slices import strided_slice_shape
+from cyxla.core.framework.shape_fns.windows import Layout, windowed_output_size
 from cyxla.core.framework.shape_inference import InferenceContext
-from cyxla.core.framework.slice_shape_fns import strided_slice_shape
 from cyxla.core.framework.tensor_shape import UNKNOWN, Dim, TensorShape
-from cyxla.core.framework.window_shape_fns import Layout, windowed_output_size
 from cyxla.errors import ShapeError
 
 

@@ -1,7 +1,7 @@
 """Operations on bits."""
 
-from cyxla.core.framework.common_shape_fns import broadcast_binary_shape, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import broadcast_binary_shape, unchanged_shape
 
 op("BitwiseAnd", "x: T, y: T -> z: T", "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64}",
     commutative=True, shape=broadcast_binary_shape, doc="Bits that both have.",

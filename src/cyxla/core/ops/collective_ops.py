@@ -1,7 +1,7 @@
 """Collectives."""
 
-from cyxla.core.framework.common_shape_fns import scalar_outputs, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import scalar_outputs, unchanged_shape
 
 op("CollectiveAssignGroupV2",
     "group_assignment: int32, device_index: int32, base_key: int32 -> group_size: int32, group_key: int32",

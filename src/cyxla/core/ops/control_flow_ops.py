@@ -1,7 +1,7 @@
 """Switches, merges and loop frames."""
 
-from cyxla.core.framework.common_shape_fns import no_outputs, unchanged_shape, unchanged_shape_with_rank
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import no_outputs, unchanged_shape, unchanged_shape_with_rank
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, TensorShape
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cyxla.core.framework.common_shape_fns import no_outputs, scalar_outputs, scalar_shape, unknown_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import no_outputs, scalar_outputs, scalar_shape, unknown_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, Dim
 from cyxla.errors import ShapeError

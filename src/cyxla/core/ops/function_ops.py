@@ -1,7 +1,7 @@
 """Arguments and results of functions."""
 
-from cyxla.core.framework.common_shape_fns import no_outputs, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import no_outputs, unchanged_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 
 

@@ -1,7 +1,7 @@
 """Conditionals, loops and calls of functions."""
 
-from cyxla.core.framework.common_shape_fns import explicit_shape, scalar_shape, unknown_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import explicit_shape, scalar_shape, unknown_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.errors import ShapeError
 

@@ -3,8 +3,8 @@
 No device has to: what one lacks is written out in plain ops before it runs, or is never composed for it.
 """
 
-from cyxla.core.framework.common_shape_fns import conv2d_shape, matmul_shape, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import conv2d_shape, matmul_shape, unchanged_shape
 
 _T = "T: {half, bfloat16, float, double}"
 _ACTIVATION = "activation: {'', 'Relu', 'Relu6', 'Elu', 'Selu', 'LeakyRelu', 'Tanh', 'Sigmoid', 'Softplus'} = ''"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cyxla.core.framework.common_shape_fns import unchanged_shape_with_rank_at_least
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import unchanged_shape_with_rank_at_least
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import Dim
 from cyxla.errors import ShapeError

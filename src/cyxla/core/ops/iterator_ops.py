@@ -1,6 +1,6 @@
 """Iterators: what feeds a graph from outside, step by step."""
 
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 
 _TYPES = ("output_types: list(type)", "output_shapes: list(shape) >= 1")

@@ -1,6 +1,6 @@
 """Linear algebra on batches of matrices."""
 
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import Dim, TensorShape
 from cyxla.errors import ShapeError

@@ -1,7 +1,7 @@
 """Lists of tensors."""
 
-from cyxla.core.framework.common_shape_fns import scalar_shape, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import scalar_shape, unchanged_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, TensorShape
 

@@ -1,6 +1,6 @@
 """Maps of tensors."""
 
-from cyxla.core.framework.common_shape_fns import scalar_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import scalar_shape
 
 op("EmptyTensorMap", "-> handle: variant", shape=scalar_shape, doc="A map without entries.")

@@ -1,7 +1,7 @@
 """Elementary functions of two arguments, with broadcasting."""
 
-from cyxla.core.framework.common_shape_fns import broadcast_binary_shape, merge_both_inputs_shape, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import broadcast_binary_shape, merge_both_inputs_shape, unchanged_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.errors import ShapeError
 

@@ -2,7 +2,8 @@
 
 import math
 
-from cyxla.core.framework.common_shape_fns import (
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import (
     batch_matmul_shape,
     batch_matmul_v2_shape,
     matmul_shape,
@@ -10,7 +11,6 @@ from cyxla.core.framework.common_shape_fns import (
     scalar_shape,
     unchanged_shape,
 )
-from cyxla.core.framework.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import Dim
 from cyxla.errors import ShapeError

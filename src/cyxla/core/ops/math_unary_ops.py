@@ -1,7 +1,7 @@
 """Elementary functions of one argument."""
 
-from cyxla.core.framework.common_shape_fns import unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import unchanged_shape
 
 op("Abs", "x: T -> y: T", "T: {bfloat16, half, float, double, int8, int16, int32, int64}", shape=unchanged_shape,
     doc="Absolute value.",

@@ -1,6 +1,6 @@
 """The rest."""
 
-from cyxla.core.framework.common_shape_fns import scalar_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import scalar_shape
 
 op("Fact", "-> fact: string", shape=scalar_shape, doc="A fact about factorials.")

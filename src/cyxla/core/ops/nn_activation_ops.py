@@ -1,11 +1,11 @@
 """Activations and their gradients."""
 
-from cyxla.core.framework.common_shape_fns import (
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import (
     merge_both_inputs_shape,
     unchanged_shape,
     unchanged_shape_with_rank_at_least,
 )
-from cyxla.core.framework.op import op
 
 op("Elu", "features: T -> activations: T", "T: {half, bfloat16, float, double}", shape=unchanged_shape,
     doc="x, or exp(x) - 1 where negative.",

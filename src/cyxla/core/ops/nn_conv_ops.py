@@ -1,15 +1,15 @@
 """Convolutions and their gradients."""
 
-from cyxla.core.framework.common_shape_fns import (
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import (
     conv2d_shape,
     conv3d_shape,
     conv_shape,
     depthwise_conv2d_shape,
     windowed_output_size,
 )
-from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_fns.windows import Layout
 from cyxla.core.framework.shape_inference import InferenceContext
-from cyxla.core.framework.window_shape_fns import Layout
 
 
 def _filter_sizes_shape(c: InferenceContext) -> None:

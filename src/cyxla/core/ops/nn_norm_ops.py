@@ -1,11 +1,11 @@
 """Normalisations and their gradients."""
 
-from cyxla.core.framework.common_shape_fns import (
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import (
     fused_batch_norm_grad_shape,
     fused_batch_norm_shape,
     unchanged_shape_with_rank,
 )
-from cyxla.core.framework.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 
 

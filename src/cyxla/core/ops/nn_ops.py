@@ -1,7 +1,7 @@
 """Biases, best k, layouts."""
 
-from cyxla.core.framework.common_shape_fns import bias_add_grad_shape, bias_add_shape, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import bias_add_grad_shape, bias_add_shape, unchanged_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import Dim
 from cyxla.errors import ShapeError

@@ -1,6 +1,7 @@
 """Pooling and its gradients."""
 
-from cyxla.core.framework.common_shape_fns import (
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import (
     avg_pool_grad_shape,
     avg_pool_shape,
     max_pool_shape,
@@ -8,7 +9,6 @@ from cyxla.core.framework.common_shape_fns import (
     pool3d_shape,
     unchanged_shape_with_rank,
 )
-from cyxla.core.framework.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 
 

@@ -1,7 +1,7 @@
 """Quantisation."""
 
-from cyxla.core.framework.common_shape_fns import conv2d_shape, matmul_shape, merge_both_inputs_shape, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import conv2d_shape, matmul_shape, merge_both_inputs_shape, unchanged_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR
 

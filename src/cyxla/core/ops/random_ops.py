@@ -1,7 +1,7 @@
 """Random numbers drawn from the kernel's own generator."""
 
-from cyxla.core.framework.common_shape_fns import broadcast_binary_shape, random_shape, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import broadcast_binary_shape, random_shape, unchanged_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 
 

@@ -1,8 +1,8 @@
 """Variables behind resource handles."""
 
-from cyxla.core.framework.common_shape_fns import no_outputs, scalar_shape
-from cyxla.core.framework.gather_shape_fns import gather_nd_shape, gather_shape, split_nd_shape, variable_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import no_outputs, scalar_shape
+from cyxla.core.framework.shape_fns.gathers import gather_nd_shape, gather_shape, split_nd_shape, variable_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR
 from cyxla.errors import ShapeError

@@ -1,6 +1,6 @@
 """Reductions over segments."""
 
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
 from cyxla.core.framework.shape_inference import InferenceContext
 
 

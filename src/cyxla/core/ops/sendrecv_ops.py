@@ -1,7 +1,7 @@
 """Tensors sent between devices."""
 
-from cyxla.core.framework.common_shape_fns import no_outputs, unknown_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import no_outputs, unknown_shape
 
 op("_HostRecv", "-> tensor: tensor_type", "tensor_type: type", "tensor_name: string", "send_device: string",
     "send_device_incarnation: int", "recv_device: string", "client_terminated: bool = false", stateful=True,

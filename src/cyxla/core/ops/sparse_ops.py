@@ -1,7 +1,7 @@
 """Sparse tensors."""
 
-from cyxla.core.framework.common_shape_fns import unknown_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import unknown_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cyxla.core.framework.common_shape_fns import unchanged_shape_with_rank_at_least
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import unchanged_shape_with_rank_at_least
 from cyxla.core.framework.shape_inference import InferenceContext
 
 

@@ -1,8 +1,8 @@
 """Variables behind references, and scatters into variables."""
 
-from cyxla.core.framework.common_shape_fns import explicit_shape, merge_both_inputs_shape, scalar_shape, unchanged_shape
-from cyxla.core.framework.gather_shape_fns import check_scatter, check_scatter_nd, variable_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import explicit_shape, merge_both_inputs_shape, scalar_shape, unchanged_shape
+from cyxla.core.framework.shape_fns.gathers import check_scatter, check_scatter_nd, variable_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN
 

@@ -1,7 +1,7 @@
 """Random numbers that their seed alone decides."""
 
-from cyxla.core.framework.common_shape_fns import random_shape, scalar_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import random_shape, scalar_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 
 

@@ -1,7 +1,7 @@
 """Strings."""
 
-from cyxla.core.framework.common_shape_fns import reduction_shape, unchanged_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import reduction_shape, unchanged_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN
 from cyxla.errors import InvalidArgumentError

@@ -1,7 +1,7 @@
 """Updates of optimisers."""
 
-from cyxla.core.framework.gather_shape_fns import variable_shape
-from cyxla.core.framework.op import op
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.gathers import variable_shape
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import UNKNOWN, TensorShape
 from cyxla.core.framework.types import DataType

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cyxla.core.framework.common_shape_fns import (
+from cyxla.core.framework.declarations.op import op
+from cyxla.core.framework.shape_fns.common import (
     explicit_shape,
     no_outputs,
     reduced_shape,
@@ -15,8 +16,7 @@ from cyxla.core.framework.common_shape_fns import (
     unchanged_shape,
     unknown_shape,
 )
-from cyxla.core.framework.gather_shape_fns import split_nd_shape, tiles
-from cyxla.core.framework.op import op
+from cyxla.core.framework.shape_fns.gathers import split_nd_shape, tiles
 from cyxla.core.framework.shape_inference import InferenceContext
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, Dim, TensorShape
 from cyxla.errors import ShapeError

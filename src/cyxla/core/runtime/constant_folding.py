@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cyxla.core.framework.attr_value import AttrValue, TensorValue
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import HANDLES
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.invoke import Call

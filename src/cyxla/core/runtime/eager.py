@@ -14,10 +14,10 @@ import numpy as np
 
 from cyxla.core.framework.apply import register_eager_sink, to_array
 from cyxla.core.framework.attr_value import AttrValue
+from cyxla.core.framework.declarations.op import OpRegistry
+from cyxla.core.framework.declarations.op_def_builder import OpRegistrationData
 from cyxla.core.framework.function import FunctionDef, FunctionLibraryDefinition
-from cyxla.core.framework.op import OpRegistry
-from cyxla.core.framework.op_def_builder import OpRegistrationData
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.device import DeviceSet

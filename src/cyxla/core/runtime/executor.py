@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.core.runtime.invoke import Array, Call, annotate, as_output, required_outputs
 from cyxla.core.runtime.schedule import topological_order

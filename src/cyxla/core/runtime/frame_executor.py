@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.graph.graph import Graph, Node
 from cyxla.core.runtime.invoke import Array, Call, DeadlineOf, annotate, required_outputs
 from cyxla.errors import CancelledError, InvalidArgumentError, OpError

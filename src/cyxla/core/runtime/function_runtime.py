@@ -13,8 +13,8 @@ from cyxla.core.framework.attr_value import NameAttrList
 from cyxla.core.framework.function import FunctionLibraryDefinition
 from cyxla.core.framework.op_kernel import OpKernel, OpKernelConstruction
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.core.framework.rendezvous import Rendezvous
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
+from cyxla.core.framework.step.rendezvous import Rendezvous
 from cyxla.core.framework.types import DataType
 from cyxla.core.graph.function_body import FunctionBody, instantiate
 from cyxla.core.graph.gradients import gradients

@@ -10,7 +10,7 @@ import numpy as np
 
 from cyxla.core.framework.op_kernel import OpKernel, run_kernel
 from cyxla.core.framework.op_kernel_context import OpKernelContext
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.context import StepContext
 from cyxla.core.framework.variable import Ref
 from cyxla.core.graph.graph import Node
 from cyxla.errors import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework.attr_proto import tensor_from_proto
+from cyxla.core.framework.protos.attrs import tensor_from_proto
 from cyxla.core.graph.graph import Graph
 from cyxla.core.graph.graph_constructor import import_meta_graph
 from cyxla.core.graph.saved_model import SERVING, asset_feeds, init_operations, read_meta_graph

@@ -10,12 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from cyxla.core.framework.cancellation import CancellationManager
-from cyxla.core.framework.file_access import NO_FILES, UNLIMITED, FileAccess
 from cyxla.core.framework.garbage import without_collections
 from cyxla.core.framework.kernel_registry import KernelRegistry
-from cyxla.core.framework.rendezvous import Rendezvous
-from cyxla.core.framework.step import StepContext
+from cyxla.core.framework.step.cancellation import CancellationManager
+from cyxla.core.framework.step.context import StepContext
+from cyxla.core.framework.step.file_access import NO_FILES, UNLIMITED, FileAccess
+from cyxla.core.framework.step.rendezvous import Rendezvous
 from cyxla.core.graph.graph import Graph, Node, Tensor
 from cyxla.core.runtime.device import DeviceSet
 from cyxla.core.runtime.device_factory import DeviceFactoryRegistry

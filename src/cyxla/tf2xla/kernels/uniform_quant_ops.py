@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cyxla.core.framework.proto import message
+from cyxla.core.framework.protos.messages import message
 from cyxla.core.framework.types import DataType
 from cyxla.errors import InvalidArgumentError, ShapeError
 from cyxla.tf2xla.types import element_type

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cyxla.core.framework.kernel_decorators import array_kernel
 from cyxla.core.framework.limits import wide_type
-from cyxla.core.framework.op_kernel import array_kernel
 from cyxla.core.framework.types import DataType
 from cyxla.errors import ShapeError
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cyxla.core.framework.attr_proto import attr_from_proto
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.op import OpRegistry, OpRegistryInterface
-from cyxla.core.framework.op_def import OpDef, attr_value_fault
-from cyxla.core.framework.proto import parse_text
+from cyxla.core.framework.declarations.op import OpRegistry, OpRegistryInterface
+from cyxla.core.framework.declarations.op_def import OpDef, attr_value_fault
+from cyxla.core.framework.protos.attrs import attr_from_proto
+from cyxla.core.framework.protos.messages import parse_text
 from cyxla.errors import InvalidArgumentError, NotFoundError
 
 _log = logging.getLogger(__name__)

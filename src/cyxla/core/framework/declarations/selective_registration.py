@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cyxla.core.framework.op import OpRegistry
+from cyxla.core.framework.declarations.op import OpRegistry
 
 
 def select_ops(names: Iterable[str] | None, registry: OpRegistry | None = None) -> None:
@@ -39,7 +39,7 @@ def required_ops(graph_def: Any) -> list[str]:
 
     Examples
     --------
-    >>> from cyxla.core.framework.proto import parse_text
+    >>> from cyxla.core.framework.protos.messages import parse_text
     >>> required_ops(parse_text("GraphDef", 'node { name: "a" op: "NoOp" } node { name: "b" op: "Const" }'))
     ['Const', 'NoOp']
     """

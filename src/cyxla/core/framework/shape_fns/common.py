@@ -1,6 +1,6 @@
 """Shape functions that many ops share, and parts that others are made of.
 
-Those about windows (convolutions and pooling) stand in `window_shape_fns` and can be imported from here too.
+Those about windows (convolutions and pooling) stand in `windows` and can be imported from here too.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cyxla.core.framework.shape_inference import InferenceContext
-from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, Dim, TensorShape
-from cyxla.core.framework.window_shape_fns import (
+from cyxla.core.framework.shape_fns.windows import (
     avg_pool_grad_shape,
     avg_pool_shape,
     bias_add_grad_shape,
@@ -27,6 +25,8 @@ from cyxla.core.framework.window_shape_fns import (
     pool3d_shape,
     windowed_output_size,
 )
+from cyxla.core.framework.shape_inference import InferenceContext
+from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, Dim, TensorShape
 from cyxla.errors import ShapeError
 
 __all__ = [

@@ -14,8 +14,8 @@ from inspect import cleandoc
 from typing import Any, Protocol, TypeVar
 
 from cyxla.core.framework.batch import Once, current_batch, directly, staged_for
-from cyxla.core.framework.op_def import FLAGS, OpDef, summarize_op_def, validate_op_def
-from cyxla.core.framework.op_def_builder import OpDefBuilder, OpRegistrationData, ShapeFn
+from cyxla.core.framework.declarations.op_def import FLAGS, OpDef, summarize_op_def, validate_op_def
+from cyxla.core.framework.declarations.op_def_builder import OpDefBuilder, OpRegistrationData, ShapeFn
 from cyxla.errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from cyxla.forking import new_lock
 
@@ -279,7 +279,7 @@ class OpListOpRegistry:
     Parameters
     ----------
     op_list : iterable of OpDef
-        The declarations; see `cyxla.core.framework.proto` for how to read an ``OpList`` message.
+        The declarations; see `cyxla.core.framework.protos.messages` for how to read an ``OpList`` message.
     """
 
     def __init__(self, op_list: Iterable[OpDef]) -> None:

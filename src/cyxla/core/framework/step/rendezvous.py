@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from cyxla.core.framework.cancellation import CancellationManager
 from cyxla.core.framework.device_base import DeviceName
+from cyxla.core.framework.step.cancellation import CancellationManager
 from cyxla.errors import AbortedError, CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
 from cyxla.forking import new_lock
 

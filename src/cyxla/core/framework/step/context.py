@@ -7,13 +7,13 @@ from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from cyxla.core.framework.cancellation import CancellationManager
-from cyxla.core.framework.file_access import UNLIMITED, FileAccess
 from cyxla.core.framework.resource_mgr import ResourceMgr, ScopedStepContainer
+from cyxla.core.framework.step.cancellation import CancellationManager
+from cyxla.core.framework.step.file_access import UNLIMITED, FileAccess
 from cyxla.errors import CancelledError, DeadlineExceededError
 
 if TYPE_CHECKING:
-    from cyxla.core.framework.rendezvous import Rendezvous
+    from cyxla.core.framework.step.rendezvous import Rendezvous
 
 _STEP_IDS = count(1)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.attr_value import KINDS, AttrValue
-from cyxla.core.framework.op_def import DATA_TYPES, ArgDef, AttrDef
+from cyxla.core.framework.declarations.op_def import DATA_TYPES, ArgDef, AttrDef
 from cyxla.core.framework.tensor_shape import TensorShape
 from cyxla.core.framework.types import GROUPS, DataType
 from cyxla.errors import InvalidArgumentError, OpError
@@ -223,7 +223,7 @@ def _braces(scanner: _Scanner) -> str:
 
 def _read_message(kind: str, text: str, scanner: _Scanner) -> Any:
     # Few declarations have such a default, and the protobuf runtime takes its time to load.
-    from cyxla.core.framework.attr_proto import attr_from_text
+    from cyxla.core.framework.protos.attrs import attr_from_text
 
     try:
         return attr_from_text(kind, text).value

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from cyxla.core.framework.crc32c import crc32c, mask
+from cyxla.core.framework.checkpoint.crc32c import crc32c, mask
 from cyxla.errors import DataLossError, UnimplementedError
 
 _MAGIC = 0xDB4775248B80FB57

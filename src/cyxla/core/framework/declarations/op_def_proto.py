@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cyxla.core.framework.attr_proto import attr_from_proto, attr_to_proto, bytes_of, data_type
 from cyxla.core.framework.attr_value import AttrValue
-from cyxla.core.framework.op_def import FLAGS, ArgDef, AttrDef, OpDef, OpDeprecation
-from cyxla.core.framework.proto import message, parse_binary, parse_text, to_text
+from cyxla.core.framework.declarations.op_def import FLAGS, ArgDef, AttrDef, OpDef, OpDeprecation
+from cyxla.core.framework.protos.attrs import attr_from_proto, attr_to_proto, bytes_of, data_type
+from cyxla.core.framework.protos.messages import message, parse_binary, parse_text, to_text
 
 _ARG_FIELDS = ("name", "type_attr", "number_attr", "type_list_attr", "is_ref", "description")
 

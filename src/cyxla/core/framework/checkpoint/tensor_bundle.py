@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from cyxla.core.framework import proto
-from cyxla.core.framework.crc32c import crc32c, mask
-from cyxla.core.framework.sorted_table import read_table, read_varint, write_table, write_varint
+from cyxla.core.framework.checkpoint.crc32c import crc32c, mask
+from cyxla.core.framework.checkpoint.sorted_table import read_table, read_varint, write_table, write_varint
+from cyxla.core.framework.protos import messages as proto
 from cyxla.core.framework.types import DataType, as_data_type
 from cyxla.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cyxla.core.framework.attr_value import AttrValue, NameAttrList, TensorValue
-from cyxla.core.framework.proto import message, parse_text
+from cyxla.core.framework.protos.messages import message, parse_text
 from cyxla.core.framework.tensor_shape import SCALAR, UNKNOWN, TensorShape
 from cyxla.core.framework.types import FLOAT8, DataType
 from cyxla.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError

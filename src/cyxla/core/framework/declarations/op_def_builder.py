@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cyxla.core.framework.op_def import AttrDef, OpDef, OpDeprecation, op_def_faults
-from cyxla.core.framework.op_spec import parse_arg, parse_attr
+from cyxla.core.framework.declarations.op_def import AttrDef, OpDef, OpDeprecation, op_def_faults
+from cyxla.core.framework.declarations.op_spec import parse_arg, parse_attr
 from cyxla.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Checkpoints: files of sorted keys, their checksums, and the tensors in them."""

@@ -1,0 +1,1 @@
+"""Declarations of ops: their grammar, their messages, and the registry that holds them."""

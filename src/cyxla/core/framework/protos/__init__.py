@@ -1,0 +1,1 @@
+"""Messages of TensorFlow, read and written."""

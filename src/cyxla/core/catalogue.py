@@ -1,12 +1,13 @@
 """What cyxla comes with: the modules that declare ops, kernels and gradients.
 
-They are imported when a registry is first asked, never by ``import cyxla``; a module counts by its name, ``*_ops``.
+They are imported when a registry is first asked, never by ``import cyxla``; a module counts by its name, ``*_ops``, in
+folders of these packages too.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 
 def load_ops() -> None:
@@ -32,7 +33,7 @@ def load_catalogue() -> None:
 
 
 def _load(package: str) -> None:
-    names = sorted(module.name for module in iter_modules(import_module(package).__path__))
-    for name in names:
+    modules = walk_packages(import_module(package).__path__, f"{package}.")
+    for name in sorted(module.name for module in modules):
         if name.endswith("_ops"):
-            import_module(f"{package}.{name}")
+            import_module(name)

@@ -12,7 +12,7 @@ from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.gradient import gradient
 from cyxla.core.framework.types import COMPLEX
 from cyxla.core.gradients.common import Tensor, conj, unbroadcast
-from cyxla.core.gradients.einsum import einsum_grad
+from cyxla.core.gradients.math.einsum import einsum_grad
 from cyxla.errors import UnimplementedError
 
 gradient("Einsum")(einsum_grad)

@@ -1,0 +1,1 @@
+"""Gradients of mathematics: functions of elements, products, reductions, linear algebra, transforms."""

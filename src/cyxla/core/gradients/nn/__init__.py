@@ -1,0 +1,1 @@
+"""Gradients of neural networks: layers, losses, quantisation, and none of training."""

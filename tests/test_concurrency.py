@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from unclocked import sending
+from support.unclocked import sending
 
 import cyxla
 

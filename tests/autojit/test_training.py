@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from jitting import clusters, ones
+from support.jitting import clusters, ones
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

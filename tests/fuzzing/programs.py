@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import random_programs
-import xla_cases
-from differential import arguments, flat
-from programs import assert_same
-from random_steps import random_steps
+from support import random_programs, xla_cases
+from support.differential import arguments, flat
+from support.programs import assert_same
+from support.random_steps import random_steps
 
 import cyxla
 from cyxla.errors import DeadlineExceededError, OpError, UnimplementedError

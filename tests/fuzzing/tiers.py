@@ -6,7 +6,7 @@ import random
 import re
 
 import numpy as np
-import random_steps
+from support import random_steps
 
 import cyxla
 from cyxla.errors import OpError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numerical import slope
+from support.numerical import slope
 
 import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, TraceError, UnimplementedError

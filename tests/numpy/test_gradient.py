@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numerical import slope
+from support.numerical import slope
 
 from cyxla.errors import DTypeError, FailedPreconditionError, InvalidArgumentError, ShapeError, TraceError
 from cyxla.numpy import jit

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numerical import slope
+from support.numerical import slope
 
 from cyxla.errors import UnimplementedError
 from cyxla.numpy import jit

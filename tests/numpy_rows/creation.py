@@ -1,7 +1,7 @@
 """Rows of arrays made from nothing or like others."""
 
 import numpy as np
-from function_rows import ANY, EMPTY, MATRIX, REALS, SCALAR, Row
+from support.function_rows import ANY, EMPTY, MATRIX, REALS, SCALAR, Row
 
 ALL = ((MATRIX,), (SCALAR,), (EMPTY,))
 PAIRS = ((SCALAR, SCALAR), ((3,), (3,)), (SCALAR, (2, 2)))

@@ -1,8 +1,8 @@
 """Rows of numpy.fft."""
 
 import numpy as np
-from function_rows import ANY, REALS, Row
 from numpy import fft
+from support.function_rows import ANY, REALS, Row
 
 M, C, ODD, HOLLOW, V = (3, 8), (2, 3, 6), (5,), (0, 4), (12,)
 NEAR = {"ulp": 16, "of_largest": True}

@@ -1,7 +1,7 @@
 """Rows of comparisons of whole arrays, and of kinds of numbers."""
 
 import numpy as np
-from function_rows import ANY, MATRIX, NUMBERS, REALS, SCALAR, Row
+from support.function_rows import ANY, MATRIX, NUMBERS, REALS, SCALAR, Row
 
 PAIRS = ((MATRIX, MATRIX), (SCALAR, MATRIX))
 CLOSE = [

@@ -1,7 +1,7 @@
 """Rows of functions of numbers that are no ufuncs."""
 
 import numpy as np
-from function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
+from support.function_rows import ANY, CUBE, EMPTY, INTEGERS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
 
 LINES = ((MATRIX,), (VECTOR,))
 

@@ -1,7 +1,7 @@
 """Rows of reductions."""
 
 import numpy as np
-from function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
+from support.function_rows import ANY, COMPLEX, CUBE, EMPTY, FLOATS, MATRIX, NUMBERS, REALS, SCALAR, VECTOR, Row
 
 SHAPES = ((MATRIX,), (CUBE,), (SCALAR,), (EMPTY,))
 LINES = ((VECTOR,), (MATRIX,), (EMPTY,), (SCALAR,))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled import PLATFORMS, close
-from control_flow import after, constant, merge
+from support.compiled import PLATFORMS, close
+from support.control_flow import after, constant, merge
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

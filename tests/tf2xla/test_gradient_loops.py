@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled import PLATFORMS, close
-from control_flow import Builder, constant
+from support.compiled import PLATFORMS, close
+from support.control_flow import Builder, constant
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import symbolic
+from support import symbolic
 
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.kernel_registry import KernelRegistry
@@ -260,7 +260,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 sys.path.insert(0, sys.argv[1])
-from symbolic import *
+from support.symbolic import *
 graph = graph_of(lambda x: apply_op("Softmax", x), "float")
 start = Barrier(8)
 def make(_):

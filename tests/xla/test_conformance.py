@@ -1,7 +1,7 @@
 """Both platforms give XLA's results, from text, from protos, and from text printed again."""
 
 import pytest
-import xla_cases
+from support import xla_cases
 
 import cyxla
 from cyxla.errors import HloParseError, OpError, UnimplementedError

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from probes import World
+from support.probes import World
 
 from cyxla.core.framework import KernelRegistry, NodeDef, OpRegistry, array_kernel, op
 from cyxla.core.framework.apply import apply_op

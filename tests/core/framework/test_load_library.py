@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from probes import World, context
+from support.probes import World, context
 
 import cyxla
 from cyxla.core.framework import KernelRegistry, OpRegistry, StepContext, load_library

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from probes import World, context
+from support.probes import World, context
 
 from cyxla.core.framework import (
     CancellationManager,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernel_runs import Attrs, Types, built, fits, flat, op_def, run, samples, types_of
-from kernel_samples import ELEMENTWISE, NOT_COMPARED, SAMPLES
+from support.kernel_runs import Attrs, Types, built, fits, flat, op_def, run, samples, types_of
+from support.kernel_samples import ELEMENTWISE, NOT_COMPARED, SAMPLES
 
 from cyxla.core.catalogue import load_catalogue
 from cyxla.core.framework.apply import to_attr_value

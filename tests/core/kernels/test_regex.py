@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unclocked import at_most
+from support.unclocked import at_most
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.kernels.lib.regex import Regex

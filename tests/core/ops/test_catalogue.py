@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unclocked import lines_run
+from support.unclocked import lines_run
 
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.tensor_shape import TensorShape
@@ -94,7 +94,7 @@ def test_every_op_is_documented():
 PROBE = """
 import sys
 import cyxla
-from unclocked import lines_run
+from support.unclocked import lines_run
 assert not any(name.startswith("cyxla.core.ops") for name in sys.modules)
 from cyxla.core.framework.declarations.op import OpRegistry
 import cyxla.core.framework.shape_fns.common

@@ -7,9 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from compiled import PLATFORMS, check, close, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.compiled import PLATFORMS, check, close, run
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled import PLATFORMS, check, drawn, run
+from support.compiled import PLATFORMS, check, drawn, run
 
 from cyxla.errors import InvalidArgumentError
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled import PLATFORMS, check, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.compiled import PLATFORMS, check, run
 
 import cyxla
 from cyxla.core.framework.apply import apply_op

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled import PLATFORMS, check, close, drawn, run
+from support.compiled import PLATFORMS, check, close, drawn, run
 
 special = pytest.importorskip("scipy.special")
 

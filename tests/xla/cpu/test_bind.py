@@ -4,11 +4,11 @@ import weakref
 
 import numpy as np
 import pytest
-from differential import agree, arguments, flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import assert_same
-from random_programs import random_module
+from support.differential import agree, arguments, flat
+from support.programs import assert_same
+from support.random_programs import random_module
 
 import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, ShapeError, UnimplementedError

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from differential import agree
 from hypothesis import given
 from hypothesis import strategies as st
+from support.differential import agree
 
 from cyxla.xla.cpu.loops.blocked_while import block_width
 

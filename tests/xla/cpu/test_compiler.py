@@ -5,8 +5,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from differential import agree, flat
-from unclocked import lines_run
+from support.differential import agree, flat
+from support.unclocked import lines_run
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from differential import agree
+from support.differential import agree
 
 import cyxla
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from differential import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import assert_same
-from strategies import random_array
+from support.differential import flat
+from support.programs import assert_same
+from support.strategies import random_array
 
 import cyxla
 from cyxla.types import ElementType, Shape, element_type

@@ -4,10 +4,10 @@
 
 import numpy as np
 import pytest
-from differential import flat
-from programs import assert_same
-from random_programs import random_module
-from strategies import random_array
+from support.differential import flat
+from support.programs import assert_same
+from support.random_programs import random_module
+from support.strategies import random_array
 
 import cyxla
 from cyxla.errors import InvalidArgumentError, UnimplementedError

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from differential import agree
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.differential import agree
 
 import cyxla
 from cyxla.xla.cpu.dot.product import panel_width, tasks

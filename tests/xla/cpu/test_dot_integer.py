@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from differential import agree
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.differential import agree
 
 import cyxla
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from programs import assert_same, single
-from strategies import arrays, hostile, random_array
+from support.programs import assert_same, single
+from support.strategies import arrays, hostile, random_array
 
 import cyxla
 from cyxla.errors import UnimplementedError

@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from kernel_groups import build, check
+from support.kernel_groups import build, check
 
 import cyxla
 

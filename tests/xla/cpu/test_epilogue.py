@@ -3,9 +3,9 @@
 # ruff: noqa: E501  programs read best a line at a time
 
 import pytest
-from differential import agree
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.differential import agree
 
 import cyxla
 from cyxla.xla.cpu.plan.fusion import fuse

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from differential import agree
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.differential import agree
 
 import cyxla
 from cyxla._native import kernels

@@ -1,8 +1,7 @@
 """Random programs give the same results on both platforms; `make fuzz` runs more of them."""
 
 import pytest
-import random_irregular
-import random_programs
+from support import random_irregular, random_programs
 
 from cyxla.errors import UnimplementedError
 

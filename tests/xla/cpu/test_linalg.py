@@ -4,9 +4,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from differential import flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.differential import flat
 
 import cyxla
 from cyxla.xla.evaluator import evaluate

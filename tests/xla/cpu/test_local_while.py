@@ -4,8 +4,8 @@
 
 import numpy as np
 import pytest
-from differential import agree
-from unclocked import repeatedly
+from support.differential import agree
+from support.unclocked import repeatedly
 
 import cyxla
 from cyxla.errors import CancelledError

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from differential import arguments, flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import assert_same
+from support.differential import arguments, flat
+from support.programs import assert_same
 
 import cyxla
 from cyxla.xla.cpu.run import pack_weights

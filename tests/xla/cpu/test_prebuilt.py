@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from differential import agree, arguments
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.differential import agree, arguments
 
 import cyxla
 from cyxla._native import kernels as library

@@ -6,10 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from function_rows import SUBJECTS, outcome, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_steps import FORMS, REDUCTIONS, Writer, arguments, random_steps, same_bits
+from support.function_rows import SUBJECTS, outcome, rows
+from support.random_steps import FORMS, REDUCTIONS, Writer, arguments, random_steps, same_bits
 
 import cyxla
 from cyxla._native import kernels as library

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from differential import agree, arguments
+from support.differential import agree, arguments
 
 import cyxla
 

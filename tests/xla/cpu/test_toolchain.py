@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from unclocked import sending
+from support.unclocked import sending
 
 from cyxla import errors
 from cyxla._native import _rt

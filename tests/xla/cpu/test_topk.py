@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from differential import flat
-from strategies import random_array
+from support.differential import flat
+from support.strategies import random_array
 
 import cyxla
 from cyxla.types import Shape, element_type

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from unclocked import lines_run
+from support.unclocked import lines_run
 
 from cyxla.errors import InvalidArgumentError, ResourceExhaustedError, ShapeError
 from cyxla.types import Shape

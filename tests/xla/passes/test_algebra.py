@@ -7,10 +7,10 @@ import itertools
 
 import numpy as np
 import pytest
-from differential import arguments, flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import assert_same
+from support.differential import arguments, flat
+from support.programs import assert_same
 
 from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape

@@ -4,8 +4,8 @@
 
 import numpy as np
 import pytest
-from differential import arguments, flat
-from programs import assert_same
+from support.differential import arguments, flat
+from support.programs import assert_same
 
 from cyxla.errors import ResourceExhaustedError
 from cyxla.xla.evaluator import evaluate

@@ -4,9 +4,9 @@
 
 import numpy as np
 import pytest
-from differential import arguments, flat
-from random_programs import random_module
-from strategies import random_array
+from support.differential import arguments, flat
+from support.random_programs import random_module
+from support.strategies import random_array
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import parse_module

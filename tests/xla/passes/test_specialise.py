@@ -4,11 +4,11 @@
 
 import numpy as np
 import pytest
-from differential import arguments, flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import assert_same
-from random_programs import random_module
+from support.differential import arguments, flat
+from support.programs import assert_same
+from support.random_programs import random_module
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule, parse_module

@@ -4,10 +4,10 @@
 
 import numpy as np
 import pytest
-from differential import arguments, flat
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import assert_same
+from support.differential import arguments, flat
+from support.programs import assert_same
 
 from cyxla.types import ElementType, Shape
 from cyxla.xla.evaluator import evaluate

@@ -4,9 +4,9 @@
 
 import numpy as np
 import pytest
-from differential import agree, arguments, flat
 from hypothesis import given
 from hypothesis import strategies as st
+from support.differential import agree, arguments, flat
 
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import parse_module, verify

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from random_programs import random_module
-from strategies import random_array
-from xla_cases import arrays, assert_close, flatten, index, read
+from support.random_programs import random_module
+from support.strategies import random_array
+from support.xla_cases import arrays, assert_close, flatten, index, read
 
 import cyxla
 from cyxla.types import Literal, Shape

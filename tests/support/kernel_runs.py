@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from kernel_samples import SAMPLES, At, draw
 
 from cyxla.core.framework.apply import apply_op
 from cyxla.core.framework.declarations.op import OpRegistry
 from cyxla.core.framework.declarations.op_def import OpDef
 from cyxla.core.framework.kernel_registry import KernelRegistry
 from cyxla.core.framework.types import DATA, QUANTIZED, DataType
+from support.kernel_samples import SAMPLES, At, draw
 
 Attrs = dict[str, Any]
 Types = dict[str, DataType]

@@ -98,7 +98,7 @@ class Writer:
         return self.choice(same) if same and self.rng.random() < 0.8 else self.constant(value.shape)
 
     def constant(self, shape: Shape, *, signed=True) -> Value:
-        from strategies import ordinary
+        from support.strategies import ordinary
 
         scalar_value = np.asarray(ordinary(shape.dtype, (), self.rng)).astype(shape.dtype.numpy_dtype)
         scalar_value = scalar_value if signed else np.abs(scalar_value)
@@ -272,7 +272,7 @@ def reduce(w: Writer) -> None:
     dims = tuple(d for d in range(x.shape.rank) if w.rng.random() < 0.5)
     exact = name != "add" or not dtype.is_float
     if not exact and dtype in (E.F32, E.F64):
-        from random_irregular import tame, without_signs
+        from support.random_irregular import tame, without_signs
 
         kept = [size for d, size in enumerate(x.shape.dims) if d not in dims]
         (x,) = without_signs(w, [tame(w, x)], np.prod(kept))
@@ -309,7 +309,7 @@ def rows(w: Writer) -> None:
         if w.rng.random() < 0.3:
             y = w.add("add", [y, w.partner(y)])
     if dtype in (E.F32, E.F64):
-        from random_irregular import without_signs
+        from support.random_irregular import without_signs
 
         last = w.add(w.choice(["tanh", "logistic"]), [y], exact=False)
         (last,) = without_signs(w, [last], np.prod(x.shape.dims[:kept]))
@@ -326,7 +326,7 @@ def dot(w: Writer) -> None:
     other = y.shape.dims.index(x.shape.dims[axis])
     attrs = {"lhs_contracting_dims": (axis,), "rhs_contracting_dims": (other,)}
     if x.shape.dtype.is_float:
-        from random_irregular import tame, without_signs
+        from support.random_irregular import tame, without_signs
 
         results = x.shape.size * y.shape.size // max(x.shape.dims[axis], 1) ** 2
         x, y = without_signs(w, [tame(w, x), tame(w, y)], results)
@@ -353,7 +353,7 @@ def random_module(seed: int, length: int = 30, everything=()) -> tuple[HloModule
 
     Of `everything` alone, if some steps are given there; then all that is made is a result.
     """
-    from random_irregular import STEPS as IRREGULAR
+    from support.random_irregular import STEPS as IRREGULAR
 
     w = Writer(seed)
     steps = list(everything) or STEPS + IRREGULAR * int(w.rng.integers(0, 3))
@@ -372,10 +372,9 @@ def random_module(seed: int, length: int = 30, everything=()) -> tuple[HloModule
 
 def check(seed: int, length: int = 30, everything=()) -> None:
     """Run one random module on both platforms and compare."""
-    from programs import assert_same
-    from strategies import random_array
-
     import cyxla
+    from support.programs import assert_same
+    from support.strategies import random_array
 
     module, exact = random_module(seed, length, everything)
     args = [random_array(p.shape, seed + k, 0.2) for k, p in enumerate(module.parameters)]

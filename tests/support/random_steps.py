@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from strategies import hostile, ordinary
 
 from cyxla.types import ElementType as E
 from cyxla.types import Literal, Shape
@@ -14,6 +13,7 @@ from cyxla.xla.cpu.prebuilt import reductions as prebuilt_reductions
 from cyxla.xla.cpu.prebuilt.forms import LANED, TYPES, Form
 from cyxla.xla.hlo import OPCODES, HloModule, Instruction, infer_shape
 from cyxla.xla.hlo.attributes import PaddingDim, SliceDim
+from support.strategies import hostile, ordinary
 
 SHAPES = ((), (0,), (1,), (63,), (64,), (65,), (129,), (1000,), (7, 9), (3, 0, 4), (2, 3, 4), (1, 5, 1), (2, 65),
           (33, 31), (16, 40), (4, 1, 6, 2), (3, 2, 1, 4, 2), (2, 2, 2, 2, 2, 2))  # fmt: skip

@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from programs import assert_same
-from strategies import random_array
 
 import cyxla
 from cyxla.types import Shape
 from cyxla.xla.evaluator import evaluate
 from cyxla.xla.hlo import HloModule
+from support.programs import assert_same
+from support.strategies import random_array
 
 
 def flat(value: Any) -> list[Any]:

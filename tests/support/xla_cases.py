@@ -11,7 +11,7 @@ import numpy as np
 
 from cyxla.types import element_type
 
-ARCHIVE = Path(__file__).parent / "data" / "xla_cases.zip"
+ARCHIVE = Path(__file__).parents[1] / "data" / "xla_cases.zip"
 
 
 @cache

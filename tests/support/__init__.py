@@ -1,0 +1,1 @@
+"""Helpers of the tests: programs and graphs to try, samples, comparisons, runners."""

@@ -1,4 +1,4 @@
-"""The front door of graphs: sessions that can compile what they run.
+"""Sessions that can compile what they run: the front door of graphs, which registers all that compiles.
 
 What compiles is loaded when the first graph is prepared that needs it.
 """

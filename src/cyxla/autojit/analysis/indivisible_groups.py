@@ -1,4 +1,4 @@
-"""Values that only compiled code can hold (lists, tensor arrays, stacks) where one cluster has all that touches them.
+"""Groups of nodes that only one cluster can hold, all or none: those connected by lists, tensor arrays or stacks.
 
 A list made by a compiled node is no value of a session's; a cluster can neither take nor give one. So nodes that are
 connected through lists belong into one cluster, all or none.

@@ -1,4 +1,4 @@
-"""How a session prepares graphs that are to be compiled."""
+"""Preparation of graphs that a session compiles as a whole, and the runner of the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joining, splitting and repeating arrays: which shapes fit, and how large the parts are."""
+"""Joining, splitting and repeating arrays: shapes that fit, and sizes of the parts."""
 
 from __future__ import annotations
 

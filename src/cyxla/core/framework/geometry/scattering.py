@@ -1,4 +1,4 @@
-"""Gathers and scatters by rows of indices: which shapes fit, and what becomes of rows outside."""
+"""Gathers and scatters by rows of indices: their shapes, and their policies for rows outside."""
 
 from __future__ import annotations
 

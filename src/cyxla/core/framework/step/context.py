@@ -1,4 +1,4 @@
-"""What all kernels of one step share."""
+"""Context of one step, shared by its kernels."""
 
 from __future__ import annotations
 

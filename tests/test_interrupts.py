@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import numpy as np
 import pytest
-from unclocked import Interrupted, interrupted_before, sending
+from support.unclocked import Interrupted, interrupted_before, sending
 
 import cyxla
 from cyxla import interrupts

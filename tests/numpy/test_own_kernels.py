@@ -14,8 +14,8 @@ from cyxla.numpy import jit
 from cyxla.numpy.own_kernels.ckernel import ckernel, declared
 from cyxla.numpy.own_kernels.custom_calls import ArraySpec, custom_call, register_c_call
 from cyxla.xla.cpu.native import toolchain
-from cyxla.xla.evaluator import c_calls
-from cyxla.xla.evaluator.custom_call import unregister_custom_call
+from cyxla.xla.evaluator.custom_calls import unregister_custom_call
+from cyxla.xla.evaluator.targets import c_calls
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "kernels.md"
 PLATFORMS = ("interpreter", "cpu")

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from unclocked import Interrupted, interrupted_before
+from support.unclocked import Interrupted, interrupted_before
 
 from cyxla import config, errors, interrupts
 from cyxla.xla.cpu.native import build, toolchain

@@ -10,7 +10,7 @@ import cyxla
 from cyxla.errors import DTypeError, InvalidArgumentError, OpError, ShapeError, UnimplementedError
 from cyxla.types import Shape
 from cyxla.xla.cpu.calls import lapack
-from cyxla.xla.evaluator.custom_call import custom_call_targets
+from cyxla.xla.evaluator.custom_calls import custom_call_targets
 from cyxla.xla.hlo.known_calls import known_targets
 
 PLATFORMS = ["cpu", "interpreter"]

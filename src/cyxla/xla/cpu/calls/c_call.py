@@ -11,7 +11,7 @@ from cyxla.types import Shape
 from cyxla.xla.cpu.calls.host_functions import C_CALL
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
-from cyxla.xla.evaluator.c_calls import opaque_of
+from cyxla.xla.evaluator.targets.c_calls import opaque_of
 from cyxla.xla.hlo import Instruction
 
 CALL_NS = 1_000.0  # of a call beside what its arrays cost

@@ -10,8 +10,8 @@ from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.values import leaves, own_leaves
 from cyxla.xla.cpu.linalg import blocked_calls
-from cyxla.xla.evaluator import c_calls
-from cyxla.xla.evaluator.custom_call import find_custom_call
+from cyxla.xla.evaluator.custom_calls import find_custom_call
+from cyxla.xla.evaluator.targets import c_calls
 from cyxla.xla.hlo import Instruction
 
 PYTHON_NS = 20_000.0  # of a call beside the function's own time

@@ -19,7 +19,7 @@ from cyxla.xla.cpu.kernel import cost
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
-from cyxla.xla.evaluator.custom_call import options_of
+from cyxla.xla.evaluator.custom_calls import options_of
 from cyxla.xla.hlo import Instruction
 
 _DTYPES: Final = {"s": ElementType.F32, "d": ElementType.F64, "c": ElementType.C64, "z": ElementType.C128}

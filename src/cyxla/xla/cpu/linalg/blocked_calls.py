@@ -14,7 +14,7 @@ from cyxla.xla.cpu.linalg.cholesky import cholesky
 from cyxla.xla.cpu.linalg.lu import lu
 from cyxla.xla.cpu.linalg.qr import qr, reflector_product
 from cyxla.xla.cpu.linalg.triangular_solve import Form, triangular_solve
-from cyxla.xla.evaluator.custom_call import find_custom_call, options_of
+from cyxla.xla.evaluator.custom_calls import find_custom_call, options_of
 from cyxla.xla.hlo import Instruction
 
 Dims = tuple[int, ...]

@@ -17,7 +17,7 @@ import numpy as np
 from cyxla.xla.cpu.run.executable import Compile, CpuExecutable
 from cyxla.xla.cpu.run.pack_weights import pack
 from cyxla.xla.hlo import HloModule
-from cyxla.xla.passes.specialise import Specialised, specialise
+from cyxla.xla.passes.specialise.prologue import Specialised, specialise
 from cyxla.xla.service import CompileOptions
 from cyxla.xla.service.bound import own, resident
 from cyxla.xla.service.donation import settled

@@ -127,6 +127,13 @@ class Opcode:
         Error allowed to a compiled form, in units of the last place; 0 is exact.
     rule : callable
         Shape rule.
+    xla : str
+        Name of XLA's builder function; by default the opcode's, as in ``CountLeadingZeros``.
+    dialect : str
+        Dialect of the operation of the opcode's name, ``"stablehlo"``, ``"chlo"`` or ``"mhlo"``; empty if no operation
+        takes the same operands and attributes. Read of element-wise opcodes.
+    cost : float
+        Estimated time of one element in ns, for f32 in vector registers on one core. Read of element-wise opcodes.
     """
 
     name: str
@@ -141,10 +148,19 @@ class Opcode:
     unit: int | None = None
     ulp: int = 0
     rule: ShapeRule | None = None
+    xla: str = ""
+    dialect: str = "stablehlo"
+    cost: float = 0.05
     attr_by_name: dict[str, Attr] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.attr_by_name = {a.name: a for a in self.attrs}
+        self.xla = self.xla or self.name.title().replace("-", "")
+
+    @property
+    def identifier(self) -> str:
+        """Name with underscores, as operations of StableHLO, C functions and builder functions have it."""
+        return self.name.replace("-", "_")
 
     def infer(self, site: Site) -> Shape:
         """Apply the shape rule.

@@ -10,6 +10,7 @@ from cyxla.xla.hlo import Computation
 from cyxla.xla.hlo.attributes import Alias, WindowDim
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.opcode import OPCODES
 from cyxla.xla.stablehlo.attributes import Dense, Dictionary, Record, Symbol
 from cyxla.xla.stablehlo.collective import ALGORITHMS
 from cyxla.xla.stablehlo.context import Context, fits
@@ -275,7 +276,7 @@ _TARGETS: dict[str, Handler] = {
     "stablehlo.dynamic_top_k": _dynamic_top_k, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
     "stablehlo.dynamic_rng_bit_generator": _dynamic_rng_bit_generator,
     **{f"mhlo.{name}": _elementwise(name) for name in (
-        "erf", "tan", "acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh", "mulhi",
+        "tan", "mulhi", *(row.name for row in OPCODES.values() if row.dialect == "chlo"),
     )},
 }  # fmt: skip
 

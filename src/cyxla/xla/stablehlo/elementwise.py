@@ -9,31 +9,17 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo.attributes import ResultAccuracy
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
+from cyxla.xla.hlo.opcode import OPCODES
 from cyxla.xla.stablehlo.attributes import Record
 from cyxla.xla.stablehlo.context import Context
 from cyxla.xla.stablehlo.registry import Results, choice, field_int, handles, integer, keyword, required, word
 from cyxla.xla.stablehlo.syntax import Operation
 
-# fmt: off
-#: operations of one array whose opcode has another name, or the same one.
-UNARY: Final = {
-    "abs": "abs", "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atanh": "atanh", "cbrt": "cbrt",
-    "ceil": "ceil", "cosh": "cosh", "cosine": "cosine", "count_leading_zeros": "count-leading-zeros", "erf": "erf",
-    "exponential": "exponential", "exponential_minus_one": "exponential-minus-one", "floor": "floor", "imag": "imag",
-    "is_finite": "is-finite", "log": "log", "log_plus_one": "log-plus-one", "logistic": "logistic",
-    "negate": "negate", "not": "not", "popcnt": "popcnt", "real": "real", "round_nearest_afz": "round-nearest-afz",
-    "round_nearest_even": "round-nearest-even", "rsqrt": "rsqrt", "sign": "sign", "sine": "sine", "sinh": "sinh",
-    "sqrt": "sqrt", "tan": "tan", "tanh": "tanh", "copy": "copy",
-}
-#: operations of two arrays.
-BINARY: Final = {
-    "add": "add", "and": "and", "atan2": "atan2", "complex": "complex", "divide": "divide", "maximum": "maximum",
-    "minimum": "minimum", "multiply": "multiply", "or": "or", "power": "power", "remainder": "remainder",
-    "shift_left": "shift-left", "shift_right_arithmetic": "shift-right-arithmetic",
-    "shift_right_logical": "shift-right-logical", "subtract": "subtract", "xor": "xor", "mulhi": "mulhi",
-    "stochastic_convert": "stochastic-convert",
-}
-# fmt: on
+_PLAIN = [row for row in OPCODES.values() if row.elementwise and row.dialect]
+#: Opcodes by operation, of those with one operand.
+UNARY: Final = {row.identifier: row.name for row in _PLAIN if row.arity == (1, 1)} | {"copy": "copy"}
+#: Opcodes by operation, of those with two operands.
+BINARY: Final = {row.identifier: row.name for row in _PLAIN if row.arity == (2, 2)}
 
 
 def arity(op: Operation, xs: list[XlaOp], *counts: int) -> None:

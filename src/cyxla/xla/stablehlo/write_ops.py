@@ -12,6 +12,7 @@ from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType, Literal, Shape
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import ConvDims, ReplicaGroups, Window
+from cyxla.xla.hlo.opcode import OPCODES
 from cyxla.xla.stablehlo.elementwise import BINARY, UNARY
 from cyxla.xla.stablehlo.write_values import (
     brackets,
@@ -30,8 +31,6 @@ from cyxla.xla.stablehlo.writer import Attributes, Block, Region, Value, leaves,
 
 Write = Callable[[Block, Instruction], Value]
 WRITERS: dict[str, Write] = {}
-_CHLO = frozenset({"acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh"})  # not in StableHLO itself
-_MHLO = frozenset({"mulhi", "stochastic-convert"})
 
 
 def writes(*opcodes: str) -> Callable[[Write], Write]:
@@ -67,7 +66,7 @@ def _short(name: str) -> Write:
 
 for _name, _opcode in (UNARY | BINARY).items():
     if _opcode != "copy":
-        _dialect = "chlo" if _opcode in _CHLO else "mhlo" if _opcode in _MHLO else "stablehlo"
+        _dialect = OPCODES[_opcode].dialect
         WRITERS[_opcode] = _short(f"{_dialect}.{_name}") if _dialect != "mhlo" else _plain(f"{_dialect}.{_name}")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from cyxla.errors import UnimplementedError
 from cyxla.types import ElementType as E
+from cyxla.xla.hlo.opcode import OPCODES
 
 _NATIVE = {
     E.PRED: "uint8_t", E.F32: "float", E.F64: "double", E.C64: "cyx_c64", E.C128: "cyx_c128",
@@ -214,11 +215,9 @@ _PREDICATE = {
 _REAL = {   # computed in {t}, which is f32 for narrow types
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}", "negate": "-{0}",
     "real": "{0}", "abs": "__builtin_fabs{s}({0})", "sqrt": "__builtin_sqrt{s}({0})",
-    **{name: f"cyx_{name.replace('-', '_')}_{{t}}({{0}})" for name in (
-        "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one",
-        "log", "log-plus-one", "logistic", "tanh", "tan", "sine", "cosine", "rsqrt", "cbrt", "erf", "acos", "acosh",
-        "asin", "asinh", "atanh", "sinh", "cosh")},
-    **{name: f"cyx_{name}_{{t}}({{0}}, {{1}})" for name in ("remainder", "power", "atan2")},
+    **{name: _call(name, "{t}") for name in (
+        "sign", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "remainder", *_FUNCTIONS,
+    ) if name != "sqrt"},
 }
 # forms with one comparison, where one operand is a constant other than NaN and the zero of that sign
 _BESIDE_CONSTANT = {"maximum": ("at_least", "-"), "minimum": ("at_most", "")}
@@ -231,12 +230,7 @@ _COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
     "maximum": "cyx_maximum_{t}({0}, {1})", "minimum": "cyx_minimum_{t}({0}, {1})",
     "clamp": "cyx_minimum_{t}(cyx_maximum_{t}({1}, {0}), {2})", "real": "{0}.re", "imag": "{0}.im",
 }
-_COMPLEX_WIDE = {
-    **{name: f"cyx_{name.replace('-', '_')}_c128({{0}})" for name in (
-        "sign", "exponential", "exponential-minus-one", "log", "log-plus-one", "sqrt", "rsqrt", "cbrt", "tanh", "tan",
-        "sinh", "cosh", "sine", "cosine", "logistic", "asin", "acos", "asinh", "acosh", "atanh")},
-    "power": "cyx_power_c128({0}, {1})", "atan2": "cyx_atan2_c128({0}, {1})",
-}
+_COMPLEX_WIDE = {name: _call(name, "c128") for name in ("sign", *_FUNCTIONS)}
 _DIRECTION = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
 # ns per element on one core, vectorised f32; everything else is 0.05
 _COST = {
@@ -310,7 +304,7 @@ def _reduce_precision(dtype: E, t: str, x: str, attrs: Mapping[str, Any]) -> str
 def _complex(opcode: str, dtype: E, xs: Sequence[str]) -> str | None:
     if opcode in _COMPLEX_OWN:
         return _COMPLEX_OWN[opcode].format(*xs, t=dtype)
-    form = _COMPLEX_WIDE.get(opcode)
+    form = _COMPLEX_WIDE.get(opcode) if dtype in OPCODES[opcode].accepts else None
     if form is None or dtype is E.C128:
         return form.format(*xs) if form else None
     return f"cyx_c64_from_c128({form.format(*[f'cyx_c128_from_c64({x})' for x in xs])})"

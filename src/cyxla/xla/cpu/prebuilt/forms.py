@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cyxla.types import ElementType as E
+from cyxla.xla.hlo import opcode
 
 BLOCK = 64  # elements that an element-wise function computes at a time
 MOST_RANK = 8  # of the loops of a move
@@ -14,16 +15,9 @@ LANED = ("add", "multiply")  # reductions of floats that depend on the order
 TYPES = (
     E.PRED, E.S8, E.S16, E.S32, E.S64, E.U8, E.U16, E.U32, E.U64, E.F16, E.BF16, E.F32, E.F64, E.C64, E.C128,
 )  # fmt: skip
-UNARY = (
-    "negate", "not", "abs", "sign", "popcnt", "count-leading-zeros", "sqrt", "rsqrt", "cbrt", "ceil", "floor",
-    "round-nearest-afz", "round-nearest-even", "exponential", "exponential-minus-one", "log", "log-plus-one",
-    "logistic", "tanh", "tan", "sine", "cosine", "sinh", "cosh", "asin", "acos", "asinh", "acosh", "atanh", "erf",
-    "real", "imag",
-)  # fmt: skip
-BINARY = (
-    "add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "and", "or", "xor", "atan2",
-    "shift-left", "shift-right-logical", "shift-right-arithmetic", "complex",
-)  # fmt: skip
+_PLAIN = [row for row in opcode.OPCODES.values() if row.elementwise and row.dialect in ("stablehlo", "chlo")]
+UNARY = tuple(row.name for row in _PLAIN if row.arity == (1, 1) and row.name != "is-finite")
+BINARY = tuple(row.name for row in _PLAIN if row.arity == (2, 2))
 OPCODES = frozenset({*UNARY, *BINARY, "is-finite", "compare", "clamp", "select", "convert"})
 DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
 PARTS = {E.F32: E.C64, E.F64: E.C128}  # real -> complex

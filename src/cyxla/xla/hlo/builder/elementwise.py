@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from keyword import iskeyword
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from cyxla.errors import DTypeError, ShapeError
 from cyxla.types import ElementType, Literal, Shape, element_type
 from cyxla.xla.hlo.attributes import ResultAccuracy
 from cyxla.xla.hlo.builder.core import XlaBuilder, XlaOp, deferred
+from cyxla.xla.hlo.opcode import OPCODES
 
 Scalar = bool | int | float | complex | np.generic
 Operand = XlaOp | Scalar | np.ndarray[Any, Any]
@@ -181,58 +184,6 @@ def _binary(opcode: str, name: str = "", **attrs: Any) -> Callable[..., XlaOp]:
 
 
 # fmt: off
-abs_                  = _unary("abs", "abs_")
-acos                  = _unary("acos")
-acosh                 = _unary("acosh")
-asin                  = _unary("asin")
-asinh                 = _unary("asinh")
-atanh                 = _unary("atanh")
-cbrt                  = _unary("cbrt")
-ceil                  = _unary("ceil")
-cosh                  = _unary("cosh")
-cosine                = _unary("cosine")
-count_leading_zeros   = _unary("count-leading-zeros")
-erf                   = _unary("erf")
-exponential           = _unary("exponential")
-exponential_minus_one = _unary("exponential-minus-one")
-floor                 = _unary("floor")
-imag                  = _unary("imag")
-is_finite             = _unary("is-finite")
-log                   = _unary("log")
-log_plus_one          = _unary("log-plus-one")
-logistic              = _unary("logistic")
-negate                = _unary("negate")
-not_                  = _unary("not", "not_")
-popcnt                = _unary("popcnt")
-real                  = _unary("real")
-round_nearest_afz     = _unary("round-nearest-afz")
-round_nearest_even    = _unary("round-nearest-even")
-rsqrt                 = _unary("rsqrt")
-sign                  = _unary("sign")
-sine                  = _unary("sine")
-sinh                  = _unary("sinh")
-sqrt                  = _unary("sqrt")
-tan                   = _unary("tan")
-tanh                  = _unary("tanh")
-
-add                    = _binary("add")
-and_                   = _binary("and", "and_")
-atan2                  = _binary("atan2")
-complex_               = _binary("complex", "complex_")
-divide                 = _binary("divide")
-maximum                = _binary("maximum")
-minimum                = _binary("minimum")
-mulhi                  = _binary("mulhi")
-multiply               = _binary("multiply")
-or_                    = _binary("or", "or_")
-power                  = _binary("power")
-remainder              = _binary("remainder")
-shift_left             = _binary("shift-left")
-shift_right_arithmetic = _binary("shift-right-arithmetic")
-shift_right_logical    = _binary("shift-right-logical")
-subtract               = _binary("subtract")
-xor                    = _binary("xor")
-
 eq = _binary("compare", "eq", direction="EQ")
 ne = _binary("compare", "ne", direction="NE")
 lt = _binary("compare", "lt", direction="LT")
@@ -273,7 +224,7 @@ def compare(
 def shift_right(lhs: Operand, rhs: Operand) -> XlaOp:
     """Shift right: arithmetic for signed integers, logical for unsigned ones."""
     x, y = _pair(lhs, rhs)
-    return (shift_right_arithmetic if x.shape.dtype.is_signed else shift_right_logical)(x, y)
+    return x.builder.add(f"shift-right-{'arithmetic' if x.shape.dtype.is_signed else 'logical'}", [x, y])
 
 
 @deferred
@@ -321,3 +272,16 @@ def clamp(low: Operand, operand: XlaOp, high: Operand) -> XlaOp:
     """Limit each element to low .. high, which may be scalars."""
     bounds = [lift(operand.builder, b, operand.shape) for b in (low, high)]
     return operand.builder.add("clamp", [bounds[0], operand, bounds[1]])
+
+
+def python_name(opcode: str) -> str:
+    """Return the name of an opcode's function: with underscores, and one more where Python has the name already."""
+    name = opcode.replace("-", "_")
+    return f"{name}_" if iskeyword(name) or hasattr(builtins, name) else name
+
+
+_MAKERS: Final = {1: _unary, 2: _binary}
+for _row in OPCODES.values():  # those that take nothing but their operands
+    _name, _make = python_name(_row.name), _MAKERS.get(_row.arity[0])
+    if _row.elementwise and _make is not None and _name not in globals():
+        globals()[_name] = _make(_row.name, _name)

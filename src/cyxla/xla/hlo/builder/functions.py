@@ -14,50 +14,23 @@ from cyxla.xla.hlo.builder.contraction import *  # noqa: F403
 from cyxla.xla.hlo.builder.core import XlaOp
 from cyxla.xla.hlo.builder.effects import *  # noqa: F403
 from cyxla.xla.hlo.builder.elementwise import *  # noqa: F403
+from cyxla.xla.hlo.builder.elementwise import python_name
 from cyxla.xla.hlo.builder.functional import *  # noqa: F403
 from cyxla.xla.hlo.builder.movement import *  # noqa: F403
+from cyxla.xla.hlo.opcode import OPCODES
 
 _PARTS = (elementwise, movement, contraction, functional, effects)
 
 # fmt: off
-XLA_NAMES: Final = {
-    "Abs": "abs_", "Acos": "acos", "Acosh": "acosh", "Add": "add", "AddDependency": "add_dependency",
-    "AfterAll": "after_all", "AllGather": "all_gather", "AllReduce": "all_reduce", "AllToAll": "all_to_all",
-    "And": "and_", "Asin": "asin", "Asinh": "asinh", "Atan2": "atan2", "Atanh": "atanh",
-    "BatchNormGrad": "batch_norm_grad", "BatchNormInference": "batch_norm_inference",
-    "BatchNormTraining": "batch_norm_training", "BitcastConvertType": "bitcast_convert", "Broadcast": "broadcast",
-    "BroadcastInDim": "broadcast_in_dim", "Call": "call", "Cbrt": "cbrt", "Ceil": "ceil", "Cholesky": "cholesky",
-    "Clamp": "clamp", "Clz": "count_leading_zeros", "Collapse": "collapse",
-    "CollectiveBroadcast": "collective_broadcast", "CollectivePermute": "collective_permute", "Compare": "compare",
-    "Complex": "complex_", "ConcatInDim": "concatenate", "Conditional": "conditional", "ConstantLiteral": "constant",
-    "Conv": "conv", "ConvGeneral": "conv", "ConvWithGeneralPadding": "conv",
-    "ConvGeneralDilated": "conv_general_dilated", "ConvertElementType": "convert", "Copy": "copy", "Cos": "cosine",
-    "Cosh": "cosh", "CreateToken": "after_all", "CrossReplicaSum": "cross_replica_sum", "CustomCall": "custom_call",
-    "Div": "divide", "Dot": "dot", "DotGeneral": "dot_general", "DynamicReshape": "dynamic_reshape",
-    "DynamicSlice": "dynamic_slice", "DynamicUpdateSlice": "dynamic_update_slice", "Eq": "eq",
-    "EqTotalOrder": "eq_total_order", "Erf": "erf", "Exp": "exponential", "Expm1": "exponential_minus_one",
-    "Fft": "fft", "Floor": "floor", "Gather": "gather", "Ge": "ge", "GeTotalOrder": "ge_total_order",
-    "GetDimensionSize": "get_dimension_size", "GetTupleElement": "get_tuple_element", "Gt": "gt",
-    "GtTotalOrder": "gt_total_order", "Imag": "imag", "InfeedWithToken": "infeed", "Iota": "iota",
-    "IsFinite": "is_finite", "Le": "le", "LeTotalOrder": "le_total_order", "Log": "log", "Log1p": "log_plus_one",
-    "Logistic": "logistic", "Lt": "lt", "LtTotalOrder": "lt_total_order", "Map": "map_", "Max": "maximum",
-    "Min": "minimum", "Mul": "multiply", "MulHi": "mulhi", "Ne": "ne", "NeTotalOrder": "ne_total_order",
-    "Neg": "negate", "Not": "not_", "OptimizationBarrier": "opt_barrier", "Or": "or_", "OutfeedWithToken": "outfeed",
-    "Pad": "pad", "PadInDim": "pad_in_dim", "Parameter": "parameter", "PartitionId": "partition_id",
-    "PopulationCount": "popcnt", "Pow": "power", "RaggedAllToAll": "ragged_all_to_all", "RaggedDot": "ragged_dot",
-    "Real": "real", "RecvWithToken": "recv", "Reduce": "reduce", "ReduceAll": "reduce_all",
-    "ReducePrecision": "reduce_precision", "ReduceScatter": "reduce_scatter", "ReduceWindow": "reduce_window",
-    "ReduceWindowWithGeneralPadding": "reduce_window", "Rem": "remainder", "ReplicaId": "replica_id",
-    "Reshape": "reshape", "Rev": "reverse", "RngBitGenerator": "rng_bit_generator", "RngNormal": "rng_normal",
-    "RngUniform": "rng_uniform", "Round": "round_nearest_afz", "RoundNearestEven": "round_nearest_even",
-    "Rsqrt": "rsqrt", "ScaledDot": "scaled_dot", "Scan": "scan", "Scatter": "scatter", "Select": "select",
-    "SelectAndScatter": "select_and_scatter", "SelectAndScatterWithGeneralPadding": "select_and_scatter",
-    "SendWithToken": "send", "SetDimensionSize": "set_dimension_size", "ShiftLeft": "shift_left",
-    "ShiftRightArithmetic": "shift_right_arithmetic", "ShiftRightLogical": "shift_right_logical", "Sign": "sign",
-    "Sin": "sine", "Sinh": "sinh", "Slice": "slice_", "SliceInDim": "slice_in_dim", "Sort": "sort", "Sqrt": "sqrt",
-    "StochasticConvertType": "stochastic_convert", "Sub": "subtract", "Tan": "tan", "Tanh": "tanh", "TopK": "topk",
-    "Transpose": "transpose", "TriangularSolve": "triangular_solve", "Tuple": "tuple_", "While": "while_",
-    "Xor": "xor",
+_ALIASES: Final = {  # XLA's functions that are no opcode, or one more name of one
+    "BroadcastInDim": "broadcast_in_dim", "Collapse": "collapse", "Conv": "conv", "ConvGeneral": "conv",
+    "ConvWithGeneralPadding": "conv", "ConvGeneralDilated": "conv_general_dilated", "CreateToken": "after_all",
+    "CrossReplicaSum": "cross_replica_sum", "DotGeneral": "dot_general", "Eq": "eq", "EqTotalOrder": "eq_total_order",
+    "Ge": "ge", "GeTotalOrder": "ge_total_order", "Gt": "gt", "GtTotalOrder": "gt_total_order", "Le": "le",
+    "LeTotalOrder": "le_total_order", "Lt": "lt", "LtTotalOrder": "lt_total_order", "Ne": "ne",
+    "NeTotalOrder": "ne_total_order", "PadInDim": "pad_in_dim", "ReduceAll": "reduce_all",
+    "ReduceWindowWithGeneralPadding": "reduce_window", "RngNormal": "rng_normal", "RngUniform": "rng_uniform",
+    "SelectAndScatterWithGeneralPadding": "select_and_scatter", "SliceInDim": "slice_in_dim",
 }
 # fmt: on
 
@@ -70,8 +43,8 @@ def function_of(opcode: str) -> Callable[..., XlaOp]:
     AttributeError
         There is none.
     """
-    name = opcode.replace("-", "_")
-    return _find(name) or _find(name + "_") or __getattr__(name)
+    name = python_name(opcode)
+    return _find(name) or __getattr__(name)
 
 
 def _find(name: str) -> Callable[..., XlaOp] | None:
@@ -84,3 +57,9 @@ def __getattr__(name: str) -> Callable[..., XlaOp]:
     if found is None:
         raise AttributeError(f"no builder function {name!r}")
     return found
+
+
+#: Functions by XLA's names for them.
+XLA_NAMES: Final = {
+    row.xla: python_name(row.name) for row in OPCODES.values() if _find(python_name(row.name)) is not None
+} | _ALIASES

@@ -31,7 +31,7 @@ def parameter(site: Site) -> Shape:
     return stated(site, "C1", array=False)
 
 
-@opcode("constant", 0, attrs=(req("literal", "literal"),))
+@opcode("constant", 0, attrs=(req("literal", "literal"),), xla="ConstantLiteral")
 def constant(site: Site) -> Shape:
     """(C1) a stated shape is that of the literal."""
     shape: Shape = site.attrs["literal"].shape.logical
@@ -114,7 +114,7 @@ def bitcast(site: Site) -> Shape:
     return result
 
 
-@opcode("bitcast-convert", 1)
+@opcode("bitcast-convert", 1, xla="BitcastConvertType")
 def bitcast_convert(site: Site) -> Shape:
     """The operand's bits as elements of the stated type.
 
@@ -152,7 +152,7 @@ def transpose(site: Site) -> Shape:
     return operand.with_dims([operand.dims[d] for d in order], [operand.dynamic[d] for d in order])
 
 
-@opcode("reverse", 1, attrs=(req("dimensions", "dims"),))
+@opcode("reverse", 1, attrs=(req("dimensions", "dims"),), xla="Rev")
 def reverse(site: Site) -> Shape:
     """(C1) an array; (C2) dimensions are different dimensions of it."""
     arrays(site)
@@ -201,7 +201,7 @@ def pad(site: Site) -> Shape:
     return operand.with_dims(dims, operand.dynamic)
 
 
-@opcode("concatenate", (1, None), attrs=(req("dimensions", "dims"),))
+@opcode("concatenate", (1, None), attrs=(req("dimensions", "dims"),), xla="ConcatInDim")
 def concatenate(site: Site) -> Shape:
     """The operands behind each other.
 
@@ -327,7 +327,7 @@ def _same(site: Site) -> Shape:
 
 
 opcode("copy", 1, attrs=(opt("cross_program_prefetch_index", "int"),), rule=_same)
-opcode("opt-barrier", 1, rule=_same)
+opcode("opt-barrier", 1, rule=_same, xla="OptimizationBarrier")
 
 
 @opcode("copy-start", 1, attrs=(opt("cross_program_prefetch_index", "int"),))

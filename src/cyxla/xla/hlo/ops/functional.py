@@ -208,7 +208,7 @@ def sort(site: Site) -> Shape:
 _TOPK = (req("k", "int"), opt("largest", "bool", True), opt("is_stable", "bool", False))
 
 
-@opcode("topk", 1, accepts=REAL | PRED, attrs=_TOPK)
+@opcode("topk", 1, accepts=REAL | PRED, attrs=_TOPK, xla="TopK")
 def topk(site: Site) -> Shape:
     """(C1) an array of rank 1 or more; (C2) 0 <= k <= size of its last dimension."""
     arrays(site)

@@ -59,7 +59,10 @@ def rng_get_and_update_state(site: Site) -> Shape:
     return _STATE
 
 
-@opcode("infeed", 1, side_effect=True, attrs=(opt("infeed_config", "string", ""),))
+_OUTFEED = (opt("outfeed_shape", "shape"), opt("outfeed_config", "string", ""))
+
+
+@opcode("infeed", 1, side_effect=True, attrs=(opt("infeed_config", "string", ""),), xla="InfeedWithToken")
 def infeed(site: Site) -> Shape:
     """(C1) a token; (C2) the result is stated as data and token."""
     _token(site, "C1", 0)
@@ -69,7 +72,7 @@ def infeed(site: Site) -> Shape:
     return result
 
 
-@opcode("outfeed", 2, side_effect=True, attrs=(opt("outfeed_shape", "shape"), opt("outfeed_config", "string", "")))
+@opcode("outfeed", 2, side_effect=True, attrs=_OUTFEED, xla="OutfeedWithToken")
 def outfeed(site: Site) -> Shape:
     """(C1) the second operand is a token; (C2) outfeed_shape is the shape of the first."""
     _token(site, "C1", 1)
@@ -79,7 +82,7 @@ def outfeed(site: Site) -> Shape:
     return TOKEN
 
 
-@opcode("send", 2, side_effect=True, attrs=_CHANNEL)
+@opcode("send", 2, side_effect=True, attrs=_CHANNEL, xla="SendWithToken")
 def send(site: Site) -> Shape:
     """(C1) the second operand is a token. The result is (data, context, token)."""
     _token(site, "C1", 1)
@@ -93,7 +96,7 @@ def send_done(site: Site) -> Shape:
     return TOKEN
 
 
-@opcode("recv", 1, side_effect=True, attrs=_CHANNEL)
+@opcode("recv", 1, side_effect=True, attrs=_CHANNEL, xla="RecvWithToken")
 def recv(site: Site) -> Shape:
     """(C1) a token; (C2) the result is stated as (data, context, token)."""
     _token(site, "C1", 0)

@@ -237,11 +237,13 @@ def test_an_interruption_at_any_line_ends_every_program(texts, place):
 # --- the end of the process -------------------------------------------------------------------------------------------
 
 ENDING = """
+import signal
 import sys
 from cyxla.xla.cpu.native import build
 from cyxla.xla.cpu.native.toolchain import Compiler, Toolchain, Unit
 from cyxla.xla.service import background
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background may have it ignored
 background.END_PATIENCE = float(sys.argv[2])
 tools = Toolchain(Compiler((sys.argv[1],), "gcc", ""), "")
 job = background.submit(lambda: tools.compile([Unit("int x;")]))

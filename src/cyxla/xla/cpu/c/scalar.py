@@ -183,6 +183,16 @@ def iota(dtype: E, index: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------------- expressions
 
+# Opcodes that are functions of the headers: those that round otherwise than one operation does.
+_FUNCTIONS = tuple(row.name for row in OPCODES.values() if row.elementwise and row.ulp)
+
+
+def _call(opcode: str, suffix: str) -> str:
+    """Return the form of a call of the header's function for an opcode."""
+    row = OPCODES[opcode]
+    return f"cyx_{row.identifier}_{suffix}({', '.join(f'{{{k}}}' for k in range(row.arity[0]))})"
+
+
 # One row per opcode and kind of element: {0} {1} {2} operands, {t} type name, {c} C type, {u} unsigned C type,
 # {w} width.
 # fmt: off
@@ -232,13 +242,6 @@ _COMPLEX_OWN = {   # has a c64 form of its own; the others go through c128
 }
 _COMPLEX_WIDE = {name: _call(name, "c128") for name in ("sign", *_FUNCTIONS)}
 _DIRECTION = {"EQ": "==", "NE": "!=", "GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
-# ns per element on one core, vectorised f32; everything else is 0.05
-_COST = {
-    "divide": 0.2, "sqrt": 0.2, "remainder": 3.0, "power": 3.0, "exponential": 0.35, "exponential-minus-one": 0.5,
-    "log": 0.5, "log-plus-one": 0.7, "logistic": 0.45, "tanh": 0.6, "tan": 0.8, "sine": 0.4, "cosine": 0.4,
-    "rsqrt": 0.3, "cbrt": 1.0, "erf": 0.8, "acos": 0.8, "acosh": 1.2, "asin": 0.8, "asinh": 1.2, "atanh": 1.0,
-    "sinh": 0.8, "cosh": 0.8, "atan2": 1.0,
-}
 # fmt: on
 
 
@@ -408,4 +411,5 @@ def slow_path(opcode: str, dtype: E) -> tuple[str, str] | None:
 
 def cost(opcode: str, dtype: E) -> float:
     """Return the estimated ns per element on one core."""
-    return _COST.get(opcode, 0.05) * (4.0 if dtype.is_complex else max(dtype.bits, 8) / 32)
+    row = OPCODES.get(opcode)
+    return (row.cost if row else 0.05) * (4.0 if dtype.is_complex else max(dtype.bits, 8) / 32)

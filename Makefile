@@ -34,9 +34,10 @@ bench: $(VENV)/built  ## time what the files of bench/ claim
 wheel: $(VENV)/wheel-tools  ## build the wheel into dist/, through the source distribution
 	rm -rf dist && $(BIN)/python -m build --quiet
 
-docs: $(VENV)/built  ## write docs/opcodes.md and docs/numpy.md
+docs: $(VENV)/built  ## write docs/opcodes.md, docs/numpy.md and docs/settings.md
 	$(BIN)/cyxla opcodes --markdown > docs/opcodes.md
 	$(BIN)/cyxla functions --markdown > docs/numpy.md
+	$(BIN)/cyxla settings --markdown > docs/settings.md
 
 fuzz: $(VENV)/built  ## inputs that try to break it: KIND=hlo SECONDS=60 SEED=1 KEEP=folder; see docs/reliability.md
 	$(BIN)/python tests/fuzz.py $(or $(KIND),all) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) \

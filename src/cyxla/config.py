@@ -85,33 +85,33 @@ TIERS: Final = ("auto", "kernels", "native")
 SANITIZERS: Final = ("address", "undefined", "float-cast-overflow")
 FLAGS: Final[Mapping[str, Flag]] = {
     "CACHE": Flag(_switch, True, "keep compiled programs on disk"),
-    "CACHE_DIR": Flag(str, "", "where the disk cache lies; empty is the user's cache directory"),
-    "CACHE_BYTES": Flag(_positive, 1 << 30, "how large the disk cache may grow"),
-    "CC": Flag(str, "", "C compiler; `none` is to have none; empty looks for one"),
-    "COMPILE_TIMEOUT": Flag(_positive, 600, "seconds that a C compiler may take for one text before it is ended"),
-    "DISABLE_HLO_PASSES": Flag(_names, (), "names of passes to leave out, separated by commas"),
-    "DUMP": Flag(str, "", "folder for the program at every stage"),
-    "ISA": Flag(str, "", "instruction set level of generated code, such as x86-64-v3; empty is what the processor has"),
-    "KERNEL_PATH": Flag(_folders, (), "folders of libraries of kernels, libcyxlakernel*.so, separated like PATH"),
-    "NUM_THREADS": Flag(_positive, 0, "the same as THREADS, by the name of OMP_NUM_THREADS; THREADS goes first"),
-    "OPT_LEVEL": Flag(
-        _level, "", "N of the -ON that generated code is compiled with; empty is what serves it best, about -O1"
-    ),
-    "POOL_BYTES": Flag(_positive, 512 << 20, "how much free memory is kept for later results"),
-    "PREBUILT": Flag(_switch, True, "call the functions that come with the package; 0 is to write and compile all C"),
-    "REALLY_LOAD_UNSAFE_PACKAGES": Flag(_switch, False, "load libraries of kernels that do not fit this machine"),
+    "CACHE_BYTES": Flag(_positive, 1 << 30, "limit on the size of the disk cache in bytes"),
+    "CACHE_DIR": Flag(str, "", "folder of the disk cache; empty is one in the user's cache directory"),
+    "CC": Flag(str, "", "C compiler, with arguments if need be; `none` uses none; empty searches for one"),
+    "COMPILE_TIMEOUT": Flag(_positive, 600, "limit on the seconds that the C compiler takes for one file"),
+    "DISABLE_HLO_PASSES": Flag(_names, (), "names of HLO passes to skip, separated by commas"),
+    "DUMP": Flag(str, "", "folder to dump each program into, after every pass, with its C and its plan"),
+    "ISA": Flag(str, "", "instruction set of generated code, such as `x86-64-v3`; empty is that of the processor"),
+    "KERNEL_PATH": Flag(_folders, (), "folders with kernel libraries, `libcyxlakernel*.so`, separated as in PATH"),
+    "NUM_THREADS": Flag(_positive, 0, "the same as CYXLA_THREADS, which takes precedence"),
+    "OPT_LEVEL": Flag(_level, "", "optimisation level of generated code, `1` to `3`; empty is about -O1"),
+    "POOL_BYTES": Flag(_positive, 512 << 20, "limit on the bytes of freed memory that are kept for later results"),
+    "PREBUILT": Flag(_switch, True, "call kernels compiled with the package; 0 generates and compiles all C"),
+    "REALLY_LOAD_UNSAFE_PACKAGES": Flag(_switch, False, "load kernel libraries that do not fit this machine"),
     "SANITIZE": Flag(
-        _sanitizers, (), "sanitizers that generated code is built with, separated by commas; the process must have them"
+        _sanitizers,
+        (),
+        f"sanitizers of generated code, separated by commas ({', '.join(SANITIZERS)}); the process must preload them",
     ),
-    "THREADS": Flag(_positive, 0, "threads of a call; 0 is as many as the process may use"),
+    "THREADS": Flag(_positive, 0, "number of threads of a call; 0 is the number of processors available"),
     "TIER": Flag(
         _tier,
         "auto",
-        "what answers calls of traced functions: `auto` is prebuilt kernels until native code is there, `native` waits "
-        "for it, `kernels` makes none where prebuilt ones do",
+        "tier of traced functions: `auto` calls prebuilt kernels until native code is ready, `native` waits for native "
+        "code, `kernels` compiles none where prebuilt kernels suffice",
     ),
     "TRACEBACK": Flag(_trimming, "short", "`full` keeps the frames of this package in tracebacks of traced functions"),
-    "VERIFY": Flag(_switch, False, "verify the program after every pass, and compiled shapes against the declared"),
+    "VERIFY": Flag(_switch, False, "verify the module after every pass, and compiled shapes against declared ones"),
 }
 
 

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cyxla import config
 from cyxla.tools import main as command
 from cyxla.tools.compare import difference
 from cyxla.tools.programs import random_value
@@ -278,6 +279,27 @@ def test_doctor_finds_wrong_settings(cyxla, monkeypatch, name, text):
     monkeypatch.setenv(name, text)
     status, out, err = cyxla("doctor")
     assert (status, name in out + err) == (1, True)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+def test_settings(cyxla, monkeypatch):
+    monkeypatch.setenv("CYXLA_THREADS", "3")
+    monkeypatch.setenv("CYXLA_DISABLE_HLO_PASSES", "cse, dce")
+    status, out, _ = cyxla("settings")
+    shown = {name: value for name, value, *_ in map(str.split, out.splitlines())}
+    assert (status, list(shown)) == (0, [f"CYXLA_{name}" for name in config.FLAGS])
+    assert (shown["CYXLA_THREADS"], shown["CYXLA_DISABLE_HLO_PASSES"], shown["CYXLA_DUMP"]) == ("3", "cse,dce", "-")
+
+
+@pytest.mark.parametrize("name", ["CYXLA_DUMP", "dump"])
+def test_settings_shows_one(cyxla, name):
+    status, out, _ = cyxla("settings", name)
+    assert (status, len(out.splitlines()), out.split()[0]) == (0, 1, "CYXLA_DUMP")
+
+
+def test_settings_names_the_nearest(cyxla):
+    status, _, err = cyxla("settings", "DUMPS")
+    assert (status, "did you mean CYXLA_DUMP" in err) == (1, True)
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

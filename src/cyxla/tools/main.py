@@ -24,6 +24,7 @@ VERBS = {
     "xla-ops": "list the ops that compile, count them, or name those that do not",
     "devices": "list the devices that sessions have",
     "passes": "list the passes that rewrite graphs, and when they run",
+    "settings": "list the environment variables, or show one",
     "cache": "look at the disk cache, clear it, check it",
     "doctor": "say what cyxla found on this machine, and try it out",
 }

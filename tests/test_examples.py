@@ -90,7 +90,7 @@ def commands(page):
     return [line.partition(" #")[0].strip() for block in blocks(page, "") for line in block.splitlines()]
 
 
-PAGES = ("README.md", "docs/programs.md", "docs/graphs.md")
+PAGES = ("README.md", "docs/programs.md", "docs/graphs.md", "docs/debugging.md")
 CYXLA = [(page, line) for page in PAGES for line in commands(page) if line.startswith("cyxla ")]
 PROGRAM = "HloModule p ENTRY e { x = f32[3] parameter(0) ROOT y = f32[3] tanh(x) }"
 STABLEHLO = "func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }"
@@ -132,7 +132,29 @@ def test_the_plugin_of_the_documents_works():
     assert run.explain() == "evaluated on NumPy"
 
 
-@pytest.mark.parametrize("page", ["programs.md", "graphs.md"])
+def test_the_files_that_the_compiler_page_names_are_there():
+    names = re.findall(r"`((?:hlo|cpu|evaluator)/[\w/.]+)`", (ROOT / "docs" / "compiler.md").read_text())
+    assert len(names) > 12
+    assert [name for name in names if not (ROOT / "src" / "cyxla" / "xla" / name).exists()] == []
+
+
+def test_the_architecture_page_lists_every_folder():
+    listed = {row[0].strip("`") for row in rows("docs/architecture.md")}
+    source = ROOT / "src" / "cyxla"
+    for inside, prefix in (("", ""), ("xla", "xla/"), ("xla/cpu", "")):
+        folders = {prefix + path.name for path in (source / inside).iterdir() if any(path.glob("*.py*"))}
+        assert folders - {"xla"} <= listed
+
+
+def test_the_compiler_page_shows_the_plan_and_the_c():
+    shown, (c,) = blocks("docs/compiler.md", "")[0], blocks("docs/compiler.md", "c")
+    text = re.search(r'TEXT = """(.*?)"""', blocks("docs/compiler.md", "python")[0], re.DOTALL)[1]
+    executable = cyxla.compile(text)
+    assert executable.explain() == shown.rstrip()
+    assert c in executable.c_source
+
+
+@pytest.mark.parametrize("page", ["programs.md", "graphs.md", "compiler.md", "debugging.md"])
 def test_pages_run(page, tmp_path):
     words = [sys.executable, "-W", "error", "-c", "\n".join(blocks(f"docs/{page}", "python"))]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)

@@ -134,7 +134,7 @@ def test_the_plugin_of_the_documents_works():
 
 def test_the_files_that_the_compiler_page_names_are_there():
     names = re.findall(r"`((?:hlo|cpu|evaluator)/[\w/.]+)`", (ROOT / "docs" / "compiler.md").read_text())
-    assert len(names) > 12
+    assert len(names) > 10
     assert [name for name in names if not (ROOT / "src" / "cyxla" / "xla" / name).exists()] == []
 
 

@@ -11,8 +11,9 @@ HEAD = """# Environment variables
 Written by `cyxla settings --markdown`.
 
 Each variable is read when it is needed; an empty value is the default. Switches take `1`, `true` or `on`, and `0`,
-`false` or `off`. A variable that begins with `CYXLA_` but is not in this table is refused when a program is compiled, as is
-a value that does not parse. `cyxla settings` prints the current values. See [debugging.md](debugging.md) for their use.
+`false` or `off`. When a program is compiled, a variable that begins with `CYXLA_` but is not in this table is refused,
+and so is a value that does not parse. `cyxla settings` prints the current values; [debugging.md](debugging.md) shows
+their use.
 
 """
 

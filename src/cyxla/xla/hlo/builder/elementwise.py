@@ -224,7 +224,10 @@ def compare(
 def shift_right(lhs: Operand, rhs: Operand) -> XlaOp:
     """Shift right: arithmetic for signed integers, logical for unsigned ones."""
     x, y = _pair(lhs, rhs)
-    return x.builder.add(f"shift-right-{'arithmetic' if x.shape.dtype.is_signed else 'logical'}", [x, y])
+    return _SHIFTS_RIGHT[x.shape.dtype.is_signed](x, y)
+
+
+_SHIFTS_RIGHT: Final = {True: _binary("shift-right-arithmetic"), False: _binary("shift-right-logical")}
 
 
 @deferred

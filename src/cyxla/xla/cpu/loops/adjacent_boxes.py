@@ -1,7 +1,7 @@
 """Adjacent boxes: narrow borders are written row by row together with the box between them.
 
-On their own, the first and the last column of a large array would touch a cache line for every element, and all of
-these lines may fall into one set of the cache.
+On their own, the first and the last column of a large array would touch a cache line for every element, and all these
+lines may map to the same cache set.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from cyxla.xla.cpu.loops.loop_kernel import (
     write_blocks,
 )
 
-NARROW_ROW = 64  # elements of a row that are too few to walk through alone
+NARROW_ROW = 64  # a box with shorter rows is not worth loops of its own
 
 
 def group_adjacent_boxes(boxes: Sequence[Box]) -> list[list[Box]]:
-    """Group boxes: those that lie side by side, if one of them is narrow, and all others alone."""
+    """Group adjacent boxes if one of them is narrow; every other box is a group of its own."""
     found: list[list[Box]] = []
     for box in boxes:
         if found and _adjoins(found[-1][-1], box):
@@ -45,7 +45,7 @@ def _worth_joining(group: Sequence[Box]) -> bool:
 
 
 def _adjoins(left: Box, right: Box) -> bool:
-    """Whether a box writes what comes next in every row after another one."""
+    """Return whether one box continues every row that another one writes."""
     if not left.extents or left.extents[:-1] != right.extents[:-1] or len(left.stores) != len(right.stores):
         return False
     if all(n == 1 for n in left.extents[:-1]):
@@ -59,7 +59,7 @@ def _adjoins(left: Box, right: Box) -> bool:
 
 
 def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns: float) -> Part:
-    """Write the function of boxes that lie side by side."""
+    """Emit the function of a group of adjacent boxes."""
     outer = _outer_loops(boxes)
     positions = {p for p, _ in outer}
     writer, names = CWriter(), frame.names.child()
@@ -97,12 +97,12 @@ def adjacent_boxes_part(boxes: Sequence[Box], frame: KernelFrame, name: str, ns:
 
 
 def _outer_loops(boxes: Sequence[Box]) -> list[tuple[int, int]]:
-    """Positions and sizes of the loops around the rows, joined where all boxes agree."""
+    """Return positions and extents of the loops around the rows, collapsed where all boxes agree."""
     found = []
     for box in boxes:
         loops: list[tuple[Atom, int]] = list(zip(box.body.space.loops, box.extents, strict=True))[:-1]
-        place = {a: p for p, (a, _) in enumerate(loops)}
-        found.append([(place[a], n) for a, n in collapse(loops, box.forms)[0]])
+        position = {a: p for p, (a, _) in enumerate(loops)}
+        found.append([(position[a], n) for a, n in collapse(loops, box.forms)[0]])
     if all(f == found[0] for f in found):
         return found[0]
     return [(p, n) for p, n in enumerate(boxes[0].extents[:-1]) if n > 1]

@@ -1,8 +1,7 @@
-"""While loops that work element by element: each block of elements runs through all turns on its own.
+"""While loops with an element-wise body: each block of elements runs through all iterations on its own.
 
-What an element becomes depends on nothing but the same element of the state, on arrays that the loop only reads, and on
-scalars such as the counter. So the loop over turns goes inside: a block stays in the first cache, and blocks run on
-several threads.
+An element depends only on the same element of the state, on loop-invariant arrays, and on scalars such as the counter.
+So the loops are interchanged: a block stays in L1 through all iterations, and blocks run on several threads.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from cyxla.xla.cpu.loops.straight_line import UnsuitableLoopError, assign_parall
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
-BLOCK_WIDTH = 128  # elements in a block, about
+BLOCK_WIDTH = 128  # elements in a block, approximately
 MAX_INSTRUCTIONS = 200
-MAX_BLOCK_NS = 5e6  # ns that one block may take, since nobody can stop it
+MAX_BLOCK_NS = 5e6  # time of one block, which cannot be interrupted
 
 
 def emit_blocked_while(ins: Instruction) -> Step | str:
-    """The kernel of a loop, or why its turns cannot run block by block."""
+    """Emit the kernel of a while loop, or return the reason why it cannot run block by block."""
     try:
         return _Loop(ins).step()
     except UnsuitableLoopError as error:
@@ -39,7 +38,7 @@ def emit_blocked_while(ins: Instruction) -> Step | str:
 
 
 def block_width(size: int) -> int:
-    """The length of the blocks of so many elements: one that leaves no rest, if there is such."""
+    """Return the block length for a number of elements: a divisor of it close to `BLOCK_WIDTH`, if there is one."""
     fitting = [w for w in range(BLOCK_WIDTH // 2, 2 * BLOCK_WIDTH + 1, 16) if size % w == 0]
     return min(size, BLOCK_WIDTH if not fitting else min(fitting, key=lambda w: (abs(w - BLOCK_WIDTH), w)))
 
@@ -55,7 +54,7 @@ class _Loop:
         self.scalars = [n for n in carried if self.own[n].shape.size == 1]
         trips = known_trip_count(ins)
         if trips is None:
-            raise UnsuitableLoopError("nobody knows how often it runs")
+            raise UnsuitableLoopError("its trip count is unknown")
         self.trips = trips
         sizes = {self.own[n].shape.size for n in self.lanes}
         if len(sizes) != 1 or 0 in sizes:
@@ -63,12 +62,12 @@ class _Loop:
         (self.size,) = sizes
         self.used = used_leaves(ins)
         if any(self.kept[n] for n in self.used):
-            raise UnsuitableLoopError("an array handed on")
+            raise UnsuitableLoopError("a loop-invariant array is a result")
         self.inside = self.instructions()
         self.reads = Reads()
 
     def instructions(self) -> set[Instruction]:
-        """What a turn computes."""
+        """Return the instructions that an iteration computes."""
         inside = {
             i for i in self.body.instructions if i.opcode not in ("parameter", "constant") and not is_forwarding(i)
         }
@@ -80,7 +79,7 @@ class _Loop:
         return inside
 
     def step(self) -> Step:
-        """Write it."""
+        """Emit the kernel and return its step."""
         self.slots = {n: self.reads.slot(self.initial[n]) for n in (*self.lanes, *self.scalars)}
         self.space = Space((self.size,))
         given = {v: self.reader(n) for n, v in enumerate(self.parameters)}
@@ -98,17 +97,17 @@ class _Loop:
         return self.assemble(next_lanes, next_scalars)
 
     def lower(self, value: Value, linear: Affine) -> Node:
-        """An element of what a turn makes."""
+        """Lower one element of the next state."""
         index = self.space.index_at(value.shape.dims, linear)
         if value.instruction.opcode == "parameter":
             return self.reader(self.parameters.index(value))(index)
         return self.lowered.value(value.instruction, index)
 
     def reader(self, number: int) -> Callable[[Index], Node]:
-        """What reads of one leaf of the state become."""
+        """Return the function that lowers reads of one leaf of the state."""
         dtype = self.own[number].shape.dtype
 
-        def give(index: Index) -> Node:
+        def read(index: Index) -> Node:
             if self.kept[number]:
                 slot = self.slots.setdefault(number, self.reads.slot(self.initial[number]))
                 return self.lowered.node("load", dtype, (), (slot, index.linear))
@@ -121,16 +120,16 @@ class _Loop:
             )
             return node
 
-        return give
+        return read
 
     # ------------------------------------------------------------------------------------------------ text
     def assemble(self, next_lanes: list[Node], next_scalars: list[Node]) -> Step:
-        """The kernel and what it reads and writes."""
+        """Return the step: the kernel with the arrays it reads and writes."""
         width = block_width(self.size)
         blocks = -(-self.size // width)
         iteration_ns = sum(_ns(n) for n in self.lowered.nodes) * width + 5.0
         if iteration_ns * self.trips > MAX_BLOCK_NS:
-            raise UnsuitableLoopError(f"{self.trips} turns take too long")
+            raise UnsuitableLoopError(f"{self.trips} iterations take too long")
         total = iteration_ns * self.trips * blocks
         tasks = cost.tasks(total, blocks)
         writes = tuple(self.own[n] for n in self.written)
@@ -140,22 +139,22 @@ class _Loop:
 
     @property
     def written(self) -> list[int]:
-        """The leaves of the state that somebody may read in the end."""
+        """Leaves of the state that may be read after the loop."""
         return [n for n in (*self.lanes, *self.scalars) if n in self.used]
 
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Initial arrays that nothing else reads: results may lie in their place."""
+        """Return the pairs (write, read) of results that may overwrite their initial arrays."""
         taken = list(self.slots.values())
         lanes = [(w, self.slots[n]) for w, n in enumerate(self.written) if n in self.lanes]
         return tuple((w, r) for w, r in lanes if taken.count(r) == 1)
 
     def text(self, width: int, blocks: int, tasks: int, next_lanes: list[Node], next_scalars: list[Node]) -> str:
-        """The kernel."""
+        """Return the C of the kernel."""
         c, reads, writes = CWriter(), self.reads.values, self.written
         c.lines(memory_typedefs([*reads, *(self.own[n] for n in writes)]))
         tables = self.nest.tables.items()
         c.lines([table_definition(name, literal.shape.dtype, literal.array) for literal, name in tables])
-        c.line(f"/* while, {self.trips} turns -> {', '.join(str(self.own[n].shape) for n in writes[:4])} */")
+        c.line(f"/* while, {self.trips} iterations -> {', '.join(str(self.own[n].shape) for n in writes[:4])} */")
         with c.block("static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end)"):
             for k, value in enumerate(reads):
                 c.line(f"const {memory_type(value.shape.dtype)} *const p{k} = bufs[{k}];")
@@ -170,7 +169,7 @@ class _Loop:
         return c.text()
 
     def block(self, c: CWriter, width: int, next_lanes: list[Node], next_scalars: list[Node]) -> None:
-        """All turns of one block."""
+        """Emit all iterations of one block."""
         inner = f"for (int {INNER_COUNTER} = 0; {INNER_COUNTER} < {width}; ++{INNER_COUNTER})"
         for n in self.scalars:
             c.line(f"{_type(self.own[n])} x{n} = {self.loaded(n, '0')};")
@@ -196,9 +195,9 @@ class _Loop:
                 else f"if (u == 0) r{n}[0] = {value};"
             )
 
-    def loaded(self, number: int, place: str) -> str:
-        """An element of the initial state."""
-        return scalar.load(self.own[number].shape.dtype, f"p{self.slots[number]}[{place}]")
+    def loaded(self, number: int, index: str) -> str:
+        """Return the C that loads an element of the initial state."""
+        return scalar.load(self.own[number].shape.dtype, f"p{self.slots[number]}[{index}]")
 
 
 def _type(value: Value) -> str:

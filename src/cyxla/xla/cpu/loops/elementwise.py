@@ -34,14 +34,14 @@ from cyxla.xla.cpu.loops.transposed_tiles import find_tiles, tiled_part
 
 
 def collapsed(box: Box) -> tuple[list[tuple[Atom, int]], set[Atom]]:
-    """The loops of a box that are left when neighbours are joined, and those that are gone."""
+    """Return the loops of a box that remain when neighbours are collapsed, and those that are dropped."""
     loops = list(zip(box.body.space.loops, box.extents, strict=True))
     kept, dropped = collapse(loops, box.forms)
     return kept, dropped | {a for a, n in loops if n == 1}
 
 
 def part(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
-    """Write the function of one box."""
+    """Emit the function of one box."""
     kept, gone = collapsed(box)
     tiles = find_tiles(box, kept, frame.aliased)
     if tiles is not None:
@@ -69,8 +69,8 @@ def part(box: Box, frame: KernelFrame, name: str, ns: float) -> Part:
 
 
 def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost: Innermost, ns: float) -> int:
-    """The loops of a nest; its parallel ones run over [first, last), of as many units as returned."""
-    if not extents:  # the lines of depth 0 are everything
+    """Emit the loops of a nest; return the number of units of its parallel loop, which runs over [first, last)."""
+    if not extents:  # depth 0 is the whole body
         return 1
     *outer, trip = extents
     blocks = Blocks.of(trip, blocked=nest.blocked, overlap=not innermost.in_place)
@@ -83,7 +83,7 @@ def _write_loops(writer: CWriter, nest: LoopNest, extents: list[int], innermost:
 
 @emits_group("loop")
 def loop(group: Group) -> list[Step]:
-    """An element-wise group: outputs of one iteration space."""
+    """Emit an element-wise group: outputs over one iteration space."""
     root = group.outputs[0]
 
     def stores_at(body: Body, index: Index) -> list[Store]:
@@ -100,19 +100,21 @@ def loop(group: Group) -> list[Step]:
 def _step(
     group: Group, dims: tuple[int, ...], stores_at: StoresAt, writes: tuple[Value, ...], target: Value | None = None
 ) -> Step:
-    """The step of a group; `target` is an array that the write must share."""
+    """Return the step of a group; `target` is an array that the write must alias."""
     reads = Reads()
     found = split_into_boxes(dims, set(group.instructions), reads, stores_at) if prod(dims) else []
     pairs = _in_place(found, reads, writes) if target is None else [(0, reads.slot(target))]
     if target is None and any(find_tiles(b, collapsed(b)[0], frozenset()) for b in found):
-        pairs = []  # tiles at the edge overlap: what they read must not have been overwritten
+        pairs = []  # tiles at the edge overlap, so that an operand must not be overwritten
     size = sum(w.shape.nbytes for w in writes)
     frame = KernelFrame(
         reads, writes, frozenset(r for _, r in pairs), streamed=size > cost.STREAMING_BYTES and target is None
     )
     ns = cost.element_ns(group.instructions) + _traffic(reads, writes, dims) / max(1, prod(dims))
     groups = [g for some in group_adjacent_boxes(found) for g in _without_tiles(some, frame)]
-    groups.sort(key=lambda g: -sum(b.size for b in g))  # a thread pool that times its first task shall see a usual one
+    groups.sort(
+        key=lambda g: -sum(b.size for b in g)
+    )  # a thread pool that times its first task shall see a typical one
     parts = [_part(group, frame, f"KERNEL_{i + 1}", ns) for i, group in enumerate(groups)]
     kernel = assemble(parts, frame, "loop", note=describe(group))
     if target is None:
@@ -121,26 +123,26 @@ def _step(
 
 
 def _without_tiles(group: list[Box], frame: KernelFrame) -> list[list[Box]]:
-    """Boxes that run across the grain are written alone."""
+    """Split a group of adjacent boxes if one of them is transposed tile by tile."""
     tiled = len(group) > 1 and any(find_tiles(b, collapsed(b)[0], frame.aliased) for b in group)
     return [[b] for b in group] if tiled else [group]
 
 
 def _part(group: list[Box], frame: KernelFrame, name: str, ns: float) -> Part:
-    """The function of one box, or of several side by side; `ns` is the time of one point."""
+    """Emit the function of one box or of several adjacent ones; `ns` is the time of one point."""
     if len(group) > 1:
         return adjacent_boxes_part(group, frame, name, ns * sum(b.size for b in group))
     return part(group[0], frame, name, ns * group[0].size)
 
 
 def _traffic(reads: Reads, writes: Sequence[Value], dims: tuple[int, ...]) -> float:
-    """Time to move what the loops touch: of each array at most one element a point."""
+    """Return the time in ns to move the arrays, of each at most one element per point."""
     points = prod(dims)
     return sum(cost.memory_ns(min(v.shape.nbytes, points * v.shape.dtype.itemsize)) for v in (*reads.values, *writes))
 
 
 def _in_place(found: Sequence[Box], reads: Reads, writes: tuple[Value, ...]) -> list[tuple[int, int]]:
-    """Reads whose every load is where the write of the same element goes."""
+    """Return pairs (write, read) in which every load is at the index that the write stores to."""
     pairs: list[tuple[int, int]] = []
     for w, write in enumerate(writes):
         for r, read in enumerate(reads.values):
@@ -163,7 +165,7 @@ def _same_place(box: Box, write: int, read: int) -> bool:
 
 
 def describe(group: Group) -> str:
-    """Opcodes and shapes, for people; nothing of it is the program's own words."""
+    """Return a description by opcodes and shapes, for people; it has no names of the program."""
     opcodes: dict[str, int] = {}
     for i in group.instructions:
         opcodes[i.opcode] = opcodes.get(i.opcode, 0) + 1
@@ -173,7 +175,7 @@ def describe(group: Group) -> str:
 
 @emits_group("update")
 def update(group: Group) -> list[Step]:
-    """dynamic-update-slice, in stores_at: the update's elements are computed straight into the operand."""
+    """Emit a dynamic-update-slice in place: the update's elements are computed into the operand."""
     (root,) = group.outputs
     operand, new, *starts = root.operands
 

@@ -1,9 +1,9 @@
 """Epilogues of contractions, computed on their results before these are stored.
 
-A contraction (dot, convolution) keeps a tile of its results in registers. What reads them element by element, such as a
-bias, an activation or a residual, is a loop over that tile: the sums go to a small local array, and a function writes
-every output of the group from it. The results are seen as rows of `columns` elements; a tile is some rows and a fixed
-number of neighbouring columns, so that gcc vectorises the loop.
+A contraction (dot, convolution) keeps a tile of its results in registers. Element-wise users, such as a bias, an
+activation or a residual, become a loop over that tile: the accumulators go to a small local array, and a function
+writes every output of the group from it. The results are viewed as rows of `columns` elements; a tile is some rows and
+a fixed number of adjacent columns, so that gcc vectorises the loop.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from cyxla.xla.cpu.loops.loop_kernel import KernelFrame, innermost, slots
 
 
 class Epilogue:
-    """The part of a group behind its contraction.
+    """Epilogue of a contraction: the rest of its group.
 
     Parameters
     ----------
     group : Group
-        Of kind ``dot`` or ``convolution``; it may hold nothing but the contraction.
+        Group of kind ``dot`` or ``convolution``; the contraction may be its only instruction.
     columns : int
-        Length of a row: how many results lie side by side, a divisor of their number.
+        Length of a row: number of adjacent results, a divisor of the result's size.
 
     Attributes
     ----------
     root : Instruction
-        The contraction.
+        Contraction of the group.
     reads : tuple of Value
-        All buffers that the kernel reads: the contraction's operands, then what only the epilogue reads.
+        Arrays that the kernel reads: the contraction's operands, then those that only the epilogue reads.
     writes : tuple of Value
-        The buffers that the kernel writes; they come after the reads.
+        Arrays that the kernel writes; their buffers come after the reads.
     is_empty : bool
-        The results are stored as they are: there is one write, and no function is needed.
+        True if there is no epilogue: the contraction's result is the only output, and no function is needed.
     """
 
     def __init__(self, group: Group, columns: int) -> None:
@@ -59,37 +59,37 @@ class Epilogue:
 
     @staticmethod
     def of(group: Group, columns: int) -> Epilogue:
-        """The epilogue of a group for rows of `columns` results."""
+        """Return the epilogue of a group for rows of `columns` results."""
         return Epilogue(group, columns)
 
     @property
     def reads(self) -> tuple[Value, ...]:
-        """The buffers that the kernel reads, in order."""
+        """Arrays that the kernel reads, in order."""
         return self._reads.values
 
     @property
     def ns(self) -> float:
-        """Estimated time beside the contraction's, on one core."""
+        """Estimated time in ns on one core, without the contraction's."""
         behind = [i for i in self.group.instructions if i is not self.root]
         extra = [v for n, v in enumerate(self.reads) if n not in self.operands]
         moved = sum(cost.memory_ns(v.shape.nbytes) for v in (*extra, *self.writes[1:]))
         return cost.element_ns(behind) * self.root.shape.size + moved
 
     def step(self, kernel: Kernel) -> Step:
-        """The step of the kernel: its buffers are `reads`, then `writes`."""
+        """Return the step of the kernel: its buffers are `reads`, then `writes`."""
         return Step(kernel, self.reads, self.writes, in_place=self._pairs)
 
     def prebuilt(self, name: str, numbers: Sequence[int], made: Kernel, widths: Sequence[int]) -> Kernel | None:
-        """The kernel of a prebuilt function, with the functions of the epilogue unless there is nothing to do.
+        """Return a kernel that calls a prebuilt function, with the functions of the epilogue unless it is empty.
 
         Parameters
         ----------
         name : str
-            The function, with ``{}`` in the place of ``_after`` or nothing.
+            Name of the function, with ``{}`` in the place of ``_after`` or nothing.
         numbers, made
-            As `kernel.prebuilt_calls.kernel` takes them.
+            See `kernel.prebuilt_calls.kernel`.
         widths : sequence of int
-            Of the tiles.
+            Widths of the tiles, in columns.
         """
         buffers = len(self.reads) + len(self.writes)
         if self.is_empty:
@@ -102,11 +102,11 @@ class Epilogue:
         return prebuilt_calls.kernel(name, numbers, made, buffers, c.text(), functions)
 
     def function(self, c: CWriter, width: int) -> str:
-        """Name of the function for tiles of `width` columns; defined by the first call with a width.
+        """Return the name of the function for tiles of `width` columns; the first call with a width defines it.
 
-        It is called with ``(bufs, row, column, rows, sums, apart)``: for each of `rows` rows from `row` on, it takes
-        `width` sums that lie at ``sums + i * apart``, whose first is the result in `column`, and writes all outputs.
-        ``sums`` points to elements as the result has them in memory. The caller gives whole tiles, all of them once.
+        It is called with ``(bufs, row, column, rows, sums, apart)``: for each of `rows` rows from `row` on, it reads
+        `width` results from ``sums + i * apart``, of which the first belongs to `column`, and writes all outputs.
+        ``sums`` points to elements in the memory type of the result. The caller passes every tile once, as a whole.
         """
         if width not in self._functions:
             name = self._functions[width] = f"KERNEL_after{width}"
@@ -115,7 +115,7 @@ class Epilogue:
 
     # ------------------------------------------------------------------------------------------------ lowering
     def _lower(self) -> Box:
-        """The values over the space of (row, column)."""
+        """Lower the epilogue over the iteration space (row, column)."""
         rows = self.root.shape.size // self.columns
         space = Space((max(rows, 1), self.columns))
         linear = space.combine([(space.loop(0), self.columns), (space.loop(1), 1)])
@@ -146,7 +146,7 @@ class Epilogue:
     def _define(self, c: CWriter, name: str, width: int) -> None:
         nest = self._nest()
         inner = innermost(self.box, nest, streamed=False, in_place=True)
-        if len(self._functions) == 1:  # what all of them share
+        if len(self._functions) == 1:  # shared by the functions of all widths
             c.lines(memory_typedefs([*self.reads, *self.writes]))
             c.lines([table_definition(n, t.shape.dtype, t.array) for t, n in nest.tables.items()])
         element = scalar.storage_type(self.root.shape.dtype)
@@ -162,7 +162,7 @@ class Epilogue:
                 inner.write(c, width)
 
     def _in_place(self) -> tuple[tuple[int, int], ...]:
-        """(write, read): a read of the epilogue alone, whose elements are read just where the write replaces them."""
+        """Return pairs (write, read) in which only the epilogue reads, every element just before it is overwritten."""
         if any(n.kind == "apply" and scalar.slow_path(n.data.opcode, n.dtype) for n in self.box.nodes):
             return ()  # rare arguments are read a second time
         pairs: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""C of a loop body with hoisting: every value is computed at the outermost loop where it is known."""
+"""C of a loop body with hoisting: every value is computed in the outermost loop in which it is available."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, forms_within
 from cyxla.xla.cpu.loops.loop_ir import Body, Node
 
-INNER_COUNTER = "k"  # name of the counter of constant trip count
-BLOCK_START = "b"  # what to add to it, where the innermost loop runs in blocks
-BLOCK_LEVEL = "block"  # the level that runs over these blocks
+INNER_COUNTER = "k"  # counter of the innermost loop, of constant trip count
+BLOCK_START = "b"  # offset to add to it if the innermost loop runs in blocks
+BLOCK_LEVEL = "block"  # level of the loop over these blocks
 
-Level = Atom | str  # a loop, or a level without a place in the index forms
+Level = Atom | str  # a loop of the iteration space, or the name of a level that index forms do not mention
 
 
 def forms_of(node: Node) -> list[Affine]:
-    """The index forms that a node holds itself."""
+    """Return the index forms in a node's own data."""
     if node.kind in ("load", "table"):
         return [node.data[1]]
     if node.kind == "index":
@@ -34,9 +34,9 @@ def forms_of(node: Node) -> list[Affine]:
 def reachable(
     roots: Sequence[Node], forms: Sequence[Affine] = (), known: Container[Node] = ()
 ) -> tuple[list[Node], list[Affine]]:
-    """The nodes that some nodes and forms need, operands first; and every form among them.
+    """Return the nodes that some nodes and forms depend on, operands first, and all index forms in them.
 
-    What the `known` nodes are made from is not looked at.
+    The operands of `known` nodes are not followed.
     """
     seen: set[Node] = set()
     all_forms: dict[Affine, None] = dict.fromkeys(forms)
@@ -69,7 +69,7 @@ def reachable(
 
 
 class LoopNest:
-    """Turns the nodes of a body into lines of C by loop depth.
+    """Loop nest: turns the nodes of a body into lines of C by loop depth.
 
     Depth 0 is outside of all loops, depth d + 1 is inside level d. The last level is the innermost loop, of constant
     trip count and counter ``k``. The level `BLOCK_LEVEL` runs over blocks of the innermost loop, whose index is then
@@ -78,13 +78,13 @@ class LoopNest:
     Parameters
     ----------
     body : Body
-        The values.
+        Loop IR to emit.
     levels : sequence of Atom or str
-        The loops, outermost first.
+        Loops, outermost first.
     names : CWriter
-        Gives the names.
+        Source of unique names.
     scalar : bool
-        The innermost loop is no vector loop: rare arguments are looked after at once.
+        True if the innermost loop is not vectorised: slow paths are then taken element by element.
     """
 
     def __init__(self, body: Body, levels: Sequence[Level], names: CWriter, *, scalar: bool = False) -> None:
@@ -103,17 +103,17 @@ class LoopNest:
             self._atom_texts[self.inner] = INNER_COUNTER
         self._offsets: dict[tuple[Affine, int], str] = {}
         self._conditions: dict[tuple[Condition, ...], str] = {}
-        self.dropped: set[Atom] = set()  # loops that run inside their inner neighbour
-        self.slow_lanes: list[str] = []  # predicates of lanes that need a slow form
-        self.slow_paths: list[tuple[str, str]] = []  # (fast expression, expression that picks the right form)
+        self.dropped: set[Atom] = set()  # loops collapsed into their inner neighbour
+        self.slow_lanes: list[str] = []  # predicates of lanes that need a slow path
+        self.slow_paths: list[tuple[str, str]] = []  # (fast call, call that handles all arguments)
         self.tables: dict[Any, str] = {}
-        # a level that steps by more than 1: its index is its counter plus ``j``, in the innermost loop
+        # an unrolled level, with a step above 1: its index is its counter plus ``j``, in the innermost loop
         self.stepped: Atom | None = None
-        self.replaced_loads: dict[Node, str] = {}  # loads that read something else than their array, such as a tile
+        self.replaced_loads: dict[Node, str] = {}  # loads that read another C lvalue than their array, such as a tile
 
     # ------------------------------------------------------------------------------------------------ depth
     def depth_of_atom(self, atom: Atom) -> int:
-        """Where an atom is known."""
+        """Return the loop depth at which an atom is available."""
         if atom in self.dropped:
             return 0
         if atom is self.stepped:
@@ -131,36 +131,36 @@ class LoopNest:
         return self._depths[atom]
 
     def depth_of_form(self, form: Affine) -> int:
-        """Where a form is known."""
+        """Return the loop depth at which a form is available."""
         return max((self.depth_of_atom(a) for a, _ in form.terms), default=0)
 
     def depth_of(self, node: Node) -> int:
-        """Where a node is known; its operands must have been written."""
+        """Return the loop depth at which a node is available; its operands must have been emitted."""
         if node not in self._node_depths:
             depths = [self._node_depths.get(o, 0) for o in node.operands]
             self._node_depths[node] = max([*depths, *(self.depth_of_form(f) for f in forms_of(node))], default=0)
         return self._node_depths[node]
 
     def pin(self, node: Node) -> None:
-        """Have a node written in the innermost loop, whatever its index says."""
+        """Pin a node to the innermost loop, whatever its index depends on."""
         self._node_depths[node] = self.depth
 
     def counter(self, level: int) -> str:
-        """The name of a level's counter."""
+        """Return the name of a level's counter."""
         atom = self.levels[level]
         return atom if isinstance(atom, str) else self._atom_texts[atom]
 
     def set_given(self, node: Node, text: str, depth: int) -> None:
-        """Say how a value is spelled that was computed elsewhere, and from which depth on it is known."""
+        """Set the C of a value that is computed elsewhere, and the depth from which on it is available."""
         self._texts[node], self._node_depths[node] = text, depth
 
     def set_counter(self, atom: Atom, text: str) -> None:
-        """Say how the counter of a loop is spelled, before anything is written."""
+        """Set the name of a loop's counter, before anything is emitted."""
         self._atom_texts[atom] = text
 
     # ------------------------------------------------------------------------------------------------ forms
     def form(self, form: Affine) -> str:
-        """An index as C, of type int64_t or narrower; what can be hoisted is."""
+        """Return the C of an index, of type int64_t or narrower; loop-invariant parts are hoisted."""
         inner: list[tuple[Atom, int]] = []
         outer: list[tuple[Atom, int]] = []
         for atom, c in form.terms:
@@ -174,7 +174,7 @@ class LoopNest:
         return " + ".join(p for p in parts if p != "0") or "0"
 
     def block_start(self, form: Affine) -> str:
-        """An index where the innermost counter of constant trip count is 0."""
+        """Return the C of an index where the innermost counter, of constant trip count, is 0."""
         kept = tuple((a, c) for a, c in form.terms if a is not self.inner and a not in self.dropped)
         rest = Affine(form.constant, kept)
         return self._offset(rest, form.coefficient(self.inner) if self.blocked and self.inner is not None else 0)
@@ -199,7 +199,7 @@ class LoopNest:
         return self._offsets[key]
 
     def atom(self, atom: Atom) -> str:
-        """The spelling of an atom; written where it is known if it needs a local."""
+        """Return the C of an atom; a local, if it needs one, is emitted at the depth where it is available."""
         if atom not in self._atom_texts:
             writer = self.writers[self.depth_of_atom(atom)]
             c_type = "int32_t" if atom.high < 2**31 else "int64_t"
@@ -226,7 +226,7 @@ class LoopNest:
         return f"{value} < 0 ? 0 : {value} > {atom.high} ? {atom.high} : {value}"
 
     def conditions(self, conditions: Sequence[Condition]) -> str:
-        """Conditions as one C truth value, known as far outside as it can be."""
+        """Return the C predicate that all conditions hold, hoisted as far as possible."""
         key = tuple(conditions)
         depth = max((self.depth_of_form(c.form) for c in conditions), default=0)
         if depth == self.depth:
@@ -248,13 +248,13 @@ class LoopNest:
 
     # ------------------------------------------------------------------------------------------------ nodes
     def write(self, nodes: Sequence[Node]) -> None:
-        """Write nodes, operands first."""
+        """Emit nodes, operands first."""
         for node in nodes:
             if node not in self._texts:
                 self._texts[node] = self._written(node)
 
     def text(self, node: Node) -> str:
-        """How a written node is spelled."""
+        """Return the C of a node that was emitted."""
         return self._texts[node]
 
     def _written(self, node: Node) -> str:
@@ -284,7 +284,7 @@ class LoopNest:
         return expression if twin is None else expression.replace(twin[1], f"({twin[0]} ? {twin[2]} : {twin[1]})")
 
     def with_slow_paths(self, line: str) -> str:
-        """A line with the slow forms where the arguments need them."""
+        """Return a line of C with its fast calls replaced by calls that take the slow path where needed."""
         for fast, picked in self.slow_paths:
             line = line.replace(fast, picked)
         return line
@@ -332,7 +332,7 @@ _WRITERS: dict[str, Any] = {
 
 
 def _slow_path(node: Node, values: list[str]) -> tuple[str, str, str] | None:
-    """(predicate, fast call, slow call) of a function that needs a second form for rare arguments."""
+    """Return (predicate, fast call, slow call) of a function with a slow path for rare arguments; None without one."""
     dtype = node.operands[0].dtype if node.operands else node.dtype
     names = scalar.slow_path(node.data.opcode, dtype)
     if names is None:
@@ -351,15 +351,15 @@ def _times(text: str, factor: int) -> str:
 _BITS = {16: "uint16_t", 32: "uint32_t", 64: "uint64_t", 8: "uint8_t"}
 
 
-def table_load(dtype: ElementType, place: str) -> str:
-    """Read an element of a constant table: floats lie there as bits, which every value has."""
+def table_load(dtype: ElementType, source: str) -> str:
+    """Return the C that loads an element of a constant table: floats are stored as their bits, to be exact."""
     if dtype in (ElementType.F32, ElementType.F64):
-        return f"cyx_from_bits_{dtype}({place})"
-    return scalar.load(dtype, place)
+        return f"cyx_from_bits_{dtype}({source})"
+    return scalar.load(dtype, source)
 
 
 def table_definition(name: str, dtype: ElementType, array: Any) -> str:
-    """A constant array."""
+    """Return the C definition of a constant array."""
     if dtype.is_float:
         c_type = _BITS[array.itemsize * 8]
         values = [f"{int(v):#x}u" for v in array.reshape(-1).view(f"u{array.itemsize}")]
@@ -371,14 +371,14 @@ def table_definition(name: str, dtype: ElementType, array: Any) -> str:
 
 # --------------------------------------------------------------------------------------------------------------- loops
 def collapse(loops: Sequence[tuple[Atom, int]], forms: Sequence[Affine]) -> tuple[list[tuple[Atom, int]], set[Atom]]:
-    """Join neighbouring loops that every form steps through alike.
+    """Collapse neighbouring loops over which every form is affine in the joint index.
 
     Returns
     -------
     loops : list of (Atom, int)
-        What is left, outermost first, with the new extents; loops of one step are gone.
+        Remaining loops, outermost first, with their new extents; loops of one iteration are removed.
     dropped : set of Atom
-        The loops that now run inside another.
+        Loops that were collapsed into another.
     """
     kept: list[tuple[Atom, int]] = []
     dropped: set[Atom] = set()

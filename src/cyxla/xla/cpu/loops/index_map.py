@@ -1,9 +1,9 @@
-"""Index maps: arithmetic affine in the loops, with quotients, remainders and guards where need be.
+"""Index maps: arithmetic affine in the loops, with quotients, remainders and guards where needed.
 
-An `Affine` is a constant plus multiples of *atoms*. Atoms are the loops of an iteration space and what is derived from
-affine forms: quotient and remainder by a constant (reshapes), values read at run time (dynamic-slice, gather), and an
-index that counts only under a condition (pad, concatenate). Every atom knows its range, which is what most
-simplifications need.
+An `Affine` is a constant plus multiples of *atoms*. Atoms are the loops of an iteration space and quantities derived
+from affine forms: quotient and remainder by a constant (reshapes), values read at run time (dynamic-slice, gather), and
+an index that applies only under a condition (pad, concatenate). Every atom has a range, on which most simplifications
+rest.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from cyxla.errors import InternalError
 
 
 class Atom:
-    """A quantity that indices are affine in.
+    """Quantity that indices are affine in: a loop counter or a value derived from affine forms.
 
     Attributes
     ----------
     number : int
-        Order of creation in its space; gives every text the same order.
+        Order of creation in the iteration space; it makes the order of terms deterministic.
     kind : str
         ``loop``, ``quotient``, ``remainder``, ``runtime`` or ``choice``.
     low, high : int
-        Least and greatest value.
+        Least and greatest value, both inclusive.
     data : object
-        Of a loop its position; of quotient and remainder (Affine, divisor); of a runtime value its node; of a choice
-        (conditions, Affine): the form where the conditions hold, else 0.
+        Position of a loop; (Affine, divisor) of a quotient or remainder; node of a runtime value; (conditions, Affine)
+        of a choice: the form where the conditions hold, else 0.
     """
 
     __slots__ = ("data", "high", "kind", "low", "number")
@@ -41,7 +41,7 @@ class Atom:
 
 
 class Affine:
-    """``constant + sum(coefficient * atom)``; equal forms are equal and hash alike."""
+    """Affine form ``constant + sum(coefficient * atom)``; equal forms compare equal and have the same hash."""
 
     __slots__ = ("_hash", "constant", "high", "low", "terms")
 
@@ -67,19 +67,19 @@ class Affine:
 
     @property
     def is_constant(self) -> bool:
-        """Whether no atom occurs."""
+        """True if the form has no atoms."""
         return not self.terms
 
     def coefficient(self, atom: Atom) -> int:
-        """What an atom is multiplied by; 0 if it does not occur."""
+        """Return the coefficient of an atom; 0 if it does not occur."""
         return next((c for a, c in self.terms if a is atom), 0)
 
     def shifted(self, by: int) -> Affine:
-        """The form plus a constant."""
+        """Return the form plus a constant."""
         return Affine(self.constant + by, self.terms) if by else self
 
     def scaled(self, by: int) -> Affine:
-        """The form times a constant."""
+        """Return the form times a constant."""
         if by == 1:
             return self
         return Affine(self.constant * by, tuple((a, c * by) for a, c in self.terms)) if by else ZERO
@@ -89,7 +89,7 @@ ZERO = Affine(0)
 
 
 class Condition(NamedTuple):
-    """``low <= form <= high``."""
+    """Condition ``low <= form <= high``."""
 
     form: Affine
     low: int
@@ -97,14 +97,14 @@ class Condition(NamedTuple):
 
     @property
     def decided(self) -> bool | None:
-        """Whether the range of the form settles it, and how."""
+        """True or False if the range of the form decides the condition, else None."""
         if self.low <= self.form.low and self.form.high <= self.high:
             return True
         return False if self.form.high < self.low or self.form.low > self.high else None
 
 
 class Index:
-    """A position in an array of some dims, by coordinates or by row-major number; either is made when asked for."""
+    """Index of an array element, as coordinates and as a linear row-major index; each is derived when needed."""
 
     __slots__ = ("_coordinates", "_linear", "dims", "space")
 
@@ -115,31 +115,31 @@ class Index:
 
     @property
     def coordinates(self) -> tuple[Affine, ...]:
-        """One form a dimension."""
+        """Coordinates, one form per dimension."""
         if self._coordinates is None:
             self._coordinates = self.space.split(self.linear, self.dims)
         return self._coordinates
 
     @property
     def linear(self) -> Affine:
-        """The row-major number."""
+        """Linear row-major index."""
         if self._linear is None:
             assert self._coordinates is not None
             self._linear = self.space.combine(zip(self._coordinates, strides(self.dims), strict=True))
         return self._linear
 
     def at(self, dims: tuple[int, ...]) -> Index:
-        """The same element of the array reshaped to other dims."""
+        """Return the index of the same element in the array reshaped to other dims."""
         return self if dims == self.dims else self.space.index_at(dims, self.linear)
 
 
 class Space:
-    """The iteration space of a piece of generated code, and every form over it.
+    """Iteration space of a piece of generated code, with all index forms over it.
 
     Parameters
     ----------
     extents : sequence of int
-        Sizes of the loops, outermost first.
+        Trip counts of the loops, outermost first.
     """
 
     def __init__(self, extents: Sequence[int]) -> None:
@@ -151,12 +151,12 @@ class Space:
 
     # ------------------------------------------------------------------------------------------------ forms
     def loop(self, position: int) -> Affine:
-        """The counter of a loop."""
+        """Return the counter of a loop."""
         atom = self.loops[position]
         return Affine(0, ((atom, 1),)) if atom.high else ZERO
 
     def combine(self, parts: Any) -> Affine:
-        """The sum of (form, factor) pairs."""
+        """Return the sum of (form, factor) pairs."""
         constant, terms = 0, {}  # type: ignore[var-annotated]
         for form, k in parts:
             constant += form.constant * k
@@ -170,16 +170,16 @@ class Space:
         )
 
     def add(self, a: Affine, b: Affine) -> Affine:
-        """The sum of two forms."""
+        """Return the sum of two forms."""
         return self.combine(((a, 1), (b, 1)))
 
     def quotient(self, form: Affine, divisor: int) -> Affine:
-        """``form // divisor`` of a form that is not negative."""
+        """Return ``form // divisor`` of a form that is not negative."""
         whole, rest = self._divide(form, divisor)
         return whole if rest is None else self.add(whole, self._part("quotient", rest, divisor))
 
     def remainder(self, form: Affine, divisor: int) -> Affine:
-        """``form % divisor`` of a form that is not negative."""
+        """Return ``form % divisor`` of a form that is not negative."""
         if divisor == 1:
             return ZERO
         whole, rest = self._divide(form, divisor)
@@ -188,29 +188,29 @@ class Space:
         return self._part("remainder", rest, divisor)
 
     def runtime(self, node: Any, high: int) -> Affine:
-        """A value known at run time, in [0, high]."""
+        """Return a form for a value in [0, high] that is read at run time."""
         return ZERO if high <= 0 else Affine(0, ((self._derive("runtime", 0, high, node), 1),))
 
     def choice(self, conditions: tuple[Condition, ...], form: Affine, high: int) -> Affine:
-        """`form` where the conditions hold (it is then in [0, high]), else 0; conditions must be undecided."""
+        """Return `form` where the conditions hold (it is then in [0, high]), else 0; conditions must be undecided."""
         return ZERO if high <= 0 else Affine(0, ((self._derive("choice", 0, high, conditions, form), 1),))
 
     def index(self, dims: tuple[int, ...], coordinates: tuple[Affine, ...]) -> Index:
-        """The position with these coordinates."""
+        """Return the index with given coordinates."""
         key = (dims, coordinates)
         if key not in self._indices:
             self._indices[key] = Index(self, dims, coordinates, None)
         return self._indices[key]
 
     def index_at(self, dims: tuple[int, ...], linear: Affine) -> Index:
-        """The position with this row-major number."""
+        """Return the index with a given linear row-major index."""
         key = (dims, linear)
         if key not in self._indices:
             self._indices[key] = Index(self, dims, None, linear)
         return self._indices[key]
 
     def split(self, linear: Affine, dims: tuple[int, ...]) -> tuple[Affine, ...]:
-        """Coordinates of a row-major number."""
+        """Delinearise a row-major index to coordinates."""
         found = [ZERO] * len(dims)
         if prod(dims) == 1:
             return tuple(found)
@@ -235,13 +235,13 @@ class Space:
         return self._derived[key]
 
     def _divide(self, form: Affine, divisor: int) -> tuple[Affine, Affine | None]:
-        """The part that `divisor` divides, over it; and the rest, None if the rest is below the divisor."""
+        """Return the exact quotient of the divisible terms, and the rest; None if the rest is below the divisor."""
         if divisor <= 0:
             raise InternalError(f"division of an index by {divisor}")
         whole = tuple((a, c // divisor) for a, c in form.terms if c % divisor == 0)
         rest = Affine(form.constant % divisor, tuple((a, c) for a, c in form.terms if c % divisor))
         quotient = Affine(form.constant // divisor, whole)
-        if rest.low < 0:  # cannot split without going below zero: take it as it is
+        if rest.low < 0:  # splitting would go below zero: keep the form as it is
             return (ZERO, form) if form.high >= divisor else (ZERO, None)
         return quotient, None if rest.high < divisor else rest
 
@@ -255,16 +255,16 @@ class Space:
         return Affine(0, ((self._derive(kind, *bounds, form, divisor), 1),))
 
     def _rejoin(self, terms: dict[Atom, int]) -> None:
-        """Turn ``k d (x / d) + k (x % d)`` back to ``k x``, in place; x itself goes in as a loose term."""
+        """Rewrite ``k d (x / d) + k (x % d)`` to ``k x`` in place; x goes in as a term that is not an atom."""
         for atom in [a for a in terms if a.kind == "remainder"]:
             k = terms.get(atom, 0)
             twin = self._matching_quotient(*atom.data)
             if k and twin is not None and terms.get(twin) == k * atom.data[1]:
                 del terms[atom], terms[twin]
-                terms[atom.data[0]] = k  # an Affine as a key, taken apart by _expand
+                terms[atom.data[0]] = k  # an Affine as a key, which _expand resolves
 
     def _matching_quotient(self, form: Affine, divisor: int) -> Atom | None:
-        """The atom ``form / divisor``, if there is one."""
+        """Return the atom ``form / divisor``, if there is one."""
         if (
             form.constant == 0
             and len(form.terms) == 1
@@ -289,7 +289,7 @@ def _by_number(term: tuple[Any, int]) -> int:
 
 
 def strides(dims: Sequence[int]) -> tuple[int, ...]:
-    """Row-major strides, in elements."""
+    """Return the row-major strides of dims, in elements."""
     found, step = [0] * len(dims), 1
     for d in range(len(dims) - 1, -1, -1):
         found[d] = step
@@ -298,7 +298,7 @@ def strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def atoms_of(forms: Any) -> list[Atom]:
-    """Every atom in some forms, also inside other atoms, in order of creation."""
+    """Return every atom in some forms, also those inside other atoms, in order of creation."""
     found: dict[Atom, None] = {}
     stack = [a for f in forms for a, _ in f.terms]
     while stack:
@@ -311,7 +311,7 @@ def atoms_of(forms: Any) -> list[Atom]:
 
 
 def forms_within(atom: Atom) -> list[Affine]:
-    """The forms that an atom is derived from."""
+    """Return the forms that an atom is derived from."""
     if atom.kind in ("quotient", "remainder"):
         return [atom.data[0]]
     if atom.kind == "choice":

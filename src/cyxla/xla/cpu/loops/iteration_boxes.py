@@ -1,4 +1,4 @@
-"""Splits the iteration space of a group into boxes in which the index arithmetic needs no guards."""
+"""Split the iteration space of a group into boxes in which the index arithmetic needs no guards."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cyxla.xla.cpu.loops.index_map import Affine, Atom, Condition, Index, Space,
 from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
 
 MAX_BOXES = 24
-_MAX_BOX_NODES = 4000  # nodes times boxes: beyond, guards stay in the loops
+_MAX_BOX_NODES = 4000  # limit of nodes times boxes; beyond it, guards stay in the loops
 _MAX_PHASES = 4
 
 
 @dataclass
 class Store:
-    """One array written: its slot among the writes, its element type, where and what."""
+    """Store to an array: its slot among the writes, its element type, the index, and the value."""
 
     slot: int
     dtype: ElementType
@@ -31,7 +31,7 @@ class Store:
 
 @dataclass
 class Box:
-    """A part of the iteration space and what is computed there."""
+    """Box of the iteration space, with the values computed and stored there."""
 
     body: Body
     stores: list[Store]
@@ -48,23 +48,23 @@ class Box:
         return prod(self.extents)
 
 
-StoresAt = Callable[[Body, Index], list[Store]]  # what to write where, at an index of the iteration space
+StoresAt = Callable[[Body, Index], list[Store]]  # lowers the stores at an index of the iteration space
 
 
 @dataclass
 class Region:
-    """A box before it is lowered: bounds by dimension, its steps, and into which loops each dimension is split."""
+    """Box before it is lowered: bounds and step of each dimension, and the loops that the dimension is split into."""
 
     bounds: tuple[tuple[int, int], ...]
     splits: tuple[tuple[int, ...], ...] = ()
     steps: tuple[int, ...] = ()
 
     def loops(self) -> tuple[tuple[int, ...], ...]:
-        """Extents of the loops of each dimension."""
+        """Return the trip counts of the loops of each dimension."""
         return self.splits or tuple((-((low - high) // self.step(d)),) for d, (low, high) in enumerate(self.bounds))
 
     def step(self, d: int) -> int:
-        """The distance between neighbours along a dimension."""
+        """Return the step between neighbours along a dimension."""
         return self.steps[d] if self.steps else 1
 
 
@@ -76,7 +76,7 @@ def lower_box(
     stores_at: StoresAt,
     given: dict[Value, Any] | None = None,
 ) -> Box:
-    """Lower a group's outputs over one region."""
+    """Lower the outputs of a group over one region."""
     loops = region.loops()
     flat = tuple(n for split in loops for n in split)
     space = Space(flat)
@@ -97,7 +97,7 @@ def _coordinates(space: Space, region: Region) -> list[Affine]:
 def split_into_boxes(
     dims: tuple[int, ...], inside: set[Any], reads: Reads, stores_at: StoresAt, given: dict[Value, Any] | None = None
 ) -> list[Box]:
-    """Cut the iteration space so that guards are decided and quotients are gone, as far as that is worth it."""
+    """Split the iteration space so that guards are decided and quotients vanish, as far as that is worthwhile."""
     whole = Region(tuple((0, n) for n in dims))
     pending: list[Region] = [whole]
     done: list[Box] = []
@@ -116,7 +116,7 @@ def split_into_boxes(
 
 
 def _cut(box: Box, region: Region) -> list[Region] | None:
-    """Parts of a region at whose borders the guards of one dimension change, or whose remainders differ."""
+    """Split a region where the guards of one dimension change, or by remainder; None if there is nothing to split."""
     if region.splits:
         return None
     for atom in box.body.space.loops:
@@ -141,7 +141,7 @@ def _with_bounds(region: Region, d: int, bounds: tuple[int, int]) -> tuple[tuple
 
 
 def _phases(box: Box, atom: Atom) -> int:
-    """By how much a loop has to step so that an open condition on its remainder is decided; 1 if there is none."""
+    """Return the loop step at which an undecided condition on a remainder becomes constant; 1 if there is none."""
     for form, _, _ in _open_conditions(box):
         for part, _ in form.terms:
             if part.kind != "remainder" or len(part.data[0].terms) != 1:
@@ -153,7 +153,7 @@ def _phases(box: Box, atom: Atom) -> int:
 
 
 def _breakpoints(box: Box, atom: Atom) -> set[int]:
-    """Where along a loop an open condition on it alone changes."""
+    """Return the indices along a loop at which an undecided condition on that loop alone changes."""
     points: set[int] = set()
     for form, low, high in _open_conditions(box):
         if len(form.terms) != 1 or form.terms[0][0] is not atom:
@@ -173,7 +173,7 @@ def _open_conditions(box: Box) -> list[Condition]:
 
 
 def split_region(forms: Sequence[Affine], region: Region) -> Region | None:
-    """The region with one loop split in two, so that a quotient by a constant becomes a loop of its own."""
+    """Split one loop of a region in two, so that a quotient by a constant becomes a loop; None if there is none."""
     for atom in atoms_of(forms):
         if atom.kind not in ("quotient", "remainder"):
             continue
@@ -188,7 +188,7 @@ def split_region(forms: Sequence[Affine], region: Region) -> Region | None:
 
 
 def _with_split(dims: tuple[tuple[int, ...], ...], position: int, step: int) -> tuple[tuple[int, ...], ...]:
-    """The loops of each dimension, with the loop at a position split."""
+    """Return the loops of each dimension, with the loop at a position split."""
     found, seen = [], 0
     for loops in dims:
         at = position - seen

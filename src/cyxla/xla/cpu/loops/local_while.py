@@ -1,8 +1,7 @@
-"""While loops with little state: one kernel that runs all turns with the state in C locals.
+"""While loops with little state: one kernel that runs all iterations with the state in C locals.
 
-A loop qualifies if everything it computes in a turn is a few elements (`loops.straight_line`). Arrays that it only
-reads may be of any size, and so may arrays that it changes in place, a few elements a turn: the inputs and outputs of a
-scan.
+A loop qualifies if an iteration computes only a few elements (`loops.straight_line`). Arrays that it only reads may be
+of any size, and so may arrays that it updates in place, a few elements per iteration: the inputs and outputs of a scan.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from cyxla.xla.hlo import OPCODES, Instruction
 MAX_STATE_ELEMENTS = 256  # elements in locals
 
 
-_KERNEL_NS = 8.0  # what a kernel takes at least
+_KERNEL_NS = 8.0  # overhead of a kernel call
 _LANES = 16
 
 
 def emit_local_while(ins: Instruction) -> Step | str:
-    """The kernel of a loop, or why it is better run by several."""
+    """Emit the kernel of a while loop, or return the reason why several kernels run it better."""
     try:
         return _Loop(ins).step()
     except UnsuitableLoopError as error:
@@ -42,7 +41,7 @@ def emit_local_while(ins: Instruction) -> Step | str:
 
 
 def used_leaves(ins: Instruction) -> set[int]:
-    """Which leaves of a loop's result somebody may read."""
+    """Return the leaves of a loop's result that may be read."""
     everything = set(range(len(own_leaves(ins))))
     if ins.is_root or any(u.opcode != "get-tuple-element" for u in ins.users):
         return everything
@@ -51,7 +50,7 @@ def used_leaves(ins: Instruction) -> set[int]:
 
 
 def _instructions(ins: Instruction) -> list[Instruction]:
-    """What is computed element by element in a loop and in loops and branches inside it."""
+    """Return the element-wise instructions of a loop and of loops and branches inside it."""
     found: list[Instruction] = []
     stack = list(ins.called)
     while stack:
@@ -64,7 +63,7 @@ def _instructions(ins: Instruction) -> list[Instruction]:
 
 
 def _ns(ins: Instruction) -> float:
-    """Time of one element on its own, or of one vector."""
+    """Return the time in ns of one scalar element, or of one vector."""
     return scalar.cost(ins.opcode, ins.shape.dtype) * (_LANES if cost.flops(ins) > cost.CHEAP_FLOPS else 5)
 
 
@@ -80,26 +79,26 @@ class _Loop:
         self.check()
 
     def check(self) -> None:
-        """Refuse states that are too large, and arrays that would be read while they change."""
+        """Raise `UnsuitableLoopError` if the state is too large, or if an array would be read while it is updated."""
         if any(v.shape.size == 0 for v in self.own):
             raise UnsuitableLoopError("an empty array in the state")
         for n in self.updated:
             if update_chain(self.ins.called[0], n) is None:
                 raise UnsuitableLoopError(f"a state of {self.own[n].shape.size} elements")
             if self.initial.count(self.initial[n]) > 1:
-                raise UnsuitableLoopError("an array that changes and does not")
+                raise UnsuitableLoopError("an updated array is also read as a loop-invariant one")
         if any(self.kept[n] and self.own[n].shape.size > MAX_ELEMENTS for n in self.used):
-            raise UnsuitableLoopError("a large array handed on")
+            raise UnsuitableLoopError("a large loop-invariant array is a result")
         carried = sum(v.shape.size for n, v in enumerate(self.own) if not self.kept[n] and n not in self.updated)
         if carried > MAX_STATE_ELEMENTS:
             raise UnsuitableLoopError(f"a state of {carried} elements")
         apart = _KERNEL_NS * (1 + self.kept.count(False))
         gain = sum(_ns(i) * (i.shape.size - -(-i.shape.size // _LANES)) for i in _instructions(self.ins))
         if gain > apart:
-            raise UnsuitableLoopError(f"vectors would save {int(gain)} ns a turn")
+            raise UnsuitableLoopError(f"vectors would save {int(gain)} ns per iteration")
 
     def step(self) -> Step:
-        """Write it."""
+        """Emit the kernel and return its step."""
         targets = [self.reads.slot(self.initial[n]) for n in self.updated]
         held: dict[Value, ArraySource] = {
             v: self.reads.slot(v) for v in self.initial if v.instruction.opcode != "constant"
@@ -117,11 +116,11 @@ class _Loop:
         return Step(kernel, self.reads.values, writes, must_alias=pairs, context=True)
 
     def finals(self, scope: Scope, number: int, held: ArraySource) -> list[str]:
-        """What a leaf of the state is in the end; what is only handed on stands where it was."""
+        """Return the final elements of a leaf of the state; a loop-invariant leaf is read from its initial array."""
         return held if isinstance(held, list) else scope.elements(self.initial[number])
 
     def text(self, scope: Scope, shared: Shared, writes: tuple[Value, ...], finals: list[list[str]]) -> str:
-        """The kernel."""
+        """Return the C of the kernel."""
         c, reads = CWriter(), self.reads.values
         c.lines(memory_typedefs([*reads, *writes]))
         c.lines([table_definition(name, literal.shape.dtype, literal.array) for literal, name in shared.tables.items()])

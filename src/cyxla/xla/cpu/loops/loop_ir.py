@@ -1,8 +1,8 @@
 """Loop IR: the values of one loop body as a graph, made from fused instructions.
 
-`Body.value` asks for an instruction's element at an index and follows the question through fused instructions to loads,
-giving a graph of `Node` in which equal values are one node. Handlers are generators that yield the (instruction, index)
-pairs they need and get the nodes back, so that no chain is too long.
+`Body.value` lowers an instruction's element at an index and follows its operands through fused instructions to loads;
+the result is a graph of `Node` in which equal values are one node. Handlers are generators that yield the (instruction,
+index) pairs they need and get the nodes back, so that the depth of a chain is not limited by the stack.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from cyxla.xla.cpu.kernel.values import resolve
 from cyxla.xla.cpu.loops.index_map import Affine, Condition, Index, Space
 from cyxla.xla.hlo import OPCODES, Instruction
 
-TABLE_ELEMENTS = 16  # constants up to this size are part of the text
+TABLE_ELEMENTS = 16  # constants of up to this many elements are C tables in the kernel
 
 _Request = tuple[Instruction, Index]
 _Handler = Callable[["Body", Instruction, Index], Generator[list[_Request], "list[Node]", "Node"]]
 
 
 class Node:
-    """One value of a loop body.
+    """Value of a loop body.
 
     Attributes
     ----------
     kind : str
         ``load`` (data: slot, form), ``table`` (literal, form), ``constant`` (C text), ``index`` (form), ``apply``
-        (instruction), ``map`` (computation), ``guard`` (conditions; operands where they hold and where not), ``call``
-        (who writes it: ``write(writer, texts of the operands)`` gives its C), ``given`` (whatever the emitter put
-        there).
+        (instruction), ``map`` (computation), ``guard`` (conditions; the operands are the values if they hold and if
+        not), ``call`` (an object whose ``write(writer, C of the operands)`` returns its C), ``given`` (a key of the
+        emitter, which computes the value itself).
     dtype : ElementType
-        Of the value.
+        Element type of the value.
     operands : tuple of Node
-        What it is computed from.
+        Values it is computed from.
     data : object
-        See `kind`.
+        Payload that depends on `kind`.
     number : int
-        Order of creation: operands come first.
+        Order of creation: operands have smaller numbers.
     """
 
     __slots__ = ("data", "dtype", "kind", "number", "operands")
@@ -54,34 +54,34 @@ class Node:
 
 
 class Reads:
-    """The arrays that a kernel reads, by slot."""
+    """Arrays that a kernel reads, by slot."""
 
     def __init__(self) -> None:
         self.slots: dict[Value, int] = {}
 
     def slot(self, value: Value) -> int:
-        """The number of an array among the kernel's reads."""
+        """Return the index of an array among the kernel's reads, appended if it is new."""
         return self.slots.setdefault(value, len(self.slots))
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """The arrays in the order of their slots."""
+        """Arrays in the order of their slots."""
         return tuple(self.slots)
 
 
 class Body:
-    """The values of a loop body over one iteration space.
+    """Values of a loop body over one iteration space.
 
     Parameters
     ----------
     space : Space
-        Where the indices live.
+        Iteration space of the indices.
     inside : set of Instruction
-        What is computed here rather than read.
+        Instructions that are computed here rather than read from memory.
     reads : Reads
-        Gets the arrays that are read.
+        Arrays that the kernel reads; new ones are added.
     given : dict of Value to callable, optional
-        Values that the emitter supplies itself: (index) -> Node.
+        Lowerings (index) -> Node of values that the emitter supplies itself.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Body:
 
     # ------------------------------------------------------------------------------------------------ nodes
     def node(self, kind: str, dtype: ElementType, operands: tuple[Node, ...] = (), data: Any = None) -> Node:
-        """The node of these parts, made if it is new."""
+        """Return the node with these fields, created if it is new."""
         identity = (data.opcode, tuple(data.attrs.items())) if kind == "apply" else data
         key: tuple[Any, ...] = (kind, dtype, operands, identity)
         try:
@@ -114,14 +114,14 @@ class Body:
         return found
 
     def constant(self, dtype: ElementType, value: Any) -> Node:
-        """A literal."""
+        """Return the node of a literal."""
         found = self.node("constant", dtype, (), scalar.literal(dtype, value))
         if dtype.is_integer:
             self._integers[found] = int(value)
         return found
 
     def value(self, ins: Instruction, index: Index) -> Node:
-        """The element of an instruction's result at an index."""
+        """Lower the element of an instruction's result at an index."""
         started = self._start(ins, index)
         if isinstance(started, Node):
             return started
@@ -176,24 +176,24 @@ class Body:
         return self._load(Value(ins), index)
 
     def clamped(self, node: Node, high: int) -> Affine:
-        """A start index read at run time, clamped to [0, high]."""
+        """Return the form of a start index that is read at run time, clamped to [0, high]."""
         if node in self._integers:
             return Affine(min(max(self._integers[node], 0), high))
         return self.space.runtime(node, high)
 
 
 class _Frame:
-    """A handler on its way: what it still wants, and what it got."""
+    """Suspended handler: the requests still to be lowered, and the nodes found."""
 
     __slots__ = ("found", "generator", "key", "wanted")
 
     def __init__(self, key: _Request, generator: Generator[list[_Request], list[Node], Node]) -> None:
         self.key, self.generator = key, generator
         self.wanted: list[_Request] = []
-        self.found: Any = None  # the nodes asked for, a list from the first question on
+        self.found: Any = None  # the nodes requested; None before the first request
 
     def resume(self) -> Node | None:
-        """Run the handler to its next question; its node if it is done."""
+        """Run the handler to its next request; return its node if it is done."""
         try:
             asked = self.generator.send(self.found)
         except StopIteration as end:
@@ -272,7 +272,7 @@ def _pad(body: Body, ins: Instruction, index: Index) -> _Steps:
 def _padded(
     space: Space, dims: tuple[int, ...], padding: Any, index: Index
 ) -> tuple[tuple[Condition, ...], tuple[Affine, ...]]:
-    """The conditions that no range settles, and where the operand's element is if they hold, safe to read if not."""
+    """Return the undecided conditions, and the operand's coordinates: right if they hold, in bounds otherwise."""
     conditions: list[Condition] = []
     at: list[Affine] = []
     for c, n, p in zip(index.coordinates, dims, padding, strict=True):
@@ -329,7 +329,7 @@ def _dynamic_slice(body: Body, ins: Instruction, index: Index) -> _Steps:
 
 
 def start_requests(body: Body, operands: tuple[Instruction, ...], rank: int) -> list[_Request]:
-    """What to ask for the start indices of dynamic-slice and dynamic-update-slice, in either form."""
+    """Return the requests for the start indices of dynamic-slice and dynamic-update-slice, in either form."""
     if len(operands) == 1 and operands[0].shape.rank == 1:  # the old form: one vector
         return [(operands[0], body.space.index((rank,), (Affine(d),))) for d in range(rank)]
     return [(o, body.space.scalar) for o in operands]

@@ -1,4 +1,4 @@
-"""C around loop bodies: arrays, blocks, parallel loops, and the kernel that ties its parts together."""
+"""C around loop bodies: arrays, blocks, parallel loops, and the kernel that calls the parts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cyxla.xla.cpu.loops.hoisting import BLOCK_LEVEL, BLOCK_START, LoopNest, tab
 from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Reads
 
-MAX_UNBLOCKED_TRIP = 4096  # an innermost loop up to this long has its own trip count
-BLOCK_LENGTH = 1024  # longer ones run in blocks of about this length
+MAX_UNBLOCKED_TRIP = 4096  # an innermost loop of up to this trip count is not blocked
+BLOCK_LENGTH = 1024  # approximate trip count of a block of longer loops
 
 _EMPTY = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t end) {
   return CYX_OK;
@@ -28,7 +28,7 @@ _EMPTY = """static cyx_status KERNEL(void *const *bufs, int64_t begin, int64_t e
 
 @dataclass
 class Part:
-    """The C of one box: a function over [first, last) of its parallel units."""
+    """C of one box: a function over [first, last) of its parallel units."""
 
     text: str
     units: int
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass
 class KernelFrame:
-    """What all parts of a kernel share: the arrays and the numbering."""
+    """Frame shared by all parts of a kernel: arrays, tables and names."""
 
     reads: Reads
     writes: tuple[Value, ...]
@@ -48,7 +48,7 @@ class KernelFrame:
     used_types: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def pointers(self, writer: CWriter, reads: Sequence[int], writes: Sequence[int]) -> None:
-        """Declare the arrays that a part uses."""
+        """Emit declarations of the arrays that a part uses."""
         values, count = self.reads.values, len(self.reads.values)
         for slot in reads:
             restrict = "" if slot in self.aliased else "restrict "
@@ -59,7 +59,7 @@ class KernelFrame:
 
 
 def slots(box: Box) -> list[int]:
-    """The arrays that a box reads, by their numbers."""
+    """Return the slots of the arrays that a box reads."""
     return sorted({n.data[0] for n in box.nodes if n.kind == "load"})
 
 
@@ -68,7 +68,7 @@ def _locals(box: Box) -> list[str]:
 
 
 def _inner_lines(box: Box, nest: LoopNest, streamed: bool) -> tuple[list[str], list[str]]:
-    """Lines of the innermost loop, and lines that follow it."""
+    """Return the lines of the innermost loop, and the lines after it."""
     writer, after = nest.writers[-1], []
     for s in box.stores:
         value = scalar.store(s.dtype, nest.text(s.node))
@@ -82,7 +82,7 @@ def _inner_lines(box: Box, nest: LoopNest, streamed: bool) -> tuple[list[str], l
 
 @dataclass
 class Innermost:
-    """A loop of constant trip count, with what stands before and after it."""
+    """Innermost loop of constant trip count, with the lines before and after it."""
 
     nest: LoopNest
     lines: list[str]
@@ -91,7 +91,7 @@ class Innermost:
     in_place: bool
 
     def write(self, writer: CWriter, trip: int) -> None:
-        """The loop, and the patch of rare lanes."""
+        """Emit the loop, and a second loop with slow paths that runs if some lane needs one."""
         nest = self.nest
         writer.lines([line.format(trip=trip) for line in self.locals])
         if nest.slow_lanes:
@@ -108,13 +108,13 @@ class Innermost:
 
 
 def innermost(box: Box, nest: LoopNest, *, streamed: bool, in_place: bool) -> Innermost:
-    """The innermost loop of a box whose nodes are written."""
+    """Return the innermost loop of a box whose nodes are emitted."""
     lines, after = _inner_lines(box, nest, streamed)
     return Innermost(nest, lines, after, _locals(box) if streamed else [], in_place)
 
 
 def write_blocks(writer: CWriter, innermost: Innermost, blocks: Blocks) -> None:
-    """The loop inside of its loop over blocks, once more for a tail."""
+    """Emit the body of the loop over blocks: the innermost loop, and another one for a tail."""
     if not blocks.tail or blocks.overlap:
         with writer.block(""):
             innermost.write(writer, blocks.length)
@@ -133,17 +133,17 @@ def open_loops(
     tasks: int,
     parts: int = 1,
 ) -> tuple[int, int]:
-    """Open the loops over the outer levels of nests that share them.
+    """Open the outer loops that several nests share.
 
-    The leading ones become one loop over [first, last) of parallel units, as few of them as give enough units; with
-    `parts`, each unit of all levels exists that many times, and ``part`` says which it is.
+    The outermost ones are collapsed into one loop over [first, last) of parallel units, as few of them as give enough
+    units; with `parts`, all levels are parallel and each unit is cut into that many parts, numbered ``part``.
 
     Returns
     -------
     units : int
         Number of parallel units.
     opened : int
-        How many loops `close` must close.
+        Number of loops for `close_loops` to close.
     """
     nest = nests[0]
     parallel = next((m for m in range(len(levels) + 1) if prod(levels[:m]) >= 4 * tasks), len(levels))
@@ -166,7 +166,7 @@ def open_loops(
 
 
 def close_loops(writer: CWriter, count: int) -> None:
-    """Close loops."""
+    """Close a number of loops."""
     for _ in range(count):
         writer.close()
         writer.line("}")
@@ -174,14 +174,14 @@ def close_loops(writer: CWriter, count: int) -> None:
 
 @dataclass(frozen=True)
 class Blocks:
-    """How a loop is cut: `whole` blocks of `length`, then `tail`.
+    """Blocks of a loop: `full` blocks of `length` iterations, then `tail`.
 
     Attributes
     ----------
     name, base : str
-        Counter of the loop over blocks, and the local that holds a block's first index.
+        Names of the counter of the loop over blocks and of the local with a block's first index.
     overlap : bool
-        The last block begins early and computes some elements again, rather than being shorter.
+        True if the last block starts early and recomputes some elements, rather than being shorter.
     """
 
     trip: int
@@ -192,7 +192,7 @@ class Blocks:
 
     @staticmethod
     def of(trip: int, *, blocked: bool, overlap: bool) -> Blocks:
-        """The blocks of an innermost loop, or the whole of it as one."""
+        """Return the blocks of an innermost loop, or a single block if it is not blocked."""
         return Blocks(trip, block_length(trip) if blocked else trip, overlap)
 
     @property
@@ -212,14 +212,14 @@ class Blocks:
 
     @property
     def start(self) -> str:
-        """C of the first element of a block."""
+        """C of the first index of a block."""
         if self.tail and self.overlap:
             return f"{self.name} < {self.full} ? {self.name} * {self.length} : {self.trip - self.length}"
         return f"{self.name} * {self.length}"
 
 
 def block_length(extent: int) -> int:
-    """The length of blocks for a long loop: one that leaves no rest, if there is such."""
+    """Return the block length for a long loop: a divisor of its extent, if there is one of suitable size."""
     fitting = [d for d in range(256, MAX_UNBLOCKED_TRIP + 1) if extent % d == 0]
     best = [d for d in fitting if d % 64 == 0] or [d for d in fitting if d % 16 == 0] or fitting
     return min(best, key=lambda d: (abs(d - BLOCK_LENGTH), d), default=BLOCK_LENGTH)
@@ -237,7 +237,7 @@ def _level(writer: CWriter, nests: Sequence[LoopNest], i: int, head: str, blocks
 
 
 def assemble(parts: Sequence[Part], frame: KernelFrame, kind: str, note: str = "", scratch: int = 0) -> Kernel:
-    """One kernel of some parts: its tasks are those of the parts, one after the other."""
+    """Return one kernel that runs several parts: its tasks are those of the parts, one after the other."""
     total = sum(p.ns for p in parts)
     wanted = cost.tasks(total, sum(p.units for p in parts))
     counts = [1 if wanted == 1 else max(1, min(p.units, round(wanted * p.ns / total))) for p in parts]

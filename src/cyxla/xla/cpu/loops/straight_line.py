@@ -1,7 +1,7 @@
-"""Straight-line C of computations over scalars and small arrays: every element is a local.
+"""Straight-line C of computations over scalars and small arrays, each element a local.
 
-Loops with little state are made of these: element-wise instructions and data movement by way of `loops.loop_ir.Body`,
-small reductions and products unrolled, loops and branches inside as loops and branches of C.
+While loops with little state are emitted so: element-wise instructions and data movement through `loops.loop_ir.Body`,
+small reductions and dots unrolled, nested loops and branches as loops and branches of C.
 """
 
 from __future__ import annotations
@@ -26,36 +26,35 @@ from cyxla.xla.hlo import Computation, Instruction
 from cyxla.xla.passes.simplify.trip_count import known_trip_count
 
 MAX_ELEMENTS = 32  # of one array
-MAX_NODES = 1500  # of everything: gcc's time
-DEPENDENT_OP_NS = 1.0  # an operation of a chain of dependent ones
-POLL_EVERY = 1_000_000  # ns of estimated work between two looks at the caller's wish to stop
-_MAX_NS = 1e12  # ns, of any estimate
-_ASSUMED_TRIP_COUNT = 10_000  # of loops that run nobody knows how often
+MAX_NODES = 1500  # of one kernel; they bound the time of gcc
+DEPENDENT_OP_NS = 1.0  # time of an operation in a chain of dependent ones
+POLL_EVERY = 1_000_000  # ns of estimated work between two checks for cancellation
+_MAX_NS = 1e12  # bound on any estimate
+_ASSUMED_TRIP_COUNT = 10_000  # of loops without a known trip count
 _PASSED = frozenset({"parameter", "constant"})
 
-ArraySource = (
-    list[str] | int
-)  # the elements of an array as C expressions in register types, or its slot among the reads
+#: Elements of an array as C expressions in register types, or the array's slot among the reads.
+ArraySource = list[str] | int
 
 
 class UnsuitableLoopError(Exception):
-    """A computation that is better run by kernels; the text says why."""
+    """Raised for a loop that is better run by kernels of its instructions; the message is the reason."""
 
 
 @dataclass
 class Shared:
-    """What the scopes of one kernel have in common.
+    """State shared by the scopes of one kernel.
 
     Attributes
     ----------
     reads : Reads
-        Arrays in memory.
+        Arrays that the kernel reads from memory.
     names : CWriter
-        Gives the names.
+        Source of unique names.
     tables : dict
-        Constant tables by literal.
+        Names of constant tables by literal.
     nodes : int
-        How many values were made so far.
+        Number of values created so far.
     """
 
     reads: Reads
@@ -65,16 +64,16 @@ class Shared:
 
 
 class Scope:
-    """One computation, written as straight-line code.
+    """Computation emitted as straight-line code.
 
     Parameters
     ----------
     shared : Shared
-        The kernel it is part of.
+        State of the kernel it is part of.
     held : dict of Value to list of str or int
-        Where what it starts from is.
+        Sources of the values it starts from.
     computation : Computation, optional
-        What it may compute.
+        Computation whose instructions it may emit.
     """
 
     def __init__(self, shared: Shared, held: dict[Value, ArraySource], computation: Computation | None = None) -> None:
@@ -90,20 +89,20 @@ class Scope:
 
     @staticmethod
     def of(shared: Shared, computation: Computation, parameters: Sequence[ArraySource]) -> Scope:
-        """The scope of a computation whose parameters' leaves are somewhere."""
+        """Return the scope of a computation, given the sources of its parameters' leaves."""
         own = [v for p in computation.parameters for v in own_leaves(p)]
         return Scope(shared, dict(zip(own, parameters, strict=True)), computation)
 
     def run(self) -> None:
-        """Write what has to stand in order: loops, branches, sums. The rest is written when it is asked for."""
+        """Emit the statements in order: loops, branches, reductions. Other values are emitted when they are used."""
         for ins in self.statements:
             if ins.opcode != "dynamic-update-slice" or ins.shape.size <= MAX_ELEMENTS:
                 for value, held in zip(own_leaves(ins), _STATEMENTS[ins.opcode](self, ins), strict=True):
                     self.held[value] = held
 
     # ------------------------------------------------------------------------------------------------ values
-    def hold(self, value: Value) -> ArraySource:
-        """Where an array is, computed if it is not anywhere yet."""
+    def source(self, value: Value) -> ArraySource:
+        """Return the source of an array, which is computed if it has none yet."""
         if value in self.held:
             return self.held[value]
         if value.shape.size > MAX_ELEMENTS:
@@ -114,8 +113,8 @@ class Scope:
         return self.texts(nodes)
 
     def elements(self, value: Value) -> list[str]:
-        """The elements of an array as locals."""
-        held = self.hold(value)
+        """Return the elements of an array as locals."""
+        held = self.source(value)
         if isinstance(held, list):
             return held
         if value.shape.size > MAX_ELEMENTS:
@@ -123,7 +122,7 @@ class Scope:
         return self.texts([self.node(value, e) for e in range(value.shape.size)])
 
     def node(self, value: Value, element: int) -> Node:
-        """One element of an array."""
+        """Return the node of one element of an array."""
         held = self.held.get(value)
         if isinstance(held, list):
             return self._given(value, element, held)
@@ -134,7 +133,7 @@ class Scope:
         return self.body.value(value.instruction, self.space.index_at(dims, Affine(element)))
 
     def texts(self, nodes: Sequence[Node], forms: Sequence[Affine] = ()) -> list[str]:
-        """Write nodes; how they are spelled."""
+        """Emit nodes; return their C."""
         self._count()
         self.nest.write(reachable(nodes, forms)[0])
         return [self.nest.text(n) for n in nodes]
@@ -144,7 +143,7 @@ class Scope:
             raise UnsuitableLoopError(f"more than {MAX_NODES} operations")
 
     def _reader(self, value: Value) -> Callable[[Index], Node]:
-        def give(index: Index) -> Node:
+        def read(index: Index) -> Node:
             held = self.held.get(value)
             if held is None:
                 raise UnsuitableLoopError(f"{value.instruction.opcode} is read before it is computed")
@@ -159,7 +158,7 @@ class Scope:
                 node = self.body.node("guard", value.shape.dtype, (here, node), (Condition(linear, e, e),))
             return node
 
-        return give
+        return read
 
     def _load(self, value: Value, slot: int, form: Affine) -> Node:
         return self.body.node("load", value.shape.dtype, (), (slot, form))
@@ -171,7 +170,7 @@ class Scope:
 
     # ------------------------------------------------------------------------------------------------ in memory
     def update(self, chain: Sequence[Instruction], pointer: str) -> None:
-        """Write updates of an array in memory, the first of them first; nothing may read it afterwards."""
+        """Emit updates of an array in memory, in order; nothing may read the array afterwards."""
         stores = [store for ins in chain for store in self._stores(ins)]
         for form, node in stores:
             self.texts([node], [form])
@@ -192,7 +191,7 @@ class Scope:
         return found
 
     def starts(self, ins: Instruction) -> list[Affine]:
-        """Where a dynamic-update-slice begins, clamped."""
+        """Return the clamped start indices of a dynamic-update-slice."""
         operand, new, *starts = ins.operands
         asked = [self.body.value(i, at) for i, at in start_requests(self.body, tuple(starts), operand.shape.rank)]
         room = [n - size for n, size in zip(operand.shape.dims, new.shape.dims, strict=True)]
@@ -200,7 +199,7 @@ class Scope:
 
     # ------------------------------------------------------------------------------------------------ loops
     def loop(self, ins: Instruction, pointers: dict[int, str] | None = None) -> list[ArraySource]:
-        """Write a loop; where its state is in the end. Leaves in `pointers` are updated in memory."""
+        """Emit a loop; return the sources of its final state. Leaves in `pointers` are updated in memory."""
         pointers = pointers or {}
         body, condition = ins.called
         values, initial = own_leaves(body.parameters[0]), leaves(ins.operands[0])
@@ -208,7 +207,7 @@ class Scope:
         state: list[ArraySource] = []
         for n, value in enumerate(initial):
             if kept[n] or n in pointers:
-                state.append(self.hold(value))
+                state.append(self.source(value))
             else:
                 state.append([self._variable(value.shape.dtype, x) for x in self.elements(value)])
         trips = known_trip_count(ins)
@@ -256,7 +255,7 @@ class Scope:
         return cost + scope.cost
 
     def include(self, scope: Scope) -> None:
-        """Put in what a scope has written."""
+        """Append the lines of a nested scope."""
         scope.cost += len(scope.body.nodes) * DEPENDENT_OP_NS
         self.shared.nodes += len(scope.body.nodes)
         self._count()
@@ -264,7 +263,7 @@ class Scope:
 
 
 def assign_parallel(c: CWriter, pairs: Sequence[tuple[str, str]]) -> None:
-    """Assign to several places at once: what reads one that is about to change is saved first."""
+    """Emit parallel assignments: a value that reads a variable about to change is saved first."""
     changing = {old for old, _ in pairs}
     saved = []
     for old, new in pairs:
@@ -278,7 +277,7 @@ def assign_parallel(c: CWriter, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def update_chain(body: Computation, number: int) -> list[Instruction] | None:
-    """The dynamic-update-slices by which a body makes one leaf of its result of the same leaf of its parameter."""
+    """Return the dynamic-update-slices that turn a leaf of a body's parameter into the same leaf of its result."""
     (target,) = own_leaves(body.parameters[0])[number : number + 1]
     value = leaves(body.root)[number]
     chain: list[Instruction] = []
@@ -289,7 +288,7 @@ def update_chain(body: Computation, number: int) -> list[Instruction] | None:
 
 
 def _partition(computation: Computation) -> tuple[set[Instruction], list[Instruction]]:
-    """The instructions that become expressions, and those that are written one by one."""
+    """Partition a computation into instructions emitted as expressions, and those emitted as statements in order."""
     inside: set[Instruction] = set()
     statements: list[Instruction] = []
     for ins in computation.post_order():
@@ -310,7 +309,7 @@ def _at(ins: Instruction, element: int) -> list[Affine]:
     return [Affine(int(c)) for c in np.unravel_index(element, ins.shape.dims)]
 
 
-# ------------------------------------------------------------------------------------------- written one by one
+# ------------------------------------------------------------------------------------------------- statements
 def _while(scope: Scope, ins: Instruction) -> list[ArraySource]:
     return scope.loop(ins)
 
@@ -320,7 +319,7 @@ def _conditional(scope: Scope, ins: Instruction) -> list[ArraySource]:
     if any(v.shape.size > MAX_ELEMENTS for v in own):
         raise UnsuitableLoopError("a conditional with large results")
     (selector,) = scope.elements(resolve(ins.operands[0]))
-    arguments = [[scope.hold(v) for v in leaves(o)] for o in ins.operands[1:]]
+    arguments = [[scope.source(v) for v in leaves(o)] for o in ins.operands[1:]]
     results = [[c.name("x") for _ in range(v.shape.size)] for v in own]
     for value, names in zip(own, results, strict=True):
         c.lines([f"{scalar.register_type(value.shape.dtype)} {name};" for name in names])
@@ -394,7 +393,7 @@ def _dot(scope: Scope, ins: Instruction) -> list[ArraySource]:
 
 
 def _added(c: CWriter, dtype: ElementType, x: str, y: str, total: str) -> str:
-    """A total and a product; of floats in one rounding, as the tiles of larger ones do it."""
+    """Return the C of ``total + x * y``; floats are rounded once (FMA), as in the micro-kernels of larger dots."""
     if dtype.is_float:
         return f"CYX_FMA_{str(dtype).upper()}({x}, {y}, {total})"
     types = [dtype, dtype]
@@ -403,7 +402,7 @@ def _added(c: CWriter, dtype: ElementType, x: str, y: str, total: str) -> str:
 
 
 def _matrices(ins: Instruction, operand: Instruction, side: str, *, outer_last: bool) -> np.ndarray:
-    """The numbers of an operand's elements as [batch, outer, contracted], or the last two the other way round."""
+    """Return the element indices of an operand as [batch, outer, contracted], or with the last two swapped."""
     numbers = np.arange(operand.shape.size).reshape(operand.shape.dims)
     batch = list(ins.attrs.get(f"{side}_batch_dims") or ())
     inner = list(ins.attrs.get(f"{side}_contracting_dims") or ())
@@ -414,7 +413,7 @@ def _matrices(ins: Instruction, operand: Instruction, side: str, *, outer_last: 
 
 
 def _update(scope: Scope, ins: Instruction) -> list[ArraySource]:
-    """A small array of locals, one part of it replaced."""
+    """Emit a dynamic-update-slice of a small array of locals."""
     operand, new, *_ = ins.operands
     value, source = resolve(new), resolve(operand)
     old, parts = scope.elements(source), scope.elements(value)

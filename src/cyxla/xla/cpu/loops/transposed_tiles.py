@@ -1,4 +1,4 @@
-"""Loops that read across the grain: loads along another loop are transposed tile by tile."""
+"""Loops with strided loads that are contiguous along another loop: the loads are transposed tile by tile."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from cyxla.xla.cpu.loops.iteration_boxes import Box
 from cyxla.xla.cpu.loops.loop_ir import Node
 from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, close_loops, innermost, open_loops, slots
 
-_TILE = "tile"  # the level that runs over tiles of the other loop
+_TILE = "tile"  # level of the loop over tiles of the other loop
 _CACHED, _STREAMED = (64, 512), (128, 256)  # rows of a tile and bytes in a row, by how results are stored
-_MIN_EXTENT = 12  # shorter loops are not worth a tile
+_MIN_EXTENT = 12  # shorter loops are not tiled
 _MAX_TILES = 4
 
 
 @dataclass
 class Tiles:
-    """What to transpose.
+    """Loads of a box to transpose tile by tile.
 
     Attributes
     ----------
     across : Atom
-        The loop along which the loads are contiguous.
+        Loop along which the loads are contiguous.
     extent : int
-        Its extent.
+        Trip count of that loop.
     loads : list of Node
-        The loads.
+        Loads to transpose.
     kept : list of (Atom, int)
-        All loops, outermost first.
+        All loops of the box with their trip counts, outermost first.
     """
 
     across: Atom
@@ -43,16 +43,16 @@ class Tiles:
 
 
 def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], aliased: frozenset[int]) -> Tiles | None:
-    """The loads of a box that step far along the innermost loop and by one along another; None if there are none.
+    """Find loads of a box with a large stride along the innermost loop and stride 1 along another; None without any.
 
     Parameters
     ----------
     box : Box
-        What is computed.
+        Box to search.
     kept : sequence of (Atom, int)
-        Its loops.
+        Loops of the box with their trip counts, outermost first.
     aliased : frozenset of int
-        Reads whose buffer is written; if the box reads one, there are no tiles.
+        Slots of reads whose buffer is also written; if the box reads one, there are no tiles.
     """
     if len(kept) < 2 or kept[-1][1] < _MIN_EXTENT:
         return None
@@ -70,12 +70,12 @@ def find_tiles(box: Box, kept: Sequence[tuple[Atom, int]], aliased: frozenset[in
 
 
 def _plain(form: Affine, kept: Sequence[tuple[Atom, int]]) -> bool:
-    """Whether a form hangs on loops and run-time values alone."""
+    """Return whether a form depends on loops and runtime values alone."""
     return all(a.kind in ("loop", "runtime") for a, _ in form.terms) and bool(kept)
 
 
 def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles, gone: set[Atom]) -> Part:
-    """Write the function of a box with tiles."""
+    """Emit the function of a box with transposed tiles."""
     inner, trip = tiles.kept[-1]
     others = [(a, n) for a, n in tiles.kept[:-1] if a is not tiles.across]
     most, row_bytes = _STREAMED if frame.streamed else _CACHED
@@ -111,14 +111,14 @@ def tiled_part(box: Box, frame: KernelFrame, name: str, ns: float, tiles: Tiles,
 
 
 def _length(extent: int, most: int) -> int:
-    """The side of tiles: about equal ones, of a multiple of a vector."""
+    """Return the side of tiles: about equal ones, a multiple of a vector."""
     count = -(-extent // most)
     even = -(-extent // count)
     return min(extent, -(-even // 16) * 16)
 
 
 def _fill(load: Node, number: int, nest: LoopNest, tiles: Tiles, rows: Blocks, columns: Blocks) -> str:
-    """The call that transposes one tile."""
+    """Return the C call that transposes one tile."""
     slot, form = load.data
     step = form.coefficient(tiles.kept[-1][0])
     rest = Affine(form.constant, tuple((a, c) for a, c in form.terms if a is not tiles.across))

@@ -200,7 +200,7 @@ class Fuser:
         if spent > cost.CHEAP_FLOPS and ins.shape.size > 1:
             return "each element is read several times and too costly to repeat"
         if draft.kind in CONTRACTIONS and ins.opcode in _PERMUTING and ins.shape.size > 1:
-            return "the results of a contraction are not read across the grain"
+            return "the epilogue of a contraction does not permute its other operands"
         if draft.kind == "update" and draft.root is not None and self._reads_target(ins, draft.root):
             return "it reads the array that is updated in place"
         return None
@@ -302,7 +302,7 @@ class Fuser:
         if len(draft.inside) >= MAX_INSTRUCTIONS:
             return f"the group has {MAX_INSTRUCTIONS} instructions"
         if any(i.opcode in _PERMUTING and i.shape.size > 1 for i in draft.inside):
-            return "the group reads other arrays across the grain"
+            return "the group permutes other operands"
         return None
 
     def _add(self, ins: Instruction, draft: Draft, chains: frozenset[int], spent: int) -> None:

@@ -179,7 +179,7 @@ def _check_loads(nodes: Sequence[Node], varying: set[Node], kept: list[tuple[Ato
         if node.kind == "guard":
             raise _NotByRowsError("a row has borders")
         if node.kind == "load" and node.data[1].coefficient(inner) not in (1, -1):
-            raise _NotByRowsError("an array is read across the grain")
+            raise _NotByRowsError("an array is read with a stride along the row")
 
 
 def _pass_numbers(lowered: _Lowered, nodes: Sequence[Node]) -> dict[Node, int]:

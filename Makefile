@@ -5,7 +5,8 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 DEMO    := build/demo-venv
 WORKERS ?= 2
-SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h pyx/cyxla/_native/*)
+SOURCES := setup.py pyproject.toml $(wildcard src/native/* include/cyxla/abi.h include/cyxla/kernels/* pyx/cyxla/_native/*)
+FORMATTED := include/cyxla/compiler.h $(wildcard include/cyxla/kernels/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench wheel docs fuzz sanitize clean
@@ -27,6 +28,7 @@ lint: $(VENV)/built $(VENV)/lint  ## style, types, and which part may import whi
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
 
 bench: $(VENV)/built  ## time what the files of bench/ claim
 	$(BIN)/python -m pytest bench -q --benchmark-only -p no:cacheprovider -p no:xdist
@@ -59,8 +61,8 @@ $(VENV)/built: $(BIN)/python $(SOURCES)
 	$(BIN)/pip install --quiet --editable '.[test,cli]'
 	touch $@
 
-$(VENV)/lint: $(BIN)/python
-	$(BIN)/pip install --quiet ruff mypy import-linter
+$(VENV)/lint: $(BIN)/python Makefile
+	$(BIN)/pip install --quiet ruff mypy import-linter clang-format==14.0.6
 	touch $@
 
 $(VENV)/wheel-tools: $(BIN)/python

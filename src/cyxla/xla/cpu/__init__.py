@@ -11,5 +11,5 @@
 * `convolution`, `scatter`, `calls`; `dot`, `reduce`, `fft`, `linalg`, `sort`, `rng`: one family of opcodes a room;
 * `loops`: index maps, loop IR, element-wise loops, epilogues, while loops in one kernel;
 * `kernel`: kernels, arrays, groups, costs, calls of prebuilt functions;
-* `c`: scalar expressions, prelude, instruction-set levels.
+* `c`: scalar expressions, prelude, kernel headers, instruction-set levels.
 """

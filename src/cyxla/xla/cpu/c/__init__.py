@@ -1,1 +1,1 @@
-"""Generation of C: scalar expressions, the prelude, outlined functions, instruction-set levels."""
+"""Generation of C: scalar expressions, the prelude, kernel headers, outlined functions, instruction-set levels."""

@@ -40,18 +40,6 @@ LEVEL_FLAGS = {"gcc": ("-fexpensive-optimizations",), "clang": ()}
 #: x86-64 there is one level without a name.
 PREBUILT_LEVELS = ("x86-64-v1", "x86-64-v3", "x86-64-v4")
 
-#: C macros that allow the compiler to contract multiplications and additions (FMA) in one function.
-FMA_MACROS = """#ifndef CYX_FUSED
-#if defined(__clang__)
-#define CYX_FUSED
-#define CYX_FUSE _Pragma("clang fp contract(fast)")
-#else
-#define CYX_FUSED __attribute__((optimize("fp-contract=fast")))
-#define CYX_FUSE
-#endif
-#endif
-"""
-
 
 class Level(NamedTuple):
     """Instruction-set level and the properties of it that the text of kernels depends on.

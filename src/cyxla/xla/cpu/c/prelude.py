@@ -10,7 +10,7 @@ from pathlib import Path
 from cyxla.include_dir import get_include
 
 #: Headers under ``include/cyxla``, each after those it depends on.
-HEADERS = ("scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "prebuilt.h")
+HEADERS = ("compiler.h", "scalar.h", "math.h", "math_inverse.h", "complex.h", "loops.h", "prebuilt.h")
 
 _NAME = re.compile(r"\b(?:cyx|CYX)_\w+")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -59,7 +59,8 @@ def _lengths() -> dict[str, int]:
         below = {owner[n] for n in names if owner.get(n, number) < number}
         code = "static inline" in text or "#define" in text
         lengths.append(len(text) + sum(lengths[b] for b in below) if code else 0)
-    return {name: lengths[block] for name, block in owner.items()}
+    directives = _names(_read("compiler.h"))  # to the compiler, and nothing for it to compile
+    return {name: 0 if name in directives else lengths[block] for name, block in owner.items()}
 
 
 @cache

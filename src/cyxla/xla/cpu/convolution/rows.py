@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from math import prod
 
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS
 from cyxla.xla.cpu.convolution.row_parameters import BLOCKS, PLACES, RANK, ROWS
 from cyxla.xla.cpu.convolution.sizes import Sizes, reach, tasks, vector_bytes
 from cyxla.xla.cpu.dot import accumulators
@@ -131,7 +130,6 @@ class _Rows:
         """Its text."""
         ins, epilogue = self.ins, self.epilogue
         c = KernelWriter(epilogue.reads, epilogue.writes)
-        c.lines(FMA_MACROS.splitlines())
         if self.n.is_float:
             c.lines(accumulators.VectorSums.types(self.dtype, self.vector_bytes // self.dtype.itemsize))
         left, right = (memory_type(t) for t in self.types)

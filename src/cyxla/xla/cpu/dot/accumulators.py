@@ -7,7 +7,6 @@ from typing import Protocol
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.kernel.kernel import Value
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter
@@ -19,7 +18,6 @@ COLUMNS = 64
 def vector_kernel(reads: Sequence[Value], writes: Sequence[Value], dtype: ElementType, lanes: int) -> KernelWriter:
     """The beginning of a kernel on vectors of floats, which may fuse and whose elements may lie anywhere."""
     c = KernelWriter(reads, writes)
-    c.lines(FMA_MACROS.splitlines())
     c.lines(VectorSums.types(dtype, lanes))
     c.line(f"typedef {scalar.storage_type(dtype)} KERNEL_e __attribute__((aligned(1), may_alias));")
     return c

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.product import Output, Product, tasks
@@ -46,7 +45,6 @@ class ByColumns(ABC):
 
     def _written(self) -> Kernel:
         p, c, direct = self.p, CWriter(), self.output.is_direct
-        c.lines(FMA_MACROS.splitlines())
         c.lines(micro_kernel.types("KERNEL", p.c_type, self.vector_bytes))
         self._functions(c)
         widths = dict.fromkeys((self.width, self.last))

@@ -22,7 +22,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.parameters import TILES
@@ -255,7 +254,6 @@ class Tiled:
     def _written(self) -> Kernel:
         """Its text."""
         c = CWriter()
-        c.lines(FMA_MACROS.splitlines())
         c.lines(micro_kernel.types("KERNEL", self.p.c_type, self.bytes))
         for tile in self._all_tiles():
             self._tile(c, tile)

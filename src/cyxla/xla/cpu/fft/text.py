@@ -8,7 +8,6 @@ A text is for one real type; in names, ``FFT`` stands for what the home of the t
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.fft.moves import moves
 from cyxla.xla.cpu.fft.passes import panels, passes
@@ -379,7 +378,7 @@ def fft_text(real: str, item: int, radices: frozenset[int], lengths: frozenset[i
     words = {"REAL": real, "ITEM": str(item), "BITS": str(8 * item), "STACK": str(STACK_BYTES)}
     for word, value in words.items():
         text = text.replace(word, value)
-    return FMA_MACROS + text.replace("FFT_", f"{prefix}_")
+    return text.replace("FFT_", f"{prefix}_")
 
 
 def _shuffles(item: int) -> str:

@@ -3,8 +3,8 @@
 Adding a function
 -----------------
 Its C is written by a module of the package `prebuilt`, named in `prebuilt.library.MODULES`, which imports nothing but
-`c.writer`, `c.isa_levels`, `c.scalar`, texts of kernels and others of its kind (the build reads it before anything is
-installed). Such a module has
+`c.writer`, `c.isa_levels`, `c.kernel_header`, `c.scalar`, writers of kernels and others of its kind (the build reads it
+before anything is installed). Such a module has
 
 * ``FUNCTIONS``: name -> (C type of the result, C text of the arguments);
 * ``text(level)``: C without includes, which defines every function of the table for a `c.isa_levels.Level`, not static,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS, VECTOR_BITS
+from cyxla.xla.cpu.c.isa_levels import VECTOR_BITS
 from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.c.writer import CWriter
 
@@ -78,7 +78,6 @@ class Tiles:
     def definitions(self, sizes: dict[str, int], functions: str) -> str:
         """Types, sizes (``KERNEL_<name>``) and those of the functions below that a text names, callees first."""
         c = CWriter()
-        c.lines(FMA_MACROS.splitlines())
         base = scalar.storage_type(self.dtype)
         c.line(f"typedef {base} KERNEL_f;")
         c.line(f"typedef {base} KERNEL_e __attribute__((aligned(1), may_alias));")

@@ -6,7 +6,7 @@ stored as they are, or taken by functions of the program. Inputs that are spread
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS, Level
+from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.convolution.tile_parameters import DEPTH, PANELS, PLACES, RANKS, TILES
 from cyxla.xla.cpu.dot import micro_kernel
@@ -165,7 +165,6 @@ cyx_status CYX_PREBUILT(convolution_tiles_{t})(void *const *bufs, int64_t begin,
 def text(level: Level) -> str:
     """All functions, for a processor level."""
     c = CWriter()
-    c.lines(FMA_MACROS.splitlines())
     c.lines(_KIND.splitlines())
     for name, element in TYPES.items():
         _one_type(c, name, element, level)

@@ -7,7 +7,7 @@ the sums are not long.
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS, Level
+from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.convolution.row_parameters import BLOCKS, PLACES, RANK, ROWS
 from cyxla.xla.cpu.dot import micro_kernel
@@ -71,7 +71,6 @@ cyx_status CYX_PREBUILT(convolution_rows_{t})(void *const *bufs, int64_t begin, 
 def text(level: Level) -> str:
     """All functions, for a processor level."""
     c = CWriter()
-    c.lines(FMA_MACROS.splitlines())
     for name, element in TYPES.items():
         _one_type(c, name, element, level)
     return c.text()

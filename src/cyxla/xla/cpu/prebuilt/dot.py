@@ -7,7 +7,7 @@ stored as they are come from here.
 
 from __future__ import annotations
 
-from cyxla.xla.cpu.c.isa_levels import FMA_MACROS, Level
+from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.c.writer import CWriter
 from cyxla.xla.cpu.dot import micro_kernel
 from cyxla.xla.cpu.dot.parameters import ROWS, SUMS, TILES
@@ -204,7 +204,6 @@ cyx_status CYX_PREBUILT(dot_sums_{t})(void *const *bufs, int64_t begin, int64_t 
 def text(level: Level) -> str:
     """All functions, for a processor level."""
     c = CWriter()
-    c.lines(FMA_MACROS.splitlines())
     c.lines(_KIND.splitlines())
     for name, element in TYPES.items():
         _one_type(c, name, element, level)

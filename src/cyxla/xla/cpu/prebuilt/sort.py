@@ -1,24 +1,18 @@
-"""Prebuilt sorts: of keys, of rows whose keys follow from the elements' bits, of indices by such elements, and topk.
-
-The best elements of rows too, for the same elements.
-"""
+"""Prebuilt sorts: of keys, of rows whose keys follow from the elements' bits, of indices by such elements, and topk."""
 
 from __future__ import annotations
 
 from cyxla.xla.cpu.c.isa_levels import Level
 from cyxla.xla.cpu.prebuilt.library import KERNEL
-from cyxla.xla.cpu.sort.keys_text import keys_text
-from cyxla.xla.cpu.sort.rows_text import PATTERN, PLACES, WHOLE, rows_text
-from cyxla.xla.cpu.sort.topk_text import PATTERN as TOP_PATTERN
-from cyxla.xla.cpu.sort.topk_text import topk_text
+from cyxla.xla.cpu.sort.templates import by_bits_text, keys_text, rows_text, topk_text
 
 _SORT = "uint{0}_t *x, int64_t n, uint{0}_t *y"
 _SPREAD = _SORT + ", const uint{0}_t *borders, int buckets, uint32_t *counts"
 
-#: Kernels: whether keys go with places, the bits of elements and of keys.
+#: Kernels: bits of elements and of keys, and whether keys go with indices.
 _ROWS = {
-    "sort_8": (WHOLE, 8, 32), "sort_16": (WHOLE, 16, 32), "sort_32": (WHOLE, 32, 32), "sort_64": (WHOLE, 64, 64),
-    "order_8": (PLACES, 8, 64), "order_16": (PLACES, 16, 64), "order_32": (PLACES, 32, 64),
+    "sort_8": (8, 32, False), "sort_16": (16, 32, False), "sort_32": (32, 32, False), "sort_64": (64, 64, False),
+    "order_8": (8, 64, True), "order_16": (16, 64, True), "order_32": (32, 64, True),
 }  # fmt: skip
 
 FUNCTIONS = {
@@ -29,19 +23,22 @@ FUNCTIONS = {
 }
 
 
-def text(level: Level) -> str:
-    """The functions."""
-    parts = [keys_text(bits, f"keys{bits}", compress=level.vector_bytes == 64) for bits in (32, 64)]
-    for name, (hooks, width, bits) in _ROWS.items():
-        parts.append(rows_text(PATTERN + hooks, bits, f"keys{bits}", name, width))
-        parts.append(f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{\n")
-        parts.append(f"  return {name}_run(CYX_NUMBERS(bufs), bufs, begin, end);\n}}\n")
-    for width in (8, 16, 32, 64):
-        parts.append(topk_text(TOP_PATTERN, width, f"topk_{width}"))
-        parts.append(f"{KERNEL[0]} CYX_PREBUILT(topk_{width})({KERNEL[1]}) {{\n")
-        parts.append(f"  return topk_{width}_run(CYX_NUMBERS(bufs), bufs, begin, end);\n}}\n")
+def text(_: Level) -> str:
+    """Return the C of the functions, which is the same for every level."""
+    parts = [keys_text(bits, f"keys{bits}") for bits in (32, 64)]
+    for name, (bits, key_bits, indices) in _ROWS.items():
+        parts.append(by_bits_text(bits, key_bits, name, indices=indices))
+        parts.append(rows_text(key_bits, f"keys{key_bits}", name))
+        parts.append(_kernel(name))
+    for bits in (8, 16, 32, 64):
+        parts += [topk_text(bits, max(bits, 32), f"topk_{bits}"), _kernel(f"topk_{bits}")]
     for bits in (32, 64):
         parts.append(f"void CYX_PREBUILT(keys{bits}_sort)({_SORT.format(bits)}) {{ keys{bits}_sort(x, n, y); }}\n")
         call = f"keys{bits}_spread(x, n, y, borders, buckets, counts);"
         parts.append(f"void CYX_PREBUILT(keys{bits}_spread)({_SPREAD.format(bits)}) {{ {call} }}\n")
     return "".join(parts)
+
+
+def _kernel(name: str) -> str:
+    call = f"return {name}_run(CYX_NUMBERS(bufs), bufs, begin, end);"
+    return f"{KERNEL[0]} CYX_PREBUILT({name})({KERNEL[1]}) {{ {call} }}\n"

@@ -1,8 +1,7 @@
-"""Emitter of sort: each row as a block of keys or records, sorted there and written back.
+"""Emitter of sort: copies each row as keys or records, sorts these and writes the results.
 
-A comparator that comes down to a key (`sort.order`) gives keys with places (`sort.keys`, `sort.wide_keys` if they
-are wide). Any other comparator gives records of all operands' elements and a merge sort by the comparator. All are
-stable.
+A comparator that compares keys (`sort.order`) gives keys with indices (`sort.keys`, `sort.wide_keys` if they are
+wide). Any other comparator gives records of all operands' elements and a merge sort by the comparator. All are stable.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from math import log2
 
 from cyxla.xla.cpu.c import scalar, scalar_computation
+from cyxla.xla.cpu.c.kernel_header import instantiate
 from cyxla.xla.cpu.emitters import emits
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
@@ -20,15 +20,15 @@ from cyxla.xla.cpu.sort.rows import Rows
 from cyxla.xla.cpu.sort.wide_keys import sort_wide
 from cyxla.xla.hlo import Instruction
 
-RUN = 12  # this many records are sorted by insertion
+RUN = 12  # records that are sorted by insertion
 _COMPARE_NS = 3.0
 
 
 def _start(c: KernelWriter, rows: Rows, record: int) -> None:
-    """Define the place of row `u` and its scratch, x and y."""
+    """Define the offset of row `u` and its scratch, x and y."""
     c.line(f"const int64_t at = {rows.start('u')};")
-    c.line(f"KERNEL_t *const x = (KERNEL_t *)({c.scratch()} + begin * {2 * record * rows.length});")
-    c.line(f"KERNEL_t *const y = x + {rows.length};")
+    c.line(f"KERNEL_record *const x = (KERNEL_record *)({c.scratch()} + begin * {2 * record * rows.length});")
+    c.line(f"KERNEL_record *const y = x + {rows.length};")
 
 
 def _check(ins: Instruction) -> str | None:
@@ -37,7 +37,7 @@ def _check(ins: Instruction) -> str | None:
 
 @emits("sort", check=_check)
 def sort(ins: Instruction) -> Step | list[Step]:
-    """The kernel of one sort; a row is a unit of work."""
+    """Emit one sort; a row is a unit of work."""
     order, rows = Order.of(ins.called[0]), Rows.of(ins)
     if order is None or rows.length >= 2**31:
         return _by_comparator(ins, rows)
@@ -54,49 +54,20 @@ def _by_comparator(ins: Instruction, rows: Rows) -> Step:
     tasks = rows.tasks(ns, 2 * record * rows.length)
     c = KernelWriter(reads, writes)
     fields = " ".join(f"{scalar.storage_type(t)} f{n};" for n, t in enumerate(types))
-    c.line(f"typedef struct {{ {fields} }} KERNEL_t;")
-    with c.block("static inline int KERNEL_less(const KERNEL_t *x, const KERNEL_t *y)"):
+    c.line(f"typedef struct {{ {fields} }} KERNEL_record;")
+    with c.block("static inline int KERNEL_less(const KERNEL_record *x, const KERNEL_record *y)"):
         sides = [c.element(t, f"{side}->f{n}") for n, t in enumerate(types) for side in ("x", "y")]
         (result,) = scalar_computation.inline(ins.called[0], sides, c)
         c.line(f"return {result} != 0;")
-    c.lines(_MERGE_SORT.splitlines())
+    c.lines(instantiate("merge_sort.h", MERGE_PREFIX="KERNEL", MERGE_RUN=RUN).splitlines())
     with c.kernel(rows.count, tasks, describe("sort", ins.operands[0].shape)):
         _start(c, rows, record)
         with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
             for n in range(len(types)):
-                c.line(f"x[k].f{n} = p{n}[{rows.place('k')}];")
-        c.line(f"const KERNEL_t *const sorted = KERNEL_sort(x, y, {rows.length});")
+                c.line(f"x[k].f{n} = p{n}[{rows.index('k')}];")
+        c.line(f"const KERNEL_record *const sorted = KERNEL_sort(x, y, {rows.length});")
         with c.block(f"for (int64_t k = 0; k < {rows.length}; ++k)"):
             for n in range(len(types)):
-                c.line(f"r{n}[{rows.place('k')}] = sorted[k].f{n};")
+                c.line(f"r{n}[{rows.index('k')}] = sorted[k].f{n};")
     kernel = Kernel(c.text(), tasks, ns, tasks * 2 * record * rows.length, "sort")
     return Step(kernel, tuple(reads), tuple(writes), in_place=tuple((n, n) for n in range(len(reads))))
-
-
-_MERGE_SORT = f"""\
-static void KERNEL_insert(KERNEL_t *x, int64_t n) {{
-  for (int64_t i = 1; i < n; ++i) {{
-    const KERNEL_t v = x[i];
-    int64_t j = i;
-    for (; j > 0 && KERNEL_less(&v, &x[j - 1]); --j) x[j] = x[j - 1];
-    x[j] = v;
-  }}
-}}
-typedef const KERNEL_t *KERNEL_p;
-static void KERNEL_merge(KERNEL_p a, KERNEL_p a_end, KERNEL_p b, KERNEL_p b_end, KERNEL_t *to) {{
-  while (a < a_end && b < b_end) *to++ = KERNEL_less(b, a) ? *b++ : *a++;
-  while (a < a_end) *to++ = *a++;
-  while (b < b_end) *to++ = *b++;
-}}
-/* Sort n records in x with y as long; the result is one of the two. Equal records keep their order. */
-static KERNEL_t *KERNEL_sort(KERNEL_t *x, KERNEL_t *y, int64_t n) {{
-  for (int64_t i = 0; i < n; i += {RUN}) KERNEL_insert(x + i, n - i < {RUN} ? n - i : {RUN});
-  for (int64_t width = {RUN}; width < n; width *= 2) {{
-    for (int64_t i = 0; i < n; i += 2 * width) {{
-      const int64_t middle = n - i < width ? n : i + width, end = n - i < 2 * width ? n : i + 2 * width;
-      KERNEL_merge(x + i, x + middle, x + middle, x + end, y + i);
-    }}
-    KERNEL_t *const t = x; x = y; y = t;
-  }}
-  return x;
-}}"""

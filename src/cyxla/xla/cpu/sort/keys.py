@@ -1,14 +1,14 @@
 """Sort by keys that tell elements, or elements and their indices, apart: no record is needed beside the key.
 
-Where the key of an element gives back the element, the keys alone are sorted. Else a key of 32 bits and the place in
-the row make one of 64, so that equal elements keep their order. Either way all keys of a row differ or are the same
-thing, and what the sorted row is does not hang on how it is sorted.
+If the key of an element gives back the element, the keys alone are sorted. Else a key of 32 bits and the index in the
+row make one of 64, so that equal elements keep their order. Either way keys of a row that are equal are of equal
+elements, so the sorted row does not depend on the algorithm.
 
-Zeros of both signs, and NaNs, may be equal to a comparator although their bits differ. Their keys are the same, so
-they are written once more in their first order, if a row has any that their key would not give back.
+Zeros of both signs, and NaNs, may be equal to a comparator although their bits differ. Their keys are equal, so they
+are written once more in the order of the operand, if a row has any that their key would not give back.
 
-How rows are sorted is the same C for all programs (`sort.rows_text`). Where keys follow from the elements' bits, the
-whole kernel comes prebuilt (`prebuilt.sort`); else generated code makes the keys and writes the results.
+The sort itself is the same C for all programs (``sort_rows.h``). If keys follow from the elements' bits, the whole
+kernel comes prebuilt (`prebuilt.sort`); else generated code loads the keys and stores the results.
 """
 
 from __future__ import annotations
@@ -19,41 +19,38 @@ from math import log2
 
 from cyxla.types import ElementType
 from cyxla.xla.cpu.c import scalar
-from cyxla.xla.cpu.c.isa_levels import Level
-from cyxla.xla.cpu.c.target import isa_level
 from cyxla.xla.cpu.kernel import cost, prebuilt_calls
 from cyxla.xla.cpu.kernel.array_types import memory_type
 from cyxla.xla.cpu.kernel.kernel import Kernel, Step
 from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
-from cyxla.xla.cpu.sort.keys_text import keys_text
 from cyxla.xla.cpu.sort.order import Order, total_key
 from cyxla.xla.cpu.sort.rows import Rows
-from cyxla.xla.cpu.sort.rows_text import MAX_BUCKETS, MAX_CHUNKS, cut_bytes, row_bytes, rows_text
+from cyxla.xla.cpu.sort.templates import MAX_BUCKETS, MAX_CHUNKS, cut_bytes, keys_text, row_bytes, rows_text
 from cyxla.xla.hlo import Instruction
 
-_BUCKETS_FROM = 1 << 15  # shortest row that is cut
+_MIN_CUT = 1 << 15  # shortest row that is cut
 _BUCKET = 1 << 16  # keys of a bucket, about
-_FEW_ROWS = 8  # as many rows need not be cut
+_ENOUGH_ROWS = 8  # as many rows need not be cut
 _LEVEL_NS = {32: 0.2, 64: 0.4}  # a key in one level of sorting
-_KEY_NS = 0.5  # to make a key and to write what it stands for
-_PLACE_NS = 1.5  # to fetch an element from its place
+_KEY_NS = 0.5  # to make a key and to store its element
+_GATHER_NS = 1.5  # to load an element by its index
 
 
 def can_sort_keys(rows: Rows, order: Order) -> bool:
-    """Whether a key, with the place in the row if need be, fits into 64 bits."""
+    """Return whether a key, with the index in the row if need be, fits into 64 bits."""
     return order.bits <= 32 or (len(rows.types) == 1 and order.whole is not None)
 
 
 def sort_keys(ins: Instruction, rows: Rows, order: Order) -> Step:
-    """The step of a sort by keys."""
+    """Emit a sort by keys."""
     return _Sorter(ins, rows, order).step()
 
 
 def _buckets(rows: Rows) -> int:
-    """In how many buckets a row is cut, a power of two; 1 if it is not."""
-    if rows.count >= _FEW_ROWS or rows.length < _BUCKETS_FROM:
+    """Return the number of buckets of a row, a power of two; 1 if it is not cut."""
+    if rows.count >= _ENOUGH_ROWS or rows.length < _MIN_CUT:
         return 1
     return min(MAX_BUCKETS, 1 << max(1, (rows.length // _BUCKET).bit_length() - 1))
 
@@ -68,17 +65,17 @@ class _Sorter:
 
     def __post_init__(self) -> None:
         self.reads, self.writes = tuple(resolve(o) for o in self.ins.operands), tuple(own_leaves(self.ins))
-        self.own = len(self.rows.types) == 1 and self.order.whole is not None
-        self.loose = self.own and self.order.whole == "loose"
-        self.bits = max(self.order.bits, 32) if self.own else 64
+        self.alone = len(self.rows.types) == 1 and self.order.whole is not None  # keys, without indices
+        self.loose = self.alone and self.order.whole == "loose"
+        self.bits = max(self.order.bits, 32) if self.alone else 64
         self.key_type = f"uint{self.bits}_t"
         self.note = describe("sort", self.ins.operands[0].shape)
 
     def step(self) -> Step:
-        """One kernel. Rows are its units of work; or chunks, then buckets, then once more rows."""
+        """Emit the kernel, whose units of work are rows; or chunks, then buckets, then once more rows."""
         rows, buckets = self.rows, _buckets(self.rows)
         size, chunks = rows.count * rows.length, min(buckets, MAX_CHUNKS)
-        each = _KEY_NS if self.own else _KEY_NS + _PLACE_NS * len(rows.types)
+        each = _KEY_NS if self.alone else _KEY_NS + _GATHER_NS * len(rows.types)
         ns = size * (_LEVEL_NS[self.bits] * log2(max(rows.length, 2)) + _KEY_NS + each)
         cut = buckets > 1
         room = row_bytes(self.bits // 8, rows.length)
@@ -87,48 +84,47 @@ class _Sorter:
         numbers = [tasks, rows.count, rows.length, rows.step, buckets, chunks, 2 * len(rows.types)]
         made = Kernel(self.note, tasks, ns, scratch, "sort", (2 + self.loose) if cut else 1)
         kernel = self.prebuilt(numbers, made) or standalone_kernel(self.text(), numbers, made)
-        in_place = ((0, 0),) if self.own and not self.loose else ()
+        in_place = ((0, 0),) if self.alone and not self.loose else ()
         return Step(kernel, self.reads, self.writes, in_place=in_place)
 
     # ------------------------------------------------------------------------------------------------ the kernel
     def prebuilt(self, numbers: list[int], made: Kernel) -> Kernel | None:
-        """The kernel that comes with the package, if keys follow from bits and there is one."""
+        """Return the prebuilt kernel, if keys follow from bits and there is one."""
         pattern = self.order.pattern(self.rows.types[self.order.operand])
         if pattern is None:
             return None
         sizes = [t.itemsize for t in self.rows.types]
-        name = f"{'sort' if self.own else 'order'}_{pattern.width}"
+        name = f"{'sort' if self.alone else 'order'}_{pattern.width}"
         more = [*pattern.numbers, int(self.loose), self.order.operand, *sizes]
         return prebuilt_kernel(name, [*numbers, *more], made, numbers[6] + (2 if made.phases > 1 else 1))
 
     def text(self) -> str:
-        """The kernel's C, with that of sorting keys unless it comes with the package."""
+        """Return the kernel's C, with that of sorting keys unless it is prebuilt."""
         c = KernelWriter(self.reads, self.writes)
         self._hooks(c)
-        sort, spread = (prebuilt_calls.pointer(f"keys{self.bits}_{what}") for what in ("sort", "spread"))
+        sort, spread = (prebuilt_calls.pointer(f"keys{self.bits}_{name}") for name in ("sort", "spread"))
         if sort is None:
-            keys = keys_text(self.bits, "KERNEL_keys", compress=Level(isa_level()).vector_bytes == 64)
+            keys = keys_text(self.bits, "KERNEL_keys")
         else:
             keys = f"#define KERNEL_keys_sort {sort}\n#define KERNEL_keys_spread {spread}\n"
-        body = rows_text("", self.bits, "KERNEL_keys", "KERNEL")
-        return f"typedef {self.key_type} KERNEL_k;\n{c.text()}{keys}{body}"
+        return c.text() + keys + rows_text(self.bits, "KERNEL_keys", "KERNEL")
 
     def _hooks(self, c: KernelWriter) -> None:
-        """What `rows_text` asks for."""
-        key = "static {} KERNEL_{}(const int64_t *q, void *const *bufs, int64_t at{})"
-        with c.block(key.format("uint32_t", "keys", ", int64_t low, int64_t high, KERNEL_k *x")):
+        """Write the functions that `rows_text` asks for."""
+        head = "static {} KERNEL_{}(const int64_t *q, void *const *bufs, int64_t at{})"
+        with c.block(head.format("uint32_t", "load_keys", f", int64_t low, int64_t high, {self.key_type} *x")):
             self._pointers(c, [self.order.operand], [])
             c.line("x -= low; (void)q;")
-            self._keys(c)
-        with c.block(key.format("void", "write", ", int64_t low, int64_t high, const KERNEL_k *x")):
-            self._pointers(c, [] if self.own else range(len(self.reads)), range(len(self.writes)))
+            self._load_keys(c)
+        with c.block(head.format("void", "store", f", int64_t low, int64_t high, const {self.key_type} *x")):
+            self._pointers(c, [] if self.alone else range(len(self.reads)), range(len(self.writes)))
             c.line("x -= low; (void)q;")
-            self._write(c)
-        with c.block(key.format("void", "restore", "")):
+            self._store(c)
+        with c.block(head.format("void", "restore", "")):
             c.line("(void)q; (void)bufs; (void)at;")
             if self.loose:
                 self._pointers(c, [0], [0])
-                self._rewrite(c)
+                self._restore(c)
 
     def _pointers(self, c: KernelWriter, reads: Sequence[int], writes: Sequence[int]) -> None:
         for k in reads:
@@ -137,33 +133,33 @@ class _Sorter:
             c.line(f"{memory_type(self.writes[k].shape.dtype)} *const r{k} = bufs[{len(self.reads) + k}];")
 
     # ------------------------------------------------------------------------------------------------ elements
-    def _keys(self, c: KernelWriter) -> None:
-        """Write the keys of a run of elements to x; ``special`` says if a key does not give its element back."""
+    def _load_keys(self, c: KernelWriter) -> None:
+        """Load the keys of a range of elements to x; ``special`` if a key does not give its element back."""
         dtype, read = self.rows.types[self.order.operand], self.order.operand
         c.line("uint32_t special = 0;")
         with c.block("for (int64_t k = low; k < high; ++k)"):
-            element = c.element(dtype, f"p{read}[{self.rows.place('k')}]")
+            element = c.element(dtype, f"p{read}[{self.rows.index('k')}]")
             key = c.local(self.key_type, f"(uint{self.order.bits}_t)({self.order.key(c, self.rows.types, element)})")
-            c.line(f"x[k] = {key if self.own else f'{key} << 32 | (uint64_t)k'};")
+            c.line(f"x[k] = {key if self.alone else f'{key} << 32 | (uint64_t)k'};")
             if self.loose:
                 total = total_key(c, dtype, element, self.order.bits)
                 c.line(f"special |= ({element} != {element}) | ({total} == -1);")  # a NaN, or -0
         c.line("return special;")
 
-    def _write(self, c: KernelWriter) -> None:
-        """Write results from sorted keys."""
+    def _store(self, c: KernelWriter) -> None:
+        """Store the results of sorted keys."""
         types, rows = self.rows.types, self.rows
         with c.block("for (int64_t k = low; k < high; ++k)"):
-            if self.own:
+            if self.alone:
                 value = self.order.element(c, types[0], f"(uint{self.order.bits}_t)x[k]")
-                c.line(f"r0[{rows.place('k')}] = {scalar.store(types[0], value)};")
+                c.line(f"r0[{rows.index('k')}] = {scalar.store(types[0], value)};")
                 return
             c.line("const int64_t from = (int64_t)(uint32_t)x[k];")
             for n in range(len(types)):
-                c.line(f"r{n}[{rows.place('k')}] = p{n}[{rows.place('from')}];")
+                c.line(f"r{n}[{rows.index('k')}] = p{n}[{rows.index('from')}];")
 
-    def _rewrite(self, c: KernelWriter) -> None:
-        """Write the zeros and NaNs of a sorted row in the order in which the operand has them."""
+    def _restore(self, c: KernelWriter) -> None:
+        """Store the zeros and NaNs of a sorted row in the order in which the operand has them."""
         dtype, types = self.rows.types[0], self.rows.types
         nan = '__builtin_nan("")' if dtype is ElementType.F64 else '__builtin_nanf("")'
         for name, value in (("zeros", "0"), ("nans", nan)):
@@ -171,14 +167,14 @@ class _Sorter:
             key = self._key_of(c, types, c.local(scalar.register_type(dtype), value))
             with c.block(f"for (int64_t past = {self.rows.length}; {name} < past;)"):
                 c.line(f"const int64_t middle = {name} + (past - {name}) / 2;")
-                here = self._key_of(c, types, c.element(dtype, f"r0[{self.rows.place('middle')}]"))
+                here = self._key_of(c, types, c.element(dtype, f"r0[{self.rows.index('middle')}]"))
                 c.line(f"if ({here} < {key}) {name} = middle + 1; else past = middle;")
         with c.block(f"for (int64_t k = 0; k < {self.rows.length}; ++k)"):
-            element = c.element(dtype, f"p0[{self.rows.place('k')}]")
+            element = c.element(dtype, f"p0[{self.rows.index('k')}]")
             for name, test in (("zeros", f"{element} == 0"), ("nans", f"{element} != {element}")):
                 with c.block(f"if ({test})"):
                     c.line(f"const int64_t to = {name}++;")
-                    c.line(f"r0[{self.rows.place('to')}] = p0[{self.rows.place('k')}];")
+                    c.line(f"r0[{self.rows.index('to')}] = p0[{self.rows.index('k')}];")
 
     def _key_of(self, c: KernelWriter, types: Sequence[ElementType], element: str) -> str:
         unsigned = f"uint{self.order.bits}_t"

@@ -31,7 +31,23 @@ _INFINITIES = {
 
 @dataclass(frozen=True)
 class Pattern:
-    """How keys follow from bits; `sort.rows_text.PATTERN` says what the numbers mean."""
+    """Function from the bits of elements to keys, as ``sort_by_bits.h`` computes it.
+
+    Attributes
+    ----------
+    width : int
+        Bits of an element.
+    fold : int
+        Bits that change sides in negative elements.
+    most : int
+        The greatest bits without the sign that are no NaN.
+    nan : int
+        Bits that stand for all NaNs.
+    keep : int
+        Bits that are kept of zeros.
+    flip : int
+        Bits to flip.
+    """
 
     width: int
     fold: int
@@ -53,9 +69,9 @@ class Order:
     Attributes
     ----------
     operand : int
-        Which of the sorted operands decides.
+        Index of the operand by which all are sorted.
     function : Instruction
-        What is compared, as a function of the comparator's left parameter for that operand.
+        The compared value, as a function of the comparator's left parameter for that operand.
     descending : bool
         Whether the greatest comes first.
     total : bool
@@ -69,7 +85,7 @@ class Order:
 
     @staticmethod
     def of(comparator: Computation) -> Order | None:
-        """The order of a comparator; None if it is none of a single key."""
+        """Return the order of a comparator; None if it compares no single key."""
         root = comparator.root
         if root.opcode != "compare" or root.attrs["direction"] not in ("LT", "GT"):
             return None
@@ -86,7 +102,7 @@ class Order:
 
     @property
     def whole(self) -> str | None:
-        """Whether keys give back their elements: ``exact``; ``loose``, all but zeros and NaNs; None if they do not."""
+        """``exact`` if keys give back their elements, ``loose`` if all but zeros and NaNs do, else None."""
         dtype = self.function.shape.dtype
         known = _canonical(self.function)
         if known is None or (known and not self.total):
@@ -94,7 +110,7 @@ class Order:
         return "loose" if known or (dtype.is_float and not self.total) else "exact"
 
     def pattern(self, dtype: ElementType) -> Pattern | None:
-        """How keys of elements of a type follow from their bits; None if a key is some other function of them."""
+        """Return the function from the bits of elements to keys; None if keys are another function of elements."""
         known, plain = _canonical(self.function), pattern_of(dtype, descending=self.descending)
         if known is None or plain is None or self.function.shape.dtype is not dtype:
             return None
@@ -110,13 +126,13 @@ class Order:
         return 32 if dtype.is_float and dtype.bits < 32 else max(dtype.bits, 8)
 
     def key(self, c: CWriter, types: Sequence[ElementType], element: str) -> str:
-        """The C of an element's key, the element in register type."""
+        """Return the C of an element's key, the element in register type."""
         sides = [element if n // 2 == self.operand else "0" for n in range(2 * len(types))]
         (value,) = scalar_computation.inline_subgraph(self.function, sides, c)
         return f"~({self._ascending(c, value)})" if self.descending else self._ascending(c, value)
 
     def element(self, c: CWriter, dtype: ElementType, key: str) -> str:
-        """The C of the element in register type that has a key, where `whole` says that it can be had."""
+        """Return the C of the element, in register type, that has a key, unless `whole` is None."""
         unsigned, signed = f"uint{self.bits}_t", f"int{self.bits}_t"
         ascending = f"~{key}" if self.descending else key
         if not dtype.is_float:
@@ -139,7 +155,7 @@ class Order:
 
 
 def _canonical(function: Instruction) -> bool | None:
-    """Whether a function of a parameter makes all zeros +0 and all NaNs one; False if it is the parameter."""
+    """Return True if a function makes all zeros +0 and all NaNs one, False if it is a parameter, else None."""
     made: set[str] = set()
     looked_at: set[Instruction] = set()
     steps = {function}  # each has the same zeros and NaNs as the parameter
@@ -163,7 +179,7 @@ def _canonical(function: Instruction) -> bool | None:
 
 
 def pattern_of(dtype: ElementType, *, descending: bool) -> Pattern | None:
-    """How keys in total order follow from the bits of elements of a type; None for some types."""
+    """Return the function from the bits of elements to keys in total order; None for some types."""
     if not (dtype in _INFINITIES or (dtype.is_integer and dtype.bits >= 8) or dtype is ElementType.PRED):
         return None
     width = max(dtype.bits, 8)
@@ -174,7 +190,7 @@ def pattern_of(dtype: ElementType, *, descending: bool) -> Pattern | None:
 
 
 def _nan_bits(function: Instruction, width: int) -> int:
-    """The NaN that a canonical function makes of all of them."""
+    """Return the bits of the NaN that a canonical function makes of all NaNs; 0 if it makes none."""
     while function.opcode == "select":
         _, replaced, function = function.operands
         value = replaced.attrs["literal"].array.reshape(-1)
@@ -188,7 +204,7 @@ def _is_zero(ins: Instruction) -> bool:
 
 
 def total_key(c: CWriter, dtype: ElementType, x: str, bits: int) -> str:
-    """A local of a signed type of that many bits that holds where an element, in register type, stands in its order."""
+    """Define a signed local whose order is the total order of an element, given in register type."""
     signed = f"int{bits}_t"
     if dtype.is_float:
         return c.local(signed, f"cyx_total_{'f64' if dtype is ElementType.F64 else 'f32'}({x})")

@@ -15,7 +15,19 @@ SCRATCH_BYTES = 8 << 20  # for the records of all tasks; at least eight tasks if
 
 @dataclass(frozen=True)
 class Rows:
-    """What is sorted: `count` rows of `length` elements that lie `step` apart, in an array for each type."""
+    """Rows of one sort, in an array for each type.
+
+    Attributes
+    ----------
+    types : list of ElementType
+        Types of the arrays.
+    count : int
+        Number of rows.
+    length : int
+        Elements of a row.
+    step : int
+        Stride of the elements of a row, in elements.
+    """
 
     types: list[ElementType]
     count: int
@@ -24,21 +36,21 @@ class Rows:
 
     @staticmethod
     def of(ins: Instruction) -> Rows:
-        """The rows of a sort."""
+        """Return the rows of a sort."""
         shape = ins.operands[0].shape
         (axis,) = ins.attrs["dimensions"]
         count = prod(d for i, d in enumerate(shape.dims) if i != axis)
         return Rows([o.shape.dtype for o in ins.operands], count, shape.dims[axis], strides(shape.dims)[axis])
 
     def tasks(self, ns: float, scratch: int) -> int:
-        """How many tasks, each with so many bytes of scratch."""
+        """Return the number of tasks for `ns` of work, each with `scratch` bytes of its own."""
         enough = max(8, SCRATCH_BYTES // max(1, scratch))
         return min(cost.tasks(ns, max(1, self.count)), enough)
 
     def start(self, row: str) -> str:
-        """Where a row starts."""
+        """Return the C of the offset of a row."""
         return f"{row} / {self.step} * {self.step * self.length} + {row} % {self.step}"
 
-    def place(self, k: str) -> str:
-        """The place of an element of the row that starts at ``at``."""
+    def index(self, k: str) -> str:
+        """Return the C of the index of element `k` of the row that starts at ``at``."""
         return f"at + ({k}) * {self.step}" if self.step != 1 else f"at + {k}"

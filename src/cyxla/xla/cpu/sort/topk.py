@@ -1,4 +1,4 @@
-"""Emitter of topk: the k best elements of each row, without sorting it; the C is `sort.topk_text`."""
+"""Emitter of topk: the k best elements of each row, without sorting it; the C is ``topk.h``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cyxla.xla.cpu.kernel.kernel_writer import KernelWriter, describe
 from cyxla.xla.cpu.kernel.shared_kernel import prebuilt_kernel, standalone_kernel
 from cyxla.xla.cpu.kernel.values import own_leaves, resolve
 from cyxla.xla.cpu.sort.order import pattern_of, total_key
-from cyxla.xla.cpu.sort.topk_text import MOST, topk_text
+from cyxla.xla.cpu.sort.templates import MAX_K, topk_text
 from cyxla.xla.hlo import Instruction
 
 _SCAN_NS = 0.15
@@ -22,12 +22,12 @@ _KEEP_NS = 5.0
 
 
 def _check(ins: Instruction) -> str | None:
-    return f"more than {MOST} elements" if ins.attrs["k"] > MOST else None
+    return f"more than {MAX_K} elements" if ins.attrs["k"] > MAX_K else None
 
 
 @emits("topk", check=_check)
 def topk(ins: Instruction) -> Step:
-    """The kernel of one topk; a row is a unit of work."""
+    """Emit one topk; a row is a unit of work."""
     shape, k = ins.operands[0].shape, int(ins.attrs["k"])
     length, rows, dtype = shape.dims[-1], prod(shape.dims[:-1]), shape.dtype
     kept = k * (1 + log(max(length / k, 1.0))) if k else 0.0
@@ -42,7 +42,7 @@ def topk(ins: Instruction) -> Step:
 
 
 def _prebuilt(dtype: ElementType, numbers: list[int], made: Kernel, *, largest: bool) -> Kernel | None:
-    """The kernel that comes with the package, if the order of elements follows from their bits and there is one."""
+    """Return the prebuilt kernel, if the order of elements follows from their bits and there is one."""
     pattern = pattern_of(dtype, descending=not largest)
     if pattern is None:
         return None
@@ -53,12 +53,12 @@ def _prebuilt(dtype: ElementType, numbers: list[int], made: Kernel, *, largest: 
 
 
 def _text(dtype: ElementType, *, largest: bool) -> str:
-    """The C of a kernel, with a key of its own."""
+    """Return the C of a kernel, with the function that makes keys."""
     bits = 64 if dtype.bits == 64 else 32
     c = KernelWriter([], [])
-    c.line(f"typedef {scalar.storage_type(dtype)} TOP_e __attribute__((aligned(1), may_alias));")
-    with c.block("static inline TOP_k TOP_key(TOP_e e, const int64_t *q)"):
+    c.line(f"typedef {scalar.storage_type(dtype)} KERNEL_element __attribute__((aligned(1), may_alias));")
+    with c.block(f"static inline int{bits}_t KERNEL_key(KERNEL_element e, const int64_t *q)"):
         c.line("(void)q;")
         value = total_key(c, dtype, c.element(dtype, "e"), bits)
         c.line(f"return {value if largest else f'~{value}'};")
-    return topk_text(c.text(), bits, "KERNEL")
+    return c.text() + topk_text(0, bits, "KERNEL")

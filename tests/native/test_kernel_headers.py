@@ -1,0 +1,163 @@
+"""Headers of kernels: each compiles alone, more than once in a file, and no long C is left in strings of Python."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cyxla
+from cyxla.xla.cpu.c.isa_levels import ISA_FEATURES, isa_flags
+from cyxla.xla.cpu.c.kernel_header import instantiate
+
+INCLUDE = Path(cyxla.get_include())
+KERNELS = INCLUDE / "cyxla" / "kernels"
+SOURCES = Path(cyxla.__file__).parent / "xla" / "cpu"
+STRICT = ("-std=c11", "-O1", "-Wall", "-Wextra", "-Werror")
+
+Instance = tuple[str, dict[str, str | int]]  # a header and its parameters
+
+
+def keys(bits: int) -> Instance:
+    return "sort_keys.h", {"KEYS_PREFIX": f"keys{bits}", "KEYS_BITS": bits}
+
+
+def by_bits(bits: int, key: str, indices: int) -> Instance:
+    prefix = f"{'order' if indices else 'sort'}_{bits}"
+    return "sort_by_bits.h", {
+        "SORT_PREFIX": prefix, "SORT_BITS": bits, "SORT_INDICES": indices, "SORT_KEY": key,
+    }  # fmt: skip
+
+
+def rows(prefix: str, key: str, keys: str) -> Instance:
+    return "sort_rows.h", {
+        "SORT_PREFIX": prefix, "SORT_KEY": key, "SORT_KEYS_PREFIX": keys, "SORT_SAMPLES": 16, "SORT_MAX_BUCKETS": 64,
+        "SORT_PADDING": 64,
+    }  # fmt: skip
+
+
+def topk(bits: int, key: str) -> Instance:
+    return "topk.h", {"TOPK_PREFIX": f"topk{bits}", "TOPK_KEY": key, "TOPK_BITS": bits, "TOPK_MAX_K": 128}
+
+
+RECORDS = """
+typedef struct { float key; int64_t index; } KIND_record;
+static inline int KIND_less(const KIND_record *x, const KIND_record *y) { return x->key < y->key; }
+"""
+ELEMENTS = """
+typedef uint16_t topk0_element;
+static inline int32_t topk0_key(topk0_element e, const int64_t *q) { return e ^ (int32_t)q[4]; }
+"""
+#: Of each header: C and instances, one after the other, and the functions that are for others.
+CASES: dict[str, tuple[list[str | Instance], tuple[str, ...]]] = {
+    "sort_keys.h": ([keys(32), keys(64)], ("keys32_sort", "keys32_spread", "keys64_sort", "keys64_spread")),
+    "sort_rows.h": (
+        [
+            keys(32), keys(64),
+            by_bits(8, "uint32_t", 0), rows("sort_8", "uint32_t", "keys32"),
+            by_bits(64, "uint64_t", 0), rows("sort_64", "uint64_t", "keys64"),
+            by_bits(32, "uint64_t", 1), rows("order_32", "uint64_t", "keys64"),
+        ],
+        ("sort_8_run", "sort_64_run", "order_32_run", "keys32_spread", "keys64_spread"),
+    ),
+    "sort_by_bits.h": (
+        [by_bits(16, "uint32_t", 0), by_bits(16, "uint64_t", 1)],
+        tuple(f"{name}_16_{part}" for name in ("sort", "order") for part in ("load_keys", "store", "restore")),
+    ),
+    "sort_wide.h": (
+        [keys(64), *(("sort_wide.h", {"WIDE_PREFIX": f"w{n}", "WIDE_KEYS_PREFIX": "keys64", "WIDE_INDEX_BITS": n})
+                     for n in (1, 31))],
+        ("w1_argsort", "w31_argsort", "keys64_spread"),
+    ),
+    "merge_sort.h": (
+        [part for kind in "ab" for part in (
+            RECORDS.replace("KIND", kind), ("merge_sort.h", {"MERGE_PREFIX": kind, "MERGE_RUN": 12}))],
+        ("a_sort", "b_sort"),
+    ),
+    "topk.h": (
+        [topk(8, "int32_t"), topk(64, "int64_t"), ELEMENTS, topk(0, "int32_t")],
+        ("topk8_run", "topk64_run", "topk0_run"),
+    ),
+}  # fmt: skip
+
+
+def source(parts: list[str | Instance], used: tuple[str, ...]) -> str:
+    """Return a C file that includes the headers of a case and takes the addresses of the functions that it names."""
+    text = '#include "cyxla/abi.h"\n'
+    for part in parts:
+        if isinstance(part, str):
+            text += part
+            continue
+        header, parameters = part
+        text += "".join(f"#define {name} {value}\n" for name, value in parameters.items())
+        text += f'#include "cyxla/kernels/{header}"\n'
+    pointers = ", ".join(f"(void (*)(void)){name}" for name in used)
+    return f"{text}extern void (*const used[])(void);\nvoid (*const used[])(void) = {{{pointers}}};\n"
+
+
+def test_every_header_has_a_case():
+    assert {path.name for path in KERNELS.iterdir()} == CASES.keys()
+
+
+@pytest.mark.parametrize("isa", [*ISA_FEATURES])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("header", CASES)
+def test_headers_compile_alone(header, compiler, isa, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    command = [compiler, *STRICT, *isa_flags(isa), f"-I{INCLUDE}", "-c", "-x", "c", "-", "-o", str(tmp_path / "made.o")]
+    made = subprocess.run(command, input=source(*CASES[header]), text=True, capture_output=True, check=False)
+    assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.parametrize("header", CASES)
+def test_headers_undefine_their_parameters(header):
+    for part in CASES[header][0]:
+        if not isinstance(part, str):
+            text = instantiate(part[0], **part[1])
+            assert all(f"\n#undef {name}\n" in text for name in part[1])
+            assert "#include" not in text
+
+
+# --- C in strings of Python -----------------------------------------------------------------------------------------
+
+LONG = 10  # lines, without empty ones
+#: Lines of C in strings longer than that, by file: those of families that have no headers yet, and C with holes in it.
+ELSEWHERE = {
+    "calls/c_call.py": 20, "entry/meter.py": 15, "fft/moves.py": 67, "fft/text.py": 311, "linalg/cholesky.py": 64,
+    "linalg/lu.py": 103, "linalg/qr.py": 125, "linalg/triangular_solve.py": 42, "linalg/vector_solve.py": 28,
+    "native/toolchain.py": 22, "prebuilt/convolution.py": 134,
+    "prebuilt/convolution_rows.py": 47, "prebuilt/dot.py": 160, "prebuilt/elementwise.py": 30, "prebuilt/moves.py": 30,
+    "prebuilt/reductions.py": 42, "rng/bit_generator.py": 23,
+}  # fmt: skip
+
+
+def strings(tree: ast.Module) -> Iterator[str]:
+    """Yield the strings of a module but its docstrings; what is put into them at run time is one word."""
+    inside = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    alone = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside | alone:
+            yield node.value
+
+
+def c_lines(text: str) -> int:
+    """Return the number of lines of a string if most of them end as C does."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return len(lines) if sum(line.endswith((";", "{", "}", "\\")) for line in lines) * 2 > len(lines) else 0
+
+
+def test_long_c_stands_in_headers():
+    found = {}
+    for path in SOURCES.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        lengths = [n for n in map(c_lines, strings(tree)) if n > LONG]
+        if lengths:
+            found[path.relative_to(SOURCES).as_posix()] = sum(lengths)
+    assert {file: lines for file, lines in found.items() if lines > ELSEWHERE.get(file, 0)} == {}

@@ -40,14 +40,14 @@ def test_this_machines_compiler_is_right():
     assert compiler_check.wrong_loops(found) == []
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_wrong_compiler_is_cured(number, wrong_compiler, caplog):
     flags = compiler_check.CURES[toolchain.require().compiler.kind][number]
     plain = toolchain.require()
     wrong_compiler(flags[-1])
     found = toolchain.require()
     assert found.compiler.cure == flags
-    assert "loops over integers wrong" in caplog.text
+    assert "gets loops wrong" in caplog.text
     assert set(flags) <= set(found.flags())
     assert found.fingerprint != plain.fingerprint
     assert compiler_check.wrong_loops(found) == []
@@ -74,3 +74,22 @@ def test_loops_that_gcc_12_gets_wrong_are_among_those_tried(monkeypatch):
     monkeypatch.setattr(compiler_check, "VECTORIZATION_BARRIER", "")
     wrong = compiler_check.wrong_loops(found)
     assert {text.split("[")[0] for text in wrong} >= {"s16", "u16"}
+
+
+@pytest.fixture
+def at_level(monkeypatch, tmp_path):
+    """A function that has this process compile at a level."""
+
+    def use(level):
+        monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path))
+        monkeypatch.setenv("CYXLA_OPT_LEVEL", level)
+        toolchain.find_compiler.cache_clear()
+        return toolchain.require()
+
+    yield use
+    toolchain.find_compiler.cache_clear()
+
+
+@pytest.mark.parametrize("level", ["1", "2", "3"])
+def test_every_level_is_tried_out(level, at_level):
+    assert compiler_check.wrong_loops(at_level(level)) == []

@@ -47,10 +47,10 @@ def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
         logger.debug("%s does not work: %s", " ".join(command), error)
         return None
     if cured is None:
-        logger.warning("%s gets loops over integers wrong, and no flags help: it is not used", " ".join(command))
+        logger.warning("%s gets loops wrong, and no flags help: it is not used", " ".join(command))
         return None
     if cured:
-        logger.warning("%s gets loops over integers wrong; it is run with %s", " ".join(command), " ".join(cured))
+        logger.warning("%s gets loops wrong; it is run with %s", " ".join(command), " ".join(cured))
     steps = _working_steps(compiler._replace(cure=cured), isa) if kind == "gcc" else None
     return {"version": version, "kind": kind, "steps": steps, "cure": cured}
 

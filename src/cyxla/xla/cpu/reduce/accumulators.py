@@ -1,4 +1,4 @@
-"""Accumulators of recognised combiners, for each kind of element type."""
+"""Accumulators of known combiners, for each kind of element type."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from cyxla.xla.cpu.c import scalar
 
 @dataclass(frozen=True)
 class Accumulator:
-    """One or two C variables that take in elements in any order.
+    """Accumulator: one or two C variables that combine elements in any order.
 
     Attributes
     ----------
     opcode : str
-        The combiner.
+        Opcode of the combiner.
     dtype : ElementType
-        Of the elements.
+        Element type of the operand and the result.
     total_dtype : ElementType
-        Of the totals, before they are rounded to the declared type.
+        Element type of the total, before it is rounded to `dtype`.
     variables : tuple of (str, str)
         C type and start value of each variable.
     update : callable
-        (variables, element) -> the variables' new values.
+        C of an update: (variables, element) -> new values of the variables.
     total : callable
-        (variables) -> the total, in the register type of `total_dtype`.
+        C of the total: (variables) -> expression in the register type of `total_dtype`.
     lanes : int
-        How many lanes a row is spread over; 0: one variable takes all.
+        Number of lanes that a row is spread over; 0 if one accumulator takes all elements.
     merge : callable, optional
-        (variables, other variables) -> the variables' new values; where the order of elements is of no matter.
+        C of a merge: (variables, other variables) -> new values of the variables; None if the order of elements
+        matters.
     """
 
     opcode: str
@@ -45,14 +46,14 @@ class Accumulator:
 
     @property
     def identity(self) -> str:
-        """An element that changes no total, in register type."""
+        """Identity of the combiner as a C constant in register type."""
         if self.dtype.is_float and self.opcode in ("maximum", "minimum"):
             infinity = "__builtin_inf()" if self.dtype is ElementType.F64 else "__builtin_inff()"
             return infinity if self.opcode == "minimum" else f"-{infinity}"
         return f"({self.variables[0][1]})"
 
     def with_init(self, init: str, total: str) -> str:
-        """The declared result: a total and the initial value, rounded once."""
+        """Return the C of the result: the total combined with the initial value, rounded once."""
         return scalar.expression(self.opcode, self.dtype, [self.dtype, self.dtype], {}, [init, total])
 
 
@@ -61,7 +62,7 @@ _INFINITY = {"f32": ("0x7f800000", "0xff800000u"), "f64": ("0x7ff0000000000000ll
 
 
 def accumulator(opcode: str, dtype: ElementType) -> Accumulator | None:
-    """The accumulator of a combiner; None if elements of this type have to be combined one after the other."""
+    """Return the accumulator of a combiner; None if elements of this type have to be combined in order."""
     if dtype.kind is Kind.PRED:
         return _by_expression(opcode, dtype, "1" if opcode in ("multiply", "and", "minimum") else "0")
     if dtype.is_integer:
@@ -109,14 +110,14 @@ def _float(opcode: str, dtype: ElementType, total_dtype: ElementType) -> Accumul
 
 
 def _extreme(opcode: str, dtype: ElementType, total_dtype: ElementType) -> Accumulator | None:
-    """Ends of the bits, as integers, which vectorise.
+    """Return an accumulator of maximum or minimum on the bits of floats as integers, which vectorises.
 
-    Floats with one sign are ordered as their bits are, those below zero the other way round; and adding `gap` has the
-    NaNs of one sign just cross the end of the range.
+    Non-negative floats are ordered as their bits are, negative ones in reverse; adding `gap` makes the NaNs of one sign
+    wrap around the end of the range.
 
-    For the largest, the first variable has the largest bits, and decides unless all elements are below zero. The second
-    one then has the smallest bits; moved, for a NaN below zero to be smaller still. For the smallest, likewise from the
-    other end.
+    For a maximum, the first variable holds the largest bits, and decides unless all elements are negative. The second
+    one then holds the smallest bits, shifted by `gap` so that a negative NaN is smaller still. For a minimum, likewise
+    from the other end.
     """
     if opcode not in ("maximum", "minimum"):
         return None

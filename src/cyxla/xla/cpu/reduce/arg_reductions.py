@@ -1,8 +1,8 @@
-"""Combiners of argmax and argmin, and others of several arrays that only compare and select.
+"""Combiners of argmax and argmin, and others of two arrays that only compare and select.
 
-The results of such a computation depend on how its parameters compare, and on nothing else about them. So it can be
-tried on all ways in which few values compare, and what holds for these holds for all: whether elements may be combined
-in any order, and any of them twice, if of two the one at the lower place goes first.
+The results of such a computation depend only on how its parameters compare. So a few values that compare in every way
+decide for all values whether the combiner is associative and idempotent, given that of two elements the one with the
+lower index comes first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INTEGERS = (0, 1, 2)
 
 @cache
 def is_arg_reduction(combiner: Computation) -> bool:
-    """Whether a combiner of two arrays, values and their places, may combine in any order, the lower place first."""
+    """Return whether a combiner of values and their indices allows any order, with the lower index first."""
     types = [p.shape.dtype for p in combiner.parameters]
     if len(types) != 4 or not types[3].is_integer or types[0].is_complex or not _only_compares(combiner):
         return False
@@ -48,7 +48,7 @@ def is_arg_reduction(combiner: Computation) -> bool:
 
 
 def _consistent(elements: Sequence[tuple[Any, int]]) -> bool:
-    """Whether elements at one place are the same."""
+    """Return whether elements with the same index are the same."""
     return all(str(x) == str(y) for x in elements for y in elements if x[1] == y[1])
 
 

@@ -1,7 +1,7 @@
-"""Emitter of reductions and windows, with their inputs and their epilogue.
+"""Emitter of reductions and windows, with their fused operands and their epilogue.
 
-The order of a float sum is a function of the shape alone: rows are spread over a fixed number of lanes, columns are
-added row by row, and long reductions are cut into a fixed number of parts whose totals a second kernel adds in order.
+The order of a float sum depends on the shape alone: rows are spread over a fixed number of lanes, columns are added row
+by row, and long reductions are split into a fixed number of parts whose totals a second kernel adds in order.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PART_NS = 20_000.0
 # ------------------------------------------------------------------------------------------------------------- groups
 @emits_group("reduce")
 def reduce(group: Group) -> list[Step]:
-    """A reduction with its prologue and epilogue; in two steps where one would leave cores idle."""
+    """Emit a reduction with its fused operands and epilogue; in two steps if one would leave cores idle."""
     root = group.root
     count = len(root.operands) // 2
     arrays, inits = root.operands[:count], root.operands[count:]
@@ -59,13 +59,13 @@ def reduce(group: Group) -> list[Step]:
     problem.writes = tuple(v for o in group.outputs for v in own_leaves(o))
     problem.acc = _recognised(root)
     problem.arg_reduction = bool(gone) and problem.acc is None and is_arg_reduction(root.called[0])
-    problem.applies_init = bool(gone)  # without dimensions the operand passes unchanged
+    problem.applies_init = bool(gone)  # without dimensions the result is the operand
     return _steps(problem)
 
 
 @emits_group("reduce-window")
 def reduce_window(group: Group) -> list[Step]:
-    """Sliding windows: a reduction over the window's dims for every result element."""
+    """Emit sliding windows: a reduction over the window's dims for every element of the result."""
     root = group.root
     found, acc = prefix(root), _recognised(root)
     steps = acc is not None or scalar_computation.unsupported_reason(root.called[0]) is None
@@ -118,7 +118,7 @@ def _steps(problem: Problem) -> list[Step]:
 
 
 def _parts(problem: Problem) -> int:
-    """Into how many parts to cut the reduced dims, so that there is enough to do at once."""
+    """Return the number of parts to split the reduced dims into, for enough parallel work."""
     ns = cost.element_ns(problem.group.instructions) * problem.points + cost.memory_ns(problem.points * 4)
     serial = problem.acc is None and not problem.arg_reduction
     if serial or problem.root.opcode != "reduce" or problem.results[0].shape.dtype.is_complex:
@@ -129,7 +129,7 @@ def _parts(problem: Problem) -> int:
     lowered = lower_problem(problem, Reads(), 1)
     if style(lowered, 1) not in (by_rows, by_columns, by_lanes):
         return 1
-    outer = lowered.reduced[0][1]  # the loop that is cut; an innermost one is cut into its blocks
+    outer = lowered.reduced[0][1]  # the loop that is split; an innermost one at its blocks
     if len(lowered.reduced) == 1 and style(lowered, 1) is not by_columns:
         outer = (
             Blocks.of(outer, blocked=outer > MAX_UNBLOCKED_TRIP, overlap=False).count

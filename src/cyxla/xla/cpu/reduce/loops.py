@@ -1,4 +1,4 @@
-"""Loops of reductions: along rows, along columns, and one element after the other."""
+"""Loops of reductions: along rows, along columns, and sequential ones."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.cpu.reduce.problem import Lowered
 from cyxla.xla.cpu.reduce.rows.passes import MAX_UNROLLED, effort, write_lanes
 
-MIN_ROW_EXTENT = 16  # reduced extents from this length on run as rows
-MIN_LANES_EXTENT = 128  # elements of a row whose places are picked in lanes: in the end these are compared one by one
+MIN_ROW_EXTENT = 16  # reduced extents of at least this length run as rows
+MIN_LANES_EXTENT = 128  # shorter rows of an arg-reduction use no lanes, which are merged one by one in the end
 COLUMN_BLOCK = 1024
 _UNROLL = 8
 _GROUP_ROWS = 64
-_LANES = 64  # of what picks
-_SMALL_BODY = 6  # nodes: bodies up to this size are unrolled
+_LANES = 64  # of arg-reductions
+_SMALL_BODY = 6  # nodes; bodies of up to this size are unrolled
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
 def part(lowered: Lowered, frame: KernelFrame, ns: float, parts: int) -> Part:
-    """The function of a reduction, in the style that suits it."""
+    """Emit the function of a reduction, with the loop order that suits it."""
     writer = CWriter()
     slots = sorted({n.data[0] for n in [*lowered.before, *lowered.after] if n.kind == "load"})
     with writer.block("static void KERNEL_1(void *const *bufs, int64_t first, int64_t last)"):
@@ -40,7 +40,7 @@ Style = Callable[[Lowered, KernelFrame, CWriter, int, int], int]
 
 
 def style(lowered: Lowered, parts: int) -> Style:
-    """How the loops are best nested: by the loop along which most bytes lie side by side."""
+    """Return the best loop order: the innermost loop is the one along which most bytes are contiguous."""
     problem = lowered.problem
     if not lowered.reduced or (
         not problem.applies_init and parts == 1 and not problem.root.attrs.get("dimensions", True)
@@ -67,7 +67,7 @@ def style(lowered: Lowered, parts: int) -> Style:
 
 
 def _nest_of_results(lowered: Lowered, frame: KernelFrame, levels: list[Level], texts: Sequence[str]) -> LoopNest:
-    """The nest of what follows the reduction; results are known in its innermost level."""
+    """Return the nest of the epilogue; the reduction's results are available in its innermost level."""
     nest = LoopNest(lowered.body, levels, frame.names.child(), scalar=True)
     nest.dropped, nest.tables = lowered.dropped, frame.tables
     for node, text in zip(lowered.given, texts, strict=True):
@@ -85,13 +85,13 @@ def _write_stores(lowered: Lowered, nest: LoopNest) -> None:
 
 
 def _outer_conditions(lowered: Lowered, nest: LoopNest) -> str:
-    """The conditions that are settled before the innermost loop, as C; empty if there are none."""
+    """Return the C of the conditions that are invariant in the innermost loop; empty if there are none."""
     outer = [c for c in lowered.conditions if nest.depth_of_form(c.form) < nest.depth]
     return nest.conditions(outer) if outer else ""
 
 
 def _element(lowered: Lowered, nest: LoopNest) -> str:
-    """The element to take in; the unit, which changes nothing, where conditions of the innermost loop fail."""
+    """Return the C of the element to combine; the identity where conditions of the innermost loop fail."""
     acc, value = lowered.problem.acc, nest.text(lowered.elements[0])
     inner = [c for c in lowered.conditions if nest.depth_of_form(c.form) == nest.depth]
     if not inner or acc is None:
@@ -102,7 +102,7 @@ def _element(lowered: Lowered, nest: LoopNest) -> str:
 
 
 def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list[tuple[str, str, str]]:
-    """(counter, first, end) of the reduced loops; the outermost is cut into parts."""
+    """Return (counter, first, end) of the reduced loops; the outermost is split into parts."""
     found = [(name, "0", str(n)) for name, n in levels]
     if parts > 1:
         name, n = levels[0]
@@ -112,7 +112,7 @@ def _ranges(lowered: Lowered, levels: list[tuple[str, int]], parts: int) -> list
 
 # ---------------------------------------------------------------------------------------------------------------- rows
 def by_rows(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
-    """The innermost loop runs along what is reduced."""
+    """Emit loops with a reduced dimension innermost; return the number of parallel units."""
     acc = lowered.problem.acc
     assert acc is not None
     kept = [a for a, _ in lowered.kept]
@@ -195,7 +195,7 @@ def _row(lowered: Lowered, nest: LoopNest, writer: CWriter, how: _Row) -> None:
 
 
 def _row_block(lowered: Lowered, nest: LoopNest, writer: CWriter, value: str, trip: int) -> None:
-    """Take in the elements of one run of the innermost loop."""
+    """Emit one run of the innermost loop, which combines its elements."""
     acc, (element,) = lowered.problem.acc, lowered.elements
     assert acc is not None
     lines = nest.writers[-1].written
@@ -235,7 +235,7 @@ def _update(writer: CWriter, acc: Accumulator, names: list[str], value: str) -> 
 
 
 def _fill(nest: LoopNest, writer: CWriter, lines: list[str], trip: int) -> None:
-    """A vector loop, and the patch of its rare lanes."""
+    """Emit a vector loop, and a second loop with slow paths that runs if some lane needs one."""
     if nest.slow_lanes:
         writer.line("uint32_t rare = 0;")
     writer.line("#pragma GCC ivdep")
@@ -250,7 +250,7 @@ def _fill(nest: LoopNest, writer: CWriter, lines: list[str], trip: int) -> None:
 
 # ------------------------------------------------------------------------------------------------------------- columns
 def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
-    """The innermost loop runs along what is kept, with an accumulator for each of a block of elements."""
+    """Emit loops with a kept dimension innermost, and an accumulator for each result of a block."""
     acc = lowered.problem.acc
     assert acc is not None
     *outer, (inner, trip) = lowered.kept
@@ -276,7 +276,7 @@ def by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int
 
 
 def _unroll(lowered: Lowered) -> int:
-    """How many rows to take in at once."""
+    """Return the unroll factor of the loop over rows."""
     small = sum(n.kind != "constant" for n in lowered.before) <= _SMALL_BODY and len(lowered.problem.acc.variables) == 1  # type: ignore[union-attr]
     heavy = any(n.kind == "apply" and cost.flops(n.data) > cost.CHEAP_FLOPS for n in lowered.before)
     rows = lowered.reduced[-1][1]
@@ -332,7 +332,7 @@ def _column(lowered: Lowered, nest: LoopNest, after: LoopNest, writer: CWriter, 
 
 
 def _open_group(writer: CWriter, acc: Accumulator, how: _Column, low: str, high: str) -> tuple[str, str]:
-    """Float totals of many rows are taken group by group, so that a large total meets few small elements."""
+    """Open a loop over groups of rows with totals of their own, so that few small elements meet a large total."""
     ((c_type, unit),) = acc.variables
     writer.line(f"for (int64_t start = {low}; start < {high}; start += {_GROUP_ROWS}) {{")
     writer.open()
@@ -364,9 +364,9 @@ def _column_rows(lowered: Lowered, nest: LoopNest, writer: CWriter, how: _Column
         writer.line(f"{names[0]} = sum;")
 
 
-# --------------------------------------------------------------------------------------------------- picking by lanes
+# ----------------------------------------------------------------------------------------------------- arg-reductions
 def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
-    """Values and their places: each lane picks along a row, then of two lanes the one at the lower place goes first."""
+    """Emit an arg-reduction: each lane combines along a row, then lanes are merged with the lower index first."""
     kept = [a for a, _ in lowered.kept]
     *outer, (inner, trip) = lowered.reduced
     blocked, start, count = trip > MAX_UNBLOCKED_TRIP, len(kept), len(lowered.given)
@@ -416,7 +416,7 @@ def by_lanes(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, 
 def _combine_lane(
     lowered: Lowered, nest: LoopNest, lane: str, elements: list[str], firsts: list[str] | None = None
 ) -> list[str]:
-    """Lines that put into a lane what is picked of it (or of what is given first) and of some elements."""
+    """Return the lines that combine a lane (or `firsts`) with some elements and assign the result to the lane."""
     body = nest.writers[-1].child()
     names = [f"acc{n}[{lane}]" for n in range(len(elements))]
     types = [scalar.register_type(g.dtype) for g in lowered.given]
@@ -426,9 +426,9 @@ def _combine_lane(
     return body.written
 
 
-# ------------------------------------------------------------------------------------------------ one after the other
+# --------------------------------------------------------------------------------------------------------- sequential
 def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
-    """Any computation on any number of arrays, in the order of the indices."""
+    """Emit sequential loops for any computation on any number of arrays, in index order."""
     problem = lowered.problem
     kept, reduced = [a for a, _ in lowered.kept], [a for a, _ in lowered.reduced]
     dummy = Atom(0, "loop", 0, 1, -1)
@@ -455,7 +455,7 @@ def _sequential(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: in
 
 
 def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter, tasks: int, parts: int) -> int:
-    """The same for a block of results side by side."""
+    """Emit sequential loops over the reduced dimensions for a block of adjacent results."""
     *outer, (inner, trip) = lowered.kept
     blocks = Blocks.of(trip, blocked=trip > COLUMN_BLOCK, overlap=True)
     lead: list[Level] = [*(a for a, _ in outer), *([BLOCK_LEVEL] if blocks.count > 1 else [])]
@@ -487,7 +487,7 @@ def _sequential_by_columns(lowered: Lowered, frame: KernelFrame, writer: CWriter
 def _serial_loops(
     lowered: Lowered, nest: LoopNest, writer: CWriter, start: int, condition: str, inner: tuple[list[str], str]
 ) -> None:
-    """The loops over what is reduced; `inner` names the accumulators and the loop that runs inside of them, if any."""
+    """Emit the reduced loops; `inner` names the accumulators and the loop that runs inside of them, if any."""
     names, loop = inner
     for i, (_, n) in enumerate(lowered.reduced):
         name = nest.counter(start + i)
@@ -496,7 +496,7 @@ def _serial_loops(
         writer.lines(nest.writers[start + i + 1].written)
     writer.lines(barrier_if(combiner_carries_product(lowered.problem.root.called[0])))
     if loop:
-        writer.lines(["#pragma GCC ivdep", "#pragma GCC unroll 4"])  # a step waits for memory, several at once do less
+        writer.lines(["#pragma GCC ivdep", "#pragma GCC unroll 4"])  # unrolled, for several loads in flight
     with writer.block(loop):
         writer.lines(nest.writers[-1].written)
         body = nest.writers[-1].child()

@@ -1,4 +1,4 @@
-"""Reductions apart from how they are written: elements at points of an iteration space, over loops."""
+"""Reductions independent of their loop order: elements at points of an iteration space, lowered over loops."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from cyxla.xla.cpu.loops.loop_ir import Body, Node, Reads
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
 
-# (body, kept coordinates, reduced coordinates) -> what is combined, and under which conditions
+# (body, kept coordinates, reduced coordinates) -> the elements to combine, and the conditions under which they exist
 Elements = Callable[[Body, Sequence[Affine], Sequence[Affine]], tuple[list[Node], tuple[Condition, ...]]]
 
 
 @dataclass
 class Problem:
-    """A reduction: over which dims, of what, by which computation, and what becomes of the results.
+    """Reduction to emit: its dims, elements and combiner, and the use of its results.
 
     Attributes
     ----------
     group : Group
-        What is computed.
+        Group to emit.
     root : Instruction
-        The reduction or window.
+        Reduction or window of the group.
     kept, reduced : tuple of int
-        The iteration space.
+        Extents of the kept and of the reduced dims, the iteration space.
     elements : callable
-        The elements to combine at a point.
+        Lowering of the elements to combine at a point.
     inits : list of Instruction
-        The initial values.
+        Initial values.
     results : list of Value
-        What the rest of the group reads as the reduction's results.
+        Values that the rest of the group reads as the reduction's results.
     """
 
     group: Group
@@ -48,14 +48,12 @@ class Problem:
     results: list[Value]
     writes: tuple[Value, ...] = ()
     acc: Accumulator | None = None
-    arg_reduction: bool = (
-        False  # whether values and their places are combined in any order, see `reduce.arg_reductions`
-    )
-    applies_init: bool = True  # whether init takes part here (it does so in the last step)
+    arg_reduction: bool = False  # see `reduce.arg_reductions`
+    applies_init: bool = True  # the last step of a reduction combines the initial value
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to combine."""
+        """True if there is nothing to combine."""
         return 0 in self.reduced
 
     @property
@@ -66,7 +64,7 @@ class Problem:
 
 @dataclass
 class Lowered:
-    """A problem over loops."""
+    """Reduction lowered over loops."""
 
     problem: Problem
     body: Body
@@ -78,13 +76,13 @@ class Lowered:
     reduced: list[tuple[Atom, int]]
     dropped: set[Atom]
     conditions: tuple[Condition, ...]
-    before: list[Node] = field(default_factory=list)  # what the elements need
-    after: list[Node] = field(default_factory=list)  # what the stores need
+    before: list[Node] = field(default_factory=list)  # the dependencies of the elements
+    after: list[Node] = field(default_factory=list)  # the dependencies of the stores
 
 
 # ------------------------------------------------------------------------------------------------------------ lowering
 def lower_problem(problem: Problem, reads: Reads, parts: int) -> Lowered:
-    """Lower a problem, with loops split so that reshapes need no division."""
+    """Lower a reduction, with loops split so that reshapes need no division."""
     dims = (*problem.kept, *problem.reduced)
     region = Region(tuple((0, n) for n in dims))
     while True:
@@ -118,7 +116,7 @@ def _lower_region(problem: Problem, region: Region, dims: tuple[int, ...], reads
 
 
 def _nothing(body: Body, problem: Problem) -> tuple[list[Node], tuple[Condition, ...]]:
-    """Stands for the elements of empty arrays: loops that never run must not be the cause of a read."""
+    """Return placeholders for the elements of empty arrays: loops that never run must not read anything."""
     return [body.constant(v.shape.dtype, v.shape.dtype.numpy_dtype.type(0)) for v in problem.results], ()  # type: ignore[union-attr]
 
 

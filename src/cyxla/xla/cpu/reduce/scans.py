@@ -1,4 +1,4 @@
-"""Running totals: windows that reach from one end to each element, in one pass."""
+"""Cumulative reductions (scans): windows that reach from one end to each element, in one pass."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cyxla.xla.cpu.loops.loop_kernel import Blocks, KernelFrame, Part, assemble,
 from cyxla.xla.cpu.reduce.accumulators import Accumulator
 from cyxla.xla.hlo import Instruction
 
-_PARALLEL_ROWS = 2  # rows that run side by side where the scan is along the innermost dimension
-_PARALLEL_COSTLY_ROWS = 16  # the same where a step is some computation: enough to fill a vector
+_PARALLEL_ROWS = 2  # interleaved rows if the scan is along the innermost dimension
+_PARALLEL_COSTLY_ROWS = 16  # likewise with a computation for each step: enough to fill a vector
 _SERIAL_INTEGER_BITS = (
     32  # bits of integers that run alone: a step takes a cycle, and gcc would make slow vectors of two
 )
-_MAX_COLUMNS = 1024
+_MAX_COLUMNS = 1024  # adjacent columns in a block
 
 
 class _Scan(NamedTuple):
-    """What a region comes down to."""
+    """Scan lowered over a region."""
 
     body: Body
     element: Node
@@ -41,7 +41,7 @@ class _Scan(NamedTuple):
 
 
 def scan_step(group: Group, found: Prefix, acc: Accumulator | None) -> Step:
-    """The step of a group whose root is a prefix; without an accumulator, its computation is written at each step."""
+    """Emit a group whose root is a scan; without an accumulator, its computation is inlined at each step."""
     root, reads = group.root, Reads()
     writes = tuple(Value(o) for o in group.outputs)
     scan = _lower(group, found, reads)
@@ -95,7 +95,7 @@ def _forms(scan: _Scan) -> list[Affine]:
 
 
 class _ComputationAccumulator:
-    """An accumulator whose step is a computation of any kind: it starts from the initial value."""
+    """Accumulator that inlines any computation: it starts from the initial value."""
 
     def __init__(self, root: Instruction, backward: bool) -> None:
         self.computation, self.dtype, self.backward = root.called[0], root.shape.dtype, backward
@@ -104,7 +104,7 @@ class _ComputationAccumulator:
         self.variables = ((scalar.register_type(self.dtype), zero),)
 
     def write(self, writer: CWriter, init: str, element: str) -> str:
-        """The lines of a step; what they come to."""
+        """Emit a step; return its result."""
         before = writer.local(self.variables[0][0], f"step ? acc0[k] : {init}")
         sides = [element, before] if self.backward else [before, element]  # elements stay in their order
         (result,) = scalar_computation.inline(self.computation, sides, writer)
@@ -122,7 +122,7 @@ def _part(
     gone = dropped | also | {a for a, n in scan.loops if n == 1}
     kept = [*before, *after]
     axis: list[Atom] = [scan.axis]
-    inner = kept[-1:]  # columns side by side; or rows, if the scan is along the innermost dimension
+    inner = kept[-1:]  # adjacent columns; or rows, if the scan is along the innermost dimension
     lead: list[Level] = [a for a, _ in kept[:-1]]
     most = _MAX_COLUMNS if after else _rows(acc)
     blocks = Blocks(inner[0][1], min(inner[0][1], most), True) if inner else Blocks(1, 1, True)
@@ -146,7 +146,7 @@ def _part(
 
 
 def _rows(acc: Accumulator | _ComputationAccumulator) -> int:
-    """How many rows run side by side."""
+    """Return the number of interleaved rows."""
     if isinstance(acc, _ComputationAccumulator):
         return _PARALLEL_COSTLY_ROWS
     whole = not acc.dtype.is_float and not acc.dtype.is_complex
@@ -154,7 +154,7 @@ def _rows(acc: Accumulator | _ComputationAccumulator) -> int:
 
 
 def _lines(scan: _Scan, acc: Accumulator | _ComputationAccumulator, nest: LoopNest) -> list[str]:
-    """The innermost lines: take in an element, make the result, store."""
+    """Return the innermost lines: combine an element, compute the result, store it."""
     nest.write(reachable([scan.element, scan.init])[0])
     writer = nest.writers[-1]
     if isinstance(acc, _ComputationAccumulator):

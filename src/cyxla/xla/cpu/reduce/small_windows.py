@@ -1,7 +1,7 @@
-"""Small windows: each result is one expression of the elements under its window, without accumulators.
+"""Small windows: each result is one unrolled expression of the elements under its window, without accumulators.
 
-The iteration space is cut where windows reach over an edge and, if the operand is dilated, by phases, so that in most
-boxes no element needs a guard. Loops run over the results; neighbours along the innermost dimension fill a vector.
+The iteration space is split where windows reach over an edge and, if the operand is dilated, by phases, so that in most
+boxes no element needs a guard. Loops run over the results and are vectorised along the innermost dimension.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.attributes import WindowDim
 
 Result = Callable[[Body, Index], Node]
-Given = dict[Value, Callable[[Index], Node]]  # what the emitter makes itself
+Given = dict[Value, Callable[[Index], Node]]  # lowerings of values that the emitter computes itself
 
-_MAX_NODES = 160  # of a window's expression
+_MAX_NODES = 160  # operations of a window's expression
 _ELEMENT_NS = 0.06
 
 
 @dataclass(frozen=True)
 class _Fold:
-    """The initial value and what follows it, combined."""
+    """Fold of the initial value and the elements of a window."""
 
     acc: Accumulator
 
     def write(self, writer: CWriter, texts: list[str]) -> str:
-        """The C of the result; sums are rounded once."""
+        """Emit the fold; return the C of its result. Sums are rounded once."""
         acc, (init, *elements) = self.acc, texts
         if acc.lanes == 0:
             for element in elements:
@@ -55,14 +55,14 @@ class _Fold:
 
 
 def is_small(group: Group, acc: Accumulator | None) -> bool:
-    """Whether to write out the windows of a group."""
+    """Return whether to unroll the windows of a group."""
     size = taps(group.root)
     empty = not group.root.operands[0].shape.size or not group.root.shape.size
     return acc is not None and not empty and size <= MAX_UNROLLED_TAPS and size * len(group.instructions) <= _MAX_NODES
 
 
 def window_step(group: Group, acc: Accumulator) -> Step:
-    """The kernel of a group whose root is a small window."""
+    """Emit a group whose root is a small window."""
     root, size = group.root, taps(group.root)
     ns = cost.element_ns(group.instructions) + size * _ELEMENT_NS
     stores_at, given = stores_of(group, root, lambda body, index: _combined(body, root, acc, index))
@@ -71,7 +71,7 @@ def window_step(group: Group, acc: Accumulator) -> Step:
 
 
 def stores_of(group: Group, root: Instruction, combined: Result) -> tuple[StoresAt, Given]:
-    """What a box writes of each output of a group, and the root's elements for whoever else reads them."""
+    """Return the lowering of a group's stores, and that of the root's elements for its other users."""
     bodies: list[Body] = []
 
     def result(index: Index) -> Node:
@@ -99,7 +99,7 @@ def boxes_step(
     given: Given | None = None,
     taken: int | None = None,
 ) -> Step:
-    """A kernel over boxes; `ns` an element without memory, of which a box may read `taken` elements of each array."""
+    """Emit a kernel over boxes; an element takes `ns` without memory, and reads up to `taken` of each array."""
     reads, points = Reads(), prod(dims)
     found = split_into_boxes(dims, set(group.instructions), reads, stores_at, given)
     frame = KernelFrame(reads, writes, streamed=sum(w.shape.nbytes for w in writes) > cost.STREAMING_BYTES)
@@ -111,7 +111,7 @@ def boxes_step(
 
 
 def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> Node:
-    """The result of one window: the initial value and the elements, combined in their order."""
+    """Lower the result of one window: the initial value and the elements, combined in order."""
     operand, init = root.operands
     dims, window, dtype = operand.shape.dims, root.attrs["window"], root.shape.dtype
     unit = body.node("constant", dtype, (), acc.identity)
@@ -131,7 +131,7 @@ def _combined(body: Body, root: Instruction, acc: Accumulator, index: Index) -> 
 
 
 def element_place(space: Space, o: Affine, k: int, n: int, spec: WindowDim) -> tuple[tuple[Condition, ...], Affine]:
-    """Where a window's element lies along one dimension, and under which conditions it exists."""
+    """Return the conditions under which a window's element exists along a dimension, and its coordinate."""
     offset = (spec.size - 1 - k if spec.window_reversal else k) * spec.window_dilation - spec.padding_low
     place = o.scaled(spec.stride).shifted(offset)
     found = [Condition(place, 0, (n - 1) * spec.base_dilation)]

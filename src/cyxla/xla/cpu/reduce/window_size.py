@@ -1,4 +1,4 @@
-"""Sizes of windows, and which are small enough to be unrolled."""
+"""Window sizes, and the bound up to which windows are unrolled."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from math import prod
 
 from cyxla.xla.hlo import Instruction
 
-MAX_UNROLLED_TAPS = 32  # elements of a window that is written out
+MAX_UNROLLED_TAPS = 32  # elements of an unrolled window
 
 
 def taps(ins: Instruction) -> int:
-    """How many elements the window of an instruction has."""
+    """Return the number of elements of an instruction's window."""
     return prod(w.size for w in ins.attrs["window"] or ())
 
 
 def is_elementwise_select_and_scatter(ins: Instruction) -> bool:
-    """Whether a select-and-scatter is computed element by element, with what it reads and what follows."""
+    """Return whether a select-and-scatter is emitted element-wise, fused with its operands and epilogue."""
     return (
         ins.opcode == "select-and-scatter"
         and taps(ins) <= MAX_UNROLLED_TAPS

@@ -1,1 +1,1 @@
-"""Row groups such as softmax: reductions along rows, and all that reads the same rows, in one kernel."""
+"""Row groups such as softmax: reductions along rows, and element-wise operations on the same rows, in one kernel."""

@@ -1,8 +1,8 @@
-"""Emitter of row groups: several passes over each row while it lies in the cache.
+"""Emitter of row groups: several passes over each row while it is in the cache.
 
-A pass computes the reductions that need no later result. What is costly and needed again by a later pass is kept in a
-buffer on the stack (or where a result of the row will lie); the rest is computed again. Each reduction adds up in the
-order of `reduce.loops.by_rows`, so its bits are those of a kernel of its own.
+A pass computes the reductions that need no later result. A costly value that a later pass needs again is kept in a
+buffer on the stack (or in the memory of a result of the row); other values are recomputed. Each reduction adds up in
+the order of `reduce.loops.by_rows`, so its result is bitwise that of a kernel of its own.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from cyxla.xla.cpu.reduce.rows.row_shape import MIN_ROW_LENGTH, Rows, rows_of
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
 
-_BUFFER_BYTES = 32 << 10  # of a row's temporaries
+_BUFFER_BYTES = 32 << 10  # limit of a row's temporaries
 
 
 class _NotByRowsError(Exception):
-    """The group asks for the result of another row, or its loops do not run along rows."""
+    """Raised if a group reads the result of another row, or if its loops do not run along rows."""
 
 
 @emits_group("row")
 def row(group: Group) -> list[Step]:
-    """One kernel if every index fits; else a kernel for each of the groups that it was made of."""
+    """Emit one kernel if every index fits; else a kernel for each of the groups that it was made of."""
     try:
         return [_step(group)]
     except _NotByRowsError as error:
@@ -47,7 +47,7 @@ def row(group: Group) -> list[Step]:
 
 @dataclass
 class _Lowered:
-    """The values of a group over its rows."""
+    """Row group lowered over its rows."""
 
     rows: Rows
     body: Body
@@ -57,11 +57,11 @@ class _Lowered:
     given: dict[Node, int] = field(default_factory=dict)  # results of reductions, by number
 
     def roots(self) -> list[Node]:
-        """Everything that is asked for."""
+        """Return the values that the kernel must compute."""
         return [*(s.element for s in self.sums), *(s.init for s in self.sums), *(s.node for s in self.stores())]
 
     def stores(self) -> list[Store]:
-        """All stores."""
+        """Return all stores."""
         return [*self.by_element, *self.by_row]
 
 
@@ -143,7 +143,7 @@ def _accumulator(ins: Instruction) -> Accumulator:
 
 # -------------------------------------------------------------------------------------------------------------- passes
 def _passes(lowered: _Lowered, kept: list[tuple[Atom, int]], inner: tuple[Atom, int]) -> Passes:
-    """Which pass computes what, and what is kept from one pass for another."""
+    """Assign values to passes, and choose the values kept from one pass for another."""
     atom, length = inner
     if length < MIN_ROW_LENGTH:
         raise _NotByRowsError("rows are short")
@@ -163,7 +163,7 @@ def _passes(lowered: _Lowered, kept: list[tuple[Atom, int]], inner: tuple[Atom, 
 
 
 def _varying(nodes: Sequence[Node], inner: Atom) -> set[Node]:
-    """The nodes that differ along a row."""
+    """Return the nodes that vary along a row."""
     found: set[Node] = set()
     for node in nodes:
         forms = forms_of(node)
@@ -183,7 +183,7 @@ def _check_loads(nodes: Sequence[Node], varying: set[Node], kept: list[tuple[Ato
 
 
 def _pass_numbers(lowered: _Lowered, nodes: Sequence[Node]) -> dict[Node, int]:
-    """The first pass in which each node can be computed."""
+    """Return the first pass in which each node can be computed."""
     number: dict[Node, int] = {}
     for node in nodes:  # operands come first
         behind = [number[o] for o in (*node.operands, *_runtime(node))]
@@ -195,12 +195,12 @@ def _pass_numbers(lowered: _Lowered, nodes: Sequence[Node]) -> dict[Node, int]:
 
 
 def _runtime(node: Node) -> list[Node]:
-    """The nodes that a node's indices are read from."""
+    """Return the nodes that a node's runtime indices are read from."""
     return [a.data for a in atoms_of(forms_of(node)) if a.kind == "runtime"]
 
 
 def _keep(passes: Passes, varying: set[Node], length: int) -> None:
-    """Choose what is costly and needed in several passes; all of it has to find a place."""
+    """Choose the costly values needed in several passes, and a buffer or host for each."""
     first: dict[Node, int] = {}
     effort: dict[Node, int] = {}
     kept: dict[Node, int] = {}  # and the last pass that reads it
@@ -229,12 +229,14 @@ def _keep(passes: Passes, varying: set[Node], length: int) -> None:
 
 
 def _host(passes: Passes, node: Node, last: int) -> Store | None:
-    """A result of the row that is written after a value is last read, and can hold it until then."""
+    """Return a result of the row that is written after the last read of a value, and can hold it until then."""
     if scalar.storage_type(node.dtype) != scalar.register_type(node.dtype):
         return None
     for one in passes.passes[last:]:
         patched = any(_has_slow_path(n) for n in reachable(one.roots(), (), passes.kept_from)[0])
-        for store in () if patched else one.stores:  # a loop that runs twice must find what it reads
+        for store in (
+            () if patched else one.stores
+        ):  # a loop with slow paths may run twice, and must not overwrite its input
             whole = store.dtype is node.dtype and store.form.coefficient(passes.inner[0]) == 1
             if whole and store not in passes.hosts.values():
                 return store
@@ -246,7 +248,7 @@ def _has_slow_path(node: Node) -> bool:
 
 
 def _effort(node: Node, varying: set[Node], known: dict[Node, int]) -> int:
-    """Simple operations to compute a node of one element again."""
+    """Return the number of simple operations to recompute a node of one element."""
     stack = [node]
     while stack:
         top = stack[-1]

@@ -1,4 +1,4 @@
-"""C of row groups: passes over a row, one after the other, inside the loop over rows."""
+"""C of row groups: consecutive passes over a row, inside the loop over rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from cyxla.xla.cpu.reduce.rows.pipelined_rows import CURRENT, PREVIOUS, ROW_COUN
 from cyxla.xla.cpu.reduce.rows.prefetch import RUN_LENGTH, Prefetch, Runs, busiest
 
 F32, F64 = ElementType.F32, ElementType.F64
-MAX_UNROLLED = 12  # simple operations of a loop that is unrolled over all lanes
-_MAX_UNROLL = 16  # as many at most hold all lanes; unrolling by the lanes themselves would come before vectorising
-MIN_SPREAD_LENGTH = 256  # elements of a row whose extremes are found in several lanes
-_LANE_BYTES = 128  # of these: each step waits for the one before, so that two are under way
-_PASS = "pass"  # the level inside of which the results of earlier passes are known
+MAX_UNROLLED = 12  # simple operations of a loop body that is unrolled over all lanes
+_MAX_UNROLL = (
+    16  # vectors that hold all lanes, at most; an unroll factor equal to the lanes would prevent vectorisation
+)
+MIN_SPREAD_LENGTH = 256  # shorter rows have one lane for a maximum or minimum
+_LANE_BYTES = 128  # lanes of a maximum or minimum: two vectors, since an update depends on the one before
+_PASS = "pass"  # level in which the results of earlier passes are available
 
 
 @dataclass(frozen=True, eq=False)
 class RowReduction:
-    """A reduction: of what, from where on, and how."""
+    """Reduction of a row: its element, initial value and accumulator."""
 
     element: Node
     init: Node
@@ -37,38 +39,38 @@ class RowReduction:
 
 @dataclass
 class Pass:
-    """The reductions (by number) and results that one loop over a row computes."""
+    """Pass over a row: the reductions (by index) and stores of one loop."""
 
     sums: dict[int, RowReduction]
     stores: list[Store]
 
     def roots(self) -> list[Node]:
-        """What the loop must compute."""
+        """Return the values that the loop must compute."""
         return [*(s.element for s in self.sums.values()), *(s.node for s in self.stores)]
 
 
 @dataclass
 class Passes:
-    """A row group over loops.
+    """Row group lowered over loops and split into passes.
 
     Attributes
     ----------
     body : Body
-        The values.
+        Loop IR of the group.
     kept : list of (Atom, int)
-        The loops over rows.
+        Loops over rows, with their trip counts.
     inner : (Atom, int)
-        The loop along a row.
+        Loop along a row, with its trip count.
     passes : list of Pass
-        In order.
+        Passes in order.
     by_row : list of Store
-        One element a row, after all passes.
+        Stores of one element per row, after all passes.
     given : dict of Node to int
-        The reductions' results.
+        Results of reductions, by the index of the reduction.
     kept_from : dict of Node to int
-        What later passes read from a buffer, and the pass that fills it.
+        Values that later passes read from a buffer, and the pass that fills it.
     hosts : dict of Node to Store
-        Those of them that lie where a result will be written, for want of room on the stack.
+        Stores whose memory holds a kept value until it is overwritten, for values without room on the stack.
     """
 
     body: Body
@@ -82,12 +84,12 @@ class Passes:
     dropped: set[Atom] = field(default_factory=set)
 
     def add(self, sums: dict[int, RowReduction], stores: list[Store]) -> None:
-        """One more pass."""
+        """Append a pass."""
         self.passes.append(Pass(sums, stores))
 
 
 def write_rows(passes: Passes, frame: KernelFrame, tasks: int) -> tuple[str, int]:
-    """The function of a row group, and its number of parallel units."""
+    """Return the C function of a row group, and its number of parallel units."""
     return _Writer(passes, frame).write(tasks)
 
 
@@ -102,11 +104,11 @@ class _Writer:
         self.results = {n: self.names.name("x") for p in passes.passes for n in p.sums}
         self.loads: dict[Node, None] = {}
         self.prefetch: Prefetch | None = None
-        self.busiest = 0  # the pass that asks for the next row, and that the last one runs in
+        self.busiest = 0  # the pass that prefetches the next row and hosts the pipelined pass
         self.pipeline = (
             RowPipeline.of(passes, self.names) if self.streams() and self.trip <= MAX_UNBLOCKED_TRIP else None
         )
-        self.pipelined: _Loop | None = None  # the last pass, if it runs one row behind
+        self.pipelined: _Loop | None = None  # the last pass, if it is pipelined: it works on the row before
 
     def write(self, tasks: int) -> tuple[str, int]:
         passes, lead = self.passes, [a for a, _ in self.passes.kept]
@@ -146,7 +148,7 @@ class _Writer:
         return writer.text(), units
 
     def _declare(self, writer: CWriter) -> None:
-        """The arrays, and the buffers of values that are kept."""
+        """Emit declarations of the arrays and of the buffers of kept values."""
         passes = self.passes
         written = [s.slot for p in passes.passes for s in p.stores] + [s.slot for s in passes.by_row]
         self.frame.pointers(writer, sorted({n.data[0] for n in self.loads}), written)
@@ -156,7 +158,7 @@ class _Writer:
         if self.pipeline:
             self.pipeline.declare(writer, self.buffers, self.trip)
 
-    # ------------------------------------------------------------------------------------------------ behind
+    # ------------------------------------------------------------------------------------------------ pipelining
     def _is_double_buffered(self, node: Node) -> bool:
         return self.pipeline is not None and node in self.pipeline.double_buffered
 
@@ -167,7 +169,7 @@ class _Writer:
             writer.lines(depth.written)
 
     def _end_pipelined(self, writer: CWriter, nest: LoopNest, rest: CWriter) -> None:
-        """The last pass over the last row."""
+        """Emit the pipelined pass over the last row, after the loop over rows."""
         assert self.pipeline is not None
         with writer.block("if (last > first)"):
             self.pipeline.begin_last(writer)
@@ -197,15 +199,15 @@ class _Writer:
         return nest
 
     def _known(self, number: int) -> set[Node]:
-        """What earlier passes keep."""
+        """Return the values kept by earlier passes."""
         return {n for n, p in self.passes.kept_from.items() if p < number}
 
     def buffer(self, node: Node, row: str = CURRENT) -> str:
-        """The buffer of a kept value."""
+        """Return the C of the buffer of a kept value."""
         return self.buffers[node] + (f"[{row}]" if self._is_double_buffered(node) else "")
 
     def kept(self, node: Node, nest: LoopNest, row: str = CURRENT) -> str:
-        """Where the element of a kept value lies."""
+        """Return the C lvalue of the element of a kept value."""
         if node in self.buffers:
             return f"{self.buffer(node, row)}[{self.place}]"
         host = self.passes.hosts[node]
@@ -236,7 +238,7 @@ class _Writer:
                 nest.write([node])
 
     def _is_decay(self, node: Node) -> bool:
-        """Whether a node is an exponential of a difference from the largest, which is not above zero."""
+        """Return whether a node is the exponential of a difference from the row's maximum, which is never positive."""
         if node.kind != "apply" or node.data.opcode != "exponential" or node.dtype not in (F32, F64):
             return False
         (power,) = node.operands
@@ -249,7 +251,7 @@ class _Writer:
 
     # ------------------------------------------------------------------------------------------------ passes
     def _pass(self, number: int, one: Pass, nest: LoopNest) -> CWriter:
-        """The lines of a pass: accumulators, the loop along the row, totals."""
+        """Return the lines of a pass: accumulators, the loop along the row, totals."""
         writer = CWriter()
         loop = _Loop(self, number, one, nest, {})
         spread = 0 if any(s.acc.lanes for s in one.sums.values()) else loop.lanes()
@@ -258,7 +260,7 @@ class _Writer:
             writer.lines(self.prefetch.begin(nest, self.trip))
         if self.trip > MAX_UNBLOCKED_TRIP:
             body = CWriter()
-            loop.write_blocks(body)  # first, as it adds to the lines before it
+            loop.write_blocks(body)  # first, since it adds to the lines before it
             with writer.block(f"for (int64_t {BLOCK_LEVEL} = 0; {BLOCK_LEVEL} < {self.blocks.count}; ++{BLOCK_LEVEL})"):
                 writer.line(f"const int64_t {BLOCK_START} = {self.blocks.start};")
                 writer.lines(nest.writers[-2].written)
@@ -282,7 +284,7 @@ class _Writer:
         return names
 
     def _merged(self, acc: Accumulator, names: list[str], spread: int, writer: CWriter) -> list[str]:
-        """Variables of which each holds what its lanes held."""
+        """Emit the merge of lanes into scalar accumulators; return their names."""
         if not spread or acc.merge is None:
             return names
         merged = self._accumulators(acc, writer, 0)
@@ -299,7 +301,7 @@ class _Writer:
         writer.line(f"const {scalar.register_type(acc.dtype)} {result} = {joined};")
 
     def streams(self) -> bool:
-        """Whether results go past the caches."""
+        """Return whether results are stored with non-temporal stores."""
         stores = [s for p in self.passes.passes for s in p.stores]
         contiguous = all(s.form.coefficient(self.inner) == 1 for s in stores)
         return self.frame.streamed and not self.passes.hosts and bool(stores) and contiguous and self.trip >= 256
@@ -307,7 +309,7 @@ class _Writer:
 
 @dataclass
 class _Loop:
-    """The loop of one pass over a run of elements."""
+    """Loop of one pass over a run of elements."""
 
     owner: _Writer
     number: int
@@ -316,7 +318,7 @@ class _Loop:
     names: dict[int, list[str]]
 
     def write_blocks(self, writer: CWriter) -> None:
-        """The loop for whole blocks and for the tail."""
+        """Emit the loop for full blocks and for the tail."""
         blocks = self.owner.blocks
         if not blocks.tail:
             self.write(writer, blocks.length)
@@ -327,7 +329,7 @@ class _Loop:
             self.write(writer, blocks.tail)
 
     def write(self, writer: CWriter, trip: int) -> None:
-        """The loop of constant trip count, the patch of its rare lanes, and what takes in its elements."""
+        """Emit the loop of constant trip count, its slow paths, and the loops that combine its elements."""
         nest, after = self.nest, CWriter()
         lanes = self.lanes()
         if lanes:
@@ -359,7 +361,7 @@ class _Loop:
         writer.lines(after.written)
 
     def lanes(self) -> int:
-        """Over how many lanes the reductions of the pass run in its loop; 0 if they take in elements afterwards."""
+        """Return the number of lanes of the reductions inside the loop; 0 if they combine its elements afterwards."""
         accs = [s.acc for s in self.one.sums.values()]
         widths = {a.lanes for a in accs}
         if widths == {0} and all(a.merge for a in accs) and self.owner.trip >= MIN_SPREAD_LENGTH:
@@ -369,7 +371,7 @@ class _Loop:
         return widths.pop() if wanted and plain and effort(self.nest, self.one.roots()) <= MAX_UNROLLED else 0
 
     def _write_lanes(self, writer: CWriter, trip: int, lanes: int) -> None:
-        """A loop over runs of as many elements as there are lanes: unrolled, so that accumulators stay in registers."""
+        """Emit a loop unrolled over the lanes, so that accumulators stay in registers."""
         nest, after = self.nest, CWriter()
         lines = [
             f"{self.owner.kept(n, nest)} = {nest.text(n)};"
@@ -385,7 +387,7 @@ class _Loop:
         writer.lines(after.written)
 
     def _where(self, s: RowReduction) -> str | None:
-        """Where the elements of a reduction lie in memory as the lanes take them; None if they have to be written."""
+        """Return a C pointer to a reduction's elements in memory; None if they have to be stored first."""
         element = s.element
         if not s.acc.lanes:
             return None
@@ -422,14 +424,14 @@ class _Loop:
 
     # ------------------------------------------------------------------------------------------------ runs
     def _hosts_pipelined(self) -> bool:
-        """Whether this is the pass that the last one runs in."""
+        """Return whether this pass hosts the pipelined pass."""
         return self.owner.pipelined is not None and self.number == self.owner.busiest
 
     def _prefetches(self) -> bool:
         return self.owner.prefetch is not None and self.number == self.owner.busiest
 
     def _prefetch_lines(self, first: str, count: int) -> list[str]:
-        """What asks for a part of the next row."""
+        """Return the lines that prefetch a part of the next row."""
         if self.owner.prefetch is None or not self._prefetches():
             return []
         if self._hosts_pipelined() and self.number:
@@ -437,35 +439,37 @@ class _Loop:
         return self.owner.prefetch.lines(self.nest, first, count)
 
     def _pipelined_run(self, first: str, count: int) -> list[str]:
-        """The last pass over as many elements of the row before, in a loop of its own."""
-        late, writer = self.owner.pipelined, CWriter()
-        if late is None or not self._hosts_pipelined():
+        """Return the pipelined pass over as many elements of the row before, in a loop of its own."""
+        pipelined, writer = self.owner.pipelined, CWriter()
+        if pipelined is None or not self._hosts_pipelined():
             return []
         with writer.block("if (u > first)"):
             if first != "c":
                 writer.line(f"const int c = {first};")
-            late._run_of(writer, late.pipelined_lines(), [], count, late._run_plan(self.owner.trip))
+            pipelined._run_of(writer, pipelined.pipelined_lines(), [], count, pipelined._run_plan(self.owner.trip))
         return writer.written
 
     def _interleaved(self) -> _Loop | None:
-        """The last pass, if its lines can stand in this loop: while one divides, the other can multiply."""
-        late = self.owner.pipelined
+        """Return the pipelined pass if its lines can be interleaved with this loop's, for instruction parallelism."""
+        pipelined = self.owner.pipelined
         return (
-            late if late and self._hosts_pipelined() and not self.nest.slow_lanes and not late.nest.slow_lanes else None
+            pipelined
+            if pipelined and self._hosts_pipelined() and not self.nest.slow_lanes and not pipelined.nest.slow_lanes
+            else None
         )
 
     def pipelined_lines(self) -> list[str]:
-        """The results of an element, into arrays of a run."""
+        """Return the lines that compute the results of an element into the arrays of a run."""
         return [*self.nest.writers[-1].written, *(f"s{s.slot}[j] = {self._value(s)};" for s in self.one.stores)]
 
     def _run_plan(self, trip: int) -> _RunPlan:
-        """How to cut the loop: in runs if it asks for memory before_round, or if its results go past the caches."""
+        """Return the runs to split the loop into, if it prefetches, hosts the pipelined pass or streams results."""
         streams = self.owner.streams() and bool(self.one.stores)
         if not streams and not self._prefetches() and not self._hosts_pipelined():
             return _RunPlan(None)
         runs = Runs.of(
             trip, RUN_LENGTH // 2 if self.owner.pipelined else RUN_LENGTH
-        )  # shorter, the more memory has to do
+        )  # shorter runs under more memory traffic
         sizes = [s.dtype.itemsize for s in self.one.stores]  # runs of whole cache lines, or the row as one
         return _RunPlan(
             runs, streams and not any(n * size % 64 for n in (self.owner.trip, runs.length) for size in sizes)
@@ -485,20 +489,20 @@ class _Loop:
                 self._run_of(writer, lines, updates, runs.tail, cut)
 
     def _run_of(self, writer: CWriter, lines: list[str], updates: list[str], count: int, cut: _RunPlan) -> None:
-        """One run, from the element `c` of the loop on."""
+        """Emit one run, from the element `c` of the loop on."""
         writer.lines(self._prefetch_lines("c", count))
-        own, late = cut.streams, self._interleaved()
+        own, pipelined = cut.streams, self._interleaved()
         if own:
             self._declare_streams(writer, count)
-        if late:
-            late._declare_streams(writer, count)
-            lines = [*lines, *late.pipelined_lines()]
+        if pipelined:
+            pipelined._declare_streams(writer, count)
+            lines = [*lines, *pipelined.pipelined_lines()]
         self._run(writer, ["const int k = c + j;", *lines], updates, ("j", count))
         if own:
             self._stream(writer)
-        if late:
+        if pipelined:
             with writer.block("if (u > first)"):
-                late._stream(writer)
+                pipelined._stream(writer)
         else:
             writer.lines(self._pipelined_run("c", count))
 
@@ -526,14 +530,14 @@ class _Loop:
 
 @dataclass(frozen=True)
 class _RunPlan:
-    """A loop in runs or, with None, in one; and whether each run streams its results on its own."""
+    """Runs that a loop is split into, None for one loop; and whether each run streams its own results."""
 
     runs: Runs | None
     streams: bool = False
 
 
 def effort(nest: LoopNest, roots: list[Node]) -> int:
-    """Simple operations of the innermost loop of a written nest."""
+    """Return the number of simple operations in the innermost loop of an emitted nest."""
     nodes = [n for n in reachable(roots)[0] if nest.depth_of(n) == nest.depth]
     return sum(cost.flops(n.data) if n.kind == "apply" else 1000 for n in nodes if n.kind in ("apply", "map", "call"))
 
@@ -546,9 +550,10 @@ def write_lanes(
     before_round: Sequence[str] = (),
     after_round: Callable[[str, int], list[str]] = lambda first, count: [],
 ) -> None:
-    """A loop of `trip` turns of k, of which lane ``j`` takes every one of so many.
+    """Emit a loop of `trip` iterations of ``k``, unrolled over lanes: lane ``j`` runs iterations j, j + lanes ..
 
-    `before_round` comes before each round; `after_round` gives what comes after it, of its first turn and their number.
+    The lines `before_round` precede each round of all lanes; `after_round` returns the lines after it, given its first
+    iteration and their number.
     """
     whole = trip - trip % lanes
     if whole:

@@ -1,7 +1,7 @@
-"""Software pipelining of row groups: the last pass runs one row behind, inside the longest pass.
+"""Software pipelining of row groups: the last pass of the row before runs inside the longest pass.
 
-Results that go past the caches leave the core at the rate of memory. In a pass of their own they would hold it up, and
-the passes that compute would leave memory idle; side by side, both work all the time.
+Non-temporal stores leave the core at the rate of memory. In a pass of their own they would stall it, and the other
+passes would leave memory idle; interleaved, both are busy all the time.
 """
 
 from __future__ import annotations
@@ -19,24 +19,21 @@ from cyxla.xla.cpu.loops.loop_ir import Node
 if TYPE_CHECKING:
     from cyxla.xla.cpu.reduce.rows.passes import Passes
 
-ROW_COUNTER = "g"  # the row that the last pass writes
-CURRENT, PREVIOUS = (
-    "now",
-    "past",
-)  # where in a buffer of two rows the values of this row lie, and those of the row before
+ROW_COUNTER = "g"  # counter of the row that the pipelined pass writes
+CURRENT, PREVIOUS = "now", "past"  # indices of this row and of the row before in a double buffer
 LINE = 64
 
 
 @dataclass(frozen=True)
 class RowPipeline:
-    """What is kept of a row until the next one is computed.
+    """Values of a row kept for the pipelined pass, until the next row is computed.
 
     Attributes
     ----------
     twice : frozenset of Node
-        The values that the last pass reads from buffers; these hold two rows.
+        Values that the pipelined pass reads from buffers; these hold two rows.
     carried : dict of int to (str, ElementType)
-        The results of reductions that it reads, by number: the locals that hold them, and their types.
+        Results of reductions that it reads, by index: the locals that hold them, and their types.
     """
 
     double_buffered: frozenset[Node]
@@ -44,7 +41,7 @@ class RowPipeline:
 
     @staticmethod
     def of(passes: Passes, names: CWriter) -> RowPipeline | None:
-        """How the last of some passes can run behind; None if it cannot."""
+        """Return the pipeline of the last pass; None if it cannot be pipelined."""
         *others, last = passes.passes
         known = set(passes.kept_from)
         sizes = [passes.inner[1] * s.dtype.itemsize for s in last.stores]
@@ -58,7 +55,7 @@ class RowPipeline:
         return RowPipeline(frozenset(twice), {n: (names.name("h"), given[n].dtype) for n in sorted(given)})
 
     def declare(self, writer: CWriter, buffers: Mapping[Node, str], length: int) -> None:
-        """The locals outside of the loop over rows; before the first row stands one of zeros."""
+        """Emit the locals outside of the loop over rows; the row before the first one is of zeros."""
         for name, dtype in self.carried.values():
             writer.line(f"{scalar.register_type(dtype)} {name} = 0;")
         for node, name in buffers.items():
@@ -66,18 +63,18 @@ class RowPipeline:
                 writer.line(f"for (int k = 0; k < {length}; ++k) {name}[~first & 1][k] = 0;")
 
     def begin(self, writer: CWriter) -> None:
-        """The locals at the begin of a row."""
+        """Emit the locals at the beginning of a row."""
         writer.line(f"const int64_t {ROW_COUNTER} = u > first ? u - 1 : u;")
         if self.double_buffered:
             writer.line(f"const int {CURRENT} = u & 1, {PREVIOUS} = {CURRENT} ^ 1;")
 
     def end(self, writer: CWriter, results: dict[int, str]) -> None:
-        """Hand the results of a row on to the next one."""
+        """Emit the copies of a row's results for the next iteration."""
         for number, (name, _) in self.carried.items():
             writer.line(f"{name} = {results[number]};")
 
     def begin_last(self, writer: CWriter) -> None:
-        """The locals of the last row's last pass."""
+        """Emit the locals of the pipelined pass over the last row."""
         writer.line(f"const int64_t {ROW_COUNTER} = last - 1;")
         if self.double_buffered:
             writer.line(f"const int {PREVIOUS} = {ROW_COUNTER} & 1;")

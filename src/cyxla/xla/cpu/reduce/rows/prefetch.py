@@ -1,6 +1,6 @@
-"""Prefetch of the next row, while the passes over this one compute.
+"""Prefetch of the next row during the passes over this one.
 
-A row is read from memory in its first pass alone; without this, memory would be idle in all others.
+A row is read from memory in its first pass only; without prefetch, memory would be idle in all others.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from cyxla.xla.cpu.loops.hoisting import LoopNest, reachable
 from cyxla.xla.cpu.loops.index_map import Atom
 from cyxla.xla.cpu.loops.loop_ir import Node
 
-_L2_BYTES = 1 << 19  # smaller arrays stay in the second cache
-_MAX_PREFETCH_BYTES = 1 << 17  # more than that of a row would push out what was asked for first
-RUN_LENGTH = 256  # elements of a loop between two requests: all of a row at once, and the queue to memory overflows
-_MIN_DISTANCE_BYTES = 1 << 14  # main memory answers late: of short rows, several are on their way
-_EARLY_FRACTION = 8  # the part of a row that is asked for at once: what memory delivers while the first pass computes
+_L2_BYTES = 1 << 19  # smaller arrays stay in L2
+_MAX_PREFETCH_BYTES = 1 << 17  # longer rows would evict the lines prefetched first
+RUN_LENGTH = 256  # elements between two prefetches: a whole row at once overflows the line fill buffers
+_MIN_DISTANCE_BYTES = 1 << 14  # least prefetch distance for main memory: several short rows
+_EARLY_DIVISOR = 8  # 1/8 of a row is prefetched at once: as much as memory delivers during the first pass
 _LINE = 64
 
 
 @dataclass(frozen=True)
 class Runs:
-    """A loop cut into runs: `count` of the same length, and a shorter one."""
+    """Runs that a loop is split into: `count` of equal length, and a shorter tail."""
 
     length: int
     count: int
@@ -32,7 +32,7 @@ class Runs:
 
     @staticmethod
     def of(trip: int, wanted: int = RUN_LENGTH) -> Runs:
-        """Runs that leave no rest, if possible: the body of the loop would be there twice."""
+        """Return runs without a tail, if possible: a tail would duplicate the body of the loop."""
         longest = 2 * wanted
         if trip <= longest:
             return Runs(trip, 1, 0)
@@ -43,16 +43,16 @@ class Runs:
 
 @dataclass(frozen=True)
 class Prefetch:
-    """Loads whose next row is asked for in one of the passes.
+    """Loads whose next row is prefetched in one of the passes.
 
     Attributes
     ----------
     loads : tuple of Node
-        What to read.
+        Loads to prefetch.
     row : Atom
-        The loop over rows.
+        Loop over rows.
     rows : int
-        How many rows ahead.
+        Prefetch distance in rows.
     """
 
     loads: tuple[Node, ...]
@@ -61,7 +61,7 @@ class Prefetch:
 
     @staticmethod
     def of(loads: Collection[Node], arrays: Sequence[Value], row: Atom, inner: tuple[Atom, int]) -> Prefetch | None:
-        """Those of some loads that come from far away; None if nothing does, or too much."""
+        """Return the prefetch of loads from arrays beyond L2; None if there are none, or rows are too long."""
         atom, trip = inner
         far = {
             (n.data[0], n.data[1]): n
@@ -77,18 +77,16 @@ class Prefetch:
         return Prefetch(tuple(far.values()), row, max(1, _MIN_DISTANCE_BYTES // nbytes) if uncached else 1)
 
     def begin(self, nest: LoopNest, trip: int) -> list[str]:
-        """Ask for the begin of the next row, before the first pass over this one; `rest` asks for what is left."""
-        return self.lines(nest, "0", trip // _EARLY_FRACTION)
+        """Return the prefetch of the beginning of the next row, before the first pass; `rest` does the remainder."""
+        return self.lines(nest, "0", trip // _EARLY_DIVISOR)
 
     def rest(self, nest: LoopNest, first: str, count: int, trip: int) -> list[str]:
-        """Ask for a part of what `begin` leaves: as large a part as `count` elements from `first` on are of a row."""
-        part = count - count // _EARLY_FRACTION
-        return self.lines(
-            nest, f"({trip // _EARLY_FRACTION} + {first} / {_EARLY_FRACTION} * {_EARLY_FRACTION - 1})", part
-        )
+        """Return the prefetch of a part of the remainder, in proportion to `count` elements from `first` on."""
+        part = count - count // _EARLY_DIVISOR
+        return self.lines(nest, f"({trip // _EARLY_DIVISOR} + {first} / {_EARLY_DIVISOR} * {_EARLY_DIVISOR - 1})", part)
 
     def lines(self, nest: LoopNest, first: str, count: int) -> list[str]:
-        """Ask for as much of the next row as the innermost loop reads from `first` on."""
+        """Return the prefetch of `count` elements of the next row, from `first` on."""
         found = []
         for node in self.loads:
             slot, form = node.data
@@ -102,7 +100,7 @@ class Prefetch:
 
 
 def busiest(passes: Sequence[Sequence[Node]], known: Sequence[Collection[Node]], nests: Sequence[LoopNest]) -> int:
-    """The pass after the first one that computes most, given the roots of each and what it knows from others."""
+    """Return the pass after the first one that computes most, given each pass's roots and kept values."""
 
     def work(p: int) -> int:
         nodes = [n for n in reachable(passes[p], (), known[p])[0] if n not in known[p] and n.kind in ("apply", "map")]

@@ -8,13 +8,13 @@ from cyxla.xla.cpu.reduce.accumulators import accumulator
 from cyxla.xla.hlo import Instruction
 from cyxla.xla.hlo.combiners import combiner
 
-MIN_ROW_LENGTH = 16  # elements; shorter rows are better taken side by side
+MIN_ROW_LENGTH = 16  # elements; shorter rows are better reduced along columns
 
-Rows = tuple[int, int]  # how many rows, and their length
+Rows = tuple[int, int]  # number of rows, and their length
 
 
 def rows_of(ins: Instruction) -> Rows | None:
-    """The rows that an instruction reduces with a known combiner; None if it does something else."""
+    """Return the rows that an instruction reduces with a known combiner; None if it is anything else."""
     if ins.opcode != "reduce" or not ins.shape.is_array or ins.shape.dtype.is_complex:
         return None
     dims, gone = ins.operands[0].shape.dims, sorted(ins.attrs["dimensions"])

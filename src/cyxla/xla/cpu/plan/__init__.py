@@ -1,1 +1,1 @@
-"""The planner: fusion, and the order in which kernels, loops and branches run."""
+"""Planner: fusion, and the order in which kernels, loops and branches run."""

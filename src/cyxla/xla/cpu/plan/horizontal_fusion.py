@@ -14,14 +14,14 @@ from cyxla.xla.cpu.kernel.kernel import Kernel, Step, Value
 from cyxla.xla.cpu.plan.nodes import KernelNode, Node
 from cyxla.xla.cpu.plan.schedule import writes_of
 
-MAX_BYTES = 4096  # that a part writes
+MAX_BYTES = 4096  # written by one part
 MAX_PARTS = 32
-MAX_TEXT = 16_000  # characters of distinct parts: gcc's time grows with the length of a function
+MAX_TEXT = 16_000  # characters of distinct parts: gcc's time grows faster than the length of a function
 
 
 @dataclass
 class _Bundle:
-    """Kernels that are to become one; `place` is where in the order."""
+    """Kernels that are to become one, at one position in the order of nodes."""
 
     place: int
     steps: list[Step] = field(default_factory=list)
@@ -37,13 +37,13 @@ class _Bundle:
 
 
 def _conflict(a: Step, b: Step) -> bool:
-    """Whether one could overwrite what the other reads, if that ran first: then they are better apart."""
+    """Return whether fusion would keep one step from overwriting in place an array that the other reads."""
     overwritten = {a.reads[r] for _, r in a.in_place}, {b.reads[r] for _, r in b.in_place}
     return bool(overwritten[0] & set(b.reads) or overwritten[1] & set(a.reads))
 
 
 def refusal(node: Node) -> str | None:
-    """Why a node is not computed together with others; None if it can be."""
+    """Return the reason why a node is not fused with others; None if it can be."""
     if not isinstance(node, KernelNode):
         return "it is a loop or a branch"
     step = node.step
@@ -59,16 +59,16 @@ def refusal(node: Node) -> str | None:
 
 
 def fuse_small_kernels(nodes: Sequence[Node], reasons: list[str]) -> list[Node]:
-    """Put small kernels together with earlier ones that they do not depend on.
+    """Fuse small kernels with earlier ones that they do not depend on.
 
     Parameters
     ----------
     nodes : sequence of Node
-        In an order in which they can run.
+        Nodes in an order in which they can run.
     reasons : list of str
-        Gets a line for each small kernel that found nobody, and why.
+        List to append to: the number of small kernels that were not fused, and why.
     """
-    made: dict[Value, int] = {}  # the place from which on an array is there
+    made: dict[Value, int] = {}  # position of the node that defines an array
     bundles: list[_Bundle] = []
     open_: list[_Bundle] = []
     for place, node in enumerate(nodes):
@@ -103,7 +103,7 @@ def _with_bundles(nodes: Sequence[Node], bundles: Sequence[_Bundle]) -> list[Nod
 
 
 def fuse_steps(steps: Sequence[Step]) -> Step:
-    """One kernel for several that do not depend on each other."""
+    """Fuse several steps that do not depend on each other into one."""
     reads = tuple(dict.fromkeys(v for s in steps for v in s.reads))
     writes = tuple(w for s in steps for w in s.writes)
     names = {text: f"KERNEL_h{k}" for k, text in enumerate(dict.fromkeys(s.kernel.text for s in steps))}
@@ -130,7 +130,7 @@ def fuse_steps(steps: Sequence[Step]) -> Step:
 
 
 def _in_place(steps: Sequence[Step], slots: dict[Value, int]) -> tuple[tuple[int, int], ...]:
-    """The pairs of the parts, but for arrays that several parts read."""
+    """Return the in-place pairs of the parts, except for arrays that several parts read."""
     readers: dict[Value, int] = {}
     for step in steps:
         for value in dict.fromkeys(step.reads):

@@ -12,28 +12,28 @@ from cyxla.xla.hlo import Computation, Instruction
 
 @dataclass(frozen=True, eq=False)
 class KernelNode:
-    """One kernel, called once."""
+    """Call of one kernel."""
 
     step: Step
 
     @property
     def cost(self) -> float:
-        """Estimated ns."""
+        """Estimated time in ns."""
         return self.step.kernel.cost
 
 
 @dataclass(frozen=True, eq=False)
 class WhileNode:
-    """A loop over a state of arrays.
+    """While loop over a state of arrays.
 
     Attributes
     ----------
     initial : list of Value
-        The state before the first turn.
+        State before the first iteration.
     state : list of Value
-        The state after the last.
+        State after the last iteration.
     condition, body : Plan
-        Both take the state; the one results in a predicate, the other in the next state.
+        Plans with the state as parameters; they result in a predicate and in the next state.
     """
 
     initial: list[Value]
@@ -43,24 +43,24 @@ class WhileNode:
 
     @property
     def cost(self) -> float:
-        """Estimated ns of one turn."""
+        """Estimated time of one iteration in ns."""
         return self.condition.cost + self.body.cost
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionalNode:
-    """A choice between computations; a selector outside their range picks the last.
+    """Conditional: runs one of several branches; a selector out of range picks the last.
 
     Attributes
     ----------
     selector : Value
-        A predicate (true picks branch 0, false branch 1) or a number.
+        Predicate (true picks branch 0, false branch 1) or index of the branch.
     branches : list of Plan
-        What there is to choose from.
+        Plans to choose from.
     arguments : list of list of Value
-        What each branch takes.
+        Arguments of each branch.
     results : list of Value
-        What the chosen branch results in.
+        Results of the conditional.
     """
 
     selector: Value
@@ -70,7 +70,7 @@ class ConditionalNode:
 
     @property
     def cost(self) -> float:
-        """Estimated ns of the longest branch."""
+        """Estimated time of the longest branch in ns."""
         return max(b.cost for b in self.branches)
 
 
@@ -79,20 +79,20 @@ Node: TypeAlias = KernelNode | WhileNode | ConditionalNode
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What runs a computation.
+    """Sequence of nodes that runs a computation.
 
     Attributes
     ----------
     computation : Computation
-        What it came from.
+        Computation that was planned.
     nodes : list of Node
-        In the order they run.
+        Nodes in the order in which they run.
     parameters : list of Value
-        The array leaves of all parameters, in order.
+        Array leaves of all parameters, in order.
     results : list of Value
-        The array leaves of the root, in order; a leaf may be a parameter, a constant, or stand there twice.
+        Array leaves of the root, in order; a leaf may be a parameter or a constant, and may occur twice.
     reasons : list of str
-        What was not computed together and why.
+        Instructions that were not fused, each with the reason.
     """
 
     computation: Computation
@@ -103,14 +103,14 @@ class Plan:
 
     @property
     def cost(self) -> float:
-        """Estimated ns, each loop counted as one turn."""
+        """Estimated time in ns, each loop counted as one iteration."""
         return sum(n.cost for n in self.nodes) + 1.0
 
     @property
     def longest(self) -> float:
-        """Estimated ns of the longest stretch in which nobody asks whether the caller wants to stop.
+        """Estimated time in ns of the longest stretch without a check for cancellation.
 
-        That is asked between the tasks of a kernel, and between turns of a loop.
+        The checks are between the tasks of a kernel and between the iterations of a loop.
         """
         longest = stretch = 0.0
         for node in self.nodes:
@@ -126,7 +126,7 @@ class Plan:
         return longest
 
     def inner(self) -> Iterator[Plan]:
-        """Go through the plan and those of loops and branches inside it."""
+        """Yield the plan and those of loops and branches inside it."""
         yield self
         for node in self.nodes:
             if isinstance(node, WhileNode):
@@ -137,16 +137,16 @@ class Plan:
                     yield from branch.inner()
 
     def functions(self) -> dict[str | Instruction, int]:
-        """What the kernels call, numbered."""
+        """Return the functions that the kernels call, with their indices."""
         return {f: n for n, f in enumerate(dict.fromkeys(f for step in self.steps() for f in step.functions))}
 
     @property
     def has_state(self) -> bool:
-        """Whether a call has random numbers of its own."""
+        """True if a call keeps a state of random numbers."""
         return any(step.state for step in self.steps())
 
     def steps(self) -> Iterator[Step]:
-        """All calls of kernels, those inside loops and branches included."""
+        """Yield all calls of kernels, those inside loops and branches included."""
         for node in self.nodes:
             if isinstance(node, KernelNode):
                 yield node.step

@@ -1,4 +1,4 @@
-"""Plans a computation as the sequence of kernels, loops and branches that runs it."""
+"""Plan a computation as a sequence of kernels, loops and branches."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def plan(computation: Computation) -> Plan:
     Parameters
     ----------
     computation : Computation
-        Without calls, without computations that loops or branches share, nested no deeper than `MAX_NESTING`.
+        Computation without calls, without bodies shared by loops or branches, nested no deeper than `MAX_NESTING`.
 
     Raises
     ------
     UnimplementedError
-        Something in it has no native code.
+        Some instruction has no native code.
     """
     nodes: list[Node] = []
     reasons: list[str] = []
@@ -64,7 +64,7 @@ def _conditional(ins: Instruction) -> ConditionalNode:
 
 
 def _materialised(computation: Computation) -> set[Instruction]:
-    """What must be in memory: what results, what loops and branches take, and what a barrier keeps apart."""
+    """Return the instructions to keep in memory: results, and operands of loops, branches and barriers."""
     wanted = {v.instruction for v in leaves(computation.root)}
     for ins in computation.instructions:
         if ins.opcode in CONTROL_FLOW or ins.opcode == "opt-barrier":

@@ -1,8 +1,8 @@
-"""Joins groups that walk through the same rows: reductions of rows, their inputs, and their readers.
+"""Row groups: reductions of rows merged with their operands and users over the same rows.
 
-Every instruction of such a group has one value for each row, or one for each element of a row. `merge_rows` works on
-the drafts of `plan.fusion` after its sweep: it joins a reduction of rows with its neighbours that keep the row index,
-as long as no path leads out of the joint group and back.
+Every instruction of such a group has one value per row, or one per element of a row. `merge_rows` works on the drafts
+of `plan.fusion` after its sweep: it merges a reduction of rows with its neighbours that preserve the row index, as long
+as the merged group is not part of a cycle.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from cyxla.xla.hlo import Instruction
 if TYPE_CHECKING:
     from cyxla.xla.cpu.plan.fusion import Draft, Fuser
 
-MAX_BODY = 64  # instructions of a group that compute something
+MAX_BODY = 64  # instructions of a group that compute
 MAX_BUFFERS = 24
 _MAX_VISITS = 400
-_PART_NS = 20_000.0  # as for parts of long reductions: a core's work below which it is not worth to share it
+_PART_NS = 20_000.0  # least work of a core, as for the parts of long reductions
 _MAX_PARTS = 64
 _ELEMENT, _ROW, _OTHER = "element", "row", "other"
 
 
 @dataclass(eq=False)
 class _Cluster:
-    """Drafts that are to be one group."""
+    """Drafts that are to be merged into one group."""
 
     drafts: list[Draft]
     rows: Rows | None
@@ -40,21 +40,21 @@ class _Cluster:
 
 
 def merge_rows(fuser: Fuser, ordered: Sequence[Draft], needs: dict[Draft, list[Draft]]) -> list[list[Draft]]:
-    """Find the drafts that are to be joined.
+    """Find the drafts to merge.
 
     Parameters
     ----------
     fuser : Fuser
-        Whose sweep is over.
+        Fuser after its sweep.
     ordered : sequence of Draft
-        Its drafts, in an order in which they can run.
+        Drafts of the fuser, in an order in which they can run.
     needs : dict
-        What must run before each.
+        Drafts that must run before each draft.
 
     Returns
     -------
     list of list of Draft
-        Each in the order in which they can run.
+        Drafts of each new group, in an order in which they can run.
     """
     return _Merger(fuser, ordered, needs).run()
 
@@ -69,7 +69,7 @@ class _Merger:
         self._bodies: dict[Draft, tuple[set[Instruction], float]] = {}
 
     def run(self) -> list[list[Draft]]:
-        """Join along the edges from the first group to the last and back; then those that read the same array."""
+        """Merge along the edges from the first group to the last and back; then groups that read the same array."""
         for drafts in (self.ordered, self.ordered[::-1]):
             for draft in drafts:
                 for need in sorted(self.needs[draft], key=self.position.__getitem__, reverse=True):
@@ -98,7 +98,7 @@ class _Merger:
         self._joint = [c for c in self._joint if c not in (one, other)] + [joint]
 
     def _refusal(self, one: _Cluster, other: _Cluster, rows: Rows) -> str | None:
-        """Why two groups stay apart; empty if they never could be one."""
+        """Return the reason why two groups are not merged; empty if they never could be; None if they can be."""
         drafts = one.drafts + other.drafts
         if other.rows not in (None, rows) or any(self._requests(d, rows) is None for d in drafts):
             return ""
@@ -114,11 +114,11 @@ class _Merger:
         if wanted >= 2 and rows[0] < wanted:
             return "too few rows for all cores"
         if self._reaches(one, other) or self._reaches(other, one):
-            return "a path leads out and back"
+            return "it would depend on itself through another group"
         return None
 
     def _body(self, draft: Draft) -> tuple[set[Instruction], float]:
-        """The instructions of a draft that compute something, and the ns of one element of each."""
+        """Return the computing instructions of a draft, and the time of one element of each in ns."""
         if draft not in self._bodies:
             body = {i for i in draft.inside if cost.flops(i) or i.opcode == "reduce"}
             self._bodies[draft] = (body, cost.element_ns(draft.inside))
@@ -132,7 +132,7 @@ class _Merger:
         return sum(v.instruction.opcode != "constant" for v in read) + len(written)
 
     def _reads_across_rows(self, reads: _Cluster, made: _Cluster, rows: Rows) -> bool:
-        """Whether one group reads results of another elsewhere than at its own row and element."""
+        """Return whether one group reads results of another at an index other than its own row and element."""
         outputs = {o for d in made.drafts for o in d.outputs}
         for draft in reads.drafts:
             requests = self._requests(draft, rows) or {}
@@ -141,7 +141,7 @@ class _Merger:
         return False
 
     def _reaches(self, start: _Cluster, goal: _Cluster) -> bool:
-        """Whether a group needs another through a third; in doubt yes."""
+        """Return whether a group depends on another through a third; True in doubt."""
         seen: set[_Cluster] = set()
         stack, lowest = [start], self._lowest(goal)
         while stack:
@@ -159,7 +159,7 @@ class _Merger:
         return False
 
     def _lowest(self, goal: _Cluster) -> int:
-        """No group that ends here or before leads to another; joint groups can lead from early ones to late ones."""
+        """Return the position up to which no group can depend on another one; merged groups span several positions."""
         lowest, changed = goal.low, True
         while changed:
             reaching = [c.low for c in self._joint if c.high > lowest > c.low]
@@ -169,7 +169,7 @@ class _Merger:
 
     # ------------------------------------------------------------------------------------------------ siblings
     def _join_siblings(self) -> None:
-        """Groups over the same rows of the same array, although none reads another."""
+        """Merge groups over the same rows of the same array, although none reads another."""
         readers: dict[tuple[Value, Rows], list[_Cluster]] = {}
         for draft in self.ordered:
             cluster = self.clusters[draft]
@@ -187,9 +187,9 @@ class _Merger:
                 reader = other.drafts[0]
                 self._try(self.clusters[first], self.clusters[reader], reader)
 
-    # ------------------------------------------------------------------------------------------------ levels
+    # ------------------------------------------------------------------------------------------------ granularity
     def _requests(self, draft: Draft, rows: Rows) -> dict[Instruction, str] | None:
-        """How a draft asks for what it computes and reads, by row or by element; None if it does not go by rows."""
+        """Return the granularity, row or element, of all values of a draft; None if it does not iterate over rows."""
         key = (draft, rows)
         if key not in self._known_requests:
             self._known_requests[key] = self._granularities(draft, rows)
@@ -215,7 +215,7 @@ def _granularity(ins: Instruction, rows: Rows) -> str:
 
 
 def _step(ins: Instruction, position: int, value: Value, level: str, rows: Rows) -> str:
-    """How an operand is requests for where its reader is requests for in a certain way."""
+    """Return the granularity at which an instruction of a given granularity reads an operand."""
     if level == _OTHER:
         return _OTHER
     size = value.shape.size

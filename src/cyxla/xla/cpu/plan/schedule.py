@@ -1,4 +1,4 @@
-"""Order of a plan's nodes: as they come, but a node that can overwrite an array waits for its other readers."""
+"""Schedule of a plan's nodes: in order, but a node that can overwrite an array waits for its other readers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cyxla.xla.cpu.plan.nodes import KernelNode, Node, WhileNode
 
 
 def reads_of(node: Node) -> tuple[Value, ...]:
-    """The arrays that a node reads, without those that only computations inside it see."""
+    """Return the arrays that a node reads, without those that only computations inside it read."""
     if isinstance(node, KernelNode):
         return node.step.reads
     if isinstance(node, WhileNode):
@@ -20,17 +20,17 @@ def reads_of(node: Node) -> tuple[Value, ...]:
 
 
 def writes_of(node: Node) -> tuple[Value, ...]:
-    """The arrays that a node makes."""
+    """Return the arrays that a node writes."""
     if isinstance(node, KernelNode):
         return node.step.writes
     return tuple(node.state if isinstance(node, WhileNode) else node.results)
 
 
 def defer_overwriters(nodes: Sequence[Node]) -> list[Node]:
-    """Reorder nodes, keeping every array made before it is read.
+    """Reorder nodes, with in-place kernels after the other readers of the arrays that they overwrite.
 
-    A kernel that could work in place would need a copy while others still want what it overwrites; in a loop, that copy
-    would be made in every turn.
+    A kernel that could work in place needs a copy while others have yet to read its operand; in a loop, that copy would
+    be made in every iteration.
     """
     return _Scheduler(nodes).run()
 
@@ -66,7 +66,7 @@ class _Scheduler:
         heappush(self.waiting if self.overwrites(n) else self.ready, n)
 
     def overwrites(self, n: int) -> bool:
-        """Whether a node could overwrite an array that others have yet to read."""
+        """Return whether a node could overwrite an array that others have yet to read."""
         node = self.nodes[n]
         if not isinstance(node, KernelNode):
             return False
@@ -76,7 +76,7 @@ class _Scheduler:
     def finish(self, n: int) -> None:
         for value in dict.fromkeys(reads_of(self.nodes[n])):
             self.left[value] -= 1
-            if self.left[value] == 1:  # one reader is left: it may overwrite now, if it waits
+            if self.left[value] == 1:  # the last reader may overwrite it now, if it waits
                 for other in self.readers[value]:
                     if not self.done[other] and not self.missing[other] and not self.overwrites(other):
                         heappush(self.ready, other)

@@ -1,4 +1,4 @@
-"""Where the user's program enters this package: errors go back to it without the frames in between."""
+"""Boundary of the public API: errors are raised without frames of this package."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ApiBoundary(Dispatcher):
-    """A function or method that raises as if it were written in C; see `cyxla.numpy.tracing.frames.trimmed`.
+    """Function or method that raises as if it were written in C; see `cyxla.numpy.tracing.frames.trimmed`.
 
-    An exception gets a frame of every Python function on its way, after that function has any say in it. Only C can
-    leave itself out, so it is a `Dispatcher`, though one that knows no programs.
+    Python adds a frame to an exception for every Python function that it leaves, after the function's last statement.
+    Only C code adds none, so this is a `Dispatcher`, one without compiled programs.
 
     Parameters
     ----------
     function : callable
-        What it does.
+        Function to call.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -31,7 +31,7 @@ class ApiBoundary(Dispatcher):
         update_wrapper(self, function)
 
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
-        """Any call."""
+        """Call the function."""
         if not kwnames:
             return self.function(*args)
         count = len(args) - len(kwnames)
@@ -51,7 +51,7 @@ class ApiBoundary(Dispatcher):
 
 
 def api_boundary(function: F) -> F:
-    """Let errors of a function or method of the public surface be raised in the user's line that calls it."""
+    """Decorate a public function or method so that its errors are raised in the line of the caller."""
     return cast("F", ApiBoundary(function))
 
 

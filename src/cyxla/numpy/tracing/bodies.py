@@ -1,7 +1,7 @@
-"""Functions that are called inside a traced function: bodies of loops, branches, and what is differentiated.
+"""Bodies: functions called inside a traced function, such as those of loops, branches and gradients.
 
-Each is traced once, in a trace of its own, and kept as a `Body`: instructions that can be written again wherever they
-are needed, in the body of a loop, in the same place once more, or in a way that a gradient can go back through.
+Each is traced once, in a trace of its own, and kept as a `Body`: instructions that can be inlined in the body of a
+loop, in the enclosing computation, or in a form that can be differentiated.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Values = dict[Instruction, XlaOp]
 
 @dataclass(frozen=True)
 class Body:
-    """A function as the instructions that it consists of.
+    """Instructions of a traced function.
 
     Attributes
     ----------
     trace : Trace
-        Where they are.
+        Trace that holds them.
     arguments : list of XlaOp
-        Its first parameters; those that follow stand for what it captured.
+        First parameters; further ones stand for captured values.
     results : list of XlaOp
-        Its results.
+        Results of the function.
     """
 
     trace: Trace
@@ -41,42 +41,42 @@ class Body:
 
     @property
     def captures(self) -> list[XlaOp]:
-        """Values of the trace around it, one for each parameter after the arguments."""
+        """Captured values of the enclosing trace, one for each parameter after the arguments."""
         return [outer for outer, _ in self.trace.captures]
 
     @property
     def parameters(self) -> list[XlaOp]:
-        """Arguments, then what stands for the captures."""
+        """Arguments, then the parameters of captured values."""
         return [*self.arguments, *[inner for _, inner in self.trace.captures]]
 
     @property
     def shapes(self) -> list[Shape]:
-        """Of the parameters."""
+        """Shapes of the parameters."""
         return [p.shape for p in self.parameters]
 
     @cached_property
     def instructions(self) -> list[Instruction]:
-        """All of them, in order."""
+        """All instructions in program order."""
         return self.trace.builder.instructions
 
     @property
     def fails(self) -> bool:
-        """Whether it checks anything."""
+        """True if the body contains checks at run time."""
         return bool(self.trace.failures)
 
 
 @dataclass(frozen=True)
 class Traced:
-    """A Python function as a body.
+    """Python function as a body.
 
     Attributes
     ----------
     body : Body
-        Its instructions.
+        Instructions of the function.
     tree : Tree
-        The container that it returned.
+        Structure of the container that the function returned.
     results : list of TracedArray
-        The leaves of that container, as arrays of the body's trace.
+        Leaves of that container, as arrays of the body's trace.
     """
 
     body: Body
@@ -87,18 +87,18 @@ class Traced:
 def record(
     name: str, function: Callable[..., Any], arguments: Sequence[TracedArray], build: Callable[[list[Any]], Any]
 ) -> Traced:
-    """Run a Python function in a trace of its own inside the current one.
+    """Trace a Python function in a new trace inside the current one.
 
     Parameters
     ----------
     name : str
-        Of the trace.
+        Name of the trace.
     function : callable
-        What to trace.
+        Function to trace.
     arguments : sequence of TracedArray
-        What the arguments look like; parameters of the new trace stand for them.
+        Prototypes of the parameters of the new trace.
     build : callable
-        From those parameters to the arguments of `function`, as a list.
+        Function from those parameters to the list of arguments of `function`.
     """
     trace = Trace(name, require_current())
     with tracing(trace):
@@ -111,7 +111,7 @@ def record(
 
 
 def record_values(name: str, shapes: Sequence[Shape], write: Callable[..., Sequence[XlaOp]]) -> Body:
-    """A function of values that uses nothing but its arguments, as a body."""
+    """Trace a function of values that captures nothing."""
     trace = Trace(name)
     with tracing(trace):
         given = [trace.parameter(s) for s in shapes]
@@ -126,25 +126,25 @@ def replay(
     rewrite: Mapping[Rule, Callable[[list[XlaOp]], list[XlaOp]]] | None = None,
     extra: Iterable[XlaOp] = (),
 ) -> Values:
-    """Write the instructions of a body in the current trace, as far as the results and failures need them.
+    """Inline the instructions of a body in the current trace, as far as results and failures depend on them.
 
     Parameters
     ----------
     body : Body
-        What to write.
+        Body to inline.
     operands : sequence of XlaOp
-        Values for its parameters; None for one that nothing depends on.
+        Values of the parameters; None for one that nothing depends on.
     known : mapping, optional
-        Instructions whose values are there already.
+        Instructions whose values exist already.
     rewrite : mapping, optional
-        Rules whose outputs are to be written in another way: functions from the inputs to them.
+        Functions from the inputs of a rule to its outputs, by rule, instead of the rule's instructions.
     extra : iterable of XlaOp, optional
-        Further values of the body that are wanted.
+        Further values of the body to inline.
 
     Returns
     -------
     dict of Instruction to XlaOp
-        The new values.
+        New value of each instruction.
     """
     trace = require_current()
     given = zip(body.parameters, operands, strict=True)
@@ -168,7 +168,7 @@ def replay(
 
 
 def repeat_rule(trace: Trace, rule: Rule, values: Values) -> None:
-    """Let a rule hold for the values that its instructions have become."""
+    """Attach a rule to the inlined copies of its instructions."""
     inputs, outputs = ([values[made(v)] for v in side] for side in (rule.inputs, rule.outputs))
     again = Rule(inputs, outputs, rule.vjp, rule.again)
     trace.rules.update((made(o), again) for o in outputs)
@@ -177,9 +177,9 @@ def repeat_rule(trace: Trace, rule: Rule, values: Values) -> None:
 def reached(
     roots: Iterable[Instruction], known: Values, rules: Mapping[Instruction, Rule], closed: Container[Rule]
 ) -> set[Instruction]:
-    """What values depend on, short of what is known and of the inside of closed rules.
+    """Return the instructions that values depend on, excluding known ones and the insides of closed rules.
 
-    A rule needs all of its inputs and outputs.
+    All inputs and outputs of a rule count as its dependencies.
     """
     found: set[Instruction] = set()
     stack = list(roots)
@@ -197,22 +197,22 @@ def reached(
 
 
 def write(body: Body, operands: Sequence[XlaOp | None]) -> list[XlaOp]:
-    """The results of a body for these values of its parameters; its failures are those of the current trace."""
+    """Inline a body with these operands and return its results; its failures join those of the current trace."""
     return results_of(body, replay(body, operands))
 
 
 def results_of(body: Body, values: Values) -> list[XlaOp]:
-    """The results of a body that has been written; its failures become those of the current trace."""
+    """Return the results of an inlined body; its failures join those of the current trace."""
     keep_failures(body, values)
     return [values[made(r)] for r in body.results]
 
 
 def keep_failures(body: Body, values: Values) -> None:
-    """Make the failures of a body that has been written those of the current trace."""
+    """Add the failures of an inlined body to those of the current trace."""
     require_current().failures.extend((values[made(c)], values[made(n)]) for c, n in body.trace.failures)
 
 
 def made(op: XlaOp) -> Instruction:
-    """The instruction of a value that exists."""
+    """Return the instruction of a value, which must exist."""
     assert op.instruction is not None
     return op.instruction

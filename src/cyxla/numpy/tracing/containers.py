@@ -1,4 +1,4 @@
-"""Containers of arrays: nested tuples, lists, dicts, dataclasses and None, taken apart and put together again."""
+"""Containers of arrays (pytrees): nested tuples, lists, dicts, dataclasses and None, flattened and rebuilt."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from cyxla.numpy.tracing.registry import NUMPY_OWN
 
 
 class Kind(NamedTuple):
-    """How one kind of container is taken apart and put together.
+    """Functions that flatten and rebuild one kind of container.
 
     Attributes
     ----------
     parts : callable
-        The children, in order.
+        Function from a container to its children in order.
     key : callable
-        What is not a child but must be equal for two containers to be alike.
+        Function from a container to its static part, equal for containers of the same structure.
     paths : callable
-        How each child is reached, as a reader would write it.
+        Function from a container to the access path of each child, such as ``.x`` or ``[0]``.
     build : callable
-        From the key and the children.
+        Function from the key and the children to the container.
     """
 
     parts: Callable[[Any], Sequence[Any]]
@@ -35,7 +35,7 @@ def _numbered(value: Sequence[Any]) -> list[str]:
 
 
 def _record(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
-    """A dataclass with these fields; its __init__ is not run, since it may compute."""
+    """Build a dataclass from its fields without running __init__, which may compute."""
     made: Any = object.__new__(key[0])
     for name, part in zip(key[1], parts, strict=True):
         object.__setattr__(made, name, part)
@@ -43,7 +43,7 @@ def _record(key: tuple[type, tuple[str, ...]], parts: Sequence[Any]) -> Any:
 
 
 def _mapping(key: tuple[type, Any, tuple[Any, ...]], parts: Sequence[Any]) -> Any:
-    pairs = dict(zip(key[2], parts, strict=True))  # no iterator of pairs, which a Counter would count
+    pairs = dict(zip(key[2], parts, strict=True))  # not an iterator of pairs, which a Counter would count
     return key[0](pairs) if key[1] is None else key[0](key[1], pairs)
 
 
@@ -59,7 +59,7 @@ DICT = Kind(
     lambda v: list(v.values()), tuple, lambda v: [f"[{k!r}]" for k in v],
     lambda key, parts: dict(zip(key, parts, strict=True)),
 )  # fmt: skip
-MAPPING = Kind(  # a class made from dict
+MAPPING = Kind(  # subclasses of dict
     lambda v: list(v.values()), lambda v: (type(v), getattr(v, "default_factory", None), tuple(v)),
     lambda v: [f"[{k!r}]" for k in v], _mapping,
 )  # fmt: skip
@@ -70,17 +70,17 @@ DATACLASS = Kind(
 )  # fmt: skip
 FIXED = Kind(
     lambda v: (), lambda v: _own(v), lambda v: (), lambda key, parts: key
-)  # what is no array and stays what it is
+)  # static values
 _EXACT = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
 
 
 def _own(value: Any) -> Any:
-    """NumPy's function where a program hands on what stands in for it while tracing."""
+    """Return NumPy's function for its substitute, and other values as they are."""
     return NUMPY_OWN.get(value, value) if callable(value) else value
 
 
 def kind_of(value: Any) -> Kind | None:
-    """What kind of container a value is; None for a leaf."""
+    """Return the kind of a container; None for a leaf."""
     found = _EXACT.get(type(value))
     if found is not None:
         return found
@@ -93,16 +93,16 @@ def kind_of(value: Any) -> Kind | None:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The shape of a container without its leaves; hashable, and equal for alike containers.
+    """Structure of a container without its leaves; hashable, and equal for containers of the same structure.
 
     Attributes
     ----------
     kind : Kind or None
-        None for a leaf.
+        Kind of container; None for a leaf.
     key : object
-        What its kind needs to build it.
+        Static part of the container.
     children : tuple of Tree
-        The shapes of its parts.
+        Structures of the children.
     """
 
     kind: Kind | None = None
@@ -115,11 +115,11 @@ class Tree:
         return 1 if self.kind is None else sum(c.count for c in self.children)
 
     def build(self, leaves: Sequence[Any]) -> Any:
-        """The container with these leaves."""
+        """Build the container from its leaves."""
         return self.take(iter(leaves))
 
     def take(self, leaves: Iterator[Any]) -> Any:
-        """The container with the next leaves."""
+        """Build the container from the next leaves of an iterator."""
         if self.kind is None:
             return next(leaves)
         return self.kind.build(self.key, [c.take(leaves) for c in self.children])
@@ -129,21 +129,21 @@ LEAF = Tree()
 
 
 def flatten(value: Any, fixed: Any = ()) -> tuple[list[Any], Tree]:
-    """Take a container apart.
+    """Flatten a container.
 
     Parameters
     ----------
     value : object
-        The container, or a leaf.
+        Container, or a leaf.
     fixed : tuple of type
-        Of what is no leaf but part of the tree.
+        Types of values that are static parts of the tree instead of leaves.
 
     Returns
     -------
     leaves : list
-        What is no container, from left to right.
+        Leaves from left to right.
     tree : Tree
-        Puts leaves together again.
+        Structure that rebuilds the container.
     """
     leaves: list[Any] = []
     return leaves, _flatten(value, leaves, fixed)
@@ -158,7 +158,7 @@ def _flatten(value: Any, leaves: list[Any], fixed: Any) -> Tree:
 
 
 def paths(value: Any, prefix: str = "", fixed: Any = ()) -> list[str]:
-    """How each leaf of a container is reached: ``[0]['w']``; `fixed` as for `flatten`."""
+    """Return the access path of each leaf of a container, such as ``[0]['w']``; `fixed` as for `flatten`."""
     kind = FIXED if isinstance(value, fixed) else kind_of(value)
     if kind is None:
         return [prefix]
@@ -167,7 +167,7 @@ def paths(value: Any, prefix: str = "", fixed: Any = ()) -> list[str]:
 
 
 def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
-    """Apply a function to every leaf, and to the leaves of containers alike."""
+    """Map a function over the leaves of containers of the same structure."""
     leaves, tree = flatten(value)
     rest = [flatten(o)[0] for o in others]
     return tree.build([function(*parts) for parts in zip(leaves, *rest, strict=True)])

@@ -1,4 +1,4 @@
-"""What ``astype`` means in HLO."""
+"""Conversions of element types in HLO, as ``astype`` performs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def convert(op: XlaOp, dtype: np.dtype[Any]) -> XlaOp:
-    """The elements as another type, as NumPy converts: cut off towards zero, wrapped round, true where not zero."""
+    """Convert elements as NumPy does: truncated towards zero, wrapped around, True for nonzero."""
     wanted = from_numpy(dtype)
     have = op.shape.dtype
     if wanted is have:
@@ -29,7 +29,7 @@ def convert(op: XlaOp, dtype: np.dtype[Any]) -> XlaOp:
 
 
 def _whole(op: XlaOp, wanted: ElementType) -> XlaOp:
-    """Floats as integers, as processors convert them, by way of signed integers; HLO's own stops at the ends."""
+    """Convert floats to integers as processors do, through signed integers; HLO's own conversion saturates."""
     if op.shape.dtype.bits < 32:
         op = xla.convert(op, ElementType.F32)
     if wanted is ElementType.U64:
@@ -41,7 +41,7 @@ def _whole(op: XlaOp, wanted: ElementType) -> XlaOp:
 
 
 def _signed(op: XlaOp, wanted: ElementType) -> XlaOp:
-    """What is too large, and nan, becomes the least number."""
+    """Convert floats to signed integers; nan and numbers out of range become the least integer."""
     made = xla.convert(op, wanted)
     least = -(1 << (wanted.bits - 1))
     return xla.select(xla.lt(op, _full(op, -float(least))), made, _full(made, least))
@@ -52,12 +52,12 @@ def _full(like: XlaOp, value: float) -> XlaOp:
 
 
 def require_native(dtype: np.dtype[Any], what: str) -> None:
-    """Refuse a type of the other byte order, in which no program computes.
+    """Refuse a dtype of non-native byte order, which no program supports.
 
     Raises
     ------
     UnimplementedError
-        It is one.
+        The dtype is not native.
     """
     if not dtype.isnative:
         raise UnimplementedError(

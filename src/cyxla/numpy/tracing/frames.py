@@ -1,4 +1,4 @@
-"""Frames of the Python program: what its line is doing, and which of them a traceback shows."""
+"""Frames of the user's program: the operation that a line is executing, and trimming of tracebacks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from cyxla.numpy.tracing.trace import PACKAGE, is_internal, user_frame
 _INPLACE = "="
 _BUGS = (AssertionError, AttributeError, InternalError, KeyError, NameError, RecursionError)
 _OURS = (PACKAGE, "pyx/cyxla")
-_MAY_RAISE = ("__getattr__",)  # functions of ours in which an AttributeError is meant for the user
+_MAY_RAISE = ("__getattr__",)  # functions of this package whose AttributeError is meant for the user
 
 
-_DOING = {  # by what bytecode is called in any of the versions of Python
+_DOING = {  # by opcode names of all supported versions of Python
     "BINARY_SUBSCR": "look up", "BINARY_SLICE": "look up", "BINARY_OP []": "look up", "STORE_SUBSCR": "store",
     "STORE_SLICE": "store",
 }  # fmt: skip
 
 
 def doing() -> str:
-    """What the user's line is in the middle of: "look up" ``a[b]``, "store" ``a[b] = c``, "augment" ``a += b``.
+    """Return the operation that the user's line is executing: "look up", "store", "augment", or an empty text.
 
-    Where `a` is a global it is none of these: what the line gives it would outlive the trace.
+    These are ``a[b]``, ``a[b] = c`` and ``a += b``; not ``a += b`` of a global `a`, whose new value would outlive the
+    trace.
     """
     step, then = _steps()
     if step is None:
@@ -37,12 +38,12 @@ def doing() -> str:
 
 
 def is_augmented_assignment() -> bool:
-    """Whether the user's line is in the middle of ``a += b`` or its like, rather than of a call."""
+    """Return whether the user's line is executing an augmented assignment such as ``a += b`` rather than a call."""
     return doing() == "augment"
 
 
 def _steps() -> tuple[dis.Instruction | None, dis.Instruction | None]:
-    """The instruction that the user's line is at, and the next one."""
+    """Return the bytecode instruction that the user's line is executing, and the next one."""
     frame = user_frame()
     if frame is None or frame.f_lasti < 0:
         return None, None
@@ -52,9 +53,9 @@ def _steps() -> tuple[dis.Instruction | None, dis.Instruction | None]:
 
 
 def trimmed(error: BaseException) -> TracebackType | None:
-    """The traceback of an exception without the frames of this package and of NumPy.
+    """Return the traceback of an exception without the frames of this package and of NumPy.
 
-    Those of errors that look like mistakes of ours stay. So do all with ``CYXLA_TRACEBACK=full``.
+    Nothing is removed for errors that look like bugs of this package, or if ``CYXLA_TRACEBACK`` is ``full``.
     """
     if config.get("TRACEBACK") == "full" or _is_bug(error):
         return error.__traceback__
@@ -93,7 +94,7 @@ def _is_ours(trace: TracebackType | None) -> bool:
 
 
 def _is_bug(error: BaseException) -> bool:
-    """Whether we raised something that we do not raise on purpose."""
+    """Return whether an exception was raised by this package unintentionally."""
     if not isinstance(error, _BUGS) or error.__traceback__ is None:
         return False
     last = _innermost(error.__traceback__)

@@ -1,4 +1,4 @@
-"""`KnownArray`: an array that a traced function makes itself: it has values until traced ones are written to it."""
+"""`KnownArray`: array made by a traced function, with values until traced ones are written to it."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _VIEW: Any = TracedArray.__dict__["_view"]
 
 
 class KnownArray(TracedArray):
-    """A traced array that has values for the time being.
+    """Traced array whose values are known while tracing.
 
-    Such is what ``np.zeros(3)`` gives inside a traced function. It does all that an array does, with its values: it
-    decides branches, it is an index, functions of it are computed at once. Where it meets a traced array it is a
-    constant of the program. When a traced value is written to it, to a part of it or to what it is a part of, it
-    becomes an ordinary traced array, and stays the same object.
+    ``np.zeros(3)`` inside a traced function returns one. It can do everything that an array can: it decides branches,
+    serves as an index, and functions of it are computed at once. Combined with a traced array it becomes a constant of
+    the program. A write of a traced value to it, to one of its views or to its base turns it into an ordinary traced
+    array; it remains the same object.
 
     Parameters
     ----------
     values : numpy.ndarray
-        The values, which belong to this array from now on.
+        Values, owned by this array from now on.
     parent : KnownArray, optional
-        What it shares memory with.
+        Base, if this is a view.
     again : callable, optional
-        Makes the part anew, out of the parent as a traced array.
+        Function that recreates the view from the parent as a traced array.
     """
 
     __slots__ = ("_again", "_children", "_values")
@@ -62,7 +62,7 @@ class KnownArray(TracedArray):
 
     @property
     def known(self) -> Values | None:
-        """The values, as long as no traced ones were written."""
+        """Values until a traced value is written; then None."""
         return self._values
 
     @property
@@ -86,12 +86,12 @@ class KnownArray(TracedArray):
 
     @property
     def base(self) -> TracedArray | None:
-        """The array that this is a part of."""
+        """Base of a view; None if this is not a view."""
         view = _VIEW.__get__(self)
         return view.base if view is not None else None
 
     def _forget(self) -> None:
-        """Be a traced array from now on, with all that shares the memory."""
+        """Become a traced array, with all arrays that share the memory."""
         values, parent = self._values, self.base
         if values is None:
             return
@@ -111,12 +111,12 @@ class KnownArray(TracedArray):
                 found._forget()
 
     def overwrite(self, op: XlaOp) -> None:
-        """Give all elements new values, here and wherever the memory is shared; see `TracedArray.overwrite`."""
+        """Replace all elements, here and in all arrays that share the memory; see `TracedArray.overwrite`."""
         if self.owner is _trace.current():
             self._forget()
         super().overwrite(op)
 
-    # -- what it is, without making a constant of it
+    # -- attributes, read without making a constant
 
     @property
     def dtype(self) -> Dtype:
@@ -125,12 +125,12 @@ class KnownArray(TracedArray):
 
     @property
     def aval(self) -> Shape:
-        """Shape and element type in HLO's terms."""
+        """Shape and element type as an HLO shape."""
         return Shape.array(from_numpy(self.dtype), self.shape) if self._values is not None else super().aval
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes."""
+        """Dimension sizes."""
         return self._values.shape if self._values is not None else super().shape
 
     @shape.setter
@@ -148,7 +148,7 @@ class KnownArray(TracedArray):
         """Number of elements."""
         return self._values.size if self._values is not None else super().size
 
-    # -- NumPy's protocols: all known, then NumPy computes
+    # -- NumPy's protocols: NumPy computes if all arguments are known
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         found = _all_known((inputs, kwargs))
@@ -190,16 +190,16 @@ def _never() -> NoReturn:
 
 
 def values_of(value: Any) -> Values | None:
-    """The values of an array of NumPy's or of a known one; None where there are none."""
+    """Return the values of a NumPy array or a known one; None for others."""
     return value.known if isinstance(value, TracedArray) else value if isinstance(value, np.ndarray) else None
 
 
 class _TracedError(Exception):
-    """A traced array takes part."""
+    """Raised if a traced array is among the arguments."""
 
 
 def _all_known(arguments: Any) -> Any:
-    """Arguments with NumPy's arrays in the place of known ones; None if one of them is traced."""
+    """Replace known arrays by their values in a container; None if an array in it is traced."""
     try:
         return _replaced(arguments)
     except _TracedError:
@@ -221,7 +221,7 @@ def _replaced(value: Any) -> Any:
 
 
 def _lent(array: TracedArray) -> Values:
-    """The values; only to be read inside a loop or branch that the array is not of, where a write would be one."""
+    """Return the values, read-only inside a loop or branch that does not own the array, where a write would be lost."""
     values = array.known
     assert values is not None
     if array.owner is _trace.current():
@@ -242,7 +242,7 @@ def _known_in(value: Any) -> Iterator[KnownArray]:
 
 
 def _run(function: Callable[..., Any], args: Sequence[Any], kwargs: Any, given: Any, again: Callable[[], Any]) -> Any:
-    """Compute with NumPy; arrays among the results are known again."""
+    """Compute with NumPy and wrap arrays among the results as known ones."""
     arrays = list(_known_in(given))
     try:
         with np.errstate(all="ignore"):
@@ -250,7 +250,7 @@ def _run(function: Callable[..., Any], args: Sequence[Any], kwargs: Any, given: 
     except ValueError as error:
         for a in arrays:
             if "read-only" in str(error) and a.owner is not _trace.current():
-                a.overwrite(a.op)  # raises what a write from inside a loop raises
+                a.overwrite(a.op)  # raises the error of a write from inside a loop
         raise
     return _wrapped(result, arrays, again)
 
@@ -296,7 +296,7 @@ _OWN = {
 
 
 def _attach() -> None:
-    """Give known arrays every method of NumPy's arrays."""
+    """Define the methods of NumPy's arrays for known arrays."""
     for name in dir(np.ndarray):
         if name not in _OWN and callable(getattr(np.ndarray, name)):
             setattr(KnownArray, name, api_boundary(_method(name)))

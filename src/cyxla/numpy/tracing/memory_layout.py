@@ -1,7 +1,7 @@
-"""How the elements of traced arrays would lie in memory: arrays that NumPy is asked about, and nobody reads.
+"""Memory layouts of traced arrays, represented by NumPy arrays whose elements are never read.
 
-Whether NumPy shares memory, in ``x[..., 0].reshape(2, -1)`` say, depends on strides. They are those of NumPy's own
-arrays over a memory that is not there: parts of these are taken as parts of any array, and what would copy fails first.
+Whether NumPy shares memory, say in ``x[..., 0].reshape(2, -1)``, depends on strides. Layouts are NumPy arrays over
+memory that is not allocated: views of them are taken as of any array, and reshapes that would copy fail.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Memory: TypeAlias = np.ndarray[Any, Any]
 
 
 def memory_of(sizes: Sequence[int], dtype: Dtype, strides: Sequence[int]) -> Memory:
-    """Elements that many bytes apart."""
+    """Return an array of these strides in bytes."""
     return as_strided(np.empty(1, dtype), sizes, strides)
 
 
 def row_major(sizes: Sequence[int], dtype: Dtype) -> Memory:
-    """Elements one after the other, the last dimension first."""
+    """Return a contiguous array in row-major order."""
     steps = [dtype.itemsize]
     for n in reversed(sizes[1:]):
         steps.append(steps[-1] * max(n, 1))
@@ -31,12 +31,12 @@ def row_major(sizes: Sequence[int], dtype: Dtype) -> Memory:
 
 
 def column_major(sizes: Sequence[int], dtype: Dtype) -> Memory:
-    """Elements one after the other, the first dimension first."""
+    """Return a contiguous array in column-major order."""
     return row_major(sizes[::-1], dtype).transpose()
 
 
 def reshaped(memory: Memory, sizes: Sequence[int], order: Any = "C") -> Memory | None:
-    """The same elements with other sizes; None if they must be copied for that."""
+    """Return a view of another shape; None if NumPy would have to copy."""
     try:
         return np.reshape(memory, tuple(sizes), order=order, copy=False)
     except ValueError:
@@ -44,30 +44,30 @@ def reshaped(memory: Memory, sizes: Sequence[int], order: Any = "C") -> Memory |
 
 
 def dense(sizes: Sequence[int], dtype: Dtype, axes: Sequence[int]) -> Memory:
-    """Elements one after the other, dimension ``axes[0]`` outermost."""
+    """Return a contiguous array whose dimension ``axes[0]`` is the outermost."""
     return row_major([sizes[d] for d in axes], dtype).transpose(np.argsort(axes))
 
 
 def by_columns(memory: Memory) -> bool:
-    """Whether elements lie in column-major order and not in row-major order too."""
+    """Return whether an array is column-major and not row-major, too."""
     return bool(memory.flags.f_contiguous and not memory.flags.c_contiguous)
 
 
 def kept_axes(memories: Sequence[Memory], rank: int, *, joined: bool = False) -> tuple[int, ...] | None:
-    """Order of dimensions, outermost first, in which NumPy lays out what it computes element by element; None for C.
+    """Return the order of dimensions, outermost first, of NumPy's element-wise results; None for row-major order.
 
-    Of two dimensions the one with the larger strides is the outer one. Where operands disagree, and where none of them
-    has both, the order is that of the result's shape.
+    Of two dimensions the one with the larger strides is the outer one. If operands disagree, or no operand has both,
+    the order is that of the result's shape.
 
     Parameters
     ----------
     memories : sequence of Memory
-        Operands; their last dimensions are the result's, those of size 1 are repeated.
+        Layouts of the operands, which are broadcast to the result.
     rank : int
-        Number of dimensions of the result.
+        Rank of the result.
     joined : bool
-        Whether the operands are joined along a dimension: NumPy then compares from the first dimension on, else from
-        the last one.
+        Whether the operands are concatenated along a dimension: NumPy then compares from the first dimension on, else
+        from the last one.
     """
     steps = [_steps(memory, rank) for memory in memories]
     axes: list[int] = []
@@ -84,6 +84,6 @@ def kept_axes(memories: Sequence[Memory], rank: int, *, joined: bool = False) ->
 
 
 def _steps(memory: Memory, rank: int) -> list[int]:
-    """Strides along the dimensions of a result; 0 where elements repeat."""
+    """Return the strides along the dimensions of a result; 0 for broadcast ones."""
     own = [0 if n == 1 else s for n, s in zip(memory.shape, memory.strides, strict=True)]
     return [0] * (rank - len(own)) + own

@@ -1,7 +1,7 @@
-"""Which types an operation computes in and gives: NumPy's own answers, asked of NumPy.
+"""Type promotion: dtypes of operands and results, as NumPy itself resolves them.
 
-Python's numbers are weak (NEP 50): they take on the type of what they meet. NumPy writes them as the classes `int`,
-`float` and `complex`, and so does this module.
+Python's numbers are weakly typed (NEP 50): they adopt the type of the other operand. Like NumPy, this module denotes
+their types by the classes `int`, `float` and `complex`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cyxla.errors import DTypeError
 try:
     from numpy._core._exceptions import UFuncTypeError as NumpyLoopError
     from numpy._core._exceptions import _UFuncOutputCastingError as NumpyOutputError
-except ImportError:  # NumPy keeps them to itself
+except ImportError:  # private in NumPy
 
     class NumpyLoopError(TypeError):  # type: ignore[no-redef]
         """No loop of a ufunc takes these types."""
@@ -25,7 +25,7 @@ except ImportError:  # NumPy keeps them to itself
 
 
 Dtype = np.dtype[Any]
-Kind = Dtype | type  # a weak type is bool's, int's, float's or complex's class
+Kind = Dtype | type  # a weak type is the class bool, int, float or complex
 WEAK_DTYPES: dict[type, Dtype] = {
     bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128),
 }  # fmt: skip
@@ -33,16 +33,16 @@ _SAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}
 
 
 class LoopError(DTypeError, NumpyLoopError):
-    """No loop of a ufunc takes these types, or gives what is asked for; NumPy's ``UFuncTypeError``, too."""
+    """No loop of a ufunc takes these types or gives the requested one; also NumPy's ``UFuncTypeError``."""
 
 
 def dtype_of(kind: Kind) -> Dtype:
-    """The type that a value of this kind has when it meets nothing."""
+    """Return the dtype of a kind on its own."""
     return WEAK_DTYPES[kind] if isinstance(kind, type) else kind
 
 
 def kind_of(value: Any) -> Kind:
-    """The kind of a Python number, a NumPy scalar or an array."""
+    """Return the kind of a Python number, a NumPy scalar or an array."""
     return type(value) if type(value) in (int, float, complex) else np.asarray(value).dtype
 
 
@@ -53,18 +53,18 @@ Signature = tuple[Dtype | None, ...]
 def loop_types(
     ufunc: np.ufunc, kinds: tuple[Kind, ...], dtype: Dtype | Signature | None = None, casting: str = "same_kind"
 ) -> tuple[Dtype, ...]:
-    """Types of the operands and results of the loop that NumPy would run.
+    """Return the dtypes of operands and results of the loop that NumPy would run.
 
     Parameters
     ----------
     ufunc : numpy.ufunc
-        The function.
+        Function to resolve.
     kinds : tuple
-        A kind for each operand.
+        Kind of each operand.
     dtype : dtype or tuple, optional
-        Type of the results that the caller asks for, or a type (or None) for each operand and result.
+        Requested dtype of the results, or a dtype or None for each operand and result.
     casting : str
-        Which conversions of operands are allowed.
+        Rule for conversions of operands.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def loop_types(
         kinds = (WEAK_DTYPES[int],) * len(kinds)
     wanted = (*[bool_as_array(k) for k in kinds], *[None] * ufunc.nout)
     rule = casting
-    if rule == "equiv" and any(isinstance(k, type) for k in wanted):  # asked this, NumPy dies
+    if rule == "equiv" and any(isinstance(k, type) for k in wanted):  # NumPy crashes on this
         _check_equivalent(kinds, loop_types(ufunc, kinds, dtype))
         casting = "no"
     try:
@@ -90,39 +90,39 @@ def loop_types(
 
 @lru_cache
 def _class_like(error: Any) -> type[DTypeError]:
-    """The class of an error of ours that is one of NumPy's, too."""
+    """Return a class of errors of this package that is also the class of a NumPy error."""
     if not issubclass(error, NumpyLoopError):
         return DTypeError
     return type("LoopError", (LoopError, error), {"__module__": __name__, "__doc__": LoopError.__doc__})
 
 
 def output_error(name: str, have: Dtype, wanted: Dtype, casting: str) -> DTypeError:
-    """The error of results that are not to be converted to the type of ``out=``."""
+    """Return the error of results that cannot be cast to the type of ``out=``."""
     return _class_like(NumpyOutputError)(
         f"Cannot cast ufunc '{name}' output from {have!r} to {wanted!r} with casting rule '{casting}'"
     )
 
 
 def _check_equivalent(kinds: tuple[Kind, ...], types: tuple[Dtype, ...]) -> None:
-    """Refuse Python numbers in a loop of another type than their own."""
+    """Refuse Python numbers in a loop of another dtype than their own."""
     for kind, wanted in zip(kinds, types, strict=False):
         if isinstance(kind, type) and WEAK_DTYPES[kind] != wanted:
             raise DTypeError(f"cannot cast Python {kind.__name__} to {wanted} under the casting rule 'equiv'")
 
 
 def bool_as_array(kind: Kind) -> Kind:
-    """Python's bool is no weak type of NumPy's."""
+    """Replace the kind bool by its dtype: Python's bool is not weak in NumPy."""
     return np.dtype(bool) if kind is bool else kind
 
 
 @lru_cache(maxsize=4096)
 def result_type(*kinds: Kind) -> Dtype:
-    """NumPy's common type of these kinds.
+    """Return NumPy's common dtype of these kinds.
 
     Raises
     ------
     DTypeError
-        They have none.
+        There is no common dtype.
     """
     try:
         return np.result_type(*[_SAMPLES[k] if isinstance(k, type) else k for k in kinds])
@@ -132,7 +132,7 @@ def result_type(*kinds: Kind) -> Dtype:
 
 @lru_cache(maxsize=512)
 def common_kind(*kinds: Kind) -> Kind:
-    """Like `result_type`, but weak where all of them are."""
+    """Return the common kind: that of `result_type`, or a weak one if all are weak."""
     if all(isinstance(k, type) for k in kinds):
         return max((k for k in kinds if isinstance(k, type)), key=list(WEAK_DTYPES).index)
     return result_type(*kinds)
@@ -140,7 +140,7 @@ def common_kind(*kinds: Kind) -> Kind:
 
 @lru_cache(maxsize=512)
 def inexact(kind: Kind) -> Dtype:
-    """The type that NumPy's mean or sqrt of this kind would have: floats and complex stay, the rest becomes float64."""
+    """Return the dtype of NumPy's mean or sqrt of a kind: floats and complex as they are, else float64."""
     dtype = dtype_of(kind)
     return dtype if dtype.kind in "fcV" else np.dtype(np.float64)
 

@@ -1,4 +1,4 @@
-"""The tables that say what a NumPy function becomes: one row for each, made where the function is written."""
+"""Registry of NumPy functions and their implementations on traced arrays."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Row:
-    """What a NumPy function becomes.
+    """NumPy function and its implementation.
 
     Attributes
     ----------
     function : callable
-        NumPy's.
+        Function of NumPy.
     meaning : callable
-        Ours, with NumPy's signature, on traced arrays.
+        Implementation on traced arrays, with NumPy's signature.
     note : str
-        What is not supported, for the documentation; empty if all is.
+        Limits for the documentation; empty if there are none.
     """
 
     function: Callable[..., Any]
@@ -33,17 +33,17 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Such as ``linalg.norm``."""
+        """Full name, such as ``linalg.norm``."""
         return full_name(self.function)
 
 
 _ROWS: dict[Callable[..., Any], Row] = {}
 _MODULES: dict[str, str] = {}  # modules of functions, by the function's full name
-NUMPY_OWN: dict[Any, Callable[..., Any]] = {}  # what stands in for NumPy's functions while tracing, and these
+NUMPY_OWN: dict[Any, Callable[..., Any]] = {}  # NumPy's functions by their substitutes
 
 
 def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], F]:
-    """Make a Python function the meaning of NumPy functions that are called on traced arrays."""
+    """Register a function as the implementation of NumPy functions on traced arrays."""
 
     def register(meaning: F) -> F:
         for function in functions:
@@ -55,7 +55,7 @@ def implements(*functions: Callable[..., Any], note: str = "") -> Callable[[F], 
 
 
 def rows() -> dict[Callable[..., Any], Row]:
-    """Every row, by NumPy's function."""
+    """Import all implementations and return the rows by function."""
     for module in dict.fromkeys(_MODULES.values()):
         _load(module)
     return _ROWS
@@ -85,12 +85,12 @@ def _load(module: str) -> None:
 
 
 def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a NumPy function means on traced arrays.
+    """Return the implementation of a NumPy function on traced arrays.
 
     Raises
     ------
     UnimplementedError
-        Nothing; the message names the nearest function that means something.
+        There is none; the message names similar functions that have one.
     """
     function = NUMPY_OWN.get(function, function)
     row = _ROWS.get(function)
@@ -104,7 +104,7 @@ def meaning_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def full_name(function: Callable[..., Any]) -> str:
-    """A NumPy function's name without ``numpy.``."""
+    """Return the name of a NumPy function without ``numpy.``."""
     module = getattr(function, "__module__", None) or ""
     inner = module.removeprefix("numpy").lstrip(".")
     name = getattr(function, "__name__", str(function))
@@ -115,7 +115,7 @@ _OF_NEGATIVES = "sqrt log log2 log10 logn power arccos arcsin arctanh"
 INSTEAD: dict[str, str] = {
     f"lib.scimath.{name}": "np's function of x.astype(complex): the type of a result cannot depend on values"
     for name in _OF_NEGATIVES.split()
-}  # what to use in place of a function that is not there
+}  # hints for functions that are not implemented
 
 
 def _nearest(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Orders of results in memory, as NumPy chooses them: ``order=``, and that of arguments where it is kept."""
+"""Memory layouts of results as NumPy chooses them: by ``order=`` and by the layouts of arguments."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from cyxla._native.dispatch import axes_of
 from cyxla.numpy.tracing.memory_layout import Memory, by_columns, column_major, dense, kept_axes, row_major
 from cyxla.numpy.tracing.traced_array import TracedArray
 
-#: Order in which the dimensions of what a program makes become those of a result, None for their own; and whether the
-#: result may be written to.
+#: Permutation from the dimensions of a program's result to those of the function's result, None for the identity; and
+#: whether the result is writeable.
 Layout: TypeAlias = "tuple[tuple[int, ...] | None, bool]"
 AS_MADE: Final[Layout] = (None, True)
 
 # fmt: off
-#: Functions whose results lie as their arguments do, element by element.
+#: Functions whose results have the layout of their arguments, element by element.
 KEEPING: Final = frozenset((
     "clip", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "gradient", "i0", "isclose",
     "nan_to_num", "partition", "roll", "sinc", "sort", "unwrap", "where",
     *(f"fft.{name}" for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftshift", "ifftshift")),
 ))
-#: Functions whose results lie as their first argument does, without the dimensions that ``axis=`` names.
+#: Functions whose results have the layout of their first argument, without the dimensions that ``axis=`` names.
 REDUCING: Final = frozenset((
     "average", "mean", "median", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "std", "var",
 ))
-#: Functions that lay out by columns if their first argument lies so.
+#: Functions whose result is column-major if their first argument is.
 BY_COLUMNS: Final = frozenset(("delete", "insert", "pad"))
-#: Functions that join the arrays of a list, in the order that they lie in; and the axis along which they pile them up.
+#: Functions that concatenate the arrays of a list, keeping their layout; and the axis along which they stack them.
 JOINING: Final = {"block": None, "concatenate": None, "hstack": None, "vstack": None, "stack": 0}
 # fmt: on
 
 
 def inverse(axes: Sequence[int]) -> tuple[int, ...]:
-    """Find the permutation that undoes one."""
+    """Return the inverse of a permutation."""
     return tuple(np.argsort(axes).tolist())
 
 
 def layout_of(array: TracedArray) -> Layout:
-    """Tell how NumPy would lay out an array that a function returns."""
+    """Return NumPy's layout of an array that a function returns."""
     if array.ndim == 0:
         return AS_MADE
     axes = None if array.contiguous else axes_of(array.memory)
@@ -50,21 +50,21 @@ def layout_of(array: TracedArray) -> Layout:
 
 
 def with_order(made: TracedArray, order: Any, given: Iterable[Any]) -> None:
-    """Lay out a new array by ``order=`` and the arrays it was computed from.
+    """Set the layout of a new array from ``order=`` and its operands.
 
     Parameters
     ----------
     made : TracedArray
-        An array that shares no memory.
+        New array, not a view.
     order : str
-        ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
+        "C", "F", "A" or "K".
     given : iterable of array
-        Arrays whose sizes can be broadcast to those of `made`.
+        Operands, broadcast to `made`.
 
     Raises
     ------
     ValueError
-        There is no such order.
+        The order is none of these.
     """
     letter = letter_of(order)
     if letter == "C" or made.ndim < 2:
@@ -85,7 +85,7 @@ def with_order(made: TracedArray, order: Any, given: Iterable[Any]) -> None:
 
 
 def keep_rest(made: TracedArray, memory: Memory, axes: Sequence[int]) -> None:
-    """Lay out what an array was reduced to along axes: the other dimensions lie as they did."""
+    """Set the layout of a reduction's result: the remaining dimensions keep their order."""
     found = axes_of(memory)
     if found is None or made.ndim < 2:
         return
@@ -95,16 +95,16 @@ def keep_rest(made: TracedArray, memory: Memory, axes: Sequence[int]) -> None:
 
 
 def axes_like(memory: Memory, letter: str, rank: int) -> tuple[int, ...] | None:
-    """Find the order of the dimensions of a new array like another one; None for row-major order.
+    """Return the order of dimensions of a new array like another one; None for row-major order.
 
     Parameters
     ----------
     memory : Memory
-        How the other one lies.
+        Layout of the other array.
     letter : str
-        Of ``order=``.
+        Letter of ``order=``.
     rank : int
-        Number of dimensions of the new one.
+        Rank of the new array.
     """
     if letter == "F" or (letter == "A" and by_columns(memory)):
         return tuple(reversed(range(rank)))
@@ -112,12 +112,12 @@ def axes_like(memory: Memory, letter: str, rank: int) -> tuple[int, ...] | None:
 
 
 def letter_of(order: Any) -> str:
-    """Read an ``order=``.
+    """Return the letter of an ``order=`` argument.
 
     Raises
     ------
     ValueError
-        There is no such order.
+        The order is none of C, F, A and K.
     """
     letter = (order or "K").upper()[:1]
     if letter not in "CFAK":
@@ -126,14 +126,14 @@ def letter_of(order: Any) -> str:
 
 
 def memory_of_value(value: Any) -> Memory | None:
-    """Find how an array lies in memory; None for what is not an array with dimensions."""
+    """Return the layout of an array; None for other values and for rank 0."""
     if isinstance(value, TracedArray):
         return value.memory if value.ndim else None
     return value if isinstance(value, np.ndarray) and value.ndim else None
 
 
 def keep_order(made: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Lay out the result of a function of NumPy's as its arguments lie, where NumPy does."""
+    """Set the layout of a NumPy function's result from its arguments, for functions that keep it."""
     rule = _RULES.get(name)
     if rule is None or kwargs.get("out") is not None:
         return
@@ -180,7 +180,7 @@ def _flat(values: Any) -> Iterable[Any]:
 
 
 def _triangular(made: TracedArray, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """A choice between the argument and zeros, by a mask in row-major order."""
+    """Set the layout of a selection between the argument and zeros by a row-major mask."""
     with_order(made, "K", [args[0], row_major(made.shape[-2:], np.dtype(bool))])
 
 

@@ -1,4 +1,4 @@
-"""Traces: a Python function runs once on arrays that stand for any values, and what it does becomes HLO."""
+"""Traces: a Python function runs once on traced arrays, and its operations are recorded as HLO."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ _INTERNAL = (
     PACKAGE, f"{_LIBRARIES / 'numpy'}{os.sep}", f"{_LIBRARIES / 'scipy'}{os.sep}", "<frozen", "<__array",
     contextlib.__file__, f"{Path(contextlib.__file__).parent / 'concurrent'}{os.sep}",
 )  # fmt: skip
-_COMPILED = ("numpy/", "scipy/", "pyx/cyxla")  # whose frames Cython names by the source of the build
-_NO_NUMBERS = "OSUTMmVgG"  # NumPy's letters of types that no program computes with
-_UNIFORM_FROM = 16  # elements from which an array of equal numbers is written as one number, repeated
+_COMPILED = ("numpy/", "scipy/", "pyx/cyxla")  # Cython names frames of compiled modules by the source path of the build
+_NO_NUMBERS = "OSUTMmVgG"  # NumPy's type characters without an HLO element type
+_UNIFORM_FROM = 16  # least number of elements for which an array of equal numbers becomes a broadcast of a scalar
 _LOCAL = threading.local()
-_asarray: Any = np.asarray  # NumPy's own: that of the module is a substitute while tracing
-_LINES: dict[tuple[CodeType, int], Metadata] = {}  # where instructions of bytecode are in the source
+_asarray: Any = np.asarray  # NumPy's own: `np.asarray` is a substitute while tracing
+_LINES: dict[tuple[CodeType, int], Metadata] = {}  # source lines by code object and bytecode offset
 _MOST_LINES = 1 << 16
-_SHAPES: dict[tuple[Any, ...], Shape] = {}  # of results, by opcode and shapes of operands
-_INSIDE: dict[str, bool] = {}  # files, and whether they are of this package, of NumPy or of SciPy
+_SHAPES: dict[tuple[Any, ...], Shape] = {}  # result shapes by opcode and operand shapes
+_INSIDE: dict[str, bool] = {}  # True for files of this package, of NumPy or of SciPy
 
 
 @dataclass(frozen=True)
 class Site:
-    """Something that a run checks, and the error if it does not hold.
+    """A check at run time, and the error that is raised if it fails.
 
     Attributes
     ----------
     make : callable
-        From the first offending number to the exception.
+        Function from the first offending number to the exception.
     place : str
-        File and line of the program.
+        File and line of the user's program.
     """
 
     make: Callable[[int], Exception]
@@ -67,23 +67,24 @@ Pullback = Callable[[Sequence[XlaOp | None]], Sequence[XlaOp | None]]
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """The derivative of several instructions as one; `cyxla.numpy.gradient.composite` makes one.
+    """Custom derivative of a group of instructions; made by `cyxla.numpy.gradient.composite`.
 
-    The functions take all values that they use as arguments, since instructions are written again elsewhere together
-    with their rules: they must not hold values of the trace that they were made in.
+    Instructions are inlined elsewhere together with their rules, so the functions take all values that they use as
+    arguments and must not hold values of the trace in which they were defined.
 
     Attributes
     ----------
     inputs : list of XlaOp
-        What they compute from.
+        Operands of the group.
     outputs : list of XlaOp
-        Their results.
+        Results of the group.
     vjp : callable, optional
-        From the inputs, the outputs and the cotangents of these (None where nothing depends on one) to the cotangents
-        of the inputs (None for zero).
+        Function from the inputs, the outputs and the cotangents of the outputs (None for an output that nothing depends
+        on) to the cotangents of the inputs (None for zero).
     again : callable, optional
-        Instead of `vjp`: from inputs, and which of them are differentiated by, to the outputs, written once more in the
-        current trace with all that the way back needs, and the way back.
+        Alternative to `vjp`: function from the inputs, and a bool for each that tells whether it is differentiated, to
+        a pair. The first is the outputs, recorded again in the current trace together with the residuals of the reverse
+        pass; the second is the pullback.
     """
 
     inputs: list[XlaOp]
@@ -94,16 +95,16 @@ class Rule:
 
 @dataclass
 class Program:
-    """What all traces of one program share.
+    """State shared by all traces of one program.
 
     Attributes
     ----------
     sites : list of Site
-        What a run checks.
+        Checks at run time, in the order of their error codes.
     bounds : str
-        What indices out of range do.
+        Mode of indices out of range: "raise", "clamp", "wrap" or "unchecked".
     gradients : int
-        How many functions that are being traced are to be differentiated, one inside the other.
+        Nesting depth of the functions being traced that will be differentiated.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -112,7 +113,7 @@ class Program:
 
     @contextlib.contextmanager
     def bounded(self, bounds: str) -> Iterator[None]:
-        """Trace something for which indices out of range do something else."""
+        """Set the mode of indices out of range within a context."""
         before, self.bounds = self.bounds, bounds
         try:
             yield
@@ -121,7 +122,7 @@ class Program:
 
 
 class _Builder(XlaBuilder):
-    """Notes with every instruction the line of the program that it is of."""
+    """Builder that attaches the source line of the user's program to every instruction."""
 
     def add(self, *args: Any, **kwargs: Any) -> XlaOp:
         """Append an instruction; see `XlaBuilder.add`."""
@@ -131,7 +132,7 @@ class _Builder(XlaBuilder):
         return self._add_plain(*args)
 
     def _add_plain(self, opcode: str, operands: Sequence[XlaOp], attrs: Any) -> XlaOp:
-        """An instruction without attributes, which most are: what was inferred once need not be again."""
+        """Append an instruction without attributes, the most frequent kind; its shape is cached."""
         inputs = [o.instruction for o in operands]
         if None in inputs or self._built or self._extras:
             return super().add(opcode, operands, attrs)
@@ -146,7 +147,7 @@ class _Builder(XlaBuilder):
         return self._last
 
     def module(self, root: XlaOp) -> HloModule:
-        """The module itself, which nobody else has; it is verified when it is compiled."""
+        """Return the module itself, without a copy; it is verified when it is compiled."""
         if self._error is not None:
             raise self._error
         found = self._root(root).instruction
@@ -169,27 +170,28 @@ def _line(frame: FrameType | None) -> Metadata:
 
 
 class Trace:
-    """One function being written as HLO; those of its loops and branches are traces of their own.
+    """Computation being recorded; loop bodies and branches are recorded in traces of their own.
 
     Parameters
     ----------
     name : str
-        Of the computation.
+        Name of the computation.
     parent : Trace, optional
-        The trace in which this function is called; its values may be used here and become further parameters.
+        Trace of the enclosing function; its values that are used here become further parameters.
 
     Attributes
     ----------
     builder : XlaBuilder
-        Where the instructions go.
+        Builder of the instructions.
     captures : list of (XlaOp, XlaOp)
-        Values of the parent, and the parameters that stand for them here.
+        Values captured from the parent, each with the parameter that stands for it here.
     rules : dict of Instruction to Rule
-        Derivatives of what is not to be differentiated instruction by instruction, by result.
+        Custom derivatives by output instruction.
     failures : list of (XlaOp, XlaOp)
-        What may go wrong: s64 numbers of sites plus one, 0 while all is well, and the first offending numbers.
+        Failures, each a pair of s64 scalars: error code (index of the check plus one, 0 for success) and offending
+        number.
     ranges : dict of Instruction to (int, int)
-        Integers of which more is known than their instructions tell: the least and the greatest number.
+        Bounds of integers, least and greatest, that do not follow from their instructions.
     """
 
     def __init__(self, name: str, parent: Trace | None = None) -> None:
@@ -206,17 +208,17 @@ class Trace:
         self._numbers: dict[Any, XlaOp] = {}
 
     def parameter(self, shape: Shape, name: str = "") -> XlaOp:
-        """One more parameter of the computation."""
+        """Append a parameter to the computation."""
         self.parameter_count += 1
         return xla.parameter(self.builder, self.parameter_count - 1, shape, name)
 
     def inner(self, op: XlaOp) -> XlaOp:
-        """A value of this trace or of one around it, as a value of this trace.
+        """Return a value of this trace or of an enclosing one as a value of this trace.
 
         Raises
         ------
         TraceError
-            The value is of a function that is not being traced any more.
+            The value belongs to a function that is no longer being traced.
         """
         if op.builder is self.builder:
             return op
@@ -230,7 +232,7 @@ class Trace:
         return found
 
     def constant(self, value: Any, dtype: Dtype | None = None) -> XlaOp:
-        """A number or array as a constant of the program.
+        """Return a constant for a number or array.
 
         Raises
         ------
@@ -247,7 +249,7 @@ class Trace:
         return self._scalar(array[()], array.dtype) if array.ndim == 0 else xla.constant(self.builder, array)
 
     def number(self, value: float | complex, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
-        """One of Python's numbers as a constant, repeated to sizes."""
+        """Return a Python number as a constant, broadcast to a shape."""
         spelt = None if type(value) is int else repr(value)  # tells 0.0 from -0.0
         key = (value, spelt, type(value), dtype, sizes)
         found = self._numbers.get(key)
@@ -265,16 +267,16 @@ class Trace:
         return self._constants[key]
 
     def fail_if(self, bad: XlaOp, number: XlaOp, make: Callable[[int], Exception]) -> None:
-        """Let runs in which `bad` holds raise an error.
+        """Make runs in which `bad` holds raise an error.
 
         Parameters
         ----------
         bad : XlaOp
-            pred[].
+            pred[], the condition of failure.
         number : XlaOp
-            s64[]: what `make` is given.
+            s64[], the argument of `make`.
         make : callable
-            From that number to the exception.
+            Function from that number to the exception.
         """
         self.program.sites.append(Site(make, place()))
         code = self.constant(len(self.program.sites), np.dtype(np.int64))
@@ -282,7 +284,7 @@ class Trace:
         self.failures.append((xla.select(bad, code, none), number))
 
     def first_failure(self) -> tuple[XlaOp, XlaOp] | None:
-        """The first failure of a run, s64 numbers of a site plus one and of what offended; None if nothing can fail."""
+        """Return error code and offending number of the first failure of a run, both s64; None if nothing can fail."""
         if not self.failures:
             return None
         code, number = self.failures[0]
@@ -292,16 +294,16 @@ class Trace:
         return code, number
 
     def failure(self) -> XlaOp | None:
-        """The same as s64[2]."""
+        """Return the first failure as s64[2]; None if nothing can fail."""
         first = self.first_failure()
         return None if first is None else xla.concatenate([xla.reshape(part, (1,)) for part in first], 0)
 
     def build(self, root: XlaOp) -> XlaComputation:
-        """Finish the computation."""
+        """Finish the computation and return it."""
         return self.builder.build(root)
 
     def module(self, root: XlaOp) -> HloModule:
-        """Finish the program."""
+        """Finish the program and return its module."""
         return self.builder.module(root)
 
 
@@ -314,7 +316,7 @@ def _is_uniform(array: np.ndarray[Any, Any], first: np.ndarray[Any, Any]) -> boo
 
 
 def escaped() -> NoReturn:
-    """Raise the error of a traced value that is used where its function is not being traced.
+    """Raise the error of a traced value that is used after its trace has ended, or by another thread.
 
     Raises
     ------
@@ -328,7 +330,7 @@ def escaped() -> NoReturn:
 
 
 def current() -> Trace | None:
-    """The trace that this thread is in, if any."""
+    """Return the innermost trace of this thread; None outside of traces."""
     stack = getattr(_LOCAL, "stack", None)
     return stack[-1] if stack else None
 
@@ -341,12 +343,12 @@ call_in_child(_count_own)
 
 
 def require_current() -> Trace:
-    """The trace that this thread is in.
+    """Return the innermost trace of this thread.
 
     Raises
     ------
     TraceError
-        It is in none.
+        This thread is not tracing.
     """
     found = current()
     return found if found is not None else escaped()
@@ -367,11 +369,11 @@ def tracing(trace: Trace) -> Iterator[Trace]:
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame outside of this package, of NumPy and of SciPy."""
+    """Return the innermost frame outside of this package, of NumPy and of SciPy."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         filename = frame.f_code.co_filename
-        inside = _INSIDE.get(filename)  # asked for every instruction
+        inside = _INSIDE.get(filename)  # on the path of every instruction
         if inside is False or (inside is None and not is_internal(filename)):
             break
         frame = frame.f_back
@@ -379,7 +381,7 @@ def user_frame() -> FrameType | None:
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Give a warning that names the line of the user's program."""
+    """Emit a warning that points to the line of the user's program."""
     found, level = user_frame(), 1
     frame: FrameType | None = sys._getframe(0)
     while frame is not None and frame is not found:
@@ -388,7 +390,7 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 def is_internal(filename: str) -> bool:
-    """Whether a file is of this package, of NumPy or of SciPy."""
+    """Return whether a file belongs to this package, to NumPy or to SciPy."""
     found = _INSIDE.get(filename)
     if found is None:
         compiled = filename.endswith(".pyx") and filename.startswith(_COMPILED)
@@ -397,6 +399,6 @@ def is_internal(filename: str) -> bool:
 
 
 def place() -> str:
-    """File and line of the program being traced."""
+    """Return file and line of the user's program, as ``file:line``."""
     frame = user_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""

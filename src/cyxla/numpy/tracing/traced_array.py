@@ -1,4 +1,4 @@
-"""`TracedArray`: what stands for an array while a function is being traced."""
+"""`TracedArray`: stand-in for an array while a function is being traced."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from cyxla.xla.hlo.builder import functions as xla
 
 @dataclass(slots=True)
 class View:
-    """How an array is a part of another, so that writing to one is writing to both.
+    """Relation of a view to its base: a write to one of them is a write to both.
 
     Attributes
     ----------
     base : TracedArray
-        The other.
+        Array that the view is of.
     read : callable
-        From the value of the base to that of the part.
+        Function from the value of the base to that of the view.
     write : callable or None
-        From the value of the base and a new value of the part to the new value of the base; None for a part that NumPy
-        makes read-only.
+        Function from the value of the base and a new value of the view to the new value of the base; None for a view
+        that is read-only in NumPy.
     seen : XlaOp
-        The value of the base that the part was last read from.
+        Value of the base from which the view was last read.
     """
 
     base: TracedArray
@@ -48,19 +48,19 @@ class View:
 
 
 class TracedArray:
-    """Stands for any array of a shape and dtype; NumPy's functions and operators on it become HLO.
+    """Stand-in for any array of a shape and dtype; NumPy's functions and operators on it become HLO.
 
-    Like an `numpy.ndarray` it has a dtype, a shape and methods, it can be indexed and written to, and parts of it share
-    their memory with it. It has no values: what needs one, such as ``if x > 0``, raises `TraceError`.
+    Like a `numpy.ndarray` it has a dtype, a shape and methods, supports indexing and assignment, and shares memory with
+    its views. It has no values: an operation that needs one, such as ``if x > 0``, raises `TraceError`.
 
     Parameters
     ----------
     op : XlaOp
-        The value, of the current trace or one around it.
+        Value, of the current trace or of an enclosing one.
     weak : type, optional
-        Python's `int`, `float` or `complex` for a number that takes on the type of what it meets.
+        Python's `int`, `float` or `complex` for a weakly typed number.
     rank0 : Rank0
-        What NumPy would give in its place if it has no dimensions.
+        Kind of a 0-d result that NumPy would return.
     """
 
     __slots__ = ("__weakref__", "_memory", "_op", "_view", "origin", "owner", "rank0", "weak")
@@ -79,11 +79,11 @@ class TracedArray:
         self.origin = origin
         self.owner: Trace | None = _trace.current()
 
-    # -- what it is
+    # -- attributes
 
     @property
     def op(self) -> XlaOp:
-        """The present value."""
+        """Current value."""
         view = self._view
         if view is not None:
             base = view.base.op
@@ -93,12 +93,12 @@ class TracedArray:
 
     @property
     def known(self) -> np.ndarray[Any, Any] | None:
-        """Its values where it has some already, as `KnownArray` does."""
+        """Values if they are known while tracing, as those of `KnownArray` are; else None."""
         return None
 
     @property
     def kind(self) -> Kind:
-        """Its dtype, or the Python class of a weak number."""
+        """Dtype, or the Python class of a weakly typed number."""
         return self.weak or self.dtype
 
     @property
@@ -110,12 +110,12 @@ class TracedArray:
 
     @property
     def aval(self) -> Shape:
-        """Shape and element type in HLO's terms."""
+        """Shape and element type as an HLO shape."""
         return self._op.shape
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes."""
+        """Dimension sizes."""
         return self._op.shape.dims
 
     @shape.setter
@@ -144,27 +144,27 @@ class TracedArray:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Bytes per element."""
         return self.dtype.itemsize
 
     @property
-    def nbytes(self) -> int:
+    Total bytes of the elements.
         """Bytes of all elements."""
         return self.size * self.itemsize
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes between neighbours along each dimension, as NumPy would have them."""
+        """Bytes to the next element along each dimension in NumPy's memory layout."""
         return self.memory.strides
 
     @property
     def base(self) -> TracedArray | None:
-        """The array that this is a part of."""
+        """Base of a view; None if this is not a view."""
         return self._view.base if self._view is not None else None
 
     @property
     def writeable(self) -> bool:
-        """Whether NumPy would let one write to it: not to diagonals, and not to what is broadcast."""
+        """True unless the array would be read-only in NumPy, such as diagonals and broadcast arrays."""
         view = self._view
         while view is not None:
             if view.write is None:
@@ -172,20 +172,20 @@ class TracedArray:
             view = view.base._view
         return True
 
-    # -- parts that share memory, and writing
+    # -- views and writes
 
     def lie(self, memory: Memory) -> None:
-        """Say how the elements of a new array lie in memory."""
+        """Set the memory layout of a new array."""
         self._memory = memory
 
     @property
     def memory(self) -> Memory:
-        """How the elements lie in memory; never to be read."""
+        """Array of the same memory layout, whose elements must not be read."""
         return self._memory if self._memory is not None else row_major(self.shape, self.dtype)
 
     @property
     def contiguous(self) -> bool:
-        """Whether the elements lie one after the other in row-major order."""
+        """True if the elements are contiguous in row-major order."""
         return self._memory is None or bool(self._memory.flags.c_contiguous)
 
     def part(
@@ -195,13 +195,13 @@ class TracedArray:
         memory: Memory | None,
         kind: type[TracedArray] | None = None,
     ) -> TracedArray:
-        """An array that shares memory with this one, and lies in row-major order unless it is said how; see `View`."""
+        """Return a view of this array, in row-major order unless `memory` gives another layout; see `View`."""
         op = self.op
         sizes = op.shape.dims
         made = (kind or TracedArray)(read(_here(op)), memory=memory, rank0=Rank0.ARRAY)
-        if self.ndim == 0 and self.rank0 is not Rank0.ARRAY:  # a scalar, which nothing shares memory with
+        if self.ndim == 0 and self.rank0 is not Rank0.ARRAY:  # a scalar, which shares memory with nothing
             return made
-        # `x.shape = ...` gives the base other sizes, but the part is what it was.
+        # An assignment to the shape of the base changes its sizes, but not those of the view.
         made._view = View(
             self, lambda base: read(_sized(base, sizes)),
             write and (lambda base, new: _sized(write(_sized(base, sizes), new), base.shape.dims)), op,
@@ -209,19 +209,19 @@ class TracedArray:
         return made
 
     def overwrite(self, op: XlaOp) -> None:
-        """Give all elements new values, here and wherever the memory is shared.
+        """Replace all elements, here and in all arrays that share the memory.
 
         Parameters
         ----------
         op : XlaOp
-            Of the same shape and dtype.
+            New value, of the same shape and dtype.
 
         Raises
         ------
         TraceError
-            The array belongs to a function around the one being traced, whose values a loop or branch cannot change.
+            The array belongs to an enclosing function, whose values a loop or branch cannot change.
         ValueError
-            NumPy makes this part read-only.
+            The view is read-only in NumPy.
         """
         if self.owner is not _trace.current():
             raise TraceError(
@@ -246,7 +246,7 @@ class TracedArray:
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         if not all(issubclass(t, (TracedArray, np.ndarray)) for t in types):
-            return NotImplemented  # the other class may know what to do; else NumPy raises TypeError
+            return NotImplemented  # the other class may implement it; else NumPy raises TypeError
         return hooks.call_function(func, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
@@ -255,7 +255,7 @@ class TracedArray:
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return np
 
-    # -- values that it does not have
+    # -- operations that need values, which all raise
 
     def _refuse(self, what: str, hint: str) -> NoReturn:
         if _trace.current() is None:
@@ -287,15 +287,15 @@ class TracedArray:
         self._refuse("be a key or in a set", "mark the argument static")
 
     def item(self, *args: Any) -> NoReturn:
-        """Not while tracing."""
+        """Raise `TraceError`."""
         self._refuse("become a Python number", "index it instead: x[0]")
 
     def tolist(self) -> NoReturn:
-        """Not while tracing."""
+        """Raise `TraceError`."""
         self._refuse("become a list", "return it from the function first")
 
     def tobytes(self, order: str = "C") -> NoReturn:
-        """Not while tracing."""
+        """Raise `TraceError`."""
         self._refuse("become bytes", "return it from the function first")
 
     def __len__(self) -> int:
@@ -328,7 +328,7 @@ class TracedArray:
 
     @property
     def at(self) -> Any:
-        """Written ``x.at[i].set(v)``: a new array, some elements changed; add, multiply, divide, power, min, max."""
+        """Functional updates: ``x.at[i].set(v)`` is an array with elements changed; also add, multiply, min, max."""
         return hooks.at(self)
 
     def __getitem__(self, key: Any) -> TracedArray:
@@ -351,12 +351,12 @@ class TracedArray:
 
 
 def _has_own_ufuncs(value: Any) -> bool:
-    """Whether an object that is not an array says itself what ufuncs do with it."""
+    """Return whether an object that is not an array overrides ufuncs."""
     return not isinstance(value, (np.ndarray, TracedArray)) and hasattr(type(value), "__array_ufunc__")
 
 
 _NO_ARRAY = "NumPy's functions take it, x.astype(t) converts it, np.array([x, y]) makes an array of several"
-#: What a line may do with a traced value and something that is not, which NumPy or Python then wants its value for.
+#: Errors of lines that combine a traced value with one that is not traced, whose class then asks for values.
 _OUTSIDE = {
     "look up": (
         "be an index of a NumPy array or container from outside",
@@ -377,7 +377,7 @@ for _name in _ENTRIES:
 
 
 def _made_at(op: XlaOp) -> str:
-    """The line of the program that an operation is of."""
+    """Return the source line of an operation for messages."""
     known = dict(op.instruction.metadata) if op.instruction is not None else {}
     return f"made at {known['source_file']}:{known['source_line']}" if "source_line" in known else ""
 
@@ -387,17 +387,17 @@ def _sized(op: XlaOp, sizes: tuple[int, ...]) -> XlaOp:
 
 
 def _here(op: XlaOp) -> XlaOp:
-    """A value as one of the current trace."""
+    """Return a value as one of the current trace."""
     return _trace.require_current().inner(op)
 
 
 def traced(op: XlaOp, weak: type | None = None) -> TracedArray:
-    """A value as an array."""
+    """Wrap a value as an array."""
     return TracedArray(op, weak)
 
 
 def as_traced(value: Any, dtype: Any = None) -> TracedArray:
-    """Anything that NumPy takes for an array, as a traced one; lists may hold traced arrays.
+    """Convert anything that NumPy accepts as an array to a traced array; lists may hold traced arrays.
 
     Raises
     ------
@@ -437,12 +437,12 @@ def _constant(value: Any) -> TracedArray:
 
 
 def require_plain(value: Any, what: str) -> None:
-    """Refuse arrays of classes that compute in other ways than arrays do, or have labels.
+    """Refuse subclasses of arrays with operators of their own, and arrays with labels.
 
     Raises
     ------
     DTypeError
-        It is one.
+        The value is an instance of such a class.
     """
     if isinstance(value, (np.matrix, np.ma.MaskedArray)):
         raise arguments.with_own_operators(value, what)
@@ -450,19 +450,19 @@ def require_plain(value: Any, what: str) -> None:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether there are no values of an argument yet."""
+    """Return whether a value, or a member of a list, is traced and not known."""
     if isinstance(value, (list, tuple)):
         return any(map(is_traced, value))
     return isinstance(value, TracedArray) and value.known is None
 
 
 def require_sizes(*sizes: Any) -> None:
-    """Refuse sizes that are traced; NumPy's own error does not say what is wrong with them.
+    """Refuse traced dimension sizes, with a better message than NumPy's.
 
     Raises
     ------
     TraceError
-        One is.
+        One of the sizes is traced.
     """
     for size in sizes:
         for n in size if isinstance(size, (list, tuple)) else (size,):
@@ -477,16 +477,16 @@ def _holds_traced(values: Any) -> bool:
 
 
 def _stacked(values: Sequence[Any]) -> TracedArray:
-    stack: Any = np.stack  # which dispatches to us
+    stack: Any = np.stack  # dispatches to this package
     made: TracedArray = stack([as_traced(v) for v in values])
     return made
 
 
 def value_of(array: TracedArray) -> XlaOp:
-    """The value of an array as one of the current trace."""
+    """Return the value of an array as one of the current trace."""
     return _here(array.op)
 
 
 def cast(array: TracedArray, dtype: Any) -> TracedArray:
-    """The array in another dtype, as ``astype`` converts."""
+    """Convert an array to another dtype as ``astype`` does."""
     return TracedArray(convert(value_of(array), np.dtype(dtype)))

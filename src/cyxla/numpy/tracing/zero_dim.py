@@ -1,4 +1,4 @@
-"""Results without dimensions: NumPy gives an array of shape ``()`` in some cases, a scalar in others."""
+"""0-d results: NumPy returns an array of shape ``()`` in some cases, a scalar in others."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import Final
 
 
 class Rank0(IntEnum):
-    """What NumPy would have given for a traced value without dimensions.
+    """Kind of NumPy's result for a traced value of rank 0.
 
-    The numbers are those that `cyxla._native.dispatch.Compiled` knows.
+    The numbers are known to `cyxla._native.dispatch.Compiled`.
     """
 
-    SCALAR = 0  #: such as ``np.float64(1.0)``: of ufuncs, reductions and indexing
-    ARRAY = 1  #: of shape ``()``
-    PYTHON = 2  #: a bool, int, float or complex
+    such as ``np.float64(1.0)``: result of ufuncs, reductions and indexing
+    array of shape ``()``
+    Python's bool, int, float or complex
 
 
 # fmt: off
-#: Functions that give arrays whatever they are given.
+#: Functions that always return arrays.
 ARRAYS: Final = frozenset((
     "apply_along_axis", "array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray",
     "block", "broadcast_arrays", "broadcast_to", "copy", "cov", "empty_like", "expand_dims", "fft.fftn", "fft.ifftn",
     "full", "full_like", "i0", "isin", "linalg.tensordot", "linalg.tensorsolve", "ones_like", "pad", "piecewise",
     "require", "roll", "select", "tensordot", "tile", "where", "zeros_like",
 ))
-#: Functions that give an array but for a scalar, which they leave one.
+#: Functions that return an array, or a scalar for a scalar.
 LIKE: Final = frozenset(("astype", "imag", "moveaxis", "real", "reshape", "squeeze", "swapaxes", "transpose"))
-#: Those of them that leave a Python number one, too.
+#: Functions of `LIKE` that also return a Python number for one.
 OF_NUMBERS: Final = frozenset(("imag", "real"))
-#: Functions that give a Python number.
+#: Functions that return a Python number.
 PYTHON: Final = frozenset(("allclose", "array_equal", "array_equiv"))
-#: Functions for which it depends on more than that: they say it themselves.
+#: Functions that set the kind of their result themselves, since it depends on more than this.
 OWN: Final = frozenset((
     "einsum", "linalg.matrix_rank", "linspace", "nanpercentile", "nanquantile", "percentile", "quantile",
 ))

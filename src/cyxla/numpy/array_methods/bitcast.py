@@ -1,4 +1,4 @@
-"""Methods of arrays that are about bits: ``view`` and ``byteswap``; and ``resize``, which there is not."""
+"""Methods that reinterpret bits: ``view`` and ``byteswap``; and ``resize``, which is not supported."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
-    """The same bits, or what a dtype makes of them; memory is shared.
+    """Return a view of the same bits as another dtype.
 
     Raises
     ------
     ValueError
-        Elements of another size do not fit the last dimension.
+        The last dimension does not hold a whole number of elements of the new size.
     """
     if (isinstance(dtype, _CLASS) and issubclass(dtype, np.ndarray)) or type is not None:
         raise UnimplementedError("view as a class of arrays", where=_trace.place(), hint="view(dtype) takes bits")
     have, wanted = self.dtype, self.dtype if dtype is None else np.dtype(dtype)
-    memory = self.memory.view(wanted)  # raises what NumPy raises
+    memory = self.memory.view(wanted)  # raises NumPy's errors
     sizes = (*self.shape[:-1], self.shape[-1] * have.itemsize // wanted.itemsize) if self.ndim else ()
     return self.part(
         lambda op: as_bits(op, wanted, sizes), lambda base, new: as_bits(new, have, base.shape.dims), memory
@@ -37,7 +37,7 @@ _CLASS = type
 
 
 def as_bits(op: XlaOp, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
-    """The bits of an array as one of another type and sizes, by way of bytes if need be."""
+    """Bitcast an array to another dtype and shape, through bytes if need be."""
     have = op.shape.dtype.numpy_dtype
     assert have is not None
     if have == dtype:
@@ -55,7 +55,7 @@ def as_bits(op: XlaOp, dtype: Dtype, sizes: tuple[int, ...]) -> XlaOp:
 
 
 def _parts(op: XlaOp) -> XlaOp:
-    """Complex numbers as real ones, twice as many in the last dimension."""
+    """Return complex numbers as real ones, with twice the size of the last dimension."""
     dims = op.shape.dims
     wide = (*dims, 1)
     pairs = xla.concatenate([xla.reshape(xla.real(op), wide), xla.reshape(xla.imag(op), wide)], len(dims))
@@ -63,7 +63,7 @@ def _parts(op: XlaOp) -> XlaOp:
 
 
 def _bitcast(op: XlaOp, wanted: ElementType, sizes: tuple[int, ...]) -> XlaOp:
-    """A bitcast of real numbers; HLO splits an element into a dimension of its own, and makes one of such."""
+    """Bitcast real numbers; HLO splits an element into a new dimension, or merges one into an element."""
     if wanted is ElementType.PRED:
         return xla.ne(_bitcast(op, ElementType.U8, sizes), xla.constant(op.builder, 0, "u8"))
     if op.shape.dtype is ElementType.PRED:
@@ -87,7 +87,7 @@ def _cast(op: XlaOp, wanted: ElementType, sizes: tuple[int, ...]) -> XlaOp:
 
 
 def byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
-    """The bytes of each element the other way round."""
+    """Reverse the bytes of each element."""
     dtype = self.dtype
     half = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     flat = xla.reshape(value_of(self), (self.size,))
@@ -102,7 +102,7 @@ def byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
 
 
 def resize(self: TracedArray, *sizes: Any, refcheck: bool = True) -> NoReturn:
-    """Not while tracing: an array keeps its size.
+    """Raise: the shape of a traced array is fixed.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""``flat``: the elements of an array in row-major order, read and written by NumPy's own rules."""
+"""``x.flat``: the elements of an array in row-major order, read and written by NumPy's rules."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 class FlatArray(TracedArray):
-    """What ``x.flat`` is. It shares memory with `x`, but what is taken out of it does not.
+    """View ``x.flat``; it shares memory with `x`, but results of indexing it do not.
 
-    What is written to several elements repeats if it is too short, and is cut off if it is too long.
+    A value that is written to several elements is repeated if it is too short, and truncated if it is too long.
     """
 
     __slots__ = ()
@@ -33,16 +33,16 @@ class FlatArray(TracedArray):
         if not sizes:
             raise ValueError("Error setting single item of array.")
         if given.size:
-            repeated: Any = np.resize  # which dispatches to us
+            repeated: Any = np.resize  # dispatches to this package
             super().__setitem__(key, repeated(given, sizes))
 
 
 def flat(self: TracedArray) -> TracedArray:
-    """The elements in row-major order; memory is shared."""
+    """Return a view of the elements in row-major order."""
     old, new = self.shape, (self.size,)
     return self.part(lambda v: xla.reshape(v, new), lambda base, v: xla.reshape(v, old), None, FlatArray)
 
 
 def set_flat(self: TracedArray, value: Any) -> None:
-    """Write to the elements in row-major order; a value of fewer elements repeats."""
+    """Write to the elements in row-major order; a shorter value is repeated."""
     flat(self)[...] = value

@@ -1,4 +1,4 @@
-"""Operators and methods of `TracedArray`: each is one of NumPy's functions, named in a table."""
+"""Operators and methods of `TracedArray`: tables of the NumPy functions that they call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cyxla.numpy.tracing.traced_array import TracedArray, cast, value_of
 from cyxla.numpy.tracing.zero_dim import Rank0
 from cyxla.numpy.ufuncs.apply import call, is_no_number
 
-_np: Any = np  # whose functions dispatch to ours
+_np: Any = np  # its functions dispatch to this package
 _BINARY = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
     "mod": np.remainder, "divmod": np.divmod, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift,
@@ -33,7 +33,7 @@ _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": 
 
 
 def _clip(self: TracedArray, min: Any = None, max: Any = None, out: Any = None, **kwargs: Any) -> Any:
-    """Unlike the function, it may be given one bound alone."""
+    """Clip with a single bound allowed, unlike the function."""
     return np.clip(self, min, max, out=out, **kwargs)
 
 
@@ -56,7 +56,7 @@ def _weak_of(value: Any) -> type | None:
 
 
 def _operate(ufunc: np.ufunc, *operands: Any) -> Any:
-    """What an operator gives; of Python's numbers alone it is a Python number, and as weak as they are."""
+    """Apply an operator; Python numbers alone give a weakly typed Python number."""
     made = meaning_of(ufunc)(*operands) if ufunc.signature is not None else call(ufunc, operands)
     kinds = [_weak_of(o) for o in operands]
     if None in kinds:
@@ -82,7 +82,7 @@ def _reflected(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
 
 
 def _equality(ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
-    """The operators that are also defined beside texts and objects that no number is equal to: they know the answer."""
+    """Return a comparison operator that also accepts strings and objects, which equal no number."""
 
     def operator(self: TracedArray, other: Any) -> Any:
         if isinstance(other, (str, bytes)) or is_no_number(other) or _is_foreign(other):
@@ -101,11 +101,11 @@ def _is_foreign(value: Any) -> bool:
 
 
 _SHORTER: dict[tuple[type, Any], np.ufunc] = {(int, 2): np.square, (int, -1): np.reciprocal, (float, 0.5): np.sqrt}
-_OF_ALL = (np.square,)  # the others only of floats and complex numbers
+_OF_ALL = (np.square,)  # the others apply to floats and complex numbers only
 
 
 def _power(self: TracedArray, other: Any) -> Any:
-    """NumPy's operator, unlike its function, takes shorter ways to some powers; they differ at infinities."""
+    """Raise to a power; NumPy's operator, unlike its function, has shortcuts, which differ at infinities."""
     shorter = _SHORTER.get((type(other), other)) if type(other) in (int, float) else None
     if self.dtype.kind == "b" and _is_scalar(self):
         shorter = None
@@ -115,7 +115,7 @@ def _power(self: TracedArray, other: Any) -> Any:
 
 
 def _is_scalar(array: TracedArray) -> bool:
-    """Whether it stands for a number, which is not changed in place; ``x[0, ...]`` is an array."""
+    """Return whether a traced value stands for a scalar, which is immutable; ``x[0, ...]`` is an array."""
     return array.ndim == 0 and array.rank0 is not Rank0.ARRAY
 
 
@@ -153,7 +153,7 @@ def _transpose(self: TracedArray, *axes: Any) -> Any:
 def _astype(
     self: TracedArray, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
 ) -> TracedArray:
-    """The array in another dtype, as NumPy converts."""
+    """Convert to another dtype as NumPy does."""
     wanted = np.dtype(dtype)
     require_native(wanted, "astype")
     if not _np.can_cast(self.dtype, wanted, casting):
@@ -166,24 +166,24 @@ def _astype(
 
 
 def _copy(self: TracedArray, order: str = "C") -> TracedArray:
-    """The same elements, in memory of their own."""
+    """Copy the elements."""
     made = TracedArray(value_of(self))
     with_order(made, order, [self])
     return _like(self, made)
 
 
 def _view(self: TracedArray, dtype: Any = None, type: Any = None) -> TracedArray:
-    """See `bitcast.view`."""
+    """View as another dtype; see `bitcast.view`."""
     return _like(self, bitcast.view(self, dtype, type))
 
 
 def _byteswap(self: TracedArray, inplace: bool = False) -> TracedArray:
-    """See `bitcast.byteswap`."""
+    """Reverse the bytes of elements; see `bitcast.byteswap`."""
     return _like(self, bitcast.byteswap(self, inplace))
 
 
 def _like(self: TracedArray, made: TracedArray) -> TracedArray:
-    """A result that is an array if the receiver is one."""
+    """Mark a 0-d result as an array if the receiver is one, else as a scalar."""
     made.rank0 = Rank0.SCALAR if _is_scalar(self) else Rank0.ARRAY
     return made
 
@@ -195,14 +195,14 @@ def _fill(self: TracedArray, value: Any) -> None:
 
 
 def _conjugate(self: TracedArray, out: Any = None) -> Any:
-    """Unlike the function, the array itself if it is real."""
+    """Conjugate; a real array is returned itself, unlike by the function."""
     if self.dtype.kind == "c" or out is not None:
         return np.conjugate(self, out)
     return self
 
 
 def _round(self: TracedArray, digits: Any = None) -> Any:
-    """What the built-in function makes of a number: with digits one of the same type."""
+    """Round as the built-in function does: with digits, to the same dtype."""
     if self.ndim:
         raise TypeError("arrays do not define __round__: use np.round(x, digits)")
     if digits is None:

@@ -1,4 +1,4 @@
-"""Arguments of traced functions that are no arrays and yet have values: what goes in for them, what stands for them."""
+"""Adapters for arguments that are not arrays but hold values, such as random generators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cyxla._native.dispatch import Dispatcher
 from cyxla.errors import UnimplementedError
 from cyxla.numpy.tracing.promotion import Dtype
 
-#: Of what is neither an array nor a number and never changes: part of a signature, and of a result.
+#: Types of static values: neither arrays nor numbers; they are part of a signature, and of a result.
 STATIC_TYPES = (
     str, bytes, np.dtype, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, np.ufunc, partial,
     Dispatcher, enum.Enum, slice, range, type(Ellipsis), types.GenericAlias, type(np.sum), types.ModuleType,
@@ -24,18 +24,18 @@ STATIC_TYPES = (
 
 @dataclass(frozen=True)
 class Adapter:
-    """How one kind of argument becomes an array.
+    """Conversion of one kind of argument to an array.
 
     Attributes
     ----------
     shape : tuple of int
-        Sizes of the array.
+        Shape of the array.
     dtype : dtype
-        Its element type.
+        Element type of the array.
     array_of : callable
-        From an argument to the array; called once in each run.
+        Function from an argument to the array; called once per run.
     stand_in : callable
-        From the traced array to what the function is given.
+        Function from the traced array to the argument of the traced function.
     """
 
     shape: tuple[int, ...]
@@ -59,15 +59,15 @@ _GENERATOR = Adapter((2,), np.dtype(np.uint64), _next_key, _generator)
 
 
 def adapter_of(value: Any) -> Adapter | None:
-    """The adapter of an argument; None for what stands for itself.
+    """Return the adapter of an argument; None if it needs none.
 
     Raises
     ------
     UnimplementedError
-        It has values that a trace would take for constants.
+        The argument has values that a trace would treat as constants.
     """
     kind = type(value)
-    if not kind.__module__.startswith("numpy.random"):  # not imported before someone makes a generator
+    if not kind.__module__.startswith("numpy.random"):  # numpy.random may not be imported yet
         return None
     if issubclass(kind, np.random.Generator):
         return _GENERATOR

@@ -1,4 +1,4 @@
-"""Forms of call: which parameter of a function each value that is passed is, and which are static."""
+"""Binding of call arguments: the parameter that each passed value is for, and static parameters."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ OUT = "out"
 
 
 class Argument(NamedTuple):
-    """An argument of the function.
+    """Argument of the function.
 
     Attributes
     ----------
     name : str
-        As a reader would write it: ``x``, ``args[0]``.
+        Name for messages, such as ``x`` or ``args[0]``.
     source : int or None
-        Which of the values passed it is, keywords counted after the others; None for a default.
+        Index among the values passed, keywords after the others; None for a default.
     default : object
-        The default.
+        Default value.
     static : bool
-        Whether it is static.
+        Whether the argument is static.
     keyword : str
-        The name that it is passed on by; empty for one passed by position.
+        Keyword that passes it on; empty if it is passed by position.
     """
 
     name: str
@@ -38,16 +38,16 @@ class Argument(NamedTuple):
 
 @dataclass(frozen=True)
 class Binding:
-    """How the values that a call passes become the arguments of the function.
+    """Assignment of passed values to the function's arguments.
 
     Attributes
     ----------
     arguments : tuple of Argument
-        All of them, in the order of the function's signature.
+        Arguments in the order of the function's signature.
     out : int or None
-        Which of the values passed is ``out=``.
+        Index of ``out=`` among the values passed; None if it is not given.
     passed : int
-        How many values are passed.
+        Number of values passed.
     """
 
     arguments: tuple[Argument, ...]
@@ -56,21 +56,21 @@ class Binding:
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """What is equal for forms whose arguments mean the same."""
+        """Keywords of the arguments, equal for bindings with the same meaning."""
         return tuple([a.keyword for a in self.arguments])
 
 
 class StaticNames:
-    """Which parameters of a function an option such as ``static=`` names.
+    """Parameters of a function that an option such as ``static=`` names.
 
     Parameters
     ----------
     option : str
-        Its name.
+        Name of the option.
     given : sequence of int or str
         Positions and names of parameters.
     signature : inspect.Signature or None
-        Of the function.
+        Signature of the function.
 
     Raises
     ------
@@ -118,11 +118,11 @@ class StaticNames:
         return f"arguments are {', '.join(p.name for p in self.parameters) or 'none'}"
 
     def has(self, name: str, position: int | None = None) -> bool:
-        """Whether a parameter, or a value passed for ``*args``, is among them."""
+        """Return whether a parameter, or a value passed for ``*args``, is named."""
         return name in self.names or (position is not None and position in self.positions)
 
     def flags(self) -> tuple[bytes, bool]:
-        """For each position whether it is among them; and whether those behind them all are."""
+        """Return a flag for each position, and whether all further positions are named."""
         rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL and p.name in self.names for p in self.parameters)
         count = max([len(self._positional), *[p + 1 for p in self.positions]], default=0)
         named = [k < len(self._positional) and self._positional[k] in self.names for k in range(count)]
@@ -144,12 +144,12 @@ class _Token(NamedTuple):
 def binding_of(
     name: str, signature: inspect.Signature | None, static: StaticNames, nargs: int, kwnames: Sequence[str]
 ) -> Binding:
-    """How a call with so many positional arguments and these names is to be read.
+    """Bind a call with this number of positional arguments and these keywords.
 
     Raises
     ------
     TypeError
-        The function does not take such a call.
+        The function does not accept such a call.
     """
     takes_out = signature is not None and OUT in signature.parameters
     out = nargs + kwnames.index(OUT) if OUT in kwnames and not takes_out else None

@@ -1,4 +1,4 @@
-"""Calls that are made by and by, one after the other, by a thread of their own."""
+"""Queue of calls that a single background thread makes in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _queue: ThreadPoolExecutor | None = None
 
 
 class QueuedResult(Future):  # type: ignore[type-arg]
-    """The result of a queued call; an error of it is raised without the frames of the queue."""
+    """Result of a queued call; its errors are raised without the frames of the queue."""
 
     result = api_boundary(Future.result)
 

@@ -1,4 +1,4 @@
-"""What is compiled for one signature, and how its results come out."""
+"""Compiled entries of a function's cache: one for each signature, with the conversion of its results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEQUENCES = {containers.TUPLE: _TUPLE, containers.LIST: _LIST}
 
 
 def plan_of(tree: Tree) -> tuple[Any, ...]:
-    """How to build a container, as `Compiled` wants to be told."""
+    """Return the plan by which `Compiled` builds a container."""
     if tree.kind is None:
         return (_LEAF,)
     parts = tuple(map(plan_of, tree.children))
@@ -41,16 +41,16 @@ def plan_of(tree: Tree) -> tuple[Any, ...]:
 
 
 class Entry(Compiled):
-    """A traced and compiled function, for arguments of one signature.
+    """Traced and compiled function for one signature.
 
     Parameters
     ----------
     lowered : Lowered
-        The program.
+        Traced program.
     executable : Executable
-        Runs it.
+        Compiled program.
     seconds : float
-        What making it took.
+        Compile time in seconds.
     """
 
     def __init__(self, lowered: Lowered, executable: Executable, seconds: float = 0.0) -> None:
@@ -66,18 +66,18 @@ class Entry(Compiled):
         self._own_results = isinstance(executable, Program)
 
     def improve(self, make: Callable[[], Executable]) -> None:
-        """Have a faster executable made in the background, and run that from then on."""
+        """Compile a faster executable in the background and use it when it is ready."""
         self.job = submit(partial(_improve, ref(self), make))
 
     def wait(self, timeout: float | None) -> None:
-        """Wait for what is made in the background.
+        """Wait for the executable that is compiled in the background.
 
         Raises
         ------
         DeadlineExceededError
-            It takes longer.
+            The timeout expired.
         OpError
-            It failed.
+            Compilation failed.
         """
         if self.job is not None and not self.job.wait(timeout):
             raise DeadlineExceededError(f"native code of {self.lowered.module.name} is not there after {timeout} s")
@@ -85,7 +85,7 @@ class Entry(Compiled):
             raise self.failure
 
     def explain(self) -> str:
-        """For people: what runs."""
+        """Describe for people how the program runs."""
         told: str = self.executable.explain()
         if self.failure is not None:
             return f"prebuilt kernels, since native code could not be made: {self.failure}\n{told}"
@@ -94,7 +94,7 @@ class Entry(Compiled):
         return told
 
     def run_slowly(self, arguments: Sequence[Any], out: Any) -> Any:
-        """Run in ways that C leaves to Python: into given arrays, or on platforms without native code."""
+        """Run without the C fast path: into given arrays, or on platforms without native code."""
         places = None if out is None else _distinct(_places(out, self.plan, "out"))
         results = self.executable(*arguments, out=self._out(places))
         results = [results] if self.lowered.is_array else list(results)
@@ -118,18 +118,18 @@ class Entry(Compiled):
         return places[0] if self.lowered.is_array else (*places, *([None] if self.fails else []))
 
     def fail(self, code: int, number: int) -> None:
-        """Raise what a run found."""
+        """Raise the error of a failed run."""
         raise self.lowered.error(code, number)
 
 
 def _improve(reference: ref[Entry], make: Callable[[], Executable]) -> None:
-    """Make a faster executable for an entry, unless nobody can call it any more."""
+    """Compile a faster executable for an entry, unless the entry is unreachable."""
     if reference() is None:
         return
     made, failure = None, None
     try:
         made = make()
-    except Exception as error:  # whoever calls has an answer already
+    except Exception as error:  # callers have a working executable already
         import logging
 
         logging.getLogger(__name__).warning("native code was not made, prebuilt kernels stay: %s", error)
@@ -143,12 +143,12 @@ def _improve(reference: ref[Entry], make: Callable[[], Executable]) -> None:
 
 
 def _apart(result: Any) -> Any:
-    """A result that shares memory with nothing."""
+    """Copy a result, so that it shares memory with nothing."""
     return np.array(result)
 
 
 def _in_memory(place: Any, layout: Layout) -> Any:
-    """An array of ``out=`` as the program writes it; of another rank, it is refused as it is."""
+    """Transpose an array of ``out=`` to the program's layout; the program refuses one of another rank."""
     axes = layout[0]
     return place if place is None or axes is None or place.ndim != len(axes) else place.transpose(inverse(axes))
 
@@ -162,7 +162,7 @@ def _unboxed(result: Any, rank0: Rank0, layout: Layout) -> Any:
 
 
 def _places(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
-    """The arrays of ``out=``, in the order of the results; None where there is none."""
+    """Return the arrays of ``out=`` in the order of the results; None for missing ones."""
     kind = plan[0]
     if kind == _LEAF:
         if out is not None and not isinstance(out, np.ndarray):
@@ -175,7 +175,7 @@ def _places(out: Any, plan: tuple[Any, ...], path: str) -> list[Any]:
 
 
 def _distinct(places: list[Any]) -> list[Any]:
-    """Arrays to write to, none of them twice."""
+    """Check that no array appears twice."""
     if len(places) > 1 and len({id(p) for p in places if p is not None}) < sum(p is not None for p in places):
         raise InvalidArgumentError("out names one array for several results", hint="an array for each")
     return places
@@ -198,16 +198,16 @@ def _parts(out: Any, plan: tuple[Any, ...], path: str) -> tuple[Sequence[Any], S
 
 
 class Source(NamedTuple):
-    """Where a compiled function is from.
+    """Origin of a compiled function.
 
     Attributes
     ----------
     function : callable
-        The function.
+        Function that was traced.
     settings : dict
         Options of `cyxla.jit`.
     specs, named : tuple and dict
-        The signature.
+        Signature that it was traced for.
     """
 
     function: Callable[..., Any]
@@ -224,18 +224,18 @@ def _rebuilt(source: Source, fixed: Sequence[Any]) -> Executable:
 
 
 class TracedExecutable(WrappedExecutable):
-    """A compiled function whose runs may fail: arrays in, one array or a tuple of arrays out.
+    """Compiled function whose runs may fail, from arrays to one array or a tuple of arrays.
 
     Parameters
     ----------
     lowered : Lowered
-        The program.
+        Traced program.
     executable : Executable
-        Runs it.
+        Compiled program.
     source : Source
-        Makes it again.
+        Origin, for pickling.
     fixed : sequence of mappings, optional
-        What `bind` was given, in the order of the calls.
+        Arguments of the calls of `bind`, in order.
     """
 
     def __init__(self, lowered: Lowered, executable: Executable, source: Source, fixed: Sequence[Any] = ()) -> None:
@@ -250,7 +250,7 @@ class TracedExecutable(WrappedExecutable):
         return shape.elements[0] if self._lowered.tree.kind is None else Shape.tuple(shape.elements[:-1])
 
     def __call__(self, *args: Any, out: Any = None) -> Any:
-        """Run; what the program checks is raised."""
+        """Run; failed checks raise their errors."""
         count = len(self._whole.outputs.elements) - 1
         single = self._lowered.tree.kind is None
         places = (out,) if single and out is not None else out
@@ -266,7 +266,7 @@ class TracedExecutable(WrappedExecutable):
         return self._whole.names
 
     def bind(self, arguments: Any) -> Executable:
-        """Fix some arguments; see `Executable.bind`."""
+        """Bind some arguments; see `Executable.bind`."""
         return TracedExecutable(self._lowered, self._whole.bind(arguments), self._source, (*self._fixed, arguments))
 
     def __reduce__(self) -> tuple[Any, ...]:

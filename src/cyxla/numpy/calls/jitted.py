@@ -1,4 +1,4 @@
-"""`cyxla.jit`: functions written with NumPy, traced once for each signature, compiled, and called from then on."""
+"""`cyxla.jit`: functions written with NumPy are traced and compiled once for each signature."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from cyxla.xla.service import Executable
 
 __all__ = ["CacheInfo", "Jitted", "jit"]
-_ = _functions, _methods, _protocols, _platforms  # register functions, operators and platforms
-MOST_ENTRIES = 256  # signatures of a function that stay compiled
-WARN_AT = 8  # compilations
+_ = _functions, _methods, _protocols, _platforms  # imported to register functions, operators and platforms
+MOST_ENTRIES = 256  # most signatures of a function that stay compiled
+WARN_AT = 8  # number of compilations after which to warn
 _NO_FUNCTIONS = (
     (inspect.iscoroutinefunction, "an async function", "call_async gives a future of a plain function's result"),
     (inspect.isgeneratorfunction, "a generator", "return a list, or a stacked array"),
@@ -57,18 +57,18 @@ dispatch.install(current, static_key, trimmed)
 
 
 class CacheInfo(NamedTuple):
-    """What a function's cache did.
+    """Statistics of a function's cache.
 
     Attributes
     ----------
     hits : int
-        Calls that found their program compiled.
+        Number of calls whose program was in the cache.
     misses : int
-        Calls that had it compiled.
+        Number of calls that compiled their program.
     entries : int
-        Programs that are kept.
+        Number of cached programs.
     seconds : float
-        What calls waited for tracing and compiling.
+        Time spent on tracing and compiling, in seconds.
     """
 
     hits: int
@@ -78,7 +78,7 @@ class CacheInfo(NamedTuple):
 
 
 class Jitted(Dispatcher):
-    """A function that is traced and compiled once for each signature of its arguments; see `cyxla.jit`."""
+    """Function that is traced and compiled once for each signature of its arguments; see `cyxla.jit`."""
 
     def __init__(
         self, function: Callable[..., Any], *, static: Any = (), donate: Any = (), platform: str = "cpu",
@@ -105,10 +105,10 @@ class Jitted(Dispatcher):
         self._recent: list[Call] = []
         update_wrapper(self, function)
 
-    # -- calls; most of them are C's alone
+    # -- calls; most are handled in C alone
 
     def call_slowly(self, args: tuple[Any, ...], kwnames: tuple[str, ...], hash: int) -> Any:
-        """A call that C has not seen before, or one inside of another traced function."""
+        """Handle a call that C has not seen before, or one inside another traced function."""
         if current() is not None:
             return self._inline(args, kwnames)
         binding = self._binding(len(args) - len(kwnames), kwnames)
@@ -126,7 +126,7 @@ class Jitted(Dispatcher):
         return found
 
     def _inline(self, args: tuple[Any, ...], kwnames: tuple[str, ...]) -> Any:
-        """Become a part of the function that is being traced, with bounds of its own."""
+        """Inline a call into the function being traced, with this function's mode of bounds."""
         binding = self._binding(len(args) - len(kwnames), kwnames)
         values = [a.default if a.source is None else args[a.source] for a in binding.arguments]
         given = [v if a.static else map_leaves(_inlined, v) for a, v in zip(binding.arguments, values, strict=True)]
@@ -155,7 +155,7 @@ class Jitted(Dispatcher):
 
     @contextmanager
     def _building_only(self, key: Any) -> Iterator[None]:
-        """Hold off other threads that would compile the same."""
+        """Hold the lock of a signature, so that other threads do not compile the same."""
         with self._lock:
             lock = self._building.setdefault(key, new_lock())
         with lock:
@@ -164,7 +164,7 @@ class Jitted(Dispatcher):
             self._building.pop(key, None)
 
     def _compile(self, call: Call, *, soon: bool = False) -> Entry:
-        """Trace and compile; where an answer is wanted `soon`, prebuilt functions may run it until that is done."""
+        """Trace and compile; with `soon`, prebuilt kernels may serve until native code is ready."""
         lowered = self._lower(call, keep_order=soon)
         compiler = LocalService(self.platform).compiler  # every instruction was checked when it was made
         options = CompileOptions.of(self._options(call))
@@ -216,7 +216,7 @@ class Jitted(Dispatcher):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else BoundJitted(self, _receiver(instance))
 
-    # -- what else can be asked of it
+    # -- tracing, compiling, cache
 
     def _read_specs(self, specs: Sequence[Any], named: dict[str, Any]) -> Call:
         return read(self._binding(len(specs), tuple(named)), (*specs, *named.values()), specs=True)
@@ -228,18 +228,18 @@ class Jitted(Dispatcher):
         Parameters
         ----------
         *specs, **named
-            An argument each: arrays, `cyxla.spec`, or pairs of sizes and a dtype; static values as they are.
+            Signature: arrays, `cyxla.spec`, or pairs of shape and dtype; static values as they are.
         """
         return self._lower(self._read_specs(specs, named))
 
     @api_boundary
     def lower(self, *specs: Any, **named: Any) -> HloModule:
-        """The program in HLO; takes what `trace` takes."""
+        """Return the program in HLO; takes the arguments of `trace`."""
         return self._lower(self._read_specs(specs, named)).module
 
     @api_boundary
     def compile(self, *specs: Any, **named: Any) -> Executable:
-        """The compiled program for one signature, of arrays without containers; takes what `trace` takes."""
+        """Compile for one signature of arrays without containers; takes the arguments of `trace`."""
         call = self._read_specs(specs, named)
         entry = self._compile(call)
         if not entry.fails:
@@ -248,12 +248,12 @@ class Jitted(Dispatcher):
 
     @api_boundary
     def explain(self, *specs: Any, **named: Any) -> str:
-        """For people: what runs, and what was not computed together and why.
+        """Describe for people how the program runs, and why operations were not fused.
 
         Parameters
         ----------
         *specs, **named
-            A signature, as in `trace`; without any, all that have been compiled.
+            Signature as in `trace`; all compiled ones by default.
         """
         if specs or named or not self._entries:
             return self.compile(*specs, **named).explain()
@@ -262,19 +262,19 @@ class Jitted(Dispatcher):
         )
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until native code runs all signatures that were called: prebuilt kernels may run them meanwhile.
+        """Wait until native code serves all signatures that were called, instead of prebuilt kernels.
 
         Parameters
         ----------
         timeout : float, optional
-            Seconds for each of them.
+            Seconds to wait for each signature.
 
         Raises
         ------
         DeadlineExceededError
-            It takes longer.
+            The timeout expired.
         OpError
-            Native code could not be made.
+            Native code could not be compiled.
         """
         with self._lock:
             entries = list(self._entries.values())
@@ -282,25 +282,25 @@ class Jitted(Dispatcher):
             entry.wait(timeout)
 
     def call_async(self, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Queue a call; it is made by a thread that makes all such calls, one after the other.
+        """Queue a call; a single thread makes all queued calls in order.
 
-        The arguments are read when it is made: until then they must not change.
+        The arguments must not change until then, since they are read when the call is made.
 
         Returns
         -------
         concurrent.futures.Future
-            Of the result; ``await asyncio.wrap_future(it)`` in a coroutine.
+            Future of the result; ``await asyncio.wrap_future(it)`` in a coroutine.
         """
         from cyxla.numpy.calls.call_queue import submit
 
         return submit(self, *args, **kwargs)
 
     def cache_info(self) -> CacheInfo:
-        """What the cache of compiled programs did."""
+        """Return the statistics of the cache."""
         return CacheInfo(self.hits + self._slow_hits, self._misses, len(self._entries), self._seconds)
 
     def clear(self) -> None:
-        """Forget all compiled programs."""
+        """Drop all compiled programs."""
         with self._lock:
             self._entries.clear()
             self.forget()
@@ -326,7 +326,7 @@ class Jitted(Dispatcher):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The options that it was made with."""
+        """Options that the function was made with."""
         return {**self._given, "platform": self.platform, "bounds": self.bounds, **self.options}
 
 
@@ -335,7 +335,7 @@ def _rebuilt(function: Callable[..., Any], options: dict[str, Any]) -> Jitted:
 
 
 class BoundJitted(partial):  # type: ignore[type-arg]
-    """A traced method of an object."""
+    """Traced method of an object."""
 
     __slots__ = ()
 
@@ -361,7 +361,7 @@ class BoundJitted(partial):  # type: ignore[type-arg]
 
 
 def _receiver(instance: Any) -> Any:
-    """What a method gets for self: a container as it is, anything else by its identity."""
+    """Return `self` of a method: a container as it is, other objects by identity."""
     if isinstance(instance, type) or is_dataclass(instance) or isinstance(instance, (tuple, list, dict)):
         return instance
     return Receiver(instance)
@@ -385,7 +385,7 @@ def _check_options(options: Iterable[str]) -> None:
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
-    if isinstance(function, np.ufunc):  # it refuses some of its keywords together, even if they say nothing
+    if isinstance(function, np.ufunc):  # inspection would pass keywords that a ufunc refuses together
         return None
     try:
         return inspect.signature(function)
@@ -394,7 +394,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def _inlined(leaf: Any) -> Any:
-    """An argument of a function that becomes part of another: what the function writes to is its own."""
+    """Copy an argument of an inlined function, which may write to it."""
     if isinstance(leaf, Receiver):
         return leaf.value
     if isinstance(leaf, TracedArray):
@@ -410,7 +410,7 @@ def _written(place: Any, value: Any) -> Any:
 
 
 def _warn(name: str, calls: Sequence[Call]) -> None:
-    """Say which argument keeps a function compiling."""
+    """Warn about the argument that causes repeated compilation."""
     last = calls[-1]
     alike = [c for c in calls if c.binding.keywords == last.binding.keywords and c.names == last.names]
     changing = [
@@ -443,35 +443,35 @@ def jit(
 ) -> Any:  # fmt: skip
     """Compile a function written with NumPy.
 
-    The function runs once for each signature, on arrays that have a shape and a dtype but no values; what it does to
-    them becomes a program. Later calls run that program. Python code in it that depends on anything else than shapes,
-    dtypes and static values runs while tracing only.
+    The function runs once for each signature, on arrays that have a shape and a dtype but no values; its operations
+    become a program. Later calls run that program. Python code that depends on anything other than shapes, dtypes and
+    static values runs while tracing only.
 
     Parameters
     ----------
     fn : callable, optional
-        The function; without it, a decorator is returned. Its arguments may be arrays, numbers, and nested tuples,
-        lists, dicts, named tuples, dataclasses and None of them. Strings, dtypes, types, functions, slices and enums
-        are static of themselves. In a method, `self` is a container if it is a dataclass, else static by its identity:
-        later changes of its attributes are not seen.
+        Function; without it, a decorator is returned. Its arguments may be arrays, numbers, and nested tuples, lists,
+        dicts, named tuples, dataclasses and None of them. Strings, dtypes, types, functions, slices and enums are
+        always static. In a method, `self` is a container if it is a dataclass, else static by its identity: later
+        changes of its attributes are not seen.
     static : sequence of int or str
-        Arguments, by position or name, that the program is compiled for: any values that can be hashed.
+        Positions or names of static arguments, for whose values the program is specialised; they must be hashable.
     donate : sequence of int or str
-        Arguments whose arrays the call may write: their memory becomes that of results.
+        Positions or names of donated arguments, whose memory may be reused for results.
     platform : str
-        ``"cpu"`` or ``"interpreter"``, or a plugin's name.
+        Platform: ``"cpu"``, ``"interpreter"``, or the name of a plugin's.
     bounds : str
-        What an index out of range does that is not known while tracing: ``"raise"`` IndexError, ``"clamp"`` to the
-        nearest element, or anything at all, ``"unchecked"``.
+        Mode of indices out of range that are not known while tracing: ``"raise"`` IndexError, ``"clamp"`` to the
+        nearest element, or ``"unchecked"`` for undefined behaviour.
     name : str, optional
-        Of the program; by default that of the function.
+        Name of the program; by default that of the function.
     **options
         Fields of `cyxla.xla.service.CompileOptions`.
 
     Returns
     -------
     Jitted
-        Takes what the function takes, and ``out=``: arrays to write the results to, nested as the results are.
+        Function of the same arguments and ``out=``, arrays to write the results to, nested as the results are.
 
     Raises
     ------

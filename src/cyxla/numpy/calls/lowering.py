@@ -1,4 +1,4 @@
-"""From a function and what is known of its arguments to a program."""
+"""Lowering: from a function and the specs of its arguments to an HLO program."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ BOUNDS = ("raise", "clamp", "unchecked")
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known of an argument while tracing.
+    """Static description of an argument.
 
     Attributes
     ----------
     shape : tuple of int
-        Sizes.
+        Dimension sizes.
     kind : dtype or type
         Element type, or the class of a Python number.
     adapter : Adapter, optional
-        Makes the array of the argument, which is none.
+        Conversion to an array, for an argument that is not one.
     rank0 : Rank0
-        The kind of an argument without dimensions.
+        Kind of a 0-d argument.
     axes : tuple of int, optional
-        The order in which the dimensions lie in memory, outermost first; None for row-major order.
+        Order of the dimensions in memory, outermost first; None for row-major order.
     """
 
     shape: tuple[int, ...]
@@ -56,7 +56,7 @@ class Spec:
 
     @property
     def aval(self) -> Shape:
-        """In HLO's terms, with the dimensions in the order in which they lie."""
+        """HLO shape, with the dimensions in memory order."""
         sizes = self.shape if self.axes is None else tuple([self.shape[d] for d in self.axes])
         return Shape.array(from_numpy(self.dtype), sizes)
 
@@ -71,26 +71,26 @@ class Spec:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A traced function.
+    """Traced function.
 
     Attributes
     ----------
     module : HloModule
-        Takes the arrays and numbers among the arguments. It returns the array of the result if it is one and nothing
-        can go wrong, else a tuple: the arrays of the result, then the failure if any.
+        Program of the arrays and numbers among the arguments. It returns an array if the function does and nothing can
+        fail, else a tuple: the arrays of the result, then the failure if there can be one.
     program : Program
-        What a run checks.
+        State shared by the traces, with the checks at run time.
     tree : Tree
-        The container that the function returns, with what is in it beside arrays.
+        Structure of the function's result, with its static values.
     fails : bool
         Whether the last result is a failure.
     rank0 : tuple of Rank0
-        What each array of the result is if it has no dimensions.
+        Kind of each 0-d result.
     input_axes : tuple of (tuple of int or None)
-        The order in which the dimensions of each argument become those of its parameter; None for their own.
+        Permutation of the dimensions of each argument to those of its parameter; None for the identity.
     layouts : tuple of (tuple of int or None, bool)
-        The order in which the dimensions of each array of the module's result become those of the function's, and
-        whether NumPy would let one write to it.
+        Permutation of the dimensions of each result of the module to those of the function's; and whether it is
+        writeable.
     """
 
     module: HloModule
@@ -103,11 +103,11 @@ class Lowered:
 
     @property
     def is_array(self) -> bool:
-        """Whether the module returns an array."""
+        """True if the module returns an array."""
         return self.tree.kind is None and not self.fails
 
     def error(self, code: int, number: int) -> Exception:
-        """The error of a run that failed."""
+        """Return the error of a failed run."""
         site = self.program.sites[code - 1]
         error = site.make(number)
         if isinstance(error, OpError):
@@ -134,17 +134,17 @@ def lower(
     Parameters
     ----------
     name : str
-        Of the program.
+        Name of the program.
     call : callable
-        Calls the function with the leaves of its arguments.
+        Function from the leaves of the arguments to the result.
     leaves : sequence
-        A `Spec` for each array or number among the arguments; anything else is handed on as it is.
+        `Spec` for each array or number among the arguments; other values are passed through.
     names : sequence of str
-        What to call the leaves in errors.
+        Names of the leaves in errors.
     bounds : str
-        What indices out of range do.
+        Mode of indices out of range.
     keep_order : bool
-        Whether arguments and results are passed in the order in which they lie in memory; else in row-major order.
+        Whether arguments and results are passed in memory order; else in row-major order.
     """
     if not keep_order:
         leaves = [replace(leaf, axes=None) if isinstance(leaf, Spec) else leaf for leaf in leaves]
@@ -186,7 +186,7 @@ def _argument(trace: Trace, leaf: Any, name: str) -> Any:
 
 
 def _in_memory(op: XlaOp, layout: Layout) -> XlaOp:
-    """A result as the program makes it, in the order in which it lies."""
+    """Transpose a result to its memory order."""
     return op if layout[0] is None else xla.transpose(op, inverse(layout[0]))
 
 
@@ -199,7 +199,7 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
         from cyxla.numpy.indexing.masks import Picked
 
         if isinstance(value, Picked):
-            value.__array__()  # which tells why it cannot be one
+            value.__array__()  # raises an error that tells why it cannot be an array
         raise TraceError(
             f"{path} of {name} is a {type(value).__name__}, which is no array",
             hint="return arrays, numbers, and containers of them",
@@ -207,6 +207,6 @@ def _result(value: Any, path: str, name: str) -> TracedArray:
 
 
 def check(status: np.ndarray[Any, Any], lowered: Lowered) -> None:
-    """Raise what a run found, if it found anything."""
+    """Raise the error of a failed run."""
     if code := int(status[0]):
         raise lowered.error(code, int(status[1]))

@@ -1,4 +1,4 @@
-"""Arguments of a call: which are static, what is known of the others, and which calls mean the same."""
+"""Signatures of calls: static values, specs of the other arguments, and the key of the cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cyxla.numpy.tracing.zero_dim import Rank0
 _DEFAULT = object()
 _NUMBERS = {float: Node.FLOAT, int: Node.INT, bool: Node.BOOL, complex: Node.COMPLEX}
 _PLAIN = (str, bytes, int)
-_LONGEST = 40  # letters of the name of a part of a container that contains itself
+_LONGEST = 40  # greatest length of the name of a member in messages about recursive containers
 _NODES = {
     containers.NONE: Node.NONE, containers.TUPLE: Node.TUPLE, containers.LIST: Node.LIST, containers.DICT: Node.DICT,
     containers.NAMED: Node.NAMED, containers.DATACLASS: Node.RECORD,
@@ -30,7 +30,7 @@ _NODES = {
 
 
 class Static:
-    """A static value among the leaves; equal to those for which the same program is right."""
+    """Static value among the leaves, equal to those that the same program serves."""
 
     __slots__ = ("key", "value")
 
@@ -48,7 +48,7 @@ class Static:
 
 
 def static_key(value: Any) -> Any:
-    """What equal static values have in common: 1, 1.0 and True are three, and so are 0.0 and -0.0."""
+    """Return a key of a static value that distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
     kind = type(value)
     if kind in (tuple, frozenset):
         return (kind, kind(map(static_key, value)))
@@ -65,26 +65,26 @@ def static_key(value: Any) -> Any:
 
 @dataclass
 class Call:
-    """The arguments of one call, read.
+    """Arguments of one call.
 
     Attributes
     ----------
     binding : Binding
-        How they were passed.
+        Binding of the values passed.
     leaves : list
-        The values of the program's inputs.
+        Values of the program's inputs.
     specs : list
-        A `Spec` for each input, and a `Static` for each static value, in the order of the function's arguments.
+        `Spec` for each input and `Static` for each static value, in the order of the function's arguments.
     names : list of str
-        What to call each of `specs`.
+        Name of each of `specs`.
     trees : list of Tree
-        The containers, one for each argument.
+        Structure of each argument.
     nodes : dict of int to list
-        What `Way` wants to know of each value passed.
+        Nodes of each value passed, for `Way`.
     inputs : list of range
-        The inputs of the program that each argument holds.
+        Indices of the inputs in each argument.
     plain : bool
-        Whether all leaves are passed on as they came.
+        True if all leaves are passed on unchanged.
     """
 
     binding: Binding
@@ -98,20 +98,20 @@ class Call:
 
     @property
     def key(self) -> Any:
-        """Equal for calls that one program serves."""
+        """Key of the cache, equal for calls that one program serves."""
         return (self.binding.keywords, tuple(self.trees), tuple(self.specs))
 
     def way(self) -> list[Any]:
-        """The nodes in the order in which the values were passed."""
+        """Return the nodes in the order of the values passed."""
         out = [(Node.OUT, 0, 0, None, None)]
         return [n for k in range(self.binding.passed) for n in (out if k == self.binding.out else self.nodes[k])]
 
     def apply(self, function: Callable[..., Any], leaves: Iterable[Any]) -> Any:
-        """Call the function with other leaves in the place of the specs."""
+        """Call the function with other leaves in place of the specs."""
         rest = iter([_value_of(leaf) for leaf in leaves])
         values = [tree.take(rest) for tree in self.trees]
         pairs = list(zip(self.binding.arguments, values, strict=True))
-        keywords = {a.keyword: v for a, v in pairs if a.keyword and v is not np._NoValue}  # NumPy's mark of none given
+        keywords = {a.keyword: v for a, v in pairs if a.keyword and v is not np._NoValue}  # marks missing ones
         return function(*[v for a, v in pairs if not a.keyword], **keywords)
 
 
@@ -129,16 +129,16 @@ def read(binding: Binding, passed: Sequence[Any], *, specs: bool = False) -> Cal
     Parameters
     ----------
     binding : Binding
-        How they are passed.
+        Binding of the values.
     passed : sequence
-        The values.
+        Values passed.
     specs : bool
-        Whether a `Spec`, or a pair of sizes and a dtype, may stand for an array.
+        Whether a `Spec`, or a pair of shape and dtype, may stand for an array.
 
     Raises
     ------
     DTypeError, TraceError
-        One is neither an array nor a number nor static; the message names it.
+        An argument is neither an array nor a number nor static; the message names it.
     """
     call = Call(binding)
     for a in binding.arguments:
@@ -156,7 +156,7 @@ def read(binding: Binding, passed: Sequence[Any], *, specs: bool = False) -> Cal
 
 
 class _Reader:
-    """Reads one argument."""
+    """Reader of one argument."""
 
     def __init__(self, call: Call, nodes: list[Any], specs: bool) -> None:
         self.call, self.nodes, self.specs = call, nodes, specs
@@ -198,7 +198,7 @@ class _Reader:
         return LEAF
 
     def default(self, value: Any, name: str) -> Tree:
-        """A default that is left out stays what it is: an axis, or a flag."""
+        """Return the tree of a default, which is static: an axis, or a flag."""
         self._append_static(Static(value, (_DEFAULT, name)), name)
         return LEAF
 
@@ -235,7 +235,7 @@ class _Reader:
             self._adapt(value, name)
 
     def _adapt(self, value: Any, name: str) -> None:
-        """Read what becomes an array."""
+        """Read an argument that is converted to an array."""
         found = adapter_of(value)
         if found is None:
             self._leaf(array_of(value, name), name)
@@ -250,7 +250,7 @@ class _Reader:
 
 
 def _keys(node: Node | None, value: Any) -> tuple[Any, Any]:
-    """Key and names of a container's node."""
+    """Return key and names of a container's node."""
     if node is Node.DICT:
         return tuple(value), None
     if node is Node.RECORD:
@@ -259,7 +259,7 @@ def _keys(node: Node | None, value: Any) -> tuple[Any, Any]:
 
 
 class _Weak(ref):  # type: ignore[type-arg]
-    """What a method is called on, by identity; it lives no longer for that."""
+    """Weak reference to the receiver of a method, compared by identity."""
 
     __slots__ = ("_id",)
 

@@ -1,4 +1,4 @@
-"""What is known of one argument: of arrays, of what stands for one, and of what a user says of one beforehand."""
+"""Specs of arguments: of arrays, of objects that convert to arrays, and those that the user gives."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from cyxla.types import from_numpy
 
 
 def array_spec(value: Any, name: str) -> Spec:
-    """What is known of an array.
+    """Return the spec of an array.
 
     Raises
     ------
     DTypeError
-        Its elements are none that a program can work on.
+        The dtype is not supported by programs.
     """
     dtype = value.dtype if value.dtype.isnative else value.dtype.newbyteorder("=")
     try:
@@ -37,19 +37,19 @@ def array_spec(value: Any, name: str) -> Spec:
 
 
 def array_of(value: Any, name: str) -> Any:
-    """The array that an argument stands for, by one of NumPy's protocols.
+    """Convert an argument to an array by one of NumPy's protocols.
 
     Raises
     ------
     DTypeError
-        It stands for none.
+        The argument does not support any of them.
     """
     if isinstance(value, TracedArray):
         raise TraceError(
             f"argument {name} is a traced value of a function that has ended",
             hint="return it from the function instead of keeping it elsewhere",
         )
-    for kind in (float, int, complex):  # classes made from Python's numbers
+    for kind in (float, int, complex):  # subclasses of Python's numbers
         if isinstance(value, kind):
             made: Any = kind
             return made(value)
@@ -73,14 +73,14 @@ def _is_buffer(value: Any) -> bool:
 
 
 def spec(shape: Any, dtype: Any = float) -> Spec:
-    """Describe an array that an argument will be.
+    """Describe an array argument.
 
     Parameters
     ----------
     shape : int or sequence of int
-        Its sizes.
+        Dimension sizes.
     dtype : dtype
-        Of its elements.
+        Element type.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def spec(shape: Any, dtype: Any = float) -> Spec:
 
 
 def is_pair(value: Any) -> bool:
-    """Whether this is a pair of sizes and a dtype."""
+    """Return whether a value is a pair of shape and dtype."""
     if type(value) is not tuple or len(value) != 2 or not isinstance(value[0], (tuple, list)):
         return False
     if not all(s is None or hasattr(s, "__index__") for s in value[0]) or isinstance(value[1], (tuple, list)):

@@ -1,6 +1,6 @@
 """Branches and loops for traced functions: `cond`, `switch`, `while_loop`, `fori_loop`, `scan`, `map`.
 
-Outside of a traced function they are Python's own branches and loops on NumPy arrays.
+Outside of traced functions they run Python's own branches and loops on NumPy arrays.
 """
 
 from cyxla.numpy.control.cond_and_switch import cond, switch

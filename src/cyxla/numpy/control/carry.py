@@ -1,4 +1,4 @@
-"""What branches return and loops carry: containers that must stay alike, and leaves whose types must."""
+"""Loop carries and branch results: containers whose structure must agree, and leaves whose types must."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from cyxla.xla.hlo.builder import XlaOp
 
 
 def is_array(leaf: Any) -> bool:
-    """Whether a leaf of a container can be traced."""
+    """Return whether a leaf of a container can be traced."""
     return isinstance(leaf, (TracedArray, np.ndarray, np.generic, list)) or type(leaf) in WEAK_DTYPES
 
 
 def settled(value: Any) -> Any:
-    """The values of an array that the program has made itself; anything else as it is."""
+    """Return the values of a known array; other values as they are."""
     known = value.known if isinstance(value, KnownArray) else None
     return value if known is None else known
 
 
 def plain(value: Any) -> Any:
-    """A container whose leaves are as those that come out of a compiled function."""
+    """Convert the leaves of a container to the types that a compiled function returns."""
     return map_leaves(lambda x: np.asarray(x)[()] if is_array(x) else x, value)
 
 
 def fresh(value: Any) -> Any:
-    """A container whose arrays may be written to."""
+    """Copy the NumPy arrays of a container, so that they may be written to."""
     return map_leaves(lambda x: x.copy() if isinstance(x, np.ndarray) else x, value)
 
 
 def alike(value: Any, pattern: Any) -> Any:
-    """A container with the dicts in it in the order of those of another one."""
+    """Reorder the dicts of a container like those of another one."""
     if isinstance(pattern, dict) and type(value) is type(pattern) and set(value) == set(pattern):
         return type(value)((k, alike(value[k], pattern[k])) for k in pattern)
     if type(pattern) in (list, tuple) and type(value) is type(pattern) and len(value) == len(pattern):
@@ -50,12 +50,12 @@ def alike(value: Any, pattern: Any) -> Any:
 
 
 def check_trees(what: str, first: tuple[str, Tree], other: tuple[str, Tree]) -> None:
-    """Raise unless two containers are alike.
+    """Check that two containers have the same structure.
 
     Raises
     ------
     TraceError
-        They are not; the message shows both.
+        The structures differ; the message shows both.
     """
     if first[1] != other[1]:
         raise TraceError(
@@ -65,7 +65,7 @@ def check_trees(what: str, first: tuple[str, Tree], other: tuple[str, Tree]) -> 
 
 
 def spelled(tree: Tree) -> str:
-    """A container with * for its leaves."""
+    """Return the text of a container with * for its leaves."""
     if tree.kind is None:
         return "*"
     text = str(tree.build([_Star() for _ in range(tree.count)]))
@@ -78,18 +78,18 @@ class _Star:
 
 
 def leaf_paths(tree: Tree, name: str) -> list[str]:
-    """How each leaf of a container is reached."""
+    """Return the access path of each leaf of a container."""
     return paths(tree.build(range(tree.count)), name)
 
 
 def described(array: TracedArray) -> str:
-    """Type and sizes, for errors."""
+    """Return dtype and shape for messages."""
     name = array.weak.__name__ if array.weak else str(array.dtype)
     return f"{name}[{','.join(map(str, array.shape))}]"
 
 
 def retyped(body: Body, kinds: Sequence[Kind]) -> Body:
-    """A body whose first results are converted to these types."""
+    """Convert the first results of a body to these types."""
     wanted = [from_numpy(dtype_of(k)) for k in kinds]
     if all(r.shape.dtype is w for r, w in zip(body.results, wanted, strict=False)):
         return body
@@ -103,7 +103,7 @@ def retyped(body: Body, kinds: Sequence[Kind]) -> Body:
 
 
 def joined(kinds: Sequence[Kind]) -> Kind | None:
-    """The kind that several branches agree on; None if they do not."""
+    """Return the common kind of results of several branches; None if there is none."""
     strong = {k for k in kinds if not isinstance(k, type)}
     if len(strong) > 1:
         return None
@@ -115,18 +115,18 @@ def joined(kinds: Sequence[Kind]) -> Kind | None:
 
 
 def _weak_fits(weak: type, dtype: np.dtype[Any]) -> bool:
-    """Whether a Python number takes on a type."""
+    """Return whether a Python number can adopt a dtype."""
     order = {bool: "b", int: "iu", float: "fV", complex: "c"}
     return list("biufVc").index(order[weak][0]) <= list("biufVc").index(dtype.kind)
 
 
 def as_arrays(values: Sequence[XlaOp], kinds: Sequence[Kind]) -> list[TracedArray]:
-    """Values as arrays, weak where their kind is."""
+    """Wrap values as arrays, weakly typed if their kind is."""
     return [traced(v, k if isinstance(k, type) and k is not bool else None) for v, k in zip(values, kinds, strict=True)]
 
 
 class Arguments:
-    """A container of arguments for a body: its arrays become parameters, anything else stays as it is."""
+    """Container of arguments of a body: its arrays become parameters, its other leaves are static."""
 
     def __init__(self, value: Any) -> None:
         self.leaves, self.tree = flatten(value)
@@ -134,11 +134,11 @@ class Arguments:
 
     @property
     def arrays(self) -> list[TracedArray]:
-        """The arrays among the leaves."""
+        """Arrays among the leaves."""
         return [self.leaves[k] for k in self.places]
 
     def build(self, given: Sequence[Any]) -> Any:
-        """The container with other arrays."""
+        """Build the container with other arrays."""
         filled = list(self.leaves)
         for k, g in zip(self.places, given, strict=True):
             filled[k] = g

@@ -33,22 +33,22 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
-    """One of two functions of the operands: only that one is run.
+    """Call one of two functions; only the chosen one runs.
 
     Parameters
     ----------
     pred : bool or array of rank 0
-        Which; numbers are true where they are not zero.
+        Condition; numbers are true if they are not zero.
     true_fun, false_fun : callable
-        Must return containers alike, with arrays of the same dtypes and shapes. They may use traced values of the
-        function around them, too.
+        Functions of the operands. They must return containers of the same structure, dtypes and shapes, and may also
+        use traced values of the enclosing function.
     *operands
-        What they are called with.
+        Arguments of the functions.
 
     Raises
     ------
     TraceError
-        The results are not alike.
+        The results differ in structure, dtype or shape.
 
     Examples
     --------
@@ -65,16 +65,16 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """One of several functions of the operands, by number: only that one is run.
+    """Call one of several functions by index; only the chosen one runs.
 
     Parameters
     ----------
     index : int or array of rank 0
-        Which; numbers outside mean the first or the last.
+        Index of the branch, clamped to the valid range.
     branches : sequence of callable
-        Must return containers alike; see `cond`.
+        Functions of the operands; their results must agree as for `cond`.
     *operands
-        What they are called with.
+        Arguments of the functions.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     if len(branches) == 1:
         return _directly(branches[0], operands)
     op = value_of(index)
-    if op.shape.dtype is ElementType.U64:  # the greatest of them are no s64
+    if op.shape.dtype is ElementType.U64:  # the greatest values of u64 do not fit into s64
         op = xla.minimum(op, len(branches) - 1)
     held = xla.clamp(0, convert(op, np.dtype(np.int64)), len(branches) - 1)
     names = [f"branch {k}" for k in range(len(branches))]
@@ -99,7 +99,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 
 def _known(value: Any) -> Any:
-    """What decides, where it has a value already."""
+    """Return the value of a condition that is known while tracing; None if it is traced."""
     value = settled(value)
     if isinstance(value, TracedArray):
         return None
@@ -144,7 +144,7 @@ def _choose(
 
 
 def _agreed(what: str, names: Sequence[str], branches: Sequence[Traced]) -> list[Any]:
-    """The kinds of the results, the same for all branches."""
+    """Return the kinds of the results, which all branches must agree on."""
     first = branches[0]
     for name, b in zip(names, branches, strict=True):
         check_trees(what, (f"{names[0]} returns", first.tree), (f"{name} returns", b.tree))
@@ -164,7 +164,7 @@ def _agreed(what: str, names: Sequence[str], branches: Sequence[Traced]) -> list
 def _on_one_list(
     bodies: Sequence[Body], originals: Sequence[Body], arguments: Arguments
 ) -> tuple[list[Body], list[XlaOp]]:
-    """Bodies that all take the arguments and then the captures of all of them, and these captures."""
+    """Return bodies with the same parameters, the arguments and then the captures of all bodies; and these captures."""
     captures: list[XlaOp] = []
     places: dict[Any, int] = {}
     for o in originals:

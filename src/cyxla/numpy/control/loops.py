@@ -33,20 +33,20 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, traced, val
 from cyxla.types import Shape
 from cyxla.xla.hlo.builder import XlaOp
 
-_ROUNDS = 5  # how often a Python number among what is carried may change its type before we give up
+_ROUNDS = 5  # times that a weakly typed number of the carry may change its type
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init: Any) -> Any:
-    """Call a function on its own result as long as a condition holds of it.
+    """Call a function on its own result while a condition holds.
 
     Parameters
     ----------
     cond_fun : callable
-        From the state to a bool.
+        Function from the carry to a bool.
     body_fun : callable
-        From the state to the next one: a container alike, with arrays of the same dtypes and shapes.
+        Function from the carry to the next one, of the same structure, dtypes and shapes.
     init : object
-        The first state.
+        Initial carry.
 
     Examples
     --------
@@ -82,16 +82,16 @@ def _one_bool(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init: Any) -> Any:
-    """Call a function for each number from `lower` up to `upper`, each time on the result before.
+    """Call a function for each integer from `lower` up to `upper`, exclusive, on the previous result.
 
     Parameters
     ----------
     lower, upper : int or array of rank 0
-        Plain numbers are better: only then is there a gradient.
+        Bounds; only Python integers allow a gradient.
     body_fun : callable
-        From a number and the state to the next state: a container alike, with arrays of the same dtypes and shapes.
+        Function from an integer and the carry to the next carry, of the same structure, dtypes and shapes.
     init : object
-        The first state.
+        Initial carry.
 
     Examples
     --------
@@ -139,27 +139,27 @@ def scan(
     f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
     reverse: bool = False, unroll: int = 1,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Call a function for each slice of arrays, carrying a state along, and stack what it gives.
+    """Call a function for each slice of arrays with a carry, and stack its results.
 
     Parameters
     ----------
     f : callable
-        From the state and a slice to the next state and a result: ``carry, y = f(carry, x)``.
+        Function from the carry and a slice to the next carry and a result: ``carry, y = f(carry, x)``.
     init : object
-        The first state, a container.
+        Initial carry, a container.
     xs : object
-        A container of arrays, sliced along their first dimension; None if there is nothing to slice.
+        Container of arrays, sliced along their first dimension; None if there is nothing to slice.
     length : int, optional
-        How many rounds, where there is nothing to slice.
+        Trip count, if there is nothing to slice.
     reverse : bool
-        Whether to begin with the last slice; the results are stacked in the order of the slices all the same.
+        Whether to begin with the last slice; results are stacked in the order of the slices in either case.
     unroll : int
-        How many rounds to write one behind the other in compiled code.
+        Number of iterations to unroll in compiled code.
 
     Returns
     -------
     carry, ys : tuple
-        The last state, and the results stacked along a new first dimension.
+        Final carry, and the results stacked along a new first dimension.
 
     Examples
     --------
@@ -172,19 +172,19 @@ def scan(
         raise InvalidArgumentError(f"scan: unroll is {unroll}", where=place())
     if current() is None and count:
         return _scan_plainly(f, init, xs, count, reverse)
-    if current() is None:  # only tracing tells what the results would look like
+    if current() is None:  # without an iteration, only tracing tells the types of the results
         found: tuple[Any, Any] = compiled(lambda i, x: scan(f, i, x, length, reverse), f)(init, xs)
         return found
     return _scan("scan", "f", lambda number, state, x: f(state, x), init, xs, count, reverse, unroll)
 
 
 def length_of(what: str, xs: Any, length: int | None) -> int:
-    """How many slices arrays have.
+    """Return the number of slices of arrays.
 
     Raises
     ------
     ShapeError
-        They disagree, or none says so.
+        Arrays disagree, or neither arrays nor a length are given.
     """
     sizes = {_first_size(what, x) for x in flatten(xs)[0]}
     if length is not None:
@@ -256,21 +256,21 @@ def _scan(
 
 
 class _Sample:
-    """What stands for an argument that is made for each round."""
+    """Prototype of an argument that is computed in each iteration."""
 
     def __init__(self, shape: Shape, weak: type | None = None) -> None:
         self.aval, self.weak, self.origin = shape, weak, ""
 
 
 class _State:
-    """What a loop carries.
+    """Carry of a loop while it is being traced.
 
     Parameters
     ----------
     what, name : str
-        The loop, and the first state, for errors.
+        Names of the loop and of the initial carry in messages.
     init : object
-        The first state.
+        Initial carry.
     """
 
     def __init__(self, what: str, name: str, init: Any) -> None:
@@ -281,17 +281,17 @@ class _State:
 
     @property
     def kinds(self) -> list[Kind]:
-        """Of the leaves."""
+        """Kinds of the leaves."""
         return [a.kind for a in self.arrays]
 
     def result(self, values: Sequence[XlaOp]) -> Any:
-        """The container with the last values."""
+        """Build the container of the final values."""
         return self.tree.build(as_arrays(values, self.kinds))
 
     def settle(
         self, function: Callable[[Sequence[Any]], Any], others: Sequence[Any], name: str, pairs: bool = False
     ) -> Traced:
-        """Trace a round, once more where Python numbers in the first state take on a type."""
+        """Trace an iteration, again while weakly typed numbers of the initial carry adopt other types."""
         count = len(self.arrays)
 
         def run(values: list[Any]) -> Any:
@@ -307,7 +307,7 @@ class _State:
         raise TraceError(f"{self.what}: the types of {self.name} do not settle", where=place())
 
     def _changed(self, results: Sequence[TracedArray], name: str) -> bool:
-        """Let the first state take on the types of the second; whether it had to."""
+        """Convert the initial carry to the types of the next one; return whether anything changed."""
         changed = False
         for k, (path, before, after) in enumerate(
             zip(leaf_paths(self.tree, self.name), self.arrays, results, strict=True)

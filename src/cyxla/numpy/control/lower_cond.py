@@ -1,4 +1,4 @@
-"""Branches as HLO: a `conditional`, each branch of which takes what it uses."""
+"""Lowering of branches: an HLO `conditional` whose branches each take the values that they use."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def write_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
-    """The results of one of several bodies.
+    """Emit a conditional and return its results; failures join those of the current trace.
 
     Parameters
     ----------
     branches : sequence of Body
-        All take the operands and give results of the same shapes.
+        Branches, with the same parameters and result shapes.
     selector : XlaOp
-        pred[] chooses between the first and the second; s32[] by number.
+        pred[] to choose between the first and the second branch, or s32[] for an index.
     operands : sequence of XlaOp
-        What the branches may use.
+        Operands of the branches.
     """
     results = written_conditional(branches, selector, operands)
     count = len(branches[0].results)
@@ -35,7 +35,7 @@ def write_conditional(branches: Sequence[Body], selector: XlaOp, operands: Seque
 
 
 def written_conditional(branches: Sequence[Body], selector: XlaOp, operands: Sequence[XlaOp]) -> Ops:
-    """The same, and the failure of the branch where one checks anything, which is left to the caller."""
+    """Emit a conditional and return its results, then the failure if a branch contains checks."""
     given = [require_current().inner(x) for x in (selector, *operands)]
     fails = any(b.fails for b in branches)
     pairs = [_branch(b, given[1:], fails) for b in branches]
@@ -52,7 +52,7 @@ def written_conditional(branches: Sequence[Body], selector: XlaOp, operands: Seq
 
 
 def _branch(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, XlaOp]:
-    """A branch as a computation of a tuple, and that tuple."""
+    """Return a branch as a computation of a tuple, and the operand tuple."""
     used = sorted(used_parameters(body))
 
     def step(values: Ops) -> Ops:
@@ -68,7 +68,7 @@ def _branch(body: Body, operands: Ops, fails: bool) -> tuple[XlaComputation, Xla
 
 
 def _back(branches: Sequence[Body], values: Ops, active: Sequence[bool], cotangents: Cotangents) -> Cotangents:
-    """The way back: the branch is computed again, and gone back through."""
+    """Pull cotangents back: the chosen branch is recomputed and differentiated."""
     arrived = [k for k, c in enumerate(cotangents) if c is not None]
     count = len(values) - 1
     wanted = [k for k in range(count) if active[1 + k]]

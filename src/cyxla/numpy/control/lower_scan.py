@@ -1,4 +1,4 @@
-"""Loops of known length: carried values, slices taken and given, and the way back through all of it."""
+"""Lowering of scans: loops of known trip count with carry, slices and stacked results, and their pullback."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.instruction import Instruction
 
-_DEAR = frozenset({"dot", "convolution", "fft", "cholesky", "triangular-solve"})  # kept rather than computed again
+_DEAR = frozenset({"dot", "convolution", "fft", "cholesky", "triangular-solve"})  # saved as residuals
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A loop of known length.
+    """Loop of known trip count.
 
     Attributes
     ----------
     body : Body
-        From the number of the round, constants, carried values and slices to carried values and slices.
+        Function from iteration index, constants, carry and slices to carry and result slices.
     length : int
-        How many rounds.
+        Trip count.
     constants, carried : int
-        How many parameters of the body, after the number, are constants, and how many are carried values.
+        Numbers of body parameters after the index that are constants and that are carried values.
     reverse : bool
-        Whether the last slice comes first.
+        Whether to begin with the last slice.
     unroll : int
-        How many rounds to write one behind the other.
+        Unroll factor.
     """
 
     body: Body
@@ -53,24 +53,24 @@ class Scan:
     unroll: int = 1
 
     def apart(self, values: Sequence[XlaOp]) -> tuple[Ops, Ops, Ops]:
-        """Constants, carried values and arrays of slices."""
+        """Split values into constants, carry and arrays of slices."""
         a, b = self.constants, self.constants + self.carried
         return list(values[:a]), list(values[a:b]), list(values[b:])
 
     def stacked(self, shape: Shape) -> Shape:
-        """The slices of all rounds."""
+        """Return the shape of the slices of all iterations."""
         return shape.with_dims((self.length, *shape.dims))
 
 
 def write_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
-    """The carried values after the last round, then what the rounds gave, stacked.
+    """Emit a loop and return the final carry, then the stacked results; failures join those of the current trace.
 
     Parameters
     ----------
     scan : Scan
-        The loop.
+        Loop to emit.
     inputs : sequence of XlaOp
-        Constants, first carried values, arrays whose slices the rounds take.
+        Constants, initial carry, arrays to slice.
     """
     results = written_scan(scan, inputs)
     count = len(scan.body.results)
@@ -80,7 +80,7 @@ def write_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
 
 
 def written_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
-    """The same, and the first failure of the rounds where they check anything, which is left to the caller."""
+    """Emit a loop and return its results, then the first failure if the body contains checks."""
     given = [require_current().inner(x) for x in inputs]
 
     def again(values: Ops, active: list[bool]) -> tuple[Ops, Pullback]:
@@ -91,7 +91,7 @@ def written_scan(scan: Scan, inputs: Sequence[XlaOp]) -> Ops:
 
 
 def _checked(scan: Scan, inputs: Ops) -> Ops:
-    """The results, and the first failure of a round."""
+    """Return the results, then the first failure of an iteration if there can be one."""
     if not scan.body.fails:
         return _rounds(*_pruned(scan, inputs))
     at = 1 + scan.constants + scan.carried
@@ -112,7 +112,7 @@ def _checked(scan: Scan, inputs: Ops) -> Ops:
 
 
 def _pruned(scan: Scan, inputs: Ops) -> tuple[Scan, Ops]:
-    """The loop without constants and slices that it does not use."""
+    """Remove unused constants and slices."""
     used = used_parameters(scan.body)
     carried = range(1 + scan.constants, 1 + scan.constants + scan.carried)
     kept = [k for k in range(1, len(inputs) + 1) if k in used or k in carried]
@@ -154,7 +154,7 @@ def _loop(scan: Scan, count: int, constants: Ops, arrays: Ops, state: Ops) -> Op
 
 
 def _round(scan: Scan, number: XlaOp, constants: Ops, arrays: Ops, state: Ops) -> Ops:
-    """From carried values and buffers to the next ones."""
+    """Emit an iteration and return the next carry and buffers."""
     at = index_constant(scan.length - 1) - number if scan.reverse else number
     carried, buffers = state[: scan.carried], state[scan.carried :]
     results = write(scan.body, [at, *constants, *carried, *[_slice(x, at) for x in arrays]])
@@ -174,10 +174,10 @@ def _put(buffer: XlaOp, part: XlaOp, at: XlaOp) -> XlaOp:
 
 
 class _WayBack:
-    """A loop that keeps what its way back needs, and the way back: a loop in the other direction.
+    """Loop that saves residuals, and its pullback, a loop in the opposite direction.
 
-    Before each round the carried values are kept, and of the round itself what is dear to compute. The way back
-    computes the rest of a round again, goes back through it, and adds up the cotangents of the constants.
+    Each iteration saves its carry and the results of expensive instructions. The pullback recomputes the rest of an
+    iteration, differentiates it, and accumulates the cotangents of the constants.
     """
 
     def __init__(self, scan: Scan, inputs: Ops, active: Sequence[bool]) -> None:
@@ -191,7 +191,7 @@ class _WayBack:
         self.residuals: tuple[dict[int, XlaOp], dict[int, XlaOp]] = ({}, {})
 
     def _settled(self, active: list[bool]) -> list[bool]:
-        """A carried value that depends on something active is active in the next round."""
+        """Propagate activity: a carried value that depends on an active one is active in the next iteration."""
         first = self.scan.constants
         while True:
             after = list(active)
@@ -210,8 +210,8 @@ class _WayBack:
         parameters = {made(p) for p in body.parameters}
         return [i for i in body.instructions if i.opcode in _DEAR and i not in parameters and is_inexact(i.shape)]
 
-    # The parameters of the way back: number, constants, cotangents of carried values, sums for constants, and slices:
-    # of arrays, of carried values, of what is dear, of cotangents of stacked results.
+    # Parameters of the pullback's body: index, constants, cotangents of the carry, accumulators of constants, and
+    # slices of arrays, of saved carries, of saved expensive values, and of cotangents of stacked results.
 
     def _carried(self) -> list[int]:
         first = self.scan.constants
@@ -225,7 +225,7 @@ class _WayBack:
         return [k for k in range(first, len(self.active)) if self.active[k]]
 
     def _body(self, given: Sequence[bool]) -> Body:
-        """One round of the way back, where cotangents of the given ones of the results arrive."""
+        """Return the body of the pullback, for the results that have a cotangent."""
         scan, body = self.scan, self.scan.body
         shapes = body.shapes
         constants, carried, arrays = (shapes[k : k + n] for k, n in self._spans())
@@ -258,20 +258,20 @@ class _WayBack:
         return record_values("back", [s for part in parts for s in part], step)
 
     def _spans(self) -> list[tuple[int, int]]:
-        """Where constants, carried values and slices are among the parameters of the body."""
+        """Return start and count of constants, carry and slices among the parameters of the body."""
         s = self.scan
         a, b = 1 + s.constants, 1 + s.constants + s.carried
         return [(1, s.constants), (a, s.carried), (b, len(s.body.shapes) - b)]
 
     def _extra(self) -> tuple[list[int], list[int]]:
-        """Which carried values and which dear ones the way back needs."""
+        """Return the indices of the carried values and of the expensive instructions that the pullback needs."""
         scan = self.scan
         at = 1 + scan.constants + len(self._carried()) + len(self._summed()) + self._spans()[2][1]
         carried = [k for k in range(scan.carried) if at + k in self.needed]
         return carried, [k for k in range(len(self.dear)) if at + scan.carried + k in self.needed]
 
     def forward(self) -> Ops:
-        """The results of the loop, which keeps what is needed."""
+        """Emit the loop with its residuals and return its results."""
         scan, body = self.scan, self.scan.body
         carried, dear = self._extra()
         saved = [XlaOp(body.trace.builder, self.dear[k]) for k in dear]
@@ -287,12 +287,12 @@ class _WayBack:
         before: dict[int, XlaOp] = {k: next(kept) for k in carried}
         of_dear: dict[int, XlaOp] = {k: next(kept) for k in dear}
         self.residuals = (before, of_dear)
-        return [*results[:count], *kept]  # what is left is the failure
+        return [*results[:count], *kept]  # the remainder is the failure
 
     def pull(self, cotangents: Cotangents) -> list[XlaOp | None]:
-        """From cotangents of the results to those of the inputs."""
+        """Pull cotangents of the results back to those of the inputs."""
         scan = self.scan
-        cotangents = cotangents[: len(scan.body.results)]  # not of failures
+        cotangents = cotangents[: len(scan.body.results)]  # without those of failures
         given = [c is not None and a for c, a in zip(cotangents, self.results_active, strict=True)]
         body = self._body(given)
         constants, _, arrays = scan.apart(self.inputs)
@@ -315,7 +315,7 @@ class _WayBack:
 
 
 def _without(scan: Scan, inputs: Sequence[XlaOp | None]) -> tuple[Scan, Ops]:
-    """A loop without the slices that are not there, on which nothing depends."""
+    """Remove slices that are None, on which nothing depends."""
     kept = [k for k, x in enumerate(inputs) if x is not None]
     shapes = scan.body.shapes
     place = {1 + k: 1 + n for n, k in enumerate(kept)}

@@ -1,4 +1,4 @@
-"""Loops as HLO: a `while` over a tuple."""
+"""Lowering of loops: an HLO `while` over a tuple."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ INDEX = Shape.array(ElementType.S64)
 
 
 def index_constant(value: int) -> XlaOp:
-    """An s64 number in the current trace."""
+    """Return an s64 constant of the current trace."""
     return require_current().constant(value, np.dtype(np.int64))
 
 
 def state_computation(name: str, shape: Shape, step: Callable[[Ops], XlaOp | Sequence[XlaOp]]) -> XlaComputation:
-    """A computation of one tuple: from its elements to a value, or to the elements of another tuple."""
+    """Build a computation from a tuple to a value, or to another tuple."""
     trace = Trace(name)
     with tracing(trace):
         state = trace.parameter(shape, "state")
@@ -35,16 +35,16 @@ def state_computation(name: str, shape: Shape, step: Callable[[Ops], XlaOp | Seq
 def write_state_loop(
     condition: Callable[[Ops], XlaOp], step: Callable[[Ops], Sequence[XlaOp]], init: Sequence[XlaOp]
 ) -> Ops:
-    """The last state of a loop.
+    """Emit a while loop and return its final state.
 
     Parameters
     ----------
     condition : callable
-        From the state, in a trace of its own, to pred[].
+        Function from the state, in a trace of its own, to pred[].
     step : callable
-        From the state, in a trace of its own, to the next one.
+        Function from the state, in a trace of its own, to the next one.
     init : sequence of XlaOp
-        The first state.
+        Initial state.
     """
     shape = Shape.tuple([x.shape for x in init])
     test = state_computation("condition", shape, condition)
@@ -54,17 +54,17 @@ def write_state_loop(
 
 
 def used_parameters(body: Body) -> set[int]:
-    """Numbers of the parameters that results and failures of a body depend on."""
+    """Return the indices of the parameters that results and failures of a body depend on."""
     roots = [*body.results, *[v for pair in body.trace.failures for v in pair]]
     seen = reached(map(made, roots), {}, body.trace.rules, ())
     return {k for k, p in enumerate(body.parameters) if made(p) in seen}
 
 
-# -- failures on their way out of loops and branches
+# -- failures as results of loops and branches
 
 
 def take_failures() -> Ops:
-    """The first failure of the current trace, to be handed on as two values: 0 where all is well."""
+    """Remove the first failure from the current trace and return it as two values, zeros for success."""
     trace = require_current()
     found = trace.first_failure()
     trace.failures.clear()
@@ -72,25 +72,25 @@ def take_failures() -> Ops:
 
 
 def first_of(status: Sequence[XlaOp], later: Sequence[XlaOp]) -> Ops:
-    """The earlier one of two failures, if there is any."""
+    """Return the earlier of two failures."""
     bad = xla.ne(status[0], index_constant(0))
     return [xla.select(bad, one, other) for one, other in zip(status, later, strict=True)]
 
 
-# -- loops whose length is found as they run
+# -- loops of unknown trip count
 
 
 def write_while(condition: Body, body: Body, constants: Sequence[XlaOp], init: Sequence[XlaOp]) -> Ops:
-    """The last state of a loop that runs as long as a condition holds.
+    """Emit a loop that runs while a condition holds, and return its final state.
 
     Parameters
     ----------
     condition, body : Body
-        From the state and the constants to pred[], and to the next state.
+        Functions from the state and the constants to pred[], and to the next state.
     constants : sequence of XlaOp
-        What both use besides the state.
+        Values that both use besides the state.
     init : sequence of XlaOp
-        The first state.
+        Initial state.
     """
     results = _written(condition, body, [*init, *constants], len(init))
     if len(results) > len(init):
@@ -99,7 +99,7 @@ def write_while(condition: Body, body: Body, constants: Sequence[XlaOp], init: S
 
 
 def _written(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
-    """The same, and the failure where one of the two checks anything."""
+    """Emit the loop and return its final state, then the failure if condition or body contain checks."""
     given = [require_current().inner(x) for x in inputs]
     write_it = _stoppable if condition.fails or body.fails else _plain
 
@@ -124,7 +124,7 @@ def _plain(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
 
 
 def _stoppable(condition: Body, body: Body, inputs: Ops, count: int) -> Ops:
-    """A failure ends the loop; the condition is evaluated with the state, so that it may fail, too."""
+    """Emit a loop that a failure ends; the condition is evaluated with the state, since it may fail as well."""
 
     def test(state: Ops) -> XlaOp:
         return write(condition, state)[0]

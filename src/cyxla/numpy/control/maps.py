@@ -13,14 +13,14 @@ from cyxla.numpy.tracing.traced_array import TracedArray
 
 
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """Call a function for each slice of arrays, and stack what it gives.
+    """Call a function for each slice of arrays, and stack the results.
 
     Parameters
     ----------
     f : callable
-        From a slice to a result.
+        Function from a slice to a result.
     xs : object
-        A container of arrays, sliced along their first dimension.
+        Container of arrays, sliced along their first dimension.
 
     Examples
     --------
@@ -32,18 +32,18 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
 
 def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """All partial results of a function that may be applied in any grouping, in a logarithmic number of steps.
+    """Compute all prefixes of an associative function, in a logarithmic number of steps.
 
     Parameters
     ----------
     f : callable
-        From two containers of arrays to one: elementwise along `axis`, associative.
+        Associative function of two containers of arrays, element-wise along `axis`.
     xs : object
-        A container of arrays of equal sizes along `axis`.
+        Container of arrays of equal size along `axis`.
     reverse : bool
         Whether to begin with the last element.
     axis : int
-        Along which dimension.
+        Dimension to scan along.
 
     Examples
     --------

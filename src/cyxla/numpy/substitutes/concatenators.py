@@ -12,14 +12,14 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, is_traced
 
 
 class Concatenator(Proxy):
-    """Joins what stands between its brackets, as NumPy's own does, which it asks where nothing is traced.
+    """Concatenation by indexing, as by NumPy's object, which is used if nothing is traced.
 
     Parameters
     ----------
     original : object
-        NumPy's.
+        Object of NumPy, `np.r_` or `np.c_`.
     columns : bool
-        Whether it is ``np.c_``.
+        True for ``np.c_``.
     """
 
     def __init__(self, original: Any, *, columns: bool) -> None:

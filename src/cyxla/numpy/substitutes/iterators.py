@@ -1,4 +1,4 @@
-"""``np.ndenumerate`` and the like of traced arrays: NumPy's are classes, which want values of what they get."""
+"""``np.ndenumerate`` and ``np.nditer`` of traced arrays: NumPy's are classes, which need values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cyxla.numpy.tracing.traced_array import as_traced, is_traced
 
 
 def ndenumerate(original: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in for ``np.ndenumerate``: pairs of a place, in plain numbers, and the element there."""
+    """Return the substitute for ``np.ndenumerate``: pairs of an index, as ints, and the element."""
 
     def substitute(arr: Any) -> Any:
         if not is_traced(arr):
@@ -25,7 +25,7 @@ def ndenumerate(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def nditer(original: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in for ``np.nditer``, which cannot be."""
+    """Return the substitute for ``np.nditer``, which refuses traced arrays."""
 
     def substitute(op: Any, *args: Any, **kwargs: Any) -> Any:
         if is_traced(op):

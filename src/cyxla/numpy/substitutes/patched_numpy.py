@@ -1,10 +1,10 @@
-"""NumPy's functions that dispatch on nothing, such as ``np.zeros`` and ``np.asarray``, while a function is traced.
+"""Substitution of NumPy's functions that do not dispatch, such as ``np.zeros`` and ``np.asarray``, while tracing.
 
-NumPy offers no protocol for them: ``np.asarray(x)`` wants values of `x`, and what ``np.zeros(3)`` gives could not take
-a traced value. So for as long as any function is being traced, the modules of NumPy have a class whose attributes give
-substitutes to the thread that traces; all other threads get what is in the module. Names that the traced function's
-module has taken out of NumPy are exchanged for the same substitutes, which call NumPy's own in other threads.
-docs/adr/0007-substitutes-while-tracing.md weighs the other ways.
+NumPy offers no protocol for them: ``np.asarray(x)`` needs values of `x`, and the result of ``np.zeros(3)`` could not
+store a traced value. So while any function is being traced, the modules of NumPy have a class whose attributes give
+substitutes to the tracing thread; all other threads get the attributes of the module. Names that the module of the
+traced function imported from NumPy are replaced by the same substitutes, which call NumPy's own functions in other
+threads. See docs/adr/0007-substitutes-while-tracing.md for alternatives.
 """
 
 from __future__ import annotations
@@ -65,27 +65,27 @@ _ASKING_SEQUENCES = ("concatenate", "stack", "hstack", "vstack", "dstack", "colu
 
 
 class _Use:
-    """One use of the substitutes, and the thread that traces."""
+    """Use of the substitutes by a tracing thread."""
 
     def __init__(self, thread: int) -> None:
         self.thread = thread
 
 
-_LISTED = 3  # arguments that may be lists of traced arrays
+_LISTED = 3  # number of leading arguments that may be lists of traced arrays
 _LIBRARIES = ("cyxla", "numpy", "scipy", "ml_dtypes")
-_SIZED = ("zeros", "ones", "empty", "full")  # whose first argument is sizes
+_SIZED = ("zeros", "ones", "empty", "full")  # functions whose first argument is a shape
 _full: Any = np.full
 _lock = new_lock()
-_uses: set[_Use] = set()  # traces that are under way
-_loaded: frozenset[str] = frozenset()  # modules when the substitutes were put in place
+_uses: set[_Use] = set()  # traces in progress
+_loaded: frozenset[str] = frozenset()  # names of modules when the substitutes were installed
 
 
 def _of_user(original: Callable[..., Any]) -> bool:
-    """Whether the call of a substitute stands in a program, not in a library that knows nothing of known arrays.
+    """Return whether a substitute is called by the user's program, not by a library unaware of known arrays.
 
-    Compiled modules have no frames: what calls for them is some line of the program, which names another function.
+    Compiled modules have no frames: their calls appear at a line of the program that names another function.
     """
-    frame = sys._getframe(3)  # of the caller of a stand-in, which calls a substitute
+    frame = sys._getframe(3)  # caller of a proxy, which calls a substitute
     if frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
         return False
     loaded, name = _callee(frame.f_code, frame.f_lasti)
@@ -99,7 +99,7 @@ def _of_user(original: Callable[..., Any]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _callee(code: CodeType, offset: int) -> tuple[str, Any]:
-    """How what is called at a place of a program was loaded, and its name; empty if the place does not tell."""
+    """Return the opcode that loaded the function called at a bytecode offset, and its name; empty if unknown."""
     steps = [i for i in dis.get_instructions(code) if i.offset <= offset]
     if not steps or "CALL" not in steps[-1].opname or steps[-1].positions is None:
         return "", None
@@ -119,9 +119,9 @@ def _span(step: dis.Instruction) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
 
 
 def _owned(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) -> Any:
-    """A new array of NumPy's as one that may be written traced values.
+    """Return a new NumPy array as a known one, to which traced values can be written.
 
-    One that shares memory with the arguments stays what it is, or is copied.
+    A result that shares memory with the arguments is returned as it is, or copied.
     """
     if type(result) is not np.ndarray or result.dtype.hasobject or result.dtype.kind in "SUMm":
         return result
@@ -132,7 +132,7 @@ def _owned(result: Any, arguments: tuple[Any, ...], *, copies: bool = False) -> 
 
 
 def _without_like(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Keywords, but ``like=`` a traced array: that is what all arrays here are like."""
+    """Drop a ``like=`` keyword that is a traced array."""
     if not isinstance(kwargs.get("like"), TracedArray):
         return kwargs
     return {k: v for k, v in kwargs.items() if k != "like"}
@@ -148,7 +148,7 @@ def _taking(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)  # a known array gives its values
         if isinstance(given, TracedArray):
             return call_function(original, *args, **kwargs)
-        return _owned(original(*args, **kwargs), args[:1], copies=True)  # of what is from outside, which stays as it is
+        return _owned(original(*args, **kwargs), args[:1], copies=True)  # a copy: an array from outside must not change
 
     return substitute
 
@@ -169,7 +169,7 @@ def _making(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy asks only the array, not its indices, what a look-up means."""
+    """Substitute a look-up: NumPy dispatches on the array alone, not on its indices."""
 
     def substitute(a: Any, indices: Any, *args: Any, **kwargs: Any) -> Any:
         if not (is_traced(indices) or _lists_traced(a)):
@@ -180,7 +180,7 @@ def _looking_up(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_lists(original: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy asks arrays, not lists of them, what a function means."""
+    """Substitute a function that NumPy dispatches on arrays, not on lists of them."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
         if not any(map(_lists_traced, args[:_LISTED])):
@@ -191,7 +191,7 @@ def _of_lists(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_sequences(original: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy asks the arrays of a sequence what a function means, not lists in it."""
+    """Substitute a function that NumPy dispatches on the arrays of a sequence, not on lists in it."""
 
     def substitute(*args: Any, **kwargs: Any) -> Any:
         if not (args and isinstance(args[0], (list, tuple)) and any(map(_lists_traced, args[0]))):
@@ -202,7 +202,7 @@ def _of_sequences(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments with arrays in the place of lists of traced ones."""
+    """Replace lists of traced arrays among the arguments by arrays."""
     return (*(np.array(a) if _lists_traced(a) else a for a in args[:_LISTED]), *args[_LISTED:])
 
 
@@ -227,7 +227,7 @@ _originals.update(_UFUNCS)
 _SUBSTITUTES.update((name, _listed[f]) for name, f in _UFUNCS.items())
 
 
-_spaces: dict[int, tuple[dict[str, Any], set[_Use]]] = {}  # modules of functions that are being traced
+_spaces: dict[int, tuple[dict[str, Any], set[_Use]]] = {}  # globals of functions being traced
 _BY_FUNCTION = {id(function): _SUBSTITUTES[name] for name, function in _originals.items()}
 _BY_SUBSTITUTE = {id(_SUBSTITUTES[name]): function for name, function in _originals.items()}
 NUMPY_OWN.update((_SUBSTITUTES[name], function) for name, function in _originals.items())
@@ -235,7 +235,7 @@ NUMPY_OWN.update((_SUBSTITUTES[name], function) for name, function in _originals
 
 @contextlib.contextmanager
 def substituted() -> Iterator[None]:
-    """Have the substitutes in place; nested and parallel uses count, the last to end takes them away."""
+    """Install the substitutes within a context; uses are counted, and the last one to end removes them."""
     global _loaded
     use = _Use(get_ident())
     with _lock:
@@ -247,7 +247,7 @@ def substituted() -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if isinstance(error.__cause__, TraceError):  # NumPy says only that it cannot make an element of something
+        if isinstance(error.__cause__, TraceError):  # NumPy reports only that it cannot convert an element
             raise error.__cause__.with_traceback(error.__traceback__) from None
         raise
     finally:
@@ -263,13 +263,13 @@ hooks.substituted = substituted
 def _restore() -> None:
     for module in reversed(_modules()):
         module.__class__ = ModuleType
-    for name in sys.modules.keys() - _loaded:  # what they took out of NumPy were the substitutes
+    for name in sys.modules.keys() - _loaded:  # names that they imported from NumPy are substitutes
         _exchange(getattr(sys.modules[name], "__dict__", {}), _BY_SUBSTITUTE)
 
 
 @contextlib.contextmanager
 def substituted_in(function: Callable[..., Any]) -> Iterator[None]:
-    """Have the substitutes in place of what a function's module took out of NumPy: ``from numpy import zeros``."""
+    """Replace the names that a function's module imported from NumPy, as by ``from numpy import zeros``."""
     function = inspect.unwrap(function)
     if "random" in getattr(getattr(function, "__code__", None), "co_names", ()):
         import numpy.random  # noqa: F401 - NumPy imports it when it is used first, which is too late
@@ -297,7 +297,7 @@ def _exchange(space: dict[str, Any], functions: dict[int, Any]) -> None:
 
 
 def _keep_own() -> None:
-    """Take away in a forked child what only threads of the parent needed, who may have been about to do so."""
+    """Remove in a forked child the substitutes that only other threads of the parent used."""
     _drop_others(_uses)
     if not _uses and type(np) is not ModuleType:
         _restore()
@@ -315,11 +315,11 @@ def _drop_others(uses: set[_Use]) -> None:
 call_in_child(_keep_own)
 
 
-# -- modules that look different from the thread that traces
+# -- modules whose attributes depend on the thread
 
 
 class _Attribute:
-    """An attribute of a module of NumPy, which the thread that traces sees as its substitute."""
+    """Attribute of a NumPy module; the tracing thread sees its substitute."""
 
     def __init__(self, name: str, original: Any, substitute: Any) -> None:
         self._name, self._original, self._substitute = name, original, substitute
@@ -339,13 +339,13 @@ class _Attribute:
 
 
 def _modules() -> list[ModuleType]:
-    found = [np, np.linalg]  # numpy itself is the first to change, and the last to change back
+    found = [np, np.linalg]  # numpy itself is the first to be patched, and the last to be restored
     return [*found, np.random] if "numpy.random" in sys.modules else found
 
 
 @cache
 def _patched(module: ModuleType) -> type[ModuleType]:
-    """The class of a module while something is traced: what is in the module stays, for all other threads."""
+    """Return the class of a patched module; its contents stay visible to all other threads."""
     prefix = module.__name__.removeprefix("numpy").lstrip(".")
     if prefix == "random":
         substitutes, originals = _random_functions()
@@ -354,16 +354,16 @@ def _patched(module: ModuleType) -> type[ModuleType]:
         originals = {name.rpartition(".")[2]: _originals[name] for name in names}
         substitutes = {name.rpartition(".")[2]: _SUBSTITUTES[name] for name in names}
     attributes = {name: _Attribute(name, originals[name], substitutes[name]) for name in originals}
-    reduced = {"__reduce__": lambda self: (import_module, (self.__name__,))}  # a pickler knows modules by their class
+    reduced = {"__reduce__": lambda self: (import_module, (self.__name__,))}  # picklers recognise modules by class
     return type("module", (ModuleType,), {"__module__": "builtins", **reduced, **attributes})
 
 
-# -- random numbers out of a state that is nobody's: one draw while tracing would serve all runs
+# -- random numbers from NumPy's global state: one draw while tracing would serve all runs
 
 
 @cache
 def _random_functions() -> tuple[dict[str, Any], dict[str, Any]]:
-    """What stands in ``np.random`` while something is traced, and what stands there else."""
+    """Return substitutes and originals of the functions of ``np.random`` that use the global state."""
     state = np.random.mtrand._rand
     names = [n for n in dir(np.random) if getattr(getattr(np.random, n), "__self__", None) is state]
     own = {n: getattr(np.random, n) for n in names if n not in ("get_state", "set_state", "seed")}

@@ -1,4 +1,4 @@
-"""What stands for an attribute of NumPy while a function is traced, and passes for it."""
+"""Transparent proxies for attributes of NumPy, used while a function is traced."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cyxla.numpy.tracing.trace import current
 
 
 class Proxy:
-    """An object like one of NumPy's in all but identity.
+    """Proxy that resembles an object of NumPy in all but identity.
 
-    It is equal to the original, of its class as far as `isinstance` can tell, has its attributes and signature, is
-    pickled and copied as the original, and may be subclassed or asked for instances where the original may.
+    It is equal to the original, passes `isinstance` checks for its class, has its attributes and signature, is pickled
+    and copied as the original, and can be subclassed and used in `isinstance` like the original.
 
     Parameters
     ----------
     original : object
-        NumPy's.
+        Object of NumPy.
     """
 
     def __init__(self, original: Any) -> None:
@@ -48,7 +48,7 @@ class Proxy:
         return repr(self.__wrapped__)
 
     def __reduce__(self) -> Any:
-        # The thread that traces finds the stand-in under the name; the others find the original.
+        # The tracing thread finds the proxy by its name; other threads find the original.
         return self.__name__ if current() is not None else (copy.copy, (self.__wrapped__,))
 
     def __instancecheck__(self, instance: object) -> bool:
@@ -68,14 +68,14 @@ class Proxy:
 
 
 class CallableProxy(Proxy):
-    """Something that is called instead of one of NumPy's functions or classes.
+    """Proxy that calls another function instead of the original function or class.
 
     Parameters
     ----------
     original : callable
-        NumPy's.
+        Function or class of NumPy.
     call : callable
-        What a call does in the thread that traces; its caller's caller is the program.
+        Function to call in the tracing thread; the caller of its caller is the program.
     """
 
     def __init__(self, original: Callable[..., Any], call: Callable[..., Any]) -> None:
@@ -83,10 +83,10 @@ class CallableProxy(Proxy):
         self._call = call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call what stands in, in the thread that traces."""
+        """Call the substitute in the tracing thread, the original in others."""
         return self.__wrapped__(*args, **kwargs) if current() is None else self._call(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Become a method of a class where the original would."""
+        """Bind as a method if the original would."""
         binds = hasattr(type(self.__wrapped__), "__get__")
         return self if instance is None or not binds else MethodType(self, instance)

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs given lists of traced arrays: NumPy asks what stands in a call by itself, not what lists hold."""
+"""NumPy's ufuncs on lists of traced arrays: NumPy dispatches on arguments, not on members of lists."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _ARRAYS_OF = {
     "accumulate": 1,
     "reduceat": 1,
     "outer": 2,
-}  # how many operands a method's arguments begin with
+}  # number of leading array arguments of each method
 
 
 class UfuncOfLists(Proxy):
-    """Stands for a ufunc while something is traced.
+    """Proxy of a ufunc that accepts lists of traced arrays.
 
     Parameters
     ----------
     ufunc : numpy.ufunc
-        It; what it has that is not here is its own.
+        Original; attributes not defined here are its own.
     """
 
     def __init__(self, ufunc: np.ufunc) -> None:
@@ -35,7 +35,7 @@ class UfuncOfLists(Proxy):
         self.__module__ = "numpy"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the ufunc makes of arrays, in the place of lists too."""
+        """Call the ufunc with lists of traced arrays stacked."""
         made = self.__wrapped__(*stacked(args, self.nin), **kwargs)
         return _in_arrays(made) if kwargs.get("out") is ... else made
 
@@ -45,17 +45,17 @@ class UfuncOfLists(Proxy):
 
 
 def stacked(args: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    """Arguments, with arrays in the place of lists that hold traced ones among the first of them."""
+    """Replace lists that hold traced arrays among the first arguments by arrays."""
     if current() is None or not any(isinstance(a, (list, tuple)) for a in args[:count]):
         return args
-    array: Any = np.array  # which dispatches to us
+    array: Any = np.array  # dispatches to this package
     return (
         tuple([array(a) if isinstance(a, (list, tuple)) and is_traced(a) else a for a in args[:count]]) + args[count:]
     )
 
 
 def _in_arrays(made: Any) -> Any:
-    """Results of ``out=...``, which are arrays also where they have no dimensions; NumPy does not hand that on."""
+    """Mark results of ``out=...`` as arrays also at rank 0; NumPy does not pass that keyword on."""
     for part in made if isinstance(made, tuple) else (made,):
         if isinstance(part, TracedArray):
             part.rank0 = Rank0.ARRAY

@@ -68,9 +68,7 @@ DATACLASS = Kind(
     lambda v: [getattr(v, n) for n in field_names(v)], lambda v: (type(v), field_names(v)),
     lambda v: [f".{n}" for n in field_names(v)], _record,
 )  # fmt: skip
-FIXED = Kind(
-    lambda v: (), lambda v: _own(v), lambda v: (), lambda key, parts: key
-)  # static values
+FIXED = Kind(lambda v: (), lambda v: _own(v), lambda v: (), lambda key, parts: key)  # static values
 _EXACT = {type(None): NONE, tuple: TUPLE, list: LIST, dict: DICT}
 
 

@@ -148,8 +148,8 @@ class TracedArray:
         return self.dtype.itemsize
 
     @property
-    Total bytes of the elements.
-        """Bytes of all elements."""
+    def nbytes(self) -> int:
+        """Total bytes of the elements."""
         return self.size * self.itemsize
 
     @property

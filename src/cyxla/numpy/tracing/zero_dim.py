@@ -12,9 +12,9 @@ class Rank0(IntEnum):
     The numbers are known to `cyxla._native.dispatch.Compiled`.
     """
 
-    such as ``np.float64(1.0)``: result of ufuncs, reductions and indexing
-    array of shape ``()``
-    Python's bool, int, float or complex
+    SCALAR = 0  #: such as ``np.float64(1.0)``: result of ufuncs, reductions and indexing
+    ARRAY = 1  #: array of shape ``()``
+    PYTHON = 2  #: Python's bool, int, float or complex
 
 
 # fmt: off

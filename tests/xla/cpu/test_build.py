@@ -223,13 +223,13 @@ def test_an_interruption_at_any_line_ends_every_program(texts, place):
     tools, before = chain(place, **texts), children()
     files = [build.__file__, subprocess.__file__, interrupts.__file__]
     for number in itertools.count(1):
-        with pytest.raises(Interrupted) as caught, interrupted_before(number, files, until=build._ends):
+        with pytest.raises(Interrupted) as caught, interrupted_before(number, files, until=build._await_end):
             tools.compile([Unit(TEXT)])
         left = children() - before
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         assert not left, f"interrupted before line {number}, in {caught.traceback[-2]}"
-        if caught.traceback[-2].name == "_ends":
+        if caught.traceback[-2].name == "_await_end":
             break
     assert number > 20
 

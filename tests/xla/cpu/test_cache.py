@@ -205,7 +205,7 @@ def test_what_dead_writers_left_is_swept(disk):
     for p in (*left, *new):
         p.write_text("x")
     for p in left:
-        os.utime(p, (0, time.time() - 2 * cache.LEFT_BEHIND))
+        os.utime(p, (0, time.time() - 2 * cache.STALE_AFTER))
     disk.sweep()
     assert [p.exists() for p in (*left, *new, path)] == [False, False, False, True, True, True]
 

@@ -212,8 +212,8 @@ def test_equal_kernels_are_compiled_once():
 
 
 def test_many_kernels_are_compiled_in_several_units(monkeypatch):
-    monkeypatch.setattr(split_units, "ENOUGH", 300)
-    monkeypatch.setattr(split_units, "compilers", lambda: 8)
+    monkeypatch.setattr(split_units, "MIN_UNIT_COST", 300)
+    monkeypatch.setattr(split_units, "max_compilers", lambda: 8)
     lines = [
         f"  y{k} = f32[{k + 5}] iota(), iota_dimension=0\n  z{k} = f32[{k + 5}] sort(y{k}), dimensions={{0}}, to_apply=up"
         for k in range(8)

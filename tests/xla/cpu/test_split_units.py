@@ -38,7 +38,7 @@ static cyx_status k3(void *const *bufs, int64_t begin, int64_t end) {
 
 
 def test_functions_that_need_only_types_and_each_other_stand_apart():
-    whole, *apart = split_units.parts(3, "k3", KERNEL)
+    whole, *apart = split_units.split_kernel(3, "k3", KERNEL)
     heads = [f"void {name}(const k3_v *x, k3_v *y)" for name in ("k3_free", "k3_caller")]
     assert [p.text.split(" {")[0] for p in apart] == [f"__attribute__((noinline)) {head}" for head in heads]
     declared = "".join(f"{head};\n" for head in heads)
@@ -49,26 +49,26 @@ def test_functions_that_need_only_types_and_each_other_stand_apart():
 
 
 def test_parts_go_where_there_is_least_to_do(monkeypatch):
-    monkeypatch.setattr(split_units, "FUNCTION", 0)
+    monkeypatch.setattr(split_units, "FUNCTION_COST", 0)
     pieces = [split_units.Part("x" * size, "", (k, 0)) for k, size in enumerate((50, 10, 30, 20))]
-    dealt = split_units.deal(35, pieces, 2)
+    dealt = split_units.distribute(35, pieces, 2)
     assert [[len(p.text) for p in unit] for unit in dealt] == [[10, 30], [50, 20]]
-    assert split_units.deal(7, [], 4) == [[]]
+    assert split_units.distribute(7, [], 4) == [[]]
 
 
 def test_a_function_costs_something_however_short(monkeypatch):
     pieces = [split_units.Part("x" * size, "", (k, 0)) for k, size in enumerate((50, 10, 10, 10))]
-    monkeypatch.setattr(split_units, "FUNCTION", 0)
-    assert [[len(p.text) for p in unit] for unit in split_units.deal(0, pieces, 2)] == [[50], [10, 10, 10]]
-    monkeypatch.setattr(split_units, "FUNCTION", 1000)
-    assert [[len(p.text) for p in unit] for unit in split_units.deal(0, pieces, 2)] == [[10, 10], [50, 10]]
+    monkeypatch.setattr(split_units, "FUNCTION_COST", 0)
+    assert [[len(p.text) for p in unit] for unit in split_units.distribute(0, pieces, 2)] == [[50], [10, 10, 10]]
+    monkeypatch.setattr(split_units, "FUNCTION_COST", 1000)
+    assert [[len(p.text) for p in unit] for unit in split_units.distribute(0, pieces, 2)] == [[10, 10], [50, 10]]
 
 
 def test_loops_and_what_is_expanded_count_more_than_their_length():
-    plain = split_units.effort("x = y + z;")
+    plain = split_units.compile_cost("x = y + z;")
     assert plain == len("x = y + z;")
-    assert split_units.effort("for (;;) y;") > plain + split_units.LOOP - 1
-    assert split_units.effort("cyx_erf_f32(x)") > plain + 500
+    assert split_units.compile_cost("for (;;) y;") > plain + split_units.LOOP_COST - 1
+    assert split_units.compile_cost("cyx_erf_f32(x)") > plain + 500
 
 
 PROGRAMS = {
@@ -89,8 +89,8 @@ def test_the_number_of_compilers_changes_no_bit(text, monkeypatch):
     arguments = [rng.standard_normal(p.shape.dims).astype(np.float32) for p in module.parameters]
     seen = set()
     for count in (1, 2, 8):
-        monkeypatch.setattr(split_units, "ENOUGH", 1)
-        monkeypatch.setattr(split_units, "compilers", lambda count=count: count)
+        monkeypatch.setattr(split_units, "MIN_UNIT_COST", 1)
+        monkeypatch.setattr(split_units, "max_compilers", lambda count=count: count)
         compiler = CpuCompiler()
         source = compiler.emit(compiler.run_hlo_passes(module, CompileOptions()))[2]
         assert 1 <= len(source.units) <= count

@@ -265,7 +265,7 @@ def test_steps_that_do_not_work_are_not_taken(fresh_search, tmp_path):
         pytest.skip("this driver does not say what it runs")
     fresh_search.setattr(compiler_probe, "_program", lambda command, name: script(tmp_path / "broken", "exit 1"))
     toolchain.find_compiler.cache_clear()
-    facts = compiler_probe.try_out(found.compiler.command, DETECTED)
+    facts = compiler_probe.probe_compiler(found.compiler.command, DETECTED)
     assert facts["steps"] is None
 
 

@@ -67,7 +67,7 @@ def emit_module(plan: Plan, buffers: Buffers, seed: int = 0, *, profile: bool = 
     control = ControlWriter(buffers, lambda kernel: names[kernel.text], functions, seed, meter)
     entry = control.entry(plan)
     calls = "\n".join([*([meter.definitions] if meter else []), *control.parts, entry])
-    count = split_units.worthwhile(len(calls) + sum(map(len, names)))
+    count = split_units.unit_count(len(calls) + sum(map(len, names)))
     texts = _one_unit(kernels, calls) if count == 1 else _many_units(kernels, calls, count)
     return Source(tuple(texts), tuple(kernels.items()), None if profile else recipe(plan, buffers))
 
@@ -86,14 +86,14 @@ def _one_unit(kernels: dict[str, Kernel], calls: str) -> list[str]:
 def _many_units(kernels: dict[str, Kernel], calls: str, count: int) -> list[str]:
     """The entry in the first unit; kernels, and functions that can stand apart, where there is least to do."""
     parts = [part for k, (name, kernel) in enumerate(kernels.items()) for part in _parts(k, name, kernel)]
-    first, *others = split_units.deal(len(calls), parts, count)
+    first, *others = split_units.distribute(len(calls), parts, count)
     prototypes = "".join(f"cyx_status {name}{SIGNATURE};\n" for name in kernels)
     head = DEFINITIONS + "CYX_LIBRARY\n" + prototypes
     return [_complete("\n".join([head, *_texts(first), calls])), *(_complete("\n".join(_texts(o))) for o in others)]
 
 
 def _parts(number: int, name: str, kernel: Kernel) -> list[split_units.Part]:
-    return split_units.parts(number, name, _definition(name, kernel))
+    return split_units.split_kernel(number, name, _definition(name, kernel))
 
 
 def _texts(parts: list[split_units.Part]) -> list[str]:

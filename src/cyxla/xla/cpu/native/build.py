@@ -1,12 +1,12 @@
-"""Compilation of C texts to one shared object, by several processes of the compiler side by side.
+"""Compilation of C texts to one shared object by parallel compiler processes.
 
-Where the compiler's driver would say what it runs (`Steps`), its parts are run directly, text and assembly going
-through pipes: that saves the start of two programs and of the linker's plugin. And each part is started before there is
-anything for it to do: the compiler while the text is being written, by a file that includes what will come through the
-pipe; assembler and linker while the compiler works. Everywhere else the driver does all.
+If the compiler's driver tells which programs it runs (`Steps`), these are run directly, and C and assembly go through
+pipes: that saves the start of two programs and of the linker's plugin. Each program is started before its input is
+there: the compiler while the C is still being written, on a file that includes standard input; assembler and linker
+while the compiler works. Otherwise the driver does everything.
 
-Every program leads a session of its own: it is ended together with the programs that it started, and the terminal's
-Ctrl-C does not reach it. None runs longer than CYXLA_COMPILE_TIMEOUT says, or than this process.
+Every program leads a session of its own: it is killed together with the programs that it started, and the terminal's
+Ctrl-C does not reach it. None outlives CYXLA_COMPILE_TIMEOUT or this process.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
 
 MAX_JOBS = 8
-SLOW_COMPILE = 10.0  # seconds after which a compilation is worth a word
+SLOW_COMPILE = 10.0  # seconds after which a compilation is logged
 LIBRARY = "library.so"
-PREFIX = "cyxla-"  # of folders of compilations
-KEPT_PREFIX = "cyxla-failed-"  # of those that failed
-MOST_KEPT = 5  # of these, the newest
-STALE = 24 * 3600.0  # seconds after which a folder belongs to nobody
+PREFIX = "cyxla-"  # folders of compilations
+KEPT_PREFIX = "cyxla-failed-"  # folders of failed compilations
+MOST_KEPT = 5  # newest folders of failed compilations
+STALE = 24 * 3600.0  # seconds after which a folder was left by a killed process
 _LAST_WAIT = 5.0  # seconds that a killed program has to end: one that waits for a disk may never
 
-# What a compiler reads that was started before there is a text.
+# Main file of a compiler that is started before its text is written.
 MAIN_TEXT = '#include "/dev/stdin"\n'
 
-# Undefined symbols are all right: what the compiler itself calls (memcpy ..) is in every process already. Not so its
-# helpers for half precision and wide integers where the processor lacks them. Looking for them takes time, and some
-# clangs link or even build them whole, so they are asked only when an image calls for one.
+# Undefined symbols are all right: the functions that a compiler calls by itself (memcpy ..) are in every process
+# already. Not so its run-time helpers for half precision and wide integers. Looking for them takes time, and some
+# clangs link or even build them whole, so they are linked only when an image refers to one.
 _HELPER_NAME = rb"\0__(?!\w{1,2}san_)[a-z]\w*\0"  # __divti3, __truncsfhf2
 
 
@@ -129,66 +129,66 @@ class Job:
                 self.kill()
 
     def feed(self, text: str) -> None:
-        """Hand over the text; a program that has died already is found out by `wait`.
+        """Write the text to the first program; `wait` reports one that has died already.
 
         Raises
         ------
         DeadlineExceededError
-            The program does not read it.
+            The program does not read the text in time.
         """
         self._began = time.monotonic()
         stream = self.processes[0].stdin
         assert stream is not None
         with contextlib.suppress(BrokenPipeError):
-            if not _written(stream.fileno(), text.encode(), self.limit):
-                raise self._too_late(0)
+            if not _write_all(stream.fileno(), text.encode(), self.limit):
+                raise self._timed_out(0)
         _close(stream)
 
     def then(self, *commands: tuple[str, ...]) -> None:
-        """Start the other programs."""
+        """Start the other programs of the pipeline."""
         for k, command in enumerate(commands, 1):
             source = self.processes[-1].stdout
             self._start(command, source, k < len(commands))
             _close(source)
 
     def wait(self) -> None:
-        """Wait for the end.
+        """Wait until every program has ended.
 
         Raises
         ------
         InternalError
-            The compiler refused the text, or broke down.
+            The compiler refused the text or crashed.
         ResourceExhaustedError
-            Somebody killed the compiler.
+            The compiler was killed by SIGKILL.
         DeadlineExceededError
-            It takes too long.
+            A program exceeded the limit.
         CancelledError
-            This process ends.
+            The job was stopped because this process ends.
         """
         for k, process in enumerate(self.processes):
-            if not _ends(process, self._began + self.limit - time.monotonic()):
-                raise self._too_late(k)
+            if not _await_end(process, self._began + self.limit - time.monotonic()):
+                raise self._timed_out(k)
         self.seconds = time.monotonic() - self._began
         _running.discard(self)
         codes = {k: process.returncode for k, process in enumerate(self.processes) if process.returncode}
         if codes:
-            raise self._failed(min(codes, key=lambda k: (_order(codes[k]), k)))
+            raise self._failed(min(codes, key=lambda k: (_failure_rank(codes[k]), k)))
 
-    def _too_late(self, number: int) -> errors.OpError:
+    def _timed_out(self, number: int) -> errors.OpError:
         return errors.DeadlineExceededError(
             f"the C compiler did not end within {self.limit:g} s and was ended; its text is kept in "
-            f"{_kept(self.directory)}",
+            f"{_failed_path(self.directory)}",
             where=" ".join(self.commands[number]),
             hint="CYXLA_COMPILE_TIMEOUT=seconds gives it more time, CYXLA_CC names another one",
         )
 
     def _failed(self, number: int) -> errors.OpError:
-        """The error of a program that did not end well."""
+        """Return the error of a program with a non-zero exit status."""
         if self.stopped:
             return _cancelled(self.commands[number])
         said, where = self.messages.read_text(errors="replace").strip()[:4000], " ".join(self.commands[number])
         ended_by = _signal(self.processes[number].returncode, said)
-        place = f"kept in {_kept(self.directory)}"
+        place = f"kept in {_failed_path(self.directory)}"
         if ended_by == signal.SIGKILL:
             return errors.ResourceExhaustedError(
                 f"the C compiler was killed by signal 9 (SIGKILL), most likely for want of memory; its text is {place}"
@@ -211,7 +211,7 @@ class Job:
         for process in self.processes:
             _close(process.stdin)
             _close(process.stdout)
-            _ends(process, _LAST_WAIT)
+            _await_end(process, _LAST_WAIT)
 
     def stop(self) -> None:
         """End the programs without waiting for them; `wait` raises CancelledError."""
@@ -225,8 +225,8 @@ def _cancelled(command: Sequence[str]) -> errors.CancelledError:
     return errors.CancelledError("the C compiler was ended, since the process ends", where=" ".join(command))
 
 
-def _order(code: int) -> int:
-    """How far a program's failure is from the cause: who writes to one that was killed fails by that."""
+def _failure_rank(code: int) -> int:
+    """Rank an exit status: signals first, and SIGPIPE last, which follows from the failure of the reader."""
     return 2 if code == -signal.SIGPIPE else int(code > 0)
 
 
@@ -235,7 +235,7 @@ _running: WeakSet[Job] = WeakSet()
 
 @call_at_end
 def _stop_all() -> None:
-    """No compiler outlives the process that wants its work."""
+    """Kill all compilers at the end of the process."""
     for job in list(_running):
         job.stop()
 
@@ -248,8 +248,8 @@ def _kill_session(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _ends(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait for a program, for so many seconds at most; tell whether it ended."""
+def _await_end(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for a program for at most so many seconds; return whether it ended."""
     import select
     import subprocess
 
@@ -272,8 +272,8 @@ def _ends(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return bool(ended)
 
 
-def _written(pipe: int, data: bytes, seconds: float) -> bool:
-    """Write to a pipe, for so many seconds at most; tell whether all was."""
+def _write_all(pipe: int, data: bytes, seconds: float) -> bool:
+    """Write to a pipe for at most so many seconds; return whether all bytes were written."""
     import select
 
     os.set_blocking(pipe, False)
@@ -292,16 +292,16 @@ def _milliseconds(seconds: float) -> int:
     return min(max(int(seconds * 1000), 0), 2**31 - 1)
 
 
-_SAID_SIGNAL = re.compile(
+_SIGNAL_MESSAGE = re.compile(
     r"(?P<said>[A-Z][\w ]*) signal terminated program|unable to execute command: (?P<by>\w[\w ]*)"
 )
 
 
 def _signal(code: int, said: str) -> signal.Signals | None:
-    """The signal that ended a program, or one that it ran, of which drivers tell."""
+    """Return the signal that ended a program, or a program that it ran according to the driver's messages."""
     if code < 0:
         return signal.Signals(-code) if -code in set(signal.Signals) else None
-    found = _SAID_SIGNAL.search(said)
+    found = _SIGNAL_MESSAGE.search(said)
     if found is None:
         return None
     names = {signal.strsignal(s): s for s in signal.Signals}
@@ -309,21 +309,21 @@ def _signal(code: int, said: str) -> signal.Signals | None:
 
 
 class Build:
-    """One compilation; use it as a context, which ends all processes and removes the files.
+    """One compilation: a context manager that kills all processes and removes the files at its end.
 
-    When a compiler fails, the files stay, and the error says where; of such folders the newest are kept.
+    When a compiler fails, the files stay, and the error names their folder; the newest such folders are kept.
 
     Parameters
     ----------
     tools : Toolchain
-        What compiles.
+        Compiler and flags.
     limit : float, optional
         Seconds that each program may take; by default CYXLA_COMPILE_TIMEOUT.
 
     Attributes
     ----------
     seconds : dict of int to float
-        How long the compilers took by number of the unit; objects from the cache are not there.
+        Compile time by index of the unit; units taken from the cache have none.
     """
 
     def __init__(self, tools: Toolchain, limit: float | None = None) -> None:
@@ -332,7 +332,7 @@ class Build:
         self.seconds: dict[int, float] = {}
         self._directory: Path | None = None
         self._jobs: list[Job] = []
-        self._waiting: list[Job] = []
+        self._idle: list[Job] = []
         self._keep = False
 
     def __enter__(self) -> Build:
@@ -342,22 +342,22 @@ class Build:
         for job in self._jobs:
             job.kill()
         if self._directory is not None and self._keep:
-            _keep(self._directory)
+            _keep_failed(self._directory)
         elif self._directory is not None:
             _remove(self._directory)
 
     @property
     def directory(self) -> Path:
-        """Where the files are."""
+        """Directory of the files, made at its first use."""
         if self._directory is None:
             self._directory = _new_directory()
             (self._directory / MAIN).write_text(MAIN_TEXT, encoding="utf-8")  # never again: somebody may be reading it
         return self._directory
 
     def prepare(self, count: int = 1) -> None:
-        """Have so many compilers wait for a text, so that they are ready by the time there is one."""
-        while self.tools.compiler.steps is not None and len(self._waiting) < count:
-            self._waiting.append(self._compiler(contract=False))
+        """Start compilers ahead of time, so that `count` of them wait for their text."""
+        while self.tools.compiler.steps is not None and len(self._idle) < count:
+            self._idle.append(self._compiler(contract=False))
 
     def image(self, units: Sequence[Unit], cache: store.DiskCache | None = None) -> bytes:
         """Compile units and link them into the image of one shared object.
@@ -365,14 +365,14 @@ class Build:
         Parameters
         ----------
         units : sequence of Unit
-            Compiled side by side.
+            Texts, compiled in parallel.
         cache : DiskCache, optional
-            Keeps the objects of the single units, when there are several.
+            Cache of the objects of single units, if there are several units.
 
         Raises
         ------
         InternalError, ResourceExhaustedError, DeadlineExceededError
-            The compiler refused the text, was killed, or takes too long; the message says where the text was kept.
+            The compiler refused the text, was killed, or took too long; the message names the folder of the text.
         CancelledError
             The process ends.
         """
@@ -389,11 +389,11 @@ class Build:
 
     def _image(self, units: Sequence[Unit], cache: store.DiskCache | None) -> bytes:
         if self.tools.compiler.steps is None and len(units) == 1:
-            return self._whole(units[0])
+            return self._compile_and_link(units[0])
         objects = [f"unit{k}.o" for k in range(len(units))]
         keys = [self.tools.object_key(unit) for unit in units] if cache is not None else []
         missing = [k for k in range(len(units)) if cache is None or not self._fetch(cache, keys[k], objects[k])]
-        *groups, last = _groups(missing, min(os.cpu_count() or 1, MAX_JOBS)) if missing else [()]
+        *groups, last = _batches(missing, min(os.cpu_count() or 1, MAX_JOBS)) if missing else [()]
         for group in groups:
             self._wait(self._compile({k: units[k] for k in group}))
         jobs = self._compile({k: units[k] for k in last})
@@ -405,28 +405,28 @@ class Build:
         return self._link(linker or self._linker(objects), objects)
 
     def _fetch(self, cache: store.DiskCache, key: str, name: str) -> bool:
-        """Take an object from the cache, if it is there."""
+        """Copy an object from the cache; return whether it was there."""
         entry = cache.get(key)
         if entry is not None:
             (self.directory / name).write_bytes(entry.image())
         return entry is not None
 
-    def _whole(self, unit: Unit) -> bytes:
-        """Let the driver do everything at once."""
+    def _compile_and_link(self, unit: Unit) -> bytes:
+        """Compile and link one unit by one run of the driver."""
         (self.directory / "unit0.c").write_text(unit.text, encoding="utf-8")
         inputs, flags = ["unit0.c"], self.tools.flags(unit.contract)
         return self._link(self._linker(inputs, flags), inputs, flags)
 
     def _compile(self, units: Mapping[int, Unit]) -> dict[int, Job]:
-        """Begin to compile these."""
+        """Start the compilation of units, by index."""
         if self.tools.compiler.steps is None:
             for k, unit in units.items():
                 (self.directory / f"unit{k}.c").write_text(unit.text, encoding="utf-8")
             return {k: self._run(self.tools.unit_commands(k, unit.contract)[0]) for k, unit in units.items()}
         jobs = {}
         for k, unit in units.items():
-            waits = self._waiting and not unit.contract
-            jobs[k] = self._waiting.pop(0) if waits else self._compiler(contract=unit.contract)
+            waits = self._idle and not unit.contract
+            jobs[k] = self._idle.pop(0) if waits else self._compiler(contract=unit.contract)
             jobs[k].feed(f'#line 1 "unit{k}.c"\n{unit.text}')
         for k, job in jobs.items():
             job.then(*self.tools.unit_commands(k, units[k].contract)[1:])
@@ -438,11 +438,11 @@ class Build:
             self.seconds[k] = job.seconds
 
     def _compiler(self, *, contract: bool) -> Job:
-        """Start a compiler that waits for the text of a unit, whichever."""
+        """Start a compiler that waits for the text of any unit."""
         return self._run(self.tools.unit_commands(0, contract)[0], fed=True, piped=True)
 
     def _linker(self, inputs: Sequence[str], flags: Sequence[str] = ()) -> Job:
-        """Start the linker, which waits for its script, or the driver in its place."""
+        """Start the linker, which waits for its script, or the driver instead."""
         command = self.tools.link_command(inputs, LIBRARY, flags)
         return self._run(command, fed=self.tools.compiler.steps is not None)
 
@@ -453,12 +453,12 @@ class Build:
         return job
 
     def _link(self, linker: Job, inputs: Sequence[str], flags: Sequence[str] = ()) -> bytes:
-        image = self._linked(linker)
+        image = self._run_linker(linker)
         if self.tools.helpers and re.search(_HELPER_NAME, image):
-            image = self._linked(self._linker([*inputs, *self.tools.helpers], flags))
+            image = self._run_linker(self._linker([*inputs, *self.tools.helpers], flags))
         return image
 
-    def _linked(self, linker: Job) -> bytes:
+    def _run_linker(self, linker: Job) -> bytes:
         if self.tools.compiler.steps is not None:
             linker.feed(LINK_SCRIPT)
         linker.wait()
@@ -471,13 +471,13 @@ def _close(stream: object) -> None:
             stream.close()  # type: ignore[attr-defined]
 
 
-def _groups(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+def _batches(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     for k in range(0, len(items), size):
         yield items[k : k + size]
 
 
 def _new_directory() -> Path:
-    """Make a directory for this process alone, as `tempfile` does, without the milliseconds of importing it."""
+    """Create a private directory as `tempfile` does, without the milliseconds of importing it."""
     for place in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp", "/var/tmp", "."):
         while place:
             path = Path(place, f"{PREFIX}{os.urandom(6).hex()}")
@@ -491,15 +491,15 @@ def _new_directory() -> Path:
     raise errors.UnavailableError("there is no folder for temporary files", hint="name one in TMPDIR")
 
 
-def _kept(directory: Path) -> Path:
-    """What a folder is called once the compilation in it has failed."""
+def _failed_path(directory: Path) -> Path:
+    """Return the path of a folder after its compilation has failed."""
     return directory.with_name(directory.name.replace(PREFIX, KEPT_PREFIX, 1))
 
 
-def _keep(directory: Path) -> None:
-    """Keep the folder of a compilation that failed; of earlier ones a few, and none that a killed process left."""
+def _keep_failed(directory: Path) -> None:
+    """Keep the folder of a failed compilation and the newest earlier ones; remove those left by killed processes."""
     with contextlib.suppress(OSError):
-        directory.rename(_kept(directory))
+        directory.rename(_failed_path(directory))
     found = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(directory.parent):
@@ -539,7 +539,7 @@ def _report_slow(seconds: float, units: Sequence[Unit], each: Mapping[int, float
 
 
 def _longest_kernels(text: str, count: int = 3) -> list[str]:
-    """What the emitters wrote above the longest kernels."""
+    """Return the names and heading comments of the longest kernels of a text."""
     heads = [*re.finditer(r"^/\* (.*) \*/\n(?:static )?cyx_status (\w+)\(", text, re.MULTILINE)]
     ends = [*(head.start() for head in heads[1:]), len(text)]
     lengths = {f"{head[2]}, {head[1]}": end - head.start() for head, end in zip(heads, ends, strict=True)}

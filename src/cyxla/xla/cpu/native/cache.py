@@ -1,12 +1,12 @@
 """Disk cache of shared objects, and of whole modules with their manifest and constants.
 
 An entry is one file: the image of a shared object first, so that the file itself can be loaded, then further parts,
-then the key and a table of the parts with their checksums, then a trailer with the table's own. An entry that does not
-check out is a miss, and is removed. Files appear by rename, so a reader sees all of an entry or nothing; writers of one
-key wait for each other, but only to save work. Whatever goes wrong here costs time, never a call.
+then the key and a table of the parts with their checksums, then a trailer with the checksum of the table. A damaged
+entry is a miss and is removed. Files appear by rename, so a reader sees all of an entry or nothing; writers of one key
+wait for each other, but only to save work. A failure of the cache costs time, never a call.
 
-What lies here is run. So a directory into which others may write is refused, and a file that is not the user's own, or
-that others may write, is damaged: whoever puts another directory in the place of ours puts no code into ours.
+The cache holds code that this process will run. So a directory that others may write is refused, and a file that
+belongs to another user or that others may write counts as damaged, even if somebody swaps the directory.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from cyxla.include_dir import get_include
 if TYPE_CHECKING:
     import logging
 
-FORMAT = "v2"  # a directory of its own for each layout of the files
+FORMAT = "v2"  # subdirectory; one for each version of the file format
 MAGIC = b"cyxla\x00\x01\n"
 TRAILER = struct.Struct("<8sQQ32s")  # magic, length of the file, length of the table, digest of the table
-ALIGN = 64  # of every part: arrays over the mapped file are as well aligned as any
-LIMIT = 1 << 30
-TOUCH_EVERY = 3600.0  # seconds between two notes that an entry is in use
-SWEEP_EVERY = 64  # MiB (counted generously) written between two looks at the total size
+ALIGN = 64  # bytes; alignment of every part, so that arrays over the mapped file are aligned to vectors
+LIMIT = 1 << 30  # bytes
+TOUCH_EVERY = 3600.0  # seconds between two updates of the time at which an entry was used
+SWEEP_EVERY = 64  # MiB (each entry rounded up) written between two checks of the total size
 LOCK_TIMEOUT = 60.0
 SUFFIX = ".so"
 TEMPORARY = ".tmp"
-LEFT_BEHIND = 3600.0  # seconds after which a file that was being written belongs to a writer that is no more
+STALE_AFTER = 3600.0  # seconds after which the writer of an unfinished file must have died
 
 
 def _logger() -> logging.Logger:
@@ -53,7 +53,7 @@ def _logger() -> logging.Logger:
 
 
 def digest(*parts: str | bytes) -> str:
-    """Hash parts, each with its length, to a name that is the same in every process."""
+    """Hash parts, each with its length, to hexadecimal digits that are the same in every process."""
     state = blake2b(digest_size=20)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -64,14 +64,14 @@ def digest(*parts: str | bytes) -> str:
 
 @functools.cache
 def code_fingerprint() -> str:
-    """Identify the Python that turns programs into C, so that an edited emitter never meets its own old output."""
+    """Return a digest of the sources that turn programs into C, so that an edited emitter misses its old output."""
     root = Path(__file__).resolve().parents[3]
     places = [root / "types", root / "xla", root / "_native", Path(get_include()) / "cyxla"]
     return digest(*sorted(identity for place in places for identity in _identities(os.fspath(place))))
 
 
 def _identities(directory: str) -> Iterator[str]:
-    """Name, size and time of every source file below; one system call for each, since every process asks."""
+    """Yield path, size and time of every source file of a tree, by one system call each, since every process asks."""
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.endswith((".py", ".h", ".so")):
@@ -87,7 +87,7 @@ def default_directory() -> Path:
         return Path(named)
     usual = os.path.expanduser("~/.cache/cyxla")
     if sys.platform == "linux" and "XDG_CACHE_HOME" not in os.environ and os.path.isabs(usual):
-        return Path(usual)  # as platformdirs says, which takes milliseconds to import
+        return Path(usual)  # the answer of platformdirs, which takes milliseconds to import
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("cyxla"))
@@ -108,21 +108,21 @@ def _open(directory: Path, limit: int) -> DiskCache | None:
 
 
 class Entry(NamedTuple):
-    """An entry that checked out.
+    """A verified entry.
 
     Attributes
     ----------
     path : Path
-        The file, which begins with the shared object.
+        File of the entry, which begins with the shared object.
     parts : list of memoryview
-        The shared object, then the further parts, read from the mapped file.
+        Shared object and further parts, in the mapped file.
     """
 
     path: Path
     parts: list[memoryview]
 
     def image(self) -> bytes:
-        """Copy the shared object."""
+        """Return a copy of the shared object."""
         return bytes(self.parts[0])
 
 
@@ -132,9 +132,9 @@ class Module(NamedTuple):
     Attributes
     ----------
     manifest : dict
-        What `put_module` was given, through JSON.
+        Manifest that `put_module` was given, after a round trip through JSON.
     path : Path
-        Its shared object.
+        File of the shared object.
     constants : list of memoryview
         Read-only bytes in the mapped file, 64-byte aligned.
     """
@@ -145,14 +145,14 @@ class Module(NamedTuple):
 
 
 class DiskCache:
-    """Entries by key in a directory of the user's own.
+    """Entries by key in a private directory of the user.
 
     Parameters
     ----------
     directory : Path
-        Made if it is not there. One that others may write to is refused.
+        Directory of the cache, created if missing. One that others may write to is refused.
     limit : int
-        Bytes to keep; the entries longest unused go first.
+        Total size in bytes, above which the least recently used entries are removed.
 
     Raises
     ------
@@ -171,11 +171,11 @@ class DiskCache:
     # --- entries ----------------------------------------------------------------------------------------------------
 
     def path(self, key: str) -> Path:
-        """Return the file of a key, which need not exist."""
+        """Return the path of the entry of a key, which need not exist."""
         return self.directory / key[:2] / (key + SUFFIX)
 
     def get(self, key: str) -> Entry | None:
-        """Return the entry of a key, checked, or None."""
+        """Return the verified entry of a key, or None."""
         path = self.path(key)
         try:
             parts = _read(path)
@@ -189,7 +189,7 @@ class DiskCache:
         return Entry(path, parts)
 
     def put(self, key: str, image: bytes, parts: Sequence[bytes | memoryview] = ()) -> Path | None:
-        """Store an entry; return its file, or None when that did not work out."""
+        """Store an entry; return its path, or None if it cannot be written."""
         path = self.path(key)
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -201,7 +201,7 @@ class DiskCache:
         return path
 
     def get_or_build(self, key: str, build: Callable[[], bytes]) -> Path | None:
-        """Return the file of a key, after building it if need be; None when it was built but could not be stored."""
+        """Return the path of the entry of a key, built if missing; None if it was built but could not be stored."""
         entry = self.get(key)
         if entry is None:
             with self.building(key):
@@ -212,7 +212,7 @@ class DiskCache:
 
     @contextlib.contextmanager
     def building(self, key: str) -> Iterator[None]:
-        """Hold off others who would build the same key; not for ever, and not if locks do not work here."""
+        """Lock a key against other processes that would build it, with a timeout, and only if file locks work here."""
         path = self.path(key).with_suffix(".lock")
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -224,7 +224,7 @@ class DiskCache:
             _lock(lock, LOCK_TIMEOUT)
             yield
         finally:
-            _unlink(path)  # whoever waits for it holds the file open; another builder at worst builds twice
+            _unlink(path)  # waiting processes hold the file open; at worst another one builds the same entry
             os.close(lock)
 
     # --- modules ----------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class DiskCache:
     def put_module(
         self, key: str, manifest: dict[str, Any], image: bytes, constants: Sequence[bytes | memoryview] = ()
     ) -> Path | None:
-        """Store a compiled module under the key of the program it was made from."""
+        """Store a compiled module under the key of its program."""
         return self.put(key, image, [json.dumps(manifest).encode(), *constants])
 
     def get_module(self, key: str) -> Module | None:
@@ -248,11 +248,11 @@ class DiskCache:
         return Module(manifest, entry.path, entry.parts[2:])
 
     def put_name(self, name: str, key: str) -> None:
-        """Note that what is called so is stored under that key."""
+        """Store an alias: a name of the entry with that key."""
         self.put(name, b"", [key.encode()])
 
     def get_name(self, name: str) -> str:
-        """Return the key of what is called so, or "" when nothing is."""
+        """Return the key stored under a name, or "" if there is none."""
         entry = self.get(name)
         if entry is None or len(entry.parts) < 2:
             return ""
@@ -265,12 +265,12 @@ class DiskCache:
         return sorted(self.directory.glob(f"??/*{SUFFIX}"))
 
     def info(self) -> dict[str, Any]:
-        """Say where the cache is, how many entries it has, how many bytes, and how many it may have."""
+        """Return directory, number of entries, total bytes and limit of the cache."""
         sizes = [info.st_size for _, info in _stats(self.files())]
         return {"directory": str(self.directory), "entries": len(sizes), "bytes": sum(sizes), "limit": self.limit}
 
     def verify(self) -> list[Path]:
-        """Check every entry; return those that were damaged, which are gone now."""
+        """Verify every entry; remove the damaged ones and return their paths."""
         damaged = []
         for path in self.files():
             try:
@@ -283,7 +283,7 @@ class DiskCache:
         return damaged
 
     def clear(self) -> None:
-        """Remove everything. Programs that run from it keep running."""
+        """Remove all entries. Programs that were loaded from them keep running."""
         import shutil
 
         for path in list(self.directory.iterdir()):
@@ -293,8 +293,8 @@ class DiskCache:
                 _unlink(path)
 
     def sweep(self) -> None:
-        """Remove the entries longest unused until the rest is below the limit, and what dead writers have left."""
-        oldest = time.time() - LEFT_BEHIND
+        """Remove the least recently used entries until the rest is below the limit, and files of dead writers."""
+        oldest = time.time() - STALE_AFTER
         for pattern in (f".*{TEMPORARY}", f"??/.*{TEMPORARY}", "??/*.lock"):
             for path, info in _stats(list(self.directory.glob(pattern))):
                 if info.st_mtime < oldest:
@@ -308,7 +308,7 @@ class DiskCache:
             total -= info.st_size
 
     def _count(self, written: int) -> None:
-        """Append one byte for each MiB begun; sweep in the background whenever that file passes another SWEEP_EVERY."""
+        """Append one byte per MiB to a counter file; sweep in the background after every SWEEP_EVERY bytes of it."""
         units = 1 + (written >> 20)
         fd = os.open(self.directory / "written", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -324,7 +324,7 @@ class DiskCache:
 
 
 class Notes:
-    """A small JSON file of facts in the cache directory; facts that cannot be kept are found out again."""
+    """A small JSON file of facts in the cache directory; a fact that cannot be stored is determined again."""
 
     def __init__(self, name: str) -> None:
         found = open_cache()
@@ -341,11 +341,11 @@ class Notes:
         return facts if isinstance(facts, dict) else {}
 
     def get(self, key: str) -> object:
-        """Return a fact, or None."""
+        """Return the fact of a key, or None."""
         return self._load().get(key)
 
     def put(self, key: str, value: object) -> None:
-        """Keep a fact."""
+        """Store a fact under a key."""
         if self.path is not None:
             with contextlib.suppress(OSError):
                 _replace(self.path, [json.dumps({**self._load(), key: value}).encode()])
@@ -355,7 +355,7 @@ class Notes:
 
 
 def _require_private(path: Path) -> None:
-    """Refuse a directory into which somebody else could put code for us to run."""
+    """Raise an error if another user could put code into a directory."""
     info = path.stat()
     if not stat.S_ISDIR(info.st_mode):
         raise NotADirectoryError(f"{path} is not a directory")
@@ -368,12 +368,12 @@ def _require_private(path: Path) -> None:
 
 
 def _open_private(path: Path) -> int:
-    """Open a file of the user's own for reading.
+    """Open a private file of the user for reading.
 
     Raises
     ------
     ValueError
-        It is something else.
+        The path is no regular file, belongs to another user, or others may write it.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     info = os.fstat(fd)
@@ -406,7 +406,7 @@ def _write(path: Path, parts: Sequence[bytes | memoryview]) -> int:
 
 
 def _replace(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
-    """Put a file in place at once, readable by its owner only."""
+    """Write a file atomically, readable by its owner only."""
     temporary = path.with_name(f".{os.urandom(8).hex()}{TEMPORARY}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -419,12 +419,12 @@ def _replace(path: Path, chunks: Sequence[bytes | memoryview]) -> None:
 
 
 def _read(path: Path) -> list[memoryview]:
-    """Map an entry and check it.
+    """Map an entry and verify it.
 
     Raises
     ------
     ValueError
-        It is damaged.
+        The entry is damaged.
     """
     with open(_open_private(path), "rb") as file:
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -469,7 +469,7 @@ def _stats(paths: Sequence[Path]) -> list[tuple[Path, os.stat_result]]:
 
 
 def _lock(fd: int, timeout: float) -> bool:
-    """Take a lock, waiting for at most so many seconds; tells whether it was got."""
+    """Take a file lock, waiting for at most `timeout` seconds; return whether it was taken."""
     end = time.monotonic() + timeout
     while True:
         try:

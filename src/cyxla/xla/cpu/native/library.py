@@ -1,4 +1,4 @@
-"""Loading of shared objects, and the settings of the pool of threads that they run on."""
+"""Loading of shared objects, and settings of the thread pool that they run on."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def build_library(
     cache: store.DiskCache | None = None,
     build: Build | None = None,
 ) -> Library:
-    """Compile C texts, or find them compiled, and load the result.
+    """Compile C texts, or take them from the cache, and load the shared object.
 
     Parameters
     ----------
     units : sequence of Unit or str
         Self-contained texts; one of them holds ``CYX_LIBRARY`` and the entry.
     toolchain : Toolchain, optional
-        By default the one of this process.
+        Compiler and flags; by default those of this process.
     cache : DiskCache, optional
-        Where to look first and to store; by default nowhere.
+        Cache to look in first and to store the result in; by default none.
     build : Build, optional
-        A compilation that has begun.
+        Compilation that has begun.
     """
     toolchain = toolchain or require()
     compile = build.image if build is not None else toolchain.compile
@@ -72,7 +72,7 @@ def build_library(
 
 
 def load(path: Path | None, image: bytes = b"") -> Library:
-    """Load a library from the cache's file, or from its image if there is no file or the system refuses it."""
+    """Load a library from its file, or from its image if there is no file or the system refuses to load it."""
     if path is not None:
         with contextlib.suppress(OSError):
             return Library(path)
@@ -81,21 +81,21 @@ def load(path: Path | None, image: bytes = b"") -> Library:
 
 
 def threads(n: int | None = None) -> int:
-    """Return how many threads programs run on, the caller's included, after setting it if `n` is given."""
+    """Return the number of threads that programs run on, the caller's included, after setting it to `n` if given."""
     if n is not None:
         _rt.set_threads(n)
     return _rt.threads()
 
 
 def default_threads() -> int:
-    """Return what the environment asks, else how many CPUs this process may use: affinity, and its group's quota."""
+    """Return CYXLA_THREADS if set, else the number of CPUs that affinity and cgroup quota allow this process."""
     asked = config.get("THREADS") or config.get("NUM_THREADS")
     return asked or max(1, min(len(os.sched_getaffinity(0)), cgroup_quota()))
 
 
 @cache
 def cgroup_quota() -> int:
-    """Return the CPUs that the control group grants, rounded up; many where there is no limit."""
+    """Return the CPUs that the control group grants, rounded up; 65,536 if there is no limit."""
     return min((math.ceil(quota) for quota in _quotas()), default=1 << 16)
 
 
@@ -109,7 +109,7 @@ def _quotas() -> list[float]:
 
 
 def _cgroup_directories() -> list[Path]:
-    """List the directories of this process's group and of those above it, for both versions of the interface."""
+    """List the directories of this process's control group and its ancestors, for both versions of the interface."""
     found: list[Path] = []
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():

@@ -1,8 +1,8 @@
-"""Splits the C of a module into units for several compilers.
+"""Distribution of the C of a module over translation units for parallel compilers.
 
-What can stand in a unit of its own is a kernel, the entry that calls the kernels, and a function of a kernel that is
-kept from being inlined and needs nothing of the kernel but types, macros and others of its kind. The time that a text
-takes to compile is guessed (`effort`) from its length, its loops and what it names of the headers.
+A unit of its own can hold a kernel, the entry that calls the kernels, or a function of a kernel that is kept from being
+inlined and needs nothing of the kernel but types, macros and other such functions. The compile time of a text is
+estimated (`compile_cost`) from its length, its loops and the parts of the headers that it refers to.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from cyxla.xla.cpu.c.prelude import expanded_size
 from cyxla.xla.cpu.native.build import MAX_JOBS
 
-ENOUGH = 2_500  # characters that are worth another compiler, which takes a while to start
+MIN_UNIT_COST = 2_500  # characters that are worth another compiler, which takes a while to start
 
-# In characters; a least-squares fit over kernels of every kind.
-FUNCTION = 500  # one more function
-LOOP = 650  # one more loop
-EXPANSION = 0.6  # a character of what is expanded from the headers
+# Costs in characters; a least-squares fit over kernels of every kind.
+FUNCTION_COST = 500
+LOOP_COST = 650
+EXPANSION_COST = 0.6  # per character that is expanded from the headers
 
-_APART = re.compile(r"static (?:CYX_FUSED )?__attribute__\(\(noinline\)\) ([\w* ]*?)\b(k\d+_\w+)(\(.*\)) \{")
+_SEPARABLE = re.compile(r"static (?:CYX_FUSED )?__attribute__\(\(noinline\)\) ([\w* ]*?)\b(k\d+_\w+)(\(.*\)) \{")
 _SHARED = ("typedef ", "#")
 _LOCAL = re.compile(r"\bk\d+_\w+")
 
@@ -34,11 +34,11 @@ class Part:
     Attributes
     ----------
     text : str
-        What it defines, seen from all units.
+        Definitions, visible to all units.
     types : str
-        What it may need: types, macros and declarations.
+        Types, macros and declarations that the definitions may need.
     order : tuple of int
-        Where it stands among the parts: kernel, function.
+        Position among the parts: index of the kernel, index of the function in it.
     """
 
     text: str
@@ -49,56 +49,56 @@ class Part:
 @dataclass
 class _Unit:
     parts: list[Part] = field(default_factory=list)
-    size: int = 0
+    cost: int = 0
 
 
-def compilers() -> int:
-    """How many compilers this machine runs at once."""
+def max_compilers() -> int:
+    """Return the number of compilers that this machine runs at once."""
     return min(len(os.sched_getaffinity(0)), MAX_JOBS)
 
 
-def effort(text: str) -> int:
-    """How long a text takes to compile, in characters."""
-    return len(text) + LOOP * text.count("for (") + int(EXPANSION * expanded_size(text))
+def compile_cost(text: str) -> int:
+    """Estimate the compile time of a text, in characters of plain C."""
+    return len(text) + LOOP_COST * text.count("for (") + int(EXPANSION_COST * expanded_size(text))
 
 
-def worthwhile(size: int) -> int:
-    """Among how many compilers to share so many characters."""
-    return max(1, min(compilers(), size // ENOUGH))
+def unit_count(size: int) -> int:
+    """Return the number of units for a text of `size` characters."""
+    return max(1, min(max_compilers(), size // MIN_UNIT_COST))
 
 
-def parts(number: int, name: str, text: str) -> list[Part]:
-    """A kernel as parts, the first of which holds all that cannot stand apart.
+def split_kernel(number: int, name: str, text: str) -> list[Part]:
+    """Split a kernel into parts, the first of which holds everything that is not separable.
 
     Parameters
     ----------
     number : int
-        Of the kernel.
+        Index of the kernel.
     name : str
-        Of the kernel, as in the text.
+        Name of the kernel in the text.
     text : str
-        Its definition with helpers.
+        Definition of the kernel with its helpers.
     """
-    items = _items(text)
+    items = _top_level_items(text)
     types = "".join(item for item in items if item.startswith(_SHARED))
-    apart = _apart(items, {*_LOCAL.findall(types)})
-    declared = types + "".join(apart.values())
+    separable = _separable(items, {*_LOCAL.findall(types)})
+    declared = types + "".join(separable.values())
     found = [Part("", "", (number, 0))]
     rest = []
     for item in items:
-        match = _APART.match(item)
-        if match is None or match[2] not in apart:
+        match = _SEPARABLE.match(item)
+        if match is None or match[2] not in separable:
             rest.append(item)
             continue
-        rest.append(apart[match[2]])
+        rest.append(separable[match[2]])
         found.append(Part(item.removeprefix("static "), declared, (number, len(found))))
     found[0].text = "".join(rest).replace(f"static cyx_status {name}(", f"cyx_status {name}(")
     return found
 
 
-def _apart(items: Sequence[str], known: set[str]) -> dict[str, str]:
-    """Declarations, by name, of the functions that need nothing but each other and what is known."""
-    heads = [(m, item) for item in items if (m := _APART.match(item))]
+def _separable(items: Sequence[str], known: set[str]) -> dict[str, str]:
+    """Return declarations, by name, of the functions that refer to nothing but each other and known names."""
+    heads = [(m, item) for item in items if (m := _SEPARABLE.match(item))]
     needs = {m[2]: {*_LOCAL.findall(item)} - known for m, item in heads}
     while lacking := [n for n, needed in needs.items() if not needed <= needs.keys()]:
         for n in lacking:
@@ -106,19 +106,19 @@ def _apart(items: Sequence[str], known: set[str]) -> dict[str, str]:
     return {m[2]: f"{m[1]}{m[2]}{m[3]};\n" for m, _ in heads if m[2] in needs}
 
 
-def deal(entry: int, pieces: Sequence[Part], count: int) -> list[list[Part]]:
-    """Deal parts out to so many units, the first of which has `entry` characters already; unused units are left out."""
-    units = [_Unit(size=entry + FUNCTION), *(_Unit() for _ in range(count - 1))]
-    efforts = [(effort(part.text), part) for part in pieces]
-    for size, part in sorted(efforts, key=lambda e: -e[0]):  # stable: what is equal stays in order
-        unit = min(units, key=lambda u: u.size)
+def distribute(entry: int, parts: Sequence[Part], count: int) -> list[list[Part]]:
+    """Distribute parts evenly over at most `count` units, the first of which holds `entry` characters already."""
+    units = [_Unit(cost=entry + FUNCTION_COST), *(_Unit() for _ in range(count - 1))]
+    costs = [(compile_cost(part.text), part) for part in parts]
+    for cost, part in sorted(costs, key=lambda c: -c[0]):  # stable: parts of equal cost stay in order
+        unit = min(units, key=lambda u: u.cost)
         unit.parts.append(part)
-        unit.size += size + FUNCTION
+        unit.cost += cost + FUNCTION_COST
     return [sorted(u.parts, key=lambda p: p.order) for k, u in enumerate(units) if u.parts or k == 0]
 
 
-def _items(text: str) -> list[str]:
-    """Cut C at the definitions that begin at the start of a line; macros keep the lines that continue them."""
+def _top_level_items(text: str) -> list[str]:
+    """Split C into its top-level definitions, with the continuation lines of macros."""
     items: list[str] = []
     open_ = False
     for line in text.splitlines(keepends=True):

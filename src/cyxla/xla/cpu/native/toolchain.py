@@ -1,8 +1,8 @@
-"""Discovery of the C compiler, its flags for a processor, and the keys of what it makes.
+"""Discovery of the C compiler, its flags for a processor, and the cache keys of its output.
 
 The compiler is looked for once, when first needed, in the order of `CANDIDATES`, and remembered on disk by the identity
-of the file found. Everything that decides the machine code stands in `Toolchain.fingerprint`, so that caches can be
-keyed by it.
+of its file. `Toolchain.fingerprint` holds everything beside the C text that the machine code depends on, so that caches
+can be keyed by it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ ABI_VERSION = 1
 
 LINK_FLAGS = ("-shared", "-nostdlib", "-nostartfiles")
 
-# What a shared object consists of, for linkers that are run without their driver: they can be started before there is
-# anything to link, and wait for this. Two parts in memory, for what is only read and for the rest, no page in between.
+# Linker script of a shared object, for linkers that are run without their driver: they are started before there is
+# anything to link, and wait for this script. Two segments, read-only and writable, without a page in between.
 LINK_SCRIPT = """SECTIONS {
   . = SIZEOF_HEADERS;
   .gnu.hash : { *(.gnu.hash) }
@@ -54,7 +54,7 @@ LINK_SCRIPT = """SECTIONS {
 }
 """
 
-PROBE_FORMAT = 4  # of what is noted about a compiler
+PROBE_FORMAT = 5  # version of the facts stored about a compiler
 NOTES = "compilers.json"
 NO_COMPILER = "native code needs a C compiler and none was found"
 HOW_TO_GET_ONE = "install gcc or clang, or `pip install cyxla[cc]`, or name one in CYXLA_CC"
@@ -68,7 +68,7 @@ class Unit(NamedTuple):
     text : str
         Self-contained C.
     contract : bool
-        Whether the compiler may fuse multiplications and additions; for matrix products, where it is meant.
+        Whether the compiler may contract multiplications and additions to FMA; for matrix products only.
     """
 
     text: str
@@ -81,14 +81,14 @@ class Steps(NamedTuple):
     Attributes
     ----------
     compile : tuple of str
-        From the C in the file `MAIN` to assembly on standard output, before the flags.
+        Command that compiles the C file `MAIN` to assembly on standard output; the flags follow.
     assemble : tuple of str
-        From assembly on standard input to an object, named after it.
+        Command that assembles standard input to an object, whose name follows.
     link : tuple of str
-        From the objects, in the place of `INPUTS`, to a shared object, in the place of `OUTPUT`, as the script on
-        standard input says.
+        Command that links objects, in the position of `INPUTS`, to a shared object, in that of `OUTPUT`, by the linker
+        script on standard input.
     helpers : tuple of str
-        Objects of what the compiler calls where the processor lacks something.
+        Libraries of the compiler's run-time helpers, such as libgcc.
     """
 
     compile: tuple[str, ...]
@@ -101,69 +101,69 @@ MAIN, INPUTS, OUTPUT = "main.c", "<inputs>", "<output>"
 
 
 class Compiler(NamedTuple):
-    """A C compiler that was seen to work.
+    """A C compiler that has passed the probe.
 
     Attributes
     ----------
     command : tuple of str
-        What to run, before the flags.
+        Command of the driver; the flags follow.
     kind : str
         ``gcc`` or ``clang``.
     identity : str
-        Path, size, time and version: differs whenever the compiler does.
+        Digest of path, size, time and version, which differs between any two compilers.
     steps : Steps, optional
-        What its driver runs, where that is known.
-    cure : tuple of str
-        Flags without which it gets programs wrong; see `native.compiler_check`.
+        Programs that the driver runs, if known.
+    workaround : tuple of str
+        Flags without which the compiler miscompiles loops; see `native.compiler_check`.
     """
 
     command: tuple[str, ...]
     kind: str
     identity: str
     steps: Steps | None = None
-    cure: tuple[str, ...] = ()
+    workaround: tuple[str, ...] = ()
 
 
 class Toolchain(NamedTuple):
-    """A compiler and the processor level to compile for."""
+    """A compiler and the instruction-set level to compile for."""
 
     compiler: Compiler
     isa: str
 
     @property
     def vector_bits(self) -> int:
-        """Width of the vectors that the code should use."""
+        """Width in bits of the vectors that the code should use."""
         return VECTOR_BITS.get(self.isa, 128)
 
     def flags(self, contract: bool = False) -> tuple[str, ...]:
-        """List the flags of a translation unit."""
+        """Return the flags of a translation unit."""
         fused = f"-ffp-contract={'fast' if contract else 'off'}"
         sanitized = _sanitizer_flags(config.get("SANITIZE"))
         level, kind = config.get("OPT_LEVEL"), self.compiler.kind
         optimized = (f"-O{level}", *LEVEL_FLAGS[kind]) if level else OPTIMIZE_FLAGS[kind]
-        return (*COMPILE_FLAGS, *optimized, *self.compiler.cure, *isa_flags(self.isa), fused, *sanitized)
+        return (*COMPILE_FLAGS, *optimized, *self.compiler.workaround, *isa_flags(self.isa), fused, *sanitized)
 
     @property
     def link_flags(self) -> tuple[str, ...]:
-        """List what goes to the link, after the objects."""
+        """Flags of the linker, which follow the objects."""
         return (*LINK_FLAGS, "-lgcc") if self.compiler.kind == "gcc" else LINK_FLAGS
 
     @property
     def helpers(self) -> tuple[str, ...]:
-        """List what goes to the link, after the objects, only if they ask for it."""
+        """Libraries of run-time helpers, linked after the objects only if these refer to one."""
         if self.compiler.steps is not None:
             return self.compiler.steps.helpers
         return () if self.compiler.kind == "gcc" else ("-lgcc",)
 
     def unit_commands(self, number: int, contract: bool) -> list[tuple[str, ...]]:
-        """What makes the object of a unit: a driver that reads its file, or steps that hand on what they make."""
+        """Return the commands that compile a unit: the driver on its file, or compiler and assembler of a pipeline."""
         flags, steps, made = self.flags(contract), self.compiler.steps, f"unit{number}.o"
         if steps is None:
             return [(*self.compiler.command, *flags, "-pipe", "-c", f"unit{number}.c", "-o", made)]
         return [(*steps.compile, *flags), (*steps.assemble, made)]
 
     def link_command(self, inputs: Sequence[str], output: str, flags: Sequence[str] = ()) -> tuple[str, ...]:
-        """What makes a shared object of objects; the driver, given flags, also of texts."""
+        """Return the command that links objects to a shared object; with flags, the driver compiles C texts, too."""
         steps = self.compiler.steps
         if steps is None:
             return (*self.compiler.command, *flags, *inputs, "-o", output, *self.link_flags)
@@ -172,34 +172,34 @@ class Toolchain(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Everything beside the C text that the machine code depends on."""
+        """Text of everything beside the C text that the machine code depends on."""
         linked = [self.link_flags, LINK_SCRIPT, config.get("PREBUILT")]
         return json.dumps([self.compiler.identity, self.flags(), *linked, ABI_VERSION])
 
     def key(self, units: Sequence[Unit]) -> str:
-        """Name the shared object of these units in a cache."""
+        """Return the cache key of the shared object of these units."""
         return store.digest("library", self.fingerprint, *(f"{int(unit.contract)}{unit.text}" for unit in units))
 
     def module_key(self, program: str, options: str) -> str:
-        """Name what is made from a program, by its fingerprint before any pass and by the options, in a cache."""
+        """Return the cache key of a compiled module, from its fingerprint before any pass and the options."""
         return store.digest("module", self.fingerprint, store.code_fingerprint(), program, options)
 
     def program_key(self, program: str | bytes, options: str) -> str:
-        """Name the key of a program's module, by the bytes that the user gave."""
+        """Return the cache key of a program's alias, from the bytes that the user gave and the options."""
         return store.digest("program", self.fingerprint, store.code_fingerprint(), program, options)
 
     def object_key(self, unit: Unit) -> str:
-        """Name the object of one unit in a cache."""
+        """Return the cache key of the object of one unit."""
         return store.digest("object", self.fingerprint, f"{int(unit.contract)}{unit.text}")
 
     def build(self, limit: float | None = None) -> Build:
-        """Begin a compilation; a context, which cleans up. See `Build`."""
+        """Return a new compilation, a context manager; see `Build`."""
         from cyxla.xla.cpu.native.build import Build
 
         return Build(self, limit)
 
     def compile(self, units: Sequence[Unit], cache: store.DiskCache | None = None, limit: float | None = None) -> bytes:
-        """Compile units and link them into the image of one shared object; see `Build` and its `image`."""
+        """Compile units and link them into the image of one shared object; see `Build.image`."""
         with self.build(limit) as build:
             return build.image(units, cache)
 
@@ -210,7 +210,7 @@ def compile_c(text: str, *, contract: bool = False) -> bytes:
 
 
 def compile_units(units: Sequence[Unit | str], cache: store.DiskCache | None = None) -> bytes:
-    """Compile C texts side by side and link them into the image of one shared object."""
+    """Compile C texts in parallel and link them into the image of one shared object."""
     return require().compile([Unit(unit) if isinstance(unit, str) else unit for unit in units], cache)
 
 
@@ -236,17 +236,17 @@ def find() -> Toolchain | None:
 
 
 def is_known() -> bool:
-    """Whether `find` answers without trying out a compiler, since that was done, here or in another process."""
+    """Return whether `find` answers without probing a compiler, because this or another process has done so."""
     if find_compiler.cache_info().currsize or config.get("CC"):
         return True
     commands = [candidate(os.environ.get("CC", "")) for candidate in CANDIDATES[:-1]]
-    command = next((found for c in commands if c and (found := _located(c))), None)
-    return command is None or isinstance(store.Notes(NOTES).get(_note(command)), dict)
+    command = next((found for c in commands if c and (found := _resolved(c))), None)
+    return command is None or isinstance(store.Notes(NOTES).get(_facts_key(command)), dict)
 
 
 @cache
 def abi_header() -> str:
-    """Return the text of cyxla/abi.h, to paste on top of generated C."""
+    """Return the text of cyxla/abi.h, which generated C begins with."""
     return (Path(get_include()) / "cyxla" / "abi.h").read_text()
 
 
@@ -255,9 +255,9 @@ def abi_header() -> str:
 
 @cache
 def find_compiler(cyxla_cc: str, cc: str, target: tuple[str, ...] = ()) -> Compiler | None:
-    """Return the first candidate that compiles a small text, given the values of CYXLA_CC and CC.
+    """Return the first candidate that passes the probe, given the values of CYXLA_CC and CC.
 
-    What it is tried with, processor level and optimisation, is `target`: each such is tried.
+    Instruction-set level and optimisation level, with which the probe compiles, are `target`: each pair is probed.
     """
     if cyxla_cc == "none":
         return None
@@ -292,30 +292,30 @@ CANDIDATES: tuple[Callable[[str], tuple[str, ...]], ...] = (
 
 
 def _probe(command: tuple[str, ...]) -> Compiler | None:
-    """Identify a compiler and try it, or recall from disk that this was done."""
-    located = _located(command)
+    """Identify and probe a compiler, or read the facts from disk."""
+    located = _resolved(command)
     if located is None:
         return None
-    command, name, notes = located, _note(located), store.Notes(NOTES)
+    command, name, notes = located, _facts_key(located), store.Notes(NOTES)
     facts = notes.get(name)
     if not isinstance(facts, dict):
-        from cyxla.xla.cpu.native.compiler_probe import try_out
+        from cyxla.xla.cpu.native.compiler_probe import probe_compiler
 
-        facts = try_out(command, isa_level())
+        facts = probe_compiler(command, isa_level())
         if facts is None:
             return None
         notes.put(name, facts)
     steps = facts["steps"] and Steps(*map(tuple, facts["steps"]))
-    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps, tuple(facts["cure"]))
+    return Compiler(command, facts["kind"], store.digest(name, facts["version"]), steps, tuple(facts["workaround"]))
 
 
-def _located(command: tuple[str, ...]) -> tuple[str, ...] | None:
+def _resolved(command: tuple[str, ...]) -> tuple[str, ...] | None:
     path = which(command[0])
     return (path, *command[1:]) if path is not None else None
 
 
-def _note(command: tuple[str, ...]) -> str:
-    """Under which name it is noted what a compiler is."""
+def _facts_key(command: tuple[str, ...]) -> str:
+    """Return the key of the facts of a compiler."""
     path = os.path.realpath(command[0])
     stat = os.stat(path)
     tried = [isa_level(), config.get("OPT_LEVEL")]
@@ -333,5 +333,5 @@ def which(name: str) -> str | None:
 
 
 def _sanitizer_flags(names: Sequence[str]) -> tuple[str, ...]:
-    """Build with sanitizers, whose library the process has loaded; a report ends the process."""
+    """Return the flags of sanitizers, whose library the process has loaded; a report ends the process."""
     return ("-O1", "-g", f"-fsanitize={','.join(names)}", "-fno-sanitize-recover=all") if names else ()

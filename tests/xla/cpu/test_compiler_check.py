@@ -24,7 +24,7 @@ def wrong_compiler(monkeypatch, tmp_path):
 
     def use(cure):
         path = tmp_path / "cc"
-        path.write_text(WRONG.format(cure=cure, real=real.command[0]))
+        path.write_text(WRONG.format(workaround=cure, real=real.command[0]))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path / "cache"))
         monkeypatch.setenv("CYXLA_CC", str(path))
@@ -42,16 +42,16 @@ def test_this_machines_compiler_is_right():
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_a_wrong_compiler_is_cured(number, wrong_compiler, caplog):
-    flags = compiler_check.CURES[toolchain.require().compiler.kind][number]
+    flags = compiler_check.WORKAROUNDS[toolchain.require().compiler.kind][number]
     plain = toolchain.require()
     wrong_compiler(flags[-1])
     found = toolchain.require()
-    assert found.compiler.cure == flags
+    assert found.compiler.workaround == flags
     assert "gets loops wrong" in caplog.text
     assert set(flags) <= set(found.flags())
     assert found.fingerprint != plain.fingerprint
     assert compiler_check.wrong_loops(found) == []
-    assert compiler_check.wrong_loops(found._replace(compiler=found.compiler._replace(cure=(), steps=None)))
+    assert compiler_check.wrong_loops(found._replace(compiler=found.compiler._replace(workaround=(), steps=None)))
     caplog.clear()
     toolchain.find_compiler.cache_clear()
     assert toolchain.require() == found  # from the notes

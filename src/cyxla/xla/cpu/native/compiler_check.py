@@ -1,6 +1,6 @@
-"""Test of a C compiler on loops that some compilers get wrong, written as the emitters write them.
+"""Test of a C compiler on loops that some compilers miscompile, written as the emitters write them.
 
-A compiler is asked once, when it is tried out. One that gets a loop wrong is given flags that keep it from doing so.
+A compiler is tested once, when it is probed. One that miscompiles a loop is run with flags that avoid this.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from cyxla.xla.cpu.c.prelude import prelude
 from cyxla.xla.cpu.kernel.carried_products import VECTORIZATION_BARRIER
 from cyxla.xla.cpu.native.toolchain import Toolchain, Unit
 
-#: Flags that may cure a compiler, by its kind, in the order in which they are tried.
-CURES: dict[str, tuple[tuple[str, ...], ...]] = {
+#: Flags that may avoid wrong code, by kind of the compiler, in the order in which they are tried.
+WORKAROUNDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "gcc": (
         (),
         ("-fvect-cost-model=very-cheap",),
@@ -28,44 +28,44 @@ CURES: dict[str, tuple[tuple[str, ...], ...]] = {
     "clang": ((), ("-fno-vectorize",), ("-fno-vectorize", "-fno-slp-vectorize"), ("-O0",)),
 }
 
-PATIENCE = 60  # seconds for a compiler that is tried out
+PATIENCE = 60  # seconds that a compiler may take in the probe
 _BYTES = 256
 _ARGUMENT = np.arange(_BYTES, dtype=np.uint8) * 14 + 3  # odd numbers of every type: squares of even ones soon are 0
 
 
 class _Loop(NamedTuple):
-    """A loop over a few integers.
+    """A loop that squares a few integers again and again.
 
     Attributes
     ----------
     dtype : ElementType
-        Their type.
+        Type of the integers.
     lanes : int
-        How many there are.
-    turns : int
-        How often each is squared.
+        Number of integers.
+    trip_count : int
+        Number of iterations, each of which squares every integer.
     factor : bool
-        Multiply by another number before.
+        Whether an iteration first multiplies by another number.
     """
 
     dtype: E
     lanes: int
-    turns: int
+    trip_count: int
     factor: bool
 
     def body(self, name: str) -> str:
-        """The C of a function of that name, from bytes at `p` to bytes at `r`."""
-        c, memory, places = scalar.storage_type(self.dtype), f"{name}_t", range(self.lanes)
-        square = [self._square(f"x{k}", f"y{k}", k) for k in places]
+        """Return the C of a function of that name, from bytes at `p` to bytes at `r`."""
+        c, memory, lanes = scalar.storage_type(self.dtype), f"{name}_t", range(self.lanes)
+        square = [self._square(f"x{k}", f"y{k}", k) for k in lanes]
         lines = [
             scalar.memory_typedef(memory, self.dtype),
             f"static __attribute__((noinline)) void {name}(const {memory} *p, {memory} *r) {{",
-            *(f"{c} x{k} = p[{k}]; const {c} y{k} = p[{k + self.lanes}];" for k in places),
-            f"for (int64_t t = 0; t < {self.turns}; ++t) {{ {VECTORIZATION_BARRIER}",
+            *(f"{c} x{k} = p[{k}]; const {c} y{k} = p[{k + self.lanes}];" for k in lanes),
+            f"for (int64_t t = 0; t < {self.trip_count}; ++t) {{ {VECTORIZATION_BARRIER}",
             *square,
-            *(f"x{k} = v{k};" for k in places),
+            *(f"x{k} = v{k};" for k in lanes),
             "}",
-            *(f"r[{k}] = x{k}; (void)y{k};" for k in places),
+            *(f"r[{k}] = x{k}; (void)y{k};" for k in lanes),
             "}",
         ]
         return "\n".join(lines) + "\n"
@@ -78,18 +78,18 @@ class _Loop(NamedTuple):
         return lines + f"const {c} v{lane} = {scalar.expression('multiply', self.dtype, types, {}, [x, x])};"
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{self.lanes}], {self.turns} turns"
+        return f"{self.dtype}[{self.lanes}], {self.trip_count} iterations"
 
     @property
     def nbytes(self) -> int:
-        """The size of the result."""
+        """Size of the result in bytes."""
         return self.lanes * self.dtype.bits // 8
 
     def result(self) -> bytes:
-        """What it has to give."""
+        """Return the bytes of the correct result."""
         numbers: np.ndarray = _ARGUMENT.view(np.dtype(self.dtype.numpy_dtype))
         x, y = numbers[: self.lanes], numbers[self.lanes : 2 * self.lanes]
-        for _ in range(self.turns):
+        for _ in range(self.trip_count):
             x = (x * y) * (x * y) if self.factor else x * x
         return x.tobytes()
 
@@ -152,11 +152,11 @@ LOOPS: tuple[_Loop | _Epilogue, ...] = (
 
 
 def check_text() -> str:
-    """The C of all loops, with an entry that runs them."""
-    calls, place = [], 0
+    """Return the C of all loops, with an entry that runs them."""
+    calls, offset = [], 0
     for k, loop in enumerate(LOOPS):
-        calls.append(f"l{k}(bufs[0], (void *)((char *)bufs[1] + {place}));")
-        place += loop.nbytes
+        calls.append(f"l{k}(bufs[0], (void *)((char *)bufs[1] + {offset}));")
+        offset += loop.nbytes
     body = "".join(loop.body(f"l{k}") for k, loop in enumerate(LOOPS))
     entry = "CYX_EXPORT cyx_status cyx_main(void *const *bufs, const cyx_ctx *ctx) {\n(void)ctx;\n"
     text = f"CYX_LIBRARY\n{body}{entry}" + "\n".join(calls) + "\nreturn CYX_OK; }\n"
@@ -164,21 +164,21 @@ def check_text() -> str:
 
 
 def wrong_loops(tools: Toolchain) -> list[str]:
-    """The loops of which a toolchain makes something else than they say; each described."""
+    """Return a description of each loop that a toolchain miscompiles."""
     want = b"".join(loop.result() for loop in LOOPS)
     library = Library.from_bytes(tools.compile([Unit(check_text())], limit=PATIENCE))
     program = Program(library, "cyx_main", [(np.uint8, (_BYTES,))], [(np.uint8, (len(want),))], 0)
-    got, found, place = bytes(program(_ARGUMENT)), [], 0
+    got, found, offset = bytes(program(_ARGUMENT)), [], 0
     for loop in LOOPS:
-        if got[place : place + loop.nbytes] != want[place : place + loop.nbytes]:
+        if got[offset : offset + loop.nbytes] != want[offset : offset + loop.nbytes]:
             found.append(str(loop))
-        place += loop.nbytes
+        offset += loop.nbytes
     return found
 
 
-def cure(tools: Toolchain) -> tuple[str, ...] | None:
-    """The flags with which a toolchain gets every loop right; None if there are none."""
-    for flags in CURES[tools.compiler.kind]:
-        if not wrong_loops(tools._replace(compiler=tools.compiler._replace(cure=flags))):
+def find_workaround(tools: Toolchain) -> tuple[str, ...] | None:
+    """Return the first flags with which a toolchain compiles every loop correctly, or None."""
+    for flags in WORKAROUNDS[tools.compiler.kind]:
+        if not wrong_loops(tools._replace(compiler=tools.compiler._replace(workaround=flags))):
             return flags
     return None

@@ -18,7 +18,7 @@ from cyxla.xla.cpu.native.toolchain import INPUTS, LINK_FLAGS, MAIN, OUTPUT, Com
 
 logger = logging.getLogger(__name__)
 
-TEXT = """typedef float v __attribute__((vector_size(32)));
+PROBE_TEXT = """typedef float v __attribute__((vector_size(32)));
 __attribute__((visibility("default"))) int probe(float *x, int n) {
   v a = {0}; for (int k = 0; k < n; ++k) a += x[k]; x[0] = a[0]; return __builtin_popcount(n); }
 """
@@ -27,42 +27,42 @@ __attribute__((visibility("default"))) int probe(float *x, int n) {
 _FAILURES = (OSError, subprocess.SubprocessError, errors.InternalError, errors.ResourceExhaustedError)
 
 
-def try_out(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
-    """Compile small texts and run one; return what is worth noting, or None when the compiler does not work.
+def probe_compiler(command: tuple[str, ...], isa: str) -> dict[str, Any] | None:
+    """Compile small texts and run one; return facts for the disk, or None if the compiler does not work.
 
     Parameters
     ----------
     command : tuple of str
-        What runs it.
+        Command of the driver.
     isa : str
-        The processor level to try.
+        Instruction-set level to compile for.
     """
     try:
-        version = _say([*command, "--version"]).stdout
+        version = _run([*command, "--version"]).stdout
         kind = "clang" if "clang" in version else "gcc"
         compiler = Compiler(command, kind, "")
-        Toolchain(compiler, isa).compile([Unit(TEXT)], limit=PATIENCE)
-        cured = compiler_check.cure(Toolchain(compiler, isa))
+        Toolchain(compiler, isa).compile([Unit(PROBE_TEXT)], limit=PATIENCE)
+        workaround = compiler_check.find_workaround(Toolchain(compiler, isa))
     except _FAILURES as error:
         logger.debug("%s does not work: %s", " ".join(command), error)
         return None
-    if cured is None:
+    if workaround is None:
         logger.warning("%s gets loops wrong, and no flags help: it is not used", " ".join(command))
         return None
-    if cured:
-        logger.warning("%s gets loops wrong; it is run with %s", " ".join(command), " ".join(cured))
-    steps = _working_steps(compiler._replace(cure=cured), isa) if kind == "gcc" else None
-    return {"version": version, "kind": kind, "steps": steps, "cure": cured}
+    if workaround:
+        logger.warning("%s gets loops wrong; it is run with %s", " ".join(command), " ".join(workaround))
+    steps = _working_steps(compiler._replace(workaround=workaround), isa) if kind == "gcc" else None
+    return {"version": version, "kind": kind, "steps": steps, "workaround": workaround}
 
 
-def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment, pipe = {**os.environ, "LC_ALL": "C"}, subprocess.PIPE
     with subprocess.Popen(
         command, stdout=pipe, stderr=pipe, text=True, cwd=cwd, env=environment, start_new_session=True
     ) as process:
         try:
             said = process.communicate(timeout=PATIENCE)
-        except BaseException:  # what it started holds the pipes open, too
+        except BaseException:  # programs that it started hold the pipes open, too
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise
@@ -72,7 +72,7 @@ def _say(command: list[str], cwd: Path | None = None) -> subprocess.CompletedPro
 
 
 def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
-    """The steps of a driver, if what they make of small texts works."""
+    """Return the steps of a driver if small texts that they compile work."""
     import tempfile
 
     command = compiler.command
@@ -82,7 +82,7 @@ def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
         tools = Toolchain(compiler._replace(steps=steps), isa)
         if wrong := compiler_check.wrong_loops(tools):
             raise ValueError(f"its programs get loops wrong: {wrong}")
-        tools.compile([Unit(TEXT, contract=True), Unit("int x;")], limit=PATIENCE)
+        tools.compile([Unit(PROBE_TEXT, contract=True), Unit("int x;")], limit=PATIENCE)
     except (ValueError, *_FAILURES) as error:
         logger.debug("%s is run whole: %s", " ".join(command), error)
         return None
@@ -90,16 +90,16 @@ def _working_steps(compiler: Compiler, isa: str) -> Steps | None:
 
 
 def _steps(command: tuple[str, ...], directory: Path) -> Steps:
-    """Read them from what the driver says it would run.
+    """Parse the steps from the commands that the driver prints.
 
     Raises
     ------
     ValueError
-        It says something else than expected.
+        The driver prints other commands than expected.
     """
     (directory / "unit.o").write_bytes(b"")
-    compiling = _would_run([*command, "-pipe", "-x", "c", "-", "-c", "-o", "unit.o"], directory)
-    linking = _would_run([*command, "unit.o", "-o", "library.so", *LINK_FLAGS, "-lgcc"], directory)
+    compiling = _printed_commands([*command, "-pipe", "-x", "c", "-", "-c", "-o", "unit.o"], directory)
+    linking = _printed_commands([*command, "unit.o", "-o", "library.so", *LINK_FLAGS, "-lgcc"], directory)
     if len(compiling) != 2 or len(linking) != 1 or compiling[0][-2:] != ["-o", "-"] or compiling[1][-1] != "unit.o":
         raise ValueError(f"the driver would run {compiling} and {linking}")
     (compiler, assembler), (linker,) = compiling, linking
@@ -107,14 +107,14 @@ def _steps(command: tuple[str, ...], directory: Path) -> Steps:
     return Steps(
         compile=(_program(command, compiler[0]), *compiler[1:text], MAIN, *compiler[text + 1 :]),
         assemble=(_program(command, assembler[0]), *assembler[1:-1]),
-        link=(_program(command, "ld"), *_link_words(linker[1:])),
-        helpers=(_say([*command, "-print-libgcc-file-name"]).stdout.strip(),),
+        link=(_program(command, "ld"), *_link_arguments(linker[1:])),
+        helpers=(_run([*command, "-print-libgcc-file-name"]).stdout.strip(),),
     )
 
 
-def _would_run(command: list[str], directory: Path) -> list[list[str]]:
-    """The commands a driver announces: lines that begin with a blank; a bar stands between those of one pipe."""
-    said = _say([*command, "-###"], directory).stderr
+def _printed_commands(command: list[str], directory: Path) -> list[list[str]]:
+    """Return the commands that a driver prints: lines that begin with a blank, separated by bars within a pipeline."""
+    said = _run([*command, "-###"], directory).stderr
     words = [word for line in said.splitlines() if line.startswith(" ") for word in (*shlex.split(line), "\n")]
     commands: list[list[str]] = [[]]
     for word in words:
@@ -125,8 +125,8 @@ def _would_run(command: list[str], directory: Path) -> list[list[str]]:
     return [c for c in commands if c]
 
 
-def _link_words(words: list[str]) -> list[str]:
-    """Leave out what is there for link-time optimisation and libraries, which take longer to load than the link."""
+def _link_arguments(words: list[str]) -> list[str]:
+    """Drop the arguments for link-time optimisation and libraries, which take longer to load than to link."""
     found: list[str] = []
     skip = False
     for word in words:
@@ -139,8 +139,8 @@ def _link_words(words: list[str]) -> list[str]:
 
 
 def _program(command: tuple[str, ...], name: str) -> str:
-    """Where the driver finds one of its programs."""
-    path = which(name if "/" in name else _say([*command, f"-print-prog-name={name}"]).stdout.strip())
+    """Return the path of one of the driver's programs."""
+    path = which(name if "/" in name else _run([*command, f"-print-prog-name={name}"]).stdout.strip())
     if path is None:
         raise ValueError(f"there is no {name}")
     return path

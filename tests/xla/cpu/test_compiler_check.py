@@ -24,7 +24,7 @@ def wrong_compiler(monkeypatch, tmp_path):
 
     def use(cure):
         path = tmp_path / "cc"
-        path.write_text(WRONG.format(workaround=cure, real=real.command[0]))
+        path.write_text(WRONG.format(cure=cure, real=real.command[0]))
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("CYXLA_CACHE_DIR", str(tmp_path / "cache"))
         monkeypatch.setenv("CYXLA_CC", str(path))

@@ -110,7 +110,7 @@ def test_much_work_waits_for_native_code():
 
 
 def test_long_programs_wait_for_native_code(monkeypatch):
-    monkeypatch.setattr(compiler, "MOST_STEPS", 10)
+    monkeypatch.setattr(compiler, "MAX_PREBUILT_INSTRUCTIONS", 10)
     f = cyxla.jit(wave)
     f(X, Y)
     assert tiers(f) == ["native"]

@@ -18,14 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the verb."""
     registry = KernelRegistry.global_()
-    registry.load()  # what computes, which is listed before what compiles
+    registry.load()
     XlaOpRegistry.global_().register_compilation_kernels(registry)
     if args.name:
         OpRegistry.global_().look_up(args.name)  # an unknown name is an error, and names near ones
         found = registry.get_registered_kernels_for_op(args.name)
     else:
         found = registry.get_all_registered_kernels()
-    for kernel_def in found:
+    for kernel_def in sorted(found, key=lambda k: k.device_type.endswith("_JIT")):  # those that compile come last
         if args.device in (None, kernel_def.device_type):
             print(f"{kernel_def.op}: {kernel_def}")
     return 0

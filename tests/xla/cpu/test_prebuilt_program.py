@@ -494,7 +494,10 @@ def test_options_of_native_code(options):
 
 
 def test_rows_are_those_of_native_code():
-    assert (prebuilt_program.WHOLE, prebuilt_program.ROW) == (loop_kernel.WHOLE, reduce_loops.ROW)
+    assert (prebuilt_program.WHOLE, prebuilt_program.ROW) == (
+        loop_kernel.MAX_UNBLOCKED_TRIP,
+        reduce_loops.MIN_ROW_EXTENT,
+    )
     assert prebuilt_program.PARTED_NS <= reduce_emit._PART_NS
     assert all(accumulator("add", t).lanes == n for t, n in prebuilt_reductions._LANES.items())
 

@@ -1,4 +1,4 @@
-"""Reverse-mode gradients of functions written with NumPy; the way back is HLO in the same program."""
+"""Reverse-mode gradients of functions written with NumPy, emitted as HLO of the same program."""
 
 from cyxla.numpy.gradient.api import grad, value_and_grad, vjp
 from cyxla.numpy.gradient.composites import composite

@@ -29,14 +29,14 @@ Argnums = int | str | Sequence[int | str]
 def grad(
     fun: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, allow_int: bool = False
 ) -> Callable[..., Any]:
-    """The gradient of a function whose result is one real number.
+    """Return a function that computes the gradient of a real scalar function.
 
     Parameters
     ----------
     fun : callable
-        Written with NumPy.
+        Function written with NumPy.
     argnums : int, str or sequence of these
-        Which arguments to differentiate by: positions or names.
+        Positions or names of the arguments to differentiate.
     has_aux : bool
         Whether `fun` returns a pair, of which only the first is differentiated.
     allow_int : bool
@@ -45,14 +45,14 @@ def grad(
     Returns
     -------
     callable
-        With the arguments of `fun`; gives the gradient by the argument, a container like it, or a tuple of gradients
-        where `argnums` is a sequence; with `has_aux`, a pair of that and the second result. Called inside of a traced
-        function it becomes a part of it, else it is compiled like one.
+        Function of the same arguments. It returns the gradient with respect to the argument, a container of the same
+        structure, or a tuple of gradients if `argnums` is a sequence; with `has_aux`, a pair of that and the second
+        result. Inside a traced function it is inlined, else it is compiled.
 
     Notes
     -----
-    Where `maximum`, `minimum`, `max` or `min` meet equal elements, they share. The slope of `abs` at 0 is 0, that of
-    `sqrt` is infinite. The gradient by complex ``x + iy`` is ``df/dx - i df/dy``.
+    Equal elements share the gradient of `maximum`, `minimum`, `max` and `min`. The derivative of `abs` at 0 is 0, that
+    of `sqrt` is infinite. The gradient with respect to complex ``x + iy`` is ``df/dx - i df/dy``.
 
     Examples
     --------
@@ -72,24 +72,24 @@ def grad(
 def value_and_grad(
     fun: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, allow_int: bool = False
 ) -> Callable[..., Any]:
-    """A function's result and its gradient together; see `grad`.
+    """Return a function that computes the result of a function and its gradient; see `grad`.
 
     Returns
     -------
     callable
-        Gives a pair: what `fun` returns, and the gradient.
+        Function that returns a pair: the result of `fun`, and the gradient.
     """
     return _named_like(_Differentiated(fun, argnums, has_aux, allow_int), fun)
 
 
 def _named_like(made: Callable[..., Any], fun: Callable[..., Any]) -> Callable[..., Any]:
-    """With the name and signature of a function; ufuncs have keywords that must not be given all at once."""
+    """Copy name and signature of a function; ufuncs have keywords that exclude each other."""
     made = api_boundary(made)
     return made if isinstance(fun, np.ufunc) else update_wrapper(made, fun, updated=())
 
 
 class _Differentiated:
-    """A function that returns the value and the gradient of another."""
+    """Function that returns value and gradient of another one."""
 
     def __init__(self, fun: Callable[..., Any], argnums: Argnums, has_aux: bool, allow_int: bool) -> None:
         self.fun, self.argnums, self.has_aux, self.allow_int = fun, argnums, has_aux, allow_int
@@ -118,22 +118,22 @@ class _Differentiated:
 
 
 def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """A function's result, and the way back from cotangents of it.
+    """Return the result of a function, and its pullback.
 
     Parameters
     ----------
     fun : callable
-        Written with NumPy.
+        Function written with NumPy.
     *args
-        Its arguments; all of their inexact arrays are differentiated by.
+        Arguments; all of their inexact arrays are differentiated.
     has_aux : bool
         Whether `fun` returns a pair, of which only the first is differentiated.
 
     Returns
     -------
     out, pullback : tuple
-        The result, and a function from a container like it to a tuple with a container like each argument. With
-        `has_aux`, the second result follows.
+        Result, and a function from a cotangent, a container like the result, to a tuple of containers like the
+        arguments. With `has_aux`, the second result follows.
     """
     if current() is not None:
         call = Call.of(fun, args, {}, Chosen(list(range(len(args))), False), has_aux, True)
@@ -151,7 +151,7 @@ def vjp(fun: Callable[..., Any], *args: Any, has_aux: bool = False) -> tuple[Any
 
 
 def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[..., Any]:
-    """A function to be called outside of traces, which calls a function of the user's."""
+    """Compile a wrapper of a user's function for calls outside of traces."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
@@ -165,19 +165,19 @@ def compiled(function: Callable[..., Any], of: Callable[..., Any]) -> Callable[.
 
 @dataclass(frozen=True)
 class Chosen:
-    """Arguments to differentiate by: positions and names of keywords, and whether it is one without a sequence."""
+    """Arguments to differentiate: their positions or keywords, and whether `argnums` is not a sequence."""
 
     keys: list[int | str]
     single: bool
 
 
 def choose(fun: Callable[..., Any], argnums: Argnums, args: Sequence[Any], kwargs: dict[str, Any]) -> Chosen:
-    """The arguments that `argnums` means.
+    """Return the arguments that `argnums` selects.
 
     Raises
     ------
     InvalidArgumentError
-        There is none of that name or position.
+        No argument has that name or position.
     """
     single = isinstance(argnums, (int, str))
     asked: Sequence[int | str] = [argnums] if isinstance(argnums, (int, str)) else list(argnums)
@@ -204,7 +204,7 @@ def _key(fun: Callable[..., Any], asked: int | str, args: Sequence[Any], kwargs:
 
 @contextmanager
 def differentiating() -> Iterator[None]:
-    """Let functions know that what they do will be differentiated."""
+    """Mark the program as being differentiated within a context."""
     program = require_current().program
     program.gradients += 1
     try:
@@ -214,14 +214,14 @@ def differentiating() -> Iterator[None]:
 
 
 class Call:
-    """A call of a function, traced in such a way that it can be differentiated.
+    """Call of a function, traced so that it can be differentiated.
 
     Attributes
     ----------
     out, aux : object
-        What it returned.
+        Results of the function.
     results : list of TracedArray
-        The leaves of `out`.
+        Leaves of `out`.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class Call:
 
     @property
     def value(self) -> Any:
-        """What the function returned."""
+        """Result of the function, with `aux` if there is one."""
         return self.out if self.aux is None else (self.out, self.aux)
 
     @staticmethod
@@ -246,7 +246,7 @@ class Call:
         fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], chosen: Chosen, has_aux: bool,
         allow_int: bool,
     ) -> Call:  # fmt: skip
-        """Trace a call inside of the current trace."""
+        """Trace a call inside the current trace."""
         keyed: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         leaves, tree = flatten(keyed)
         owners = [key for key, value in keyed.items() for _ in flatten(value)[0]]
@@ -294,7 +294,7 @@ class Call:
         return Call(linear, out_tree, made, aux, keyed, places)
 
     def pull(self, cotangents: Sequence[XlaOp | None]) -> dict[Any, Any]:
-        """From cotangents of the leaves of `out` to containers like the chosen arguments."""
+        """Pull cotangents of the leaves of `out` back to containers like the chosen arguments."""
         rest = len(self.linear.body.results) - len(self.results)
         found = self.linear.pull([*cotangents, *[None] * rest])
         shapes = [_slope_shape(p.shape) for p in self.linear.body.parameters]
@@ -305,7 +305,7 @@ class Call:
         }
 
     def pullback(self, cotangent: Any) -> tuple[Any, ...]:
-        """From a container like `out` to containers like the arguments."""
+        """Pull a cotangent, a container like `out`, back to containers like the arguments."""
         leaves, tree = flatten(cotangent)
         if tree != self.out_tree:
             raise TraceError(f"the cotangent is not a container like the result {_described(self.out)}", where=place())
@@ -323,7 +323,7 @@ def _cotangent(value: Any, result: TracedArray, n: int) -> XlaOp | None:
 
 
 def _slope_shape(shape: Shape) -> Shape:
-    """Zero gradients by integers are floats."""
+    """Return the shape of a gradient; those with respect to integers are floats."""
     return shape if shape.dtype.is_float or shape.dtype.is_complex else shape.with_dtype(ElementType.F64)
 
 

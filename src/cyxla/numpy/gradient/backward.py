@@ -1,4 +1,4 @@
-"""Reverse mode: a body is written once more, and then what leads back from cotangents of its results."""
+"""Reverse mode: a body is inlined with its residuals, then cotangents are propagated backwards through it."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from cyxla.xla.hlo.instruction import Instruction
 
 
 def is_inexact(shape: Shape) -> bool:
-    """Whether values of a shape can be differentiated by."""
+    """Return whether values of a shape are differentiable."""
     return shape.is_array and (shape.dtype.is_float or shape.dtype.is_complex)
 
 
 class Linear:
-    """A body, written in the current trace in such a way that its results can be differentiated.
+    """Body that is inlined in the current trace so that its results can be differentiated.
 
     Parameters
     ----------
     body : Body
-        The function.
+        Function to differentiate.
     operands : sequence of XlaOp
-        Values of its parameters.
+        Values of the parameters.
     active : sequence of bool
-        Which of them to differentiate by.
+        Whether to differentiate with respect to each parameter.
     known : mapping, optional
-        Instructions of the body whose values are there already.
+        Instructions of the body whose values exist already.
 
     Attributes
     ----------
     values : dict of Instruction to XlaOp
-        The values of the body's instructions.
+        Values of the body's instructions.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class Linear:
         return write
 
     def results(self) -> list[XlaOp]:
-        """Of the body; its failures become those of the current trace."""
+        """Return the results of the body; its failures join those of the current trace."""
         return results_of(self.body, self.values)
 
     def pull(self, cotangents: Cotangents) -> list[XlaOp | None]:
-        """From cotangents of the results to those of the parameters, None where they are zero or not asked for."""
+        """Pull cotangents of the results back to the parameters; None where they are zero or not wanted."""
         return _Walk(self, cotangents).run()
 
 
 def activity(body: Body, active: Sequence[bool]) -> set[Instruction]:
-    """The instructions that depend on parameters that are differentiated by."""
+    """Return the instructions that depend on active parameters."""
     found = {made(p) for p, a in zip(body.parameters, active, strict=True) if a}
     rules = body.trace.rules
     for ins in body.instructions:
@@ -88,7 +88,7 @@ def activity(body: Body, active: Sequence[bool]) -> set[Instruction]:
 
 
 class _Walk:
-    """One way back through a body."""
+    """Reverse pass through a body."""
 
     def __init__(self, linear: Linear, cotangents: Cotangents) -> None:
         self.linear = linear
@@ -100,7 +100,7 @@ class _Walk:
             self.add(made(result), c)
 
     def run(self) -> list[XlaOp | None]:
-        """Visit everything that a cotangent reaches."""
+        """Visit all instructions that a cotangent reaches, and return the cotangents of the parameters."""
         for ins in reversed(self.linear.body.instructions):
             rule = self.rules.get(ins)
             if rule is not None:
@@ -111,7 +111,7 @@ class _Walk:
         return [self.found.get(made(p), [None])[0] if w else None for p, w in parameters]
 
     def visit(self, ins: Instruction) -> None:
-        """Hand the cotangent of an instruction on to what it was computed from."""
+        """Propagate the cotangent of an instruction to its operands."""
         if ins.opcode == "get-tuple-element":
             self.add(ins.operands[0], self.found[ins][0], int(ins.attrs["index"]))
         elif ins.opcode == "tuple":
@@ -124,7 +124,7 @@ class _Walk:
             self.visit_node(ins)
 
     def visit_node(self, ins: Instruction) -> None:
-        """The same, by the table."""
+        """Propagate the cotangent by the rule of the opcode."""
         pull = find(ins.opcode)
         if pull is None:
             raise no_rule(ins)
@@ -133,13 +133,13 @@ class _Walk:
             self.add(operand, c)
 
     def pass_output(self, rule: Rule) -> None:
-        """Visit a rule when the first of its outputs is reached: all that depends on any of them is behind."""
+        """Count an output of a rule; visit the rule at its first output in program order, after all of its uses."""
         self.passed[rule] = self.passed.get(rule, 0) + 1
         if self.passed[rule] == len(rule.outputs) and any(made(o) in self.found for o in rule.outputs):
             self.visit_rule(rule)
 
     def visit_rule(self, rule: Rule) -> None:
-        """Hand the cotangents of all outputs of a rule on to its inputs."""
+        """Propagate the cotangents of the outputs of a rule to its inputs."""
         given = [self.found.get(made(o), [None])[0] for o in rule.outputs]
         if rule in self.linear._pullbacks:
             back = self.linear._pullbacks[rule](given)
@@ -151,11 +151,11 @@ class _Walk:
             self.add(made(x), c)
 
     def value(self, ins: Instruction) -> XlaOp:
-        """Of an instruction, in the current trace."""
+        """Return the value of an instruction in the current trace."""
         return self.trace.inner(self.linear.values[ins])
 
     def add(self, ins: Instruction, cotangent: XlaOp | None, index: int = 0) -> None:
-        """One more way in which results depend on an instruction."""
+        """Accumulate a cotangent of an instruction."""
         if cotangent is None or ins not in self.linear.active:
             return
         parts = self.found.get(ins)
@@ -166,7 +166,7 @@ class _Walk:
 
 
 def no_rule(ins: Instruction, why: str = "") -> UnimplementedError:
-    """The error for an instruction that has no derivative."""
+    """Return the error for an instruction without a derivative."""
     known = dict(ins.metadata)
     at = f"{known['source_file']}:{known.get('source_line', '')}" if "source_file" in known else place()
     what = f"{ins.opcode} {ins.attrs['custom_call_target']}" if ins.opcode == "custom-call" else ins.opcode
@@ -177,5 +177,5 @@ def no_rule(ins: Instruction, why: str = "") -> UnimplementedError:
 
 
 def or_zeros(cotangents: Cotangents, shapes: Sequence[Shape]) -> list[XlaOp]:
-    """Cotangents with zeros in the place of None."""
+    """Replace missing cotangents by zeros."""
     return [zeros(s) if c is None else c for c, s in zip(cotangents, shapes, strict=True)]

@@ -1,4 +1,4 @@
-"""Derivatives given by hand: for what a table of opcodes cannot know, or knows worse."""
+"""Custom derivatives of groups of instructions that the table of opcodes cannot differentiate, or not as well."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Vjp = Callable[[list[XlaOp], list[XlaOp], Sequence[XlaOp | None]], Sequence[XlaO
 def composite(
     inputs: Sequence[XlaOp], results: Callable[..., XlaOp | Sequence[XlaOp]] | Sequence[XlaOp], vjp: Vjp
 ) -> list[XlaOp]:
-    """Instructions whose derivative is known as a whole.
+    """Attach a derivative to a group of instructions.
 
     Parameters
     ----------
     inputs : sequence of XlaOp
-        What they compute from.
+        Operands of the group.
     results : sequence of XlaOp, or callable
-        What they compute; or a function from the inputs to a result or several.
+        Results of the group, or a function from the inputs to one or more results.
     vjp : callable
-        From inputs, results, and the cotangents of these (None where nothing depends on a result) to those of the
-        inputs (None for zero). It must use no other values of the trace than these: it is called for copies, too. What
-        it writes is differentiated in its turn for second derivatives.
+        Function from inputs, results, and cotangents of the results (None where nothing depends on a result) to
+        cotangents of the inputs (None for zero). It must not use other values of the trace, since it is also called for
+        inlined copies. For second derivatives its instructions are differentiated in turn.
 
     Returns
     -------
     list of XlaOp
-        The results.
+        Results with the derivative attached.
     """
     trace = current()
     given = list(inputs) if trace is None else [trace.inner(x) for x in inputs]
@@ -45,12 +45,12 @@ def attach(
     vjp: Vjp | None = None,
     again: Callable[[list[XlaOp], list[bool]], tuple[list[XlaOp], Callable[..., Sequence[XlaOp | None]]]] | None = None,
 ) -> list[XlaOp]:
-    """Give results a derivative; see `cyxla.numpy.tracing.trace.Rule`.
+    """Attach a rule to results; see `cyxla.numpy.tracing.trace.Rule`.
 
     Returns
     -------
     list of XlaOp
-        The results; copies of those that are inputs, constants, or have a derivative already.
+        Results; those that are inputs, constants, or have a rule already are copied.
     """
     trace = require_current()
     outputs = _own(inputs, results)

@@ -1,4 +1,4 @@
-"""Derivatives of products of arrays."""
+"""Derivatives of matrix products and convolutions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cyxla.xla.hlo.builder import functions as xla
 
 @rule("dot")
 def dot(node: Node) -> Cotangents:
-    """The cotangent times the other operand, along the dimensions that this one does not have."""
+    """Differentiate a dot: the cotangent is contracted with the other operand over the latter's free dimensions."""
     a = node.attrs
     left = (a["lhs_batch_dims"], a["lhs_contracting_dims"], node.shapes[0])
     right = (a["rhs_batch_dims"], a["rhs_contracting_dims"], node.shapes[1])
@@ -33,7 +33,7 @@ def _free(side: Side) -> list[int]:
 
 
 def _side(g: XlaOp, other: XlaOp, mine: Side, its: Side, second: bool) -> XlaOp:
-    """The cotangent of one operand; those of the result are batch, free of the first, free of the second."""
+    """Return an operand's cotangent; dimensions of `g` are batch, free of the first, free of the second operand."""
     batch, free, others = len(mine[0]), _free(mine), _free(its)
     at = batch + (0 if second else len(free))
     g_over = tuple(range(at, at + len(others)))
@@ -43,7 +43,7 @@ def _side(g: XlaOp, other: XlaOp, mine: Side, its: Side, second: bool) -> XlaOp:
         lhs_contracting_dims=g_over, rhs_contracting_dims=tuple(others),
         lhs_batch_dims=tuple(range(batch)), rhs_batch_dims=tuple(its[0]),
     )  # fmt: skip
-    # batch, my free dimensions, then those contracted, in the order of the other operand's
+    # batch, own free dimensions, then contracted ones in the order of the other operand
     summed_over = [d for _, d in sorted(zip(its[1], mine[1], strict=True))]
     have = [*mine[0], *free, *summed_over]
     order = [have.index(d) for d in range(len(have))]
@@ -53,7 +53,7 @@ def _side(g: XlaOp, other: XlaOp, mine: Side, its: Side, second: bool) -> XlaOp:
 
 @rule("convolution")
 def convolution(node: Node) -> Cotangents:
-    """Two more convolutions: of the cotangent with the turned kernel, and of the input with the cotangent."""
+    """Differentiate by two more convolutions: cotangent with reversed kernel, and input with cotangent."""
     if node.attrs["batch_group_count"] != 1:
         raise no_rule(node.instruction, " with groups of batches")
     if not (node.g.shape.size and node.shapes[0].size and node.shapes[1].size):
@@ -87,12 +87,12 @@ def _of_input(node: Node) -> XlaOp:
 
 
 def _groups_swapped(kernel: XlaOp, groups: int, d: ConvDims) -> XlaOp:
-    """A kernel whose groups are those of its input features instead of those of its output features."""
+    """Regroup a kernel by its input features instead of its output features."""
     if groups == 1:
         return kernel
     dims, i, o = kernel.shape.dims, d.kernel_input_feature, d.kernel_output_feature
     split = xla.reshape(kernel, (*dims[:o], groups, dims[o] // groups, *dims[o + 1 :]))
-    at = i + (1 if i > o else 0)  # where the input features are, beside the groups at o
+    at = i + (1 if i > o else 0)  # position of the input features beside the groups at o
     rest = [k for k in range(len(dims) + 1) if k != o]
     rest.insert(rest.index(at), o)
     sizes = [dims[k] for k in range(len(dims))]

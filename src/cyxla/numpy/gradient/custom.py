@@ -1,4 +1,4 @@
-"""`custom_vjp`, `stop_gradient` and `checkpoint`: derivatives that the program has its own way with."""
+"""`custom_vjp`, `stop_gradient` and `checkpoint`: control over derivatives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def stop_gradient(value: Any) -> Any:
-    """The same value, or container of values, as if it depended on nothing."""
+    """Return a value, or container of values, that counts as constant in gradients."""
     if current() is None:
         return value
     return map_leaves(lambda x: traced(_stopped(value_of(x)), x.weak) if isinstance(x, TracedArray) else x, value)
@@ -32,7 +32,7 @@ def _stopped(x: XlaOp) -> XlaOp:
 
 
 class custom_vjp:  # noqa: N801 - a decorator
-    """A function with a derivative of its own.
+    """Function with a custom derivative.
 
     Examples
     --------
@@ -50,14 +50,15 @@ class custom_vjp:  # noqa: N801 - a decorator
         update_wrapper(self, fun, updated=())
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
-        """Give the derivative.
+        """Define the derivative.
 
         Parameters
         ----------
         fwd : callable
-            With the arguments of the function; returns its result and what `bwd` needs besides.
+            Function of the same arguments that returns the result and residuals for `bwd`.
         bwd : callable
-            From that and the cotangent of the result to a tuple of cotangents of the arguments; None is zero.
+            Function from residuals and the cotangent of the result to a tuple of cotangents of the arguments; None is
+            zero.
         """
         self.forward, self.backward = fwd, bwd
 
@@ -67,7 +68,7 @@ class custom_vjp:  # noqa: N801 - a decorator
         return self if instance is None else partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function; inside of what is to be differentiated, by way of `fwd`, which is given all by position."""
+        """Call the function, or `fwd` if the call is being differentiated, with all arguments by position."""
         trace = current()
         if trace is None or not trace.program.gradients:
             return self.fun(*args, **kwargs)
@@ -96,7 +97,7 @@ def _by_hand(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[An
         return list(tree.build(filled))
 
     program = require_current().program
-    program.gradients -= 1  # by this derivative, all is done: `fwd` may call the function itself
+    program.gradients -= 1  # `fwd` may call the function itself, which this derivative covers
     try:
         recorded = record("forward", fwd, arrays, build)
     finally:
@@ -110,16 +111,16 @@ def _by_hand(fwd: Callable[..., Any], bwd: Callable[..., Any], args: Sequence[An
 
 @dataclass(frozen=True)
 class _Hand:
-    """A call of a function that has a derivative of its own.
+    """Call of a function with a custom derivative.
 
     Attributes
     ----------
     forward : Traced
-        The result, and what the way back needs besides.
+        Result and residuals.
     backward : callable
-        The way back.
+        Function that computes the cotangents.
     args, tree, places
-        The arguments, their container, and which of its leaves are arrays.
+        Arguments, the structure of their container, and the positions of arrays among its leaves.
     """
 
     forward: Traced
@@ -129,7 +130,7 @@ class _Hand:
     places: Sequence[int]
 
     def written(self, inputs: Sequence[XlaOp]) -> tuple[list[XlaOp], list[XlaOp]]:
-        """The results in the current trace, with their derivative, and what the way back needs."""
+        """Inline the forward function with its derivative; return the results and the residuals."""
         count = self.forward.tree.children[0].count
         made = write(self.forward.body, inputs)
         return attach(inputs, made[:count], again=self._again), made[count:]
@@ -151,7 +152,7 @@ class _Hand:
         return outputs, pull
 
     def _slopes(self, outputs: Sequence[XlaOp], kept: Sequence[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[Any]:
-        """What the way back gives, for each leaf of the arguments."""
+        """Return the cotangents of all leaves of the arguments."""
         out_tree, kept_tree = self.forward.tree.children
         weak = [r.weak for r in self.forward.results[out_tree.count :]]
         residuals = kept_tree.build([traced(_here(v), w) for v, w in zip(kept, weak, strict=True)])
@@ -168,7 +169,7 @@ def _or_zero(cotangent: XlaOp | None, like: XlaOp) -> XlaOp:
 
 
 def _matched(slopes: Any, args: Sequence[Any], tree: Tree) -> list[Any]:
-    """The cotangents of all leaves of the arguments, from what `bwd` returned."""
+    """Match the result of `bwd` with the leaves of the arguments."""
     if not isinstance(slopes, (tuple, list)) or len(slopes) != len(args):
         raise TraceError(f"the second function of a custom_vjp must return a tuple of {len(args)} cotangents")
     found: list[Any] = []
@@ -193,7 +194,7 @@ def _fitting(slope: Any, x: XlaOp) -> XlaOp | None:
 
 
 def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, computed once more on the way back instead of being kept in memory."""
+    """Return a function that is recomputed in the reverse pass instead of saving its residuals."""
 
     @wraps(fun, updated=())
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -218,7 +219,7 @@ def checkpoint(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recomputed(body: Body, operands: Sequence[XlaOp]) -> list[XlaOp]:
-    """A body, whose way back begins with the body itself."""
+    """Inline a body whose pullback recomputes it."""
 
     def again(inputs: list[XlaOp], active: list[bool]) -> tuple[list[XlaOp], Pullback]:
         def pull(cotangents: Sequence[XlaOp | None]) -> Sequence[XlaOp | None]:
@@ -230,7 +231,7 @@ def _recomputed(body: Body, operands: Sequence[XlaOp]) -> list[XlaOp]:
 
 
 def _held(values: Sequence[XlaOp]) -> list[XlaOp]:
-    """The values behind a barrier, so that nothing computed from them is what was computed before."""
+    """Put values behind an optimisation barrier, so that computations from them are not merged with earlier ones."""
     trace = require_current()
     bundle = xla.opt_barrier(xla.tuple_(trace.builder, [trace.inner(v) for v in values]))
     return [xla.get_tuple_element(bundle, k) for k in range(len(values))]

@@ -1,7 +1,7 @@
-"""Derivatives of what works element by element.
+"""Derivatives of element-wise opcodes.
 
-A cotangent is that of ``sum(real(g * f(x)))``: for complex values it is carried on without conjugation, so that the
-gradient by ``z = x + iy`` is ``df/dx - i df/dy``; its conjugate leads uphill.
+A cotangent is that of ``sum(real(g * f(x)))``: complex values are propagated without conjugation, so that the gradient
+with respect to ``z = x + iy`` is ``df/dx - i df/dy``; its conjugate is the direction of ascent.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Partial = Callable[..., XlaOp | None]
 
 
 def nothing(node: Node) -> Cotangents:
-    """Constant almost everywhere, or no numbers to differentiate."""
+    """Return zero cotangents: constant almost everywhere, or not differentiable numbers."""
     return [None] * len(node.needs)
 
 
 def partials(opcode: str, *functions: Partial) -> None:
-    """Let functions of the cotangent, the result and the operands be the rule of an opcode: one for each operand."""
+    """Register partial derivatives of an opcode: for each operand a function of cotangent, result and operands."""
 
     def pull(node: Node) -> Cotangents:
         pairs = zip(functions, node.needs, strict=True)
@@ -33,43 +33,43 @@ def partials(opcode: str, *functions: Partial) -> None:
 
 
 def number(like: XlaOp, value: float) -> XlaOp:
-    """A number repeated to the type and sizes of a value."""
+    """Broadcast a number to the shape and dtype of a value."""
     return filled(like.shape, value)
 
 
 def where(mask: XlaOp, value: XlaOp, other: float = 0) -> XlaOp:
-    """The value where the mask holds, elsewhere a number."""
+    """Select a value where a mask is true, else a number."""
     return xla.select(mask, value, number(value, other))
 
 
 def is_zero(x: XlaOp) -> XlaOp:
-    """Where a value is zero."""
+    """Test for zero."""
     return xla.eq(x, number(x, 0))
 
 
 def as_complex(x: XlaOp) -> XlaOp:
-    """A real value as a complex one."""
+    """Convert a real value to a complex one."""
     return xla.complex_(x, number(x, 0))
 
 
 def conjugate(x: XlaOp) -> XlaOp:
-    """The complex conjugate; of a real value the value."""
+    """Compute the complex conjugate; real values are returned as they are."""
     return xla.complex_(xla.real(x), -xla.imag(x)) if x.shape.dtype.is_complex else x
 
 
 def summed(x: XlaOp, dims: tuple[int, ...] | None = None) -> XlaOp:
-    """The sum along dimensions, by default all of them."""
+    """Sum along dimensions, by default along all of them."""
     axes = tuple(range(x.shape.rank)) if dims is None else dims
     return xla.reduce(x, [zero(x)], scalar_computation("add", x.shape.dtype), axes) if axes else x
 
 
 def zero(x: XlaOp) -> XlaOp:
-    """The scalar 0 of a value's type."""
+    """Return the scalar 0 in the dtype of a value."""
     return filled(Shape.array(x.shape.dtype), 0)
 
 
 def _power_base(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
-    flat = is_zero(y)  # x ** 0 is 1 everywhere, at x = 0, too
+    flat = is_zero(y)  # x ** 0 is 1 everywhere, also at x = 0
     return where(~flat, g * y * xla.power(x, xla.select(flat, number(y, 1), y - number(y, 1))))
 
 
@@ -78,7 +78,7 @@ def _power_exponent(g: XlaOp, out: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _larger(greater: Callable[[XlaOp, XlaOp], XlaOp]) -> Callable[[XlaOp, XlaOp, XlaOp], XlaOp]:
-    """The share of an operand that was chosen by comparison: one half where both are equal."""
+    """Return the rule of an operand chosen by comparison: weight 1, 0, or one half if both are equal."""
 
     def share(g: XlaOp, x: XlaOp, y: XlaOp) -> XlaOp:
         half = xla.select(xla.eq(x, y), g * number(g, 0.5), number(g, 0))
@@ -99,7 +99,7 @@ def _absolute(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp:
 
 
 def _sign(g: XlaOp, out: XlaOp, x: XlaOp) -> XlaOp | None:
-    """Of complex numbers: x / |x|, which turns with x."""
+    """Differentiate the sign; of complex numbers it is x / abs(x), which varies with the angle."""
     if not x.shape.dtype.is_complex:
         return None
     size = xla.abs_(x)
@@ -113,9 +113,9 @@ def _one_less_square(x: XlaOp) -> XlaOp:
 
 
 def asin_root(x: XlaOp) -> XlaOp:
-    """The root of 1 - x^2; of complex numbers as two roots, which on the cuts are those of the side that zero is on.
+    """Compute sqrt(1 - x**2); of complex x as two roots, which keeps the side of the branch cut that zero's sign gives.
 
-    Adding 1 would lose the sign of a zero: it is -1 that is taken away.
+    An addition of 1 would lose the sign of a zero, so -1 is subtracted.
     """
     if not x.shape.dtype.is_complex:
         return xla.sqrt((number(x, 1) - x) * (number(x, 1) + x))
@@ -123,7 +123,7 @@ def asin_root(x: XlaOp) -> XlaOp:
 
 
 def asinh_root(x: XlaOp) -> XlaOp:
-    """The root of x^2 + 1, that of `asin_root` for ix."""
+    """Compute sqrt(x**2 + 1), as `asin_root` of ix."""
     if not x.shape.dtype.is_complex:
         return xla.sqrt(x * x + number(x, 1))
     a, b = xla.real(x), xla.imag(x)
@@ -131,7 +131,7 @@ def asinh_root(x: XlaOp) -> XlaOp:
 
 
 def acosh_root(x: XlaOp) -> XlaOp:
-    """The root of x^2 - 1."""
+    """Compute sqrt(x**2 - 1)."""
     return xla.sqrt(x - number(x, 1)) * xla.sqrt(x - number(x, -1))
 
 
@@ -201,13 +201,13 @@ rule("bitcast-convert")(nothing)
 
 @rule("reduce-precision")
 def reduce_precision(node: Node) -> Cotangents:
-    """As coarse as the result."""
+    """Reduce the precision of the cotangent, too."""
     return [xla.reduce_precision(node.g, node.attrs["exponent_bits"], node.attrs["mantissa_bits"])]
 
 
 @rule("select")
 def select(node: Node) -> Cotangents:
-    """Whoever was chosen."""
+    """Pass the cotangent to the chosen operand."""
     pred, nil = node.operands[0], filled(node.instruction.shape, 0)
     on_true = xla.select(pred, node.g, nil) if node.needs[1] else None
     return [None, on_true, xla.select(pred, nil, node.g) if node.needs[2] else None]
@@ -215,7 +215,7 @@ def select(node: Node) -> Cotangents:
 
 @rule("clamp")
 def clamp(node: Node) -> Cotangents:
-    """The value inside of the limits, which count as outside; else the limit."""
+    """Pass the cotangent to the value strictly between the limits, else to the limit."""
     low, x, high = (_repeated(o, node.instruction.shape) for o in node.operands)
     inside, below = xla.and_(xla.gt(x, low), xla.lt(x, high)), xla.and_(xla.le(x, low), xla.lt(low, high))
     masks = (below, inside, xla.ge(xla.maximum(x, low), high))

@@ -1,4 +1,4 @@
-"""Derivatives of what applies a computation: windows, sorting, maps and calls."""
+"""Derivatives of opcodes that apply a computation: windows, sort, map and call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cyxla.xla.hlo.instruction import Instruction
 
 @rule("reduce-window")
 def reduce_window(node: Node) -> Cotangents:
-    """Sums hand the cotangent to all that a window saw, extremes to the first that attained it."""
+    """Differentiate: sums pass the cotangent to all elements of a window, extremes to the first that attained it."""
     how = combiner(node.called[0]) if len(node.needs) == 2 else None
     if how not in ("add", "multiply", "maximum", "minimum"):
         raise no_rule(node.instruction, f" by {how or 'a function of its own'}")
@@ -40,7 +40,7 @@ def reduce_window(node: Node) -> Cotangents:
 
 
 def _window_sum(g: XlaOp, window: Window, shape: Shape) -> XlaOp:
-    """The sum of the windows that see an element: strides of windows become holes between them, and back."""
+    """Sum the cotangents of the windows over each element: strides become interior padding, and vice versa."""
     config, turned = [], []
     for w, n, m in zip(window, shape.dims, g.shape.dims, strict=True):
         reach = (w.size - 1) * w.window_dilation
@@ -49,7 +49,7 @@ def _window_sum(g: XlaOp, window: Window, shape: Shape) -> XlaOp:
         config.append((min(low, 0), min(high, 0)))
         turned.append((max(low, 0), max(high, 0)))
     dilated = [w.stride for w in window]
-    if any(low or high for low, high in config):  # windows that saw padding only
+    if any(low or high for low, high in config):  # windows over padding only
         between = [(0, 0, s - 1) for s in dilated]
         g, dilated = xla.pad(g, 0, between), [1] * len(window)
         g = xla.pad(g, 0, [(low, high, 0) for low, high in config])
@@ -68,7 +68,7 @@ def _window_extreme(node: Node, how: str) -> XlaOp:
 
 
 def _handed_out(x: XlaOp, source: XlaOp, window: Window, select: XlaComputation) -> XlaOp:
-    """Elements of the source, each added where its window's choice is."""
+    """Add each element of the source to the element that its window selected."""
     return xla.select_and_scatter(
         x, select, [w.size for w in window], [w.stride for w in window],
         [(w.padding_low, w.padding_high) for w in window], source, 0, scalar_computation("add", x.shape.dtype),
@@ -82,7 +82,7 @@ def _comparison(direction: str, dtype: ElementType) -> XlaComputation:
 
 
 def _window_product(node: Node) -> XlaOp:
-    """Of products from the beginning or the end up to each element, by steps of doubled lengths."""
+    """Differentiate prefix or suffix products, by doubling steps."""
     window, shape = node.attrs["window"], node.shapes[0]
     axes = [d for d, w in enumerate(window) if w != WindowDim(1)]
     if len(axes) > 1:
@@ -111,7 +111,7 @@ def _products(x: XlaOp, axis: int, below: bool) -> XlaOp:
 
 @rule("select-and-scatter")
 def select_and_scatter(node: Node) -> Cotangents:
-    """The cotangent of the source is what arrived at the place that was chosen."""
+    """Pass to each element of the source the cotangent at its selected position."""
     if combiner(node.called[1]) != "add":
         raise no_rule(node.instruction, " by another function than add")
     if not node.shapes[1].size:
@@ -121,7 +121,7 @@ def select_and_scatter(node: Node) -> Cotangents:
 
 
 def _chosen(node: Node) -> XlaOp:
-    """From each window the cotangent where the operand was chosen: a reduction of pairs."""
+    """Select from each window the cotangent of the chosen element, by a reduction of pairs."""
     window, dtype = node.attrs["window"], node.shapes[0].dtype
     least = _least(node.called[0])
 
@@ -140,30 +140,30 @@ def _chosen(node: Node) -> XlaOp:
 
 
 def _least(select: Computation) -> float:
-    """What no comparison chooses."""
+    """Return a number that no comparison selects."""
     return float("-inf") if select.root.attrs.get("direction") in ("GE", "GT") else float("inf")
 
 
 def _in_pairs(select: XlaComputation, dtype: ElementType) -> XlaComputation:
-    """From (x, g) and (y, h) to the pair whose first was chosen."""
+    """Return the computation that selects one of two pairs (x, g) and (y, h) by x and y."""
     builder = XlaBuilder("chosen")
     x, g, y, h = (xla.parameter(builder, k, Shape.array(dtype), n) for k, n in enumerate("xgyh"))
     keep = repeated(builder, select.module().entry, [x, y])
     return builder.build(xla.tuple_(builder, [xla.select(keep, x, y), xla.select(keep, g, h)]))
 
 
-# -- computations written into others
+# -- inlined computations
 
 
 def _copied(computation: Computation) -> XlaComputation:
-    """A computation by itself."""
+    """Copy a computation on its own."""
     builder = XlaBuilder(computation.name)
     given = [xla.parameter(builder, k, p.shape) for k, p in enumerate(computation.parameters)]
     return builder.build(repeated(builder, computation, given))
 
 
 def repeated(builder: XlaBuilder, computation: Computation, operands: Sequence[XlaOp]) -> XlaOp:
-    """The result of a computation, its instructions written into a builder."""
+    """Inline a computation in a builder and return its result."""
     values = dict(zip(computation.parameters, operands, strict=True))
     for ins in computation.post_order():
         if ins not in values:
@@ -172,7 +172,7 @@ def repeated(builder: XlaBuilder, computation: Computation, operands: Sequence[X
 
 
 def body_of(computation: Computation) -> Body:
-    """A computation as a body."""
+    """Return a computation as a body."""
     shapes = [p.shape for p in computation.parameters]
     return record_values(
         computation.name, shapes, lambda *given: [repeated(require_current().builder, computation, given)]
@@ -181,7 +181,7 @@ def body_of(computation: Computation) -> Body:
 
 @rule("call")
 def call(node: Node) -> Cotangents:
-    """As if the computation stood there."""
+    """Differentiate the inlined computation."""
     if not node.instruction.shape.is_tuple:
         return Linear(body_of(node.called[0]), node.operands, node.needs).pull([node.g])
     shapes = [p.shape for p in node.called[0].parameters]
@@ -196,14 +196,14 @@ def call(node: Node) -> Cotangents:
 
 @rule("map")
 def map_(node: Node) -> Cotangents:
-    """The derivative of the computation, by whole arrays."""
+    """Differentiate the computation applied to whole arrays."""
     sizes = node.instruction.shape.dims
     body = record_values("mapped", node.shapes, lambda *given: [_by_arrays(node.called[0], given, sizes)])
     return Linear(body, node.operands, node.needs).pull([node.g])
 
 
 def _by_arrays(computation: Computation, operands: Sequence[XlaOp], sizes: tuple[int, ...]) -> XlaOp:
-    """A computation of scalars on arrays, element by element."""
+    """Apply a computation of scalars to arrays, element by element."""
     builder = require_current().builder
     values: dict[Instruction, XlaOp] = dict(zip(computation.parameters, operands, strict=True))
     for ins in computation.post_order():
@@ -224,7 +224,7 @@ def _by_arrays(computation: Computation, operands: Sequence[XlaOp], sizes: tuple
 
 @rule("sort")
 def sort(node: Node) -> Cotangents:
-    """Sorted back by the places that the elements came from."""
+    """Scatter the cotangents back by the indices that the elements came from."""
     (axis,) = node.attrs["dimensions"]
     shape = node.shapes[0]
     builder = require_current().builder
@@ -243,7 +243,7 @@ def sort(node: Node) -> Cotangents:
 
 
 def _with_another(comparator: Computation, dtype: ElementType) -> XlaComputation:
-    """A comparator that is given one more pair, and does not look at it."""
+    """Extend a comparator by an extra pair that it ignores."""
     builder = XlaBuilder(comparator.name)
     given = [xla.parameter(builder, k, p.shape) for k, p in enumerate(comparator.parameters)]
     for _ in range(2):

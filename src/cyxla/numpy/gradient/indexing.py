@@ -1,4 +1,4 @@
-"""Derivatives of `gather` and `scatter`: each is the way back of the other."""
+"""Derivatives of `gather` and `scatter`, which are each other's transpose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Dims = dict[str, Any]
 
 @rule("gather")
 def gather(node: Node) -> Cotangents:
-    """What was taken is added where it came from; indices outside were moved inside."""
+    """Scatter-add the cotangent to the gathered elements; start indices are clamped as by `gather`."""
     a, operand = node.attrs, node.shapes[0]
     if not node.g.shape.size:
         return [zeros(operand), None]
@@ -36,13 +36,13 @@ def gather(node: Node) -> Cotangents:
 
 
 def _clamped(indices: XlaOp, limits: list[int], vector_dim: int) -> XlaOp:
-    """Start indices moved inside, as `gather` does."""
+    """Clamp start indices as `gather` does."""
     low, high = number(indices, 0), _bounds(indices, limits, vector_dim)
     return xla.minimum(xla.maximum(indices, low), high)
 
 
 def _bounds(indices: XlaOp, limits: list[int], vector_dim: int) -> XlaOp:
-    """The greatest start for each component of the indices; as much as their type can say."""
+    """Return the greatest start for each component of the indices, limited to the range of their dtype."""
     shape, most = indices.shape, _greatest(indices.shape.dtype)
     scalars = [filled(Shape.array(shape.dtype), min(limit, most)) for limit in limits]
     if vector_dim == shape.rank:
@@ -57,7 +57,7 @@ def _greatest(dtype: ElementType) -> int:
 
 @rule("scatter")
 def scatter(node: Node) -> Cotangents:
-    """By what the updates are combined with."""
+    """Differentiate by the combiner of the updates."""
     if len(node.shapes) != 3:
         raise no_rule(node.instruction, " of several arrays")
     how = _replaces(node.called[0]) or combiner(node.called[0]) or _taken_off(node.called[0])
@@ -74,14 +74,14 @@ def _replaces(computation: Computation) -> str | None:
 
 
 def _taken_off(computation: Computation) -> str | None:
-    """The opcode, if updates are subtracted, or divided by."""
+    """Return the opcode if the combiner subtracts or divides by updates."""
     root = computation.root
     wanted = root.opcode in ("subtract", "divide") and list(root.operands) == list(computation.parameters)
     return root.opcode if wanted else None
 
 
 class _Places:
-    """The places that a scatter writes to."""
+    """Elements that a scatter updates."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -91,7 +91,7 @@ class _Places:
 
     @property
     def windows(self) -> list[int]:
-        """The sizes of a window, along the dimensions of the operand."""
+        """Sizes of a window along the dimensions of the operand."""
         a = self.attrs
         inside = [d for d in range(self.operand.rank) if d not in _left_out(a)]
         sizes = [1] * self.operand.rank
@@ -100,7 +100,7 @@ class _Places:
         return sizes
 
     def taken(self, array: XlaOp) -> XlaOp:
-        """The elements of an array at the places, and zero for those outside."""
+        """Gather the updated elements of an array; zero for windows out of range."""
         a = self.attrs
         found = xla.gather(
             array, self.node.operands[1], offset_dims=a["update_window_dims"],
@@ -112,7 +112,7 @@ class _Places:
         return xla.select(self.inside(), found, number(found, 0))
 
     def inside(self) -> XlaOp:
-        """For each update, whether all of its window is inside of the array; else it was left out."""
+        """Return a mask of updates whose window is in range; others are skipped by the scatter."""
         a, indices = self.attrs, self.node.operands[1]
         vector_dim, windows = a["index_vector_dim"], self.windows
         limits = [self.operand.dims[d] - windows[d] for d in a["scatter_dims_to_operand_dims"]]
@@ -125,7 +125,7 @@ class _Places:
         return xla.broadcast_in_dim(fine, self.updates.dims, kept)
 
     def put(self, array: XlaOp, updates: XlaOp, how: str) -> XlaOp:
-        """The same scatter with other arrays and another combiner."""
+        """Scatter other values by another combiner at the same indices."""
         by = _second(updates.shape.dtype) if how == "replace" else scalar_computation(how, updates.shape.dtype)
         unique = self.attrs["unique_indices"]
         return xla.scatter(array, self.node.operands[1], updates, by, unique_indices=unique, **self.dims)
@@ -146,7 +146,7 @@ def _add(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
 
 
 def _replace(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
-    """Where several updates meet at one place, only the one that stayed counts."""
+    """Differentiate a replacement: of several updates of one element only the last one has a cotangent."""
     places = _Places(node)
     rest = places.put(node.g, filled(node.shapes[2], 0), "replace") if node.needs[0] else None
     if not node.needs[2]:
@@ -160,7 +160,7 @@ def _replace(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
 
 
 def _numbered(shape: Shape) -> XlaOp:
-    """1, 2, 3 .. in the sizes of a shape."""
+    """Return 1, 2, 3 .. in a shape."""
     flat = xla.iota(require_current().builder, Shape.array(ElementType.S64, (shape.size,)))
     return xla.reshape(flat + number(flat, 1), shape.dims)
 
@@ -179,7 +179,7 @@ def _multiply(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
 
 
 def _products_of_others(numbers: XlaOp, x: XlaOp) -> XlaOp:
-    """For each element the product of all others that have the same number, by sorting, without a division."""
+    """Multiply for each element all others of the same key, by sorting, without division."""
     count = x.shape.size
     keys, flat = (xla.reshape(v, (count,)) for v in (numbers, x))
     order = _numbered(keys.shape)
@@ -191,7 +191,7 @@ def _products_of_others(numbers: XlaOp, x: XlaOp) -> XlaOp:
 
 
 def _products_before(keys: XlaOp, x: XlaOp) -> XlaOp:
-    """The products of the elements before each one that have its key; equal keys stand together."""
+    """Multiply the elements before each one that have its key; elements are sorted by key."""
     count = x.shape.dims[0]
 
     def earlier(v: XlaOp, step: int) -> XlaOp:
@@ -217,7 +217,7 @@ def _divide(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
 
 
 def _extreme(node: Node) -> tuple[XlaOp | None, XlaOp | None]:
-    """Whoever equals the result shares in it."""
+    """Differentiate an extreme: elements equal to the result share the cotangent."""
     places, out = _Places(node), node.out
     x, updates = node.operands[0], node.operands[2]
     own = _ones_where(xla.eq(x, out), x)
@@ -238,7 +238,7 @@ _BY_COMBINER = {
 
 @rule("topk")
 def topk(node: Node) -> Cotangents:
-    """Back to where the values were."""
+    """Scatter the cotangent back to the selected elements."""
     g, x = node.cotangents[0], node.shapes[0]
     if g is None:
         return [None]

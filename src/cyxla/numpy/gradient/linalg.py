@@ -13,13 +13,13 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def turned(x: XlaOp) -> XlaOp:
-    """The last two dimensions swapped."""
+    """Transpose the last two dimensions."""
     n = x.shape.rank
     return xla.transpose(x, [*range(n - 2), n - 1, n - 2])
 
 
 def times(a: XlaOp, b: XlaOp) -> XlaOp:
-    """The product of stacks of matrices."""
+    """Multiply stacks of matrices."""
     n = a.shape.rank
     batch = tuple(range(n - 2))
     return xla.dot_general(
@@ -28,7 +28,7 @@ def times(a: XlaOp, b: XlaOp) -> XlaOp:
 
 
 def triangle(x: XlaOp, lower: bool, strict: bool = False) -> XlaOp:
-    """One triangle of matrices, zeros elsewhere."""
+    """Return a triangle of matrices, with zeros elsewhere."""
     rows, columns = (_places(x.shape, d) for d in (-2, -1))
     near, far = (rows, columns) if lower else (columns, rows)
     return xla.select(xla.gt(near, far) if strict else xla.ge(near, far), x, number(x, 0))
@@ -40,7 +40,7 @@ def _places(shape: Shape, dimension: int) -> XlaOp:
 
 @rule("triangular-solve")
 def triangular_solve(node: Node) -> Cotangents:
-    """By the solution of the transposed system."""
+    """Differentiate by a solve with the transposed matrix."""
     a, _ = node.operands
     left, how = node.attrs["left_side"], node.attrs["transpose_a"]
     lower, unit = node.attrs["lower"], node.attrs["unit_diagonal"]
@@ -58,7 +58,7 @@ def triangular_solve(node: Node) -> Cotangents:
 
 @rule("cholesky")
 def cholesky(node: Node) -> Cotangents:
-    """By the triangle that was read."""
+    """Differentiate with respect to the triangle that is read."""
     lower = node.attrs["lower"]
     factor, g = (node.out, node.g) if lower else (turned(conjugate(node.out)), turned(conjugate(node.g)))
     inner = triangle(times(turned(factor), triangle(g, True)), True)
@@ -78,7 +78,7 @@ def _hermitian(x: XlaOp) -> XlaOp:
 
 @rule("fft")
 def fft(node: Node) -> Cotangents:
-    """The transforms are symmetric matrices; those of real values see a part of them."""
+    """Differentiate by another transform: the matrices are symmetric; those of real transforms are parts of them."""
     if not node.g.shape.size or not node.shapes[0].size:
         return [zeros(node.shapes[0])]
     return [_BY_TYPE[node.attrs["fft_type"]](node, tuple(node.attrs["fft_length"]))]
@@ -89,14 +89,14 @@ def _whole(node: Node, lengths: tuple[int, ...]) -> XlaOp:
 
 
 def _of_real(node: Node, lengths: tuple[int, ...]) -> XlaOp:
-    """Zeros in the place of the half that was not given."""
+    """Pad the half spectrum with zeros and transform it."""
     missing = lengths[-1] - node.g.shape.dims[-1]
     g = xla.pad_in_dim(node.g, 0, node.g.shape.rank - 1, 0, missing) if missing else node.g
     return xla.real(xla.fft(g, "FFT", lengths))
 
 
 def _to_real(node: Node, lengths: tuple[int, ...]) -> XlaOp:
-    """All but the first frequency, and the last of an even number, stand for two."""
+    """Double the frequencies that stand for two: all but the first, and the last of an even size."""
     back = conjugate(xla.fft(node.g, "RFFT", lengths))
     places = xla.iota(require_current().builder, back.shape.with_dtype(ElementType.S32), back.shape.rank - 1)
     single = xla.eq(places, number(places, 0))

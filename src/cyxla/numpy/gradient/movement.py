@@ -1,4 +1,4 @@
-"""Derivatives of what moves elements about: they are moved back."""
+"""Derivatives of data movement: cotangents are moved back."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cyxla.xla.hlo.builder import functions as xla
 
 @rule("reshape", "bitcast")
 def reshape(node: Node) -> Cotangents:
-    """The sizes that they had."""
+    """Reshape back."""
     return [xla.reshape(node.g, node.shapes[0].dims)]
 
 
 @rule("broadcast")
 def broadcast(node: Node) -> Cotangents:
-    """What was repeated is added up."""
+    """Sum over the broadcast dimensions."""
     places = node.attrs["dimensions"]
     total = summed(node.g, tuple(d for d in range(node.g.shape.rank) if d not in places))
     order = sorted(places)
@@ -26,20 +26,20 @@ def broadcast(node: Node) -> Cotangents:
 
 @rule("transpose")
 def transpose(node: Node) -> Cotangents:
-    """The dimensions put back."""
+    """Transpose back."""
     order = node.attrs["dimensions"]
     return [xla.transpose(node.g, [order.index(d) for d in range(len(order))])]
 
 
 @rule("reverse")
 def reverse(node: Node) -> Cotangents:
-    """Turned round once more."""
+    """Reverse back."""
     return [xla.reverse(node.g, node.attrs["dimensions"])]
 
 
 @rule("slice")
 def slice_(node: Node) -> Cotangents:
-    """Zeros around and between."""
+    """Pad with zeros around and between."""
     if not node.g.shape.size:
         return [zeros(node.shapes[0])]
     config = []
@@ -51,7 +51,7 @@ def slice_(node: Node) -> Cotangents:
 
 @rule("pad")
 def pad(node: Node) -> Cotangents:
-    """The elements without what was put around and between, which goes to the value that was put there."""
+    """Slice the elements out; the sum of the rest is the padding value's cotangent."""
     inner = _without(node.g, node.attrs["padding"], node.shapes[0])
     value = summed(node.g) - summed(inner) if node.needs[1] else None
     return [inner if node.needs[0] else None, value]
@@ -69,7 +69,7 @@ def _without(g: XlaOp, config: tuple[tuple[int, int, int], ...], shape: Shape) -
 
 @rule("concatenate")
 def concatenate(node: Node) -> Cotangents:
-    """A part each."""
+    """Slice a part for each operand."""
     (axis,) = node.attrs["dimensions"]
     made: list[XlaOp | None] = []
     at = 0
@@ -82,14 +82,14 @@ def concatenate(node: Node) -> Cotangents:
 
 @rule("dynamic-slice")
 def dynamic_slice(node: Node) -> Cotangents:
-    """Zeros around."""
+    """Pad with zeros around."""
     back = xla.dynamic_update_slice(zeros(node.shapes[0]), node.g, node.operands[1:])
     return [back, *[None] * (len(node.needs) - 1)]
 
 
 @rule("dynamic-update-slice")
 def dynamic_update_slice(node: Node) -> Cotangents:
-    """The part to the update, the rest to the array."""
+    """Pass the updated part to the update, the rest to the operand."""
     update, starts = node.shapes[1], node.operands[2:]
     rest = xla.dynamic_update_slice(node.g, filled(update, 0), starts) if node.needs[0] else None
     part = xla.dynamic_slice(node.g, starts, update.dims) if node.needs[1] else None

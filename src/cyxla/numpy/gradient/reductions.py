@@ -1,4 +1,4 @@
-"""Derivatives of reductions along whole dimensions."""
+"""Derivatives of reductions of whole dimensions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cyxla.xla.hlo.computation import Computation
 
 
 def spread(x: XlaOp, shape: Shape, dims: Sequence[int]) -> XlaOp:
-    """What was reduced along dimensions, repeated along them."""
+    """Broadcast a reduced value along the reduced dimensions."""
     return xla.broadcast_in_dim(x, shape.dims, [d for d in range(shape.rank) if d not in dims])
 
 
 @rule("reduce")
 def reduce(node: Node) -> Cotangents:
-    """Sums hand the cotangent to everyone, extremes to those that attained them in equal parts."""
+    """Differentiate: sums broadcast the cotangent, extremes share it among the elements that attained them."""
     if len(node.needs) > 2:
         return _paired(node)
     found = "maximum" if _chooses(node.called[0]) else combiner(node.called[0])
@@ -32,7 +32,7 @@ def reduce(node: Node) -> Cotangents:
 
 
 def _chooses(computation: Computation) -> bool:
-    """Whether a combiner gives one of the two that it is given, as the extremes of complex numbers do."""
+    """Return whether a combiner selects one of its operands, as extremes of complex numbers do."""
     root, parameters = computation.root, computation.parameters
     return root.opcode == "select" and set(root.operands[1:]) == set(parameters)
 
@@ -56,7 +56,7 @@ def _extreme(node: Node) -> Cotangents:
 
 
 def _product(node: Node) -> Cotangents:
-    """By the derivative of a product of halves of halves: exact where elements are zero, too."""
+    """Differentiate a product as a tree of products, which is exact also for zeros."""
     dims = node.attrs["dimensions"]
     body = record_values("product", node.shapes, lambda x, init: [_halved(x, init, dims)])
     return Linear(body, node.operands, node.needs).pull([node.g])
@@ -87,7 +87,7 @@ _BY_COMBINER = {"add": _sum, "maximum": _extreme, "minimum": _extreme, "multiply
 
 
 def _paired(node: Node) -> Cotangents:
-    """An extreme and where it is: the cotangent goes to that place."""
+    """Differentiate a reduction to an extreme and its index: the cotangent goes to that index."""
     value, place = node.operands[0], node.operands[1]
     asked = [k for k, c in enumerate(node.cotangents) if c is not None]
     if len(node.needs) != 4 or asked != [0] or not place.shape.dtype.is_integer or any(node.needs[1:]):

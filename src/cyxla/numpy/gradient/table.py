@@ -1,4 +1,4 @@
-"""The table of derivatives: a rule for each opcode."""
+"""Table of derivatives: a rule for each opcode."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _MODULES = ("elementwise", "movement", "reductions", "contraction", "indexing", 
 
 @dataclass(frozen=True)
 class Node:
-    """An instruction that is being differentiated.
+    """Instruction that is being differentiated.
 
     Attributes
     ----------
     instruction : Instruction
-        As it was traced.
+        Traced instruction.
     value : callable
-        From an instruction to its value in the current trace.
+        Function from an instruction to its value in the current trace.
     cotangents : list of (XlaOp or None)
-        Of the result, or of each element of a tuple.
+        Cotangent of the result, or of each element of a tuple.
     needs : tuple of bool
-        Which operands a cotangent is wanted for.
+        Whether a cotangent of each operand is wanted.
     """
 
     instruction: Instruction
@@ -47,12 +47,12 @@ class Node:
 
     @cached_property
     def out(self) -> XlaOp:
-        """The result."""
+        """Value of the result."""
         return self.value(self.instruction)
 
     @property
     def g(self) -> XlaOp:
-        """The cotangent of a result that is no tuple."""
+        """Cotangent of a result that is not a tuple."""
         found = self.cotangents[0]
         assert found is not None
         return found
@@ -64,12 +64,12 @@ class Node:
 
     @property
     def called(self) -> tuple[Computation, ...]:
-        """What it calls."""
+        """Computations that the instruction calls."""
         return self.instruction.called
 
     @property
     def shapes(self) -> list[Shape]:
-        """Of the operands."""
+        """Shapes of the operands."""
         return [o.shape for o in self.instruction.operands]
 
 
@@ -79,7 +79,7 @@ _loaded = False
 
 
 def rule(*opcodes: str) -> Callable[[Pull], Pull]:
-    """Make a function the derivative of opcodes: from a node to cotangents of its operands, None for zero."""
+    """Register the derivative of opcodes: a function from a node to cotangents of the operands, None for zero."""
 
     def register(pull: Pull) -> Pull:
         _RULES.update((o, pull) for o in opcodes)
@@ -89,7 +89,7 @@ def rule(*opcodes: str) -> Callable[[Pull], Pull]:
 
 
 def find(opcode: str) -> Pull | None:
-    """The rule of an opcode."""
+    """Return the rule of an opcode; None if it has none."""
     global _loaded
     if not _loaded:
         for name in _MODULES:
@@ -99,11 +99,11 @@ def find(opcode: str) -> Pull | None:
 
 
 def zeros(shape: Shape) -> XlaOp:
-    """Zeros of a shape in the current trace."""
+    """Return zeros of a shape in the current trace."""
     return filled(shape, 0)
 
 
 def filled(shape: Shape, value: Any) -> XlaOp:
-    """A number repeated to a shape in the current trace."""
+    """Broadcast a number to a shape in the current trace."""
     number = require_current().constant(value, shape.dtype.numpy_dtype)
     return xla.broadcast(number, shape.dims) if shape.rank else number

@@ -1,4 +1,4 @@
-"""Indexing of traced arrays: reading, parts that share memory, writing, and ``x.at[i]``."""
+"""Indexing of traced arrays: reads, views, assignments, and ``x.at[i]``."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Plan = Box | Lookup | MaskPlan
 
 
 def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
-    """What ``array[key]`` is: for integers, slices and new axes a part that shares memory, else a copy.
+    """Return ``array[key]``: for integers, slices and new axes a view, else a copy.
 
     Parameters
     ----------
     array : TracedArray
-        The array.
+        Array to index.
     key : object
-        What stands between the brackets.
+        Index expression.
     mode : str, optional
-        What traced indices out of range do: "raise", "clamp", "wrap" or "unchecked"; by default what the program says.
+        Mode of traced indices out of range: "raise", "clamp", "wrap" or "unchecked"; by default that of the program.
 
     Returns
     -------
     TracedArray or Picked
-        The latter where a mask is traced.
+        The latter for a traced mask.
     """
     selection = parse(key, array.shape, mode)
     plan = plan_of(selection, array)
@@ -49,14 +49,14 @@ def get(array: TracedArray, key: Any, mode: str | None = None) -> Any:
 
 
 def plan_of(selection: Selection, array: TracedArray) -> Plan:
-    """How what an index expression names is read and written."""
+    """Return the plan that reads and writes the elements of a parsed index."""
     if any(isinstance(e, Mask) for e in selection.entries):
         return MaskPlan.of(selection, array.shape)
     return Lookup.of(selection, array.shape) if selection.advanced else Box.of(selection.entries)
 
 
 def assign(array: TracedArray, key: Any, value: Any) -> None:
-    """``array[key] = value``: the value is brought to the array's type and to the sizes of the part."""
+    """Assign ``array[key] = value``; the value is converted and broadcast."""
     array.overwrite(_assigned(array, key, value))
 
 
@@ -72,7 +72,7 @@ def _assigned(array: TracedArray, key: Any, value: Any, mode: str | None = None)
 
 
 def _refuse_sequence(selection: Selection, value: Any) -> None:
-    """What NumPy does not write although it would fit."""
+    """Refuse values that NumPy refuses although they would fit."""
     if isinstance(value, Picked):
         return
     dimensions = as_traced(value).ndim if isinstance(value, (list, tuple)) else np.ndim(value)
@@ -97,12 +97,12 @@ def _spread(value: Any, plan: MaskPlan, array: TracedArray) -> XlaOp:
 
 
 def fitted(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
-    """A value to be written to a part of an array.
+    """Convert and broadcast a value for assignment to a part of an array.
 
     Raises
     ------
     ShapeError
-        It does not fit the sizes of the part.
+        The value cannot be broadcast to the part.
     """
     op = as_type_of(value, array)
     have = op.shape.dims
@@ -117,31 +117,31 @@ def fitted(value: Any, array: TracedArray, sizes: tuple[int, ...]) -> XlaOp:
 
 
 def as_type_of(value: Any, array: TracedArray) -> XlaOp:
-    """A value in the type of an array, converted as NumPy does when it writes."""
+    """Convert a value to the dtype of an array as NumPy does in assignments."""
     if isinstance(value, Picked):
         value.__array__()
     if type(value) in (int, float, complex) and array.dtype.kind != "V":
         number = np.empty((), array.dtype)
-        number[()] = value  # raises what NumPy raises
+        number[()] = value  # raises NumPy's errors
         value = number[()]
     elif isinstance(value, (list, tuple)) and not is_traced(value):
-        value = np.array(value, array.dtype)  # as well, of the numbers in it
+        value = np.array(value, array.dtype)  # likewise, for the numbers in it
     return narrowed(as_traced(value), array.dtype)
 
 
 def scatter_at(array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation) -> None:
-    """Combine a value into elements of an array, one after the other, so that a place named twice counts twice.
+    """Combine values into elements of an array in order; repeated indices are applied repeatedly.
 
     Parameters
     ----------
     array : TracedArray
-        Is written to.
+        Array to update.
     key : object
-        An index expression.
+        Index expression.
     value : array_like
-        Brought to the array's type and to the sizes of the part.
+        Values, converted to the dtype of the array and broadcast.
     opcode : str or XlaComputation
-        Of an HLO instruction, or a computation, of an element and a value.
+        Opcode, or a computation of an element and a value.
     """
     array.overwrite(_combined(array, key, value, opcode, extra=False))
 
@@ -150,9 +150,9 @@ def _combined(
     array: TracedArray, key: Any, value: Any, opcode: str | XlaComputation, mode: str | None = None, *,
     extra: bool = True,
 ) -> XlaOp:  # fmt: skip
-    """The array with a value combined into elements.
+    """Return the array with a value combined into elements.
 
-    The value may have further dimensions of size 1 if `extra`, or, as in NumPy, beside indices that are no arrays.
+    The value may have extra leading dimensions of size 1 if `extra` is set, or, as in NumPy, if no index is an array.
     """
     dtype = array.aval.dtype
     combine = scalar_computation(opcode, dtype) if isinstance(opcode, str) else opcode
@@ -185,7 +185,7 @@ def _mode(name: str | None) -> str | None:
 
 
 class At:
-    """``x.at``: to be indexed with what the methods of `Spot` then work on."""
+    """Object ``x.at``, whose indexing returns a `Spot`."""
 
     def __init__(self, array: TracedArray) -> None:
         self._array = array
@@ -196,58 +196,58 @@ class At:
 
 @dataclass(frozen=True)
 class Spot:
-    """Elements of an array that new arrays differ in; a place that is named twice is changed twice.
+    """Indexed elements of an array for functional updates; repeated indices are applied repeatedly.
 
     Attributes
     ----------
     array : TracedArray
-        The array, which stays as it is.
+        Array to copy.
     key : object
-        What stands between the brackets.
+        Index expression.
     """
 
     array: TracedArray
     key: Any
 
     def get(self, *, mode: str | None = None) -> TracedArray:
-        """The elements, copied; mode is "raise", "clip", "wrap" or "unchecked"."""
+        """Return a copy of the elements; mode is "raise", "clip", "wrap" or "unchecked"."""
         found = get(self.array, self.key, _mode(mode))
         return found.copy() if isinstance(found, Picked) else TracedArray(value_of(found))  # type: ignore[return-value]
 
     def set(self, value: Any, *, mode: str | None = None) -> TracedArray:
-        """With the elements replaced."""
+        """Return the array with the elements replaced."""
         return TracedArray(_assigned(self.array, self.key, value, _mode(mode)))
 
     def apply(self, function: Callable[[Any], Any], *, mode: str | None = None) -> TracedArray:
-        """With the elements replaced by a function of them."""
+        """Return the array with a function applied to the elements."""
         return self.set(function(get(self.array, self.key, _mode(mode))), mode=mode)
 
     def add(self, value: Any, *, mode: str | None = None) -> TracedArray:
-        """With a value added."""
+        """Return the array with a value added to the elements."""
         return self._combined("or" if self._is_bool else "add", value, mode)
 
     def subtract(self, value: Any, *, mode: str | None = None) -> TracedArray:
-        """With a value subtracted."""
+        """Return the array with a value subtracted from the elements."""
         return self._combined("subtract", value, mode, "iufcV")
 
     def multiply(self, value: Any, *, mode: str | None = None) -> TracedArray:
-        """Multiplied by a value."""
+        """Return the array with the elements multiplied by a value."""
         return self._combined("and" if self._is_bool else "multiply", value, mode)
 
     def divide(self, value: Any, *, mode: str | None = None) -> TracedArray:
-        """Divided by a value."""
+        """Return the array with the elements divided by a value."""
         return self._combined("divide", value, mode, "fcV")
 
     def power(self, value: Any, *, mode: str | None = None) -> TracedArray:
-        """Raised to a power."""
+        """Return the array with the elements raised to a power."""
         return self._combined("power", value, mode, "iufcV")
 
     def min(self, value: Any, *, mode: str | None = None) -> TracedArray:
-        """The lesser of the elements and a value."""
+        """Return the array with the minimum of the elements and a value."""
         return self._combined("and" if self._is_bool else "minimum", value, mode, "biufV")
 
     def max(self, value: Any, *, mode: str | None = None) -> TracedArray:
-        """The greater of the elements and a value."""
+        """Return the array with the maximum of the elements and a value."""
         return self._combined("or" if self._is_bool else "maximum", value, mode, "biufV")
 
     @property

@@ -1,4 +1,4 @@
-"""Elements at the places that arrays of indices name: gathered, and scattered into."""
+"""Advanced indexing by integer arrays: gather and scatter."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from cyxla.xla.hlo.builder import functions as xla
 
 @dataclass(frozen=True)
 class Lookup:
-    """A part of an array by arrays of indices.
+    """Gather or scatter of an array's elements by index arrays.
 
     Attributes
     ----------
     box : Box
-        What integers and slices take, whole along the axes that arrays index.
+        Basic indexing of the other axes; the axes that arrays index are whole.
     indices : dict of int to array
-        For axes of what the box takes, in order; all sizes broadcast to those of `block`.
+        Index array for each indexed axis of the box, all of which broadcast to `block`.
     block : tuple of int
-        Sizes of the arrays together.
+        Broadcast shape of the index arrays.
     at : int
-        Which dimension of the result the first one of the block is, new axes apart.
+        First dimension of the block in the result, not counting new axes.
     result : tuple of int
-        Sizes of the result.
+        Shape of the result.
     """
 
     box: Box
@@ -47,12 +47,12 @@ class Lookup:
 
     @staticmethod
     def of(selection: Selection, sizes: Sequence[int]) -> Lookup:
-        """What an index expression with arrays takes from an array of these sizes."""
+        """Return the gather for an index expression with arrays."""
         arrays = [e for e in selection.entries if isinstance(e, Places)]
         block = _common([a.shape for a in arrays])
         front, back = _around_block(selection)
         indices = {}
-        kept: list[Entry] = []  # what there is of the array before anything is looked up
+        kept: list[Entry] = []  # basic entries, applied before the gather
         axes = 0
         for entry in selection.entries:
             if isinstance(entry, Places):
@@ -68,23 +68,23 @@ class Lookup:
 
     @property
     def moved(self) -> tuple[int, ...]:
-        """Sizes of the result without new axes."""
+        """Shape of the result without new axes."""
         rest = self.rest
         return (*rest[: self.at], *self.block, *rest[self.at :])
 
     @property
     def rest(self) -> list[int]:
-        """Sizes of the axes that no array indexes."""
+        """Sizes of the axes without index arrays."""
         return [n for d, n in enumerate(self.box.result) if d not in self.indices]
 
     @property
     def windows(self) -> list[int]:
-        """Dimensions of the result that no array indexes."""
+        """Dimensions of the result without index arrays."""
         block = range(self.at, self.at + len(self.block))
         return [d for d in range(len(self.moved)) if d not in block]
 
     def read(self, op: XlaOp) -> XlaOp:
-        """The elements."""
+        """Gather the elements."""
         trace = require_current()
         if prod(self.result) == 0:
             return xla.broadcast(trace.constant(0, op.shape.dtype.numpy_dtype), self.result)
@@ -93,7 +93,7 @@ class Lookup:
         return made if made.shape.dims == self.result else xla.reshape(made, self.result)
 
     def write(self, op: XlaOp, values: XlaOp, combine: XlaComputation | None = None) -> XlaOp:
-        """The array with elements replaced, or combined with values; of several for one place the last one stays."""
+        """Return the array with elements replaced or combined with values; of repeated indices the last one wins."""
         if prod(self.result) == 0:
             return op
         values = values if values.shape.dims == self.moved else xla.reshape(values, self.moved)
@@ -104,7 +104,7 @@ class Lookup:
     def _gather(self, part: XlaOp) -> XlaOp:
         batched = self._batched()
         looked = [d for d in self.indices if d not in batched]
-        if not looked:  # one place is given its own index
+        if not looked:  # one axis keeps its own index
             batched, looked = {}, list(self.indices)
         return xla.gather(
             part, self._vectors(looked), offset_dims=self.windows, collapsed_slice_dims=looked, start_index_map=looked,
@@ -114,7 +114,7 @@ class Lookup:
         )  # fmt: skip
 
     def _scatter(self, part: XlaOp, values: XlaOp, combine: XlaComputation) -> XlaOp:
-        if not self.indices:  # a lone truth value
+        if not self.indices:  # a lone bool
             return xla.scatter(
                 part, _constant(np.zeros((*self.block, 0), np.int32)), values, combine, update_window_dims=self.windows,
                 inserted_window_dims=[], scatter_dims_to_operand_dims=[], index_vector_dim=len(self.block),
@@ -130,7 +130,7 @@ class Lookup:
         )  # fmt: skip
 
     def _batched(self) -> dict[int, int]:
-        """Axes indexed by 0, 1, 2 .. along one dimension of the block: every element of it looks up in its own part."""
+        """Return axes indexed by 0, 1, 2 .. along a dimension of the block, the gather's batch dimensions."""
         found: dict[int, int] = {}
         for axis, indices in self.indices.items():
             d = _counted(indices, self.block, self.box.result[axis])
@@ -139,7 +139,7 @@ class Lookup:
         return found
 
     def _vectors(self, looked: Sequence[int]) -> XlaOp:
-        """The indices side by side along a last dimension; a lone array as it is."""
+        """Stack the indices along a last dimension; a single array stays as it is."""
         parts = [self.indices[d] for d in looked]
         if all(isinstance(p, np.ndarray) for p in parts):
             arrays = np.broadcast_arrays(*[np.asarray(p) for p in parts], np.empty(self.block, np.bool_))[:-1]
@@ -170,7 +170,7 @@ def _common(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _around_block(selection: Selection) -> tuple[list[Entry], list[Entry]]:
-    """What stands before and after the block of what arrays and integers take."""
+    """Return the entries before and after the block of arrays and integers."""
     rest = [(k, e) for k, e in enumerate(selection.entries) if not isinstance(e, (Places, Point))]
     if selection.parted:
         return [], [e for _, e in rest]
@@ -183,7 +183,7 @@ def _sizes(entries: Sequence[Entry]) -> list[int]:
 
 
 def _counted(indices: IntArray | XlaOp, block: Sequence[int], size: int) -> int | None:
-    """The dimension of the block along which the indices are 0, 1, 2 ..; None if there is none."""
+    """Return the dimension of the block along which the indices are 0, 1, 2 ..; None if there is none."""
     if not isinstance(indices, np.ndarray) or indices.size != size or size < 2:
         return None
     along = next(d for d, n in enumerate(indices.shape) if n > 1)
@@ -194,7 +194,7 @@ def _counted(indices: IntArray | XlaOp, block: Sequence[int], size: int) -> int 
 
 @lru_cache(maxsize=64)
 def replacing(dtype: ElementType) -> XlaComputation:
-    """The computation by which `scatter` replaces what is there."""
+    """Return the combiner of a scatter that replaces elements."""
     builder = XlaBuilder(f"replace_{dtype}")
     shape = Shape.array(dtype)
     xla.parameter(builder, 0, shape, "old")

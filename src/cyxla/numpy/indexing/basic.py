@@ -1,4 +1,4 @@
-"""Parts of arrays that integers, slices and new axes name: read, and written back."""
+"""Basic indexing: views by integers, slices and new axes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from cyxla.types import ElementType
 from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
-_MOST_OF = 2  # a part of at least an array's size over this is written by one loop over all of the array
-_FEW = 64  # so is any part of an array that has no more elements
+_MOST_OF = 2  # parts of at least 1 / _MOST_OF of an array are written by one loop over all of the array
+_FEW = 64  # so are parts of arrays with at most this many elements
 
 
 @dataclass(frozen=True)
 class Box:
-    """A part of an array: ranges of all its axes.
+    """Part of an array: a range of each axis.
 
     Attributes
     ----------
     cuts : list of Cut
-        For each axis of the array.
+        Range of each axis of the array.
     result : tuple of int
-        Sizes of the part, in which axes may be missing or new.
+        Shape of the part, with axes dropped and added.
     """
 
     cuts: list[Cut]
@@ -34,14 +34,14 @@ class Box:
 
     @staticmethod
     def of(entries: Sequence[Entry]) -> Box:
-        """The part that these entries name, none of which is an array."""
+        """Return the part for entries without arrays."""
         result = [e.size if isinstance(e, Cut) else 1 for e in entries if isinstance(e, (Cut, New))]
         cuts = [Cut(e.index, 1) if isinstance(e, Point) else e for e in entries if isinstance(e, (Cut, Point))]
         return Box(cuts, tuple(result))
 
     @property
     def lows(self) -> list[int | XlaOp]:
-        """Where the part begins along each axis; of a reversed range the element that is taken last."""
+        """Lowest index along each axis; of a reversed range that of the last element."""
         return [_low(c) for c in self.cuts]
 
     @property
@@ -51,26 +51,26 @@ class Box:
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """Elements from the first to the last along the array's axes."""
+        """Distance from the first to the last element, inclusive, along each axis."""
         return tuple(c.span for c in self.cuts)
 
     @property
     def moves(self) -> bool:
-        """Whether the program decides where the part lies."""
+        """True if a start is traced."""
         return any(isinstance(c.start, XlaOp) for c in self.cuts)
 
     @property
     def reversed(self) -> list[int]:
-        """Axes that are turned round."""
+        """Axes of negative step."""
         return [d for d, c in enumerate(self.cuts) if c.step < 0]
 
     @property
     def strided(self) -> bool:
-        """Whether elements are left out between."""
+        """True if a step is not 1 or -1."""
         return any(abs(c.step) > 1 for c in self.cuts)
 
     def read(self, op: XlaOp) -> XlaOp:
-        """The part of an array."""
+        """Slice the part out of an array."""
         whole = op.shape.dims
         if self.moves:
             op = xla.dynamic_slice(op, _starts(self.lows), self.spans)
@@ -85,7 +85,7 @@ class Box:
         return op if op.shape.dims == self.result else xla.reshape(op, self.result)
 
     def write(self, op: XlaOp, part: XlaOp) -> XlaOp:
-        """The array with this part replaced."""
+        """Return the array with the part replaced."""
         if part.shape.size == 0:
             return op
         if part.shape.dims != self.sizes:
@@ -110,7 +110,7 @@ class Box:
         return xla.dynamic_update_slice(op, part, _starts(self.lows))
 
     def _write_chosen(self, op: XlaOp, part: XlaOp) -> XlaOp:
-        """The part is spread out to where it belongs, and chosen there: one loop with what computes it."""
+        """Select between array and padded part by a padded mask, which fuses with the producer of the part."""
         trace, padding = require_current(), self._padding(op.shape.dims)
         yes, no = (trace.constant(v, np.dtype(bool)) for v in (True, False))
         chosen = xla.pad(xla.broadcast(yes, self.sizes), no, padding)
@@ -118,14 +118,14 @@ class Box:
         return xla.select(chosen, xla.pad(part, zero, padding), op)
 
     def _padding(self, sizes: Sequence[int]) -> list[tuple[int, int, int]]:
-        """What there is of an array of these sizes before, behind and between the elements of the part."""
+        """Return the padding of the part to the array's shape: low, high and interior, for each axis."""
         lows = [int(low) for low in self.lows]  # type: ignore[arg-type]
         ends = [n - low - span for n, low, span in zip(sizes, lows, self.spans, strict=True)]
         return [(low, end, abs(c.step) - 1) for low, end, c in zip(lows, ends, self.cuts, strict=True)]
 
 
 def _same_number(op: XlaOp) -> XlaOp | None:
-    """The number that all elements of an array are, where it is a constant."""
+    """Return the scalar of a broadcast constant; None for other values."""
     ins = op.instruction
     if ins is None or ins.opcode != "broadcast" or ins.operands[0].opcode != "constant":
         return None
@@ -141,7 +141,7 @@ def _low(cut: Cut) -> int | XlaOp:
 
 
 def _starts(lows: Sequence[int | XlaOp]) -> list[XlaOp]:
-    """Starts of a part as operands of one type."""
+    """Convert start indices to operands of one dtype."""
     trace = require_current()
     wide = any(isinstance(low, XlaOp) and low.shape.dtype is ElementType.S64 for low in lows)
     dtype = ElementType.S64 if wide else ElementType.S32
@@ -156,7 +156,7 @@ def _starts(lows: Sequence[int | XlaOp]) -> list[XlaOp]:
 
 
 def as_key(entries: Sequence[Entry]) -> tuple[int | slice | None, ...]:
-    """What NumPy calls a part that lies alike, with 0 for a start that is not known."""
+    """Return an index expression for NumPy that gives the same layout, with 0 for traced starts."""
     return tuple([_static(e) for e in entries])
 
 

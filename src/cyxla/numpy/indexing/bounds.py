@@ -1,4 +1,4 @@
-"""Indices of the program: negative ones count from the end, those out of range are an error of the run."""
+"""Bounds of traced indices: negative ones count from the end, those out of range are errors of the run."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _S32 = np.dtype(np.int32)
 
 
 def checked(op: XlaOp, size: int, axis: int, mode: str | None = None) -> XlaOp:
-    """Traced indices of an axis, counted from its beginning and, as the mode says, made sure to be on it.
+    """Normalise traced indices of an axis and check or clamp them by the mode.
 
     Parameters
     ----------
     op : XlaOp
-        Integers of any type and sizes.
+        Integers of any dtype and shape.
     size, axis : int
-        Of the array.
+        Size and number of the axis.
     mode : str, optional
-        "raise", "clamp", "clip", which takes negative ones for 0, "wrap" or "unchecked"; by default what the program
-        says.
+        "raise", "clamp", "clip" (which clamps negative indices to 0), "wrap" or "unchecked"; by default that of the
+        program.
 
     Raises
     ------
     IndexError
-        Nothing is on the axis.
+        The axis is empty.
     """
     trace = require_current()
     mode = mode or trace.program.bounds
@@ -63,16 +63,16 @@ def _number(trace: Trace, value: int, like: XlaOp) -> XlaOp:
 
 
 def _modulo(trace: Trace, op: XlaOp, size: int) -> XlaOp:
-    """Python's remainder."""
+    """Compute Python's remainder."""
     divisor = _number(trace, size, op)
     rest = xla.remainder(op, divisor)
     return xla.select(xla.lt(rest, _number(trace, 0, op)), xla.add(rest, divisor), rest)
 
 
 def _widened(trace: Trace, op: XlaOp, size: int) -> XlaOp:
-    """Indices in a signed type that holds the size."""
+    """Convert indices to a signed dtype that holds the size."""
     have = op.shape.dtype
-    if have is ElementType.U64:  # what does not fit is out of range in any case
+    if have is ElementType.U64:  # greater values are out of range in any case
         op = xla.minimum(op, _number(trace, 2**63 - 1, op))
     narrow = size < 2**30 and have.bits <= (32 if have.kind is Kind.SIGNED else 16)
     wanted = ElementType.S32 if narrow else ElementType.S64
@@ -80,7 +80,7 @@ def _widened(trace: Trace, op: XlaOp, size: int) -> XlaOp:
 
 
 def _outside(trace: Trace, op: XlaOp, size: int) -> XlaOp:
-    """Which indices are out of range; indices of a small type are made wider first."""
+    """Return a mask of indices out of range; small dtypes are widened first."""
     high = range_of(op)[1] >= size
     low = op.shape.dtype.kind is Kind.SIGNED and range_of(op)[0] < -size
     wide = op if op.shape.dtype.bits >= 32 else xla.convert(op, ElementType.S32)
@@ -102,16 +102,16 @@ def _fail_outside(trace: Trace, op: XlaOp, size: int, axis: int) -> None:
 
 
 def fail_where(trace: Trace, bad: XlaOp, numbers: XlaOp, make: Callable[[int], Exception]) -> None:
-    """Let a run fail where an element of an array of truth values holds, with the number that is there.
+    """Make runs fail in which an element of a mask is true, with the number at its place.
 
     Parameters
     ----------
     trace : Trace
-        The current one.
+        Current trace.
     bad, numbers : XlaOp
-        Of the same sizes; the numbers are integers.
+        Mask and integers of the same shape.
     make : callable
-        From the number at the first true to the exception.
+        Function from the number at the first true element to the exception.
     """
     count = bad.shape.size
     if bad.shape.rank == 0 or count == 1:
@@ -137,18 +137,18 @@ def _as_s64(op: XlaOp) -> XlaOp:
 
 
 def checked_range(start: XlaOp, length: int, step: int, size: int, axis: int, mode: str | None = None) -> XlaOp:
-    """The lowest element of a range of a known number of elements whose first one is traced.
+    """Return the lowest index of a slice of known length with a traced start.
 
     Parameters
     ----------
     start : XlaOp
-        The first element, a scalar; from the end where it and what follows the last one are negative.
+        First index, a scalar; it counts from the end if it and the exclusive end are negative.
     length : int
-        What is to be added to it for the end of the range, which is not in it.
+        Difference of the exclusive end and the start.
     step, size, axis : int
-        Distance of the elements; of the array.
+        Step of the slice; size and number of the axis.
     mode : str, optional
-        As for `checked`.
+        Mode, as for `checked`.
     """
     trace = require_current()
     mode = mode or trace.program.bounds
@@ -161,7 +161,7 @@ def checked_range(start: XlaOp, length: int, step: int, size: int, axis: int, mo
     stop = xla.add(first, _number(trace, length, first))
     low = first if step > 0 else xla.subtract(first, _number(trace, span - 1, first))
     zero = _number(trace, 0, first)
-    end = stop if step > 0 else first  # negative where the range counts from the end
+    end = stop if step > 0 else first  # negative if the range counts from the end
     if range_of(end)[0] < 0:
         low = xla.select(xla.lt(end, zero), xla.add(low, _number(trace, size, low)), low)
     bad = [] if mode != "raise" else _range_outside(low, size - span, trace)

@@ -1,4 +1,4 @@
-"""Elements where a traced mask holds: their number is not known, but they can be computed with and written back."""
+"""Indexing by traced masks: the number of elements is unknown, but they can be computed with and assigned."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.hlo.instruction import Instruction
 
 _HINT = "np.where(mask, x, other) keeps the size; x[mask] = v, x[mask] += v and x[mask].sum() can be traced"
-_MOST = 10_000  # instructions that are compared to tell whether two masks are one
+_MOST = 10_000  # instructions to compare at most when two masks are compared
 
 
 @dataclass(frozen=True)
 class MaskPlan:
-    """Where the elements that a mask picks lie.
+    """Position of masked elements in an array.
 
     Attributes
     ----------
     box : Box
-        What integers and slices take, whole along the mask's axes.
+        Basic indexing of the other axes; the mask's axes are whole.
     mask : XlaOp
-        The mask.
+        Traced mask.
     first : int
-        Which dimension of what the box takes the mask's first one is.
+        First dimension of the box that the mask covers.
     at : int
-        Which dimension of the result the picked elements are along.
+        Dimension of the result along which the elements are.
     """
 
     box: Box
@@ -48,12 +48,12 @@ class MaskPlan:
 
     @staticmethod
     def of(selection: Selection, sizes: Sequence[int]) -> MaskPlan:
-        """What an index expression with one traced mask picks from an array of these sizes.
+        """Return the plan for an index expression with one traced mask.
 
         Raises
         ------
         TraceError
-            There is another array in it.
+            The expression contains another array.
         """
         masks = [e for e in selection.entries if isinstance(e, Mask)]
         if len(masks) != 1 or any(isinstance(e, (Places, New)) for e in selection.entries):
@@ -77,18 +77,18 @@ class MaskPlan:
 
     @property
     def rest(self) -> list[int]:
-        """Dimensions of what the box takes that the mask is not over."""
+        """Dimensions of the box that the mask does not cover."""
         mine = range(self.first, self.first + self.mask.shape.rank)
         return [d for d in range(len(self.box.result)) if d not in mine]
 
     def over_all(self) -> XlaOp:
-        """The mask, repeated to the sizes of what the box takes."""
+        """Broadcast the mask to the shape of the box."""
         mask = require_current().inner(self.mask)
         dims = range(self.first, self.first + mask.shape.rank)
         return xla.broadcast_in_dim(mask, self.box.result, list(dims))
 
     def like(self, other: MaskPlan) -> bool:
-        """Whether another plan picks elements at the same places of arrays of the same sizes."""
+        """Return whether another plan selects the same indices of arrays of the same shape."""
         mine, theirs = (p.mask.instruction for p in (self, other))
         assert mine is not None
         assert theirs is not None
@@ -97,14 +97,14 @@ class MaskPlan:
         return same_value(mine, theirs)
 
     def spread(self, op: XlaOp) -> XlaOp:
-        """A value that goes with the picked elements, at each place where there may be one.
+        """Broadcast a value for the masked elements to the shape of the box.
 
         Raises
         ------
         ShapeError
-            It does not fit.
+            The value cannot be broadcast.
         TraceError
-            It has an element for each picked one.
+            The value has an element for each masked one.
         """
         sizes = [self.box.result[d] for d in self.rest]
         dims, at = self._aligned(op), self.at
@@ -126,7 +126,7 @@ class MaskPlan:
         return [1] * (rank - len(have)) + have
 
     def _unpacked(self, op: XlaOp, dims: Sequence[int]) -> XlaOp:
-        """Values for the picked elements in order, put where these are; a run in which they are not as many fails."""
+        """Place values, one for each masked element, at these elements; runs with another number of elements fail."""
         count = dims[self.at]
         mask = TracedArray(require_current().inner(self.mask))
         order: Any = np.cumsum(np.ravel(mask), dtype=np.int64)
@@ -146,7 +146,7 @@ class MaskPlan:
         return value_of(np.broadcast_to(spread, self.box.result))  # type: ignore[arg-type]
 
     def write(self, op: XlaOp, values: XlaOp) -> XlaOp:
-        """An array with the picked elements replaced by those of `values` at the same places."""
+        """Return an array with the masked elements replaced by the corresponding elements of `values`."""
         return self.box.write(op, xla.reshape(xla.select(self.over_all(), values, self.box.read(op)), self.box.result))
 
 
@@ -160,7 +160,7 @@ def _unfit(have: Sequence[int], plan: MaskPlan) -> ShapeError:
 
 
 def same_value(one: Instruction, other: Instruction) -> bool:
-    """Whether two instructions compute the same thing of the same values."""
+    """Return whether two instructions compute the same function of the same values."""
     todo, seen = [(one, other)], set()
     while todo:
         a, b = todo.pop()
@@ -180,16 +180,16 @@ _UNLIKE = ("parameter", "rng", "rng-bit-generator", "custom-call", "infeed")
 
 
 class Picked(NDArrayOperatorsMixin):
-    """The elements where a traced mask holds, in an array of a size that is not known.
+    """Elements selected by a traced mask: an array of unknown size.
 
-    Ufuncs of them and numbers, reductions to one number, and writing them back under the same mask can be traced.
+    Ufuncs with numbers, full reductions, and assignment under the same mask can be traced.
 
     Parameters
     ----------
     plan : MaskPlan
-        Where they lie.
+        Position of the elements.
     whole : TracedArray
-        All elements, picked or not.
+        All elements, selected or not.
     """
 
     __array_priority__ = 2000.0
@@ -209,15 +209,15 @@ class Picked(NDArrayOperatorsMixin):
 
     @property
     def size(self) -> Any:
-        """Number of elements, which is traced."""
+        """Number of elements, a traced integer."""
         return np.count_nonzero(TracedArray(self.plan.over_all()))
 
     def astype(self, dtype: Any, **options: Any) -> Picked:
-        """In another type."""
+        """Convert to another dtype."""
         return Picked(self.plan, self.whole.astype(dtype, **options))
 
     def copy(self) -> Picked:
-        """The same elements."""
+        """Return the same elements."""
         return Picked(self.plan, self.whole)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -310,7 +310,7 @@ def _reduced(picked: Picked, function: Callable[..., Any], axis: Any = None, **o
 
 
 def _axes_of_all(picked: Picked, axis: Any, keepdims: Any) -> tuple[int, ...]:
-    """Which dimensions of all elements axes of those that are picked are, theirs among them."""
+    """Return the axes of the whole array for axes of the masked elements, including those of the mask."""
     plan = picked.plan
     named = normalize_axis_tuple(axis, picked.ndim)
     if plan.at not in named:

@@ -1,4 +1,4 @@
-"""What an index expression means for an array of given sizes: each part of it is brought to one of five forms."""
+"""Parsing of index expressions: each item becomes one of five kinds of entries."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _KINDS = (
     "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
     "indices"
 )
-_UNSEEN = "unseen"  # the mode in which no index matters
+_UNSEEN = "unseen"  # mode in which indices do not matter
 _NO_LENGTH = "x[i:i + 4] has a length that is known; np.where(np.arange(len(x)) < n, x, 0) keeps all of x"
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A range of an axis: `size` elements, every `step`-th, from `start` on.
+    """Range of an axis: `size` elements, every `step`-th from `start` on.
 
-    The step may be negative. A traced start is that of the lowest element, also of a range that goes backwards.
+    The step may be negative. A traced start is that of the lowest element, also of a reversed range.
     """
 
     start: int | XlaOp
@@ -41,38 +41,38 @@ class Cut:
 
     @property
     def span(self) -> int:
-        """Elements from the first to the last."""
+        """Distance from the first to the last element, inclusive."""
         return (self.size - 1) * abs(self.step) + 1 if self.size else 0
 
 
 @dataclass(frozen=True)
 class Point:
-    """One element of an axis, which goes."""
+    """Integer index, which drops the axis."""
 
     index: int | XlaOp
 
 
 @dataclass(frozen=True)
 class New:
-    """A new axis of size 1."""
+    """New axis of size 1."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Elements of an axis in the order of an array of indices; of no axis for a lone truth value."""
+    """Index array of an axis; `axis` is None for a lone bool."""
 
     indices: IntArray | XlaOp
     axis: int | None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the array of indices."""
+        """Shape of the index array."""
         return self.indices.shape if isinstance(self.indices, np.ndarray) else self.indices.shape.dims
 
 
 @dataclass(frozen=True)
 class Mask:
-    """The elements, over several axes, where a traced array of truth values holds."""
+    """Traced mask over one or more axes."""
 
     where: XlaOp
 
@@ -82,20 +82,20 @@ Entry = Cut | Point | New | Places | Mask
 
 @dataclass(frozen=True)
 class Selection:
-    """An index expression, understood.
+    """Parsed index expression.
 
     Attributes
     ----------
     entries : list of Entry
-        In order; those that take axes take all of them from the left.
+        Entries in order; those that take axes take all of them from the left.
     parted : bool
-        Whether something stands between the parts that are arrays or, beside arrays, integers.
+        Whether slices or new axes separate the arrays and integers.
     copies : bool
-        Whether the result is a copy although it could share memory.
+        Whether the result is a copy although it could be a view.
     scalar : bool
-        Whether it is one element, by integers alone.
+        Whether integers alone select one element.
     masked : bool
-        Whether it is a mask over all axes and nothing else.
+        Whether the expression is a mask over all axes.
     """
 
     entries: list[Entry]
@@ -106,28 +106,28 @@ class Selection:
 
     @property
     def advanced(self) -> bool:
-        """Whether arrays of indices or masks take part."""
+        """True if index arrays or masks take part."""
         return any(isinstance(e, (Places, Mask)) for e in self.entries)
 
 
 def parse(key: Any, sizes: Sequence[int], mode: str | None = None) -> Selection:
-    """Understand an index expression.
+    """Parse an index expression.
 
     Parameters
     ----------
     key : object
-        What stands between the brackets.
+        Index expression.
     sizes : sequence of int
-        Of the array.
+        Dimension sizes of the array.
     mode : str, optional
-        What traced indices out of range do; by default what the program says.
+        Mode of traced indices out of range; by default that of the program.
 
     Raises
     ------
     IndexError
-        As NumPy raises it.
+        The expression is invalid; the error is NumPy's.
     TraceError
-        The size of the result depends on values of the program.
+        The shape of the result depends on traced values.
     """
     items = [_plain(item) for item in (key if isinstance(key, tuple) else (key,))]
     used = sum(map(_axes_used, items))
@@ -159,14 +159,14 @@ def _error(message: str) -> OutOfRangeError:
 
 
 def _is_parted(blocks: Sequence[bool]) -> bool:
-    """Whether the trues do not follow each other."""
+    """Return whether the true elements are not contiguous."""
     text = "".join("a" if b else "-" for b in blocks).strip("-")
     return "-" in text
 
 
-# ---------------------------------------------------------------------------------------------------- parts of a key
+# ---------------------------------------------------------------------------------------------------- items
 def _plain(item: Any) -> Any:
-    """An item as a slice, None, an ellipsis, an int, or an array: NumPy's or traced."""
+    """Convert an item to a slice, None, an ellipsis, an int, or a NumPy or traced array."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, (bool, np.bool_)):
@@ -182,7 +182,7 @@ def _plain(item: Any) -> Any:
 
 
 def _of_index_type(array: Any) -> Any:
-    """Refuse arrays that are no indices; NumPy reads those of uint64 as int64, so that 2^64 - 1 is the last element."""
+    """Check the dtype of an index array; NumPy reads uint64 as int64, so that 2^64 - 1 is the last element."""
     if array.dtype.kind not in "iub":
         raise _error("arrays used as indices must be of integer (or boolean) type")
     return array.astype(np.int64) if array.dtype == np.uint64 and array.ndim else array
@@ -213,7 +213,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def _takes_nothing(item: Any) -> bool:
-    """Whether NumPy, since the result is empty, does not look at any array of indices."""
+    """Return whether an item selects nothing, so that NumPy ignores the values of index arrays."""
     if isinstance(item, TracedArray):
         return item.dtype.kind != "b" and item.size == 0
     return isinstance(item, np.ndarray) and (not item.any() if item.dtype.kind == "b" else item.size == 0)
@@ -259,12 +259,12 @@ def _array_entries(
 
 
 def wrapped(array: np.ndarray[Any, Any], size: int, axis: int, mode: str | None = None) -> IntArray:
-    """Indices that are known, counted from the beginning of an axis.
+    """Normalise known indices.
 
     Raises
     ------
     IndexError
-        One is out of range, and the mode does not bring it back.
+        An index is out of range, and the mode does not correct it.
     """
     if mode == _UNSEEN:
         return np.zeros(array.shape, np.int64)
@@ -288,7 +288,7 @@ def _zeros(shape: Sequence[int]) -> XlaOp:
 
 def _match_mask(shape: Sequence[int], sizes: Sequence[int], axis: int) -> None:
     for k, n in enumerate(shape):
-        if n and n != sizes[axis + k]:  # one without elements fits any
+        if n and n != sizes[axis + k]:  # an empty mask fits any axis
             raise _error(
                 f"boolean index did not match indexed array along axis {axis + k}; size of axis is {sizes[axis + k]} "
                 f"but size of corresponding boolean axis is {n}"
@@ -321,7 +321,7 @@ def _bound(value: Any) -> Any:
 
 
 def _moving_cut(key: slice, size: int, axis: int, mode: str | None) -> Cut:
-    """A range whose bounds are traced but lie a known number of elements apart."""
+    """Return the range of a slice with traced bounds of known distance."""
     step = 1 if key.step is None else key.step
     if isinstance(step, TracedArray) or key.start is None or key.stop is None:
         raise _unknown_length()
@@ -344,9 +344,9 @@ def _unknown_length() -> TraceError:
     return TraceError("the length of a slice depends on traced values", where=_trace.place(), hint=_NO_LENGTH)
 
 
-# ------------------------------------------------------------------------------------------------------- shorter forms
+# ------------------------------------------------------------------------------------------------------- simplification
 def _simpler(selection: Selection) -> Selection:
-    """A lone array of evenly spaced indices is a range, which is copied."""
+    """Replace a single array of evenly spaced indices by a range, which is copied."""
     arrays = [e for e in selection.entries if isinstance(e, (Places, Mask))]
     if len(arrays) != 1 or any(isinstance(e, Point) for e in selection.entries):
         return selection

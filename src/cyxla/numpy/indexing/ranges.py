@@ -1,6 +1,6 @@
-"""What can be known of traced integers without running: between which numbers they are, and how far two are apart.
+"""Range analysis of traced integers: bounds, and constant differences.
 
-Both look at the instructions that compute them. A range that cannot be told is that of the type.
+Both follow the instructions that compute the values. An unknown range is that of the dtype.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.instruction import Instruction
 
 Range = tuple[int, int]
-_DEPTH = 24  # instructions one behind the other that are looked at
-_SMALL = 4096  # elements of a constant that are looked at
+_DEPTH = 24  # longest chain of instructions to follow
+_SMALL = 4096  # most elements of a constant to inspect
 _SAME = ("broadcast", "reshape", "slice", "transpose", "reverse", "copy", "bitcast", "opt-barrier")
 _FIRST = ("gather", "dynamic-slice")
 _WHOLE = (Kind.SIGNED, Kind.UNSIGNED, Kind.PRED)
@@ -26,13 +26,13 @@ _JOINED = ("concatenate", "pad", "dynamic-update-slice")
 
 # ------------------------------------------------------------------------------------------------------------- ranges
 def range_of(op: XlaOp) -> Range:
-    """The least and the greatest number that an element may be."""
+    """Return the least and the greatest value that an element may have."""
     assert op.instruction is not None
     return _range(op.instruction, current(), _DEPTH)
 
 
 def declare(op: XlaOp, low: int, high: int) -> None:
-    """Let a value of the current trace be known to be between two numbers, both included."""
+    """Declare inclusive bounds of a value of the current trace."""
     trace = current()
     if trace is not None and op.instruction is not None:
         trace.ranges[op.instruction] = (low, high)
@@ -51,12 +51,12 @@ def _type_limits(dtype: ElementType) -> Range:
 
 
 def _range(ins: Instruction, trace: Trace | None, depth: int, known: dict[Instruction, Range] | None = None) -> Range:
-    """The range of a value of a trace; `known` holds those that have been found on the way."""
+    """Return the range of an instruction of a trace; `known` caches results."""
     known = {} if known is None else known
     if ins not in known:
         whole = _limits(ins.shape.dtype) if ins.shape.is_array else (-(2**64), 2**64)
         made = _found(ins, trace, depth, known) if depth and ins.shape.is_array else None
-        outside = made is None or made[0] < whole[0] or made[1] > whole[1]  # it may have wrapped round
+        outside = made is None or made[0] < whole[0] or made[1] > whole[1]  # it may have wrapped around
         known[ins] = whole if outside or made is None else made
     return known[ins]
 
@@ -108,7 +108,7 @@ def _subtract(ins: Instruction, of: _Of) -> Range | None:
 
 
 def _divisor(ins: Instruction) -> Instruction | None:
-    """What a remainder is by, also where it is written as x - x / y * y."""
+    """Return the divisor of a remainder, also of one written as x - x / y * y."""
     if ins.opcode == "remainder":
         return ins.operands[1]
     if ins.opcode != "subtract" or ins.operands[1].opcode != "multiply":
@@ -143,7 +143,7 @@ def _and(ins: Instruction, of: _Of) -> Range | None:
 
 
 def _compare(ins: Instruction, of: _Of) -> Range | None:
-    """Whether two integers of known ranges can compare in one way only."""
+    """Return the range of a comparison, which is a single value if the operands' ranges decide it."""
     if ins.operands[0].shape.dtype.kind not in _WHOLE:
         return None
     (a, b), (c, d) = of(0), of(1)
@@ -162,7 +162,7 @@ def _select(ins: Instruction, of: _Of) -> Range:
 
 
 def _floor_remainder(ins: Instruction, of: _Of) -> Range | None:
-    """Python's remainder by a positive number: that of HLO, plus the divisor where it is negative."""
+    """Return the range of Python's remainder by a positive number: HLO's, plus the divisor if negative."""
     wrong, moved, rest = ins.operands
     divisor = _divisor(rest)
     if divisor is None or moved.opcode != "add" or set(moved.operands) != {rest, divisor}:
@@ -172,7 +172,7 @@ def _floor_remainder(ins: Instruction, of: _Of) -> Range | None:
 
 
 def _is_sign(wrong: Instruction, rest: Instruction) -> bool:
-    """Whether a truth value is that of rest < 0, or the same and rest != 0, or their being unlike a false one."""
+    """Return whether a predicate tests rest < 0, possibly combined with rest != 0 or compared with False."""
     if wrong.opcode == "and":
         first, second = wrong.operands
         return _is_against_zero(first, rest, "NE") and _is_sign(second, rest)
@@ -220,7 +220,7 @@ def _reduce(ins: Instruction, of: _Of) -> Range | None:
 
 
 def _element(ins: Instruction, of: _Of) -> Range | None:
-    """One result of a sort, or of a reduction that only chooses among its elements."""
+    """Return the range of a result of a sort, or of a reduction that only selects elements."""
     source, k = ins.operands[0], ins.attrs["index"]
     if source.opcode == "tuple":
         return _range(source.operands[k], current(), _DEPTH // 2)
@@ -245,16 +245,16 @@ _RULES: Mapping[str, Callable[[Instruction, _Of], Range | None]] = {
 
 
 def _data(ins: Instruction) -> int:
-    """How many operands hold elements of the result."""
+    """Return the number of operands that hold elements of the result."""
     return 2 if ins.opcode == "dynamic-update-slice" else len(ins.operands)
 
 
 # -------------------------------------------------------------------------------------------------------- differences
-Linear = tuple[dict[Instruction, int], int]  # a sum of multiples of values, and a number
+Linear = tuple[dict[Instruction, int], int]  # linear combination of values, and a constant
 
 
 def difference(low: XlaOp, high: XlaOp) -> int | None:
-    """How much two traced integers are apart, if that does not depend on the program's values."""
+    """Return the difference of two traced integers if it is constant; else None."""
     assert low.instruction is not None
     assert high.instruction is not None
     known: dict[Instruction, Linear] = {}
@@ -270,7 +270,7 @@ def _minus(one: Linear, other: Linear, factor: int = -1) -> Linear:
 
 
 def _linear(ins: Instruction, depth: int, known: dict[Instruction, Linear]) -> Linear:
-    """A scalar integer as a sum of multiples of values that are no sums."""
+    """Return a scalar integer as a linear combination of values that are not sums."""
     if ins not in known:
         rule = _LINEAR.get(ins.opcode) if depth else None
         made = None if rule is None else rule(ins, lambda k: _linear(ins.operands[k], depth - 1, known))

@@ -1,4 +1,4 @@
-"""`ckernel`: a few lines of C as a function of arrays."""
+"""`ckernel`: C statements as a function of arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 from cyxla.xla.cpu.native import cache as store
 from cyxla.xla.cpu.native import toolchain
 
-#: Names of element types: what C calls them, and what NumPy does.
+#: Element types of the declarations, with their C type and NumPy dtype.
 _TYPES: Final = {
     "bool": ("uint8_t", "?"), "i8": ("int8_t", "b"), "i16": ("int16_t", "h"), "i32": ("int32_t", "i4"),
     "i64": ("int64_t", "i8"), "u8": ("uint8_t", "u1"), "u16": ("uint16_t", "u2"), "u32": ("uint32_t", "u4"),
@@ -42,7 +42,7 @@ _SECONDS: Final = 60.0
 
 @dataclass(frozen=True)
 class Declared:
-    """One array of a kernel: ``x:f32[n,3]``."""
+    """Declared array of a kernel, such as ``x:f32[n,3]``."""
 
     name: str
     type: str
@@ -50,17 +50,17 @@ class Declared:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Its element type."""
+        """Element type of the array."""
         return np.dtype(_TYPES[self.type][1])
 
 
 def declared(text: str, what: str) -> list[Declared]:
-    """Read declarations such as ``a:f32[], x:f32[n]``.
+    """Parse declarations such as ``a:f32[], x:f32[n]``.
 
     Raises
     ------
     InvalidArgumentError
-        They are not of that form.
+        The text is not a list of declarations.
     """
     found, at = [], 0
     while at < len(text):
@@ -80,7 +80,7 @@ def declared(text: str, what: str) -> list[Declared]:
 
 
 class Declarations:
-    """The arrays of a kernel and the names of their sizes."""
+    """Arrays of a kernel and the names of their sizes."""
 
     def __init__(self, kernel: str, args: str, out: str) -> None:
         self.kernel = kernel
@@ -101,14 +101,14 @@ class Declarations:
                 _evaluated(size, dict.fromkeys(self.places, 1), kernel)
 
     def bound(self, specs: Sequence[Any]) -> dict[str, int]:
-        """The sizes that arguments have.
+        """Return the sizes of a call's arguments by name.
 
         Raises
         ------
         ShapeError
-            They do not fit each other, or what was declared.
+            The shapes differ from the declarations, or disagree with each other.
         DTypeError
-            An element type is another one.
+            A dtype differs from the declaration.
         """
         if len(specs) != len(self.inputs):
             raise InvalidArgumentError(f"ckernel {self.kernel} takes {len(self.inputs)} arrays, not {len(specs)}")
@@ -127,7 +127,7 @@ class Declarations:
         return known
 
     def result(self, *specs: Any) -> Any:
-        """What the results look like for such arguments."""
+        """Return the specs of the results for a call's arguments."""
         known = self.bound(specs)
         made = [ArraySpec([_evaluated(s, known, self.kernel) for s in o.sizes], o.dtype) for o in self.outputs]
         for spec in made:
@@ -137,7 +137,7 @@ class Declarations:
 
 
 def _evaluated(size: str, known: Mapping[str, int], kernel: str) -> int:
-    """A size: numbers, names, ``+ - * // %`` and parentheses."""
+    """Evaluate a size: numbers, names, ``+ - * // %`` and parentheses."""
 
     def value(node: ast.expr) -> int:
         if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -157,7 +157,7 @@ def _evaluated(size: str, known: Mapping[str, int], kernel: str) -> int:
 
 
 def text_of(declarations: Declarations, body: str, preamble: str = "") -> str:
-    """The C of a kernel."""
+    """Return the C source of a kernel."""
     typedefs = "\n".join(f"typedef {c} {name};" for name, (c, _) in _TYPES.items() if name != "bool")
     parameters, arguments = [], []
     for k, a in enumerate(declarations.inputs):
@@ -193,7 +193,7 @@ def _c_type(array: Declared) -> str:
 
 @cache
 def _compiled(text: str, kernel: str) -> tuple[int, Any]:
-    """The address of a kernel, and the library that it is in."""
+    """Compile a kernel; return its address, and the library that holds it."""
     tools = toolchain.require()
     disk = store.open_cache()
     key = store.digest("ckernel", tools.fingerprint, text)
@@ -209,12 +209,12 @@ def _compiled(text: str, kernel: str) -> tuple[int, Any]:
 
 
 def _image(tools: toolchain.Toolchain, text: str, kernel: str) -> bytes:
-    """A shared object, by the compiler's driver: the kernel may want the C library.
+    """Compile and link a shared object by the compiler's driver, since the kernel may use the C library.
 
     Raises
     ------
     InvalidArgumentError
-        The compiler refuses the text; what it says is in the message.
+        The compiler rejects the source; the message contains its output.
     """
     with tempfile.TemporaryDirectory(prefix="cyxla-") as folder:
         Path(folder, "kernel.c").write_text(text, encoding="utf-8")
@@ -229,7 +229,7 @@ def _image(tools: toolchain.Toolchain, text: str, kernel: str) -> bytes:
 
 
 class CKernel:
-    """A C kernel: a function of arrays, inside of traced functions and outside."""
+    """C kernel as a function of arrays, inside and outside of traced functions."""
 
     def __init__(self, call: OwnCall, declarations: Declarations) -> None:
         self._call, self._declarations = call, declarations
@@ -239,7 +239,7 @@ class CKernel:
 
     @api_boundary
     def __call__(self, *args: Any) -> Any:
-        """Call it; Python's numbers become what was declared."""
+        """Call the kernel; Python numbers are converted to the declared dtypes."""
         return self._call(*[_as_declared(a, d) for a, d in zip(args, self._declarations.inputs, strict=False)])
 
 
@@ -254,34 +254,34 @@ def ckernel(
     name: str, body: str, *, args: str, out: str, fallback: Callable[..., Any] | None = None, vjp: Any = None,
     preamble: str = "", replace: bool = False,
 ) -> CKernel:  # fmt: skip
-    """Make a function of arrays out of a few lines of C.
+    """Make a function of arrays from C statements.
 
     Parameters
     ----------
     name : str
-        The custom-call target, as of `custom_call`.
+        Custom-call target, as for `custom_call`.
     body : str
-        C statements. Arrays are pointers of their names, arguments of no dimension are values, results of no dimension
-        pointers to one element; every name of a size is an ``i64``. Types have their names from `args`; <math.h>,
-        <string.h> and cyxla/call.h are there. Results do not overlap arguments, and hold anything at first.
+        C statements. Arrays are pointers of their names, arguments of rank 0 are values, results of rank 0 pointers to
+        one element; every name of a size is an ``i64``. Types have their names from `args`; <math.h>, <string.h> and
+        cyxla/call.h are included. Results do not overlap arguments and are uninitialised.
     args, out : str
-        The arrays: ``"a:f32[], x:f32[n], y:f32[n,3]"``. Sizes are numbers, names, and ``+ - * // %`` of those; a name
-        has the value that an argument's size has.
+        Declarations of the arrays, such as ``"a:f32[], x:f32[n], y:f32[n,3]"``. Sizes are numbers, names, and ``+ - *
+        // %`` of those; the value of a name is the size of an argument.
     fallback : callable, optional
-        The same in Python, as of `custom_call`, for where there is no C compiler.
+        Python function, as for `custom_call`, for machines without a C compiler.
     vjp : callable, optional
-        The derivative, as of `custom_call`.
+        Derivative, as for `custom_call`.
     preamble : str
-        C that stands before the function: helpers, includes.
+        C code before the function: helpers, includes.
     replace : bool
-        Allow a name that has a meaning already.
+        Whether to replace a target of that name.
 
     Raises
     ------
     NoCompilerError
         There is no C compiler, and no `fallback`.
     InvalidArgumentError
-        The compiler refuses the text, or the declarations are wrong.
+        The compiler rejects the source, or the declarations are invalid.
     """
     declarations = Declarations(name, args, out)
     if toolchain.find() is None:

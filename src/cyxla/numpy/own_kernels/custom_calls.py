@@ -1,4 +1,4 @@
-"""Functions of your own, in Python or C, inside of traced functions: `custom_call` and `register_c_call`."""
+"""User-defined functions, in Python or C, inside traced functions: `custom_call` and `register_c_call`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from cyxla.xla.hlo.builder import XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
 Array = np.ndarray[Any, Any]
-_C_FUNCTION: Any = type(ctypes.pythonapi.Py_IncRef).__base__  # of all functions of ctypes
+_C_FUNCTION: Any = type(ctypes.pythonapi.Py_IncRef).__base__  # base class of all ctypes functions
 
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """What an array looks like.
+    """Shape and dtype of an array.
 
     Attributes
     ----------
     shape : tuple of int
-        Sizes.
+        Dimension sizes.
     dtype : numpy.dtype
         Element type.
     """
@@ -59,12 +59,12 @@ class ArraySpec:
 
 
 def _shape_of(spec: Any) -> Shape:
-    """What a result looks like, of anything that has a shape and a dtype.
+    """Return the HLO shape of any object with a shape and a dtype.
 
     Raises
     ------
     InvalidArgumentError
-        It has not.
+        The object has no shape or dtype.
     """
     if isinstance(spec, (tuple, list)):
         return Shape.tuple([_shape_of(s) for s in spec])
@@ -79,21 +79,21 @@ def _shape_of(spec: Any) -> Shape:
 
 
 class OwnCall:
-    """A function of your own that traced functions call: one custom call of the program.
+    """User-defined function that traced functions call: a custom call of the program.
 
     On arrays, outside of traced functions, it runs at once.
 
     Attributes
     ----------
     name : str
-        The custom-call target.
+        Custom-call target.
     result : callable or spec
-        From the specs of the arguments to that of the result, or to a tuple of several; or these themselves.
+        Spec of the result, a tuple of specs, or a function from the specs of the arguments to these.
     run : callable
-        Takes arrays and the specs of the results; returns the results, as a list.
+        Function from arrays and the specs of the results to the list of results.
     vjp : callable, optional
-        The derivative: from inputs, results and cotangents of the results, each a tuple of arrays, to the cotangents of
-        the inputs, None for none. It is traced.
+        Derivative: function from inputs, results and cotangents of the results, each a tuple of arrays, to the
+        cotangents of the inputs, None for zero. It is traced.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class OwnCall:
 
     @api_boundary
     def __call__(self, *args: Any) -> Any:
-        """Call it, or make it a part of the function that is being traced."""
+        """Call the function, or record a custom call in the current trace."""
         if current() is None:
             arrays = [np.ascontiguousarray(a) if np.ndim(a) else np.asarray(a) for a in args]
             shape = self.shape_for(arrays)
@@ -120,7 +120,7 @@ class OwnCall:
         return _together(shape, iter([TracedArray(m) for m in made]))
 
     def shape_for(self, arguments: Sequence[Any]) -> Shape:
-        """What it returns for such arguments."""
+        """Return the shape of the result for a call's arguments."""
         specs = [ArraySpec(a.shape, a.dtype) for a in arguments]
         return _shape_of(self.result(*specs) if callable(self.result) else self.result)
 
@@ -171,7 +171,7 @@ def _together(shape: Shape, values: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Results of no dimension as NumPy's scalars."""
+    """Convert a result of rank 0 to a NumPy scalar."""
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value[()] if value.ndim == 0 else value
 
 
@@ -182,33 +182,33 @@ def _plain(value: Any) -> Any:
 def custom_call(
     name: str, *, result: Any, vjp: Any = None, has_side_effect: bool = False, replace: bool = False
 ) -> Callable[[Callable[..., Any]], OwnCall]:
-    """Let traced functions call a Python function while they run.
+    """Register a Python function that traced functions call at run time.
 
     Parameters
     ----------
     name : str
-        The custom-call target; programs in text may name it, too.
+        Custom-call target, which programs in text form may name, too.
     result : callable or spec
-        What the function returns: from the specs of the arguments, which have a shape and a dtype, to such a spec, or
-        to a tuple of them for several results. Or a spec itself.
+        Spec of the result, or a function from the specs of the arguments, which have a shape and a dtype, to such a
+        spec, or to a tuple of specs for several results.
     vjp : callable, optional
-        The derivative: ``vjp(inputs, results, cotangents)``, each a tuple of traced arrays, gives a tuple of cotangents
-        of the inputs, None for none.
+        Derivative: ``vjp(inputs, results, cotangents)``, each a tuple of traced arrays, returns a tuple of cotangents
+        of the inputs, None for zero.
     has_side_effect : bool
-        Whether it must run even if nobody uses the result.
+        Whether the call must run even if its result is not used.
     replace : bool
-        Allow a name that has a meaning already.
+        Whether to replace a target of that name.
 
     Returns
     -------
     callable
-        A decorator for a function of read-only arrays. It returns the results, or fills those that it is given as a
+        Decorator for a function of read-only arrays. The function returns the results, or fills those given as a
         keyword argument ``out``: an array, or a tuple of arrays for several.
 
     Raises
     ------
     AlreadyExistsError
-        The name has a meaning, and `replace` is false.
+        The target exists, and `replace` is false.
 
     Examples
     --------
@@ -285,31 +285,31 @@ def register_c_call(
     name: str, function: Any, *, result: Any, abi: int = 1, vjp: Any = None, has_side_effect: bool = False,
     replace: bool = False,
 ) -> OwnCall:  # fmt: skip
-    """Let traced functions call a C function while they run, without Python.
+    """Register a C function that traced functions call at run time, without Python.
 
     Parameters
     ----------
     name : str
-        The custom-call target; programs in text may name it, too.
+        Custom-call target, which programs in text form may name, too.
     function : int, PyCapsule, or function of ctypes
-        Where it lies: ``void f(void **out, const void **in, const cyxla_call_info *info)``, see cyxla/call.h in
-        `cyxla.get_include`. It must live as long as programs that call it; it is called without Python's lock.
+        Address of ``void f(void **out, const void **in, const cyxla_call_info *info)``; see cyxla/call.h in
+        `cyxla.get_include`. The function must outlive programs that call it; it is called without the GIL.
     result, vjp, has_side_effect, replace
-        As of `custom_call`.
+        Options as for `custom_call`.
     abi : int
-        The version of the contract that it was written for, which is 1.
+        Version of the calling convention; the only one is 1.
 
     Returns
     -------
     OwnCall
-        Calls it, on arrays or in traced functions.
+        Callable on arrays and in traced functions.
 
     Raises
     ------
     AlreadyExistsError
-        The name has a meaning, and `replace` is false.
+        The target exists, and `replace` is false.
     InvalidArgumentError
-        The version is another one, or the function is nowhere.
+        The version is not 1, or the address is null.
     """
     if abi != c_calls.VERSION:
         raise InvalidArgumentError(f"register_c_call: abi={abi}, this is version {c_calls.VERSION}")

@@ -1,7 +1,7 @@
-"""Random numbers that keys determine: the same on every platform and for any number of threads.
+"""Random numbers determined by keys: the same on every platform and for any number of threads.
 
-`key` makes a key of a number; `split` and `fold_in` make others from it. Every method of `numpy.random.Generator` that
-can be traced is a function here, too, of a key and the method's arguments: ``normal(key, 0.0, 1.0, size=3)``.
+`key` makes a key from a number; `split` and `fold_in` derive others from it. Every supported method of
+`numpy.random.Generator` is also a function of a key and the method's arguments: ``normal(key, 0.0, 1.0, size=3)``.
 """
 
 from __future__ import annotations

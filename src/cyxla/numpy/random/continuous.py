@@ -1,4 +1,4 @@
-"""Distributions of real numbers."""
+"""Continuous distributions."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from cyxla.xla.lib.special_loops import gamma_sample_grad
 
 
 def not_negative(value: Any, name: str) -> None:
-    """Check a parameter: zero without a sign, and nan, are fine."""
+    """Check that a parameter is not negative; -0.0 and nan are allowed."""
     require(value, lambda v: ~np.signbit(v) | np.isnan(v), f"{name} < 0")
 
 
 def above_zero(value: Any, name: str) -> None:
-    """Check a parameter: nan is fine."""
+    """Check that a parameter is positive; nan is allowed."""
     require(value, lambda v: ~(v <= 0), f"{name} <= 0")
 
 
 class Continuous(Source):
-    """Continuous distributions, by NumPy's names."""
+    """Methods of a generator for continuous distributions, by NumPy's names."""
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
-        """Mean 0, deviation 1."""
+        """Draw standard normal numbers."""
         wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
         return delivered(self.normals(wanted, float_type(dtype, "standard_normal")), out)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """Mean `loc`, deviation `scale`."""
+        """Draw normal numbers of mean `loc` and standard deviation `scale`."""
         not_negative(scale, "scale")
         mean, deviation = real(loc), real(scale)
         return mean + deviation * self.normals(sizes_of(size, mean, deviation))
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
-        """What has a normal logarithm."""
+        """Draw log-normal numbers."""
         not_negative(sigma, "sigma")
         return np.exp(self.normal(mean, sigma, size))
 
     def standard_exponential(
         self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
     ) -> Array:
-        """Mean 1; by the inverse of the distribution, whatever the method."""
+        """Draw exponential numbers of mean 1, by the inverse of the distribution whatever the method."""
         if method not in ("zig", "inv"):
             raise ValueError(f"method is 'zig' or 'inv', not {method!r}")
         wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
@@ -57,13 +57,13 @@ class Continuous(Source):
         return -np.log(self.positive(sizes))
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
-        """Mean `scale`."""
+        """Draw exponential numbers of mean `scale`."""
         not_negative(scale, "scale")
         mean = real(scale)
         return mean * self._exponentials(*sizes_of(size, mean))
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
-        """By a cube of a normal number that is accepted nearly always (Marsaglia and Tsang)."""
+        """Draw gamma numbers by rejection from a cubed normal number (Marsaglia and Tsang)."""
         not_negative(shape, "shape")
         wanted = float_type(dtype, "standard_gamma")
         a = real(shape)
@@ -74,7 +74,7 @@ class Continuous(Source):
         return np.exp(self._log_gammas(shape, sizes))
 
     def _log_gammas(self, shape: Array, sizes: tuple[int, ...]) -> Array:
-        """Logarithms, which hold what is too small for a number where the shape is."""
+        """Draw logarithms of gamma numbers, which do not underflow for small shapes."""
         fine = (shape > 0) & np.isfinite(shape)
         a = np.where(fine, shape, 1.0)
         small = a < 1
@@ -83,7 +83,7 @@ class Continuous(Source):
         return np.where(fine, found, np.log(np.where(fine, 1.0, shape)))
 
     def _of_large_shape(self, shape: Array, sizes: tuple[int, ...]) -> Array:
-        """Logarithms, for shapes from 1 on."""
+        """Draw logarithms of gamma numbers for shapes of at least 1."""
         d = shape - 1 / 3
         c = 1 / np.sqrt(9 * d)
 
@@ -98,14 +98,14 @@ class Continuous(Source):
         return TracedArray(attach([value_of(shape)], [value_of(found)], vjp=_by_shape)[0])
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
-        """Mean ``shape * scale``."""
+        """Draw gamma numbers of mean ``shape * scale``."""
         not_negative(shape, "shape")
         not_negative(scale, "scale")
         a, b = real(shape), real(scale)
         return b * self._gammas(a, sizes_of(size, a, b))
 
     def beta(self, a: Any, b: Any, size: Any = None) -> Array:
-        """A part of the sum of two gamma numbers."""
+        """Draw beta numbers as a gamma number's share of a sum of two."""
         above_zero(a, "a")
         above_zero(b, "b")
         first, second = real(a), real(b)
@@ -114,13 +114,13 @@ class Continuous(Source):
         return np.exp(x - np.logaddexp(x, y))
 
     def chisquare(self, df: Any, size: Any = None) -> Array:
-        """The sum of `df` squares of normal numbers."""
+        """Draw chi-square numbers: sums of `df` squared normal numbers."""
         above_zero(df, "df")
         freedom = real(df)
         return 2 * self._gammas(freedom / 2, sizes_of(size, freedom))
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Array:
-        """The ratio of two means of squares."""
+        """Draw F numbers: ratios of two mean squares."""
         above_zero(dfnum, "dfnum")
         above_zero(dfden, "dfden")
         over, under = real(dfnum), real(dfden)
@@ -128,18 +128,18 @@ class Continuous(Source):
         return (self._gammas(over / 2, sizes) / over) / (self._gammas(under / 2, sizes) / under)
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
-        """A normal number over the deviation of `df` others."""
+        """Draw Student's t: a normal number over the root of a mean square of `df` others."""
         above_zero(df, "df")
         freedom = real(df)
         sizes = sizes_of(size, freedom)
         return self.normals(sizes) / np.sqrt(2 * self._gammas(freedom / 2, sizes) / freedom)
 
     def standard_cauchy(self, size: Any = None) -> Array:
-        """The slope of a line of random direction."""
+        """Draw Cauchy numbers: slopes of lines of random direction."""
         return np.tan(np.pi * (self.positive(sizes_of(size, np.zeros(()))) - 0.5))
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """An exponential number of either sign."""
+        """Draw Laplace numbers: exponential ones of random sign."""
         not_negative(scale, "scale")
         mean, width = real(loc), real(scale)
         sizes = sizes_of(size, mean, width)
@@ -147,45 +147,45 @@ class Continuous(Source):
         return mean + width * signs * self._exponentials(*sizes)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """The logarithm of the odds of a uniform number."""
+        """Draw logistic numbers: log-odds of uniform ones."""
         not_negative(scale, "scale")
         mean, width = real(loc), real(scale)
         sizes = sizes_of(size, mean, width)
         return mean + width * (np.log(self._exponentials(*sizes)) - np.log(self._exponentials(*sizes)))
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """The greatest of many."""
+        """Draw Gumbel numbers: limits of maxima."""
         not_negative(scale, "scale")
         mode, width = real(loc), real(scale)
         return mode - width * np.log(_above(self._exponentials(*sizes_of(size, mode, width))))
 
     def pareto(self, a: Any, size: Any = None) -> Array:
-        """Lomax's distribution."""
+        """Draw numbers of Lomax's distribution, also called Pareto II."""
         above_zero(a, "a")
         shape = real(a)
         return np.expm1(self._exponentials(*sizes_of(size, shape)) / shape)
 
     def power(self, a: Any, size: Any = None) -> Array:
-        """In [0, 1], with density ``a x^(a-1)``."""
+        """Draw numbers in [0, 1] of density ``a x^(a-1)``."""
         above_zero(a, "a")
         shape = real(a)
         return self.positive(sizes_of(size, shape)) ** (1 / shape)
 
     def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Array:
-        """The length of a normal vector of the plane."""
+        """Draw Rayleigh numbers: lengths of normal vectors in the plane."""
         not_negative(scale, "scale")
         width = real(scale)
         return width * np.sqrt(2 * self._exponentials(*sizes_of(size, width)))
 
     def weibull(self, a: Any, size: Any = None) -> Array:
-        """A power of an exponential number."""
+        """Draw Weibull numbers: powers of exponential ones."""
         not_negative(a, "a")
         shape = real(a)
         draws = self._exponentials(*sizes_of(size, shape))
         return np.where(shape == 0, 0.0, draws ** (1 / np.where(shape == 0, 1.0, shape)))
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Array:
-        """Between two numbers, likeliest at a third."""
+        """Draw numbers of a triangular density."""
         a, c, b = real(left), real(mode), real(right)
         require(_unless_known(a, left, c, mode, lambda x, y: ~(x > y)), lambda ok: ok, "left > mode")
         require(_unless_known(c, mode, b, right, lambda x, y: ~(x > y)), lambda ok: ok, "mode > right")
@@ -195,7 +195,7 @@ class Continuous(Source):
         return np.where(u <= (c - a) / (b - a), rising, falling)
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
-        """Angles around `mu`; by a wrapped Cauchy number that is accepted often (Best and Fisher)."""
+        """Draw angles around `mu` by rejection from a wrapped Cauchy number (Best and Fisher)."""
         not_negative(kappa, "kappa")
         middle, focus = real(mu), real(kappa)
         sizes = sizes_of(size, middle, focus)
@@ -207,7 +207,7 @@ class Continuous(Source):
         return _wrapped(middle + np.where(np.isnan(focus), focus, found))
 
     def _angles(self, focus: Array, sizes: tuple[int, ...]) -> Array:
-        """Sizes of angles around 0."""
+        """Draw absolute values of angles around 0."""
         r = 1 + np.sqrt(1 + 4 * focus * focus)
         rho = (r - np.sqrt(2 * r)) / (2 * focus)
         s = np.where(focus < 1e-5, 1 / focus + focus, (1 + rho * rho) / (2 * np.where(rho == 0, 1.0, rho)))
@@ -222,7 +222,7 @@ class Continuous(Source):
         return self.accepted(sizes, np.float64, propose)
 
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
-        """When a walk with drift first reaches a height (Michael, Schucany and Haas)."""
+        """Draw first-passage times of a random walk with drift (Michael, Schucany and Haas)."""
         above_zero(mean, "mean")
         above_zero(scale, "scale")
         m, s = real(mean), real(scale)
@@ -234,7 +234,7 @@ class Continuous(Source):
 
 
 def _by_shape(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[XlaOp | None]) -> list[XlaOp | None]:
-    """How the logarithm of a gamma number moves with the shape, its place among all numbers kept."""
+    """Differentiate the logarithm of a gamma number with respect to the shape at a fixed quantile."""
     (shape,), (g,) = inputs, cotangents
     if g is None:
         return [None]
@@ -243,18 +243,18 @@ def _by_shape(inputs: list[XlaOp], outputs: list[XlaOp], cotangents: Sequence[Xl
 
 
 def _above(x: Array) -> Array:
-    """Positive numbers with nothing in the place of zero."""
+    """Replace zeros among positive numbers by the least positive number."""
     return np.maximum(x, np.finfo(np.float64).tiny)
 
 
 def _wrapped(angle: Array) -> Array:
-    """In [-pi, pi)."""
+    """Wrap angles to [-pi, pi)."""
     size = np.fmod(np.abs(angle) + np.pi, 2 * np.pi) - np.pi
     return np.where(angle < 0, -size, size)
 
 
 def _unless_known(x: Array, first: Any, y: Array, second: Any, test: Any) -> Any:
-    """A comparison of parameters as one of NumPy's where both are known."""
+    """Compare parameters by NumPy if both are known."""
     if isinstance(first, TracedArray) or isinstance(second, TracedArray):
         return test(x, y)
     return test(np.asarray(first), np.asarray(second))

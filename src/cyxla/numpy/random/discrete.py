@@ -1,4 +1,4 @@
-"""Distributions of whole numbers, and those made with them."""
+"""Discrete distributions, and continuous ones derived from them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from cyxla.numpy.random.source import Array, Source, real, require, sizes_of
 from cyxla.numpy.tracing.traced_array import TracedArray, as_traced, value_of
 from cyxla.xla.lib import special
 
-_FEW = 10.0  # means below which counting up takes fewer steps than drawing again
-_MOST = 2.0**63 - 10 * 2.0**31.5  # the greatest mean that whole numbers have room around
-_LAST = 2.0**63  # the first number that is no int64 any more
-MANY = 10**9  # from how many things on the hypergeometric distribution is out of reach, as in NumPy
+_FEW = 10.0  # means below which inversion takes fewer steps than rejection
+_MOST = 2.0**63 - 10 * 2.0**31.5  # greatest mean with room for int64 results around it
+_LAST = 2.0**63  # least number beyond int64
+MANY = 10**9  # population size from which the hypergeometric distribution is not supported, as in NumPy
 
 
 def _lgamma(x: Array) -> Array:
@@ -27,18 +27,18 @@ def _are_parts(value: Any, name: str = "p") -> None:
 
 
 def _counted(u: Array, first: Array, ratio: Any, most: Any) -> Array:
-    """How many terms of a sum of probabilities lie below uniform numbers.
+    """Invert a distribution by summing probabilities: return the number of partial sums below uniform numbers.
 
     Parameters
     ----------
     u : array
-        The numbers.
+        Uniform numbers.
     first : array
-        The probability of 0.
+        Probability of 0.
     ratio : callable
-        From k to the probability of k over that of k - 1.
+        Function from k to the ratio of the probabilities of k and k - 1.
     most : array
-        Where to stop, should sums stay below 1 by rounding.
+        Greatest result, should the sums stay below 1 by rounding.
     """
 
     def step(now: Any) -> Any:
@@ -55,10 +55,10 @@ def _counted(u: Array, first: Array, ratio: Any, most: Any) -> Array:
 
 
 class Discrete(Continuous):
-    """Discrete distributions, by NumPy's names."""
+    """Methods of a generator for discrete distributions, by NumPy's names."""
 
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Array:
-        """Counted up where the mean is small, by transformed rejection elsewhere (Hoermann's PTRS)."""
+        """Draw Poisson numbers by inversion for small means, else by transformed rejection (Hoermann's PTRS)."""
         require(lam, lambda v: v >= 0, "lam < 0 or lam is NaN")
         require(lam, lambda v: v <= _MOST, "lam value too large")
         mean = real(lam)
@@ -87,7 +87,7 @@ class Discrete(Continuous):
         return self.accepted(sizes, np.float64, propose, busy)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Array:
-        """Counted up where the mean is small, by transformed rejection elsewhere (Hoermann's BTRS)."""
+        """Draw binomial numbers by inversion for small means, else by transformed rejection (Hoermann's BTRS)."""
         require(n, lambda v: v >= 0, "n < 0")
         _are_parts(p)
         count, part = real(n), real(p)
@@ -126,7 +126,7 @@ class Discrete(Continuous):
         return self.accepted(sizes, np.float64, propose, busy)
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Array:
-        """Like `chisquare`, with as many more degrees of freedom as twice a Poisson number says."""
+        """Draw non-central chi-square numbers: `chisquare` with twice a Poisson number of extra degrees of freedom."""
         above_zero(df, "df")
         not_negative(nonc, "nonc")
         freedom, shift = real(df), real(nonc)
@@ -136,7 +136,7 @@ class Discrete(Continuous):
         return 2 * self._gammas(freedom / 2 + np.where(fine, more, shift / 2), sizes)
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
-        """Like `f`, of squares of numbers whose means are not zero."""
+        """Draw non-central F numbers: ratios of mean squares of normal numbers of nonzero mean."""
         above_zero(dfnum, "dfnum")
         above_zero(dfden, "dfden")
         over, under, shift = real(dfnum), real(dfden), real(nonc)
@@ -144,7 +144,7 @@ class Discrete(Continuous):
         return (self.noncentral_chisquare(dfnum, nonc, sizes) / over) / (2 * self._gammas(under / 2, sizes) / under)
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Array:
-        """Failures before the n-th success: a Poisson number of a gamma mean."""
+        """Draw numbers of failures before the n-th success: Poisson numbers of a gamma-distributed mean."""
         require(n, lambda v: v > 0, "n <= 0")
         require(p, lambda v: (v > 0) & (v <= 1), "p <= 0, p > 1 or p is NaN")
         count, part = real(n), real(p)
@@ -152,7 +152,7 @@ class Discrete(Continuous):
         return self.poisson(self.gamma(count, (1 - part) / part, sizes), sizes)
 
     def geometric(self, p: Any, size: Any = None) -> Array:
-        """Trials to the first success, by the inverse of the distribution."""
+        """Draw numbers of trials to the first success, by the inverse of the distribution."""
         require(p, lambda v: (v > 0) & (v <= 1), "p <= 0, p > 1 or p is NaN")
         part = real(p)
         trials = np.ceil(np.log(self.positive(sizes_of(size, part))) / np.log1p(-part))
@@ -160,7 +160,7 @@ class Discrete(Continuous):
         return np.where(found < 2.0**63, found, np.inf).astype(np.int64)
 
     def zipf(self, a: Any, size: Any = None) -> Array:
-        """By the power of a uniform number, rounded down and accepted often (Devroye)."""
+        """Draw Zipf numbers by rejection from the floor of a power of a uniform number (Devroye)."""
         require(a, lambda v: v > 1, "a <= 1 or a is NaN")
         shape = real(a)
         sizes = sizes_of(size, shape)
@@ -180,7 +180,7 @@ class Discrete(Continuous):
         return np.where(steep, 1.0, found).astype(np.int64)
 
     def logseries(self, p: Any, size: Any = None) -> Array:
-        """From two uniform numbers, the second of which is rarely looked at (Kemp)."""
+        """Draw logarithmic-series numbers from two uniform ones, the second rarely needed (Kemp)."""
         require(p, lambda v: (v >= 0) & (v < 1), "p < 0, p >= 1 or p is NaN")
         part = real(p)
         sizes = sizes_of(size, part)
@@ -192,7 +192,7 @@ class Discrete(Continuous):
         return found.astype(np.int64)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Array:
-        """Counted up where few are taken, by the ratio of uniform numbers elsewhere (Stadlober)."""
+        """Draw hypergeometric numbers by inversion for small samples, else by the ratio of uniforms (Stadlober)."""
         for value, name in ((ngood, "ngood"), (nbad, "nbad"), (nsample, "nsample")):
             require(value, lambda v: v >= 0, f"{name} < 0")
         for value in (ngood, nbad):
@@ -206,7 +206,7 @@ class Discrete(Continuous):
         return self._taken(good, bad, taken, sizes_of(size, good, bad, taken))
 
     def _taken(self, good: Array, bad: Array, taken: Array, sizes: tuple[int, ...]) -> Array:
-        """Of the rarer kind, and of what is taken or left, whichever is less; the rest follows."""
+        """Draw for the rarer kind, and for the smaller of sample and remainder; the rest follows by symmetry."""
         total = good + bad
         rare, often = np.minimum(good, bad), np.maximum(good, bad)
         less = np.minimum(taken, total - taken)
@@ -220,7 +220,7 @@ class Discrete(Continuous):
 
     def _counted_out(self, rare: Array, often: Array, less: Array, sizes: tuple[int, ...]) -> Array:
         first: Array = 1.0
-        for k in range(int(_FEW) - 1):  # the probability that none of those taken is rare
+        for k in range(int(_FEW) - 1):  # probability that the sample contains none of the rarer kind
             first = first * np.where(k < less, np.maximum(often - k, 0.0) / np.maximum(rare + often - k, 1.0), 1.0)
         return _counted(
             self.unit(sizes), first,
@@ -250,7 +250,7 @@ class Discrete(Continuous):
         return self.accepted(sizes, np.float64, propose, busy)
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Array:
-        """How often each of several outcomes comes: binomial numbers of what is left."""
+        """Draw counts of several outcomes: successive binomial numbers of the remainder."""
         left: Array = as_traced(n, np.int64)
         parts = real(pvals)
         if not parts.ndim or not parts.shape[-1]:

@@ -1,4 +1,4 @@
-"""Functions of keys: a part of the program inside of a traced function, compiled by themselves outside."""
+"""Functions of keys: part of the program inside traced functions, compiled on their own outside."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARRAYS = (np.ndarray, np.generic)
 
 @lru_cache
 def method(name: str) -> Callable[..., Any]:
-    """A method of a generator as a function of a key."""
+    """Return a method of a generator as a function of a key."""
     written = getattr(TracedGenerator, name)
 
     @wraps(written)
@@ -29,9 +29,9 @@ def method(name: str) -> Callable[..., Any]:
 
 @lru_cache
 def anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of traced values as one of any values.
+    """Make a function of traced values callable outside of traces.
 
-    Outside of a traced function, arrays are arguments of what is compiled, and all else is a part of it: sizes, dtypes.
+    There, arrays become arguments of a compiled function; other values, such as shapes and dtypes, are static.
     """
 
     @wraps(function)

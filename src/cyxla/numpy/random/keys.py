@@ -1,7 +1,7 @@
-"""Keys: arrays of 128 bits from which random numbers are made, the same ones for the same key.
+"""Keys: arrays of 128 bits that determine random numbers.
 
-A key is a plain array, uint64[2], so it can be an argument, the state of a loop, or a row of an array of keys. `split`
-and `fold_in` make others from it, which have nothing in common with it or with each other.
+A key is a plain array, uint64[2], so it can be an argument, the carry of a loop, or a row of an array of keys. `split`
+and `fold_in` derive keys from it that are independent of it and of each other.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ Array = Any
 WORDS = 2
 _U64 = ElementType.U64
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_SPLIT, _FOLDED = 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7  # which sequences of a key its children are taken from
+_SPLIT, _FOLDED = 0xD1B54A32D192ED03, 0x8CB92BA72F3D8DD7  # stream of a key from which each function takes its children
 
 
 def key(seed: Any) -> Array:
-    """A key from a number.
+    """Make a key from a number.
 
     Parameters
     ----------
     seed : int or integer array of rank 0
-        From 0 to 2**64 - 1.
+        Seed from 0 to 2**64 - 1.
 
     Returns
     -------
     array of uint64[2]
-        Traced inside of a traced function.
+        Key; traced inside a traced function.
 
     Raises
     ------
     ValueError
-        The number is out of range.
+        The seed is out of range.
     """
     if isinstance(seed, TracedArray):
         if seed.shape != () or seed.dtype.kind not in "iu":
@@ -58,21 +58,21 @@ def key(seed: Any) -> Array:
 
 
 def _mixed(x: Array) -> Array:
-    """Every bit of a word depends on every bit of what is given; different words stay different."""
+    """Mix the bits of words by a bijection, so that every bit depends on all bits."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(_FIRST)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(_SECOND)
     return x ^ (x >> np.uint64(31))
 
 
 def state_of(key: Any) -> XlaOp:
-    """The state of the generator of bits that a key stands for: key, place, sequence.
+    """Return the state of the bit generator for a key: key, counter, stream.
 
     Raises
     ------
     ShapeError
-        It is no array of two words.
+        The key is not an array of two words.
     DTypeError
-        Its elements are not uint64.
+        The dtype is not uint64.
     """
     first, second = _halves(key)
     return xla.concatenate([first, xla.broadcast(xla.constant(first.builder, 0, _U64), (1,)), second], 0)
@@ -89,7 +89,7 @@ def _halves(key: Any) -> tuple[XlaOp, XlaOp]:
 
 
 def _children(key: Any, branch: int, first: XlaOp | None, count: int) -> TracedArray:
-    """Keys from a sequence of bits that nothing else is taken from, from some place on."""
+    """Derive keys from a stream that is used for nothing else, starting at a counter."""
     one, two = _halves(key)
     place = xla.broadcast(xla.constant(one.builder, 0, _U64), (1,)) if first is None else first
     other = xla.xor(two, xla.broadcast(xla.constant(one.builder, np.uint64(branch)), (1,)))
@@ -99,19 +99,19 @@ def _children(key: Any, branch: int, first: XlaOp | None, count: int) -> TracedA
 
 
 def split(key: Any, num: int = 2) -> Array:
-    """Several keys from one, which is not to be used any more.
+    """Derive several keys from one, which must not be used any more.
 
     Parameters
     ----------
     key : array of uint64[2]
-        See `key`.
+        Key, as made by `key`.
     num : int
-        How many.
+        Number of keys to derive.
 
     Returns
     -------
     array of uint64[num, 2]
-        A key in each row.
+        One key in each row.
     """
     count = index(num)
     if count < 0:
@@ -122,14 +122,14 @@ def split(key: Any, num: int = 2) -> Array:
 
 
 def fold_in(key: Any, data: Any) -> Array:
-    """A key from another and a number, such as that of a round of a loop.
+    """Derive a key from a key and a number, such as that of a loop's iteration.
 
     Parameters
     ----------
     key : array of uint64[2]
-        See `key`. It may be used for other numbers, but not otherwise.
+        Key, as made by `key`. It may be folded with other numbers, but not used otherwise.
     data : int or integer array of rank 0
-        Different numbers give different keys.
+        Number; different numbers give different keys.
     """
     number: Array = as_traced(data)
     if number.shape != () or number.dtype.kind not in "iu":
@@ -140,12 +140,12 @@ def fold_in(key: Any, data: Any) -> Array:
 
 
 def require_trace(what: str) -> None:
-    """Only inside of a traced function.
+    """Refuse calls outside of traced functions.
 
     Raises
     ------
     TraceError
-        There is none.
+        No function is being traced.
     """
     if _trace.current() is None:
         raise TraceError(

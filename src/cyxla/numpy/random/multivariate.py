@@ -1,4 +1,4 @@
-"""Distributions of vectors."""
+"""Multivariate distributions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 
 class Multivariate(Discrete):
-    """Distributions of vectors, by NumPy's names."""
+    """Methods of a generator for multivariate distributions, by NumPy's names."""
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
-        """Parts of a sum of gamma numbers."""
+        """Draw Dirichlet vectors: gamma numbers over their sum."""
         shape = real(alpha)
         if shape.ndim == 0:
             raise TypeError("alpha is to be a vector, not a number")
@@ -40,7 +40,7 @@ class Multivariate(Discrete):
         *,
         method: str = "svd",
     ) -> Array:
-        """Normal vectors of a mean and a covariance, which is taken for one unchecked."""
+        """Draw normal vectors of a mean and a covariance, whose validity is not checked."""
         if method not in ("svd", "eigh", "cholesky"):
             raise ValueError("method must be one of {'eigh', 'svd', 'cholesky'}")
         middle, spread = real(mean), real(cov)
@@ -56,7 +56,7 @@ class Multivariate(Discrete):
     def multivariate_hypergeometric(
         self, colors: Any, nsample: Any, size: Any = None, method: str = "marginals"
     ) -> Array:
-        """How many of each colour are among those taken: hypergeometric numbers of what is left."""
+        """Draw counts of each colour in a sample: successive hypergeometric numbers of the remainder."""
         if method not in ("marginals", "count"):
             raise ValueError('method must be "count" or "marginals".')
         have: Array = as_traced(colors)
@@ -81,12 +81,12 @@ class Multivariate(Discrete):
 
 
 def _one_whole(value: Any) -> Any:
-    """A number of things, traced or not.
+    """Return a count, traced or not.
 
     Raises
     ------
     ValueError
-        It is none.
+        The value is not an integer.
     """
     if isinstance(value, TracedArray):
         if value.shape or value.dtype.kind not in "iu":
@@ -107,7 +107,7 @@ def _require_enough(colors: Any, nsample: Any) -> None:
 
 
 def _root(cov: Array, method: str) -> Array:
-    """A matrix whose transpose times itself is the covariance."""
+    """Return a matrix whose transpose times itself is the covariance."""
     if method == "cholesky":
         return np.linalg.cholesky(cov).T
     if method == "eigh":

@@ -1,4 +1,4 @@
-"""Orders and choices."""
+"""Permutations and samples."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cyxla.numpy.tracing.traced_array import TracedArray, as_traced
 
 
 class Selection(Uniform):
-    """Permutations and samples: sorted by random words of 64 bits."""
+    """Methods of a generator for permutations and samples, by sorting random 64-bit words."""
 
     def _order(self, count: int) -> Array:
         return np.argsort(self.words((count,)), kind="stable")
 
     def permutation(self, x: Any, axis: int = 0) -> Array:
-        """A copy in another order along an axis; of a number, its range."""
+        """Permute a copy along an axis, or the range of a number."""
         if not isinstance(x, TracedArray) and isinstance(x, (int, np.integer)):
             return self._order(index(x))
         array: Array = as_traced(x)
@@ -31,7 +31,7 @@ class Selection(Uniform):
         return np.take(array, self._order(array.shape[place]), axis=place)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Another order along an axis, in place."""
+        """Permute along an axis in place."""
         if not isinstance(x, TracedArray):
             raise TypeError(f"shuffle writes to a traced array, not to {type(x).__name__}: use permutation")
         if x.ndim == 0:
@@ -40,7 +40,7 @@ class Selection(Uniform):
         target[...] = self.permutation(x, axis)
 
     def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> Array:
-        """Each row along an axis in an order of its own; all elements without an axis."""
+        """Permute each row along an axis independently; all elements if no axis is given."""
         array: Array = as_traced(x)
         if axis is None:
             made = np.reshape(np.ravel(array)[self._order(array.size)], array.shape)
@@ -55,7 +55,7 @@ class Selection(Uniform):
     def choice(
         self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
     ) -> Array:
-        """Elements of an array, or of a range, with probabilities `p`."""
+        """Sample elements of an array, or of a range, with probabilities `p`."""
         array: Array = None if _is_count(a) else as_traced(a)
         if array is not None and array.ndim == 0:
             raise ValueError("a must be a sequence or an integer, not a traced number")
@@ -79,7 +79,7 @@ class Selection(Uniform):
         return np.searchsorted(sums / sums[-1], self.unit(sizes), side="right")
 
     def _without_return(self, p: Any, count: int, taken: int) -> Array:
-        """The first of those that an order makes first; with weights, the greatest of shifted Gumbel numbers."""
+        """Sample without replacement: the first of a permutation, or with weights the greatest Gumbel keys."""
         if p is None:
             return self._order(count)[:taken]
         require(p, lambda v: np.sum(v > 0) >= taken, "Fewer non-zero entries in p than size")

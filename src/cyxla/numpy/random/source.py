@@ -1,4 +1,4 @@
-"""Where random numbers come from: words of a counter, numbers in [0, 1), and drawing again what is refused."""
+"""Source of random numbers: words of a counter-based generator, numbers in [0, 1), and rejection sampling."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ F32: np.dtype[Any] = np.dtype(np.float32)
 F64: np.dtype[Any] = np.dtype(np.float64)
 _FRACTION = {F32: 24, F64: 53}  # bits of a number below 1
 _WORD: dict[Any, np.dtype[Any]] = {F32: np.dtype(np.uint32), F64: np.dtype(np.uint64)}
-_ROUNDS = 1000  # of proposals; two in three are accepted, so that only those of parameters that make no sense are left
+_ROUNDS = 1000  # of rejection sampling; two of three proposals are accepted: only invalid parameters need as many
 
 
 @dataclass(eq=False, repr=False)
 class Source:
-    """A generator of random numbers in a traced function.
+    """Generator of random numbers in a traced function.
 
     Attributes
     ----------
     state : TracedArray of uint64[3]
-        Key, place, sequence; drawing moves the place on. Being the only field, it makes a generator a container: one
-        may be the state of a loop, or a part of it.
+        Key, counter and stream; a draw advances the counter. As this is the only field, a generator is a container,
+        which may be part of the carry of a loop.
     """
 
     state: Any
 
     def words(self, sizes: Sequence[int], dtype: Any = np.uint64) -> Array:
-        """Random bits.
+        """Draw random words.
 
         Raises
         ------
         TraceError
-            A loop or branch draws from the generator of the function around it.
+            A loop or branch draws from the generator of the enclosing function.
         """
         if self.state.owner is not _trace.current():
             raise TraceError(
@@ -63,14 +63,14 @@ class Source:
         return TracedArray(xla.get_tuple_element(made, 1))
 
     def unit(self, sizes: Sequence[int], dtype: Any = F64) -> Array:
-        """Numbers in [0, 1), all that are multiples of the distance below 1."""
+        """Draw numbers in [0, 1), multiples of the spacing below 1."""
         dtype = np.dtype(dtype)
         word = _WORD[dtype]
         shift = 8 * word.itemsize - _FRACTION[dtype]
         return (self.words(sizes, word) >> word.type(shift)).astype(dtype) * dtype.type(0.5 ** _FRACTION[dtype])
 
     def positive(self, sizes: Sequence[int], dtype: Any = F64) -> Array:
-        """Numbers in (0, 1]."""
+        """Draw numbers in (0, 1]."""
         dtype = np.dtype(dtype)
         word = self.words(sizes, _WORD[dtype])
         if dtype == F64:
@@ -79,7 +79,7 @@ class Source:
         return (word.astype(dtype) + dtype.type(0.5)) * scale
 
     def normals(self, sizes: Sequence[int], dtype: Any = F64) -> Array:
-        """Two of each length and angle of a point of the plane (Box and Muller)."""
+        """Draw normal numbers in pairs from length and angle of points in the plane (Box and Muller)."""
         dtype = np.dtype(dtype)
         count = prod(sizes)
         half = (count + 1) // 2
@@ -91,18 +91,18 @@ class Source:
     def accepted(
         self, sizes: Sizes, dtype: Any, propose: Callable[[Source], tuple[Array, Array]], busy: Any = True
     ) -> Array:
-        """Propose again until all that is proposed has been accepted; 0 where nothing ever is.
+        """Sample by rejection until all proposals are accepted; 0 where none ever is.
 
         Parameters
         ----------
         sizes : tuple of int
-            Of the result.
+            Shape of the result.
         dtype : dtype
-            Of the result.
+            Element type of the result.
         propose : callable
-            From a source to proposals and whether each is accepted.
+            Function from a source to proposals, and whether each is accepted.
         busy : array of bool, optional
-            Which elements are wanted; others are 0.
+            Mask of the elements to draw; others are 0.
         """
         start = np.broadcast_to(as_traced(busy), sizes) if isinstance(busy, TracedArray) else np.full(sizes, busy)
 
@@ -120,12 +120,12 @@ class Source:
 
 
 def sizes_of(size: Any, *parameters: Any) -> Sizes:
-    """The sizes of a result: those asked for, or those that the parameters broadcast to.
+    """Return the shape of a result: the requested one, or the broadcast shape of the parameters.
 
     Raises
     ------
     ValueError
-        The parameters do not fit.
+        The parameters do not broadcast.
     """
     common = np.broadcast_shapes(*[p.shape for p in parameters])
     if size is None:
@@ -139,17 +139,17 @@ def sizes_of(size: Any, *parameters: Any) -> Sizes:
 
 
 def real(value: Any) -> Array:
-    """A parameter, in double precision."""
+    """Convert a parameter to double precision."""
     return as_traced(value, np.float64)
 
 
 def require(value: Any, test: Callable[[Any], Any], message: str) -> None:
-    """Check a parameter: at once if it is known, else when the program runs.
+    """Check a parameter: at once if it is known, else at run time.
 
     Raises
     ------
     ValueError
-        The test does not hold.
+        The test fails.
     """
     if not isinstance(value, TracedArray):
         if not np.all(test(np.asarray(value))):
@@ -162,7 +162,7 @@ def require(value: Any, test: Callable[[Any], Any], message: str) -> None:
 
 
 def delivered(value: Array, out: Any) -> Array:
-    """A result, or it written to an array that must be like it."""
+    """Return a result, written to ``out=`` of the same shape and dtype if given."""
     if out is None:
         return value
     if not isinstance(out, TracedArray) or out.dtype != value.dtype:
@@ -174,12 +174,12 @@ def delivered(value: Array, out: Any) -> Array:
 
 
 def float_type(dtype: Any, name: str) -> np.dtype[Any]:
-    """Single or double precision.
+    """Return a dtype of single or double precision.
 
     Raises
     ------
     TypeError
-        It is neither.
+        The dtype is another one.
     """
     found: np.dtype[Any] = np.dtype(dtype)
     if found not in _WORD:

@@ -1,4 +1,4 @@
-"""`TracedGenerator`: what stands for a `numpy.random.Generator` while a function is being traced."""
+"""`TracedGenerator`: stand-in for a `numpy.random.Generator` while a function is being traced."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _INSTEAD = {"bytes": "integers(0, 256, length, np.uint8)", "bit_generator": "cyx
 
 
 class TracedGenerator(Selection, Multivariate):
-    """Stands for a generator: its methods are those of `numpy.random.Generator`, and draw anew in every run.
+    """Stand-in for a generator: it has the methods of `numpy.random.Generator`, which draw anew in every run.
 
-    The numbers are not those that NumPy would draw, but have the same distributions. They depend on the 128 bits that
-    each call takes from NumPy's generator, so seeding it makes runs repeatable.
+    The numbers differ from NumPy's but have the same distributions. They depend on 128 bits that each call takes from
+    NumPy's generator, so seeding it makes runs repeatable.
     """
 
     def spawn(self, n_children: int) -> list[TracedGenerator]:
-        """Generators that have nothing in common with this one or with each other."""
+        """Return generators that are independent of this one and of each other."""
         made = self.words((n_children, keys.WORDS))
         return [generator(made[k]) for k in range(n_children)]
 
@@ -38,7 +38,7 @@ class TracedGenerator(Selection, Multivariate):
 
 
 def refuse(name: str, instead: str) -> NoReturn:
-    """Say what to use in place of a method.
+    """Refuse a method and name a replacement.
 
     Raises
     ------
@@ -49,12 +49,12 @@ def refuse(name: str, instead: str) -> NoReturn:
 
 
 def generator(key: Any) -> TracedGenerator:
-    """A generator, inside of a traced function, that draws what a key determines.
+    """Return a generator for a key, inside a traced function.
 
     Parameters
     ----------
     key : array of uint64[2]
-        Of `cyxla.random.key` or `split`.
+        Key, as made by `cyxla.random.key` or `split`.
     """
     keys.require_trace("generator(key)")
     return TracedGenerator(TracedArray(keys.state_of(key)))

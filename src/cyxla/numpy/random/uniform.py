@@ -1,4 +1,4 @@
-"""Integers and numbers of an interval, each as likely as the others."""
+"""Uniform distributions of integers and floats."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _ALL = 2**64 - 1
 
 
 class Uniform(Source):
-    """Uniform distributions."""
+    """Methods of a generator for uniform distributions."""
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Array:
-        """Numbers in [0, 1)."""
+        """Draw numbers in [0, 1)."""
         wanted = out.shape if size is None and out is not None else sizes_of(size, np.zeros(()))
         return delivered(self.unit(wanted, float_type(dtype, "random")), out)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Array:
-        """Numbers in [low, high)."""
+        """Draw numbers in [low, high)."""
         a, b = real(low), real(high)
         if not isinstance(low, TracedArray) and not isinstance(high, TracedArray):
             if not np.all(np.isfinite(np.subtract(high, low, dtype=np.float64))):
@@ -33,7 +33,7 @@ class Uniform(Source):
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> Array:
-        """Integers from `low` to below `high`, or to it where `endpoint`."""
+        """Draw integers from `low` to `high`, which is excluded unless `endpoint` is set."""
         if high is None:
             low, high = 0, low
         wanted = np.dtype(dtype)
@@ -61,7 +61,7 @@ class Uniform(Source):
         return _wrapped(made + start, dtype)
 
     def _below(self, sizes: tuple[int, ...], most: int) -> Array:
-        """From 0 to a known number: the bits that it has, or the high word of a product if that is fair (Lemire)."""
+        """Draw integers from 0 to a known number: masked bits, or the high word of an unbiased product (Lemire)."""
         count = most + 1
         if count & most == 0:
             bits = most.bit_length()
@@ -78,7 +78,7 @@ class Uniform(Source):
         return self.accepted(sizes, _WIDE, propose)
 
     def _below_any(self, sizes: tuple[int, ...], most: Array) -> Array:
-        """From 0 to numbers of 64 bits: remainders, without the words of the last round that is not whole."""
+        """Draw integers from 0 to 64-bit numbers: remainders of words, without the incomplete last range."""
         count = most + np.uint64(1)  # 0 stands for 2**64
         whole = np.where(count == 0, np.uint64(1), count)
         surplus = (np.uint64(0) - count) % whole
@@ -116,7 +116,7 @@ def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def _whole(x: Any) -> Any:
-    """Bounds as Python's integers, which do not overflow; floats are cut off as NumPy does."""
+    """Convert bounds to Python integers, which do not overflow; floats are truncated as by NumPy."""
     if x.dtype.kind == "f":
         x = np.trunc(x)
     return np.array([int(v) for v in x.reshape(-1)], object).reshape(x.shape)

@@ -1,4 +1,4 @@
-"""Running totals of a value along one of its dimensions."""
+"""Cumulative operations along a dimension."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _START = {"add": 0, "multiply": 1, "or": 0, "and": 1}
 
 
 def cumulative(op: XlaOp, opcode: str, axis: int) -> XlaOp:
-    """Each element joined with all before it along a dimension; 16-bit floats meanwhile as 32-bit.
+    """Compute inclusive prefixes along a dimension; 16-bit floats are accumulated in 32 bits.
 
     Parameters
     ----------
     op : XlaOp
-        Elements.
+        Elements to accumulate.
     opcode : str
         add, multiply, maximum, minimum, and, or.
     axis : int
-        The dimension, not negative.
+        Dimension to scan along, not negative.
     """
     sizes = op.shape.dims
     if not all(sizes) or sizes[axis] == 1:

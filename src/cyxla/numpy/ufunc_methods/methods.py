@@ -1,4 +1,4 @@
-"""What ufuncs can do besides being called: reduce, accumulate, reduceat, outer, at."""
+"""Methods of ufuncs: reduce, accumulate, reduceat, outer, at."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from cyxla.types import ElementType, Shape
 from cyxla.xla.hlo.builder import XlaComputation, XlaOp
 from cyxla.xla.hlo.builder import functions as xla
 
-# Joined in any order, by halves: there is no HLO opcode for them.
+# Associative and commutative, without an HLO opcode: reduced as a tree.
 _IN_ANY_ORDER = (np.logaddexp, np.logaddexp2, np.hypot, np.gcd, np.fmax, np.fmin)
 _PREFIXES: dict[np.ufunc, str] = {
     np.add: "add", np.multiply: "multiply", np.maximum: "maximum", np.minimum: "minimum", np.logical_or: "or",
     np.logical_and: "and",
 }  # fmt: skip
-_WRITTEN_OUT = 16  # steps of what is joined one after the other; more are a loop
+_WRITTEN_OUT = 16  # longest unrolled reduction; longer ones are loops
 _MOST_SEGMENTS = 1024
 
 
 def _joins(ufunc: np.ufunc, method: str) -> Emit:
-    """The loop of a ufunc of two operands with one result.
+    """Return the loop of a binary ufunc with one result.
 
     Raises
     ------
     ValueError
-        It is none.
+        The ufunc is not binary or has several results.
     """
     if ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError(f"{method} only supported for binary functions")
@@ -50,12 +50,12 @@ def _joins(ufunc: np.ufunc, method: str) -> Emit:
 
 
 def _element_type(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any = None) -> Dtype:
-    """The type that elements are joined in; that of ``out=`` has a say.
+    """Return the dtype of a reduction, which ``out=`` influences.
 
     Raises
     ------
     DTypeError
-        There is none of which operands and result are.
+        There is no loop whose operands and result have one dtype.
     """
     asked: dict[str, Any] = {} if dtype is None else {"signature": (np.dtype(dtype), None, None)}
     before = None if dtype is not None or out is None else out.dtype
@@ -79,7 +79,7 @@ def reduce(
     ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False,
     initial: Any = NOT_GIVEN, where: Any = True,
 ) -> Any:  # fmt: skip
-    """All elements along axes joined by a ufunc."""
+    """Reduce elements along axes by a ufunc."""
     emit = _joins(ufunc, "reduce")
     if ufunc in REDUCTIONS:
         return reduce_by_opcode(ufunc, array, axis, dtype, out, keepdims, initial, where)
@@ -103,14 +103,14 @@ def reduce(
 
 
 def _start(ufunc: np.ufunc, initial: Any, dtype: Dtype) -> Any:
-    """What the elements are joined to; None for nothing."""
+    """Return the initial value of a reduction; None for none."""
     if initial is NOT_GIVEN:
         return ufunc.identity
     return initial
 
 
 def _number(value: Any, dtype: Dtype) -> XlaOp:
-    """A first element: a known one as NumPy puts it into an array, which refuses more than a conversion does."""
+    """Return an initial value as a constant; a known one is checked as by storing it in an array."""
     if is_traced(value):
         return narrowed(as_traced(value), dtype)
     held = np.empty((), dtype)
@@ -132,7 +132,7 @@ def _check_reduction(ufunc: np.ufunc, given: TracedArray, axes: Sequence[int], i
 
 
 def _flattened(op: XlaOp, axes: Sequence[int]) -> XlaOp:
-    """The dimensions to be reduced as one, the first."""
+    """Merge the dimensions to be reduced into one, the first."""
     sizes = op.shape.dims
     kept = [d for d in range(len(sizes)) if d not in axes]
     if axes != tuple(range(len(axes))):
@@ -141,7 +141,7 @@ def _flattened(op: XlaOp, axes: Sequence[int]) -> XlaOp:
 
 
 def _row(op: XlaOp, place: int) -> XlaOp:
-    """One place along the first dimension."""
+    """Return the elements at an index of the first dimension."""
     return xla.reshape(xla.slice_in_dim(op, place, place + 1), op.shape.dims[1:])
 
 
@@ -160,9 +160,9 @@ def _from(op: XlaOp, place: int) -> XlaOp:
 
 
 def _by_loop(emit: Emit, start: XlaOp, rows: Sequence[XlaOp]) -> tuple[XlaOp, XlaOp]:
-    """One row after the other joined to the first, as a loop; the last result, and all of them.
+    """Reduce rows in order by a loop; return the last result and all partial ones.
 
-    A second array of rows says which elements of the first take part.
+    A second array of rows is a mask of the elements that take part.
     """
     from cyxla.numpy.control import scan
 
@@ -183,7 +183,7 @@ def _step(emit: Emit, x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _by_halves(emit: Emit, op: XlaOp) -> XlaOp:
-    """All along the first dimension, both halves with each other until one is left."""
+    """Reduce along the first dimension as a tree, by combining halves."""
     while (count := op.shape.dims[0]) > 1:
         half = count // 2
         both: XlaOp = emit(xla.slice_in_dim(op, 0, half), xla.slice_in_dim(op, half, 2 * half))
@@ -204,14 +204,14 @@ def _joined_where(emit: Emit, op: XlaOp, mask: XlaOp, start: XlaOp) -> XlaOp:
 
 
 def _one_axis(axis: Any, given: TracedArray, method: str) -> int:
-    """The dimension that a method which has one works along.
+    """Return the single axis of a method that does not support several.
 
     Raises
     ------
     TypeError
-        The array has no dimensions.
+        The array has rank 0.
     ValueError
-        More than one is meant.
+        Several axes are given.
     """
     axes = axes_of(axis, given.ndim)
     if given.ndim == 0:
@@ -222,7 +222,7 @@ def _one_axis(axis: Any, given: TracedArray, method: str) -> int:
 
 
 def accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
-    """Each element joined with all before it."""
+    """Compute inclusive prefixes along an axis."""
     emit = _joins(ufunc, "accumulate")
     given = as_traced(array)
     along = _one_axis(axis, given, "accumulate")
@@ -258,7 +258,7 @@ def _running_by_loop(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
 
 
 def _by_doubling(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
-    """Each element with the one before it, then with the one two before it, and so on."""
+    """Compute prefixes by doubling: combine each element with the one 1, 2, 4 .. before it."""
     count, reach = op.shape.dims[axis], 1
     while reach < count:
         first = xla.slice_in_dim(op, 0, reach, dimension=axis)
@@ -272,7 +272,7 @@ def _by_doubling(emit: Emit, op: XlaOp, axis: int) -> XlaOp:
 
 
 def reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
-    """The elements from each index up to the next one joined; only the first of them where the next one is not later.
+    """Reduce segments between successive indices; a segment whose end is not after its start is a single element.
 
     Raises
     ------
@@ -315,9 +315,9 @@ def _segments(ufunc: np.ufunc, emit: Emit, op: XlaOp, bounds: Sequence[int], axi
 
 
 def _kept(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
-    """All along a dimension joined; the dimension stays, with size 1."""
+    """Reduce along a dimension, which stays with size 1."""
     if ufunc in REDUCTIONS:
-        return reduce_op(ufunc, op, (axis,), True, begun=True)  # with the first of them
+        return reduce_op(ufunc, op, (axis,), True, begun=True)  # starting from its first element
     joined = _joined(ufunc, emit, _flattened(op, (axis,)), [])
     return xla.reshape(joined, kept_sizes(op.shape.dims, (axis,)))
 
@@ -326,7 +326,7 @@ def _kept(ufunc: np.ufunc, emit: Emit, op: XlaOp, axis: int) -> XlaOp:
 
 
 def outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
-    """The function of every element of one array with every element of the other."""
+    """Apply a ufunc to all pairs of elements of two arrays."""
     if ufunc.nin != 2:
         raise ValueError("outer product only supported for binary functions")
     first, second = as_traced(a), as_traced(b)
@@ -337,12 +337,12 @@ def outer(ufunc: np.ufunc, a: Any, b: Any, **kwargs: Any) -> Any:
 
 
 def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
-    """Change elements of an array in place; one that is named twice is changed twice.
+    """Update elements of an array in place; repeated indices are applied repeatedly.
 
     Raises
     ------
     TraceError
-        The array is one of NumPy's.
+        The array is a NumPy array.
     """
     from cyxla.numpy.indexing.access import scatter_at
 
@@ -372,16 +372,16 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = NOT_GIVEN) -> None:
     if wide is not a:
         made = TracedArray(convert(value_of(wide), a.dtype))
         if not np.can_cast(a.dtype, types[0]) or (a.dtype.itemsize == 8 and a.dtype.kind in "iu"):
-            # the others may not be what they were after two conversions
+            # others may not survive the two conversions
             changed = as_traced(np.broadcast_to(np.False_, a.shape)).copy()
             changed[indices] = True
-            chosen: Any = np.where  # which dispatches to us
+            chosen: Any = np.where  # dispatches to this package
             made = chosen(changed, made, a)
         a.overwrite(value_of(made))
 
 
 def _combiner(ufunc: np.ufunc, dtype: ElementType, kept: Dtype) -> str | XlaComputation:
-    """What changes an element by a value; the result is one of the type that the array keeps."""
+    """Return the combiner of an element and a value; the result is representable in the array's dtype."""
     opcode = _PREFIXES.get(ufunc)
     if opcode in ("add", "multiply") and dtype is not ElementType.PRED and dtype.numpy_dtype == kept:
         return str(opcode)
@@ -398,7 +398,7 @@ def _combiner(ufunc: np.ufunc, dtype: ElementType, kept: Dtype) -> str | XlaComp
     return inner.build(made)
 
 
-#: What no backend computes between reading an element and writing it.
+#: Opcodes that no backend supports between reading an element and writing it.
 _LOOPED = frozenset({"bitcast-convert", "while"})
 
 
@@ -409,7 +409,7 @@ def _needs_loop(combiner: str | XlaComputation) -> bool:
 
 
 def _one_by_one(array: TracedArray, indices: Any, given: TracedArray, combiner: Any) -> None:
-    """Change the elements that indices name in their order."""
+    """Update the elements named by indices in order."""
     from cyxla.numpy.control.loops import fori_loop
     from cyxla.numpy.indexing.access import get
 

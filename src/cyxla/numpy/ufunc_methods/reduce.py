@@ -1,4 +1,4 @@
-"""Reductions of traced arrays as ``ufunc.reduce`` defines them: axes, types, identities, masks."""
+"""Reductions of traced arrays with the semantics of ``ufunc.reduce``: axes, dtypes, identities, masks."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from cyxla.xla.hlo.builder import XlaBuilder, XlaComputation, XlaOp, scalar_comp
 from cyxla.xla.hlo.builder import functions as xla
 from cyxla.xla.lib import values
 
-NOT_GIVEN: Final[Any] = np._NoValue  # NumPy's own default of keywords
+NOT_GIVEN: Final[Any] = np._NoValue  # NumPy's default of keywords that are not given
 _PROMOTED: dict[str, Dtype] = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """How the elements along axes become one.
+    """Reduction of elements along axes.
 
     Attributes
     ----------
     opcode : str
-        Of the HLO instruction that joins two.
+        Opcode of the HLO instruction that combines two elements.
     boolean : str
-        The same for bools.
+        Opcode for bools.
     start : callable
-        From a value to the number, in its type, that changes nothing.
+        Function from a value to the identity in its dtype.
     promotes : bool
-        Whether small integers are joined as 64-bit ones.
+        Whether small integers are reduced as 64-bit ones.
     empty : bool
-        Whether nothing at all has a result.
+        Whether a reduction of no elements has a result.
     """
 
     opcode: str
@@ -96,7 +96,7 @@ _BITWISE = (np.bitwise_or, np.bitwise_and, np.bitwise_xor)
 
 
 def known_values(value: Any) -> Any:
-    """The values of what has some while tracing; None for traced arrays and lists of them."""
+    """Return the values known while tracing; None for traced arrays and lists of them."""
     if isinstance(value, TracedArray):
         return value.known
     if not isinstance(value, (list, tuple)):
@@ -105,27 +105,27 @@ def known_values(value: Any) -> Any:
     return None if any(p is None for p in parts) else np.asarray(parts)
 
 
-# -- axes
+# -- axes and keywords
 
 
 def axes_of(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]:
-    """The dimensions that an ``axis=`` of a reduction names; all for None.
+    """Return the dimensions that ``axis=`` of a reduction names; all for None.
 
     Parameters
     ----------
     axis : int, tuple of int or None
-        What the caller gave.
+        Value of the keyword.
     rank : int
-        Of the array.
+        Rank of the array.
     of_scalars : bool, optional
-        Whether an array without dimensions lets itself be reduced along the axes 0 and -1, as ufuncs do.
+        Whether arrays of rank 0 can be reduced along the axes 0 and -1, as by ufuncs.
 
     Raises
     ------
     AxisError
-        There is no such dimension.
+        A dimension does not exist.
     ValueError
-        One is named twice.
+        A dimension is named twice.
     """
     if axis is None:
         return tuple(range(rank))
@@ -140,17 +140,17 @@ def axes_of(axis: Any, rank: int, *, of_scalars: bool = True) -> tuple[int, ...]
 
 
 def axis_of(axis: Any, rank: int) -> int:
-    """The one dimension that an ``axis=`` names."""
+    """Return the single dimension that ``axis=`` names."""
     return int(normalize_axis_index(index(axis), rank))
 
 
 def kept_sizes(sizes: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
-    """What ``keepdims`` makes of sizes."""
+    """Return the shape of a result with ``keepdims=True``."""
     return tuple(1 if d in axes else n for d, n in enumerate(sizes))
 
 
 def flag(value: Any) -> bool:
-    """A keyword such as ``keepdims=`` that may have been left out."""
+    """Return a keyword such as ``keepdims=`` as a bool; False if it is not given."""
     return False if value is NOT_GIVEN else bool(value)
 
 
@@ -158,9 +158,9 @@ def flag(value: Any) -> bool:
 
 
 def reduce_op(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool = False, *, begun: bool = False) -> XlaOp:
-    """The elements of a value along dimensions joined, in the value's own type; 16-bit floats meanwhile as 32-bit.
+    """Reduce a value along dimensions in its own dtype; 16-bit floats are accumulated in 32 bits.
 
-    With `begun` something else is what joining begins with, and what is made here keeps the sign of zero.
+    With `begun` the caller adds an initial value, and the result keeps the sign of zero.
     """
     row = REDUCTIONS[ufunc]
     wide = values.widened(op) if row.promotes else op
@@ -174,7 +174,7 @@ def reduce_op(ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool = 
 
 
 def neutral(ufunc: np.ufunc, op: XlaOp) -> XlaOp:
-    """The number, in the type of a value, that changes nothing: also not the sign of a zero that it is added to."""
+    """Return the identity in the dtype of a value; of addition the one that keeps the sign of zero."""
     if REDUCTIONS[ufunc].opcode == "add" and (values.is_float(op) or values.is_complex(op)):
         return values.scalar(op, complex(-0.0, -0.0) if values.is_complex(op) else -0.0)
     return REDUCTIONS[ufunc].start(op)
@@ -182,7 +182,7 @@ def neutral(ufunc: np.ufunc, op: XlaOp) -> XlaOp:
 
 @lru_cache(maxsize=256)
 def computation_of(ufunc: np.ufunc, dtype: ElementType) -> XlaComputation:
-    """What joins two elements of a type."""
+    """Return the computation that combines two elements of a dtype."""
     row = REDUCTIONS[ufunc]
     if not _by_parts(row, dtype):
         return scalar_computation(_opcode(row, dtype), dtype)
@@ -192,7 +192,7 @@ def computation_of(ufunc: np.ufunc, dtype: ElementType) -> XlaComputation:
 
 
 def joined(ufunc: np.ufunc, x: XlaOp, y: XlaOp) -> XlaOp:
-    """Two values of one type and equal sizes joined, element by element."""
+    """Combine two values of one dtype and shape element by element."""
     row, dtype = REDUCTIONS[ufunc], x.shape.dtype
     if not _by_parts(row, dtype):
         return xla.function_of(_opcode(row, dtype))(x, y)
@@ -209,7 +209,7 @@ def _by_parts(row: Reduction, dtype: ElementType) -> bool:
 
 
 def not_less(x: XlaOp, y: XlaOp) -> XlaOp:
-    """``x >= y`` of complex numbers: by real parts first; never of nan."""
+    """Compare complex numbers by ``x >= y``, real parts first; False for nan."""
     (a, b), (c, d) = ((xla.real(v), xla.imag(v)) for v in (x, y))
     whole = xla.and_(xla.eq(b, b), xla.eq(d, d))
     return xla.or_(xla.and_(xla.gt(a, c), whole), xla.and_(xla.eq(a, c), xla.ge(b, d)))
@@ -219,12 +219,12 @@ def reduce(
     ufunc: np.ufunc, array: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN,
     initial: Any = NOT_GIVEN, where: Any = NOT_GIVEN,
 ) -> Any:  # fmt: skip
-    """What ``ufunc.reduce`` gives, with its keywords.
+    """Compute ``ufunc.reduce`` with its keywords.
 
     Raises
     ------
     UnimplementedError
-        The ufunc is not one of `REDUCTIONS`.
+        The ufunc is not in `REDUCTIONS`.
     """
     row = REDUCTIONS.get(ufunc)
     if row is None:
@@ -250,14 +250,14 @@ def reduce(
 
 
 def has_start(row: Reduction, initial: Any) -> bool:
-    """Whether there is something to begin with: what changes nothing, or what the caller gave; None is neither."""
+    """Return whether a reduction has an initial value: the identity or the caller's; None is neither."""
     return initial is not None and (row.empty or initial is not NOT_GIVEN)
 
 
 def _reduced(
     ufunc: np.ufunc, op: XlaOp, axes: Sequence[int], keepdims: bool, given: TracedArray, begun: bool
 ) -> XlaOp:  # fmt: skip
-    """Truth values that lie next to those of other results are joined in the width of what they are computed from."""
+    """Reduce; bools whose reduction is not over the last dimension are reduced in the width of their source."""
     wide = _AS_WIDE.get(given.itemsize) if ufunc in _LOGICAL else None
     if wide is None or not axes or given.ndim - 1 in axes:
         return reduce_op(ufunc, op, axes, keepdims, begun=begun)
@@ -266,12 +266,12 @@ def _reduced(
 
 
 def handed(made: XlaOp, out: Any, name: str) -> Any:
-    """A result, written to ``out=`` where one is given: of the same sizes, of whatever type.
+    """Return a result, written to ``out=`` of the same shape and any dtype if given.
 
     Raises
     ------
     ShapeError
-        Its sizes are others.
+        The shape of ``out=`` differs.
     """
     target = out[0] if isinstance(out, tuple) else out
     if target is not None and tuple(target.shape) != made.shape.dims:
@@ -283,7 +283,7 @@ _STEPS = {"mean": "add", "var": "add", "std": "add", "median": "add", "any": "lo
 
 
 def _unfit(name: str, have: Sequence[int], wanted: Sequence[int]) -> str:
-    """The error of an ``out=`` of other sizes, in NumPy's words where it has some."""
+    """Return the message for an ``out=`` of another shape, NumPy's where it has one."""
     if name in ("argmax", "argmin"):
         return f"output array does not match result of np.{name}."
     if len(have) == len(wanted):
@@ -295,7 +295,7 @@ def _unfit(name: str, have: Sequence[int], wanted: Sequence[int]) -> str:
 
 
 def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: Any) -> XlaOp:
-    """The elements in the type that they are joined in."""
+    """Convert the elements to the dtype of the reduction."""
     if ufunc in _LOGICAL:
         if asked is not None and dtype.kind != "b":
             raise DTypeError(f"{ufunc.__name__} gives bools, not {dtype}")
@@ -306,7 +306,7 @@ def _prepared(ufunc: np.ufunc, array: TracedArray, dtype: Dtype, asked: Any) -> 
 
 
 def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
-    """The type that NumPy joins elements in: the one asked for, that of ``out=``, or that of the array made wide."""
+    """Return NumPy's dtype of a reduction: the requested one, that of ``out=``, or the array's, promoted."""
     if dtype is not None:
         asked: Dtype = np.dtype(dtype)
         return asked
@@ -320,12 +320,12 @@ def type_of(ufunc: np.ufunc, array: TracedArray, dtype: Any, out: Any) -> Dtype:
 
 
 def all_chosen(where: Any) -> bool:
-    """Whether a ``where=`` leaves nothing out."""
+    """Return whether ``where=`` selects all elements."""
     return where is NOT_GIVEN or where is True
 
 
 def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
-    """A ``where=`` as bools of the sizes of the array."""
+    """Broadcast ``where=`` to the shape of the array as bools."""
     mask = value_of(mask_from(where))
     if len(mask.shape.dims) > len(sizes) or np.broadcast_shapes(mask.shape.dims, sizes) != tuple(sizes):
         raise ShapeError(f"where= of {mask.shape} does not fit an array of sizes {list(sizes)}")
@@ -333,7 +333,7 @@ def mask_of(where: Any, sizes: Sequence[int]) -> XlaOp:
 
 
 def _refuse_nothing(op: XlaOp, axes: Sequence[int], masked: bool, ufunc: np.ufunc) -> None:
-    """Fail where there may be nothing to join, and nothing to begin with."""
+    """Refuse reductions that may have no elements and have no identity."""
     if masked:
         raise ShapeError(f"{_no_identity(ufunc)}, so where= needs initial=")
     if not all(op.shape.dims[d] for d in axes):
@@ -345,7 +345,7 @@ def _no_identity(ufunc: np.ufunc) -> str:
 
 
 def initial_of(initial: Any, made: XlaOp) -> XlaOp:
-    """What ``initial=`` is in the type of results, one for each; NumPy puts it into an array."""
+    """Broadcast ``initial=`` to the results in their dtype; NumPy stores it in an array."""
     dtype = values.numpy_type(made)
     if known_values(initial) is not None:
         cell = np.zeros((), dtype)

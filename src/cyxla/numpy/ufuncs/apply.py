@@ -1,4 +1,4 @@
-"""NumPy's universal functions on traced arrays: types by NumPy's own rules, broadcasting, ``out=``, ``where=``."""
+"""Calls of ufuncs on traced arrays: NumPy's type resolution, broadcasting, ``out=`` and ``where=``."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Emit = Callable[..., Any]
 _IGNORED = ("subok",)
 _WEAK = (int, float, complex)
 _EMITTERS: dict[np.ufunc, Emit] = {}
-_AS_THEY_ARE: dict[tuple[Any, ...], Dtype | None] = {}  # the type of a loop for operands of a type, if it is theirs
+_AS_THEY_ARE: dict[tuple[Any, ...], Dtype | None] = {}  # loop dtype by operands, None if they need conversion
 
 
 def emitter_of(ufunc: np.ufunc) -> Emit:
-    """How a ufunc is written in HLO: a function of operands of equal sizes, of the types that its loop takes.
+    """Return the function that emits a ufunc's loop in HLO, for operands of equal shapes and of the loop's dtypes.
 
     Raises
     ------
     UnimplementedError
-        It cannot be.
+        The ufunc is not supported.
     """
     found = _EMITTERS.get(ufunc)
     if found is not None:
@@ -60,11 +60,11 @@ def call(
     order: Any = "K",
     **rest: Any,
 ) -> Any:
-    """An elementwise function; the keywords are NumPy's."""
+    """Call an element-wise ufunc; the keywords are NumPy's."""
     for name in rest:
         if name not in _IGNORED:
             raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument '{name}'")
-    if len(inputs) > ufunc.nin:  # results may be given by position
+    if len(inputs) > ufunc.nin:  # outputs may be given by position
         inputs, out = inputs[: ufunc.nin], tuple(inputs[ufunc.nin :])
     asked = None if dtype is None and signature is None else asked_types(ufunc, dtype, signature)
     if casting != "same_kind":
@@ -79,12 +79,12 @@ def call(
 
 
 def asked_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signature:
-    """The ``dtype=`` or ``signature=`` of a call.
+    """Return the dtypes that ``dtype=`` or ``signature=`` of a call request.
 
     Raises
     ------
     TypeError
-        Both are given.
+        Both keywords are given.
     ValueError
         The signature does not have one type for each operand and result.
     """
@@ -104,7 +104,7 @@ def asked_types(ufunc: np.ufunc, dtype: Any, signature: Any) -> Dtype | Signatur
 
 
 def _letters(ufunc: np.ufunc, signature: str) -> tuple[str, ...]:
-    """The letters of ``dd->d``."""
+    """Return the type characters of a signature such as ``dd->d``."""
     before, arrow, after = signature.partition("->")
     if len(signature) > 1 and (not arrow or (len(before), len(after)) != (ufunc.nin, ufunc.nout)):
         counts = f"{ufunc.nin} typecode(s) before and {ufunc.nout} after the -> sign"
@@ -118,12 +118,12 @@ def _letters(ufunc: np.ufunc, signature: str) -> tuple[str, ...]:
 
 
 def _compiled(ufunc: np.ufunc, dtype: Any) -> Dtype:
-    """A type that is asked for.
+    """Return a requested dtype.
 
     Raises
     ------
     UnimplementedError
-        It is one of NumPy's that cannot be compiled.
+        The dtype is not supported by programs.
     """
     wanted: Dtype = np.dtype(dtype)
     if wanted.kind == "O" or wanted.name in ("float128", "complex256"):
@@ -147,7 +147,7 @@ def _check_rule(casting: Any) -> None:
 def compute(
     ufunc: np.ufunc, inputs: Sequence[Any], dtype: Dtype | Signature | None = None, casting: str = "same_kind"
 ) -> list[TracedArray]:
-    """The results of an elementwise function of anything that NumPy takes for arrays."""
+    """Compute an element-wise ufunc of array-like inputs."""
     emit = emitter_of(ufunc)
     ready = _ready(ufunc, inputs) if dtype is None and casting == "same_kind" else None
     if ready is not None:
@@ -168,7 +168,7 @@ def compute(
 
 
 def _ready(ufunc: np.ufunc, inputs: Sequence[Any]) -> list[XlaOp] | None:
-    """Operands if nothing needs to be done to them, as mostly: of one shape, and a type that there is a loop for."""
+    """Return the operands if they need no conversion, the most frequent case: equal shapes, and dtypes of a loop."""
     trace = _trace.require_current()
     like: XlaOp | None = None
     given: list[Any] = []
@@ -193,7 +193,7 @@ def _ready(ufunc: np.ufunc, inputs: Sequence[Any]) -> list[XlaOp] | None:
 
 
 def _loop_of(key: tuple[Any, ...]) -> Dtype | None:
-    """The type of a loop that takes operands as they are; Python's integers only as floats, which hold all of them."""
+    """Return the dtype of a loop that takes operands unconverted; Python integers only as floats, without overflow."""
     ufunc, element, *kinds = key
     own: Dtype = element.numpy_dtype
     types = loop_types(ufunc, tuple([own if k is XlaOp else k for k in kinds]), None, "same_kind")[: len(kinds)]
@@ -203,23 +203,23 @@ def _loop_of(key: tuple[Any, ...]) -> Dtype | None:
 
 
 def _wide(value: Any, kind: Kind) -> Kind:
-    """A Python integer that is an argument compares by its value, even with types that cannot hold it."""
+    """Return the kind for comparisons: a Python integer argument compares by value with dtypes that cannot hold it."""
     return np.dtype(np.int64) if kind is int and isinstance(value, TracedArray) else kind
 
 
 def operands(inputs: Sequence[Any]) -> tuple[list[TracedArray], list[Kind]]:
-    """Inputs as traced arrays, and the kinds that decide about types."""
+    """Convert inputs to traced arrays, and return them with their kinds."""
     arrays = [as_traced(x) for x in inputs]
     return arrays, [a.kind for a in arrays]
 
 
 def number(value: int | float | complex, dtype: Dtype) -> XlaOp:
-    """A Python number in the type that a loop takes.
+    """Return a Python number as a constant of a loop's dtype.
 
     Raises
     ------
     OverflowError
-        An integer that the type cannot hold, as in NumPy.
+        The dtype cannot hold the integer, as in NumPy.
     """
     if type(value) is int and dtype.kind in "iub":
         _refuse_overflow(value, dtype if dtype.kind != "b" else np.dtype(np.int64))
@@ -233,12 +233,12 @@ def _refuse_overflow(value: int, dtype: Dtype) -> None:
 
 
 def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
-    """The value in the type that a loop takes.
+    """Convert an array to a loop's dtype.
 
     Raises
     ------
     OverflowError
-        A Python integer that the type cannot hold, as in NumPy.
+        The dtype cannot hold the Python integer, as in NumPy.
     """
     op = value_of(array)
     if array.weak is int and dtype.kind in "iu" and op.instruction is not None:
@@ -251,7 +251,7 @@ def narrowed(array: TracedArray, dtype: Dtype) -> XlaOp:
 
 
 def _check_overflow(op: XlaOp, dtype: Dtype) -> None:
-    """Let runs fail in which a Python integer, an argument of the program, is none of a type."""
+    """Make runs fail in which a Python integer, an argument of the program, is out of range of a dtype."""
     trace = _trace.require_current()
     if trace.program.bounds != "raise" or op.shape.rank:
         return
@@ -269,7 +269,7 @@ _COMPARISONS: dict[np.ufunc, tuple[bool, bool]] = {
 
 
 def compare_out_of_range(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray | None:
-    """The comparison of integers with a Python integer that their type cannot hold: known without looking."""
+    """Compare integers with a Python integer that their dtype cannot hold: the result is known while tracing."""
     if sum(type(x) is int for x in inputs) != 1:
         return None
     swapped = type(inputs[0]) is int
@@ -285,12 +285,12 @@ def compare_out_of_range(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray 
 
 
 def _operand(value: Any, ufunc: np.ufunc) -> TracedArray:
-    """An array of whatever is given.
+    """Convert an input to a traced array.
 
     Raises
     ------
     UnimplementedError
-        It is a number of Python's that NumPy would compute with as an object, such as a fraction.
+        The input is a number that NumPy would treat as an object, such as a fraction.
     """
     if isinstance(value, Number) and not isinstance(value, (int, float, complex, np.generic)):
         raise UnimplementedError(
@@ -301,7 +301,7 @@ def _operand(value: Any, ufunc: np.ufunc) -> TracedArray:
 
 
 def is_no_number(value: Any) -> bool:
-    """Whether something is equal to no number whatever: None, a set, an object without an idea of equality."""
+    """Return whether a value equals no number: None, a set, an object without an equality of its own."""
     equality: Any = type(value).__eq__
     return value is None or isinstance(value, (set, frozenset, dict)) or equality is object.__eq__
 
@@ -312,12 +312,12 @@ def _unlike(ufunc: np.ufunc, inputs: Sequence[Any]) -> TracedArray:
 
 
 def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
-    """Operands repeated to their common sizes.
+    """Broadcast operands to their common shape.
 
     Raises
     ------
     ShapeError
-        They have none.
+        There is no common shape.
     """
     sizes = {op.shape.dims for op in ops}
     if len(sizes) == 1:
@@ -333,7 +333,7 @@ def aligned(ops: Sequence[XlaOp], name: str) -> list[XlaOp]:
 
 
 def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
-    """An operand repeated to sizes that NumPy broadcasts it to."""
+    """Broadcast an operand to a shape by NumPy's rules."""
     if op.shape.dims == tuple(sizes):
         return op
     first = len(sizes) - op.shape.rank
@@ -341,7 +341,7 @@ def broadcast_to(op: XlaOp, sizes: Sequence[int]) -> XlaOp:
 
 
 def deliver(results: Sequence[TracedArray], out: Any, where: Any, casting: str, name: str) -> Any:
-    """Results as the caller wants them: as they are, in part, or written to arrays of the program."""
+    """Return the results of a ufunc, masked by ``where=`` and written to ``out=`` if given."""
     targets = out if isinstance(out, tuple) else (out,)
     targets = (*targets, *[None] * (len(results) - len(targets)))
     given = [_into(r, t, where, casting, name) for r, t in zip(results, targets, strict=True)]
@@ -370,7 +370,7 @@ def _into(result: TracedArray, target: Any, where: Any, casting: str, name: str)
 
 
 def _check_fits(sizes: tuple[int, ...], target: tuple[int, ...]) -> None:
-    """Refuse an ``out=`` that a result cannot be broadcast to."""
+    """Refuse an ``out=`` to whose shape a result cannot be broadcast."""
     try:
         common = np.broadcast_shapes(sizes, target)
     except ValueError:
@@ -382,7 +382,7 @@ def _check_fits(sizes: tuple[int, ...], target: tuple[int, ...]) -> None:
 
 
 def _fresh(target: np.ndarray[Any, Any], name: str) -> TracedArray:
-    """An array in the place of one of NumPy's: all right where the program goes on with what we return, as += does."""
+    """Return a traced copy of a NumPy array given as ``out=``; allowed in ``+=`` and its like, which use the result."""
     if not is_augmented_assignment():
         raise TraceError(
             f"{name}: out= is a NumPy array, which traced values cannot be written to", where=_trace.place(),
@@ -392,12 +392,12 @@ def _fresh(target: np.ndarray[Any, Any], name: str) -> TracedArray:
 
 
 def mask_from(where: Any) -> TracedArray:
-    """A ``where=`` as bools; numbers in a list are taken for some, an array of numbers is not.
+    """Convert a ``where=`` to bools; numbers in a list are converted, arrays of numbers are refused.
 
     Raises
     ------
     TypeError
-        It is such an array.
+        The mask is an array of numbers.
     """
     if where is None or (isinstance(where, (bool, int, float, list, tuple)) and not is_traced(where)):
         where = np.asarray(where, dtype=bool)

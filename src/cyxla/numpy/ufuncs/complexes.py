@@ -1,4 +1,4 @@
-"""Loops of complex numbers: by their parts where HLO has no such instruction, or another opinion than NumPy."""
+"""Loops of complex numbers: composed of real parts if HLO lacks the operation or deviates from NumPy."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from cyxla.xla.hlo.builder import functions as xla
 
 
 def parts(z: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Real and imaginary part."""
+    """Return the real and the imaginary part."""
     return xla.real(z), xla.imag(z)
 
 
 def conjugate(z: XlaOp) -> XlaOp:
-    """The imaginary part with the other sign."""
+    """Compute the complex conjugate."""
     re, im = parts(z)
     return xla.complex_(re, xla.negate(im))
 
 
 def either(test: Callable[[XlaOp], XlaOp]) -> Emit:
-    """Whether something holds of one of the parts."""
+    """Return a predicate that holds if a test holds for one of the parts."""
     return lambda z: xla.or_(test(xla.real(z)), test(xla.imag(z)))
 
 
 def is_finite(z: XlaOp) -> XlaOp:
-    """Whether both parts are."""
+    """Test whether both parts are finite."""
     return xla.and_(xla.is_finite(xla.real(z)), xla.is_finite(xla.imag(z)))
 
 
@@ -52,12 +52,12 @@ absolute = with_derivative(_absolute, _towards)
 
 
 def rint(z: XlaOp) -> XlaOp:
-    """Both parts rounded to even."""
+    """Round both parts to the nearest even integer."""
     return xla.complex_(*map(xla.round_nearest_even, parts(z)))
 
 
 def sign(z: XlaOp) -> XlaOp:
-    """The number of size 1 in the same direction; 0 of zero."""
+    """Compute z / abs(z); 0 of zero."""
     re, im = parts(z)
     size = absolute(z)
     zero, one = full(re, 0), full(re, 1)
@@ -67,12 +67,12 @@ def sign(z: XlaOp) -> XlaOp:
     both = xla.and_(infinite_re, is_inf(im))
     unit_re = xla.select(both, nan, xla.select(infinite_re, xla.sign(re), zero))
     unit_im = xla.select(both, nan, xla.select(infinite_re, zero, xla.sign(im)))
-    # NumPy gives a direction along an axis where the size is too large for a float, too
+    # NumPy gives a direction along an axis also if the absolute value overflows
     found = xla.select(is_inf(size), xla.complex_(unit_re, unit_im), inside)
     return xla.select(xla.eq(size, zero), xla.complex_(zero, zero), found)
 
 
-# -- order: by real parts, then by imaginary ones
+# -- comparisons: by real parts, then by imaginary ones
 
 
 def _ordered(strict: Callable[[XlaOp, XlaOp], XlaOp], last: Callable[[XlaOp, XlaOp], XlaOp]) -> Emit:
@@ -110,7 +110,7 @@ def _times(z: XlaOp, factor: float) -> XlaOp:
 
 
 def _exp(z: XlaOp) -> XlaOp:
-    """The exponential; in an unknown direction NumPy knows that it is infinite, or zero."""
+    """Compute the exponential; of an unknown direction NumPy gives infinity or zero."""
     made, (re, im) = xla.exponential(z), parts(z)
     lost = xla.and_(is_inf(re), xla.not_(xla.is_finite(im)))
     size = xla.maximum(re, full(re, 0))
@@ -121,23 +121,23 @@ exp = with_derivative(_exp, lambda ops, outs, cts: [None if cts[0] is None else 
 
 
 def exp2(z: XlaOp) -> XlaOp:
-    """2 to the power of z."""
+    """Compute 2**z."""
     made: XlaOp = exp(_times(z, log(2)))
     return made
 
 
 def log2_(z: XlaOp) -> XlaOp:
-    """Logarithm to base 2."""
+    """Compute the logarithm to base 2."""
     return _times(xla.log(z), log2(e))
 
 
 def log10_(z: XlaOp) -> XlaOp:
-    """Logarithm to base 10."""
+    """Compute the logarithm to base 10."""
     return _times(xla.log(z), log10(e))
 
 
 def expm1(z: XlaOp) -> XlaOp:
-    """exp(z) - 1 by parts, so that digits near 0 stay."""
+    """Compute exp(z) - 1 by parts, accurately near 0."""
     re, im = parts(z)
     half = xla.sine(xla.multiply(im, full(im, 0.5)))
     twice = xla.multiply(xla.multiply(full(im, 2), half), half)
@@ -146,19 +146,19 @@ def expm1(z: XlaOp) -> XlaOp:
 
 
 def _log1p(z: XlaOp) -> XlaOp:
-    """log(1 + z), its real part no more exact near 0 than NumPy's."""
+    """Compute log(1 + z), with NumPy's accuracy of the real part near 0."""
     re, im = parts(z)
     moved = xla.add(re, full(re, 1))
     return xla.complex_(xla.log(length(moved, im)), xla.atan2(im, moved))
 
 
 def _times_slope(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
-    """The derivative, as a factor."""
+    """Return the derivative rule of a function whose derivative is given as a factor."""
     return lambda ops, outs, cts: [None if cts[0] is None else xla.multiply(cts[0], slope(ops[0]))]
 
 
 def _by(slope: Callable[[XlaOp], XlaOp]) -> Vjp:
-    """The derivative, as a divisor."""
+    """Return the derivative rule of a function whose derivative is given as a divisor."""
     return lambda ops, outs, cts: [None if cts[0] is None else xla.divide(cts[0], slope(ops[0]))]
 
 
@@ -166,14 +166,14 @@ log1p = with_derivative(_log1p, _by(lambda z: xla.add(full(z, 1), z)))
 
 
 def square(z: XlaOp) -> XlaOp:
-    """The square."""
+    """Compute the square."""
     return xla.multiply(z, z)
 
 
 def _along(w: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
-    """Whether the real part of a divisor is the longer one; the ratio of the parts; the divisor over the longer one.
+    """Return whether the real part is the greater one, the ratio of the parts, and the divisor over the greater part.
 
-    R. L. Smith, "Algorithm 116: complex division", 1962: the ratio keeps squares away.
+    R. L. Smith, "Algorithm 116: complex division", 1962: the ratio avoids overflow of squares.
     """
     c, d = parts(w)
     wide = xla.ge(xla.abs_(c), xla.abs_(d))
@@ -224,20 +224,20 @@ reciprocal = with_derivative(
 
 
 def _product(z: XlaOp, w: XlaOp) -> XlaOp:
-    """A product by parts, which is nan wherever one of its four terms is."""
+    """Multiply by parts; a part is nan if one of its terms is."""
     (a, b), (c, d) = parts(z), parts(w)
     return xla.complex_(a * c - b * d, a * d + b * c)
 
 
 def _times_one(z: XlaOp) -> XlaOp:
-    """The number times 1 + 0j, which makes a part nan beside an infinite one."""
+    """Multiply by 1 + 0j, which makes a part nan beside an infinite one."""
     re, im = parts(z)
     nan = full(re, np.nan)
     return xla.complex_(xla.select(xla.is_finite(im), re, nan), xla.select(xla.is_finite(re), im, nan))
 
 
 def power(z: XlaOp, w: XlaOp) -> XlaOp:
-    """A power; whole exponents below 100 are products, as in NumPy."""
+    """Compute a power; integer exponents below 100 by multiplication, as in NumPy."""
     known = literal_of(w)
     if known is not None and known.ndim == 0:
         number = complex(known)
@@ -247,7 +247,7 @@ def power(z: XlaOp, w: XlaOp) -> XlaOp:
     return made
 
 
-_MOST = 100  # whole exponents from here on are as any others
+_MOST = 100  # integer exponents of this size and more use logarithms
 
 
 def _whole_power(z: XlaOp, count: int) -> XlaOp:
@@ -272,7 +272,7 @@ def _by_bits(z: XlaOp, count: int) -> XlaOp:
 
 
 def _by_squaring(z: XlaOp, count: XlaOp) -> XlaOp:
-    """The power for whole numbers from -99 to 99, which are floats, but 0."""
+    """Compute the power by squaring for nonzero integer exponents from -99 to 99, given as floats."""
     half, two, size = full(count, 0.5), full(count, 2), xla.abs_(count)
     made, square, rest = full(z, 1), z, size
     for k in range(_MOST.bit_length()):
@@ -282,7 +282,7 @@ def _by_squaring(z: XlaOp, count: XlaOp) -> XlaOp:
         square, rest = _product(square, square), less
     inverted: XlaOp = divide(full(z, 1), made)
     made = xla.select(xla.lt(count, full(count, 0)), inverted, made)
-    for exponent in (1, 2, 3):  # not multiplied by 1 before
+    for exponent in (1, 2, 3):  # without a multiplication by 1
         made = xla.select(xla.eq(count, full(count, exponent)), whole_power(z, exponent), made)
     return made
 
@@ -293,7 +293,7 @@ def _by_logarithm(z: XlaOp, w: XlaOp) -> XlaOp:
 
 
 def _annex_g(z: XlaOp, w: XlaOp) -> XlaOp:
-    """A product; where both its parts are nan but a factor is infinite, C makes it infinite."""
+    """Multiply as C's Annex G: infinite if both parts are nan but a factor is infinite."""
     made = _product(z, w)
     boxed = []
     for factor, other in ((z, w), (w, z)):
@@ -310,7 +310,7 @@ def _annex_g(z: XlaOp, w: XlaOp) -> XlaOp:
 
 
 def _power_of(z: XlaOp, w: XlaOp) -> XlaOp:
-    """1 for exponent 0; 0 of zero to exponents whose real part is positive; by products for small whole ones."""
+    """Compute the special cases of a power: exponent 0, base 0, and small integer exponents by multiplication."""
     zero, (re, im) = full(z, 0), parts(w)
     none, base = xla.eq(w, zero), xla.eq(z, zero)
     nan = full(re, np.nan)

@@ -1,4 +1,4 @@
-"""How the parts of ufuncs are put together: numbers of a value's type, loops for each kind of element, derivatives."""
+"""Building blocks of ufunc loops: constants, dispatch on the element kind, derivatives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNSIGNED_OF = {
 
 
 def full(like: XlaOp, value: Any, dtype: ElementType | None = None) -> XlaOp:
-    """A number repeated to the sizes of a value, in its type or another."""
+    """Broadcast a constant to the shape of a value, by default in its dtype."""
     shape = like.shape
     number = xla.constant(like.builder, value, dtype or shape.dtype)
     return xla.broadcast(number, shape.dims) if shape.dims else number
@@ -40,7 +40,7 @@ def by_kind(
     pred: Emit | None = None, signed: Emit | None = None, unsigned: Emit | None = None, real: Emit | None = None,
     complex_: Emit | None = None, integer: Emit | None = None,
 ) -> Emit:  # fmt: skip
-    """A loop for each kind of elements that the first operand may have."""
+    """Return a loop that dispatches on the kind of the first operand's elements."""
     rows = {
         Kind.PRED: pred, Kind.SIGNED: signed or integer, Kind.UNSIGNED: unsigned or integer, Kind.FLOAT: real,
         Kind.COMPLEX: complex_,
@@ -48,19 +48,19 @@ def by_kind(
 
     def emit(*ops: XlaOp) -> Any:
         row = rows[ops[0].shape.dtype.kind]
-        assert row is not None  # NumPy has no loop for these types
+        assert row is not None  # NumPy has no loop for this kind
         return row(*ops)
 
     return emit
 
 
 def same(x: XlaOp) -> XlaOp:
-    """The operand."""
+    """Return the operand."""
     return x
 
 
 def widely(function: Emit) -> Emit:
-    """Computed in f32 for floats of 16 bits, as NumPy does, and rounded once."""
+    """Compute 16-bit floats in f32, as NumPy does, with a single rounding."""
 
     def emit(*ops: XlaOp) -> Any:
         dtype = ops[0].shape.dtype
@@ -79,14 +79,14 @@ def _narrowed(made: XlaOp, dtype: ElementType) -> XlaOp:
 
 
 def with_derivative(function: Emit, vjp: Vjp) -> Emit:
-    """The function, its derivative by a rule rather than instruction by instruction.
+    """Return a function with a custom derivative.
 
     Parameters
     ----------
     function : callable
-        From operands to a result or a tuple of them.
+        Function from operands to a result or a tuple of them.
     vjp : callable
-        From operands, results, and the cotangents of these to the cotangents of the operands, as `Rule` says.
+        Function from operands, results and cotangents of the results to cotangents of the operands; see `Rule`.
     """
 
     def emit(*ops: XlaOp) -> Any:
@@ -104,5 +104,5 @@ def with_derivative(function: Emit, vjp: Vjp) -> Emit:
 
 
 def flat(function: Emit) -> Emit:
-    """A function that is constant almost everywhere."""
+    """Return a function with a zero derivative: one that is constant almost everywhere."""
     return with_derivative(function, lambda ops, results, cotangents: [None] * len(ops))

@@ -1,4 +1,4 @@
-"""Loops of floats whose meaning in NumPy is more, or other, than one HLO instruction."""
+"""Loops of floats that need more than one HLO instruction, or deviate from it."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ _LN2 = log(2)
 
 
 def bits_of(x: XlaOp) -> XlaOp:
-    """The bits as a signed integer."""
+    """Bitcast to a signed integer."""
     return xla.bitcast_convert(x, BITS[x.shape.dtype])
 
 
 def signbit(x: XlaOp) -> XlaOp:
-    """Whether the sign is set, that of zero and nan too."""
+    """Test the sign bit, also of zero and nan."""
     bits = bits_of(x)
     return xla.lt(bits, full(bits, 0))
 
 
 def is_nan(x: XlaOp) -> XlaOp:
-    """Whether it is nan."""
+    """Test for nan."""
     return xla.ne(x, x)
 
 
 def is_inf(x: XlaOp) -> XlaOp:
-    """Whether it is infinite."""
+    """Test for infinity."""
     return xla.eq(xla.abs_(x), full(x, np.inf))
 
 
@@ -66,7 +66,7 @@ copysign = with_derivative(
 
 
 def _neighbour(x: XlaOp, up: XlaOp) -> XlaOp:
-    """The next float above (or below) x, which is not nan: one step in the integer that its bits are."""
+    """Return the next float above, or below, a number: one step of its bits as an integer."""
     bits = bits_of(x)
     one = full(bits, 1)
     away = xla.eq(up, xla.gt(x, full(x, 0)))
@@ -98,17 +98,17 @@ spacing = flat(_spacing)
 
 
 def trunc(x: XlaOp) -> XlaOp:
-    """The whole part."""
+    """Round towards zero."""
     return xla.select(xla.lt(x, full(x, 0)), xla.ceil(x), xla.floor(x))
 
 
 def sign(x: XlaOp) -> XlaOp:
-    """-1, 0 (without a sign), 1 or nan."""
+    """Compute the sign: -1, 0 without a sign, 1 or nan."""
     return xla.select(xla.eq(x, full(x, 0)), full(x, 0), xla.sign(x))
 
 
 def heaviside(x: XlaOp, middle: XlaOp) -> XlaOp:
-    """0 below zero, 1 above it, the second operand there."""
+    """Compute the step function: 0 below zero, 1 above, the second operand at zero."""
     zero = full(x, 0)
     sides = xla.select(xla.lt(x, zero), zero, xla.select(xla.gt(x, zero), full(x, 1), middle))
     return xla.select(is_nan(x), x, sides)
@@ -118,12 +118,12 @@ def heaviside(x: XlaOp, middle: XlaOp) -> XlaOp:
 
 
 def fmax(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The greater one; a number rather than nan."""
+    """Compute the maximum, ignoring nan."""
     return xla.select(is_nan(x), y, xla.select(is_nan(y), x, xla.maximum(x, y)))
 
 
 def fmin(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The lesser one; a number rather than nan."""
+    """Compute the minimum, ignoring nan."""
     return xla.select(is_nan(x), y, xla.select(is_nan(y), x, xla.minimum(x, y)))
 
 
@@ -131,7 +131,7 @@ def fmin(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _divided(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Quotient rounded down and remainder with the sign of y, for y that is not zero; exact where floats can be."""
+    """Return floored quotient and remainder of the sign of y, for nonzero y; exact if representable."""
     zero, one = full(x, 0), full(x, 1)
     left = xla.remainder(x, y)
     quotient = xla.divide(xla.subtract(x, left), y)
@@ -179,7 +179,7 @@ modf = with_derivative(_modf, lambda ops, outs, cts: [cts[0]])
 
 
 def _split(x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Mantissa in [1, 2) with the sign and exponent (an integer as wide) of finite floats that are not zero."""
+    """Split finite nonzero floats: signed mantissa in [1, 2), and exponent as an integer of the same width."""
     dtype = x.shape.dtype
     width, bias = MANTISSA[dtype], BIAS[dtype]
     small = xla.lt(xla.abs_(x), full(x, 2.0 ** (2 - bias)))
@@ -201,14 +201,14 @@ def _frexp(x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def _power_of_two(n: XlaOp, dtype: ElementType) -> XlaOp:
-    """2^n for n within the exponents of normal floats."""
+    """Compute 2**n for exponents of normal floats."""
     bits = xla.convert(n, BITS[dtype])
     width = MANTISSA[dtype]
     return xla.bitcast_convert(xla.shift_left(xla.add(bits, full(bits, BIAS[dtype])), full(bits, width)), dtype)
 
 
 def _ldexp(x: XlaOp, n: XlaOp) -> XlaOp:
-    """The product x * 2^n in up to three steps: only the last one can round."""
+    """Compute x * 2**n in up to three steps, of which only the last one can round."""
     dtype = x.shape.dtype
     top, width = BIAS[dtype], MANTISSA[dtype]
     n = xla.clamp(full(n, -3 * top), n, full(n, 3 * top))
@@ -245,7 +245,7 @@ exp2 = with_derivative(
 
 
 def _near_one(x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Mantissa in [sqrt(1/2), sqrt(2)) and exponent, a float, of x > 0."""
+    """Return mantissa in [sqrt(1/2), sqrt(2)) and exponent, as a float, of x > 0."""
     mantissa, exponent = _split(x)
     above = xla.gt(mantissa, full(x, 2**0.5))
     number = _as_float(exponent, x.shape.dtype)
@@ -254,7 +254,7 @@ def _near_one(x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def _as_float(n: XlaOp, dtype: ElementType) -> XlaOp:
-    """A small integer as a float: as the last bits of a large one, since processors convert 64 bits slowly."""
+    """Convert a small integer to a float through the mantissa of a large one: conversions of 64 bits are slow."""
     width = MANTISSA[dtype]
     large = 1.5 * 2.0**width
     bits = int(np.asarray(large, dtype.numpy_dtype).view(f"i{dtype.bits // 8}"))
@@ -262,7 +262,7 @@ def _as_float(n: XlaOp, dtype: ElementType) -> XlaOp:
 
 
 def _logarithm(x: XlaOp, found: XlaOp) -> XlaOp:
-    """A logarithm, with what it is of numbers that have no mantissa."""
+    """Correct a logarithm for numbers without a mantissa: zero, infinity, negative ones."""
     zero = full(x, 0)
     most = xla.select(xla.eq(x, full(x, np.inf)), x, found)
     least = xla.select(xla.eq(x, zero), full(x, -np.inf), full(x, np.nan))
@@ -270,13 +270,13 @@ def _logarithm(x: XlaOp, found: XlaOp) -> XlaOp:
 
 
 def _log2(x: XlaOp) -> XlaOp:
-    """Exact for powers of two."""
+    """Compute the logarithm to base 2, exact for powers of two."""
     mantissa, exponent = _near_one(x)
     return _logarithm(x, xla.add(exponent, xla.multiply(xla.log(mantissa), full(x, 1 / _LN2))))
 
 
 def _log10(x: XlaOp) -> XlaOp:
-    """Exact for powers of ten: the exponent's share is a product without rounding and a small rest."""
+    """Compute the logarithm to base 10, exact for powers of ten: the exponent gives an exact product and a rest."""
     mantissa, exponent = _near_one(x)
     spare = MANTISSA[x.shape.dtype] - 10
     high = np.floor(log10(2) * 2.0**spare) / 2.0**spare
@@ -309,7 +309,7 @@ def _logaddexp2(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _shares(scale: float) -> Vjp:
-    """Derivatives of log(exp(x) + exp(y)): the share of each."""
+    """Return the derivative rule of log(exp(x) + exp(y)): the share of each operand."""
 
     def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
         if cts[0] is None:
@@ -329,7 +329,7 @@ logaddexp2 = with_derivative(widely(_logaddexp2), _shares(_LN2))
 
 
 def length(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The root of the sum of squares, which do not overflow; infinite where one is, even beside nan."""
+    """Compute sqrt(x**2 + y**2) without overflow; infinite if an operand is, even beside nan."""
     if x.shape.dtype is ElementType.F32:  # squares of f32 fit into f64
         wide = [xla.convert(v, ElementType.F64) for v in (x, y)]
         found = xla.convert(xla.sqrt(wide[0] * wide[0] + wide[1] * wide[1]), ElementType.F32)
@@ -353,30 +353,30 @@ hypot = with_derivative(widely(length), _along)
 
 
 def scaled(factor: float) -> Emit:
-    """A multiplication by one number."""
+    """Return a multiplication by a constant."""
     return widely(lambda x: xla.multiply(x, full(x, factor)))
 
 
 deg2rad, rad2deg = scaled(pi / 180), scaled(180 / pi)
 
 
-# -- powers with exponents that are known
+# -- powers with known exponents
 
 
 def power(x: XlaOp, y: XlaOp) -> XlaOp:
-    """A power; one with a small whole or half exponent, known while tracing, is a few products and a root."""
+    """Compute a power; small integer or half-integer exponents known while tracing use products and a root."""
     known = literal_of(y)
     twice = 2 * float(known) if known is not None and known.ndim == 0 else np.nan
     if not (abs(twice) <= 8 and twice == round(twice)):
         return xla.power(x, y)
     if twice == 1 and x.shape.dtype not in NARROW:
-        return xla.sqrt(x)  # NumPy's, too: nan of minus infinity
+        return xla.sqrt(x)  # as in NumPy: nan of minus infinity
     made: XlaOp = widely(lambda v: _half_whole(v, int(twice)))(x)
     return made
 
 
 def float_power(x: XlaOp, y: XlaOp) -> XlaOp:
-    """A power; unlike the other one never a mere root."""
+    """Compute a power as float_power does, never by a root alone."""
     known = literal_of(y)
     return _half_whole(x, 1) if known is not None and known.ndim == 0 and known == 0.5 else power(x, y)
 
@@ -394,7 +394,7 @@ def _half_whole(x: XlaOp, twice: int) -> XlaOp:
 
 
 def whole_power(x: XlaOp, count: int) -> XlaOp:
-    """The product of so many, at least one."""
+    """Compute x**count by multiplication, for count of at least one."""
     found, square = None, x
     while True:
         if count & 1:

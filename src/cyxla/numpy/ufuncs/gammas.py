@@ -1,4 +1,4 @@
-"""Gamma, beta, binomial and zeta functions as SciPy has them: poles, signs, and what is left where digits cancel."""
+"""Gamma, beta, binomial and zeta functions as in SciPy: poles, signs, and terms that avoid cancellation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cyxla.xla.lib import gamma_function, special, special_loops
 from cyxla.xla.lib.special import is_whole, of, polynomial
 from cyxla.xla.lib.values import select
 
-#: Where the digamma function is 0: a float, and what it is too small by.
+#: Positive root of the digamma function: a float, and the error of its rounding.
 _ROOT: Final = (1.4616321449683622, 9.549995429965697e-17)
-#: The digamma function by the distance from there, without a constant.
+#: Coefficients of the digamma function by the distance from its root, without the constant term.
 _BESIDE_ROOT: Final = (
     0.9676722454476212, -0.4427631689835921, 0.258499760955651, -0.16394270544240652, 0.10782405069126237,
     -0.07219956125645471, 0.04880428816414311, -0.03316112647484736, 0.022597648232218104, -0.01542476590494896,
@@ -26,7 +26,7 @@ _BESIDE_ROOT: Final = (
     -0.0003454680251063077, 0.00023635601564027053, -0.00016170622091974803, 0.0001106337276874741,
     -7.569179582195066e-05, 5.178575795222081e-05, -3.5430070947659604e-05,
 )  # fmt: skip
-#: The logarithm of gamma(1 + a) over a, by a.
+#: Coefficients of log(gamma(1 + a)) / a by a.
 _LOG_GAMMA_1P: Final = (
     -0.5772156649015329, 0.8224670334241132, -0.40068563438653143, 0.27058080842778454, -0.20738555102867398,
     0.1695571769974082, -0.1440498967688461, 0.12550966952474304, -0.11133426586956469, 0.1000994575127818,
@@ -35,7 +35,7 @@ _LOG_GAMMA_1P: Final = (
     -0.047619070330142226, 0.04545455629320467, -0.04347826605304026, 0.04166666915034121, -0.04000000119214014,
     0.03846153903467518, -0.037037037312989324,
 )  # fmt: skip
-#: Temme's coefficients for great a: of 1 and of 1 / a, by eta.
+#: Coefficients of Temme's expansion for large a, by eta: of 1 and of 1 / a.
 _TEMME: Final = (
     (
         -0.3333333333333333, 0.08333333333333333, -0.014814814814814815, 0.0011574074074074073, 0.0003527336860670194,
@@ -59,30 +59,30 @@ def _is_pole(x: XlaOp) -> XlaOp:
 
 
 def gamma(x: XlaOp) -> XlaOp:
-    """Gamma; beside 0 the inverse of x."""
+    """Compute gamma; near 0 as the reciprocal."""
     beside = xla.lt(xla.abs_(x), of(x, 1e-20))
     return select(beside, of(x, 1) / x, gamma_function.gamma(x))
 
 
 def rgamma(x: XlaOp) -> XlaOp:
-    """One over gamma; 0 at its poles."""
+    """Compute 1 / gamma; 0 at the poles."""
     beside, pole = xla.lt(xla.abs_(x), of(x, 1e-20)), _is_pole(x)
     found = of(x, 1) / gamma_function.gamma(select(xla.or_(pole, beside), of(x, 1), x))
     return select(pole, of(x, 0), select(beside, x, found))
 
 
 def gammaln(x: XlaOp) -> XlaOp:
-    """The logarithm of the size of gamma."""
+    """Compute log(abs(gamma))."""
     return select(xla.eq(x, of(x, -np.inf)), x, gamma_function.log_gamma(x))
 
 
 def loggamma(x: XlaOp) -> XlaOp:
-    """The logarithm of gamma; of negative numbers it is complex, so nan."""
+    """Compute log(gamma); nan for negative numbers, where it is complex."""
     return select(xla.lt(x, of(x, 0)), of(x, np.nan), gamma_function.log_gamma(x))
 
 
 def gammasgn(x: XlaOp) -> XlaOp:
-    """The sign of gamma; nan at its poles."""
+    """Compute the sign of gamma; nan at the poles."""
     zero, one = of(x, 0), of(x, 1)
     floor = xla.floor(x)
     odd = xla.not_(is_whole(floor * of(x, 0.5)))
@@ -92,7 +92,7 @@ def gammasgn(x: XlaOp) -> XlaOp:
 
 
 def psi(x: XlaOp) -> XlaOp:
-    """The digamma function, with its digits around its positive root."""
+    """Compute the digamma function, accurately near its positive root."""
     apart = (x - of(x, _ROOT[0])) - of(x, _ROOT[1])
     near = xla.lt(xla.abs_(apart), of(x, 0.3))
     held = select(near, apart, of(x, 0.1))
@@ -104,7 +104,7 @@ def psi(x: XlaOp) -> XlaOp:
 
 
 def log_less(d: XlaOp, ratio: XlaOp) -> XlaOp:
-    """log(1 + d) - d, where 1 + d is a ratio, with all of its digits for small d."""
+    """Compute log(1 + d) - d, with 1 + d given as a ratio, accurately for small d."""
     s = d / (of(d, 2) + d)
     square = s * s
     series = of(d, 2) * s * square * polynomial(square, [1 / (2 * k + 3) for k in range(13)]) - s * d
@@ -113,19 +113,19 @@ def log_less(d: XlaOp, ratio: XlaOp) -> XlaOp:
 
 
 def _stirling(y: XlaOp) -> XlaOp:
-    """What Stirling's formula leaves of the logarithm of gamma, for y from 40 on; less exact below."""
+    """Compute the remainder of Stirling's formula for log(gamma(y)), for y >= 40; less exact below."""
     inverse = of(y, 1) / y
     return inverse * polynomial(inverse * inverse, _STIRLING)
 
 
 def _correction(a: XlaOp, x: XlaOp) -> XlaOp:
-    """What is missing to x^a exp(-x) / gamma(a) as one exponential, which loses digits for large a, as a factor."""
+    """Compute the correction factor of x**a exp(-x) / gamma(a) as one exponential, which loses digits for large a."""
     large = xla.and_(xla.ge(a, of(a, 40)), xla.and_(xla.gt(x, of(x, 0)), xla.lt(x, of(x, 1e300))))
     large = xla.and_(large, xla.lt(a, of(a, 1e300)))
     a, x = select(large, a, of(a, 40)), select(large, x, of(x, 40))
     exact = a * log_less((x - a) / a, x / a) - _stirling(a) + of(a, 0.5) * xla.log(a * of(a, 1 / (2 * pi)))
     apart = exact - (a * xla.log(x) - x - special.lgamma(a))
-    held = xla.minimum(xla.maximum(apart, of(a, -50)), of(a, 50))  # beyond, what is multiplied is 0
+    held = xla.minimum(xla.maximum(apart, of(a, -50)), of(a, 50))  # beyond, the other factor is 0
     return select(large, xla.exponential(held), of(a, 1))
 
 
@@ -136,7 +136,7 @@ def _log_gamma_1p(a: XlaOp) -> XlaOp:
 
 
 def _upper_of_small(a: XlaOp, x: XlaOp) -> XlaOp:
-    """The upper function for x up to 1.1 and a not much greater: what is missing to 1, without taking it from 1."""
+    """Compute the upper function for x <= 1.1 and a not much greater, without a subtraction from 1."""
     factor = total = of(x, 0)
     factor = factor + of(x, 1)
     for n in range(1, 21):
@@ -147,11 +147,11 @@ def _upper_of_small(a: XlaOp, x: XlaOp) -> XlaOp:
 
 
 def _uniform(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Both functions for great a, however near x is: N. M. Temme, "The asymptotic expansion", 1979."""
+    """Compute both functions for large a by N. M. Temme, "The asymptotic expansion", 1979."""
     apart = (x - a) / a
     half = -log_less(apart, x / a)
     eta = flt.copysign(xla.sqrt(xla.maximum(half + half, of(a, 0))), apart)
-    near = xla.lt(xla.abs_(eta), of(a, 0.5))  # farther away there is nothing but the other tail
+    near = xla.lt(xla.abs_(eta), of(a, 0.5))  # farther away only the other tail matters
     held = select(near, eta, of(a, 0))
     series = polynomial(held, _TEMME[0]) + polynomial(held, _TEMME[1]) / a
     rest = xla.exponential(-a * half) * xla.rsqrt(a * of(a, 2 * pi)) * series
@@ -161,11 +161,11 @@ def _uniform(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def gammaincs(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """The regularised lower and upper incomplete gamma functions."""
+    """Compute the regularised lower and upper incomplete gamma functions."""
     zero, one = of(x, 0), of(x, 1)
     lower, upper = special_loops.gammas(a, x)
     factor = _correction(a, x)
-    low = xla.or_(xla.le(x, one), xla.le(x, a))  # where the lower one is what was summed up
+    low = xla.or_(xla.le(x, one), xla.le(x, a))  # True if the lower function was summed
     lower, upper = lower * factor, upper * factor
     lower, upper = select(low, lower, one - upper), select(low, one - lower, upper)
     inside = xla.and_(xla.gt(a, zero), xla.and_(xla.gt(x, zero), xla.le(x, of(x, 1.1))))
@@ -186,7 +186,7 @@ def gammaincs(a: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def _of_each(function: Callable[[XlaOp], XlaOp], *values: XlaOp) -> list[XlaOp]:
-    """A function of several arrays of one shape as one of a larger one, so that its code is written once."""
+    """Apply a function to several arrays of one shape stacked as one, so that its code is emitted once."""
     sizes = values[0].shape.dims
     together = xla.concatenate([xla.reshape(v, (1, *sizes)) for v in values], 0)
     made = function(together)
@@ -194,7 +194,7 @@ def _of_each(function: Callable[[XlaOp], XlaOp], *values: XlaOp) -> list[XlaOp]:
 
 
 def _log_beta(a: XlaOp, b: XlaOp) -> XlaOp:
-    """The logarithm of the size of beta, where neither is a pole."""
+    """Compute log(abs(beta)) away from poles."""
     swap = xla.gt(xla.abs_(b), xla.abs_(a))
     great, small = select(swap, b, a), select(swap, a, b)
     endless = -small * xla.log(great)
@@ -202,14 +202,14 @@ def _log_beta(a: XlaOp, b: XlaOp) -> XlaOp:
     held, rest = select(far, great, of(a, 40)), select(far, small, of(a, 1))
     logs = _of_each(gamma_function.log_gamma, a, b, a + b, rest)
     plain = logs[0] + logs[1] - logs[2]
-    total = held + rest  # Stirling's formula twice; what cancels is left out
+    total = held + rest  # Stirling's formula twice, without the terms that cancel
     gap = rest - (held - of(a, 0.5)) * xla.log_plus_one(rest / held) - rest * xla.log(total)
     found = logs[3] + (gap + _stirling(held) - _stirling(total))
     return select(xla.eq(great, of(a, np.inf)), endless, select(far, found, plain))
 
 
 def _off_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
-    """Operands, the sign and whether all is lost: beta of a pole and a greater whole number is one of positive ones."""
+    """Reflect operands at poles: return them, the sign, and a mask of results that are undefined."""
     first, second = _is_pole(a), _is_pole(b)
     pole, other = select(first, a, b), select(first, b, a)
     some = xla.or_(first, second)
@@ -224,14 +224,14 @@ def _off_poles(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp, XlaOp]:
 
 
 def betaln(a: XlaOp, b: XlaOp) -> XlaOp:
-    """The logarithm of the size of beta."""
+    """Compute log(abs(beta))."""
     nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
     a, b, _, lost = _off_poles(a, b)
     return select(lost, of(a, np.inf), select(nan, of(a, np.nan), _log_beta(a, b)))
 
 
 def _as_product(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
-    """Where beta is a quotient of gammas that are floats, that, and its sign; neither operand is a pole."""
+    """Return a mask (the gammas are representable), beta as a quotient of gammas, and its sign; away from poles."""
     total = a + b
     small = xla.and_(xla.lt(xla.abs_(total), of(a, 170)), xla.lt(xla.maximum(xla.abs_(a), xla.abs_(b)), of(a, 170)))
     gammas = _of_each(gamma, *(select(small, v, of(v, 1)) for v in (a, b, total)))
@@ -241,7 +241,7 @@ def _as_product(a: XlaOp, b: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
 
 
 def beta(a: XlaOp, b: XlaOp) -> XlaOp:
-    """Beta: a quotient of gammas, or where these are too large an exponential."""
+    """Compute beta as a quotient of gammas, or as an exponential if these overflow."""
     nan = xla.or_(xla.ne(a, a), xla.ne(b, b))
     a, b, sign, lost = _off_poles(a, b)
     small, product, signs = _as_product(a, b)
@@ -250,9 +250,9 @@ def beta(a: XlaOp, b: XlaOp) -> XlaOp:
 
 
 def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """The regularised incomplete beta function and what is missing to 1.
+    """Compute the regularised incomplete beta function and its complement.
 
-    At the ends of a and b all weight is at one of the ends of x.
+    For a and b at their limits all weight is at one end of x.
     """
     zero, one, inf = of(x, 0), of(x, 1), of(x, np.inf)
     known = xla.and_(xla.and_(xla.ge(x, zero), xla.le(x, one)), xla.and_(xla.ge(a, zero), xla.ge(b, zero)))
@@ -261,7 +261,7 @@ def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
     step = select(first, select(xla.gt(x, zero), one, zero), select(xla.lt(x, one), zero, one))
     step = select(xla.and_(first, last), of(x, np.nan), step)
     found, missing = _sharper(a, b, x, special_loops.betainc(a, b, x))
-    lost = xla.and_(known, xla.ne(found, found))  # a or b so great that nothing is left to tell
+    lost = xla.and_(known, xla.ne(found, found))  # a or b too large to resolve
     above = select(xla.gt(x, a / (a + b)), one, zero)
     found, missing = select(lost, above, found), select(lost, one - above, missing)
     ends = xla.and_(known, xla.or_(first, last))
@@ -269,7 +269,7 @@ def betaincs(a: XlaOp, b: XlaOp, x: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def _log_beta_density(a: XlaOp, b: XlaOp, x: XlaOp, powers: XlaOp) -> XlaOp:
-    """The logarithm of x^a (1 - x)^b over beta: by Stirling's formula, around the mean, where both are large."""
+    """Compute the logarithm of x**a (1 - x)**b / beta; around the mean, for large a and b, by Stirling's formula."""
     large = xla.and_(xla.ge(a, of(a, 20)), xla.ge(b, of(a, 20)))
     large = xla.and_(large, xla.lt(a + b, of(a, 1e150)))
     plain = powers - _log_beta(a, b)
@@ -282,15 +282,15 @@ def _log_beta_density(a: XlaOp, b: XlaOp, x: XlaOp, powers: XlaOp) -> XlaOp:
 
 
 def _sharper(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """The incomplete beta function with the power before its fraction made again, out of better logarithms.
+    """Recompute the power before the fraction of the incomplete beta function from more exact logarithms.
 
-    Limits: where the result is less than 1e-16 of what it is taken from (of tiny b, or tiny a and the other tail) it
-    has no digits.
+    Limit: a result below 1e-16 of the number it is subtracted from (of tiny b, or tiny a and the other tail) has no
+    correct digits.
     """
     zero, one = of(x, 0), of(x, 1)
     inside = xla.and_(xla.and_(xla.gt(a, zero), xla.gt(b, zero)), xla.and_(xla.gt(x, zero), xla.lt(x, one)))
     a, b, held = (select(inside, v, of(x, c)) for v, c in ((a, 1), (b, 1), (x, 0.5)))
-    swap = xla.gt(held, (a + one) / (a + b + of(x, 2)))  # what was summed up is the other tail
+    swap = xla.gt(held, (a + one) / (a + b + of(x, 2)))  # the other tail was summed
     logs = xla.log(held), xla.log_plus_one(-held)
     left, right = (select(swap, logs[1 - k], logs[k]) for k in range(2))
     a, b = select(swap, b, a), select(swap, a, b)
@@ -305,7 +305,7 @@ def _sharper(a: XlaOp, b: XlaOp, x: XlaOp, found: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def binom(n: XlaOp, k: XlaOp) -> XlaOp:
-    """Binomial coefficients of any numbers; of negative whole n there are none."""
+    """Compute binomial coefficients of real numbers; undefined for negative integer n."""
     zero, one = of(n, 0), of(n, 1)
     whole_k, whole_n = is_whole(k), is_whole(n)
     mirrored = xla.and_(xla.and_(whole_n, xla.gt(n, zero)), xla.gt(k, n * of(n, 0.5)))
@@ -325,7 +325,7 @@ def binom(n: XlaOp, k: XlaOp) -> XlaOp:
 
 
 def _far_binom(n: XlaOp, k: XlaOp) -> XlaOp:
-    """For k much greater than n: two terms of a series in 1 / k."""
+    """Compute binomial coefficients for k much greater than n by two terms of a series in 1 / k."""
     base = gamma(of(n, 1) + n)
     size = (base / k + base * n / (of(n, 2) * k * k)) / (of(n, pi) * xla.power(k, n))
     floor = xla.floor(k)
@@ -337,13 +337,13 @@ def _far_binom(n: XlaOp, k: XlaOp) -> XlaOp:
 
 
 def hurwitz(x: XlaOp, q: XlaOp) -> XlaOp:
-    """Hurwitz's zeta function; infinite where a term is."""
+    """Compute Hurwitz's zeta function; infinite if a term is."""
     pole = xla.and_(_is_pole(q), xla.gt(x, of(x, 1)))
     return select(pole, of(x, np.inf), special_loops.zeta(x, q))
 
 
 def zeta(x: XlaOp) -> XlaOp:
-    """Riemann's; below -1 by the functional equation, from there to 1 by an alternating series."""
+    """Compute Riemann's zeta function: below -1 by the functional equation, up to 1 by an alternating series."""
     one, zero = of(x, 1), of(x, 0)
     low, strip = xla.lt(x, -one), xla.and_(xla.ge(x, -one), xla.lt(x, one))
     held = select(low, one - x, select(strip, of(x, 2), x))
@@ -361,7 +361,7 @@ def zeta(x: XlaOp) -> XlaOp:
 
 
 def _in_strip(x: XlaOp) -> XlaOp:
-    """P. Borwein, "An efficient algorithm for the Riemann zeta function", 2000, for -1 <= x < 1."""
+    """Compute zeta for -1 <= x < 1 by P. Borwein, "An efficient algorithm for the Riemann zeta function", 2000."""
     count = 24
     weights = _borwein(count)
     total = of(x, 0)

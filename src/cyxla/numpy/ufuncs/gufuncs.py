@@ -1,4 +1,4 @@
-"""Universal functions of vectors and matrices: which dimensions are theirs, and the keywords that all of them take."""
+"""Generalised ufuncs: core dimensions of vectors and matrices, and the keywords common to all."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _KEYWORDS = ("axes", "axis", "keepdims", "dtype", "signature", "casting", *_IGNO
 
 
 def gufunc(ufunc: np.ufunc, ranks: tuple[int, int, int]) -> Callable[[Core], Core]:
-    """Make a function of two operands of one type, its own dimensions last, the meaning of a ufunc.
+    """Register a function of two operands of one dtype, core dimensions last, as the implementation of a gufunc.
 
     Parameters
     ----------
     ufunc : numpy.ufunc
-        NumPy's.
+        Gufunc of NumPy.
     ranks : tuple of int
-        How many dimensions of the operands and of the result are its own.
+        Numbers of core dimensions of the operands and of the result.
     """
 
     def register(core: Core) -> Core:
@@ -85,7 +85,7 @@ def _asked(ufunc: np.ufunc, keywords: dict[str, Any]) -> Dtype | Signature | Non
 
 
 def _check_keywords(ufunc: np.ufunc, keywords: dict[str, Any]) -> None:
-    """Some functions have no one dimension that ``axis=`` could name."""
+    """Refuse ``axis=`` and ``keepdims=`` for gufuncs without a single shared core dimension."""
     for name in ("axis", "keepdims"):
         if keywords.get(name, False) is not False and ufunc.signature != "(n),(n)->()":
             raise TypeError(
@@ -99,7 +99,7 @@ def _check_keywords(ufunc: np.ufunc, keywords: dict[str, Any]) -> None:
 
 
 def _own_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> list[int]:
-    """The ranks, smaller where dimensions marked with ? are missing."""
+    """Return the numbers of core dimensions, without missing ones marked by ? in the signature."""
     optional = "?" in (ufunc.signature or "")
     own = list(ranks)
     for k, rank in enumerate(have):
@@ -114,7 +114,7 @@ def _own_ranks(ufunc: np.ufunc, ranks: tuple[int, ...], have: Sequence[int]) -> 
 
 
 def _axes(ufunc: np.ufunc, own: Sequence[int], keywords: dict[str, Any]) -> list[tuple[int, ...]]:
-    """Where the function's own dimensions lie in the operands and in the result."""
+    """Return the core axes of the operands and of the result."""
     axes = keywords.get("axes")
     own = [*own[:2], own[2] + bool(keywords.get("keepdims"))]
     if "axis" in keywords:
@@ -161,18 +161,18 @@ def _normal(axis: int, rank: int) -> int:
 
 
 def mismatch(name: str, x: XlaOp, y: XlaOp) -> ShapeError:
-    """The error for operands that do not fit each other."""
+    """Return the error of operands whose shapes do not agree."""
     shapes = f"{x.shape.dims} {y.shape.dims}"
     return ShapeError(f"{name}: operands could not be broadcast together with shapes {shapes}", where=_trace.place())
 
 
 def check_core(name: str, signature: str, shapes: Sequence[tuple[int, ...]]) -> None:
-    """Refuse operands, their own dimensions last, that differ in a dimension that the signature gives one name.
+    """Check that core dimensions, which are last, agree with the signature.
 
     Raises
     ------
     ShapeError
-        The message is NumPy's.
+        A named dimension has different sizes; the message is NumPy's.
     """
     sizes: dict[str, int] = {}
     for k, (own, shape) in enumerate(zip(_own_names(signature), shapes, strict=True)):
@@ -187,6 +187,6 @@ def check_core(name: str, signature: str, shapes: Sequence[tuple[int, ...]]) -> 
 
 
 def _own_names(signature: str) -> list[list[str]]:
-    """Names of the dimensions of each operand: ``(n?,k),(k,m?)->(n?,m?)``."""
+    """Return the names of the core dimensions of each operand, as in ``(n?,k),(k,m?)->(n?,m?)``."""
     operands = signature.partition("->")[0].strip("()").split("),(")
     return [operand.split(",") for operand in operands]

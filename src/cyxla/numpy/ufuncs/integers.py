@@ -1,4 +1,4 @@
-"""Loops of integers with NumPy's edges: division by zero gives 0, nothing traps, negative powers are an error."""
+"""Loops of integers with NumPy's semantics: division by zero gives 0, nothing traps, negative powers are errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _no_zero(y: XlaOp) -> XlaOp:
 
 
 def divmod_(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
-    """Quotient rounded down and what it leaves; both 0 by zero."""
+    """Compute floored quotient and remainder; both 0 for division by zero."""
     known = literal_of(y)
     if known is not None and (known != 0).all():
         return _rounded_down(x, y, xla.remainder(x, y), bool((known > 0).all()))
@@ -34,7 +34,7 @@ def divmod_(x: XlaOp, y: XlaOp) -> tuple[XlaOp, XlaOp]:
 
 
 def _rounded_down(x: XlaOp, y: XlaOp, left: XlaOp, positive: bool) -> tuple[XlaOp, XlaOp]:
-    """For divisors that are not zero, `positive` if all are known to be, and what the quotient cut off leaves."""
+    """Return floored quotient and remainder for nonzero divisors, from the remainder of the truncated quotient."""
     quotient = xla.divide(x, y)
     if not x.shape.dtype.is_signed:
         return quotient, left
@@ -47,22 +47,22 @@ def _rounded_down(x: XlaOp, y: XlaOp, left: XlaOp, positive: bool) -> tuple[XlaO
 
 
 def floor_divide(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The quotient rounded down."""
+    """Compute the floored quotient."""
     return divmod_(x, y)[0]
 
 
 def remainder(x: XlaOp, y: XlaOp) -> XlaOp:
-    """What the quotient rounded down leaves."""
+    """Compute the remainder of the floored quotient."""
     return divmod_(x, y)[1]
 
 
 def fmod(x: XlaOp, y: XlaOp) -> XlaOp:
-    """What the quotient rounded towards zero leaves; 0 by zero."""
+    """Compute the remainder of the truncated quotient; 0 for division by zero."""
     return xla.select(_is_zero(y), full(x, 0), xla.remainder(x, _no_zero(y)))
 
 
 def reciprocal(x: XlaOp) -> XlaOp:
-    """1 / x cut off; of zero, what C makes of infinity."""
+    """Compute 1 / x truncated; of zero, the integer to which C converts infinity."""
     dtype = x.shape.dtype.numpy_dtype
     assert dtype is not None
     with np.errstate(all="ignore"):
@@ -71,12 +71,12 @@ def reciprocal(x: XlaOp) -> XlaOp:
 
 
 def power(x: XlaOp, y: XlaOp) -> XlaOp:
-    """A power with whole exponents; negative ones are an error of the run, or at once where they are known.
+    """Compute a power; a negative exponent is an error of the run, or while tracing if it is known.
 
     Raises
     ------
     ValueError
-        An exponent is known to be negative.
+        A negative exponent is known while tracing.
     """
     if y.shape.dtype.is_signed:
         _refuse_negative(y)
@@ -100,7 +100,7 @@ def _refuse_negative(y: XlaOp) -> None:
 
 
 def literal_of(x: XlaOp) -> np.ndarray[Any, Any] | None:
-    """The value of a constant, or of one number repeated; None of what is computed."""
+    """Return the value of a constant or a broadcast constant; None for other values."""
     instruction = x.instruction
     while instruction is not None and instruction.opcode == "broadcast":
         instruction = instruction.operands[0]
@@ -110,25 +110,25 @@ def literal_of(x: XlaOp) -> np.ndarray[Any, Any] | None:
 
 
 def any_of(x: XlaOp) -> XlaOp:
-    """Whether any element holds."""
+    """Return whether any element is true."""
     if x.shape.rank == 0:
         return x
     return xla.reduce(x, False, scalar_computation("or", ElementType.PRED), range(x.shape.rank))
 
 
 def absolute_as_unsigned(x: XlaOp) -> XlaOp:
-    """The size of a number in the unsigned type, which has room for that of the least one."""
+    """Compute the absolute value in the unsigned type, which can hold that of the least integer."""
     wanted = UNSIGNED_OF.get(x.shape.dtype)
     return x if wanted is None else xla.convert(xla.abs_(x), wanted)
 
 
 def bitwise_count(x: XlaOp) -> XlaOp:
-    """How many bits of the size are set."""
+    """Count the bits set in the absolute value."""
     return xla.convert(xla.popcnt(absolute_as_unsigned(x)), ElementType.U8)
 
 
 def gcd(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The greatest common divisor, by Euclid's rule for all elements at once."""
+    """Compute the greatest common divisor by Euclid's algorithm on all elements at once."""
     return xla.convert(_gcd(absolute_as_unsigned(x), absolute_as_unsigned(y)), x.shape.dtype)
 
 
@@ -152,7 +152,7 @@ def _euclid(dtype: ElementType, sizes: tuple[int, ...]) -> tuple[XlaComputation,
 
 
 def lcm(x: XlaOp, y: XlaOp) -> XlaOp:
-    """The least common multiple; 0 where one of them is 0."""
+    """Compute the least common multiple; 0 if one operand is 0."""
     a, b = absolute_as_unsigned(x), absolute_as_unsigned(y)
     common = _gcd(a, b)
     found = xla.multiply(xla.divide(a, _no_zero(common)), b)
@@ -160,7 +160,7 @@ def lcm(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def compared(function: Emit) -> Emit:
-    """A comparison that also orders a signed and an unsigned integer by what they are, as NumPy does."""
+    """Return a comparison that orders signed and unsigned integers by value, as NumPy does."""
 
     def emit(x: XlaOp, y: XlaOp) -> XlaOp:
         found: XlaOp

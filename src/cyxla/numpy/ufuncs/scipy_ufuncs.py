@@ -1,4 +1,4 @@
-"""The ufuncs of `scipy.special` on traced arrays; SciPy itself is never imported, only recognised."""
+"""Ufuncs of `scipy.special` on traced arrays; SciPy itself is never imported, only recognised."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROOT_HALF = sqrt(0.5)
 
 
 def by(*slopes: Callable[..., XlaOp] | None) -> Vjp:
-    """A rule from the derivative by each operand: a function of the result and the operands, None for zero."""
+    """Return a derivative rule from one function per operand, of result and operands; None for zero."""
 
     def vjp(ops: Ops, outs: Ops, cts: Cotangents) -> Cotangents:
         if cts[0] is None:
@@ -40,7 +40,7 @@ def by(*slopes: Callable[..., XlaOp] | None) -> Vjp:
 
 
 def partly(function: Emit, name: str, last: Callable[..., XlaOp]) -> Emit:
-    """A function whose derivative is known by its last operand only."""
+    """Return a function that is differentiable with respect to its last operand only."""
 
     def again(ops: Sequence[XlaOp], active: Sequence[bool]) -> tuple[list[XlaOp], Callable[..., Cotangents]]:
         if any(active[:-1]):
@@ -65,7 +65,7 @@ def partly(function: Emit, name: str, last: Callable[..., XlaOp]) -> Emit:
 
 
 def _erfcx(x: XlaOp) -> XlaOp:
-    """exp(x^2) erfc(x): a series where x is positive, and what is missing to 2 exp(x^2) elsewhere."""
+    """Compute exp(x**2) erfc(x): by a series for positive x, else as the complement to 2 exp(x**2)."""
     size = xla.abs_(x)
     far = xla.gt(size, of(x, 1e30))
     held = select(far, of(x, 1), size)
@@ -93,7 +93,7 @@ def _density(x: XlaOp) -> XlaOp:
 
 
 def _hazard(out: XlaOp, x: XlaOp) -> XlaOp:
-    """The density over the probability, whose logarithm is the result."""
+    """Compute the density over the probability, whose logarithm is the result."""
     return xla.exponential(of(x, -0.5) * x * x - out - of(x, log(2 * pi) / 2))
 
 
@@ -124,7 +124,7 @@ def _log_expit(x: XlaOp) -> XlaOp:
 
 
 def _unless_zero(x: XlaOp, y: XlaOp, made: XlaOp) -> XlaOp:
-    """0 where x is 0 and y is a number."""
+    """Replace results by 0 where x is 0 and y is not nan."""
     return select(xla.and_(xla.eq(x, of(x, 0)), xla.eq(y, y)), of(x, 0), made)
 
 
@@ -195,7 +195,7 @@ def _boxcox(logarithm: Emit) -> Emit:
         flat = xla.lt(xla.abs_(power), of(x, 1e-19 if x.shape.dtype is ElementType.F64 else 1e-9))
         held = select(flat, of(x, 1), power)
         found = xla.exponential_minus_one(held * logs) / held
-        far = xla.ge(held * logs, of(x, 709.78))  # the quotient may be a float where the exponential is none
+        far = xla.ge(held * logs, of(x, 709.78))  # the quotient may be finite where the exponential overflows
         beyond = xla.sign(held) * xla.exponential(held * logs - xla.log(xla.abs_(held))) - of(x, 1) / held
         return select(flat, logs, select(far, beyond, found))
 
@@ -207,7 +207,7 @@ def _inv_boxcox(exponential: Emit) -> Emit:
         flat = xla.eq(power, of(y, 0))
         held = select(flat, of(y, 1), power)
         found = exponential(xla.log_plus_one(held * y) / held)
-        if exponential is xla.exponential_minus_one:  # so SciPy has it, whatever y is
+        if exponential is xla.exponential_minus_one:  # as in SciPy, for any y
             found = select(xla.lt(xla.abs_(held * y), of(y, 1e-154)), y, found)
         return select(flat, exponential(y), found)
 
@@ -217,7 +217,7 @@ def _inv_boxcox(exponential: Emit) -> Emit:
 def _cosm1(x: XlaOp) -> XlaOp:
     half = xla.sine(x * of(x, 0.5))
     made = of(x, -2) * half * half
-    if x.shape.dtype is not ElementType.F64:  # SciPy's are rounded from f64: nothing is lost where the cosine is near 1
+    if x.shape.dtype is not ElementType.F64:  # SciPy rounds from f64: nothing is lost where the cosine is near 1
         return made
     return select(xla.le(xla.abs_(x), of(x, pi / 4)), made, xla.cosine(x) - of(x, 1))
 
@@ -229,7 +229,7 @@ def _powm1(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def _quarters(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
-    """Of degrees: how many quarter turns (below 4) they are about, and the sine and cosine of the rest."""
+    """Reduce degrees: return the number of quarter turns modulo 4, and sine and cosine of the rest."""
     turn = xla.remainder(x, of(x, 360))
     count = xla.round_nearest_even(turn * of(x, 1 / 90))
     angle = (turn - count * of(x, 90)) * of(x, pi / 180)
@@ -238,7 +238,7 @@ def _quarters(x: XlaOp) -> tuple[XlaOp, XlaOp, XlaOp]:
 
 
 def _circular(start: int) -> Emit:
-    """The sine of degrees and so many quarter turns; 0 of numbers that say nothing about their degrees."""
+    """Return the sine of degrees plus quarter turns; 0 for numbers too large to have a fraction."""
 
     def emit(x: XlaOp) -> XlaOp:
         count, sine, cosine = _quarters(x)
@@ -290,7 +290,7 @@ def _i1e_slope(out: XlaOp, x: XlaOp) -> XlaOp:
 
 
 def _polygamma(n: int) -> Emit:
-    """The n-th derivative of the digamma function, whose own derivative is the next."""
+    """Return the n-th derivative of the digamma function, which is differentiable in turn."""
     emit: Emit = _wide(lambda x: special_loops.polygamma(of(x, n), x), lambda out, x: _polygamma(n + 1)(x))
     return emit
 
@@ -342,12 +342,12 @@ def _from_zero(function: Emit) -> Emit:
 
 
 def _of(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
-    """A function in the operands' own type, with its derivatives."""
+    """Return a function in the operands' own dtype with derivatives."""
     return with_derivative(function, by(*slopes)) if slopes else function
 
 
 def _wide(function: Emit, *slopes: Callable[..., XlaOp] | None) -> Emit:
-    """The same, computed in f64."""
+    """Return a function computed in f64 with derivatives."""
     return _of(in_f64(function), *slopes)
 
 
@@ -425,13 +425,13 @@ _TABLE: dict[str, Emit] = {
 
 
 def names() -> list[str]:
-    """Names of `scipy.special` that can be traced."""
+    """Return the names of `scipy.special` that can be traced."""
     public = {n.removeprefix("_") for n in _TABLE} - {"riemann_zeta"}
     return sorted({*public, "digamma", "softplus"})
 
 
 def find_special(ufunc: np.ufunc) -> Emit | None:
-    """The row of a ufunc of `scipy.special`; None if there is none."""
+    """Return the loop of a ufunc of `scipy.special`; None if it is not supported."""
     emit = _TABLE.get(ufunc.__name__)
     module = sys.modules.get("scipy.special._ufuncs")
     if emit is None or module is None or getattr(module, ufunc.__name__, None) is not ufunc:

@@ -1,4 +1,4 @@
-"""How each of NumPy's ufuncs is written in HLO: one row for each, one loop for each kind of elements."""
+"""Table of NumPy's ufuncs: the HLO loop of each, dispatched on the kind of elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cyxla.xla.lib.arctangent import atan
 
 
 def _all(value: bool) -> Emit:
-    """The same answer for every element."""
+    """Return a loop with a constant result."""
     return lambda x: full(x, value, ElementType.PRED)
 
 
@@ -161,14 +161,14 @@ _TABLE: dict[np.ufunc, Emit] = {
 
 
 def known() -> list[np.ufunc]:
-    """NumPy's own ufuncs that can be written, by name; its products of matrices are functions of another table."""
-    # Those of SciPy are met on the way; and what stands in for NumPy's while tracing is equal to them.
+    """Return the supported ufuncs of NumPy by name; matrix products are gufuncs, registered elsewhere."""
+    # The table may hold ufuncs of SciPy; and NumPy's substitutes while tracing are equal to the originals.
     own = [np.__dict__[u.__name__] for u in _TABLE if np.__dict__.get(u.__name__) == u]
     return sorted(own, key=lambda ufunc: ufunc.__name__)
 
 
 def find(ufunc: np.ufunc) -> Emit | None:
-    """The row of a ufunc of NumPy or SciPy; None if there is none."""
+    """Return the loop of a ufunc of NumPy or SciPy; None if it is not supported."""
     found = _TABLE.get(ufunc)
     if found is None:
         from cyxla.numpy.ufuncs.scipy_ufuncs import find_special
